@@ -1,0 +1,13 @@
+# add_operation(stem): the one place where an operation enters the build. It stands for the files
+#   proto/cumulus/v1/<stem>.proto
+#   kernels/<stem>/<stem>_cpu.cc, <stem>_cuda.cu
+#   server/operations/<stem>.h
+#   client/cli/commands/<stem>.cc
+#   tests/kernels/<stem>_test.cc, tests/service/<stem>_test.cc
+#   bench/<stem>_bench.cc
+# The folders' own CMakeLists.txt go through CUMULUS_OPERATIONS and take theirs.
+set(CUMULUS_OPERATIONS "")
+
+macro(add_operation stem)
+  list(APPEND CUMULUS_OPERATIONS ${stem})
+endmacro()

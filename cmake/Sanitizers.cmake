@@ -1,0 +1,15 @@
+# CUMULUS_SANITIZE: "" | address (with undefined) | thread. Applies to everything in the tree.
+set(CUMULUS_SANITIZE "" CACHE STRING "Sanitizer: empty, address or thread")
+set_property(CACHE CUMULUS_SANITIZE PROPERTY STRINGS "" address thread)
+
+if(CUMULUS_SANITIZE STREQUAL "address")
+  set(_sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+elseif(CUMULUS_SANITIZE STREQUAL "thread")
+  set(_sanitize -fsanitize=thread -fno-omit-frame-pointer)
+elseif(NOT CUMULUS_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "CUMULUS_SANITIZE is '${CUMULUS_SANITIZE}'; it can be empty, address or thread")
+endif()
+if(_sanitize)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${_sanitize}>")
+  add_link_options(${_sanitize})
+endif()

@@ -1,0 +1,209 @@
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "kernels/core/cuda_executor.h"
+
+namespace cumulus {
+namespace {
+
+std::string describe(int code, const char* call, const char* file, int line) {
+  const auto error = static_cast<cudaError_t>(code);
+  return std::string(call) + " at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(error) + " (" +
+         cudaGetErrorString(error) + ")";
+}
+
+}  // namespace
+
+CudaError::CudaError(int code, const char* call, const char* file, int line)
+    : std::runtime_error(describe(code, call, file, line)), code_(code) {}
+
+bool CudaError::out_of_memory() const { return code_ == cudaErrorMemoryAllocation; }
+
+bool CudaError::sticky() const {
+  switch (static_cast<cudaError_t>(code_)) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void check_cuda(int code, const char* call, const char* file, int line) {
+  if (code == cudaSuccess) return;
+  (void)cudaGetLastError();  // a non-sticky error must not be reported again by the next launch check
+  throw CudaError(code, call, file, line);
+}
+
+int cuda_device_count() noexcept {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+std::string cuda_unavailable_reason() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  (void)cudaGetLastError();
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  return count == 0 ? "no CUDA device" : "";
+}
+
+struct CudaDevice::Pool {
+  cudaMemPool_t pool = nullptr;
+  cudaStream_t free_stream = nullptr;
+  int ordinal = 0;
+
+  ~Pool() {
+    if (free_stream != nullptr) {
+      cudaStreamSynchronize(free_stream);
+      cudaStreamDestroy(free_stream);
+    }
+    if (pool != nullptr) cudaMemPoolDestroy(pool);
+  }
+};
+
+CudaDevice::CudaDevice(int ordinal, std::size_t pool_bytes) : ordinal_(ordinal), pool_(std::make_unique<Pool>()) {
+  CUMULUS_CUDA(cudaSetDevice(ordinal));
+  cudaDeviceProp properties{};
+  CUMULUS_CUDA(cudaGetDeviceProperties(&properties, ordinal));
+  model_ = properties.name;
+  total_bytes_ = properties.totalGlobalMem;
+  multiprocessors_ = properties.multiProcessorCount;
+  l2_bytes_ = static_cast<std::size_t>(properties.l2CacheSize);
+
+  pool_->ordinal = ordinal;
+  CUMULUS_CUDA(cudaStreamCreateWithFlags(&pool_->free_stream, cudaStreamNonBlocking));
+  cudaMemPoolProps pool_properties{};
+  pool_properties.allocType = cudaMemAllocationTypePinned;
+  pool_properties.location.type = cudaMemLocationTypeDevice;
+  pool_properties.location.id = ordinal;
+  CUMULUS_CUDA(cudaMemPoolCreate(&pool_->pool, &pool_properties));
+  std::uint64_t keep_all = UINT64_MAX;
+  CUMULUS_CUDA(cudaMemPoolSetAttribute(pool_->pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+  if (pool_bytes > 0) {
+    void* reserved = nullptr;
+    CUMULUS_CUDA(cudaMallocFromPoolAsync(&reserved, pool_bytes, pool_->pool, pool_->free_stream));
+    CUMULUS_CUDA(cudaFreeAsync(reserved, pool_->free_stream));
+    CUMULUS_CUDA(cudaStreamSynchronize(pool_->free_stream));
+  }
+}
+
+CudaDevice::~CudaDevice() = default;
+
+std::size_t CudaDevice::free_bytes() const {
+  CUMULUS_CUDA(cudaSetDevice(ordinal_));
+  std::size_t free = 0;
+  std::size_t total = 0;
+  CUMULUS_CUDA(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+DeviceMemory CudaDevice::allocate(std::size_t bytes, CUstream_st* stream) {
+  CUMULUS_CUDA(cudaSetDevice(ordinal_));
+  void* data = nullptr;
+  CUMULUS_CUDA(cudaMallocFromPoolAsync(&data, align_block(bytes > 0 ? bytes : 1), pool_->pool, stream));
+  const auto give_back = [](void* pool, std::byte* block, std::size_t) {
+    // Runs in destructors: an error here is that of a lost context, which the next call reports.
+    const auto* owner = static_cast<Pool*>(pool);
+    (void)cudaSetDevice(owner->ordinal);
+    (void)cudaFreeAsync(block, owner->free_stream);
+  };
+  return {static_cast<std::byte*>(data), bytes, pool_.get(), give_back};
+}
+
+HostMemory allocate_pinned(std::size_t bytes) {
+  void* data = nullptr;
+  CUMULUS_CUDA(cudaHostAlloc(&data, bytes > 0 ? bytes : 1, cudaHostAllocPortable));
+  return {static_cast<std::byte*>(data), bytes, nullptr,
+          [](void*, std::byte* block, std::size_t) { (void)cudaFreeHost(block); }};
+}
+
+CudaEvent::CudaEvent() { CUMULUS_CUDA(cudaEventCreate(&event_)); }
+
+CudaEvent::~CudaEvent() {
+  if (event_ != nullptr) (void)cudaEventDestroy(event_);
+}
+
+CudaEvent::CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+void CudaEvent::record(CUstream_st* stream) { CUMULUS_CUDA(cudaEventRecord(event_, stream)); }
+
+bool CudaEvent::reached() const {
+  const cudaError_t state = cudaEventQuery(event_);
+  if (state == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  CUMULUS_CUDA(state);
+  return true;
+}
+
+void CudaEvent::wait() const { CUMULUS_CUDA(cudaEventSynchronize(event_)); }
+
+float CudaEvent::milliseconds_since(const CudaEvent& earlier) const {
+  float milliseconds = 0;
+  CUMULUS_CUDA(cudaEventElapsedTime(&milliseconds, earlier.event_, event_));
+  return milliseconds;
+}
+
+CudaExecutor::CudaExecutor(CudaDevice& device) : device_(&device) {
+  bind_thread();
+  CUMULUS_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+}
+
+CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
+    : device_(other.device_),
+      stream_(std::exchange(other.stream_, nullptr)),
+      scratch_(std::move(other.scratch_)),
+      interrupt_(other.interrupt_) {}
+
+CudaExecutor::~CudaExecutor() {
+  if (stream_ == nullptr) return;
+  (void)cudaSetDevice(device_->ordinal());
+  (void)cudaStreamSynchronize(stream_);
+  (void)cudaStreamDestroy(stream_);
+}
+
+void CudaExecutor::bind_thread() const { CUMULUS_CUDA(cudaSetDevice(device_->ordinal())); }
+
+void CudaExecutor::reserve_scratch(std::size_t bytes) {
+  synchronize();  // the block goes back to the pool, which other streams draw on
+  release_scratch();
+  if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
+}
+
+void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {
+  if (from.empty()) return;
+  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice, stream_));
+}
+
+void CudaExecutor::download(DeviceSpan<const std::byte> from, HostSpan<std::byte> to) {
+  if (from.empty()) return;
+  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToHost, stream_));
+}
+
+void CudaExecutor::synchronize() {
+  bind_thread();
+  CUMULUS_CUDA(cudaStreamSynchronize(stream_));
+}
+
+}  // namespace cumulus

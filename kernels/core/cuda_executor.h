@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/core/interrupt.h"
+#include "kernels/core/memory.h"
+#include "kernels/core/scratch_arena.h"
+#include "kernels/core/views.h"
+
+struct CUstream_st;  // cudaStream_t is a pointer to it; CUDA's headers stay inside kernels/*.cu
+struct CUevent_st;
+
+namespace cumulus {
+
+/// GPUs that this build and this machine can use; 0 in a build without CUDA.
+int cuda_device_count() noexcept;
+/// Why cuda_device_count() is 0, as a clause ("built without CUDA", "no CUDA driver: ...").
+std::string cuda_unavailable_reason();
+
+/// One GPU and its memory pool. Outlives its executors and every block of its pool.
+class CudaDevice {
+ public:
+  /// Reserves `pool_bytes` of device memory at once; 0: grows as needed. Throws CudaError.
+  explicit CudaDevice(int ordinal, std::size_t pool_bytes = 0);
+  ~CudaDevice();
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  const std::string& model() const { return model_; }
+  std::size_t total_bytes() const { return total_bytes_; }
+  std::size_t free_bytes() const;
+  int multiprocessors() const { return multiprocessors_; }
+  std::size_t l2_bytes() const { return l2_bytes_; }
+
+  /// Stream-ordered: the block may be used by work put on `stream` from here on, by other streams
+  /// once the host has seen `stream` reach this point. The block must be idle when it is given
+  /// back. Throws CudaError (out_of_memory() where the pool is full).
+  DeviceMemory allocate(std::size_t bytes, CUstream_st* stream);
+
+ private:
+  int ordinal_;
+  std::string model_;
+  std::size_t total_bytes_ = 0;
+  std::size_t l2_bytes_ = 0;
+  int multiprocessors_ = 0;
+  struct Pool;
+  std::unique_ptr<Pool> pool_;
+};
+
+/// Pinned host memory. Throws CudaError.
+HostMemory allocate_pinned(std::size_t bytes);
+
+/// A point in a stream that the host can ask about.
+class CudaEvent {
+ public:
+  CudaEvent();
+  ~CudaEvent();
+  CudaEvent(CudaEvent&& other) noexcept;
+  CudaEvent& operator=(CudaEvent&& other) noexcept;
+
+  void record(CUstream_st* stream);
+  /// True once the stream has passed the last record. Throws CudaError where the work has failed.
+  bool reached() const;
+  void wait() const;
+  /// Milliseconds of device time from `earlier` to this; both must have been reached.
+  float milliseconds_since(const CudaEvent& earlier) const;
+
+ private:
+  CUevent_st* event_ = nullptr;
+};
+
+/// Submits operations to one stream of its own. Calls return before the work is done, except where
+/// they say otherwise. Kernels run in the order of their submission. One call at a time.
+class CudaExecutor {
+ public:
+  static constexpr Space kSpace = Space::kDevice;
+
+  explicit CudaExecutor(CudaDevice& device);
+  ~CudaExecutor();
+  CudaExecutor(CudaExecutor&& other) noexcept;
+  CudaExecutor& operator=(CudaExecutor&&) = delete;
+
+  CudaDevice& device() const { return *device_; }
+  CUstream_st* stream() const { return stream_; }
+  /// Makes the device current on this thread; CUDA calls outside the executor need it first.
+  void bind_thread() const;
+
+  /// Begins a call whose scratch memory is at most `bytes`; what the call before took is gone.
+  void reserve_scratch(std::size_t bytes);
+  void release_scratch() { scratch_.begin({}, 0); }
+  template <class T>
+  DeviceSpan<T> scratch(std::size_t count) {
+    return scratch_.take<T>(count);
+  }
+  const ScratchArena<Space::kDevice>& scratch_arena() const { return scratch_; }
+
+  DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
+  /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
+  void upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to);
+  void download(DeviceSpan<const std::byte> from, HostSpan<std::byte> to);
+  /// Blocks until all work submitted so far is done. Throws CudaError where any of it failed.
+  void synchronize();
+
+  void set_interrupt(const Interrupt* interrupt) { interrupt_ = interrupt; }
+  /// Call between kernels. Throws Interrupted.
+  void check_interrupt() const {
+    if (interrupt_ != nullptr && interrupt_->requested()) throw Interrupted();
+  }
+
+ private:
+  CudaDevice* device_;
+  CUstream_st* stream_ = nullptr;
+  ScratchArena<Space::kDevice> scratch_;
+  const Interrupt* interrupt_ = nullptr;
+};
+
+}  // namespace cumulus

@@ -1,0 +1,48 @@
+// A build without CUDA: no device exists, so nothing below is ever reached with one.
+#include "kernels/core/cuda_executor.h"
+
+namespace cumulus {
+namespace {
+
+[[noreturn]] void unavailable(int line) { throw CudaError(0, "no device", __FILE__, line); }
+
+}  // namespace
+
+CudaError::CudaError(int code, const char* call, const char* file, int line)
+    : std::runtime_error(std::string(call) + " at " + file + ":" + std::to_string(line) +
+                         ": this build has no CUDA; configure with -DCUMULUS_CUDA=ON"),
+      code_(code) {}
+bool CudaError::out_of_memory() const { return false; }
+bool CudaError::sticky() const { return false; }
+void check_cuda(int code, const char* call, const char* file, int line) { throw CudaError(code, call, file, line); }
+
+int cuda_device_count() noexcept { return 0; }
+std::string cuda_unavailable_reason() { return "built without CUDA"; }
+
+struct CudaDevice::Pool {};
+CudaDevice::CudaDevice(int ordinal, std::size_t /*pool_bytes*/) : ordinal_(ordinal) { unavailable(__LINE__); }
+CudaDevice::~CudaDevice() = default;
+std::size_t CudaDevice::free_bytes() const { unavailable(__LINE__); }
+DeviceMemory CudaDevice::allocate(std::size_t /*bytes*/, CUstream_st* /*stream*/) { unavailable(__LINE__); }
+
+HostMemory allocate_pinned(std::size_t /*bytes*/) { unavailable(__LINE__); }
+
+CudaEvent::CudaEvent() { unavailable(__LINE__); }
+CudaEvent::~CudaEvent() = default;
+CudaEvent::CudaEvent(CudaEvent&& /*other*/) noexcept = default;
+CudaEvent& CudaEvent::operator=(CudaEvent&& /*other*/) noexcept = default;
+void CudaEvent::record(CUstream_st* /*stream*/) { unavailable(__LINE__); }
+bool CudaEvent::reached() const { unavailable(__LINE__); }
+void CudaEvent::wait() const { unavailable(__LINE__); }
+float CudaEvent::milliseconds_since(const CudaEvent& /*earlier*/) const { unavailable(__LINE__); }
+
+CudaExecutor::CudaExecutor(CudaDevice& device) : device_(&device) { unavailable(__LINE__); }
+CudaExecutor::CudaExecutor(CudaExecutor&& /*other*/) noexcept = default;
+CudaExecutor::~CudaExecutor() = default;
+void CudaExecutor::bind_thread() const { unavailable(__LINE__); }
+void CudaExecutor::reserve_scratch(std::size_t /*bytes*/) { unavailable(__LINE__); }
+void CudaExecutor::upload(HostSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) { unavailable(__LINE__); }
+void CudaExecutor::download(DeviceSpan<const std::byte> /*from*/, HostSpan<std::byte> /*to*/) { unavailable(__LINE__); }
+void CudaExecutor::synchronize() { unavailable(__LINE__); }
+
+}  // namespace cumulus

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/time/time.h>
+#include <grpcpp/support/status.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace cumulus::server {
+
+// Bad requests and other answers that are no fault of the device. Each carries google.rpc.ErrorInfo
+// (domain "cumulus", reason as stated) as a payload, and what else the table in docs/architecture.md asks for.
+// Texts say what was wrong and what would be right.
+
+/// INVALID_ARGUMENT, BadRequest with `field` (a path as "image.inline_array.spec.shape[1]"), reason
+/// INVALID_FIELD. The status text is "field: what".
+absl::Status bad_field(std::string_view field, std::string_view what);
+
+/// INVALID_ARGUMENT without a field, for example a checksum that does not match.
+absl::Status bad_request(std::string_view reason, std::string_view what);
+
+/// NOT_FOUND; reasons: BUFFER_NOT_FOUND, BUFFER_EVICTED, BUFFER_EXPIRED, SESSION_NOT_FOUND,
+/// SESSION_EXPIRED, INSTANCE_RESTARTED.
+absl::Status not_found(std::string_view reason, std::string_view what);
+
+/// RESOURCE_EXHAUSTED with QuotaFailure; `subject` is what ran out ("device:cuda0", "session:...").
+absl::Status exhausted(std::string_view subject, std::string_view what);
+
+/// UNAVAILABLE with RetryInfo: the only retryable code. Reasons: QUEUE_FULL, DRAINING.
+absl::Status unavailable(std::string_view reason, std::string_view what, absl::Duration retry_after);
+
+/// FAILED_PRECONDITION: well-formed input that has no answer. `metadata` names the first offending
+/// position where there is one.
+absl::Status no_answer(std::string_view reason, std::string_view what,
+                       const std::map<std::string, std::string>& metadata = {});
+
+/// UNIMPLEMENTED: this build or server cannot do it.
+absl::Status unsupported(std::string_view reason, std::string_view what);
+
+/// INTERNAL, reason DEVICE_FAULT.
+absl::Status device_fault(std::string_view what);
+
+/// `status` with `context` (for example the operation's name) put before its text, payloads kept.
+absl::Status with_context(const absl::Status& status, std::string_view context);
+
+/// The only translation: code, text, and payloads as details of a google.rpc.Status in the
+/// grpc-status-details-bin trailer. A status without ErrorInfo gets one, with its code as reason.
+grpc::Status to_grpc(const absl::Status& status);
+
+}  // namespace cumulus::server

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "kernels/core/parallel.h"
+#include "tests/support/executors.h"
+
+namespace cumulus {
+namespace {
+
+template <class Backend>
+class Executor : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(Executor, testing::Backends, testing::BackendNames);
+
+TYPED_TEST(Executor, BringsBackWhatWasUploaded) {
+  const std::vector<float> values = {1, 2, 3, 4, 5};
+  testing::BackendArray<TypeParam, float> array(this->backend(), values);
+  EXPECT_EQ(array.to_host(), values);
+}
+
+TYPED_TEST(Executor, ScratchPiecesAreAlignedAndApart) {
+  auto& executor = this->executor();
+  executor.reserve_scratch(ScratchSize().add<float>(3).add<char>(1).bytes());
+  const auto first = executor.template scratch<float>(3);
+  const auto second = executor.template scratch<char>(1);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.data()) % kBlockAlignment, 0u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % kBlockAlignment, 0u);
+  EXPECT_NE(static_cast<const void*>(first.data()), static_cast<const void*>(second.data()));
+}
+
+TYPED_TEST(Executor, RefusesMoreScratchThanWasReserved) {
+  auto& executor = this->executor();
+  executor.reserve_scratch(256);
+  executor.template scratch<char>(200);
+  EXPECT_THROW(executor.template scratch<char>(1), std::logic_error);
+}
+
+TYPED_TEST(Executor, ThrowsBetweenKernelsWhenInterrupted) {
+  struct Always : Interrupt {
+    bool requested() const override { return true; }
+  } always;
+  auto& executor = this->executor();
+  EXPECT_NO_THROW(executor.check_interrupt());
+  executor.set_interrupt(&always);
+  EXPECT_THROW(executor.check_interrupt(), Interrupted);
+}
+
+TEST(ParallelRanges, CoverEveryIndexOnce) {
+  CpuExecutor executor(3);
+  std::vector<std::atomic<int>> visits(10007);
+  parallel_ranges(executor, 10007, 16, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) ++visits[static_cast<std::size_t>(i)];
+  });
+  for (const auto& count : visits) ASSERT_EQ(count.load(), 1);
+}
+
+}  // namespace
+}  // namespace cumulus
