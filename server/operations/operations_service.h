@@ -1,0 +1,30 @@
+#pragma once
+
+#include "cumulus/v1/operations.grpc.pb.h"
+#include "server/operations/sampling_table.h"
+#include "server/operations/summed_area_table.h"
+#include "server/pipeline/pipeline.h"
+
+namespace cumulus::server {
+
+/// cumulus.v1.Operations: one line per RPC.
+class OperationsService final : public v1::Operations::CallbackService {
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+  using Result = v1::OperationResult;
+
+ public:
+  explicit OperationsService(Runtime& runtime) : pipeline_(runtime) {}
+
+  // clang-format off
+  Reactor* BuildSamplingTable(Context* c, const v1::BuildSamplingTableRequest* q, Result* r) override { return pipeline_.start<BuildSamplingTable>(c, q, r); }
+  Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<DrawSamples>(c, q, r); }
+  Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<BuildSummedAreaTable>(c, q, r); }
+  Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<FilterBox>(c, q, r); }
+  // clang-format on
+
+ private:
+  Pipeline pipeline_;
+};
+
+}  // namespace cumulus::server

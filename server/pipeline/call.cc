@@ -1,0 +1,319 @@
+#include "server/pipeline/call.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/time/clock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "server/pipeline/errors.h"
+#include "server/pipeline/wire.h"
+#include "server/runtime/logging.h"
+
+namespace cumulus::server {
+namespace {
+
+constexpr std::size_t kMaxRequestIdBytes = 128;
+// Added to every job's bytes, so that the speed of small jobs says something about large ones.
+constexpr std::size_t kFixedCostBytes = std::size_t{4} << 20;
+
+absl::Status cancelled() { return absl::CancelledError("the client cancelled the request"); }
+
+/// What the exception in flight means to the client.
+absl::Status translate_exception(Device& device, absl::Time deadline) {
+  try {
+    throw;
+  } catch (const Interrupted&) {
+    if (deadline <= absl::Now()) return absl::DeadlineExceededError("the deadline passed while the request ran");
+    return cancelled();
+  } catch (const CudaError& error) {
+    if (error.out_of_memory()) return exhausted(device.budget()->subject(), error.what());
+    if (error.sticky()) device.mark_unhealthy();
+    return device_fault(error.what());
+  } catch (const std::bad_alloc&) {
+    return exhausted(device.budget()->subject(), "the machine has no memory left for this request; try a smaller one");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+}  // namespace
+
+OperationCall::OperationCall(Runtime& runtime, std::string_view name, const v1::RequestOptions& options,
+                             v1::OperationResult& response, Context context, Respond respond)
+    : runtime_(runtime),
+      name_(name),
+      options_(options),
+      response_(response),
+      context_(std::move(context)),
+      respond_(std::move(respond)),
+      begin_time_(absl::Now()) {}
+
+void OperationCall::begin() {
+  absl::Status status = check_options();
+  if (status.ok()) status = resolve_inputs();
+  if (!status.ok()) return answer(status);
+  const bool decode =
+      std::any_of(inputs_.begin(), inputs_.end(), [](const CallInput& input) { return input.needs_decoding(); });
+  if (!decode) return admit();
+  if (!runtime_.decoders.try_post([self = shared_from_this(), this] { decode_inputs(); })) {
+    answer(unavailable("QUEUE_FULL", "too many images wait to be decoded; try again later", absl::Milliseconds(100)));
+  }
+}
+
+void OperationCall::cancel() {
+  cancelled_ = true;
+  const std::lock_guard lock(queue_mutex_);
+  if (queued_ && slot_->queue->withdraw(*this)) answer(cancelled());
+}
+
+JobClass OperationCall::job_class() const {
+  return options_.priority() == v1::BATCH ? JobClass::kBatch : JobClass::kInteractive;
+}
+
+std::size_t OperationCall::cost_bytes() const { return footprint_bytes_ + kFixedCostBytes; }
+
+bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
+
+absl::Status OperationCall::check_options() {
+  if (options_.request_id().size() > kMaxRequestIdBytes) {
+    return bad_field("options.request_id", absl::StrCat("has ", options_.request_id().size(), " bytes; at most ",
+                                                        kMaxRequestIdBytes, " are kept"));
+  }
+  if (!v1::Priority_IsValid(options_.priority())) {
+    return bad_field("options.priority", absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
+  }
+  if (!options_.session().empty()) {
+    absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(options_.session());
+    if (!session.ok()) return session.status();
+    session_ = *std::move(session);
+  }
+  slot_ = session_ != nullptr ? session_->slot : &runtime_.least_loaded();
+  inline_outputs_ = options_.output().has_inline_array() || session_ == nullptr;
+  return check_destination();
+}
+
+absl::Status OperationCall::check_destination() {
+  const v1::Destination& output = options_.output();
+  if (inline_outputs_ && (output.has_ttl() || output.evictable())) {
+    return bad_field(output.has_ttl() ? "options.output.ttl" : "options.output.evictable",
+                     "is for buffers; these outputs come back inline (name a session to keep them on the device)");
+  }
+  const absl::StatusOr<absl::Duration> ttl =
+      checked_ttl(output.has_ttl(), output.ttl(), "options.output.ttl", absl::InfiniteDuration(),
+                  runtime_.configuration.limits.max_ttl);
+  if (ttl.ok()) output_ttl_ = *ttl;
+  return ttl.status();
+}
+
+absl::Status OperationCall::resolve_inputs() {
+  for (const SourceField& source : sources()) {
+    absl::StatusOr<CallInput> input = CallInput::resolve(source, session_.get(), runtime_);
+    if (!input.ok()) return input.status();
+    inputs_.push_back(*std::move(input));
+  }
+  return absl::OkStatus();
+}
+
+void OperationCall::decode_inputs() {
+  const absl::Time start = absl::Now();
+  for (CallInput& input : inputs_) {
+    if (requested()) return answer(cancelled());
+    if (!input.needs_decoding()) continue;
+    const absl::Status status = input.decode(runtime_.configuration.image_limits());
+    if (!status.ok()) return answer(status);
+  }
+  input_time_ = absl::Now() - start;
+  admit();
+}
+
+void OperationCall::admit() {
+  const absl::Status status = prepare();
+  if (!status.ok() || options_.validate_only()) return answer(status);
+  absl::StatusOr<Admission> admission =
+      runtime_.sessions.admit(*slot_->device, session_.get(), footprint_bytes_);
+  if (!admission.ok()) return answer(admission.status());
+  admission_ = *std::move(admission);
+  queue_time_ = absl::Now();
+  // Held over the push, so that a cancellation either finds the job in the queue or is seen here.
+  const std::lock_guard lock(queue_mutex_);
+  if (cancelled_) return answer(cancelled());
+  const absl::Status pushed = slot_->queue->push(shared_from_this());
+  if (!pushed.ok()) return answer(pushed);
+  queued_ = true;
+}
+
+absl::Status OperationCall::prepare() {
+  std::vector<InputArray> described;
+  for (const CallInput& input : inputs_) described.push_back(input.describe());
+  const absl::Status planned = make_plan(described);
+  if (!planned.ok()) return planned;
+  const Space space = slot_->device->space();
+  for (OutputSpec& spec : outputs()) outputs_.push_back({std::move(spec), {}, {}});
+  scratch_bytes_ = scratch_bytes(space);
+  footprint_bytes_ = align_block(scratch_bytes_);
+  for (const CallInput& input : inputs_) footprint_bytes_ += input.upload_bytes(space);
+  for (const Output& output : outputs_) footprint_bytes_ += align_block(output.spec.shape.bytes());
+  return check_outputs();
+}
+
+absl::Status OperationCall::check_outputs() const {
+  const auto& limits = runtime_.configuration.limits;
+  std::size_t total = 0;
+  for (const Output& output : outputs_) {
+    const std::size_t bytes = output.spec.shape.bytes();
+    total += bytes;
+    if (bytes > limits.max_buffer_bytes) {
+      return exhausted("limits:max_buffer_bytes",
+                       absl::StrCat("output ", output.spec.name, " would have ", bytes, " bytes; the server allows ",
+                                    limits.max_buffer_bytes, " in one array"));
+    }
+  }
+  if (inline_outputs_ && total > limits.max_inline_bytes) {
+    return exhausted("limits:max_inline_bytes",
+                     absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
+                                  " come back inline: name a session, keep them on the device and read them with "
+                                  "ReadBuffer"));
+  }
+  return absl::OkStatus();
+}
+
+void OperationCall::submit(Lane& lane) noexcept {
+  submit_time_ = absl::Now();
+  try {
+    std::visit([&](auto& executor) { submit_to(executor, lane); }, lane.executor());
+  } catch (...) {
+    submitted_ = translate_exception(*slot_->device, context_.deadline);
+  }
+}
+
+template <class E>
+void OperationCall::submit_to(E& executor, Lane& lane) {
+  executor.set_interrupt(this);
+  executor.reserve_scratch(scratch_bytes_);
+  const Inputs<E::kSpace> inputs = place_inputs(executor);
+  const Outputs<E::kSpace> outputs = place_outputs<E>();
+  upload_time_ = absl::Now() - submit_time_;
+  lane.mark_compute_begin();
+  run(executor, inputs, outputs, lane.landing().data());
+  lane.mark_compute_end();
+  std::size_t used = kReportBytes;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const std::size_t wanted = outputs_[i].spec.shape.bytes();
+    const std::size_t bytes = inline_outputs_ ? wanted : std::min(wanted, kHeadBytes);
+    outputs_[i].landing = lane.landing().subspan(used, bytes);
+    executor.download(outputs.template as<std::byte>(i).subspan(0, bytes),
+                      {outputs_[i].landing.data(), outputs_[i].landing.size()});
+    used += bytes;
+  }
+}
+
+template <class E>
+Inputs<E::kSpace> OperationCall::place_inputs(E& executor) {
+  std::vector<Span<const std::byte, E::kSpace>> placed;
+  for (const CallInput& input : inputs_) {
+    if (const ResidentBuffer* buffer = input.resident()) {
+      placed.push_back(buffer->memory.span<E::kSpace>());
+      continue;
+    }
+    const std::span<const std::byte> host = input.host_bytes();
+    if constexpr (E::kSpace == Space::kHost) {
+      placed.push_back({host.data(), host.size()});
+    } else {
+      uploads_.push_back(slot_->device->allocate(host.size()));
+      const auto target = uploads_.back().template span<E::kSpace>();
+      executor.upload({host.data(), host.size()}, target);
+      placed.push_back(target);
+    }
+  }
+  return Inputs<E::kSpace>(std::move(placed));
+}
+
+template <class E>
+Outputs<E::kSpace> OperationCall::place_outputs() {
+  std::vector<Span<std::byte, E::kSpace>> placed;
+  for (Output& output : outputs_) {
+    output.memory = slot_->device->allocate(output.spec.shape.bytes());
+    placed.push_back(output.memory.span<E::kSpace>());
+  }
+  return Outputs<E::kSpace>(std::move(placed));
+}
+
+void OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
+  absl::Status status = submitted_.ok() ? device : submitted_;
+  try {
+    std::visit(
+        [](auto& executor) {
+          executor.set_interrupt(nullptr);
+          executor.release_scratch();
+        },
+        lane.executor());
+    uploads_.clear();
+    if (status.ok()) status = deliver(lane);
+  } catch (...) {
+    status = translate_exception(*slot_->device, context_.deadline);
+  }
+  answer(status);
+}
+
+absl::Status OperationCall::deliver(Lane& lane) {
+  const absl::Time start = absl::Now();
+  absl::Status status = conclude(lane.landing().data());
+  if (!status.ok()) return status;
+  for (Output& output : outputs_) {
+    status = deliver_output(output);
+    if (!status.ok()) return status;
+  }
+  fill_timings(lane, start);
+  return status;
+}
+
+absl::Status OperationCall::deliver_output(Output& output) {
+  v1::NamedArray& named = *response_.add_arrays();
+  named.set_name(output.spec.name);
+  if (inline_outputs_) {
+    write_array_spec(output.spec.shape, *named.mutable_inline_array()->mutable_spec());
+    named.mutable_inline_array()->set_data(output.landing.data(), output.landing.size());
+    return absl::OkStatus();
+  }
+  SessionStore::NewBuffer fresh;
+  fresh.admission = admission_.split(align_block(output.spec.shape.bytes()));
+  fresh.shape = std::move(output.spec.shape);
+  fresh.memory = std::move(output.memory);
+  fresh.head.assign(output.landing.begin(), output.landing.end());
+  fresh.evictable = options_.output().evictable();
+  fresh.ttl = output_ttl_;
+  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_, std::move(fresh));
+  if (!buffer.ok()) return buffer.status();
+  write_buffer(**buffer, *named.mutable_buffer());
+  return absl::OkStatus();
+}
+
+void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
+  v1::Timings& timings = *response_.mutable_timings();
+  *timings.mutable_queue() = to_proto(submit_time_ - queue_time_);
+  *timings.mutable_input() = to_proto(input_time_ + upload_time_);
+  *timings.mutable_compute() = to_proto(absl::Seconds(lane.compute_seconds()));
+  *timings.mutable_output() = to_proto(absl::Now() - delivery_start);
+  timings.set_device(slot_->device->name());
+}
+
+void OperationCall::answer(const absl::Status& status) {
+  if (answered_.exchange(true)) return;
+  inputs_.clear();
+  outputs_.clear();
+  admission_ = {};
+  if (!status.ok()) response_.Clear();
+  log_call({.method = std::string(name_),
+            .request_id = options_.request_id(),
+            .client = context_.client,
+            .bytes = footprint_bytes_,
+            .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+            .status = status});
+  respond_(to_grpc(status.ok() ? status : with_context(status, name_)));
+}
+
+}  // namespace cumulus::server

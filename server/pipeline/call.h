@@ -1,0 +1,116 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/time/time.h>
+#include <grpcpp/support/status.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cumulus/v1/array.pb.h"
+#include "server/pipeline/inputs.h"
+#include "server/pipeline/operation.h"
+#include "server/runtime/device_queue.h"
+#include "server/runtime/runtime.h"
+
+namespace cumulus::server {
+
+/// The one path that every operation's call takes: resolve inputs, decode, validate, admit, wait, run, place
+/// outputs, answer. What is the operation's own is in the protected virtual functions (TypedCall).
+///
+/// `begin` and `cancel` come on gRPC's threads and do not block. The answer is given exactly once.
+class OperationCall : public Job, public std::enable_shared_from_this<OperationCall> {
+ public:
+  struct Context {
+    absl::Time deadline;
+    std::string client;  // the peer, for the log
+  };
+  /// Called once, with the call's outcome, after `response` has been filled.
+  using Respond = std::function<void(grpc::Status)>;
+
+  OperationCall(Runtime& runtime, std::string_view name, const v1::RequestOptions& options,
+                v1::OperationResult& response, Context context, Respond respond);
+
+  void begin();
+  void cancel();
+
+  void submit(Lane& lane) noexcept override;
+  void finish(Lane& lane, const absl::Status& device) noexcept override;
+  void abandon(const absl::Status& why) noexcept override { answer(why); }
+  JobClass job_class() const override;
+  absl::Time deadline() const override { return context_.deadline; }
+  std::size_t cost_bytes() const override;
+  bool requested() const override;
+
+ protected:
+  virtual std::vector<SourceField> sources() const = 0;
+  virtual absl::Status make_plan(std::span<const InputArray> inputs) = 0;
+  virtual std::vector<OutputSpec> outputs() const = 0;
+  virtual std::size_t scratch_bytes(Space space) const = 0;
+  virtual void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs, const Outputs<Space::kHost>& outputs,
+                   std::byte* report) = 0;
+  virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
+                   const Outputs<Space::kDevice>& outputs, std::byte* report) = 0;
+  virtual absl::Status conclude(const std::byte* report) const = 0;
+
+ private:
+  struct Output {
+    OutputSpec spec;
+    BufferMemory memory;
+    std::span<std::byte> landing;  // its head, or all of it where it goes inline
+  };
+
+  absl::Status check_options();
+  absl::Status check_destination();
+  absl::Status resolve_inputs();
+  void decode_inputs();
+  void admit();
+  absl::Status prepare();
+  absl::Status check_outputs() const;
+  template <class E>
+  void submit_to(E& executor, Lane& lane);
+  template <class E>
+  Inputs<E::kSpace> place_inputs(E& executor);
+  template <class E>
+  Outputs<E::kSpace> place_outputs();
+  absl::Status deliver(Lane& lane);
+  absl::Status deliver_output(Output& output);
+  void fill_timings(const Lane& lane, absl::Time delivery_start);
+  void answer(const absl::Status& status);
+
+  Runtime& runtime_;
+  const std::string_view name_;
+  const v1::RequestOptions& options_;
+  v1::OperationResult& response_;
+  const Context context_;
+  Respond respond_;
+
+  SessionHandle session_;
+  DeviceSlot* slot_ = nullptr;
+  bool inline_outputs_ = false;
+  absl::Duration output_ttl_ = absl::InfiniteDuration();
+  std::vector<CallInput> inputs_;
+  std::vector<BufferMemory> uploads_;
+  std::vector<Output> outputs_;
+  std::size_t scratch_bytes_ = 0;
+  std::size_t footprint_bytes_ = 0;
+  Admission admission_;
+  absl::Status submitted_ = absl::OkStatus();
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> answered_ = false;
+  std::mutex queue_mutex_;  // guards queued_: `cancel` against the push
+  bool queued_ = false;
+
+  absl::Time begin_time_;
+  absl::Duration input_time_;
+  absl::Time queue_time_;
+  absl::Time submit_time_;
+  absl::Duration upload_time_;
+};
+
+}  // namespace cumulus::server

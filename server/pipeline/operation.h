@@ -1,0 +1,87 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cumulus/v1/array.pb.h"
+#include "kernels/core/cpu_executor.h"
+#include "kernels/core/cuda_executor.h"
+#include "server/runtime/array_spec.h"
+
+namespace cumulus::server {
+
+/// A field of a request that names an input.
+struct SourceField {
+  std::string_view field;  // its path, for errors: "image"
+  const v1::Source* source;
+};
+
+/// What is known of an input before anything runs.
+struct InputArray {
+  std::string_view field;
+  ArrayShape shape;
+  std::span<const std::byte> head;  // its first bytes: kHeadBytes, or all if it is shorter
+};
+
+struct OutputSpec {
+  std::string name;
+  ArrayShape shape;
+};
+
+/// The arrays of a call in the memory it runs on, in the order of Op::sources or Op::outputs. Each
+/// begins at a multiple of 16 bytes.
+template <class Byte, Space S>
+class Arrays {
+ public:
+  explicit Arrays(std::vector<Span<Byte, S>> arrays) : arrays_(std::move(arrays)) {}
+
+  template <class T>
+  Span<T, S> as(std::size_t index) const {
+    const Span<Byte, S>& bytes = arrays_[index];
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+ private:
+  std::vector<Span<Byte, S>> arrays_;
+};
+template <Space S>
+using Inputs = Arrays<const std::byte, S>;
+template <Space S>
+using Outputs = Arrays<std::byte, S>;
+
+/// For operations whose kernels have nothing to report.
+struct NoReport {};
+
+/// What an operation has to say; everything else about a call is the same for all of them.
+///
+/// `validate` sees the request and the shapes of its inputs and makes the plan of the run; all that is
+/// wrong with a request is found there. `outputs` and `scratch_bytes` follow from the plan, exactly, so that
+/// admission can count them before anything runs. `run` puts the work on the executor; it writes every byte of
+/// the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU, valid once
+/// the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
+template <class Op>
+concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
+                             const typename Op::Plan& plan, typename Op::Report& report, CpuExecutor& cpu,
+                             CudaExecutor& cuda, const Inputs<Space::kHost>& host_inputs,
+                             const Outputs<Space::kHost>& host_outputs, const Inputs<Space::kDevice>& device_inputs,
+                             const Outputs<Space::kDevice>& device_outputs) {
+  { Op::kName } -> std::convertible_to<std::string_view>;
+  { Op::sources(request) } -> std::same_as<std::vector<SourceField>>;
+  { Op::validate(request, inputs) } -> std::same_as<absl::StatusOr<typename Op::Plan>>;
+  { Op::outputs(plan) } -> std::same_as<std::vector<OutputSpec>>;
+  { Op::template scratch_bytes<Space::kHost>(plan) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan) } -> std::same_as<std::size_t>;
+  Op::run(cpu, plan, host_inputs, host_outputs, report);
+  Op::run(cuda, plan, device_inputs, device_outputs, report);
+  { Op::conclude(plan, report) } -> std::same_as<absl::Status>;
+};
+
+}  // namespace cumulus::server

@@ -1,0 +1,85 @@
+#include "server/runtime/completion_poller.h"
+
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "server/pipeline/errors.h"
+
+namespace cumulus::server {
+namespace {
+
+// Short beside any kernel worth a remote call, long enough to leave the core to others.
+constexpr std::chrono::microseconds kPause{20};
+
+/// Empty while the event has not been reached.
+std::optional<absl::Status> outcome(const CudaEvent& event, Device& device) {
+  try {
+    if (!event.reached()) return std::nullopt;
+    return absl::OkStatus();
+  } catch (const CudaError& error) {
+    if (error.sticky()) device.mark_unhealthy();
+    return device_fault(error.what());
+  }
+}
+
+}  // namespace
+
+CompletionPoller::CompletionPoller(Device& device) : device_(device), thread_([this] { run(); }) {}
+
+CompletionPoller::~CompletionPoller() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  arrived_.notify_one();
+  thread_.join();
+}
+
+void CompletionPoller::watch(CUstream_st* stream, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_events_.empty()) spare_events_.emplace_back();
+    CudaEvent event = std::move(spare_events_.back());
+    spare_events_.pop_back();
+    event.record(stream);
+    incoming_.push_back({std::move(event), std::move(done)});
+  }
+  arrived_.notify_one();
+}
+
+void CompletionPoller::run() {
+  std::vector<Watched> watched;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (watched.empty()) arrived_.wait(lock, [this] { return stopping_ || !incoming_.empty(); });
+      std::move(incoming_.begin(), incoming_.end(), std::back_inserter(watched));
+      incoming_.clear();
+      if (watched.empty() && stopping_) return;
+    }
+    const std::size_t before = watched.size();
+    collect(watched);
+    if (watched.size() == before) std::this_thread::sleep_for(kPause);
+  }
+}
+
+void CompletionPoller::collect(std::vector<Watched>& watched) {
+  for (std::size_t i = 0; i < watched.size();) {
+    const std::optional<absl::Status> status = outcome(watched[i].event, device_);
+    if (!status) {
+      ++i;
+      continue;
+    }
+    Watched reached = std::move(watched[i]);
+    watched.erase(watched.begin() + static_cast<std::ptrdiff_t>(i));
+    {
+      const std::lock_guard lock(mutex_);
+      spare_events_.push_back(std::move(reached.event));
+    }
+    reached.done(*status);
+  }
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernels/core/cpu_executor.h"
+#include "kernels/core/cuda_executor.h"
+#include "server/runtime/memory_budget.h"
+
+namespace cumulus::server {
+
+/// A block in the memory of one device, whichever kind that is.
+class BufferMemory {
+ public:
+  BufferMemory() = default;
+  BufferMemory(HostMemory memory) : memory_(std::move(memory)) {}    // NOLINT(google-explicit-constructor)
+  BufferMemory(DeviceMemory memory) : memory_(std::move(memory)) {}  // NOLINT(google-explicit-constructor)
+
+  std::size_t bytes() const {
+    return std::visit([](const auto& memory) { return memory.bytes(); }, memory_);
+  }
+  /// The block as memory of space `S`, which must be the one it lies in.
+  template <Space S>
+  Span<std::byte, S> span() const {
+    const auto& memory = std::get<Memory<S>>(memory_);
+    return {memory.data(), memory.bytes()};
+  }
+  /// The block's bytes where the host can address them (the CPU backend), else null.
+  std::byte* host_data() const {
+    const auto* memory = std::get_if<HostMemory>(&memory_);
+    return memory != nullptr ? memory->data() : nullptr;
+  }
+
+ private:
+  std::variant<HostMemory, DeviceMemory> memory_;
+};
+
+/// Where one call at a time runs on a device: an executor, host memory that results of a call can be
+/// downloaded to without waiting, and the marks between its stages.
+class Lane {
+ public:
+  using Executor = std::variant<CpuExecutor, CudaExecutor>;
+
+  Lane(Executor executor, HostMemory landing) : executor_(std::move(executor)), landing_(std::move(landing)) {}
+  virtual ~Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  Executor& executor() { return executor_; }
+  /// Pinned where the device is a GPU. Holds kReportBytes and max_inline_bytes and a head for each output.
+  std::span<std::byte> landing() const { return {landing_.data(), landing_.bytes()}; }
+
+  /// Put marks into the executor's stream before and after the call's kernels.
+  virtual void mark_compute_begin() = 0;
+  virtual void mark_compute_end() = 0;
+  /// Between the two marks, once the call is done.
+  virtual double compute_seconds() const = 0;
+
+ private:
+  Executor executor_;
+  HostMemory landing_;
+};
+
+/// Tells when something is done; the status is not OK where the device failed.
+using Done = std::function<void(absl::Status)>;
+
+/// One GPU, or the CPU. Thread-safe, except for its lanes: a lane belongs to whoever runs a call there.
+class Device {
+ public:
+  Device(std::string name, std::string model, std::size_t budget_bytes);
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::string& model() const { return model_; }
+  virtual std::string_view backend() const = 0;
+  virtual Space space() const = 0;
+  const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
+
+  /// False once the device has failed for good; its process must be restarted.
+  bool healthy() const { return healthy_.load(std::memory_order_relaxed); }
+  void mark_unhealthy() { healthy_.store(false, std::memory_order_relaxed); }
+
+  /// Memory that admission has counted. Throws std::bad_alloc or CudaError.
+  virtual BufferMemory allocate(std::size_t bytes) = 0;
+  /// Host memory that copy_in and copy_out are fastest with. Throws std::bad_alloc or CudaError.
+  virtual HostMemory allocate_staging(std::size_t bytes) = 0;
+
+  /// Copies between host and device memory; `done` comes, on any thread, once both may be used again.
+  /// On the CPU backend it comes before the call returns.
+  virtual void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset, Done done) = 0;
+  virtual void copy_out(const BufferMemory& from, std::size_t offset, std::span<std::byte> to, Done done) = 0;
+
+  const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
+  /// Calls `done` once all that has been put on the lane's executor is done.
+  virtual void when_done(Lane& lane, Done done) = 0;
+
+ protected:
+  std::vector<std::unique_ptr<Lane>> lanes_;
+
+ private:
+  const std::string name_;
+  const std::string model_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  std::atomic<bool> healthy_{true};
+};
+
+/// A device's share of what a lane's landing memory must hold.
+inline constexpr std::size_t kReportBytes = 4096;
+
+struct CpuDeviceOptions {
+  int threads = 0;  // 0: all cores
+  std::size_t budget_bytes = 0;
+  std::size_t landing_bytes = 0;
+};
+std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
+
+struct GpuDeviceOptions {
+  int ordinal = 0;
+  std::size_t budget_bytes = 0;  // 0: 80 % of what is free
+  int streams = 2;
+  std::size_t landing_bytes = 0;
+};
+/// Throws CudaError.
+std::unique_ptr<Device> make_gpu_device(const GpuDeviceOptions& options);
+
+}  // namespace cumulus::server

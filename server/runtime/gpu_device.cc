@@ -1,0 +1,112 @@
+#include <absl/strings/str_cat.h>
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "server/pipeline/errors.h"
+#include "server/runtime/completion_poller.h"
+#include "server/runtime/device.h"
+
+namespace cumulus::server {
+namespace {
+
+class GpuLane final : public Lane {
+ public:
+  GpuLane(CudaExecutor executor, HostMemory landing) : Lane(std::move(executor), std::move(landing)) {}
+
+  void mark_compute_begin() override { begin_.record(stream()); }
+  void mark_compute_end() override { end_.record(stream()); }
+  double compute_seconds() const override { return end_.milliseconds_since(begin_) / 1e3; }
+  CUstream_st* stream() { return std::get<CudaExecutor>(executor()).stream(); }
+
+ private:
+  CudaEvent begin_;
+  CudaEvent end_;
+};
+
+/// Copies in one direction, on a stream of their own.
+class Copier {
+ public:
+  explicit Copier(CudaDevice& device) : executor_(device) {}
+
+  template <class Copy>
+  void submit(Device& device, CompletionPoller& poller, Done done, const Copy& copy) {
+    try {
+      const std::lock_guard lock(mutex_);
+      executor_.bind_thread();
+      copy(executor_);
+      poller.watch(executor_.stream(), done);
+    } catch (const CudaError& error) {
+      if (error.sticky()) device.mark_unhealthy();
+      done(device_fault(error.what()));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  CudaExecutor executor_;
+};
+
+class GpuDevice final : public Device {
+ public:
+  GpuDevice(std::unique_ptr<CudaDevice> cuda, const GpuDeviceOptions& options, std::size_t budget_bytes)
+      : Device(absl::StrCat("cuda", options.ordinal), cuda->model(), budget_bytes),
+        cuda_(std::move(cuda)),
+        allocator_(*cuda_),
+        in_(*cuda_),
+        out_(*cuda_),
+        poller_(*this) {
+    for (int i = 0; i < options.streams; ++i) {
+      lanes_.push_back(
+          std::make_unique<GpuLane>(CudaExecutor(*cuda_), allocate_pinned(options.landing_bytes)));
+    }
+  }
+  ~GpuDevice() override { lanes_.clear(); }
+
+  std::string_view backend() const override { return "cuda"; }
+  Space space() const override { return Space::kDevice; }
+
+  BufferMemory allocate(std::size_t bytes) override {
+    const std::lock_guard lock(allocator_mutex_);
+    DeviceMemory memory = allocator_.allocate(bytes);
+    allocator_.synchronize();  // nothing else is on its stream; now every stream may use the block
+    return memory;
+  }
+
+  HostMemory allocate_staging(std::size_t bytes) override { return allocate_pinned(bytes); }
+
+  void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset, Done done) override {
+    in_.submit(*this, poller_, std::move(done), [&](CudaExecutor& executor) {
+      executor.upload({from.data(), from.size()}, to.span<Space::kDevice>().subspan(offset, from.size()));
+    });
+  }
+
+  void copy_out(const BufferMemory& from, std::size_t offset, std::span<std::byte> to, Done done) override {
+    out_.submit(*this, poller_, std::move(done), [&](CudaExecutor& executor) {
+      executor.download(from.span<Space::kDevice>().subspan(offset, to.size()), {to.data(), to.size()});
+    });
+  }
+
+  void when_done(Lane& lane, Done done) override {
+    poller_.watch(static_cast<GpuLane&>(lane).stream(), std::move(done));
+  }
+
+ private:
+  std::unique_ptr<CudaDevice> cuda_;
+  std::mutex allocator_mutex_;
+  CudaExecutor allocator_;
+  Copier in_;
+  Copier out_;
+  CompletionPoller poller_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_gpu_device(const GpuDeviceOptions& options) {
+  std::size_t budget = options.budget_bytes;
+  if (budget == 0) budget = CudaDevice(options.ordinal).free_bytes() / 10 * 8;
+  return std::make_unique<GpuDevice>(std::make_unique<CudaDevice>(options.ordinal, budget), options, budget);
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,68 @@
+#include "server/runtime/runtime.h"
+
+#include <absl/random/random.h>
+#include <absl/strings/str_format.h>
+#include <absl/time/clock.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace cumulus::server {
+namespace {
+
+std::string new_instance() {
+  absl::BitGen random;
+  return absl::StrFormat("%016x", absl::Uniform<std::uint64_t>(random));
+}
+
+std::size_t free_bytes(const DeviceSlot& slot) {
+  const MemoryBudget& budget = *slot.device->budget();
+  return budget.limit_bytes() - budget.reserved_bytes();
+}
+
+}  // namespace
+
+Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots)
+    : configuration(settings),
+      instance(new_instance()),
+      devices(std::move(device_slots)),
+      sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}),
+      decoders(settings.decode_threads, settings.max_decode_queue),
+      janitor_([this] { sweep(); }) {}
+
+Runtime::~Runtime() {
+  {
+    const std::lock_guard lock(janitor_mutex_);
+    stopping_ = true;
+  }
+  janitor_wake_.notify_one();
+  janitor_.join();
+}
+
+DeviceSlot* Runtime::find_device(std::string_view name) {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const DeviceSlot& slot) { return slot.device->name() == name; });
+  return found != devices.end() ? &*found : nullptr;
+}
+
+DeviceSlot& Runtime::least_loaded() {
+  return *std::max_element(devices.begin(), devices.end(), [](const DeviceSlot& a, const DeviceSlot& b) {
+    return std::pair(free_bytes(a), b.queue->depth()) < std::pair(free_bytes(b), a.queue->depth());
+  });
+}
+
+bool Runtime::healthy() const {
+  return std::all_of(devices.begin(), devices.end(), [](const DeviceSlot& slot) { return slot.device->healthy(); });
+}
+
+void Runtime::sweep() {
+  std::unique_lock lock(janitor_mutex_);
+  while (!janitor_wake_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {
+    const absl::Time now = absl::Now();
+    sessions.expire(now);
+    for (DeviceSlot& slot : devices) slot.queue->sweep(now);
+  }
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "server/runtime/configuration.h"
+#include "server/runtime/session_store.h"
+#include "server/runtime/worker_pool.h"
+
+namespace cumulus::server {
+
+/// What the services work with, and the thread that ends leases and late requests. Built by main;
+/// outlives the services.
+class Runtime {
+ public:
+  /// At least one device.
+  Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// The device of that name; null where there is none.
+  DeviceSlot* find_device(std::string_view name);
+  /// The device with most memory free; of equals, the one with the shortest queue.
+  DeviceSlot& least_loaded();
+  bool healthy() const;
+
+  const Configuration configuration;
+  const std::string instance;  // new at every start
+  // In this order: sessions give their buffers back before the devices that hold them go.
+  std::vector<DeviceSlot> devices;
+  SessionStore sessions;
+  WorkerPool decoders;
+
+ private:
+  /// How late a lease or a deadline may be noticed.
+  static constexpr std::chrono::milliseconds kSweepInterval{100};
+
+  void sweep();
+
+  std::mutex janitor_mutex_;
+  std::condition_variable janitor_wake_;
+  bool stopping_ = false;
+  std::thread janitor_;
+};
+
+}  // namespace cumulus::server

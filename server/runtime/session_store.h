@@ -1,0 +1,147 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/time/time.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/runtime/array_spec.h"
+#include "server/runtime/device.h"
+#include "server/runtime/device_queue.h"
+#include "server/runtime/memory_budget.h"
+
+namespace cumulus::server {
+
+/// Bytes from the beginning of each buffer that stay on the host, so that a request which names the
+/// buffer can be checked before it runs (a table's header, say).
+inline constexpr std::size_t kHeadBytes = 512;
+
+/// An array in the memory of a device. Immutable once it is in a session; lives as long as anybody
+/// holds it, whatever becomes of its session.
+struct ResidentBuffer {
+  std::string name;  // sessions/{session}/buffers/{buffer}
+  ArrayShape shape;
+  Reservation device_bytes;  // declared before `memory`, so that memory goes first and its count after
+  Reservation session_bytes;
+  BufferMemory memory;
+  std::vector<std::byte> head;  // the first kHeadBytes, or all
+  absl::Time create_time;
+  absl::Time expire_time = absl::InfiniteFuture();
+  bool evictable = false;
+  absl::Time last_use = absl::InfinitePast();  // guarded by the store
+};
+using BufferHandle = std::shared_ptr<const ResidentBuffer>;
+
+/// A device and the queue of the calls that wait for it.
+struct DeviceSlot {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<DeviceQueue> queue;  // after the device, so that it ends first
+};
+
+/// A lease on one device.
+struct Session {
+  std::string name;  // sessions/{uuid}
+  DeviceSlot* slot = nullptr;
+  absl::Duration ttl;
+  std::shared_ptr<MemoryBudget> quota;
+};
+using SessionHandle = std::shared_ptr<const Session>;
+
+/// Memory that a call or an upload may use, counted against its device and its session.
+struct Admission {
+  Reservation device;
+  Reservation session;
+
+  Admission split(std::size_t bytes) { return {device.split(bytes), session.split(bytes)}; }
+};
+
+struct SessionStoreLimits {
+  std::size_t max_sessions = 0;
+  std::size_t max_buffers_per_session = 0;
+};
+
+/// Who holds what. Thread-safe; nothing in it waits for a device.
+class SessionStore {
+ public:
+  explicit SessionStore(const SessionStoreLimits& limits) : limits_(limits) {}
+
+  struct NewSession {
+    std::string id;
+    DeviceSlot* slot;
+    absl::Duration ttl;
+    std::size_t quota_bytes;
+  };
+  /// ALREADY_EXISTS, or RESOURCE_EXHAUSTED where there are max_sessions.
+  absl::StatusOr<SessionHandle> create_session(const NewSession& session);
+  /// Renews the lease. NOT_FOUND.
+  absl::StatusOr<SessionHandle> find_session(std::string_view name);
+  absl::Status delete_session(std::string_view name);
+  /// When the lease ends unless it is renewed; InfinitePast where the session is gone.
+  absl::Time lease_end(const Session& session) const;
+
+  /// Reserves on the device and, where there is a session, from its quota, dropping evictable idle
+  /// buffers of the device where that is needed. RESOURCE_EXHAUSTED.
+  absl::StatusOr<Admission> admit(Device& device, const Session* session, std::size_t bytes);
+
+  struct NewBuffer {
+    ArrayShape shape;
+    Admission admission;  // of the memory's size
+    BufferMemory memory;
+    std::vector<std::byte> head;
+    absl::Duration ttl = absl::InfiniteDuration();
+    bool evictable = false;
+  };
+  /// Publishes a finished array. NOT_FOUND where the session has ended meanwhile.
+  absl::StatusOr<BufferHandle> add_buffer(const Session& session, NewBuffer buffer);
+  /// Renews the session's lease. NOT_FOUND, with the reason if it is still known.
+  absl::StatusOr<BufferHandle> find_buffer(std::string_view name);
+  /// Calls that hold the buffer keep it alive until they end.
+  absl::Status delete_buffer(std::string_view name);
+
+  struct BufferPage {
+    std::vector<BufferHandle> buffers;
+    std::string next_page_token;
+  };
+  absl::StatusOr<BufferPage> list_buffers(std::string_view session, std::size_t page_size,
+                                          std::string_view page_token);
+
+  /// Ends sessions whose lease is over and drops buffers whose time has come.
+  void expire(absl::Time now);
+
+  std::size_t session_count() const;
+  std::size_t buffer_count() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<Session> session;
+    absl::Time expire_time;
+    std::uint64_t next_buffer = 1;
+    std::map<std::uint64_t, std::shared_ptr<ResidentBuffer>> buffers;  // by creation
+  };
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  absl::StatusOr<Entries::iterator> find_entry(std::string_view name);
+  absl::Status missing_session(std::string_view name) const;
+  absl::Status missing_buffer(std::string_view name) const;
+  void remember_end(const std::string& name, std::string_view reason);
+  /// Drops the least recently used idle evictable buffers of `device` until `bytes` could fit; true
+  /// where it dropped any.
+  bool evict(const Device& device, std::size_t bytes);
+
+  const SessionStoreLimits limits_;
+  mutable std::mutex mutex_;
+  Entries entries_;
+  // Why sessions and buffers that are gone are gone, for the most recent of them.
+  std::map<std::string, std::string, std::less<>> ends_;
+  std::deque<std::string> ends_order_;
+};
+
+}  // namespace cumulus::server

@@ -1,0 +1,52 @@
+#include "server/services/server_service.h"
+
+#include "cumulus/v1/operations.pb.h"
+#include "server/pipeline/wire.h"
+#include "server/runtime/image_decoder.h"
+#include "server/runtime/transfer/transfer_service.h"
+#include "server/version.h"
+
+namespace cumulus::server {
+namespace {
+
+void write_limits(const Configuration& configuration, v1::Capabilities& message) {
+  const auto& limits = configuration.limits;
+  message.set_max_chunk_bytes(static_cast<std::int64_t>(kMaxChunkBytes));
+  message.set_max_inline_bytes(static_cast<std::int64_t>(limits.max_inline_bytes));
+  message.set_max_encoded_bytes(static_cast<std::int64_t>(limits.max_encoded_bytes));
+  message.set_max_buffer_bytes(static_cast<std::int64_t>(limits.max_buffer_bytes));
+  message.set_max_pixels(static_cast<std::int64_t>(limits.max_pixels));
+  message.set_max_channels(static_cast<std::int32_t>(limits.max_channels));
+  message.set_session_quota_bytes(static_cast<std::int64_t>(limits.session_quota_bytes));
+  *message.mutable_max_ttl() = to_proto(limits.max_ttl);
+  *message.mutable_max_deadline() = to_proto(limits.max_deadline);
+  message.set_max_queue_depth(static_cast<std::int32_t>(configuration.max_queue_depth));
+}
+
+void write_device(const Device& device, v1::DeviceInfo& message) {
+  message.set_name(device.name());
+  message.set_backend(std::string(device.backend()));
+  message.set_model(device.model());
+  message.set_pool_bytes(static_cast<std::int64_t>(device.budget()->limit_bytes()));
+  message.set_reserved_bytes(static_cast<std::int64_t>(device.budget()->reserved_bytes()));
+  message.set_healthy(device.healthy());
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ServerService::GetCapabilities(grpc::CallbackServerContext* context,
+                                                         const v1::GetCapabilitiesRequest* /*request*/,
+                                                         v1::Capabilities* response) {
+  response->set_server_version(kServerVersion);
+  response->set_instance(runtime_.instance);
+  const auto* operations = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
+  for (int i = 0; i < operations->method_count(); ++i) response->add_operations(operations->method(i)->name());
+  for (const DeviceSlot& slot : runtime_.devices) write_device(*slot.device, *response->add_devices());
+  for (const std::string_view format : image_formats()) response->add_image_formats(std::string(format));
+  write_limits(runtime_.configuration, *response);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+}  // namespace cumulus::server

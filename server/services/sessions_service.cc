@@ -1,0 +1,143 @@
+#include "server/services/sessions_service.h"
+
+#include <absl/strings/ascii.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "server/pipeline/errors.h"
+#include "server/pipeline/wire.h"
+
+namespace cumulus::server {
+namespace {
+
+constexpr std::int32_t kDefaultPage = 100;
+constexpr std::int32_t kMaxPage = 1000;
+
+bool is_uuid(std::string_view text) {
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  return text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
+           return form == '-' ? c == '-' : absl::ascii_isxdigit(static_cast<unsigned char>(c)) && !absl::ascii_isupper(static_cast<unsigned char>(c));
+         });
+}
+
+grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext* context, std::string_view rpc,
+                                 const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(to_grpc(status.ok() ? status : with_context(status, rpc)));
+  return reactor;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context, const v1::CreateSessionRequest* request,
+                                                         v1::Session* response) {
+  return answer(context, "CreateSession", create(*request, *response));
+}
+
+grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1::GetSessionRequest* request,
+                                                      v1::Session* response) {
+  return answer(context, "GetSession", get(*request, *response));
+}
+
+grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context, const v1::DeleteSessionRequest* request,
+                                                         google::protobuf::Empty* /*response*/) {
+  return answer(context, "DeleteSession", runtime_.sessions.delete_session(request->name()));
+}
+
+grpc::ServerUnaryReactor* SessionsService::GetBuffer(Context* context, const v1::GetBufferRequest* request,
+                                                     v1::Buffer* response) {
+  return answer(context, "GetBuffer", get_buffer(*request, *response));
+}
+
+grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context, const v1::ListBuffersRequest* request,
+                                                       v1::ListBuffersResponse* response) {
+  return answer(context, "ListBuffers", list(*request, *response));
+}
+
+grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context, const v1::DeleteBufferRequest* request,
+                                                        google::protobuf::Empty* /*response*/) {
+  return answer(context, "DeleteBuffer", delete_buffer(*request));
+}
+
+absl::Status SessionsService::create(const v1::CreateSessionRequest& request, v1::Session& response) {
+  const auto& limits = runtime_.configuration.limits;
+  if (!is_uuid(request.session_id())) {
+    return bad_field("session_id", absl::StrCat("is '", request.session_id().substr(0, 64),
+                                                "'; make a UUID of the form "
+                                                "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lower-case hexadecimal"));
+  }
+  const absl::StatusOr<absl::Duration> ttl =
+      checked_ttl(request.has_ttl(), request.ttl(), "ttl", limits.default_ttl, limits.max_ttl);
+  if (!ttl.ok()) return ttl.status();
+  const absl::StatusOr<DeviceSlot*> slot = choose_device(request.device());
+  if (!slot.ok()) return slot.status();
+  const std::size_t max_quota =
+      limits.session_quota_bytes > 0 ? limits.session_quota_bytes : (*slot)->device->budget()->limit_bytes();
+  if (request.quota_bytes() < 0 || static_cast<std::size_t>(request.quota_bytes()) > max_quota) {
+    return bad_field("quota_bytes", absl::StrCat("is ", request.quota_bytes(), "; 0 (the default) to ", max_quota,
+                                                 " is right"));
+  }
+  const std::size_t quota = request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;
+  const absl::StatusOr<SessionHandle> session =
+      runtime_.sessions.create_session({request.session_id(), *slot, *ttl, quota});
+  if (!session.ok()) return session.status();
+  write_session(**session, response);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceSlot*> SessionsService::choose_device(const std::string& name) {
+  if (name.empty()) return &runtime_.least_loaded();
+  if (DeviceSlot* slot = runtime_.find_device(name)) return slot;
+  const auto append_name = [](std::string* out, const DeviceSlot& slot) { out->append(slot.device->name()); };
+  return bad_field("device", absl::StrCat("'", name, "' is not here; this server has ",
+                                          absl::StrJoin(runtime_.devices, ", ", append_name),
+                                          " (or leave it empty)"));
+}
+
+absl::Status SessionsService::get(const v1::GetSessionRequest& request, v1::Session& response) {
+  const absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(request.name());
+  if (!session.ok()) return session.status();
+  write_session(**session, response);
+  return absl::OkStatus();
+}
+
+absl::Status SessionsService::get_buffer(const v1::GetBufferRequest& request, v1::Buffer& response) {
+  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.find_buffer(request.name());
+  if (!buffer.ok()) return buffer.status();
+  write_buffer(**buffer, response);
+  return absl::OkStatus();
+}
+
+absl::Status SessionsService::list(const v1::ListBuffersRequest& request, v1::ListBuffersResponse& response) {
+  if (request.page_size() < 0) {
+    return bad_field("page_size", absl::StrCat("is ", request.page_size(), "; 0 means ", kDefaultPage,
+                                               ", larger values up to ", kMaxPage, " are taken as they are"));
+  }
+  const std::int32_t page_size = request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kMaxPage);
+  const auto page = runtime_.sessions.list_buffers(request.parent(), static_cast<std::size_t>(page_size),
+                                                   request.page_token());
+  if (!page.ok()) return page.status();
+  for (const BufferHandle& buffer : page->buffers) write_buffer(*buffer, *response.add_buffers());
+  response.set_next_page_token(page->next_page_token);
+  return absl::OkStatus();
+}
+
+absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& request) {
+  const absl::Status status = runtime_.sessions.delete_buffer(request.name());
+  return absl::IsNotFound(status) && request.allow_missing() ? absl::OkStatus() : status;
+}
+
+void SessionsService::write_session(const Session& session, v1::Session& message) const {
+  message.set_name(session.name);
+  message.set_instance(runtime_.instance);
+  message.set_endpoint(endpoint_);
+  message.set_device(session.slot->device->name());
+  message.set_quota_bytes(static_cast<std::int64_t>(session.quota->limit_bytes()));
+  message.set_used_bytes(static_cast<std::int64_t>(session.quota->reserved_bytes()));
+  *message.mutable_expire_time() = to_proto(runtime_.sessions.lease_end(session));
+}
+
+}  // namespace cumulus::server

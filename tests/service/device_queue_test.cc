@@ -1,0 +1,111 @@
+#include "server/runtime/device_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/support/blocking_job.h"
+
+namespace cumulus::server {
+namespace {
+
+using testing::BlockingJob;
+
+class DeviceQueueTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kDepth = 3;
+
+  std::shared_ptr<BlockingJob> push(std::shared_ptr<BlockingJob> job) {
+    EXPECT_TRUE(queue_.push(job).ok());
+    return job;
+  }
+  /// A job that runs, so that all others wait.
+  std::shared_ptr<BlockingJob> occupy() {
+    auto job = push(std::make_shared<BlockingJob>());
+    job->wait_until_running();
+    return job;
+  }
+
+  std::unique_ptr<Device> device_ = make_cpu_device({.threads = 1, .budget_bytes = 1 << 20, .landing_bytes = 4096});
+  DeviceQueue queue_{*device_, kDepth};
+};
+
+TEST_F(DeviceQueueTest, RunsInteractiveJobsBeforeBatchJobs) {
+  const auto running = occupy();
+  const auto batch = push(std::make_shared<BlockingJob>(JobClass::kBatch));
+  const auto interactive = push(std::make_shared<BlockingJob>());
+  running->release();
+  interactive->wait_until_running();
+  EXPECT_EQ(queue_.depth(), 1u) << "the batch job still waits";
+  interactive->release();
+  batch->release();
+  EXPECT_TRUE(batch->outcome().ok());
+}
+
+TEST_F(DeviceQueueTest, RefusesMoreThanItsDepthAsUnavailable) {
+  const auto running = occupy();
+  std::vector<std::shared_ptr<BlockingJob>> waiting;
+  for (std::size_t i = 0; i < kDepth; ++i) waiting.push_back(push(std::make_shared<BlockingJob>()));
+  EXPECT_EQ(queue_.push(std::make_shared<BlockingJob>()).code(), absl::StatusCode::kUnavailable);
+  for (const auto& job : waiting) job->release();
+  running->release();
+  for (const auto& job : waiting) EXPECT_TRUE(job->outcome().ok());
+}
+
+TEST_F(DeviceQueueTest, SweepAbandonsOnlyJobsWhoseDeadlineHasPassed) {
+  const auto running = occupy();
+  const absl::Time soon = absl::Now() + absl::Seconds(5);
+  const auto late = push(std::make_shared<BlockingJob>(JobClass::kInteractive, soon));
+  const auto patient = push(std::make_shared<BlockingJob>());
+  queue_.sweep(soon - absl::Seconds(1));
+  EXPECT_EQ(queue_.depth(), 2u);
+  queue_.sweep(soon);
+  EXPECT_EQ(late->outcome().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(queue_.depth(), 1u);
+  patient->release();
+  running->release();
+  EXPECT_TRUE(patient->outcome().ok());
+}
+
+TEST_F(DeviceQueueTest, WithdrawsAJobThatWaitsButNotOneThatRuns) {
+  const auto running = occupy();
+  const auto waiting = push(std::make_shared<BlockingJob>());
+  EXPECT_TRUE(queue_.withdraw(*waiting));
+  EXPECT_FALSE(queue_.withdraw(*waiting));
+  EXPECT_FALSE(queue_.withdraw(*running));
+  EXPECT_EQ(queue_.depth(), 0u);
+  running->release();
+  EXPECT_TRUE(running->outcome().ok());
+}
+
+TEST_F(DeviceQueueTest, ADrainingQueueRefusesNewJobsAndRunsTheOldOnes) {
+  const auto running = occupy();
+  const auto waiting = push(std::make_shared<BlockingJob>());
+  queue_.drain();
+  EXPECT_EQ(queue_.push(std::make_shared<BlockingJob>()).code(), absl::StatusCode::kUnavailable);
+  waiting->release();
+  running->release();
+  EXPECT_TRUE(waiting->outcome().ok());
+}
+
+TEST(DeviceQueueEnd, AbandonsWhatWaitsAndFinishesWhatRuns) {
+  const auto device = make_cpu_device({.threads = 1, .budget_bytes = 1 << 20, .landing_bytes = 4096});
+  const auto running = std::make_shared<BlockingJob>();
+  const auto waiting = std::make_shared<BlockingJob>();
+  auto queue = std::make_unique<DeviceQueue>(*device, 8);
+  ASSERT_TRUE(queue->push(running).ok());
+  running->wait_until_running();
+  ASSERT_TRUE(queue->push(waiting).ok());
+  DeviceQueue* const ended = queue.get();
+  std::thread ending([&] { queue.reset(); });
+  while (ended->depth() > 0) std::this_thread::yield();  // the destructor waits for the job that runs
+  running->release();
+  ending.join();
+  EXPECT_TRUE(running->outcome().ok());
+  EXPECT_EQ(waiting->outcome().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace cumulus::server

@@ -1,0 +1,151 @@
+#include "server/runtime/session_store.h"
+
+#include <absl/time/clock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace cumulus::server {
+namespace {
+
+constexpr char kId[] = "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e2f";
+
+class SessionStoreTest : public ::testing::Test {
+ protected:
+  SessionStoreTest() {
+    slot_.device = make_cpu_device({.threads = 1, .budget_bytes = 4096, .landing_bytes = 4096});
+    slot_.queue = std::make_unique<DeviceQueue>(*slot_.device, 4);
+  }
+
+  SessionHandle create(absl::Duration ttl = absl::Minutes(1), std::size_t quota = 4096) {
+    auto session = store_.create_session({kId, &slot_, ttl, quota});
+    EXPECT_TRUE(session.ok()) << session.status();
+    return *session;
+  }
+  absl::StatusOr<BufferHandle> add(const Session& session, std::size_t bytes, bool evictable = false,
+                                   absl::Duration ttl = absl::InfiniteDuration()) {
+    auto admission = store_.admit(*slot_.device, &session, bytes);
+    if (!admission.ok()) return admission.status();
+    SessionStore::NewBuffer fresh;
+    fresh.shape = {v1::UINT8, {static_cast<std::int64_t>(bytes)}};
+    fresh.admission = *std::move(admission);
+    fresh.memory = slot_.device->allocate(bytes);
+    fresh.evictable = evictable;
+    fresh.ttl = ttl;
+    return store_.add_buffer(session, std::move(fresh));
+  }
+  std::size_t reserved() const { return slot_.device->budget()->reserved_bytes(); }
+  static std::string reason(const absl::Status& status) { return std::string(status.message()); }
+
+  DeviceSlot slot_;
+  SessionStore store_{{.max_sessions = 2, .max_buffers_per_session = 3}};
+};
+
+TEST_F(SessionStoreTest, ASecondSessionOfTheSameNameIsRefused) {
+  create();
+  EXPECT_EQ(store_.create_session({kId, &slot_, absl::Minutes(1), 1}).status().code(),
+            absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(SessionStoreTest, RefusesMoreSessionsThanItsLimit) {
+  create();
+  ASSERT_TRUE(store_.create_session({"b", &slot_, absl::Minutes(1), 1}).ok());
+  EXPECT_EQ(store_.create_session({"c", &slot_, absl::Minutes(1), 1}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(SessionStoreTest, DeletingASessionGivesItsMemoryBack) {
+  const auto session = create();
+  ASSERT_TRUE(add(*session, 1000).ok());
+  EXPECT_EQ(reserved(), 1000u);
+  ASSERT_TRUE(store_.delete_session(session->name).ok());
+  EXPECT_EQ(reserved(), 0u);
+  EXPECT_EQ(store_.find_session(session->name).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SessionStoreTest, ABufferInUseOutlivesItsDeletion) {
+  const auto session = create();
+  auto buffer = add(*session, 1000);
+  ASSERT_TRUE(buffer.ok());
+  ASSERT_TRUE(store_.delete_buffer((*buffer)->name).ok());
+  EXPECT_EQ(store_.find_buffer((*buffer)->name).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(reserved(), 1000u) << "somebody still reads it";
+  buffer = absl::CancelledError();
+  EXPECT_EQ(reserved(), 0u);
+}
+
+TEST_F(SessionStoreTest, AnExpiredLeaseEndsTheSessionAndSaysSo) {
+  const auto session = create(absl::Seconds(10));
+  ASSERT_TRUE(add(*session, 100).ok());
+  store_.expire(absl::Now() + absl::Seconds(9));
+  ASSERT_TRUE(store_.find_session(session->name).ok()) << "which renews the lease";
+  store_.expire(absl::Now() + absl::Seconds(9.9));
+  EXPECT_EQ(store_.session_count(), 1u);
+  store_.expire(absl::Now() + absl::Seconds(11));
+  EXPECT_EQ(store_.session_count(), 0u);
+  EXPECT_EQ(reserved(), 0u);
+  EXPECT_NE(reason(store_.find_session(session->name).status()).find("expired"), std::string::npos);
+}
+
+TEST_F(SessionStoreTest, AnExpiredBufferGoesAndSaysSo) {
+  const auto session = create();
+  const std::string name = (*add(*session, 100, false, absl::Seconds(5)))->name;
+  store_.expire(absl::Now() + absl::Seconds(6));
+  EXPECT_EQ(reserved(), 0u);
+  EXPECT_NE(reason(store_.find_buffer(name).status()).find("has expired"), std::string::npos);
+}
+
+TEST_F(SessionStoreTest, EvictsIdleEvictableBuffersLeastRecentlyUsedFirst) {
+  const auto session = create(absl::Minutes(1), 1 << 20);
+  const std::string oldest = (*add(*session, 1500, true))->name;
+  const std::string kept = (*add(*session, 1500, true))->name;
+  ASSERT_TRUE(store_.find_buffer(oldest).ok());
+  ASSERT_TRUE(store_.find_buffer(kept).ok());
+  ASSERT_TRUE(store_.find_buffer(oldest).ok()) << "now `kept` is the least recently used";
+  ASSERT_TRUE(store_.admit(*slot_.device, session.get(), 2000).ok());
+  EXPECT_TRUE(store_.find_buffer(oldest).ok());
+  EXPECT_NE(reason(store_.find_buffer(kept).status()).find("evicted"), std::string::npos);
+}
+
+TEST_F(SessionStoreTest, NeverEvictsWhatIsInUseOrNotMarked) {
+  const auto session = create(absl::Minutes(1), 1 << 20);
+  const auto used = add(*session, 2000, true);
+  ASSERT_TRUE(add(*session, 2000, false).ok());
+  EXPECT_EQ(store_.admit(*slot_.device, session.get(), 2000).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(store_.find_buffer((*used)->name).ok());
+}
+
+TEST_F(SessionStoreTest, ASessionsQuotaIsNotExceededWhereTheDeviceHasRoom) {
+  const auto session = create(absl::Minutes(1), 1000);
+  EXPECT_EQ(add(*session, 1001).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(add(*session, 1000).ok());
+}
+
+TEST_F(SessionStoreTest, RefusesMoreBuffersThanItsLimit) {
+  const auto session = create();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(add(*session, 1).ok());
+  EXPECT_EQ(add(*session, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(reserved(), 3u) << "what was refused is given back";
+}
+
+TEST_F(SessionStoreTest, ListsBuffersInPagesByCreation) {
+  const auto session = create();
+  const std::string first = (*add(*session, 1))->name;
+  const std::string second = (*add(*session, 1))->name;
+  const std::string third = (*add(*session, 1))->name;
+  const auto page = store_.list_buffers(session->name, 2, "");
+  ASSERT_TRUE(page.ok());
+  ASSERT_EQ(page->buffers.size(), 2u);
+  EXPECT_EQ(page->buffers[0]->name, first);
+  EXPECT_EQ(page->buffers[1]->name, second);
+  const auto rest = store_.list_buffers(session->name, 2, page->next_page_token);
+  ASSERT_TRUE(rest.ok());
+  ASSERT_EQ(rest->buffers.size(), 1u);
+  EXPECT_EQ(rest->buffers[0]->name, third);
+  EXPECT_EQ(rest->next_page_token, "");
+  EXPECT_EQ(store_.list_buffers(session->name, 2, "nonsense").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace cumulus::server

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/strings/str_cat.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cumulus/v1/operations.grpc.pb.h"
+#include "cumulus/v1/server.grpc.pb.h"
+#include "cumulus/v1/sessions.grpc.pb.h"
+#include "cumulus/v1/transfer.grpc.pb.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "server/operations/operations_service.h"
+#include "server/runtime/configuration.h"
+#include "server/runtime/runtime.h"
+#include "server/runtime/transfer/transfer_service.h"
+#include "server/services/server_service.h"
+#include "server/services/sessions_service.h"
+
+namespace cumulus::testing {
+
+/// A whole server inside the test, on the CPU backend, reached through an in-process channel.
+class TestServer {
+ public:
+  static constexpr std::size_t kBudget = std::size_t{64} << 20;
+
+  static server::Configuration configuration() {
+    server::Configuration configuration = server::default_configuration();
+    configuration.limits.max_buffer_bytes = kBudget;
+    return configuration;
+  }
+
+  explicit TestServer(const server::Configuration& settings = configuration())
+      : runtime(settings, one_cpu_device(settings)),
+        operations_service_(runtime),
+        sessions_service_(runtime, "test"),
+        server_service_(runtime),
+        transfer_service_(runtime) {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&operations_service_);
+    builder.RegisterService(&sessions_service_);
+    builder.RegisterService(&server_service_);
+    builder.RegisterService(&transfer_service_);
+    server_ = builder.BuildAndStart();
+    channel = server_->InProcessChannel({});
+    operations = v1::Operations::NewStub(channel);
+    sessions = v1::Sessions::NewStub(channel);
+    server = v1::Server::NewStub(channel);
+    transfer = v1::BufferTransfer::NewStub(channel);
+  }
+
+  server::DeviceSlot& slot() { return runtime.devices.front(); }
+  std::size_t reserved_bytes() { return slot().device->budget()->reserved_bytes(); }
+
+  /// Makes a session; `last_digit` tells several apart.
+  std::string create_session(char last_digit = '0') {
+    v1::CreateSessionRequest request;
+    request.set_session_id(absl::StrCat("6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e2", std::string(1, last_digit)));
+    v1::Session session;
+    grpc::ClientContext context;
+    const grpc::Status status = sessions->CreateSession(&context, request, &session);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return session.name();
+  }
+
+  server::Runtime runtime;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::Operations::Stub> operations;
+  std::unique_ptr<v1::Sessions::Stub> sessions;
+  std::unique_ptr<v1::Server::Stub> server;
+  std::unique_ptr<v1::BufferTransfer::Stub> transfer;
+
+ private:
+  static std::vector<server::DeviceSlot> one_cpu_device(const server::Configuration& settings) {
+    std::vector<server::DeviceSlot> slots(1);
+    slots[0].device = server::make_cpu_device(
+        {.threads = 2, .budget_bytes = kBudget, .landing_bytes = server::landing_bytes(settings.limits.max_inline_bytes)});
+    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, settings.max_queue_depth);
+    return slots;
+  }
+
+  server::OperationsService operations_service_;
+  server::SessionsService sessions_service_;
+  server::ServerService server_service_;
+  server::TransferService transfer_service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+/// The google.rpc details that came with an error.
+inline google::rpc::Status details_of(const grpc::Status& status) {
+  google::rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  return details;
+}
+
+template <class Detail>
+Detail detail_of(const grpc::Status& status) {
+  Detail detail;
+  bool found = false;
+  for (const auto& any : details_of(status).details()) found = found || any.UnpackTo(&detail);
+  EXPECT_TRUE(found) << status.error_message() << " has no " << Detail::descriptor()->full_name();
+  return detail;
+}
+
+/// Expects `status` to be INVALID_ARGUMENT for `field`, with `what` in its text and ErrorInfo beside it.
+inline void expect_bad_field(const grpc::Status& status, const std::string& field, const std::string& what) {
+  ASSERT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_NE(status.error_message().find(what), std::string::npos) << status.error_message();
+  const auto request = detail_of<google::rpc::BadRequest>(status);
+  ASSERT_EQ(request.field_violations_size(), 1);
+  EXPECT_EQ(request.field_violations(0).field(), field);
+  EXPECT_EQ(detail_of<google::rpc::ErrorInfo>(status).domain(), "cumulus");
+}
+
+inline void expect_reason(const grpc::Status& status, grpc::StatusCode code, const std::string& reason) {
+  ASSERT_EQ(status.error_code(), code) << status.error_message();
+  EXPECT_EQ(detail_of<google::rpc::ErrorInfo>(status).reason(), reason) << status.error_message();
+}
+
+/// True once `condition` is, within ten seconds.
+inline bool eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+template <class T>
+void set_inline(v1::Source& source, v1::ElementType type, const std::vector<std::int64_t>& shape,
+                const std::vector<T>& values) {
+  auto& array = *source.mutable_inline_array();
+  array.mutable_spec()->set_element_type(type);
+  array.mutable_spec()->clear_shape();
+  for (const std::int64_t extent : shape) array.mutable_spec()->add_shape(extent);
+  array.set_data(values.data(), values.size() * sizeof(T));
+}
+
+template <class T>
+std::vector<T> values_of(const v1::InlineArray& array) {
+  std::vector<T> values(array.data().size() / sizeof(T));
+  std::memcpy(values.data(), array.data().data(), values.size() * sizeof(T));
+  return values;
+}
+
+inline const v1::NamedArray* find_array(const v1::OperationResult& result, const std::string& name) {
+  for (const auto& array : result.arrays()) {
+    if (array.name() == name) return &array;
+  }
+  return nullptr;
+}
+
+}  // namespace cumulus::testing
