@@ -1,0 +1,37 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "cumulus/v1/array.pb.h"
+#include "kernels/core/memory.h"
+#include "server/runtime/array_spec.h"
+
+namespace cumulus::server {
+
+/// What an encoded image may become.
+struct ImageLimits {
+  std::size_t max_pixels = 0;
+  std::size_t max_channels = 0;
+  std::size_t max_bytes = 0;  // of the decoded array
+};
+
+struct DecodedImage {
+  ArrayShape shape;   // [height, width, channels]; UINT8 where the file holds 8-bit samples, else FLOAT32
+  HostMemory pixels;  // exactly the array
+};
+
+/// The formats that decode_image takes, by name; none in a build without OpenImageIO.
+std::span<const std::string_view> image_formats();
+
+/// Decodes a file of one of those formats. What the header claims is held against `limits` before any pixel
+/// is read. Blocks while it works, on this thread alone. Errors name the field below `field`, the path of
+/// `image` ("weights.encoded"): INVALID_ARGUMENT for what is wrong with the image or the request,
+/// RESOURCE_EXHAUSTED for what is over a limit, UNIMPLEMENTED in a build without OpenImageIO.
+absl::StatusOr<DecodedImage> decode_image(const v1::EncodedImage& image, const ImageLimits& limits,
+                                          std::string_view field);
+
+}  // namespace cumulus::server
