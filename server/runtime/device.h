@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -56,7 +57,7 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   Executor& executor() { return executor_; }
-  /// Pinned where the device is a GPU. Holds kReportBytes and max_inline_bytes and a head for each output.
+  /// Pinned where the device is a GPU; landing_bytes() of it.
   std::span<std::byte> landing() const { return {landing_.data(), landing_.bytes()}; }
 
   /// Put marks into the executor's stream before and after the call's kernels.
@@ -115,8 +116,13 @@ class Device {
   std::atomic<bool> healthy_{true};
 };
 
-/// A device's share of what a lane's landing memory must hold.
+/// What a lane's landing memory holds: a report, and the inline outputs of a call or the heads of its arrays.
 inline constexpr std::size_t kReportBytes = 4096;
+inline constexpr std::size_t kHeadBytes = 512;
+inline constexpr std::size_t kMaxOutputs = 16;
+constexpr std::size_t landing_bytes(std::size_t max_inline_bytes) {
+  return kReportBytes + std::max(max_inline_bytes, kMaxOutputs * kHeadBytes);
+}
 
 struct CpuDeviceOptions {
   int threads = 0;  // 0: all cores

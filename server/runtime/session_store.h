@@ -20,10 +20,6 @@
 
 namespace cumulus::server {
 
-/// Bytes from the beginning of each buffer that stay on the host, so that a request which names the
-/// buffer can be checked before it runs (a table's header, say).
-inline constexpr std::size_t kHeadBytes = 512;
-
 /// An array in the memory of a device. Immutable once it is in a session; lives as long as anybody
 /// holds it, whatever becomes of its session.
 struct ResidentBuffer {
@@ -32,7 +28,9 @@ struct ResidentBuffer {
   Reservation device_bytes;  // declared before `memory`, so that memory goes first and its count after
   Reservation session_bytes;
   BufferMemory memory;
-  std::vector<std::byte> head;  // the first kHeadBytes, or all
+  // The first kHeadBytes, or all: on the host, so that a request which names the buffer can be checked before
+  // it runs (a table's header, say).
+  std::vector<std::byte> head;
   absl::Time create_time;
   absl::Time expire_time = absl::InfiniteFuture();
   bool evictable = false;
