@@ -112,6 +112,11 @@ std::size_t CudaDevice::free_bytes() const {
   return free;
 }
 
+void CudaDevice::synchronize() const {
+  CUMULUS_CUDA(cudaSetDevice(ordinal_));
+  CUMULUS_CUDA(cudaDeviceSynchronize());
+}
+
 DeviceMemory CudaDevice::allocate(std::size_t bytes, CUstream_st* stream) {
   CUMULUS_CUDA(cudaSetDevice(ordinal_));
   void* data = nullptr;

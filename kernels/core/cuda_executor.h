@@ -34,6 +34,8 @@ class CudaDevice {
   const std::string& model() const { return model_; }
   std::size_t total_bytes() const { return total_bytes_; }
   std::size_t free_bytes() const;
+  /// Blocks until all work on the device is done.
+  void synchronize() const;
   int multiprocessors() const { return multiprocessors_; }
   std::size_t l2_bytes() const { return l2_bytes_; }
 

@@ -23,6 +23,7 @@ struct CudaDevice::Pool {};
 CudaDevice::CudaDevice(int ordinal, std::size_t /*pool_bytes*/) : ordinal_(ordinal) { unavailable(__LINE__); }
 CudaDevice::~CudaDevice() = default;
 std::size_t CudaDevice::free_bytes() const { unavailable(__LINE__); }
+void CudaDevice::synchronize() const { unavailable(__LINE__); }
 DeviceMemory CudaDevice::allocate(std::size_t /*bytes*/, CUstream_st* /*stream*/) { unavailable(__LINE__); }
 
 HostMemory allocate_pinned(std::size_t /*bytes*/) { unavailable(__LINE__); }

@@ -70,17 +70,20 @@ struct BuildSummedAreaTable {
         image == v1::UINT8 ? std::pair(v1::UINT32, v1::UINT64) : std::pair(v1::FLOAT64, v1::FLOAT32);
     if (asked == v1::ELEMENT_TYPE_UNSPECIFIED || asked == usual) return usual;
     if (asked == other) return other;
-    return bad_field("accumulator", absl::StrCat("is ", type_name(asked), "; for ", type_name(image), " images ",
-                                                 type_name(usual), " or ", type_name(other), " is right"));
+    return bad_field("accumulator", absl::StrCat("is ", element_type_name(asked), "; for ", element_type_name(image), " images ",
+                                                 element_type_name(usual), " or ", element_type_name(other), " is right"));
   }
+
+  template <class T>
+  static constexpr T* null = nullptr;
 
   /// Calls `body` with null pointers of the plan's input and sum types.
   template <class Body>
   static std::size_t with_types(const Plan& plan, const Body& body) {
-    if (plan.accumulator == v1::UINT32) return body((std::uint8_t*){}, (std::uint32_t*){});
-    if (plan.accumulator == v1::UINT64) return body((std::uint8_t*){}, (std::uint64_t*){});
-    if (plan.accumulator == v1::FLOAT64) return body((float*){}, (double*){});
-    return body((float*){}, (float*){});
+    if (plan.accumulator == v1::UINT32) return body(null<std::uint8_t>, null<std::uint32_t>);
+    if (plan.accumulator == v1::UINT64) return body(null<std::uint8_t>, null<std::uint64_t>);
+    if (plan.accumulator == v1::FLOAT64) return body(null<float>, null<double>);
+    return body(null<float>, null<float>);
   }
 };
 

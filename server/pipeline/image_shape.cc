@@ -12,10 +12,14 @@ namespace {
 
 std::string names(std::initializer_list<v1::ElementType> types) {
   return absl::StrJoin(types, " or ",
-                       [](std::string* out, v1::ElementType type) { out->append(v1::ElementType_Name(type)); });
+                       [](std::string* out, v1::ElementType type) { out->append(element_type_name(type)); });
 }
 
 }  // namespace
+
+std::string element_type_name(v1::ElementType type) {
+  return v1::ElementType_IsValid(type) ? v1::ElementType_Name(type) : absl::StrCat(static_cast<int>(type));
+}
 
 ArrayShape ImageShape::array(v1::ElementType element_type) const {
   if (has_channels) return {element_type, {height, width, channels}};
@@ -26,7 +30,7 @@ absl::StatusOr<ImageShape> read_image_shape(const InputArray& input, std::initia
                                             std::int64_t max_channels) {
   const auto& extents = input.shape.extents;
   if (std::find(types.begin(), types.end(), input.shape.type) == types.end()) {
-    return bad_field(input.field, absl::StrCat("has elements of type ", v1::ElementType_Name(input.shape.type), "; ",
+    return bad_field(input.field, absl::StrCat("has elements of type ", element_type_name(input.shape.type), "; ",
                                                names(types), " is right"));
   }
   if (extents.size() != 2 && extents.size() != 3) {

@@ -10,6 +10,9 @@
 
 namespace cumulus::server {
 
+/// "FLOAT32"; the number where it is no element type.
+std::string element_type_name(v1::ElementType type);
+
 /// The extents of an input that is an image.
 struct ImageShape {
   v1::ElementType type = v1::ELEMENT_TYPE_UNSPECIFIED;

@@ -69,7 +69,7 @@ class GpuDevice final : public Device {
 
   BufferMemory allocate(std::size_t bytes) override {
     const std::lock_guard lock(allocator_mutex_);
-    DeviceMemory memory = allocator_.allocate(bytes);
+    DeviceMemory memory = allocate_or_retry(bytes);
     allocator_.synchronize();  // nothing else is on its stream; now every stream may use the block
     return memory;
   }
@@ -93,6 +93,17 @@ class GpuDevice final : public Device {
   }
 
  private:
+  /// Admission has counted the bytes, but blocks on their way back may not have reached the pool yet.
+  DeviceMemory allocate_or_retry(std::size_t bytes) {
+    try {
+      return allocator_.allocate(bytes);
+    } catch (const CudaError& error) {
+      if (!error.out_of_memory()) throw;
+      cuda_->synchronize();
+      return allocator_.allocate(bytes);
+    }
+  }
+
   std::unique_ptr<CudaDevice> cuda_;
   std::mutex allocator_mutex_;
   CudaExecutor allocator_;
