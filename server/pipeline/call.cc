@@ -183,6 +183,7 @@ absl::Status OperationCall::check_outputs() const {
 
 void OperationCall::submit(Lane& lane) noexcept {
   submit_time_ = absl::Now();
+  queue_wait_ = submit_time_ - queue_time_;
   try {
     std::visit([&](auto& executor) { submit_to(executor, lane); }, lane.executor());
   } catch (...) {
@@ -293,10 +294,11 @@ absl::Status OperationCall::deliver_output(Output& output) {
 }
 
 void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
+  compute_seconds_ = lane.compute_seconds();
   v1::Timings& timings = *response_.mutable_timings();
-  *timings.mutable_queue() = to_proto(submit_time_ - queue_time_);
+  *timings.mutable_queue() = to_proto(queue_wait_);
   *timings.mutable_input() = to_proto(input_time_ + upload_time_);
-  *timings.mutable_compute() = to_proto(absl::Seconds(lane.compute_seconds()));
+  *timings.mutable_compute() = to_proto(absl::Seconds(compute_seconds_));
   *timings.mutable_output() = to_proto(absl::Now() - delivery_start);
   timings.set_device(slot_->device->name());
 }
@@ -312,6 +314,8 @@ void OperationCall::answer(const absl::Status& status) {
             .client = context_.client,
             .bytes = footprint_bytes_,
             .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+            .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
+            .compute_seconds = compute_seconds_,
             .status = status});
   respond_(to_grpc(status.ok() ? status : with_context(status, name_)));
 }

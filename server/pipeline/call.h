@@ -111,6 +111,8 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Time queue_time_;
   absl::Time submit_time_;
   absl::Duration upload_time_;
+  absl::Duration queue_wait_;
+  double compute_seconds_ = 0;
 };
 
 }  // namespace cumulus::server

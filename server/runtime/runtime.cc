@@ -56,6 +56,16 @@ bool Runtime::healthy() const {
   return std::all_of(devices.begin(), devices.end(), [](const DeviceSlot& slot) { return slot.device->healthy(); });
 }
 
+std::string Runtime::endpoint() const {
+  const std::lock_guard lock(endpoint_mutex_);
+  return endpoint_;
+}
+
+void Runtime::set_endpoint(std::string address) {
+  const std::lock_guard lock(endpoint_mutex_);
+  endpoint_ = std::move(address);
+}
+
 void Runtime::sweep() {
   std::unique_lock lock(janitor_mutex_);
   while (!janitor_wake_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {

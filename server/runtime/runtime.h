@@ -30,6 +30,10 @@ class Runtime {
   DeviceSlot& least_loaded();
   bool healthy() const;
 
+  /// Where clients reach this server.
+  std::string endpoint() const;
+  void set_endpoint(std::string address);
+
   const Configuration configuration;
   const std::string instance;  // new at every start
   // In this order: sessions give their buffers back before the devices that hold them go.
@@ -43,6 +47,8 @@ class Runtime {
 
   void sweep();
 
+  mutable std::mutex endpoint_mutex_;
+  std::string endpoint_;
   std::mutex janitor_mutex_;
   std::condition_variable janitor_wake_;
   bool stopping_ = false;

@@ -133,7 +133,7 @@ absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& reque
 void SessionsService::write_session(const Session& session, v1::Session& message) const {
   message.set_name(session.name);
   message.set_instance(runtime_.instance);
-  message.set_endpoint(endpoint_);
+  message.set_endpoint(runtime_.endpoint());
   message.set_device(session.slot->device->name());
   message.set_quota_bytes(static_cast<std::int64_t>(session.quota->limit_bytes()));
   message.set_used_bytes(static_cast<std::int64_t>(session.quota->reserved_bytes()));

@@ -11,8 +11,7 @@ class SessionsService final : public v1::Sessions::CallbackService {
   using Reactor = grpc::ServerUnaryReactor;
 
  public:
-  /// `endpoint` is where clients reach this server.
-  SessionsService(Runtime& runtime, std::string endpoint) : runtime_(runtime), endpoint_(std::move(endpoint)) {}
+  explicit SessionsService(Runtime& runtime) : runtime_(runtime) {}
 
   Reactor* CreateSession(Context* context, const v1::CreateSessionRequest* request, v1::Session* response) override;
   Reactor* GetSession(Context* context, const v1::GetSessionRequest* request, v1::Session* response) override;
@@ -34,7 +33,6 @@ class SessionsService final : public v1::Sessions::CallbackService {
   void write_session(const Session& session, v1::Session& message) const;
 
   Runtime& runtime_;
-  const std::string endpoint_;
 };
 
 }  // namespace cumulus::server

@@ -43,7 +43,7 @@ class TestServer {
   explicit TestServer(const server::Configuration& settings = configuration())
       : runtime(settings, one_cpu_device(settings)),
         operations_service_(runtime),
-        sessions_service_(runtime, "test"),
+        sessions_service_(runtime),
         server_service_(runtime),
         transfer_service_(runtime) {
     grpc::ServerBuilder builder;

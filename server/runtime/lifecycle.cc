@@ -1,0 +1,151 @@
+#include "server/runtime/lifecycle.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/time/clock.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace cumulus::server {
+namespace {
+
+// Messages carry at most a chunk or an inline array; api.md has the measurements behind it.
+constexpr int kMaxMessageBytes = 4 << 20;
+constexpr char kUnixPrefix[] = "unix:";
+
+sigset_t stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+bool is_unix(const std::string& address) { return address.rfind(kUnixPrefix, 0) == 0; }
+std::string unix_path(const std::string& address) { return address.substr(sizeof(kUnixPrefix) - 1); }
+
+/// A socket file that a dead server left behind is in the way; one that somebody listens on is not ours.
+absl::Status clear_stale_socket(const std::string& path) {
+  sockaddr_un socket_address{};
+  socket_address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(socket_address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("listen: the path '", path, "' has ", path.size(), " bytes; a Unix "
+                                                   "socket's path has at most ", sizeof(socket_address.sun_path) - 1));
+  }
+  struct stat file {};
+  if (::lstat(path.c_str(), &file) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(file.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat("listen: '", path, "' exists and is no socket; choose another path"));
+  }
+  std::memcpy(socket_address.sun_path, path.c_str(), path.size() + 1);
+  const int probe = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const bool answered =
+      probe >= 0 && ::connect(probe, reinterpret_cast<const sockaddr*>(&socket_address), sizeof(socket_address)) == 0;
+  if (probe >= 0) ::close(probe);
+  if (answered) {
+    return absl::InvalidArgumentError(absl::StrCat("listen: a server listens on unix:", path, " already"));
+  }
+  ::unlink(path.c_str());
+  return absl::OkStatus();
+}
+
+std::string with_port(const std::string& address, int port) {
+  if (is_unix(address)) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+absl::Status write_port_file(const std::string& path, const std::vector<std::string>& addresses) {
+  // Renamed into place, so that who waits for the file never reads half of it.
+  const std::string fresh = path + ".new";
+  {
+    std::ofstream file(fresh);
+    for (const std::string& address : addresses) file << address << '\n';
+    if (!file.flush()) return absl::InvalidArgumentError(absl::StrCat("port file: cannot write '", fresh, "'"));
+  }
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("port file: cannot make '", path, "': ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void block_stop_signals() {
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int wait_for_stop_signal() {
+  const sigset_t signals = stop_signals();
+  int signal = 0;
+  while (sigwait(&signals, &signal) != 0) {
+  }
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  return signal;
+}
+
+absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& configuration,
+                                                       const std::vector<grpc::Service*>& services) {
+  grpc::EnableDefaultHealthCheckService(true);
+  if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
+  std::vector<int> ports(configuration.listen.size(), -1);
+  const mode_t mask = ::umask(0177);  // a Unix socket is its owner's alone
+  for (std::size_t i = 0; i < configuration.listen.size(); ++i) {
+    const std::string& address = configuration.listen[i];
+    if (is_unix(address)) {
+      const absl::Status clear = clear_stale_socket(unix_path(address));
+      if (!clear.ok()) {
+        ::umask(mask);
+        return clear;
+      }
+    }
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  ServerLifecycle lifecycle;
+  lifecycle.server_ = builder.BuildAndStart();
+  ::umask(mask);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    if (lifecycle.server_ == nullptr || ports[i] <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat("listen: cannot bind ", configuration.listen[i],
+                                                     "; it is in use, or not an address of this machine"));
+    }
+    lifecycle.addresses_.push_back(with_port(configuration.listen[i], ports[i]));
+    spdlog::info("serving on {}", lifecycle.addresses_.back());
+  }
+  lifecycle.set_serving(false);
+  return lifecycle;
+}
+
+absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {
+  names_ = std::move(names);
+  set_serving(true);
+  return configuration.port_file.empty() ? absl::OkStatus() : write_port_file(configuration.port_file, addresses_);
+}
+
+void ServerLifecycle::set_serving(bool serving) {
+  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  health->SetServingStatus(serving);
+  for (const std::string& name : names_) health->SetServingStatus(name, serving);
+}
+
+void ServerLifecycle::drain(const Configuration::Shutdown& limits) {
+  set_serving(false);
+  absl::SleepFor(limits.lame_duck);
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + limits.drain));
+  server_->Wait();
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/runtime/configuration.h"
+
+namespace cumulus::server {
+
+/// Blocks SIGTERM and SIGINT in this thread and in all that it starts from now on, so that wait_for_stop_signal
+/// gets them. Call it before any thread exists.
+void block_stop_signals();
+/// Returns when SIGTERM or SIGINT comes. From then on a second one ends the process at once.
+int wait_for_stop_signal();
+
+/// The gRPC server on its addresses, with health and, where configured, reflection.
+class ServerLifecycle {
+ public:
+  /// Binds every address of `configuration.listen` and serves `services`; health says NOT_SERVING still.
+  /// INVALID_ARGUMENT naming the address that cannot be bound.
+  static absl::StatusOr<ServerLifecycle> start(const Configuration& configuration,
+                                               const std::vector<grpc::Service*>& services);
+
+  /// What is served, with the port that was found where the configuration said 0.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  /// Health says SERVING, for the server and for each service of `names`; the port file is written.
+  absl::Status announce(const Configuration& configuration, std::vector<std::string> names);
+  /// Health says NOT_SERVING while calls are still taken (lame duck), then new calls are refused and those in flight
+  /// get until the drain deadline; what is left then is cancelled. Returns when none is left.
+  void drain(const Configuration::Shutdown& limits);
+
+ private:
+  ServerLifecycle() = default;
+  void set_serving(bool serving);
+
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::string> addresses_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace cumulus::server
