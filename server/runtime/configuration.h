@@ -76,8 +76,8 @@ absl::StatusOr<config::v1::ServerConfig> parse_server_config(std::string_view te
 /// As parse_server_config, of the file at `path`.
 absl::StatusOr<config::v1::ServerConfig> load_server_config(const std::string& path);
 
-/// Fills the defaults and checks every field; the error has a line for each field that is wrong, with its path
-/// and what would be right.
+/// Fills the defaults and checks every field; the error has a line for each field that is wrong, with its
+/// path and what would be right.
 absl::StatusOr<Configuration> resolve_configuration(const config::v1::ServerConfig& config);
 
 /// That of an empty file.

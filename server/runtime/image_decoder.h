@@ -3,6 +3,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -27,11 +28,15 @@ struct DecodedImage {
 /// The formats that decode_image takes, by name; none in a build without OpenImageIO.
 std::span<const std::string_view> image_formats();
 
-/// Decodes a file of one of those formats. What the header claims is held against `limits` before any pixel
-/// is read. Blocks while it works, on this thread alone. Errors name the field below `field`, the path of
-/// `image` ("weights.encoded"): INVALID_ARGUMENT for what is wrong with the image or the request,
-/// RESOURCE_EXHAUSTED for what is over a limit, UNIMPLEMENTED in a build without OpenImageIO.
+/// Asked for the bytes that decoding will hold at most, before it holds them; its error ends the decoding.
+using AdmitBytes = std::function<absl::Status(std::size_t)>;
+
+/// Decodes a file of one of those formats, told apart by its first bytes; of an EXR the data window. What the
+/// header claims is held against `limits`, and then `admit` is asked, before any pixel is read. Blocks while
+/// it works, on this thread alone. Errors name the field below `field`, the path of `image`
+/// ("weights.encoded"): INVALID_ARGUMENT for what is wrong with the image or the request, RESOURCE_EXHAUSTED
+/// for what is over a limit, UNIMPLEMENTED in a build without OpenImageIO.
 absl::StatusOr<DecodedImage> decode_image(const v1::EncodedImage& image, const ImageLimits& limits,
-                                          std::string_view field);
+                                          std::string_view field, const AdmitBytes& admit = {});
 
 }  // namespace cumulus::server
