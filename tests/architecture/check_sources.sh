@@ -1,0 +1,87 @@
+#!/bin/sh
+# Holds docs/architecture.md's "Who may include whom" and the limit on a file's length.
+#   check_sources.sh ROOT        prints each violation as PATH:LINE: TEXT; exits 1 if there is any
+set -eu
+cd "$1"
+
+# Folders that a checkout lacks are no error; a checkout without any source is.
+sources=$(find kernels server client bench tests examples -type f \
+  \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.h.in' \) 2>/dev/null | sort)
+if [ -z "$sources" ]; then
+  echo "$1: no sources here; give the root of the tree" >&2
+  exit 2
+fi
+
+# shellcheck disable=SC2086  # no path of ours has a space
+exec awk '
+function violation(text) {
+  print FILENAME ":" FNR ": " text
+  violations++
+}
+
+# The stem of kernels/STEM/... or server/operations/STEM.h.
+function stem_of(path, parts) {
+  split(path, parts, "/")
+  if (parts[1] == "kernels") return parts[2]
+  sub(/\..*/, "", parts[3])
+  return parts[3]
+}
+
+# What a file may include of the project, as a regular expression over the quoted path.
+function allowed_from(path, stem) {
+  stem = stem_of(path)
+  if (path ~ /^kernels\/core\//) return "^kernels/core/"
+  if (path ~ /^kernels\/primitives\//) return "^kernels/(core|primitives)/"
+  if (path ~ /^kernels\//) return "^(kernels/(core|primitives|" stem ")/|cumulus/sampling[.]h$)"
+  if (path ~ /^server\/runtime\//) {
+    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|kernels/core/|cumulus/(v1|config/v1)/|google/rpc/)"
+  }
+  if (path ~ /^server\/pipeline\//) return "^(server/(pipeline|runtime)/|kernels/core/|cumulus/v1/|google/rpc/)"
+  if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
+  if (path ~ /^server\/operations\/operations_service[.]/) return "^(server/(operations|pipeline|runtime)/|cumulus/v1/)"
+  if (path ~ /^server\/operations\//) {
+    return "^(server/(pipeline/|operations/" stem "[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
+  }
+  if (path ~ /^server\//) return "^(server|kernels|cumulus)/"
+  if (path ~ /^client\/cli\//) return "^(cumulus|cli|client/cli|library)/"
+  if (path ~ /^client\/include\//) return "^cumulus/[a-z_0-9]+[.]h$"
+  if (path ~ /^client\//) return "^(cumulus|library|google/rpc)/"
+  if (path ~ /^examples\//) return "^cumulus/[a-z_0-9]+[.]h$"
+  return "."
+}
+
+function check_include(path, quoted) {
+  if (quoted && path !~ allowed_from(FILENAME)) {
+    violation("may not include \"" path "\"; from here only " allowed_from(FILENAME))
+  }
+  if (FILENAME !~ /^(tests|bench)\// && path ~ /^tests\//) {
+    violation("production code may not include \"" path "\"")
+  }
+  if (FILENAME ~ /^kernels\// && path ~ /^(grpc|grpcpp|google|spdlog|OpenImageIO)\/|[.]pb[.]h$/) {
+    violation("a kernel may not include \"" path "\": gRPC, protobuf, logging and files are the server'"'"'s")
+  }
+  if (path ~ /^(cuda|cub|thrust|nv|cooperative_groups)(_[a-z_]*)?([.]h$|\/)/ && FILENAME !~ /^kernels\// && FILENAME !~ /^bench\/.*[.]cu$/) {
+    violation("only kernels may include CUDA'"'"'s \"" path "\"")
+  }
+  if (path ~ /^OpenImageIO\// && FILENAME !~ /^(client\/cli|server\/runtime|tests)\//) {
+    violation("only the command line and the server'"'"'s image decoder may include \"" path "\"")
+  }
+}
+
+FNR == 401 { violation("more than 400 lines; split the file by what its parts do") }
+
+/^[ \t]*#[ \t]*include[ \t]*["<]/ {
+  quoted = $0 ~ /include[ \t]*"/
+  path = $0
+  sub(/^[^"<]*["<]/, "", path)
+  sub(/[">].*$/, "", path)
+  check_include(path, quoted)
+}
+
+END {
+  if (violations > 0) {
+    print violations " violations"
+    exit 1
+  }
+  print ARGC - 1 " files keep the rules"
+}' $sources
