@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/core/cpu_executor.h"
+#include "kernels/core/cuda_executor.h"
+#include "kernels/core/views.h"
+#include "cumulus/sampling.h"
+
+namespace cumulus {
+
+// Sampling tables of images (marginal + conditional inversion in fixed point, with the guide tables of
+// H.-C. Chen and Y. Asau, "On generating random variates from an empirical distribution", 1974).
+// docs/operations/sampling_table.md has the arithmetic; it is integer from the weights on, so that
+// tables are the same bytes on both backends, from run to run, on any number of threads.
+//
+// For every function here: views lie in the executor's memory space and do not overlap; the CPU
+// overloads return when the result is there, the CUDA overloads put their work on the executor's
+// stream and return. Views whose extents do not fit throw std::invalid_argument before anything
+// runs. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
+// between kernels).
+
+/// What a table is built for. Height and width are 1 to sampling::kMaxExtent.
+struct SamplingTableParams {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  sampling::Projection projection = sampling::Projection::kLatLong;
+  /// Entries of the guide table of each row, and of the marginal; 0: as many as there are cells.
+  std::uint32_t row_guide_size = 0;
+  std::uint32_t marginal_guide_size = 0;
+};
+
+/// What the build found. A table is usable exactly when `outcome` is kBuilt.
+struct SamplingTableReport {
+  enum class Outcome : std::uint32_t {
+    kBuilt,
+    kInvalidWeight,  ///< A channel that counts is NaN, infinite or negative; the first such in row-major
+                     ///< order.
+    kAllZero,        ///< There is nothing to draw.
+  };
+  Outcome outcome = Outcome::kAllZero;
+  std::int32_t x = 0;  ///< kInvalidWeight: the texel,
+  std::int32_t y = 0;
+  std::int32_t channel = 0;  ///< its channel,
+  float value = 0;           ///< and what that holds.
+};
+
+/// The header that the built table will have, sizes and offsets included. Throws std::invalid_argument
+/// where an extent is out of range.
+sampling::TableHeader sampling_table_header(const SamplingTableParams& params);
+
+/// Bytes of the whole table.
+std::size_t sampling_table_bytes(const SamplingTableParams& params);
+
+/// Scratch memory that build_sampling_table takes, on either backend; reserve it before the call.
+std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params);
+
+/// Builds the table of `weights` ([height, width, channels]; rows may be padded) into `table`, which has
+/// sampling_table_bytes(params) bytes and begins at a multiple of 256. One channel is the weight itself, of
+/// two the first is; of three or four the weight is the luminance 0.2126 R + 0.7152 G + 0.0722 B
+/// (Rec. 709) of the first three. kLatLong tables weigh each row by its solid angle besides.
+///
+/// `report` is host memory; it holds the outcome once executor.synchronize() has returned. Keep it until
+/// then; where it is pinned the call stays asynchronous.
+void build_sampling_table(CpuExecutor& executor, HostImage<const float> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report);
+void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report);
+void build_sampling_table(CudaExecutor& executor, DeviceImage<const float> weights,
+                          const SamplingTableParams& params, DeviceSpan<std::byte> table,
+                          SamplingTableReport* report);
+void build_sampling_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> weights,
+                          const SamplingTableParams& params, DeviceSpan<std::byte> table,
+                          SamplingTableReport* report);
+
+enum class PointSequence : std::uint32_t {
+  kSobol,       ///< The first two dimensions of Sobol's sequence.
+  kHammersley,  ///< (i / total, radical inverse of i).
+  kRandom,      ///< Philox-4x32-10, keyed by the seed.
+};
+
+/// Which points are drawn: those with index first_index to first_index + count - 1.
+struct DrawParameters {
+  std::int64_t count = 0;        ///< At least 0.
+  std::int64_t first_index = 0;  ///< At least 0; first_index + count is at most 2^32.
+  PointSequence sequence = PointSequence::kSobol;
+  std::uint64_t seed = 0;  ///< kRandom: the key; otherwise a digital shift, 0 for none.
+  std::int64_t total = 0;  ///< kHammersley: size of the whole set; 0: first_index + count. At most 2^32.
+};
+
+/// Where the samples go, one after another.
+template <Space S>
+struct DrawnSamples {
+  Span<float, S> position;   ///< [count, 2]: u, v.
+  Span<float, S> direction;  ///< [count, 3], or empty where nobody asks; of a kPlane table always empty.
+  Span<float, S> pdf;        ///< [count].
+};
+
+/// Draws `parameters.count` samples from `table`, whose first 256 bytes are `header`; the header must
+/// have passed sampling::check_header, the sections may hold anything. Takes no scratch memory.
+void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
+                  const DrawParameters& parameters, DrawnSamples<Space::kHost> samples);
+void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
+                  DeviceSpan<const std::byte> table, const DrawParameters& parameters,
+                  DrawnSamples<Space::kDevice> samples);
+
+/// pdf[i] = sampling::pdf(table, positions[2 i], positions[2 i + 1]). Takes no scratch memory.
+void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
+                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf);
+void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
+                      DeviceSpan<const std::byte> table, DeviceSpan<const float> positions,
+                      DeviceSpan<float> pdf);
+
+}  // namespace cumulus
