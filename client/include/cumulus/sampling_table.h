@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cumulus/operation.h"
+
+/// Importance sampling of images: build a table once, draw from it on the server, or download it and
+/// draw with cumulus/sampling.h, which the server itself uses.
+namespace cumulus {
+
+/// What the image's plane stands for.
+enum class MapProjection {
+  kLatLong,  ///< rows are polar angle 0 (top, +Y) to pi, columns azimuth; weights are times the solid angle
+  kPlane,    ///< the unit square; weights as they are
+};
+
+struct SamplingTableOptions {
+  MapProjection projection = MapProjection::kLatLong;
+};
+
+/// Of `weights`, [height, width] or [height, width, channels], float32 or uint8, at most 32768 a side.
+/// One channel is the weight itself, of two the first, of three or four the Rec. 709 luminance.
+/// INVALID_ARGUMENT for NaN, infinity or negative values, FAILED_PRECONDITION where all are zero.
+/// Result: `table`, uint8 [bytes], in the layout that cumulus/sampling.h reads.
+Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options = {});
+
+enum class PointSequence {
+  kSobol,       ///< the first two dimensions of Sobol's sequence
+  kHammersley,  ///< (i / total, radical inverse of i in base 2)
+  kRandom,      ///< counter-based, from seed
+};
+
+struct DrawSamplesOptions {
+  std::int64_t count = 1;        ///< 1 to 2^31
+  std::int64_t first_index = 0;  ///< where in the sequence to begin; first_index + count at most 2^32
+  PointSequence sequence = PointSequence::kSobol;
+  /// kRandom: the key; otherwise a random digital shift unless 0.
+  std::uint64_t seed = 0;
+  /// kHammersley: the size of the whole set, at most 2^32; 0: first_index + count.
+  std::int64_t total = 0;
+};
+
+/// Of `table`, a result of build_sampling_table. Result: `position`, float32 [count, 2]: u, v in
+/// [0, 1), v down; `pdf`, float32 [count]: a lat-long table's per steradian, a plane's per unit of area;
+/// and, of a lat-long table, `direction`, float32 [count, 3], of unit length.
+Operation draw_samples(const Source& table, const DrawSamplesOptions& options);
+
+}  // namespace cumulus

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/time/time.h>
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cumulus/array.h"
+#include "cumulus/operation.h"
+
+namespace cumulus {
+
+struct SessionState;
+
+/// An array on the server, immutable. Movable; put it into a std::shared_ptr to share it. Its
+/// destructor releases the server's memory without waiting; a call that still reads the buffer is not
+/// disturbed once it has reached the server. A buffer is lost, and calls that name it answer NOT_FOUND,
+/// once its session is gone.
+class Buffer {
+ public:
+  Buffer(Buffer&&) noexcept = default;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  const std::string& name() const { return name_; }
+  ElementType type() const { return type_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  friend class BufferAccess;
+  Buffer(std::shared_ptr<SessionState> session, std::string name, ElementType type, Shape shape,
+         std::int64_t size_bytes);
+  void release();
+
+  std::shared_ptr<SessionState> session_;
+  std::string name_;
+  ElementType type_;
+  Shape shape_;
+  std::int64_t size_bytes_;
+};
+
+struct SessionOptions {
+  /// The lease; absent: the server's default. At most Capabilities::max_ttl.
+  std::optional<absl::Duration> ttl;
+  /// Bytes that the session may hold; 0: the server's default, which is also the maximum.
+  std::int64_t quota_bytes = 0;
+  /// DeviceInfo::name; empty: the device with most memory free.
+  std::string device;
+  /// Renew the lease in the background while the session lives. Off: every call renews it, and
+  /// renew() does.
+  bool keep_alive = true;
+  CallOptions call;
+};
+
+/// Called on the transferring thread after each chunk.
+using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
+
+struct UploadOptions {
+  CallOptions call;
+  TransferProgress progress;
+  std::optional<absl::Duration> ttl;  ///< absent: as long as the session
+  bool evictable = false;             ///< the server may drop it when the device runs out of memory
+};
+
+struct DownloadOptions {
+  CallOptions call;
+  TransferProgress progress;
+};
+
+/// A lease on one device of one server instance, which owns buffers. Movable; made by
+/// Client::create_session. Its member functions may be called from several threads at once; moving
+/// and destroying it may not run beside them. The destructor deletes the session, and with it its
+/// buffers, waiting 2 s at most; a server that cannot be reached drops them when the lease ends.
+class Session {
+ public:
+  Session(Session&&) noexcept = default;
+  Session& operator=(Session&& other) noexcept;
+  ~Session();
+
+  const std::string& name() const;      ///< sessions/{uuid}
+  const std::string& device() const;    ///< DeviceInfo::name
+  const std::string& instance() const;  ///< of the server: new at every start of it
+  const std::string& endpoint() const;  ///< where this session's buffers live
+
+  /// Renews the lease. NOT_FOUND once the session is gone (error_reason says why).
+  absl::Status renew(const CallOptions& options = {}) const;
+
+  /// Copies an array to the server, in chunks that carry a crc32c each, straight from the array's
+  /// memory. Begins again when the connection breaks (UNAVAILABLE), within the deadline. Returns
+  /// when the library no longer reads the memory.
+  absl::StatusOr<Buffer> upload(const ArrayView& array, const UploadOptions& options = {}) const;
+
+  /// Copies a buffer into `destination`, which has to have its size, verifying every chunk's crc32c
+  /// (DATA_LOSS where one is wrong). Goes on where it stopped when the connection breaks.
+  absl::Status download(const Buffer& buffer, std::span<std::byte> destination,
+                        const DownloadOptions& options = {}) const;
+  absl::StatusOr<Array> download(const Buffer& buffer, const DownloadOptions& options = {}) const;
+  /// Elements in row-major order. INVALID_ARGUMENT where T is not the buffer's element type.
+  template <class T>
+  absl::StatusOr<std::vector<T>> download(const Buffer& buffer, const DownloadOptions& options = {}) const {
+    absl::StatusOr<Array> array = download(buffer, options);
+    if (!array.ok()) return array.status();
+    absl::StatusOr<std::span<const T>> values = array->template values<T>();
+    if (!values.ok()) return values.status();
+    return std::vector<T>(values->begin(), values->end());
+  }
+
+  /// Runs an operation on this session's device and waits for it.
+  absl::StatusOr<Result> run(const Operation& operation, const RunOptions& options = {}) const;
+  /// As run, without waiting.
+  std::future<absl::StatusOr<Result>> run_async(const Operation& operation,
+                                                const RunOptions& options = {}) const;
+  /// As run, without waiting; calls `done` once, on one of gRPC's threads: it must not block (so it
+  /// starts no call that waits) and must not throw.
+  void run_async(const Operation& operation, const RunOptions& options,
+                 std::function<void(absl::StatusOr<Result>)> done) const;
+
+ private:
+  friend class Client;
+  explicit Session(std::shared_ptr<SessionState> state);
+  void close();
+
+  std::shared_ptr<SessionState> state_;
+};
+
+}  // namespace cumulus

@@ -1,0 +1,100 @@
+#include "cumulus/array.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include <cstdlib>
+#include <new>
+
+namespace cumulus {
+namespace {
+
+std::string name_of(ElementType type) { return std::string(element_name(type)); }
+
+}  // namespace
+
+std::size_t element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return 1;
+    case ElementType::kUint16:
+    case ElementType::kFloat16:
+      return 2;
+    case ElementType::kUint32:
+    case ElementType::kInt32:
+    case ElementType::kFloat32:
+      return 4;
+    case ElementType::kUint64:
+    case ElementType::kInt64:
+    case ElementType::kFloat64:
+      return 8;
+  }
+  std::abort();
+}
+
+std::string_view element_name(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return "uint8";
+    case ElementType::kUint16:
+      return "uint16";
+    case ElementType::kUint32:
+      return "uint32";
+    case ElementType::kUint64:
+      return "uint64";
+    case ElementType::kInt32:
+      return "int32";
+    case ElementType::kInt64:
+      return "int64";
+    case ElementType::kFloat16:
+      return "float16";
+    case ElementType::kFloat32:
+      return "float32";
+    case ElementType::kFloat64:
+      return "float64";
+  }
+  std::abort();
+}
+
+absl::StatusOr<std::int64_t> element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape [", absl::StrJoin(shape, ", "), "]: every extent has to be at least 0"));
+    }
+    empty |= extent == 0;
+    if (extent > 0 && __builtin_mul_overflow(count, extent, &count)) {
+      return absl::InvalidArgumentError(absl::StrCat("shape [", absl::StrJoin(shape, ", "),
+                                                     "]: the number of elements has to be below 2^63"));
+    }
+  }
+  return empty ? 0 : count;
+}
+
+absl::StatusOr<Array> Array::allocate(ElementType type, Shape shape) {
+  const absl::StatusOr<std::int64_t> count = element_count(shape);
+  if (!count.ok()) return count.status();
+  std::size_t bytes = 0;
+  Array array;
+  if (!__builtin_mul_overflow(static_cast<std::size_t>(*count), element_bytes(type), &bytes)) {
+    array.bytes_.reset(new (std::nothrow) std::byte[bytes]);
+  }
+  if (array.bytes_ == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("this machine has no memory for a ", name_of(type),
+                                                     " array of shape [", absl::StrJoin(shape, ", "), "]"));
+  }
+  array.type_ = type;
+  array.shape_ = std::move(shape);
+  array.size_ = bytes;
+  return array;
+}
+
+absl::Status Array::check_type(ElementType wanted) const {
+  if (wanted == type_) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the array holds ", name_of(type_), " elements, and was read as ", name_of(wanted)));
+}
+
+}  // namespace cumulus

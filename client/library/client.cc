@@ -1,0 +1,117 @@
+#include "cumulus/client.h"
+
+#include <absl/strings/str_cat.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cumulus/v1/server.pb.h"
+#include "cumulus/v1/sessions.pb.h"
+#include "library/connection.h"
+#include "library/operation_access.h"
+#include "library/session_state.h"
+#include "library/uuid.h"
+
+namespace cumulus {
+namespace {
+
+Capabilities decode_capabilities(const v1::Capabilities& in) {
+  Capabilities out;
+  out.server_version = in.server_version();
+  out.instance = in.instance();
+  out.operations.assign(in.operations().begin(), in.operations().end());
+  for (const v1::DeviceInfo& device : in.devices()) {
+    out.devices.push_back({device.name(), device.backend(), device.model(), device.pool_bytes(),
+                           device.reserved_bytes(), device.healthy()});
+  }
+  out.max_chunk_bytes = in.max_chunk_bytes();
+  out.max_inline_bytes = in.max_inline_bytes();
+  out.max_encoded_bytes = in.max_encoded_bytes();
+  out.max_buffer_bytes = in.max_buffer_bytes();
+  out.max_pixels = in.max_pixels();
+  out.max_channels = in.max_channels();
+  out.session_quota_bytes = in.session_quota_bytes();
+  out.max_ttl = wire::decode_duration(in.max_ttl());
+  out.max_deadline = wire::decode_duration(in.max_deadline());
+  out.max_queue_depth = in.max_queue_depth();
+  out.image_formats.assign(in.image_formats().begin(), in.image_formats().end());
+  return out;
+}
+
+/// `status` with `context` before its text; its details stay.
+absl::Status with_context(const absl::Status& status, const std::string& context) {
+  absl::Status result(status.code(), absl::StrCat(context, ": ", status.message()));
+  status.ForEachPayload(
+      [&](const auto& type, const absl::Cord& payload) { result.SetPayload(type, payload); });
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectOptions& options) {
+  Client client(Connection::open(target, options));
+  CallOptions first_call;
+  first_call.timeout = options.connect_timeout;
+  if (const auto answer = client.capabilities(first_call); !answer.ok()) {
+    return with_context(answer.status(), absl::StrCat("no Cumulus server answers at ", target));
+  }
+  return client;
+}
+
+absl::StatusOr<Capabilities> Client::capabilities(const CallOptions& options) const {
+  const auto answer = connection_->call_and_wait<v1::Capabilities>("/cumulus.v1.Server/GetCapabilities",
+                                                                   v1::GetCapabilitiesRequest(), options);
+  if (!answer.ok()) return answer.status();
+  return decode_capabilities(*answer);
+}
+
+absl::StatusOr<Health> Client::health(const CallOptions& options) const {
+  // grpc.health.v1 is not among gRPC's installed headers: its request without a service is empty, and
+  // its answer one enumerator (1: serving, 2: not serving) in field 1.
+  const grpc::Slice nothing("");
+  auto answer =
+      connection_->call_and_wait("/grpc.health.v1.Health/Check", grpc::ByteBuffer(&nothing, 1), options);
+  if (!answer.ok()) return answer.status();
+  grpc::ProtoBufferReader reader(&*answer);
+  google::protobuf::io::CodedInputStream input(&reader);
+  std::uint64_t state = 0;
+  if (input.ReadTag() == 1 << 3) input.ReadVarint64(&state);
+  return state == 1 ? Health::kServing : state == 2 ? Health::kNotServing : Health::kUnknown;
+}
+
+absl::StatusOr<Session> Client::create_session(const SessionOptions& options) const {
+  v1::CreateSessionRequest request;
+  request.set_session_id(make_uuid());
+  if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *request.mutable_ttl());
+  request.set_quota_bytes(options.quota_bytes);
+  request.set_device(options.device);
+  request.set_request_id(options.call.request_id);
+  const auto created =
+      connection_->call_and_wait<v1::Session>("/cumulus.v1.Sessions/CreateSession", request, options.call);
+  if (!created.ok()) return created.status();
+  auto state = std::make_shared<SessionState>(connection_, *created);
+  if (options.keep_alive) {
+    const auto end = absl::FromUnixSeconds(created->expire_time().seconds());
+    const absl::Duration granted = options.ttl.value_or(end - absl::Now());
+    state->keep_alive(std::max(granted, absl::Seconds(3)));
+  }
+  return Session(std::move(state));
+}
+
+absl::StatusOr<Result> Client::run(const Operation& operation, const RunOptions& options) const {
+  return run_async(operation, options).get();
+}
+
+std::future<absl::StatusOr<Result>> Client::run_async(const Operation& operation,
+                                                      const RunOptions& options) const {
+  return run_to_future(*connection_, nullptr, operation, options);
+}
+
+void Client::run_async(const Operation& operation, const RunOptions& options,
+                       std::function<void(absl::StatusOr<Result>)> done) const {
+  run_to_callback(*connection_, nullptr, operation, options, std::move(done));
+}
+
+}  // namespace cumulus

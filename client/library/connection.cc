@@ -1,0 +1,143 @@
+#include "library/connection.h"
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <future>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "library/cancellation.h"
+
+namespace cumulus {
+namespace {
+
+/// One unary call with its repetitions. Keeps itself alive until it has called `done`.
+class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
+ public:
+  UnaryCall(std::shared_ptr<Connection> connection, std::string method, grpc::ByteBuffer request,
+            absl::Time deadline, Connection::Done done)
+      : connection_(std::move(connection)),
+        method_(std::move(method)),
+        request_(std::move(request)),
+        deadline_(deadline),
+        done_(std::move(done)) {}
+
+  void start(const std::optional<Cancellation>& cancellation) {
+    scope_ = CancellationScope(cancellation, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->cancel();
+    });
+    attempt();
+  }
+
+ private:
+  void attempt() {
+    grpc::ClientContext* context = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      context_ = std::make_unique<grpc::ClientContext>();
+      context_->set_deadline(absl::ToChronoTime(deadline_));
+      if (cancelled_) context_->TryCancel();
+      context = context_.get();
+    }
+    response_.Clear();
+    connection_->stub().UnaryCall(context, method_, {}, &request_, &response_,
+                                  [self = shared_from_this()](const grpc::Status& status) {
+                                    self->finish_attempt(wire::status_from_grpc(status));
+                                  });
+  }
+
+  void finish_attempt(absl::Status status) {
+    if (absl::IsUnavailable(status) && retry_delay(status).has_value()) {
+      const absl::Duration delay = std::max(*retry_delay(status), back_off_.next());
+      if (absl::Now() + delay < deadline_ && attempt_later(delay)) return;
+    }
+    scope_ = CancellationScope();
+    if (status.ok()) {
+      done_(std::move(response_));
+    } else {
+      done_(std::move(status));
+    }
+    done_ = nullptr;
+  }
+
+  /// False where the call has been cancelled meanwhile.
+  bool attempt_later(absl::Duration delay) {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return false;
+    alarm_ = std::make_unique<grpc::Alarm>();
+    // An alarm that was cancelled goes on to attempt(), which ends at once with CANCELLED.
+    alarm_->Set(absl::ToChronoTime(absl::Now() + delay),
+                [self = shared_from_this()](bool) { self->attempt(); });
+    return true;
+  }
+
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+    if (alarm_ != nullptr) alarm_->Cancel();
+  }
+
+  const std::shared_ptr<Connection> connection_;
+  const std::string method_;
+  const grpc::ByteBuffer request_;
+  const absl::Time deadline_;
+  Connection::Done done_;
+  grpc::ByteBuffer response_;
+  BackOff back_off_;
+  CancellationScope scope_;
+
+  std::mutex mutex_;  // of what cancel() touches
+  bool cancelled_ = false;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::Alarm> alarm_;
+};
+
+constexpr int kMaxMessageBytes =
+    8 << 20;  // above the server's 4 MiB, so that its own limit is the one that speaks
+
+}  // namespace
+
+std::shared_ptr<Connection> Connection::open(const std::string& target, const ConnectOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each Client has a connection of its own
+  return std::shared_ptr<Connection>(new Connection(
+      grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments), options));
+}
+
+void Connection::call(std::string method, grpc::ByteBuffer request, const CallOptions& options, Done done) {
+  std::make_shared<UnaryCall>(shared_from_this(), std::move(method), std::move(request), deadline(options),
+                              std::move(done))
+      ->start(options.cancellation);
+}
+
+absl::StatusOr<grpc::ByteBuffer> Connection::call_and_wait(std::string method, grpc::ByteBuffer request,
+                                                           const CallOptions& options) {
+  // Shared: the callback's end may outlive the wait.
+  const auto answer = std::make_shared<std::promise<absl::StatusOr<grpc::ByteBuffer>>>();
+  call(std::move(method), std::move(request), options,
+       [answer](absl::StatusOr<grpc::ByteBuffer> response) { answer->set_value(std::move(response)); });
+  return answer->get_future().get();
+}
+
+absl::Time Connection::deadline(const CallOptions& options, absl::Duration allowance) const {
+  return absl::Now() + options.timeout.value_or(call_timeout_ + allowance);
+}
+
+absl::Duration BackOff::next() {
+  static thread_local std::minstd_rand random(std::random_device{}());
+  const absl::Duration delay = delay_ * std::uniform_real_distribution(0.75, 1.25)(random);
+  delay_ = std::min(delay_ * 2, absl::Seconds(5));
+  return delay;
+}
+
+}  // namespace cumulus

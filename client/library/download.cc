@@ -1,0 +1,131 @@
+#include <absl/strings/str_cat.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include "library/byte_stream.h"
+#include "library/crc32c.h"
+#include "library/transfer.h"
+#include "library/transfer_retry.h"
+
+namespace cumulus {
+namespace {
+
+constexpr std::uint32_t kOffsetTag = v1::ReadBufferResponse::kOffsetFieldNumber << 3;        // 0: varint
+constexpr std::uint32_t kChecksumTag = v1::ReadBufferResponse::kCrc32CFieldNumber << 3 | 5;  // 5: fixed32
+constexpr std::uint32_t kDataTag = v1::ReadBufferResponse::kDataFieldNumber << 3 | 2;  // 2: length-delimited
+
+absl::Status broken_chunk(std::size_t offset, std::string_view what) {
+  return absl::DataLossError(absl::StrCat("download: the chunk at byte ", offset, " ", std::string(what)));
+}
+
+/// Skips a field that this library does not know.
+bool skip_field(google::protobuf::io::CodedInputStream& input, std::uint32_t tag) {
+  std::uint64_t value = 0;
+  std::uint32_t length = 0;
+  switch (tag & 7) {
+    case 0:
+      return input.ReadVarint64(&value);
+    case 1:
+      return input.Skip(8);
+    case 2:
+      return input.ReadVarint32(&length) && input.Skip(static_cast<int>(length));
+    case 5:
+      return input.Skip(4);
+    default:
+      return false;
+  }
+}
+
+/// Receives a buffer chunk by chunk into its place, so that the data is copied once.
+class Receiver {
+ public:
+  explicit Receiver(std::span<std::byte> destination) : destination_(destination) {}
+
+  std::size_t received() const { return received_; }
+  bool complete() const { return received_ == destination_.size(); }
+
+  /// Takes one ReadBufferResponse.
+  absl::Status take(grpc::ByteBuffer& message) {
+    grpc::ProtoBufferReader reader(&message);
+    google::protobuf::io::CodedInputStream input(&reader);
+    std::uint64_t offset = 0;
+    std::uint32_t checksum = 0;
+    std::uint32_t size = 0;
+    while (const std::uint32_t tag = input.ReadTag()) {
+      const bool good = tag == kOffsetTag     ? input.ReadVarint64(&offset)
+                        : tag == kChecksumTag ? input.ReadLittleEndian32(&checksum)
+                        : tag == kDataTag     ? input.ReadVarint32(&size) && read_data(input, size)
+                                              : skip_field(input, tag);
+      if (!good) return broken_chunk(received_, "is damaged or longer than the buffer");
+    }
+    if (offset != received_) return broken_chunk(received_, absl::StrCat("says that it is at byte ", offset));
+    if (checksum != crc32c(destination_.subspan(received_, size))) {
+      return broken_chunk(received_, "does not match its crc32c");
+    }
+    received_ += size;
+    return absl::OkStatus();
+  }
+
+ private:
+  bool read_data(google::protobuf::io::CodedInputStream& input, std::uint32_t size) {
+    return size <= destination_.size() - received_ &&
+           input.ReadRaw(destination_.data() + received_, static_cast<int>(size));
+  }
+
+  std::span<std::byte> destination_;
+  std::size_t received_ = 0;
+};
+
+/// Reads on until the buffer is complete or the stream ends; the next chunk arrives while one is checked.
+absl::Status receive_chunks(ByteStream& stream, Receiver& receiver, std::size_t total,
+                            const TransferProgress& progress) {
+  grpc::ByteBuffer chunks[2];
+  int arriving = 0;
+  stream.start_read(chunks[arriving]);
+  while (stream.wait()) {
+    grpc::ByteBuffer& chunk = chunks[arriving];
+    arriving = 1 - arriving;
+    chunks[arriving].Clear();
+    stream.start_read(chunks[arriving]);
+    if (absl::Status taken = receiver.take(chunk); !taken.ok()) {
+      stream.cancel();
+      while (stream.wait()) stream.start_read(chunks[arriving]);
+      (void)stream.finish();  // CANCELLED, by us
+      return taken;
+    }
+    if (progress) progress(static_cast<std::int64_t>(receiver.received()), static_cast<std::int64_t>(total));
+  }
+  return stream.finish();
+}
+
+absl::Status attempt_download(Connection& connection, const std::string& name, std::size_t total,
+                              Receiver& receiver, absl::Time deadline, const DownloadOptions& options) {
+  v1::ReadBufferRequest request;
+  request.set_name(name);
+  request.set_read_offset(static_cast<std::int64_t>(receiver.received()));
+  ByteStream stream(connection, "/cumulus.v1.BufferTransfer/ReadBuffer", deadline, options.call.cancellation);
+  stream.start_write(wire::serialize(request), true);
+  stream.wait();  // where it failed, the read below ends and finish() says why
+  if (absl::Status status = receive_chunks(stream, receiver, total, options.progress); !status.ok())
+    return status;
+  if (receiver.complete()) return absl::OkStatus();
+  return broken_chunk(receiver.received(),
+                      absl::StrCat("never came: the server sent fewer than ", total, " bytes"));
+}
+
+}  // namespace
+
+absl::Status read_buffer(Connection& connection, const std::string& name, std::span<std::byte> destination,
+                         const DownloadOptions& options) {
+  const absl::Time deadline = connection.deadline(options.call, transfer_allowance(destination.size()));
+  TransferRetry retry(deadline, options.call.cancellation);
+  Receiver receiver(destination);
+  while (true) {
+    const std::size_t before = receiver.received();
+    absl::Status status = attempt_download(connection, name, destination.size(), receiver, deadline, options);
+    if (receiver.received() > before) retry.note_progress();
+    if (status.ok() || !retry.wait_after(status)) return status;
+  }
+}
+
+}  // namespace cumulus

@@ -1,0 +1,34 @@
+#include "library/transfer_retry.h"
+
+#include <absl/synchronization/notification.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cumulus/errors.h"
+#include "library/cancellation.h"
+
+namespace cumulus {
+
+absl::Duration transfer_allowance(std::size_t bytes) {
+  return absl::Seconds(static_cast<std::int64_t>(bytes >> 24));
+}
+
+bool TransferRetry::wait_after(const absl::Status& failure) {
+  constexpr int kMaxBreaks = 6;
+  if (!absl::IsUnavailable(failure)) return false;
+  const std::optional<absl::Duration> asked = retry_delay(failure);
+  if (!asked.has_value() && ++breaks_ > kMaxBreaks) return false;
+  const absl::Duration delay = std::max(asked.value_or(absl::ZeroDuration()), back_off_.next());
+  if (absl::Now() + delay >= deadline_) return false;
+  const auto cancelled = std::make_shared<absl::Notification>();
+  const CancellationScope scope(cancellation_, [cancelled] { cancelled->Notify(); });
+  return !cancelled->WaitForNotificationWithTimeout(delay);
+}
+
+void TransferRetry::note_progress() {
+  breaks_ = 0;
+  back_off_ = BackOff();
+}
+
+}  // namespace cumulus
