@@ -17,10 +17,10 @@ class OperationsService final : public v1::Operations::CallbackService {
   explicit OperationsService(Runtime& runtime) : pipeline_(runtime) {}
 
   // clang-format off
-  Reactor* BuildSamplingTable(Context* c, const v1::BuildSamplingTableRequest* q, Result* r) override { return pipeline_.start<BuildSamplingTable>(c, q, r); }
-  Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<DrawSamples>(c, q, r); }
-  Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<BuildSummedAreaTable>(c, q, r); }
-  Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<FilterBox>(c, q, r); }
+  Reactor* BuildSamplingTable(Context* c, const v1::BuildSamplingTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSamplingTable>(c, q, r); }
+  Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<ops::DrawSamples>(c, q, r); }
+  Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
+  Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }
   // clang-format on
 
  private:

@@ -13,7 +13,7 @@
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/operation.h"
 
-namespace cumulus::server {
+namespace cumulus::server::ops {
 
 struct BuildSummedAreaTable {
   using Request = v1::BuildSummedAreaTableRequest;
@@ -134,4 +134,4 @@ struct FilterBox {
   static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
 };
 
-}  // namespace cumulus::server
+}  // namespace cumulus::server::ops

@@ -1,0 +1,189 @@
+#pragma once
+
+#include <absl/strings/str_cat.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "cumulus/v1/sampling_table.pb.h"
+#include "kernels/sampling_table/sampling_table.h"
+#include "server/pipeline/errors.h"
+#include "server/pipeline/image_shape.h"
+#include "server/pipeline/operation.h"
+
+namespace cumulus::server::ops {
+
+struct BuildSamplingTable {
+  using Request = v1::BuildSamplingTableRequest;
+  using Report = SamplingTableReport;
+  struct Plan {
+    ImageShape weights;
+    SamplingTableParams params;
+  };
+  static constexpr std::string_view kName = "BuildSamplingTable";
+
+  static std::vector<SourceField> sources(const Request& request) { return {{"weights", &request.weights()}}; }
+
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
+    const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT32}, 4);
+    if (!weights.ok()) return weights.status();
+    if (weights->height > sampling::kMaxExtent || weights->width > sampling::kMaxExtent) {
+      return bad_field("weights", absl::StrCat("has ", weights->height, " x ", weights->width, " pixels; at most ",
+                                               sampling::kMaxExtent, " a side"));
+    }
+    SamplingTableParams params{.height = weights->height, .width = weights->width};
+    switch (request.projection()) {
+      case v1::PROJECTION_UNSPECIFIED:
+      case v1::LAT_LONG:
+        params.projection = sampling::Projection::kLatLong;
+        break;
+      case v1::PLANE:
+        params.projection = sampling::Projection::kPlane;
+        break;
+      default:
+        return bad_field("projection", absl::StrCat("is ", static_cast<int>(request.projection()),
+                                                    "; LAT_LONG or PLANE is right"));
+    }
+    return Plan{*weights, params};
+  }
+
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    const auto bytes = static_cast<std::int64_t>(sampling_table_bytes(plan.params));
+    return {{"table", {v1::UINT8, {bytes}}}};
+  }
+
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& plan) {
+    return sampling_table_scratch_bytes(plan.params);
+  }
+
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs,
+                  Report& report) {
+    const auto table = outputs.template as<std::byte>(0);
+    if (plan.weights.type == v1::UINT8) {
+      const auto weights = plan.weights.view(inputs.template as<const std::uint8_t>(0));
+      build_sampling_table(executor, weights, plan.params, table, &report);
+    } else {
+      const auto weights = plan.weights.view(inputs.template as<const float>(0));
+      build_sampling_table(executor, weights, plan.params, table, &report);
+    }
+  }
+
+  static absl::Status conclude(const Plan& /*plan*/, const Report& report) {
+    switch (report.outcome) {
+      case Report::Outcome::kBuilt:
+        return absl::OkStatus();
+      case Report::Outcome::kAllZero:
+        return no_answer("ALL_WEIGHTS_ZERO", "weights: every weight is zero, so there is nothing to draw; at least one "
+                                             "texel needs a positive value");
+      case Report::Outcome::kInvalidWeight:
+        break;
+    }
+    return no_answer("INVALID_WEIGHT",
+                     absl::StrCat("weights: row ", report.y, ", column ", report.x, ", channel ", report.channel, " is ",
+                                  report.value, "; weights are finite and not negative"),
+                     {{"row", absl::StrCat(report.y)},
+                      {"column", absl::StrCat(report.x)},
+                      {"channel", absl::StrCat(report.channel)}});
+  }
+};
+
+struct DrawSamples {
+  using Request = v1::DrawSamplesRequest;
+  using Report = NoReport;
+  struct Plan {
+    sampling::TableHeader header;
+    DrawParameters draw;
+
+    bool has_direction() const { return header.projection == sampling::Projection::kLatLong; }
+  };
+  static constexpr std::string_view kName = "DrawSamples";
+
+  static std::vector<SourceField> sources(const Request& request) { return {{"table", &request.table()}}; }
+
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
+    Plan plan;
+    absl::Status status = read_header(inputs[0], plan.header);
+    if (status.ok()) status = read_range(request, plan.draw);
+    if (!status.ok()) return status;
+    plan.draw.seed = request.seed();
+    switch (request.sequence()) {
+      case v1::SEQUENCE_UNSPECIFIED:
+      case v1::SOBOL:
+        plan.draw.sequence = PointSequence::kSobol;
+        break;
+      case v1::HAMMERSLEY:
+        plan.draw.sequence = PointSequence::kHammersley;
+        break;
+      case v1::RANDOM:
+        plan.draw.sequence = PointSequence::kRandom;
+        break;
+      default:
+        return bad_field("sequence", absl::StrCat("is ", static_cast<int>(request.sequence()),
+                                                  "; SOBOL, HAMMERSLEY or RANDOM is right"));
+    }
+    return plan;
+  }
+
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    const std::int64_t count = plan.draw.count;
+    std::vector<OutputSpec> specs = {{"position", {v1::FLOAT32, {count, 2}}}, {"pdf", {v1::FLOAT32, {count}}}};
+    if (plan.has_direction()) specs.push_back({"direction", {v1::FLOAT32, {count, 3}}});
+    return specs;
+  }
+
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& /*plan*/) {
+    return 0;
+  }
+
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs,
+                  Report& /*report*/) {
+    DrawnSamples<E::kSpace> samples;
+    samples.position = outputs.template as<float>(0);
+    samples.pdf = outputs.template as<float>(1);
+    if (plan.has_direction()) samples.direction = outputs.template as<float>(2);
+    draw_samples(executor, plan.header, inputs.template as<const std::byte>(0), plan.draw, samples);
+  }
+
+  static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
+
+ private:
+  static constexpr std::int64_t kMaxCount = std::int64_t{1} << 31;
+  static constexpr std::int64_t kMaxTotal = std::int64_t{1} << 32;
+
+  static absl::Status read_header(const InputArray& table, sampling::TableHeader& header) {
+    if (table.shape.type != v1::UINT8 || table.shape.extents.size() != 1) {
+      return bad_field(table.field, absl::StrCat("is ", table.shape.text(),
+                                                 "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
+    }
+    const auto error = sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
+    if (error != sampling::TableError::kNone) return bad_field(table.field, sampling::describe(error));
+    return absl::OkStatus();
+  }
+
+  static absl::Status read_range(const Request& request, DrawParameters& draw) {
+    if (request.count() < 1 || request.count() > kMaxCount) {
+      return bad_field("count", absl::StrCat("is ", request.count(), "; 1 to 2^31 is right"));
+    }
+    if (request.first_index() < 0 || request.first_index() > kMaxTotal - request.count()) {
+      return bad_field("first_index", absl::StrCat("is ", request.first_index(), "; at least 0, and first_index + count "
+                                                   "at most 2^32, is right"));
+    }
+    const std::int64_t end = request.first_index() + request.count();
+
+    if (request.total() != 0 && (request.total() < end || request.total() > kMaxTotal)) {
+      return bad_field("total", absl::StrCat("is ", request.total(), "; 0, or first_index + count (", end,
+                                             ") to 2^32, is right"));
+    }
+    draw.count = request.count();
+    draw.first_index = request.first_index();
+    draw.total = request.total();
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace cumulus::server::ops

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cumulus/sampling.h"
+#include "tests/support/test_server.h"
+
+namespace cumulus {
+namespace {
+
+using testing::expect_bad_field;
+using testing::expect_reason;
+using testing::TestServer;
+
+class SamplingTableService : public ::testing::Test {
+ protected:
+  grpc::Status build(const v1::BuildSamplingTableRequest& request) {
+    grpc::ClientContext context;
+    return server_.operations->BuildSamplingTable(&context, request, &result_);
+  }
+  grpc::Status draw(const v1::DrawSamplesRequest& request) {
+    grpc::ClientContext context;
+    return server_.operations->DrawSamples(&context, request, &result_);
+  }
+  static v1::BuildSamplingTableRequest weights(const std::vector<float>& values, std::int64_t width) {
+    v1::BuildSamplingTableRequest request;
+    testing::set_inline(*request.mutable_weights(), v1::FLOAT32,
+                        {static_cast<std::int64_t>(values.size()) / width, width}, values);
+    return request;
+  }
+  /// A request that draws from a table of two by two texels.
+  v1::DrawSamplesRequest draw_request(v1::Projection projection = v1::LAT_LONG) {
+    auto q = weights({1, 2, 3, 4}, 2);
+    q.set_projection(projection);
+    EXPECT_TRUE(build(q).ok());
+    v1::DrawSamplesRequest request;
+    *request.mutable_table()->mutable_inline_array() = result_.arrays(0).inline_array();
+    request.set_count(16);
+    return request;
+  }
+  std::vector<float> floats(const std::string& name) {
+    const auto* array = testing::find_array(result_, name);
+    if (array == nullptr) return {};
+    return testing::values_of<float>(array->inline_array());
+  }
+
+  TestServer server_;
+  v1::OperationResult result_;
+};
+
+TEST_F(SamplingTableService, BuildsATableThatThePublicHeaderReads) {
+  ASSERT_TRUE(build(weights({1, 0, 3, 4, 5, 6}, 3)).ok());
+  const auto* table = testing::find_array(result_, "table");
+  ASSERT_NE(table, nullptr);
+  const std::string& bytes = table->inline_array().data();
+  sampling::TableView view;
+  ASSERT_EQ(sampling::parse_header(bytes.data(), bytes.size(), bytes.size(), view.header), sampling::TableError::kNone);
+  view.data = reinterpret_cast<const unsigned char*>(bytes.data());
+  EXPECT_EQ(view.header.width, 3u);
+  EXPECT_EQ(view.header.height, 2u);
+  EXPECT_EQ(sampling::pdf(view, 0.5f, 0.25f), 0.0f) << "the texel without weight";
+  EXPECT_GT(sampling::pdf(view, 0.1f, 0.25f), 0.0f);
+}
+
+TEST_F(SamplingTableService, DrawsPositionsDirectionsAndDensities) {
+  ASSERT_TRUE(draw(draw_request()).ok());
+  const auto position = floats("position");
+  const auto direction = floats("direction");
+  const auto pdf = floats("pdf");
+  ASSERT_EQ(position.size(), 32u);
+  ASSERT_EQ(direction.size(), 48u);
+  ASSERT_EQ(pdf.size(), 16u);
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_GE(position[2 * i], 0.0f);
+    EXPECT_LT(position[2 * i], 1.0f);
+    EXPECT_GT(pdf[i], 0.0f);
+    EXPECT_NEAR(std::hypot(direction[3 * i], direction[3 * i + 1], direction[3 * i + 2]), 1.0f, 1e-5f);
+  }
+}
+
+TEST_F(SamplingTableService, APlaneHasNoDirections) {
+  ASSERT_TRUE(draw(draw_request(v1::PLANE)).ok());
+  EXPECT_EQ(testing::find_array(result_, "direction"), nullptr);
+  EXPECT_EQ(result_.arrays_size(), 2);
+}
+
+TEST_F(SamplingTableService, PartsOfASequenceAreThePartsOfTheWhole) {
+  for (const v1::Sequence sequence : {v1::SOBOL, v1::RANDOM, v1::HAMMERSLEY}) {
+    auto q = draw_request();
+    q.set_sequence(sequence);
+    q.set_seed(7);
+    q.set_total(16);
+    ASSERT_TRUE(draw(q).ok());
+    const auto whole = floats("position");
+    q.set_first_index(10);
+    q.set_count(6);
+    ASSERT_TRUE(draw(q).ok());
+    EXPECT_EQ(floats("position"), std::vector<float>(whole.begin() + 20, whole.end()));
+  }
+}
+
+TEST_F(SamplingTableService, NamesTheFirstInvalidWeight) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float wrong : {nan, inf, -1.0f}) {
+    const grpc::Status status = build(weights({1, 1, 1, 1, wrong, wrong}, 3));
+    expect_reason(status, grpc::StatusCode::FAILED_PRECONDITION, "INVALID_WEIGHT");
+    EXPECT_NE(status.error_message().find("row 1, column 1"), std::string::npos) << status.error_message();
+    EXPECT_EQ(testing::detail_of<google::rpc::ErrorInfo>(status).metadata().at("column"), "1");
+  }
+}
+
+TEST_F(SamplingTableService, AnAllZeroMapHasNoAnswer) {
+  expect_reason(build(weights({0, 0, 0, 0}, 2)), grpc::StatusCode::FAILED_PRECONDITION, "ALL_WEIGHTS_ZERO");
+  EXPECT_TRUE(testing::eventually([&] { return server_.reserved_bytes() == 0; }));
+}
+
+TEST_F(SamplingTableService, RefusesWrongWeights) {
+  v1::BuildSamplingTableRequest q;
+  expect_bad_field(build(q), "weights", "is missing");
+  testing::set_inline<double>(*q.mutable_weights(), v1::FLOAT64, {1, 1}, {1});
+  expect_bad_field(build(q), "weights", "FLOAT64");
+  testing::set_inline<float>(*q.mutable_weights(), v1::FLOAT32, {1, 1, 5}, {1, 1, 1, 1, 1});
+  expect_bad_field(build(q), "weights", "5 channels");
+  testing::set_inline(*q.mutable_weights(), v1::UINT8, {1, 32769}, std::vector<std::uint8_t>(32769, 1));
+  expect_bad_field(build(q), "weights", "32768");
+  q = weights({1}, 1);
+  q.set_projection(static_cast<v1::Projection>(9));
+  expect_bad_field(build(q), "projection", "9");
+}
+
+TEST_F(SamplingTableService, RefusesWhatIsNoTable) {
+  const auto good = draw_request();
+  auto q = good;
+  q.clear_table();
+  expect_bad_field(draw(q), "table", "is missing");
+  testing::set_inline<float>(*q.mutable_table(), v1::FLOAT32, {1}, {1});
+  expect_bad_field(draw(q), "table", "UINT8 [bytes]");
+  testing::set_inline(*q.mutable_table(), v1::UINT8, {600}, std::vector<std::uint8_t>(600, 0));
+  expect_bad_field(draw(q), "table", "first eight bytes");
+  q = good;
+  auto& array = *q.mutable_table()->mutable_inline_array();
+  array.mutable_data()->pop_back();
+  array.mutable_spec()->set_shape(0, array.spec().shape(0) - 1);
+  expect_bad_field(draw(q), "table", "size in bytes");
+}
+
+TEST_F(SamplingTableService, RefusesARangeOutsideTheSequence) {
+  auto q = draw_request();
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{-1}, (std::int64_t{1} << 31) + 1}) {
+    q.set_count(count);
+    expect_bad_field(draw(q), "count", std::to_string(count));
+  }
+  q = draw_request();
+  for (const std::int64_t first : {std::int64_t{-1}, (std::int64_t{1} << 32) - 15, INT64_MAX}) {
+    q.set_first_index(first);
+    expect_bad_field(draw(q), "first_index", std::to_string(first));
+  }
+  q = draw_request();
+  for (const std::int64_t total : {std::int64_t{-1}, std::int64_t{15}, (std::int64_t{1} << 32) + 1}) {
+    q.set_total(total);
+    expect_bad_field(draw(q), "total", std::to_string(total));
+  }
+  q = draw_request();
+  q.set_sequence(static_cast<v1::Sequence>(9));
+  expect_bad_field(draw(q), "sequence", "9");
+}
+
+// The server checks a table's header and nothing else of it; what it holds may be anything.
+TEST_F(SamplingTableService, GarbageInATableIsHarmless) {
+  auto q = draw_request();
+  std::string& bytes = *q.mutable_table()->mutable_inline_array()->mutable_data();
+  std::memset(bytes.data() + sampling::kHeaderBytes, 0xFF, bytes.size() - sampling::kHeaderBytes);
+  EXPECT_TRUE(draw(q).ok());
+}
+
+}  // namespace
+}  // namespace cumulus
