@@ -19,9 +19,9 @@ namespace cumulus {
 // or two views of different extents, throws std::invalid_argument before anything runs. Both views lie in the
 // executor's memory space. The CPU overloads return when the result is there; the CUDA overloads
 // put their work on the executor's stream and return. Before the call the caller reserves
-// at least the bytes that the matching *_scratch_bytes function (in the header included above) names; the call
-// takes exactly those.
-// A failing device throws CudaError, a caller who has lost interest Interrupted (checked between kernels).
+// at least the bytes that the matching *_scratch_bytes function (in the header included above) names; the
+// call takes exactly those. A failing device throws CudaError, a caller who has lost interest Interrupted
+// (checked between kernels).
 //
 // Results do not depend on the number of threads or on timing: the same call gives the same bits each time.
 

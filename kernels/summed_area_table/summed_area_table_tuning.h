@@ -27,14 +27,20 @@ constexpr TileShape tile_shape(std::size_t input_bytes, int channels) {
   return {8, 8, narrow ? 1 : 2, 4};
 }
 
+/// Blocks that the registers of a multiprocessor (64 Ki of them) must suffice for: some wait while others
+/// move data.
+constexpr int blocks_per_multiprocessor(std::size_t input_bytes, std::size_t sum_bytes, int channels) {
+  if (channels == 1) return sum_bytes == 4 ? 4 : 3;
+  return input_bytes == 1 && sum_bytes == 4 ? 3 : 2;
+}
+
 /// Predecessors that one round of look-back reads at once.
 inline constexpr int kLookBackWindow = 4;
 
-/// Bytes of input that a band of the CPU version holds at most (unless one row is longer): it is
-/// read twice, the second time from the core's own cache.
-inline constexpr std::int64_t kBandBytes = 192 * 1024;
-/// Bands in flight at once on the CPU, at most.
-inline constexpr std::size_t kBandsInFlight = 64;
+/// A band of the CPU version holds about this many bytes of input, and at least kBandRows rows: it
+/// is read twice, the second time from the core's own cache, and its last row is summed in turn.
+inline constexpr std::int64_t kBandBytes = 256 * 1024;
+inline constexpr std::int64_t kBandRows = 8;
 /// Output elements that one CPU task of the box filter computes, at least.
 inline constexpr std::int64_t kBoxGrainElements = 64 * 1024;
 
