@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/summed_area_table/summed_area_table_tuning.h"
+
+// How tiles of a two-dimensional grid tell each other their sums, without waiting for the whole grid.
+
+namespace cumulus::summed_area_table::look_back {
+
+/// Row and column of a tile.
+struct TileIndex {
+  std::int64_t row;
+  std::int64_t column;
+};
+
+/// The largest d with d (d + 1) / 2 <= n.
+__device__ inline std::int64_t triangle_root(std::int64_t n) {
+  auto d = static_cast<std::int64_t>((sqrt(8.0 * static_cast<double>(n) + 1.0) - 1.0) * 0.5);
+  while (d * (d + 1) / 2 > n) --d;
+  while ((d + 1) * (d + 2) / 2 <= n) ++d;
+  return d;
+}
+
+/// Tiles are taken in the order of their diagonals (row + column), so that the tiles above and to
+/// the left of a tile have lower tickets. A block waits for lower tickets only, and whoever holds
+/// one is running: the grid always makes progress, however few of its blocks are resident.
+__device__ inline TileIndex tile_of_ticket(std::int64_t ticket, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t longest = min(rows, columns);
+  const std::int64_t growing =
+      longest * (longest - 1) / 2;  // tiles on diagonals shorter than `longest`, one side
+  const std::int64_t tiles = rows * columns;
+  std::int64_t diagonal;
+  std::int64_t place;
+  if (ticket < growing) {
+    diagonal = triangle_root(ticket);
+    place = ticket - diagonal * (diagonal + 1) / 2;
+  } else if (ticket < tiles - growing) {
+    diagonal = longest - 1 + (ticket - growing) / longest;
+    place = (ticket - growing) % longest;
+  } else {
+    const std::int64_t from_end = tiles - 1 - ticket;
+    const std::int64_t mirrored = triangle_root(from_end);
+    diagonal = rows + columns - 2 - mirrored;
+    place = mirrored - (from_end - mirrored * (mirrored + 1) / 2);
+  }
+  const std::int64_t row = max(std::int64_t{0}, diagonal - (columns - 1)) + place;
+  return {row, diagonal - row};
+}
+
+/// What a word says: nothing yet, the tile's own sum, or the sum of the tile and all before it.
+enum class State : std::uint32_t { kEmpty = 0, kOwn = 1, kInclusive = 2 };
+
+/// State and value in one machine word, which is read and written whole: a reader that sees the
+/// state sees the value, and nothing else needs ordering. All bytes zero: empty.
+template <class Sum>
+struct alignas(sizeof(Sum) <= 4 ? 8 : 16) Word {
+  std::uint64_t parts[sizeof(Sum) <= 4 ? 1 : 2];
+};
+
+template <class Sum>
+struct Published {
+  State state;
+  Sum value;
+};
+
+template <class Sum>
+__device__ void publish(Word<Sum>* word, State state, Sum value) {
+  if constexpr (sizeof(Sum) <= 4) {
+    std::uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    const std::uint64_t whole = static_cast<std::uint64_t>(state) << 32 | bits;
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(whole) : "memory");
+  } else {
+    std::uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    asm volatile(
+        "{ .reg .b128 whole; mov.b128 whole, {%1, %2}; st.relaxed.gpu.global.b128 [%0], whole; }" ::"l"(word),
+        "l"(bits), "l"(static_cast<std::uint64_t>(state))
+        : "memory");
+  }
+}
+
+template <class Sum>
+__device__ Published<Sum> read(const Word<Sum>* word) {
+  Published<Sum> published;
+  if constexpr (sizeof(Sum) <= 4) {
+    std::uint64_t whole;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(whole) : "l"(word) : "memory");
+    const auto bits = static_cast<std::uint32_t>(whole);
+    memcpy(&published.value, &bits, sizeof(bits));
+    published.state = static_cast<State>(whole >> 32);
+  } else {
+    std::uint64_t bits;
+    std::uint64_t state;
+    asm volatile("{ .reg .b128 whole; ld.relaxed.gpu.global.b128 whole, [%2]; mov.b128 {%0, %1}, whole; }"
+                 : "=l"(bits), "=l"(state)
+                 : "l"(word)
+                 : "memory");
+    memcpy(&published.value, &bits, sizeof(bits));
+    published.state = static_cast<State>(state);
+  }
+  return published;
+}
+
+/// For N words (word, word + step, ...): the sum over all `available` tiles before this one, which
+/// lie `stride`, 2 * stride, ... words before it. Waits until the nearest kLookBackWindow of them suffice.
+///
+/// Sums are always added in the tiles' order, to the inclusive sum they follow, and an inclusive sum
+/// is itself made so: the result has the same bits whichever tiles were ready.
+template <int N, class Sum>
+__device__ void look_back(const Word<Sum>* word, std::int64_t step, std::int64_t stride,
+                          std::int64_t available, Sum (&before)[N]) {
+  Published<Sum> window[N][kLookBackWindow];
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int k = 0; k < kLookBackWindow; ++k) {
+      window[n][k] = {State::kInclusive, Sum{0}};  // before the first tile
+      if (k < available) window[n][k] = read(word + n * step - (k + 1) * stride);
+    }
+  }
+  for (;;) {
+    bool complete = true;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      bool reached = false;
+#pragma unroll
+      for (int k = kLookBackWindow - 1; k >= 0; --k) {
+        const Published<Sum>& published = window[n][k];
+        before[n] = published.state == State::kInclusive ? published.value : before[n] + published.value;
+        reached = published.state == State::kInclusive || (reached && published.state == State::kOwn);
+      }
+      complete = complete && reached;
+    }
+    if (complete) return;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int k = 0; k < kLookBackWindow; ++k) {
+        const State state = window[n][k].state;
+        // Of the tiles known by their own sums only the farthest can end the wait.
+        if (state == State::kEmpty || (k == kLookBackWindow - 1 && state == State::kOwn)) {
+          window[n][k] = read(word + n * step - (k + 1) * stride);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace cumulus::summed_area_table::look_back
