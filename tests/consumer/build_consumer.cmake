@@ -1,0 +1,19 @@
+# Installs BUILD into a folder of its own, and builds and runs the consumer against that.
+#   cmake -D BUILD=... -D SOURCE=... -D WORK=... -D CXX=... -P build_consumer.cmake
+file(REMOVE_RECURSE ${WORK})
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "failed (${status}): ${ARGV}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX}
+  -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/consumer)
+foreach(program cumulus cumulusd)
+  run(${WORK}/prefix/bin/${program} --version)
+endforeach()
