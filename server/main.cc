@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "server/operations/operations_service.h"
@@ -14,7 +15,6 @@
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
-#include "server/version.h"
 
 namespace cumulus::server {
 namespace {
@@ -54,9 +54,13 @@ int serve(Configuration configuration) {
 int main(int argc, char** argv) {
   using namespace cumulus::server;
   block_stop_signals();
-  const CommandLine command_line = parse_command_line(argc, argv, kServerVersion);
-  if (command_line.exit_code) return *command_line.exit_code;
-  const absl::Status logging = start_logging(command_line.configuration.logging);
+  const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
+  if (const auto* exit = std::get_if<ExitNow>(&command_line)) {
+    std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
+    return exit->code;
+  }
+  const Configuration& configuration = std::get<Configuration>(command_line);
+  const absl::Status logging = start_logging(configuration.logging);
   if (!logging.ok()) return fail(logging);
-  return serve(command_line.configuration);
+  return serve(configuration);
 }

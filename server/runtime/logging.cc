@@ -1,50 +1,61 @@
 #include "server/runtime/logging.h"
 
-#include <absl/strings/str_cat.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+#include <iterator>
 #include <memory>
 #include <string_view>
-#include <utility>
+
+#include "server/pipeline/text.h"
 
 namespace cumulus::server {
 namespace {
 
-// %* is JsonText below.
-constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%*})";
-constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v";
+constexpr const char* kCallLogger = "call";
 
-std::string quoted(std::string_view text) {
-  std::string json = "\"";
+// What log_call writes depends on it; set once, at set-up.
+std::atomic<bool> json_lines{false};
+
+/// `text` as the inside of a JSON string; also keeps what clients send from forging lines of the log.
+std::string escaped(std::string_view text) {
+  std::string result;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      json += fmt::format("\\u{:04x}", byte);
+      result += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      fmt::format_to(std::back_inserter(result), "\\u{:04x}", static_cast<unsigned int>(c));
     } else {
-      json += c;
+      result += c;
     }
   }
-  return json + "\"";
+  return result;
 }
 
-/// The message as a JSON string, so that nothing in it (a client's request id, say) can break the line.
-class JsonText final : public spdlog::custom_flag_formatter {
+/// {"time":...,"level":...,"message":...}; what the call logger writes is already fields.
+class JsonFormatter final : public spdlog::formatter {
  public:
-  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
-              spdlog::memory_buf_t& line) override {
-    const std::string text = quoted({message.payload.data(), message.payload.size()});
-    line.append(text.data(), text.data() + text.size());
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    head_.format(message, out);
+    const std::string_view payload(message.payload.data(), message.payload.size());
+    const bool is_call =
+        std::string_view(message.logger_name.data(), message.logger_name.size()) == kCallLogger;
+    const std::string fields =
+        is_call ? std::string(payload) : concat("\"message\":\"", escaped(payload), "\"");
+    out.append(fields);
+    out.append(std::string_view("}\n"));
   }
-  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonText>(); }
+  std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
+
+ private:
+  spdlog::pattern_formatter head_{R"({"time":"%Y-%m-%dT%H:%M:%S.%f%z","level":"%l",)",
+                                  spdlog::pattern_time_type::local, ""};
 };
 
-spdlog::level::level_enum spdlog_level(LogLevel level) {
+spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
     case LogLevel::kTrace:
       return spdlog::level::trace;
@@ -60,42 +71,72 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-/// The server's own failures, as opposed to what clients do wrong.
-bool is_servers_fault(absl::StatusCode code) {
+bool server_at_fault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown ||
          code == absl::StatusCode::kDataLoss;
 }
 
+std::string text_line(const CallRecord& call, std::string_view code) {
+  std::string line = fmt::format("{} {} in {:.1f} ms, {} bytes, from {}", call.method, code,
+                                 call.seconds * 1e3, call.bytes, call.client);
+  if (!call.request_id.empty()) line += fmt::format(", request \"{}\"", escaped(call.request_id));
+  if (call.queue_seconds + call.input_seconds + call.compute_seconds + call.output_seconds > 0) {
+    line += fmt::format(" (queue {:.1f}, input {:.1f}, compute {:.1f}, output {:.1f} ms)",
+                        call.queue_seconds * 1e3, call.input_seconds * 1e3, call.compute_seconds * 1e3,
+                        call.output_seconds * 1e3);
+  }
+  if (!call.status.ok()) line += concat(": ", escaped(to_std_view(call.status.message())));
+  return line;
+}
+
+std::string json_fields(const CallRecord& call, std::string_view code) {
+  return fmt::format(
+      R"("method":"{}","code":"{}","seconds":{:.6f},"bytes":{},"client":"{}","request_id":"{}",)"
+      R"("queue_seconds":{:.6f},"input_seconds":{:.6f},"compute_seconds":{:.6f},"output_seconds":{:.6f},)"
+      R"("message":"{}")",
+      escaped(call.method), code, call.seconds, call.bytes, escaped(call.client), escaped(call.request_id),
+      call.queue_seconds, call.input_seconds, call.compute_seconds, call.output_seconds,
+      escaped(to_std_view(call.status.message())));
+}
+
 }  // namespace
 
-absl::Status start_logging(const Configuration::Logging& settings) {
-  std::shared_ptr<spdlog::sinks::sink> sink;
+absl::Status start_logging(const Configuration::Logging& logging) {
+  spdlog::sink_ptr sink;
   try {
-    if (settings.file.empty()) {
+    if (logging.file.empty()) {
       sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     } else {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(settings.file);
+      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(logging.file);
     }
   } catch (const spdlog::spdlog_ex& error) {
-    return absl::InvalidArgumentError(absl::StrCat("logging.file: ", error.what()));
+    return absl::InvalidArgumentError(
+        concat("logging.file: ", error.what(), "; name a file that can be written"));
   }
-  auto logger = std::make_shared<spdlog::logger>("cumulusd", std::move(sink));
-  logger->set_level(spdlog_level(settings.level));
-  logger->flush_on(spdlog::level::info);
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<JsonText>('*').set_pattern(settings.json ? kJsonPattern : kTextPattern);
-  logger->set_formatter(std::move(formatter));
-  spdlog::set_default_logger(std::move(logger));
+  json_lines = logging.json;
+  if (logging.json) {
+    sink->set_formatter(std::make_unique<JsonFormatter>());
+  } else {
+    sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  }
+  spdlog::drop(kCallLogger);
+  auto calls = std::make_shared<spdlog::logger>(kCallLogger, sink);
+  auto general = std::make_shared<spdlog::logger>("", sink);
+  for (const auto& logger : {calls, general}) {
+    logger->set_level(to_spdlog(logging.level));
+    logger->flush_on(spdlog::level::trace);
+  }
+  spdlog::register_logger(calls);
+  spdlog::set_default_logger(general);
   return absl::OkStatus();
 }
 
 void log_call(const CallRecord& call) {
-  const auto level = is_servers_fault(call.status.code()) ? spdlog::level::warn : spdlog::level::info;
-  if (!spdlog::should_log(level)) return;
-  spdlog::log(level, "call method={} client={} request_id={} bytes={} seconds={:.6f} queue={:.6f} compute={:.6f} code={}{}{}",
-              call.method, call.client, quoted(call.request_id), call.bytes, call.seconds, call.queue_seconds,
-              call.compute_seconds, absl::StatusCodeToString(call.status.code()),
-              call.status.ok() ? "" : " error=", call.status.ok() ? "" : quoted(std::string(call.status.message())));
+  const std::shared_ptr<spdlog::logger> logger = spdlog::get(kCallLogger);
+  const auto level = server_at_fault(call.status.code()) ? spdlog::level::err : spdlog::level::info;
+  if (logger == nullptr || !logger->should_log(level)) return;
+  const std::string code = absl::StatusCodeToString(call.status.code());
+  logger->log(level, spdlog::string_view_t(json_lines ? json_fields(call, code) : text_line(call, code)));
 }
 
 }  // namespace cumulus::server

@@ -9,23 +9,27 @@
 
 namespace cumulus::server {
 
-/// Sets the process's log up: text or one JSON object a line, to standard error or a file.
-/// INVALID_ARGUMENT where the file cannot be opened.
-absl::Status start_logging(const Configuration::Logging& settings);
+/// Makes spdlog's default logger write as configured, and lets log_call write. INVALID_ARGUMENT where the
+/// file cannot be written. Call before threads log.
+absl::Status start_logging(const Configuration::Logging& logging);
 
-/// What the log says of a finished call.
+/// A finished RPC.
 struct CallRecord {
   std::string method;
   std::string request_id;
-  std::string client;
-  std::size_t bytes = 0;  // that it was admitted with
+  std::string client;     // the peer
+  std::size_t bytes = 0;  // that it was admitted with, or moved
   double seconds = 0;     // from its arrival to its answer
+  // Of them; all 0 for calls that have no stages.
   double queue_seconds = 0;
+  double input_seconds = 0;
   double compute_seconds = 0;
-  absl::Status status;
+  double output_seconds = 0;
+  absl::Status status = absl::OkStatus();
 };
 
-/// One line: at level info where the call succeeded or the client is to blame, else warn.
+/// One line, or one JSON object, for each finished RPC: at level info, or error where the server is at fault.
+/// Does nothing in a program that has not called start_logging.
 void log_call(const CallRecord& call);
 
 }  // namespace cumulus::server

@@ -1,0 +1,123 @@
+#include "server/runtime/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "server/pipeline/text.h"
+#include "server/version.h"
+
+namespace cumulus::server {
+namespace {
+
+constexpr int kConfigurationWrong = 1;
+constexpr int kCommandLineWrong = 2;
+
+/// What the flags say; a flag that was not given leaves the file's value.
+struct Flags {
+  std::string config;
+  std::vector<std::string> listen;
+  std::string backend;
+  int threads = 0;
+  std::uint64_t memory_bytes = 0;
+  std::string log_level;
+  bool log_json = false;
+  bool reflection = true;
+  bool insecure = false;
+  double lame_duck_seconds = 0;
+  std::string port_file;
+};
+
+void declare(CLI::App& app, Flags& flags) {
+  constexpr int kMaxThreads = 4096;
+  constexpr double kMaxLameDuck = 3600;
+  app.set_version_flag("--version", std::string(kServerVersion));
+  app.add_option("--config", flags.config,
+                 "Configuration in protobuf text format; the other flags override it")
+      ->type_name("FILE");
+  app.add_option(
+         "--listen", flags.listen,
+         "Address to serve on: HOST:PORT, [HOST6]:PORT or unix:PATH; may be repeated; port 0 is any free one")
+      ->type_name("ADDR")
+      ->allow_extra_args(false);
+  app.add_option("--backend", flags.backend, "cpu, cuda, or auto: every GPU, and the CPU where there is none")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  app.add_option("--threads", flags.threads, "Threads of the CPU backend; 0: all cores")
+      ->check(CLI::Range(0, kMaxThreads));
+  app.add_option("--memory", flags.memory_bytes, "Memory budget of each device, in bytes or with K, M or G")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  app.add_option("--log-level", flags.log_level, "trace, debug, info, warn or error");
+  app.add_flag("--log-json", flags.log_json, "Log one JSON object a line");
+  app.add_flag("--reflection,!--no-reflection", flags.reflection, "Serve gRPC reflection (the default)");
+  app.add_flag("--insecure", flags.insecure, "Serve addresses that are not loopback without encryption");
+  app.add_option("--lame-duck", flags.lame_duck_seconds,
+                 "Seconds from SIGTERM, when health says NOT_SERVING, until new calls are refused")
+      ->check(CLI::Range(0.0, kMaxLameDuck));
+  app.add_option("--port-file", flags.port_file, "Write the addresses here, one a line, once they are served")
+      ->type_name("FILE");
+}
+
+void override_devices(const CLI::App& app, const Flags& flags, config::v1::Devices& devices) {
+  if (app.count("--backend") > 0) {
+    devices.set_backend(flags.backend == "cpu"    ? config::v1::Devices::CPU
+                        : flags.backend == "cuda" ? config::v1::Devices::CUDA
+                                                  : config::v1::Devices::BACKEND_UNSPECIFIED);
+  }
+  if (app.count("--threads") > 0) devices.set_cpu_threads(flags.threads);
+  if (app.count("--memory") > 0) {
+    devices.set_cpu_memory_bytes(static_cast<std::int64_t>(flags.memory_bytes));
+    devices.set_gpu_memory_bytes(static_cast<std::int64_t>(flags.memory_bytes));
+  }
+}
+
+void override_config(const CLI::App& app, const Flags& flags, config::v1::ServerConfig& config) {
+  if (app.count("--listen") > 0) config.mutable_listen()->Assign(flags.listen.begin(), flags.listen.end());
+  if (app.count("--insecure") > 0) config.set_insecure(flags.insecure);
+  if (app.count("--reflection") > 0) config.set_reflection(flags.reflection);
+  override_devices(app, flags, *config.mutable_devices());
+  if (app.count("--log-level") > 0) config.mutable_logging()->set_level(flags.log_level);
+  if (app.count("--log-json") > 0) config.mutable_logging()->set_json(flags.log_json);
+  if (app.count("--lame-duck") > 0) {
+    constexpr double kNanosPerSecond = 1e9;
+    double seconds = 0;
+    const double fraction = std::modf(flags.lame_duck_seconds, &seconds);
+    auto& lame_duck = *config.mutable_shutdown()->mutable_lame_duck();
+    lame_duck.set_seconds(static_cast<std::int64_t>(seconds));
+    lame_duck.set_nanos(static_cast<std::int32_t>(fraction * kNanosPerSecond));
+  }
+}
+
+ExitNow wrong(int code, std::string_view text) { return {code, concat("cumulusd: ", text, "\n")}; }
+
+}  // namespace
+
+std::variant<Configuration, ExitNow> parse_command_line(int argc, const char* const* argv) {
+  CLI::App app{"Serves Cumulus: image operations on GPUs, or on the CPU, over gRPC.", "cumulusd"};
+  Flags flags;
+  declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return ExitNow{0, app.help()};
+  } catch (const CLI::CallForVersion& version) {
+    return ExitNow{0, concat("cumulusd ", version.what(), "\n")};
+  } catch (const CLI::ParseError& error) {
+    return wrong(kCommandLineWrong, concat(error.what(), "; cumulusd --help lists what there is"));
+  }
+
+  config::v1::ServerConfig config;
+  if (!flags.config.empty()) {
+    absl::StatusOr<config::v1::ServerConfig> file = load_server_config(flags.config);
+    if (!file.ok()) return wrong(kConfigurationWrong, to_std_view(file.status().message()));
+    config = *std::move(file);
+  }
+  override_config(app, flags, config);
+  absl::StatusOr<Configuration> configuration = resolve_configuration(config);
+  if (!configuration.ok()) return wrong(kConfigurationWrong, to_std_view(configuration.status().message()));
+  configuration->port_file = flags.port_file;
+  return *std::move(configuration);
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,245 @@
+#include "server/runtime/configuration.h"
+
+#include <absl/strings/str_join.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "server/pipeline/text.h"
+#include "server/runtime/array_spec.h"
+#include "server/runtime/listen_address.h"
+
+namespace cumulus::server {
+namespace {
+
+using config::v1::ServerConfig;
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kAnySize = static_cast<std::int64_t>(kMaxArrayBytes);
+constexpr std::int64_t kAnyCount = std::int64_t{1} << 40;
+constexpr absl::string_view kDefaultAddress = "127.0.0.1:50651";
+
+class ParseErrors final : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit ParseErrors(std::string_view file) : file_(file) {}
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    lines_.push_back(concat(file_, ":", line + 1, ":", column + 1, ": ", message));
+  }
+  std::string text() const { return absl::StrJoin(lines_, "\n"); }
+
+ private:
+  const std::string_view file_;
+  std::vector<std::string> lines_;
+};
+
+/// Reads fields, fills their defaults, and collects what is wrong with them.
+class Fields {
+ public:
+  /// `value`, `fallback` where it is 0; complains unless it is then from 1 to `max`.
+  std::size_t count(std::string_view path, std::int64_t value, std::int64_t fallback, std::int64_t max) {
+    if (value < 0 || value > max) {
+      complain(path, concat("is ", value, "; 1 to ", max, " is right, or 0 for the default",
+                            fallback_text(fallback)));
+    }
+    return static_cast<std::size_t>(value == 0 ? fallback : value);
+  }
+
+  /// As count, of a duration that is more than 0.
+  template <class Message>
+  absl::Duration duration(std::string_view path, const Message& message, bool present,
+                          absl::Duration fallback, absl::Duration min) {
+    if (!present) return fallback;
+    constexpr std::int64_t kMaxSeconds = std::int64_t{10} * 365 * 24 * 3600;
+    const absl::Duration value = absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
+    if (value < min || value > absl::Seconds(kMaxSeconds)) {
+      complain(path, concat("is ", absl::FormatDuration(value), "; at least ", absl::FormatDuration(min),
+                            " is right, and at most ten years"));
+    }
+    return value;
+  }
+
+  void complain(std::string_view path, std::string_view what) { lines_.push_back(concat(path, ": ", what)); }
+  absl::Status status() const {
+    return lines_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(lines_, "\n"));
+  }
+
+ private:
+  static std::string fallback_text(std::int64_t fallback) {
+    return fallback > 0 ? concat(" (", fallback, ")") : std::string();
+  }
+
+  std::vector<std::string> lines_;
+};
+
+std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
+
+/// Half of what this process may have: the machine's memory, or its container's.
+std::int64_t half_of_memory() {
+  std::int64_t bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  std::int64_t group_bytes = 0;
+  if (group >> group_bytes) bytes = std::min(bytes, group_bytes);
+  return bytes / 2;
+}
+
+std::vector<std::string> resolve_listen(const ServerConfig& config, Fields& fields) {
+  std::vector<std::string> addresses(config.listen().begin(), config.listen().end());
+  if (addresses.empty()) addresses.emplace_back(kDefaultAddress);
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const absl::StatusOr<ListenAddress> address = parse_listen_address(addresses[i]);
+    const std::string path = concat("listen[", i, "]");
+    if (!address.ok()) {
+      fields.complain(path, to_std_view(address.status().message()));
+    } else if (!address->is_loopback() && !config.insecure()) {
+      fields.complain(
+          path, concat("'", address->text,
+                       "' can be reached from other machines, without encryption; use a loopback address, "
+                       "or say insecure: true (--insecure) where the network is trusted"));
+    }
+  }
+  return addresses;
+}
+
+Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields& fields) {
+  Configuration::Devices devices;
+  switch (config.backend()) {
+    case config::v1::Devices::BACKEND_UNSPECIFIED:
+      devices.backend = Backend::kAuto;
+      break;
+    case config::v1::Devices::CPU:
+      devices.backend = Backend::kCpu;
+      break;
+    case config::v1::Devices::CUDA:
+      devices.backend = Backend::kCuda;
+      break;
+    default:
+      fields.complain("devices.backend",
+                      concat("is ", static_cast<int>(config.backend()), "; use CPU or CUDA"));
+  }
+  constexpr std::int64_t kMaxThreads = 4096;
+  constexpr std::int64_t kMaxStreams = 8;
+  devices.cpu_threads =
+      static_cast<int>(fields.count("devices.cpu_threads", config.cpu_threads(), 0, kMaxThreads));
+  devices.cpu_memory_bytes =
+      fields.count("devices.cpu_memory_bytes", config.cpu_memory_bytes(), half_of_memory(), kAnySize);
+  devices.gpu_memory_bytes = fields.count("devices.gpu_memory_bytes", config.gpu_memory_bytes(), 0, kAnySize);
+  devices.streams = static_cast<int>(fields.count("devices.streams", config.streams(), 2, kMaxStreams));
+  return devices;
+}
+
+Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& fields) {
+  constexpr absl::Duration kShortest = absl::Milliseconds(1);
+  constexpr std::int64_t kMaxMessageData = 3 * kMiB;  // of a message of 4 MiB
+  Configuration::Limits limits;
+  limits.max_inline_bytes =
+      fields.count("limits.max_inline_bytes", config.max_inline_bytes(), kMiB, kMaxMessageData);
+  limits.max_encoded_bytes =
+      fields.count("limits.max_encoded_bytes", config.max_encoded_bytes(), kMaxMessageData, kMaxMessageData);
+  limits.max_buffer_bytes = fields.count("limits.max_buffer_bytes", config.max_buffer_bytes(), 0, kAnySize);
+  limits.max_pixels =
+      fields.count("limits.max_pixels", config.max_pixels(), std::int64_t{1} << 29, kAnyCount);
+  limits.max_channels = fields.count("limits.max_channels", config.max_channels(), 64, 65536);
+  limits.session_quota_bytes =
+      fields.count("limits.session_quota_bytes", config.session_quota_bytes(), 0, kAnySize);
+  limits.max_sessions = fields.count("limits.max_sessions", config.max_sessions(), 1024,
+                                     std::numeric_limits<std::int32_t>::max());
+  limits.max_buffers_per_session =
+      fields.count("limits.max_buffers_per_session", config.max_buffers_per_session(), 65536,
+                   std::numeric_limits<std::int32_t>::max());
+  limits.default_ttl = fields.duration("limits.default_ttl", config.default_ttl(), config.has_default_ttl(),
+                                       absl::Minutes(10), kShortest);
+  limits.max_ttl =
+      fields.duration("limits.max_ttl", config.max_ttl(), config.has_max_ttl(), absl::Hours(24), kShortest);
+  limits.max_deadline = fields.duration("limits.max_deadline", config.max_deadline(),
+                                        config.has_max_deadline(), absl::Minutes(10), kShortest);
+  limits.stalled_transfer = fields.duration("limits.stalled_transfer", config.stalled_transfer(),
+                                            config.has_stalled_transfer(), absl::Seconds(30), kShortest);
+  if (limits.default_ttl > limits.max_ttl) {
+    fields.complain("limits.default_ttl",
+                    concat("is ", absl::FormatDuration(limits.default_ttl), "; at most limits.max_ttl (",
+                           absl::FormatDuration(limits.max_ttl), ") is right"));
+  }
+  return limits;
+}
+
+Configuration::Logging resolve_logging(const config::v1::Logging& config, Fields& fields) {
+  static const std::pair<std::string_view, LogLevel> kLevels[] = {
+      {"", LogLevel::kInfo},     {"trace", LogLevel::kTrace}, {"debug", LogLevel::kDebug},
+      {"info", LogLevel::kInfo}, {"warn", LogLevel::kWarn},   {"error", LogLevel::kError}};
+  Configuration::Logging logging{LogLevel::kInfo, config.json(), config.file()};
+  const auto* level = std::find_if(std::begin(kLevels), std::end(kLevels),
+                                   [&](const auto& entry) { return entry.first == config.level(); });
+  if (level != std::end(kLevels)) {
+    logging.level = level->second;
+  } else {
+    fields.complain("logging.level",
+                    concat("is '", config.level(), "'; use trace, debug, info, warn or error"));
+  }
+  return logging;
+}
+
+}  // namespace
+
+void Configuration::apply_device_budget(std::size_t largest_budget_bytes) {
+  for (std::size_t* limit : {&limits.max_buffer_bytes, &limits.session_quota_bytes}) {
+    if (*limit == 0) *limit = largest_budget_bytes;
+  }
+}
+
+absl::StatusOr<ServerConfig> parse_server_config(std::string_view text, std::string_view file) {
+  ParseErrors errors(file);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  ServerConfig config;
+  if (!parser.ParseFromString(std::string(text), &config)) return absl::InvalidArgumentError(errors.text());
+  return config;
+}
+
+absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(concat(path, ": ", std::strerror(errno), "; --config takes a file"));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return parse_server_config(text, path);
+}
+
+absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) {
+  constexpr std::int64_t kMaxQueue = 1 << 20;
+  constexpr std::int64_t kMaxThreads = 256;
+  Fields fields;
+  Configuration result;
+  result.listen = resolve_listen(config, fields);
+  result.insecure = config.insecure();
+  result.reflection = !config.has_reflection() || config.reflection();
+  result.devices = resolve_devices(config.devices(), fields);
+  result.limits = resolve_limits(config.limits(), fields);
+  const auto& scheduling = config.scheduling();
+  result.max_queue_depth =
+      fields.count("scheduling.max_queue_depth", scheduling.max_queue_depth(), 256, kMaxQueue);
+  result.decode_threads = fields.count("scheduling.decode_threads", scheduling.decode_threads(),
+                                       std::min<std::int64_t>(cores(), 4), kMaxThreads);
+  result.max_decode_queue =
+      fields.count("scheduling.max_decode_queue", scheduling.max_decode_queue(), 64, kMaxQueue);
+  const auto& shutdown = config.shutdown();
+  result.shutdown.lame_duck =
+      fields.duration("shutdown.lame_duck", shutdown.lame_duck(), shutdown.has_lame_duck(), absl::Seconds(5),
+                      absl::ZeroDuration());
+  result.shutdown.drain = fields.duration("shutdown.drain", shutdown.drain(), shutdown.has_drain(),
+                                          absl::Seconds(30), absl::ZeroDuration());
+  result.logging = resolve_logging(config.logging(), fields);
+  if (const absl::Status status = fields.status(); !status.ok()) return status;
+  return result;
+}
+
+Configuration default_configuration() { return resolve_configuration({}).value(); }
+
+}  // namespace cumulus::server

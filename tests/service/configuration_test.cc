@@ -1,0 +1,254 @@
+#include "server/runtime/configuration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "server/runtime/command_line.h"
+#include "server/runtime/listen_address.h"
+
+namespace cumulus::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+absl::StatusOr<Configuration> configuration_of(const std::string& text) {
+  const auto config = parse_server_config(text, "test.textproto");
+  if (!config.ok()) return config.status();
+  return resolve_configuration(*config);
+}
+
+std::variant<Configuration, ExitNow> run(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "cumulusd");
+  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+}
+
+Configuration accepted(const std::vector<const char*>& arguments) {
+  const auto outcome = run(arguments);
+  if (const auto* exit = std::get_if<ExitNow>(&outcome)) {
+    ADD_FAILURE() << exit->text;
+    return default_configuration();
+  }
+  return std::get<Configuration>(outcome);
+}
+
+ExitNow refused(const std::vector<const char*>& arguments) {
+  const auto outcome = run(arguments);
+  const auto* exit = std::get_if<ExitNow>(&outcome);
+  return exit != nullptr ? *exit : ExitNow{0, "nothing was wrong"};
+}
+
+std::string write_file(const std::string& name, const std::string& text) {
+  const std::string path = ::testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
+  const Configuration configuration = default_configuration();
+  EXPECT_THAT(configuration.listen, ElementsAre("127.0.0.1:50651"));
+  EXPECT_FALSE(configuration.insecure);
+  EXPECT_TRUE(configuration.reflection);
+  EXPECT_EQ(configuration.devices.backend, Backend::kAuto);
+  EXPECT_GT(configuration.devices.cpu_memory_bytes, std::size_t{1} << 20);
+  EXPECT_EQ(configuration.devices.streams, 2);
+  EXPECT_EQ(configuration.limits.max_inline_bytes, std::size_t{1} << 20);
+  EXPECT_EQ(configuration.limits.max_encoded_bytes, std::size_t{3} << 20);
+  EXPECT_EQ(configuration.limits.max_pixels, std::size_t{1} << 29);
+  EXPECT_EQ(configuration.limits.max_channels, 64u);
+  EXPECT_EQ(configuration.limits.max_sessions, 1024u);
+  EXPECT_EQ(configuration.limits.max_buffers_per_session, 65536u);
+  EXPECT_EQ(configuration.limits.default_ttl, absl::Minutes(10));
+  EXPECT_EQ(configuration.limits.max_ttl, absl::Hours(24));
+  EXPECT_EQ(configuration.limits.max_deadline, absl::Minutes(10));
+  EXPECT_EQ(configuration.limits.stalled_transfer, absl::Seconds(30));
+  EXPECT_EQ(configuration.max_queue_depth, 256u);
+  EXPECT_GE(configuration.decode_threads, 1u);
+  EXPECT_LE(configuration.decode_threads, 4u);
+  EXPECT_EQ(configuration.max_decode_queue, 64u);
+  EXPECT_EQ(configuration.shutdown.lame_duck, absl::Seconds(5));
+  EXPECT_EQ(configuration.shutdown.drain, absl::Seconds(30));
+  EXPECT_EQ(configuration.logging.level, LogLevel::kInfo);
+}
+
+TEST(Configuration, WhatFollowsFromTheDevicesIsFilledOnceTheyAreOpen) {
+  Configuration configuration = default_configuration();
+  configuration.apply_device_budget(1000);
+  EXPECT_EQ(configuration.limits.max_buffer_bytes, 1000u);
+  EXPECT_EQ(configuration.limits.session_quota_bytes, 1000u);
+  EXPECT_EQ(configuration.image_limits().max_bytes, 1000u);
+  Configuration set = configuration_of("limits { max_buffer_bytes: 7 session_quota_bytes: 9 }").value();
+  set.apply_device_budget(1000);
+  EXPECT_EQ(set.limits.max_buffer_bytes, 7u);
+  EXPECT_EQ(set.limits.session_quota_bytes, 9u);
+}
+
+TEST(Configuration, EverySampleLoads) {
+  for (const char* name : {"default", "cpu", "gpu"}) {
+    const auto config =
+        load_server_config(std::string(CUMULUS_SAMPLE_CONFIGURATIONS) + "/" + name + ".textproto");
+    ASSERT_TRUE(config.ok()) << config.status();
+    const auto configuration = resolve_configuration(*config);
+    EXPECT_TRUE(configuration.ok()) << name << ": " << configuration.status();
+  }
+}
+
+TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
+  const auto config = load_server_config(std::string(CUMULUS_SAMPLE_CONFIGURATIONS) + "/default.textproto");
+  const Configuration sample = resolve_configuration(config.value()).value();
+  const Configuration empty = default_configuration();
+  EXPECT_EQ(sample.listen, empty.listen);
+  EXPECT_EQ(sample.reflection, empty.reflection);
+  EXPECT_EQ(sample.devices.cpu_memory_bytes, empty.devices.cpu_memory_bytes);
+  EXPECT_EQ(sample.devices.streams, empty.devices.streams);
+  EXPECT_EQ(sample.limits.max_inline_bytes, empty.limits.max_inline_bytes);
+  EXPECT_EQ(sample.limits.max_encoded_bytes, empty.limits.max_encoded_bytes);
+  EXPECT_EQ(sample.limits.max_pixels, empty.limits.max_pixels);
+  EXPECT_EQ(sample.limits.max_channels, empty.limits.max_channels);
+  EXPECT_EQ(sample.limits.default_ttl, empty.limits.default_ttl);
+  EXPECT_EQ(sample.limits.max_ttl, empty.limits.max_ttl);
+  EXPECT_EQ(sample.limits.max_deadline, empty.limits.max_deadline);
+  EXPECT_EQ(sample.limits.stalled_transfer, empty.limits.stalled_transfer);
+  EXPECT_EQ(sample.max_queue_depth, empty.max_queue_depth);
+  EXPECT_EQ(sample.decode_threads, empty.decode_threads);
+  EXPECT_EQ(sample.shutdown.lame_duck, empty.shutdown.lame_duck);
+  EXPECT_EQ(sample.shutdown.drain, empty.shutdown.drain);
+  EXPECT_EQ(sample.logging.level, empty.logging.level);
+}
+
+TEST(Configuration, AnUnknownFieldIsAnErrorWithItsPlace) {
+  const absl::Status status = configuration_of("insecure: true\nlimits {\n  max_pixel: 3\n}").status();
+  EXPECT_THAT(std::string(status.message()), StartsWith("test.textproto:3:"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("max_pixel"));
+}
+
+TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"listen: 'nowhere'", "listen[0]: 'nowhere' has no port; use HOST:PORT"},
+      {"listen: '127.0.0.1:0' listen: '0.0.0.0:1'",
+       "listen[1]: '0.0.0.0:1' can be reached from other machines"},
+      {"devices { backend: 9 }", "devices.backend: is 9; use CPU or CUDA"},
+      {"devices { cpu_threads: -1 }", "devices.cpu_threads: is -1; 1 to 4096"},
+      {"devices { cpu_memory_bytes: -1 }", "devices.cpu_memory_bytes: is -1"},
+      {"devices { gpu_memory_bytes: -5 }", "devices.gpu_memory_bytes: is -5"},
+      {"devices { streams: 9 }", "devices.streams: is 9; 1 to 8 is right, or 0 for the default (2)"},
+      {"limits { max_inline_bytes: 3145729 }", "limits.max_inline_bytes: is 3145729; 1 to 3145728"},
+      {"limits { max_encoded_bytes: 4000000 }", "limits.max_encoded_bytes: is 4000000; 1 to 3145728"},
+      {"limits { max_buffer_bytes: -1 }", "limits.max_buffer_bytes: is -1"},
+      {"limits { max_pixels: -1 }", "limits.max_pixels: is -1"},
+      {"limits { max_channels: 70000 }", "limits.max_channels: is 70000; 1 to 65536"},
+      {"limits { session_quota_bytes: -1 }", "limits.session_quota_bytes: is -1"},
+      {"limits { max_sessions: -1 }", "limits.max_sessions: is -1"},
+      {"limits { max_buffers_per_session: -1 }", "limits.max_buffers_per_session: is -1"},
+      {"limits { default_ttl { seconds: 0 } }", "limits.default_ttl: is 0; at least 1ms"},
+      {"limits { default_ttl { seconds: 90000 } }",
+       "limits.default_ttl: is 25h; at most limits.max_ttl (24h)"},
+      {"limits { max_ttl { seconds: -4 } }", "limits.max_ttl: is -4s"},
+      {"limits { max_deadline { seconds: 999999999999 } }", "limits.max_deadline: is 277777777h46m39s"},
+      {"limits { stalled_transfer { nanos: 5 } }", "limits.stalled_transfer: is 5ns; at least 1ms"},
+      {"scheduling { max_queue_depth: -1 }", "scheduling.max_queue_depth: is -1"},
+      {"scheduling { decode_threads: 300 }", "scheduling.decode_threads: is 300; 1 to 256"},
+      {"scheduling { max_decode_queue: -1 }", "scheduling.max_decode_queue: is -1"},
+      {"shutdown { lame_duck { seconds: -1 } }", "shutdown.lame_duck: is -1s; at least 0"},
+      {"shutdown { drain { seconds: -1 } }", "shutdown.drain: is -1s; at least 0"},
+      {"logging { level: 'loud' }", "logging.level: is 'loud'; use trace, debug, info, warn or error"},
+  };
+  for (const auto& [text, message] : wrong) {
+    const absl::Status status = configuration_of(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(Configuration, AllThatIsWrongIsSaidAtOnce) {
+  const absl::Status status = configuration_of("devices { streams: 9 } logging { level: 'loud' }").status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("devices.streams"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\nlogging.level"));
+}
+
+TEST(ListenAddress, TellsLoopbackFromTheRest) {
+  for (const char* text : {"127.0.0.1:1", "127.9.9.9:0", "localhost:65535", "[::1]:80", "unix:/tmp/x.sock"}) {
+    const auto address = parse_listen_address(text);
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_TRUE(address->is_loopback()) << text;
+    EXPECT_EQ(address->text, text);
+  }
+  for (const char* text : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "renderer.example:1", "127.evil.example:1"}) {
+    const auto address = parse_listen_address(text);
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_FALSE(address->is_loopback()) << text;
+  }
+  EXPECT_EQ(parse_listen_address("[::1]:0")->with_port(77), "[::1]:77");
+  EXPECT_EQ(parse_listen_address("localhost:0")->with_port(77), "localhost:77");
+}
+
+TEST(ListenAddress, RefusesWhatIsNoAddress) {
+  for (const char* text : {"", "host", ":50651", "host:", "host:70000", "host:-1", "host:http", "::1:50",
+                           "[host]:1", "[::1:50", "unix:", "http://host:1"}) {
+    EXPECT_FALSE(parse_listen_address(text).ok()) << text;
+  }
+  EXPECT_FALSE(parse_listen_address("unix:/" + std::string(200, 'x')).ok());
+}
+
+TEST(CommandLine, FlagsOverrideTheFile) {
+  const std::string file = write_file("flags.textproto", R"(
+    listen: "127.0.0.1:1" reflection: true
+    devices { backend: CUDA cpu_threads: 3 } shutdown { lame_duck { seconds: 9 } } logging { level: "error" })");
+  const Configuration from_file = accepted({"--config", file.c_str()});
+  EXPECT_THAT(from_file.listen, ElementsAre("127.0.0.1:1"));
+  EXPECT_EQ(from_file.devices.backend, Backend::kCuda);
+  EXPECT_EQ(from_file.shutdown.lame_duck, absl::Seconds(9));
+
+  const Configuration overridden =
+      accepted({"--config",    file.c_str(), "--listen",   "127.0.0.1:0", "--listen", "unix:/tmp/c.sock",
+                "--backend",   "cpu",        "--threads",  "2",           "--memory", "3G",
+                "--log-level", "debug",      "--log-json", "--lame-duck", "0.25",     "--no-reflection",
+                "--port-file", "/tmp/ports"});
+  EXPECT_THAT(overridden.listen, ElementsAre("127.0.0.1:0", "unix:/tmp/c.sock"));
+  EXPECT_EQ(overridden.devices.backend, Backend::kCpu);
+  EXPECT_EQ(overridden.devices.cpu_threads, 2);
+  EXPECT_EQ(overridden.devices.cpu_memory_bytes, std::size_t{3} << 30);
+  EXPECT_EQ(overridden.devices.gpu_memory_bytes, std::size_t{3} << 30);
+  EXPECT_EQ(overridden.logging.level, LogLevel::kDebug);
+  EXPECT_TRUE(overridden.logging.json);
+  EXPECT_FALSE(overridden.reflection);
+  EXPECT_EQ(overridden.shutdown.lame_duck, absl::Milliseconds(250));
+  EXPECT_EQ(overridden.port_file, "/tmp/ports");
+  EXPECT_EQ(accepted({"--config", file.c_str(), "--backend", "auto"}).devices.backend, Backend::kAuto);
+}
+
+TEST(CommandLine, AnAddressThatIsNotLoopbackNeedsTheFlag) {
+  const ExitNow exit = refused({"--listen", "0.0.0.0:50651"});
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.text, HasSubstr("--insecure"));
+  EXPECT_TRUE(accepted({"--listen", "0.0.0.0:50651", "--insecure"}).insecure);
+}
+
+TEST(CommandLine, WhatIsWrongIsSaidInASentence) {
+  EXPECT_EQ(refused({"--nonsense"}).code, 2);
+  EXPECT_THAT(refused({"--nonsense"}).text, HasSubstr("--nonsense"));
+  EXPECT_EQ(refused({"--backend", "tpu"}).code, 2);
+  EXPECT_THAT(refused({"--backend", "tpu"}).text, HasSubstr("cuda"));
+  EXPECT_EQ(refused({"--memory", "lots"}).code, 2);
+  EXPECT_EQ(refused({"--memory", "-1"}).code, 2);
+  EXPECT_EQ(refused({"--threads", "-1"}).code, 2);
+  EXPECT_EQ(refused({"--lame-duck", "-1"}).code, 2);
+  EXPECT_EQ(refused({"--log-level", "loud"}).code, 1);
+  EXPECT_EQ(refused({"--config", "/nowhere/at/all"}).code, 1);
+  EXPECT_THAT(refused({"--config", "/nowhere/at/all"}).text, HasSubstr("/nowhere/at/all: No such file"));
+}
+
+TEST(CommandLine, HelpAndVersionAreNoErrors) {
+  EXPECT_EQ(refused({"--help"}).code, 0);
+  EXPECT_THAT(refused({"--help"}).text, HasSubstr("--port-file"));
+  EXPECT_EQ(refused({"--version"}).code, 0);
+  EXPECT_THAT(refused({"--version"}).text, StartsWith("cumulusd "));
+}
+
+}  // namespace
+}  // namespace cumulus::server

@@ -1,0 +1,92 @@
+#include "server/runtime/logging.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace cumulus::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Sends the log to a file of its own, and reads it back.
+class Logging : public ::testing::Test {
+ protected:
+  void start(LogLevel level, bool json) {
+    path_ = ::testing::TempDir() + "logging_test.log";
+    std::ofstream(path_).close();
+    ASSERT_TRUE(start_logging({level, json, path_}).ok());
+  }
+  std::vector<std::string> lines() const {
+    std::ifstream file(path_);
+    std::vector<std::string> result;
+    for (std::string line; std::getline(file, line);) result.push_back(line);
+    return result;
+  }
+
+ private:
+  std::string path_;
+};
+
+CallRecord record() {
+  CallRecord call{.method = "FilterBox", .request_id = "frame \"7\"\nforged", .client = "ipv4:127.0.0.1:9"};
+  call.bytes = 12;
+  call.seconds = 0.5;
+  call.compute_seconds = 0.25;
+  return call;
+}
+
+TEST_F(Logging, ACallIsOneLineWithWhatMatters) {
+  start(LogLevel::kInfo, false);
+  log_call(record());
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_THAT(lines()[0], HasSubstr("info FilterBox OK in 500.0 ms, 12 bytes, from ipv4:127.0.0.1:9"));
+  EXPECT_THAT(lines()[0], HasSubstr("frame \\\"7\\\"\\u000aforged"));
+  EXPECT_THAT(lines()[0], HasSubstr("compute 250.0"));
+}
+
+TEST_F(Logging, AFaultOfTheServerIsAnErrorAndOneOfTheClientIsNot) {
+  start(LogLevel::kError, false);
+  CallRecord call = record();
+  call.status = absl::InvalidArgumentError("image: is missing");
+  log_call(call);
+  EXPECT_TRUE(lines().empty());
+  call.status = absl::InternalError("illegal address");
+  log_call(call);
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_THAT(lines()[0], HasSubstr("error FilterBox INTERNAL"));
+  EXPECT_THAT(lines()[0], HasSubstr("illegal address"));
+}
+
+TEST_F(Logging, JsonLinesParseWhateverAClientSends) {
+  start(LogLevel::kDebug, true);
+  log_call(record());
+  spdlog::debug("a \"quoted\" word\\");
+  spdlog::trace("not at this level");
+  ASSERT_EQ(lines().size(), 2u);
+  google::protobuf::Struct call;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(lines()[0], &call).ok()) << lines()[0];
+  EXPECT_EQ(call.fields().at("method").string_value(), "FilterBox");
+  EXPECT_EQ(call.fields().at("request_id").string_value(), "frame \"7\"\nforged");
+  EXPECT_EQ(call.fields().at("seconds").number_value(), 0.5);
+  EXPECT_EQ(call.fields().at("level").string_value(), "info");
+  google::protobuf::Struct text;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(lines()[1], &text).ok()) << lines()[1];
+  EXPECT_EQ(text.fields().at("message").string_value(), "a \"quoted\" word\\");
+}
+
+TEST_F(Logging, AFileThatCannotBeWrittenIsNamed) {
+  const absl::Status status = start_logging({LogLevel::kInfo, false, "/dev/null/x.log"});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/null/x.log"));
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("OK")));
+}
+
+}  // namespace
+}  // namespace cumulus::server
