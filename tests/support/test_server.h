@@ -22,6 +22,7 @@
 #include "google/rpc/status.pb.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/configuration.h"
+#include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
@@ -34,14 +35,25 @@ class TestServer {
  public:
   static constexpr std::size_t kBudget = std::size_t{64} << 20;
 
+  /// One CPU device of kBudget bytes.
   static server::Configuration configuration() {
     server::Configuration configuration = server::default_configuration();
-    configuration.limits.max_buffer_bytes = kBudget;
+    configuration.devices.backend = server::Backend::kCpu;
+    configuration.devices.cpu_threads = 2;
+    configuration.devices.cpu_memory_bytes = kBudget;
+    return configuration;
+  }
+  /// One GPU with a pool of kBudget bytes; for tests that skip themselves where there is none.
+  static server::Configuration gpu_configuration() {
+    server::Configuration configuration = server::default_configuration();
+    configuration.devices.backend = server::Backend::kCuda;
+    configuration.devices.gpu_memory_bytes = kBudget;
     return configuration;
   }
 
-  explicit TestServer(const server::Configuration& settings = configuration())
-      : runtime(settings, one_cpu_device(settings)),
+  explicit TestServer(server::Configuration settings = configuration())
+      : devices_(open(settings)),
+        runtime(settings, std::move(devices_)),
         operations_service_(runtime),
         sessions_service_(runtime),
         server_service_(runtime),
@@ -73,6 +85,11 @@ class TestServer {
     return session.name();
   }
 
+ private:
+  // Opened before the runtime takes its copy of the settings.
+  std::vector<server::DeviceSlot> devices_;
+
+ public:
   server::Runtime runtime;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Operations::Stub> operations;
@@ -81,12 +98,11 @@ class TestServer {
   std::unique_ptr<v1::BufferTransfer::Stub> transfer;
 
  private:
-  static std::vector<server::DeviceSlot> one_cpu_device(const server::Configuration& settings) {
-    std::vector<server::DeviceSlot> slots(1);
-    slots[0].device = server::make_cpu_device(
-        {.threads = 2, .budget_bytes = kBudget, .landing_bytes = server::landing_bytes(settings.limits.max_inline_bytes)});
-    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, settings.max_queue_depth);
-    return slots;
+  /// Also fills the limits that follow from the devices.
+  static std::vector<server::DeviceSlot> open(server::Configuration& settings) {
+    auto devices = server::open_devices(settings);
+    EXPECT_TRUE(devices.ok()) << devices.status();
+    return *std::move(devices);
   }
 
   server::OperationsService operations_service_;
