@@ -33,6 +33,8 @@ class CpuExecutor {
   void reserve_scratch(std::size_t bytes);
   /// Gives the scratch memory back.
   void release_scratch() { scratch_.begin({}, 0); }
+  /// Begins a call on the scratch memory of the call before, which is as large.
+  void reuse_scratch() { scratch_.rewind(); }
   template <class T>
   HostSpan<T> scratch(std::size_t count) {
     return scratch_.take<T>(count);

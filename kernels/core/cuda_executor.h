@@ -95,6 +95,8 @@ class CudaExecutor {
   /// Begins a call whose scratch memory is at most `bytes`; what the call before took is gone.
   void reserve_scratch(std::size_t bytes);
   void release_scratch() { scratch_.begin({}, 0); }
+  /// Begins a call on the scratch memory of the call before, which is as large; waits for nothing.
+  void reuse_scratch() { scratch_.rewind(); }
   template <class T>
   DeviceSpan<T> scratch(std::size_t count) {
     return scratch_.take<T>(count);

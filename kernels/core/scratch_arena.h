@@ -26,7 +26,8 @@ class ScratchSize {
 };
 
 /// Hands out pieces of one block: the whole scratch memory of one call, sized before it runs by the
-/// operation's *_scratch_bytes and counted by admission. Pieces live until the next `begin`.
+/// operation's *_scratch_bytes and counted by admission. Pieces live until the next `begin` or
+/// `rewind`.
 template <Space S>
 class ScratchArena {
  public:
@@ -36,6 +37,9 @@ class ScratchArena {
     limit_ = bytes;
     used_ = 0;
   }
+
+  /// Forgets all pieces and keeps the block.
+  void rewind() { used_ = 0; }
 
   /// `count` elements, uninitialised, at a multiple of kBlockAlignment. Throws std::logic_error
   /// where the operation takes more than it said it would.

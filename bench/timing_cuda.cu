@@ -1,0 +1,67 @@
+#include <cuda_runtime.h>
+
+#include "bench/timing.h"
+#include "kernels/core/cuda_error.h"
+
+namespace cumulus::bench {
+namespace {
+
+/// Waits until the host writes to `released`, or for 50 ms if it cannot (a run that waits for the device).
+__global__ void hold_stream(const volatile int* released) {
+  constexpr long long kMostNanoseconds = 50'000'000;
+  long long begin = 0;
+  long long now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  do {
+    __nanosleep(200);
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (*released == 0 && now - begin < kMostNanoseconds);
+}
+
+__global__ void copy_words(const uint4* __restrict__ from, uint4* __restrict__ to, std::size_t count) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = from[i];
+}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace
+
+double time_runs(CudaExecutor& executor, int count, const std::function<void()>& run) {
+  executor.bind_thread();
+  HostMemory flag = allocate_pinned(sizeof(int));
+  auto* released = flag.as<volatile int>(1).data();
+  *released = 0;
+  CudaEvent begin;
+  CudaEvent end;
+  hold_stream<<<1, 1, 0, executor.stream()>>>(const_cast<const volatile int*>(released));
+  CUMULUS_CUDA(cudaGetLastError());
+  begin.record(executor.stream());
+  for (int i = 0; i < count; ++i) run();
+  end.record(executor.stream());
+  *released = 1;
+  executor.synchronize();
+  return static_cast<double>(end.milliseconds_since(begin)) * 1e-3;
+}
+
+void copy(CudaExecutor& executor, DeviceSpan<const std::byte> from, DeviceSpan<std::byte> to) {
+  constexpr unsigned int kThreads = 256;
+  const std::size_t words = from.size() / sizeof(uint4);
+  copy_words<<<static_cast<unsigned int>((words + kThreads - 1) / kThreads), kThreads, 0,
+               executor.stream()>>>(reinterpret_cast<const uint4*>(from.data()),
+                                    reinterpret_cast<uint4*>(to.data()), words);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+std::string describe(const CudaExecutor& executor) {
+  int driver = 0;
+  int runtime = 0;
+  CUMULUS_CUDA(cudaDriverGetVersion(&driver));
+  CUMULUS_CUDA(cudaRuntimeGetVersion(&runtime));
+  return "cuda: " + executor.device().model() + ", driver for CUDA " + version_text(driver) + ", runtime " +
+         version_text(runtime);
+}
+
+}  // namespace cumulus::bench
