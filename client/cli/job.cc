@@ -40,7 +40,8 @@ absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& arra
   return buffer;
 }
 
-absl::StatusOr<Result> Job::run(const Session& session, const std::string& stage, const Operation& operation) {
+absl::StatusOr<Result> Job::run(const Session& session, const std::string& stage,
+                                const Operation& operation) {
   stages_.begin(stage);
   absl::StatusOr<Result> result = session.run(operation, run());
   stages_.end();
@@ -51,8 +52,8 @@ absl::StatusOr<Result> Job::run(const Session& session, const std::string& stage
 absl::StatusOr<Array> Job::download(const Session& session, const Result& result, const std::string& name) {
   const Buffer* buffer = result.buffer(name);
   if (buffer == nullptr) {
-    return absl::InternalError(absl::StrCat("the server's result has no array '", name,
-                                            "'; use a cumulus of the server's version"));
+    return absl::InternalError(
+        absl::StrCat("the server's result has no array '", name, "'; use a cumulus of the server's version"));
   }
   stages_.begin("download");
   DownloadOptions options;

@@ -25,7 +25,8 @@ struct GlobalOptions {
 /// One run of a command: its server, its stages and its report.
 class Job {
  public:
-  Job(GlobalOptions options, Cancellation interrupt) : options_(std::move(options)), interrupt_(std::move(interrupt)) {}
+  Job(GlobalOptions options, Cancellation interrupt)
+      : options_(std::move(options)), interrupt_(std::move(interrupt)) {}
 
   /// The server that was named, or a private one, started at the first call.
   absl::StatusOr<Client> connect();

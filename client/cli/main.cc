@@ -55,11 +55,12 @@ int main(int argc, char** argv) {
   GlobalOptions options;
   CLI::App app("GPU image processing: sampling tables, summed-area tables, box filters.", "cumulus");
   app.footer(
-      "Without --server, and without CUMULUS_SERVER, the command starts a cumulusd of its own and stops it at the end.\n"
+      "Without --server, and without CUMULUS_SERVER, the command starts a cumulusd of its own and stops it "
+      "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
   app.require_subcommand(1);
-  CLI::Option* server =
-      app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")->envname("CUMULUS_SERVER");
+  CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
+                            ->envname("CUMULUS_SERVER");
   app.add_option("--backend", options.backend, "Of a server of its own: cpu or cuda; otherwise it chooses")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->excludes(server);

@@ -55,9 +55,6 @@ absl::StatusOr<fs::path> make_private_folder() {
   return fs::path(name);
 }
 
-/// A short life needs no lame duck: nobody else can have found this server.
-constexpr const char* kConfiguration = "shutdown { lame_duck {} drain { seconds: 1 } }\n";
-
 /// In the child between fork and exec: only what is safe there.
 [[noreturn]] void become_daemon(const char* program, char* const* arguments, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -120,13 +117,13 @@ PrivateDaemon::~PrivateDaemon() {
 absl::Status PrivateDaemon::launch(const std::string& backend) {
   const absl::StatusOr<fs::path> program = find_daemon();
   if (!program.ok()) return program.status();
-  const fs::path configuration = folder_ / "config.textproto";
-  std::ofstream(configuration) << kConfiguration;
   const int log = open((folder_ / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (log < 0) {
-    return absl::UnavailableError(absl::StrCat("cannot write into ", folder_.string(), ": ", std::strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot write into ", folder_.string(), ": ", std::strerror(errno)));
   }
-  std::vector<std::string> words = {program->string(), "--config", configuration.string(), "--listen", target()};
+  // No lame duck: nobody else can have found this server.
+  std::vector<std::string> words = {program->string(), "--listen", target(), "--lame-duck", "0"};
   if (!backend.empty()) words.insert(words.end(), {"--backend", backend});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -143,7 +140,8 @@ absl::Status PrivateDaemon::wait_until_serving() {
   const absl::Time give_up = absl::Now() + kStartTimeout;
   // The socket first: a gRPC channel that was refused once waits before it tries again.
   while (!accepts_connections(folder_ / "socket") || !serves(target())) {
-    if (has_ended()) return absl::UnavailableError(absl::StrCat("the private cumulusd did not start: ", log_tail()));
+    if (has_ended())
+      return absl::UnavailableError(absl::StrCat("the private cumulusd did not start: ", log_tail()));
     if (absl::Now() > give_up) {
       return absl::UnavailableError(absl::StrCat("the private cumulusd was not ready after ",
                                                  absl::FormatDuration(kStartTimeout), ": ", log_tail()));

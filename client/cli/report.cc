@@ -47,15 +47,18 @@ std::string Report::value_to_json(const Value& value) {
           [](bool truth) { return std::string(truth ? "true" : "false"); },
           [](const std::vector<std::string>& texts) {
             return absl::StrCat(
-                "[", absl::StrJoin(texts, ",", [](std::string* out, const std::string& text) { *out += quote(text); }),
+                "[",
+                absl::StrJoin(texts, ",",
+                              [](std::string* out, const std::string& text) { *out += quote(text); }),
                 "]");
           },
           [](const Parts& parts) {
             if (!parts.list) return parts.reports.front().to_json();
-            return absl::StrCat("[",
-                                absl::StrJoin(parts.reports, ",",
-                                              [](std::string* out, const Report& part) { *out += part.to_json(); }),
-                                "]");
+            return absl::StrCat(
+                "[",
+                absl::StrJoin(parts.reports, ",",
+                              [](std::string* out, const Report& part) { *out += part.to_json(); }),
+                "]");
           },
       },
       value);
@@ -78,10 +81,12 @@ std::string Report::value_to_text(const Value& value) {
 }
 
 std::string Report::to_json() const {
-  return absl::StrCat("{", absl::StrJoin(fields_, ",",
-                                         [](std::string* out, const Field& field) {
-                                           absl::StrAppend(out, quote(field.name), ":", value_to_json(field.value));
-                                         }),
+  return absl::StrCat("{",
+                      absl::StrJoin(fields_, ",",
+                                    [](std::string* out, const Field& field) {
+                                      absl::StrAppend(out, quote(field.name), ":",
+                                                      value_to_json(field.value));
+                                    }),
                       "}");
 }
 
@@ -90,7 +95,8 @@ std::string Report::to_text() const {
   for (const Field& field : fields_) column = std::max(column, field.name.size() + 2);
   std::string lines;
   for (const Field& field : fields_) {
-    absl::StrAppendFormat(&lines, "%-*s%s\n", static_cast<int>(column), words(field.name), value_to_text(field.value));
+    absl::StrAppendFormat(&lines, "%-*s%s\n", static_cast<int>(column), words(field.name),
+                          value_to_text(field.value));
   }
   return lines;
 }

@@ -25,7 +25,9 @@ class Report {
   void add(std::string name, std::vector<std::string> texts) {
     fields_.push_back({std::move(name), std::move(texts)});
   }
-  void add(std::string name, Report part) { add(std::move(name), std::vector<Report>{std::move(part)}, false); }
+  void add(std::string name, Report part) {
+    add(std::move(name), std::vector<Report>{std::move(part)}, false);
+  }
   void add(std::string name, std::vector<Report> parts) { add(std::move(name), std::move(parts), true); }
 
   /// One line, without a line break at its end.

@@ -74,7 +74,8 @@ void Stages::draw() {
   std::string line = absl::StrFormat("\r%-10s ", name_);
   if (total_ > 0) {
     line += '[' + std::string(static_cast<std::size_t>(filled), '#') +
-            std::string(static_cast<std::size_t>(kWidth - filled), '.') + absl::StrFormat("] %3.0f %%", 100 * fraction);
+            std::string(static_cast<std::size_t>(kWidth - filled), '.') +
+            absl::StrFormat("] %3.0f %%", 100 * fraction);
   }
   line += absl::StrFormat(" %.1f s\033[K", absl::ToDoubleSeconds(absl::Now() - stage_start_));
   std::fputs(line.c_str(), stderr);
