@@ -123,7 +123,8 @@ template <class Detail>
 Detail detail_of(const grpc::Status& status) {
   Detail detail;
   bool found = false;
-  for (const auto& any : details_of(status).details()) found = found || any.UnpackTo(&detail);
+  const google::rpc::Status details = details_of(status);
+  for (const auto& any : details.details()) found = found || any.UnpackTo(&detail);
   EXPECT_TRUE(found) << status.error_message() << " has no " << Detail::descriptor()->full_name();
   return detail;
 }
