@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_drawing.h"
-#include "cli/image_file.h"
+#include "cli/map_file.h"
 #include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
@@ -27,13 +27,13 @@ struct TableOptions {
 
 absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> map = read_image(options.input);
+  const absl::StatusOr<Map> map = read_map(options.input);
   if (!map.ok()) return map.status();
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = client->create_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> weights = job.upload(*session, map->view());
+  const absl::StatusOr<Buffer> weights = job.upload(*session, map->pixels.view());
   if (!weights.ok()) return weights.status();
   const auto built =
       job.run(*session, "build", build_sampling_table(*weights, SamplingTableOptions{options.projection}));
@@ -47,9 +47,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   Report& report = job.report();
   report.add("command", "sampling-table");
   report.add("input", options.input);
-  report.add("width", map->shape()[1]);
-  report.add("height", map->shape()[0]);
-  report.add("channels", map->shape()[2]);
+  describe_map(*map, report);
   report.add("output", options.output);
   report.add("table_bytes", table->bytes().size());
   job.describe_run(*client);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/image_file.h"
+#include "cli/map_file.h"
 #include "cli/npy_file.h"
 #include "cli/output_file.h"
 #include "cli/preview.h"
@@ -95,7 +96,15 @@ class SampleSink {
   std::vector<PicturePoint> dots_;
 };
 
-/// The table to draw from: uploaded, or built of the image, which is given back for the preview.
+/// A table is taken as it is.
+absl::StatusOr<Map> read_input(const DrawingOptions& options) {
+  if (!is_table_file(options.input)) return read_map(options.input);
+  absl::StatusOr<Array> table = read_table(options.input);
+  if (!table.ok()) return table.status();
+  return Map{*std::move(table), 0};
+}
+
+/// The table to draw from: uploaded, or built of the uploaded image.
 absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const DrawingOptions& options,
                                      const Array& input) {
   absl::StatusOr<Buffer> uploaded = job.upload(session, input.view());
@@ -153,23 +162,24 @@ bool is_table_file(const std::string& path) { return std::filesystem::path(path)
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> input =
-      is_table_file(options.input) ? read_table(options.input) : read_image(options.input);
+  const absl::StatusOr<Map> input = read_input(options);
   if (!input.ok()) return input.status();
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = client->create_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> table = prepare_table(job, *session, options, *input);
+  const absl::StatusOr<Buffer> table = prepare_table(job, *session, options, input->pixels);
   if (!table.ok()) return table.status();
   SampleSink sink(options);
   if (absl::Status drawn = draw_all(job, *session, *table, options, sink); !drawn.ok()) return drawn;
   if (!options.preview.empty()) {
-    if (absl::Status written = write_preview(job, options, *input, sink); !written.ok()) return written;
+    if (absl::Status written = write_preview(job, options, input->pixels, sink); !written.ok())
+      return written;
   }
   Report& report = job.report();
   report.add("command", "draw-samples");
   report.add("input", options.input);
+  if (!is_table_file(options.input)) describe_map(*input, report);
   report.add("samples", options.samples.count);
   report.add("files", files_of(options));
   job.describe_run(*client);

@@ -1,0 +1,32 @@
+#include "cli/map_file.h"
+
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "cli/image_file.h"
+
+namespace cumulus::cli {
+
+absl::StatusOr<Map> read_map(const std::string& path) {
+  absl::StatusOr<Array> pixels = read_image(path);
+  if (!pixels.ok()) return pixels.status();
+  Map map{*std::move(pixels), 0};
+  if (map.pixels.type() != ElementType::kFloat32) return map;
+  const auto bytes = map.pixels.mutable_bytes();
+  for (float& value : std::span(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float))) {
+    if (!(value < 0.0F) || value == -INFINITY) continue;
+    value = 0.0F;
+    ++map.negative_values;
+  }
+  return map;
+}
+
+void describe_map(const Map& map, Report& report) {
+  report.add("width", map.pixels.shape()[1]);
+  report.add("height", map.pixels.shape()[0]);
+  report.add("channels", map.pixels.shape()[2]);
+  if (map.negative_values > 0) report.add("negative_values_raised_to_0", map.negative_values);
+}
+
+}  // namespace cumulus::cli
