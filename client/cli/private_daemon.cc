@@ -160,6 +160,7 @@ std::string PrivateDaemon::log_tail() const {
   constexpr std::size_t kTail = 2000;
   std::ifstream file(folder_ / "log");
   std::string log((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  while (!log.empty() && log.back() == '\n') log.pop_back();
   if (log.empty()) return "it wrote no log";
   return log.size() <= kTail ? log : log.substr(log.size() - kTail);
 }
