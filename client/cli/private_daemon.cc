@@ -126,6 +126,7 @@ absl::Status PrivateDaemon::launch(const std::string& backend) {
   std::vector<std::string> words = {program->string(), "--listen", target(), "--lame-duck", "0"};
   if (!backend.empty()) words.insert(words.end(), {"--backend", backend});
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = getpid();

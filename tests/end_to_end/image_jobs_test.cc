@@ -294,8 +294,7 @@ TEST_F(ImageJobs, SeveralCommandsShareOneServer) {
   std::vector<Ended> ended(4);
   for (std::size_t i = 0; i < ended.size(); ++i) {
     clients.emplace_back([&, i] {
-      ended[i] =
-          run({"draw-samples", kMap, "-n", "20000", "-o", folder_ / (std::to_string(i) + ".npy")});
+      ended[i] = run({"draw-samples", kMap, "-n", "20000", "-o", folder_ / (std::to_string(i) + ".npy")});
     });
   }
   for (std::thread& client : clients) client.join();
