@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -87,35 +88,43 @@ class Server {
   server::ServerLifecycle lifecycle_;
 };
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Seconds that all threads of this process, both ends of the transfers, have computed.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 struct Subject {
   std::string name;
   std::function<void()> run;
   std::vector<double> seconds = {};
-
-  double median() const {
-    std::vector<double> sorted = seconds;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
-                     sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  std::vector<double> cpu_seconds = {};
 };
 
 /// The median, over the rounds, of one subject's rate as a part of another's in the same round.
 double ratio(const Subject& subject, const Subject& bare) {
-  Subject ratios{"", {}};
-  for (std::size_t i = 0; i < subject.seconds.size(); ++i) {
-    ratios.seconds.push_back(bare.seconds[i] / subject.seconds[i]);
-  }
-  return ratios.median();
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < subject.seconds.size(); ++i)
+    ratios.push_back(bare.seconds[i] / subject.seconds[i]);
+  return median(ratios);
 }
 
 void take_turns(std::vector<Subject>& subjects, int rounds) {
   for (int round = -1; round < rounds; ++round) {  // the first is not counted
     for (Subject& subject : subjects) {
       const Clock::time_point start = Clock::now();
+      const double cpu_start = cpu_seconds();
       subject.run();
-      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-      if (round >= 0) subject.seconds.push_back(seconds);
+      if (round < 0) continue;
+      subject.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      subject.cpu_seconds.push_back(cpu_seconds() - cpu_start);
     }
   }
 }
@@ -127,7 +136,8 @@ void write_json(const std::string& path, const std::vector<Subject>& subjects, s
       << device << "\",\n  \"bytes\": " << bytes << ",\n  \"rows\": [\n";
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     out << "    {\"name\": \"" << subjects[i].name << "\", \"rounds\": " << subjects[i].seconds.size()
-        << ", \"median_seconds\": " << subjects[i].median()
+        << ", \"median_seconds\": " << median(subjects[i].seconds)
+        << ", \"median_cpu_seconds\": " << median(subjects[i].cpu_seconds)
         << ", \"ratio_to_bare\": " << ratio(subjects[i], subjects[i % 2])
         << (i + 1 < subjects.size() ? "},\n" : "}\n");
   }
@@ -165,8 +175,10 @@ int measure(const Arguments& arguments, const std::string& command) {
   std::printf("%s, %zu MiB over loopback, %d rounds, medians\n", server.device().c_str(), arguments.mebibytes,
               arguments.rounds);
   for (std::size_t i = 0; i < subjects.size(); ++i) {
-    std::printf("%-14s %8.3f s %8.2f GB/s  ratio to bare %5.2f\n", subjects[i].name.c_str(),
-                subjects[i].median(), static_cast<double>(bytes) / 1e9 / subjects[i].median(),
+    const double seconds = median(subjects[i].seconds);
+    std::printf("%-14s %8.3f s %8.2f GB/s %6.2f CPU s/GiB  ratio to bare %5.2f\n", subjects[i].name.c_str(),
+                seconds, static_cast<double>(bytes) / 1e9 / seconds,
+                median(subjects[i].cpu_seconds) * 1024 / static_cast<double>(arguments.mebibytes),
                 ratio(subjects[i], subjects[i % 2]));
   }
   const bool verified =
