@@ -168,6 +168,15 @@ TEST_F(ImageJobs, BatchesContinueOneSequence) {
   }
 }
 
+TEST_F(ImageJobs, TheMapsNegativeChannelsAreClampedUnlessTheyAreToBeRefused) {
+  const Ended clamped = run({"--json", "sampling-table", kMap, "-o", folder_ / "map.cst"});
+  ASSERT_EQ(clamped.exit_code, 0) << clamped.errors;
+  EXPECT_EQ(Json(clamped.output).text("invalid_weights"), "clamp");
+  fail({"sampling-table", kMap, "-o", folder_ / "other.cst", "--invalid-weights", "refuse"}, "is -");
+  fail({"draw-samples", kMap, "-n", "10", "-o", folder_ / "s.npy", "--invalid-weights", "refuse"}, "is -");
+  EXPECT_FALSE(fs::exists(folder_ / "other.cst"));
+}
+
 TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
   succeed({"draw-samples", kMap, "-n", "10", "--projection", "plane", "--sequence", "random", "-o",
            folder_ / "s.npy"});

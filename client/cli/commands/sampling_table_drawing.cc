@@ -109,8 +109,7 @@ absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const Dra
                                      const Array& input) {
   absl::StatusOr<Buffer> uploaded = job.upload(session, input.view());
   if (!uploaded.ok() || is_table_file(options.input)) return uploaded;
-  auto built =
-      job.run(session, "build", build_sampling_table(*uploaded, SamplingTableOptions{options.projection}));
+  auto built = job.run(session, "build", build_sampling_table(*uploaded, options.table));
   if (!built.ok()) return built.status();
   return built->take_buffer("table");
 }
@@ -158,6 +157,8 @@ std::vector<std::string> files_of(const DrawingOptions& options) {
 
 }  // namespace
 
+const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
+
 bool is_table_file(const std::string& path) { return std::filesystem::path(path).extension() == ".cst"; }
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
@@ -179,7 +180,10 @@ absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   Report& report = job.report();
   report.add("command", "draw-samples");
   report.add("input", options.input);
-  if (!is_table_file(options.input)) describe_map(*input, report);
+  if (!is_table_file(options.input)) {
+    describe_map(*input, report);
+    report.add("invalid_weights", name_of(options.table.invalid_weights));
+  }
   report.add("samples", options.samples.count);
   report.add("files", files_of(options));
   job.describe_run(*client);
