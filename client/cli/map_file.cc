@@ -4,12 +4,12 @@
 #include <span>
 #include <utility>
 
-#include "cli/image_file.h"
+#include "cli/picture_file.h"
 
 namespace cumulus::cli {
 
 absl::StatusOr<Map> read_map(const std::string& path) {
-  absl::StatusOr<Array> pixels = read_image(path);
+  absl::StatusOr<Array> pixels = read_picture(path);
   if (!pixels.ok()) return pixels.status();
   Map map{*std::move(pixels), 0};
   if (map.pixels.type() != ElementType::kFloat32) return map;

@@ -12,6 +12,7 @@
 #include "cli/image_file.h"
 #include "cli/map_file.h"
 #include "cli/npy_file.h"
+#include "cli/picture_file.h"
 #include "cli/output_file.h"
 #include "cli/preview.h"
 #include "cli/sampling_table_file.h"
@@ -138,7 +139,7 @@ absl::Status write_preview(Job& job, const DrawingOptions& options, const Array&
                            const SampleSink& sink) {
   job.stages().begin("preview");
   absl::StatusOr<Array> map = Array();
-  if (!options.map.empty()) map = read_image(options.map);
+  if (!options.map.empty()) map = read_picture(options.map);
   if (!map.ok()) return map.status();
   const absl::StatusOr<Array> picture =
       render_preview(options.map.empty() ? input.view() : map->view(), sink.dots());
