@@ -13,11 +13,10 @@ absl::StatusOr<Map> read_map(const std::string& path) {
   if (!pixels.ok()) return pixels.status();
   Map map{*std::move(pixels), 0};
   if (map.pixels.type() != ElementType::kFloat32) return map;
-  const auto bytes = map.pixels.mutable_bytes();
-  for (float& value : std::span(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float))) {
-    if (!(value < 0.0F) || value == -INFINITY) continue;
-    value = 0.0F;
-    ++map.negative_values;
+  const auto bytes = map.pixels.bytes();
+  for (const float value :
+       std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float))) {
+    if (!std::isfinite(value) || value < 0.0F) ++map.invalid_values;
   }
   return map;
 }
@@ -26,7 +25,7 @@ void describe_map(const Map& map, Report& report) {
   report.add("width", map.pixels.shape()[1]);
   report.add("height", map.pixels.shape()[0]);
   report.add("channels", map.pixels.shape()[2]);
-  if (map.negative_values > 0) report.add("negative_values_raised_to_0", map.negative_values);
+  if (map.invalid_values > 0) report.add("values_clamped", map.invalid_values);
 }
 
 }  // namespace cumulus::cli

@@ -12,15 +12,15 @@ namespace cumulus::cli {
 
 /// A picture to be importance-sampled.
 struct Map {
-  Array pixels;  // [height, width, channels], without negative values
-  /// Values below 0, which resampling filters leave in renderings, and which were raised to 0: a weight
-  /// cannot be negative. NaN and infinity stay, for the server to refuse.
-  std::int64_t negative_values = 0;
+  Array pixels;  // [height, width, channels]
+  /// Values that are no number, infinite or, as resampling filters leave them in photographs, negative: the
+  /// server clamps or refuses them.
+  std::int64_t invalid_values = 0;
 };
 
 absl::StatusOr<Map> read_map(const std::string& path);
 
-/// Adds the map's size, and how many values were raised.
+/// Adds the map's size and, of a job that succeeded, how many values were clamped.
 void describe_map(const Map& map, Report& report);
 
 }  // namespace cumulus::cli
