@@ -38,18 +38,21 @@ absl::Status clear_stale_socket(const std::string& path) {
   sockaddr_un socket_address{};
   socket_address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(socket_address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat("listen: the path '", path, "' has ", path.size(), " bytes; a Unix "
-                                                   "socket's path has at most ", sizeof(socket_address.sun_path) - 1));
+    return absl::InvalidArgumentError(absl::StrCat("listen: the path '", path, "' has ", path.size(),
+                                                   " bytes; a Unix "
+                                                   "socket's path has at most ",
+                                                   sizeof(socket_address.sun_path) - 1));
   }
   struct stat file {};
   if (::lstat(path.c_str(), &file) != 0) return absl::OkStatus();
   if (!S_ISSOCK(file.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat("listen: '", path, "' exists and is no socket; choose another path"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen: '", path, "' exists and is no socket; choose another path"));
   }
   std::memcpy(socket_address.sun_path, path.c_str(), path.size() + 1);
   const int probe = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  const bool answered =
-      probe >= 0 && ::connect(probe, reinterpret_cast<const sockaddr*>(&socket_address), sizeof(socket_address)) == 0;
+  const bool answered = probe >= 0 && ::connect(probe, reinterpret_cast<const sockaddr*>(&socket_address),
+                                                sizeof(socket_address)) == 0;
   if (probe >= 0) ::close(probe);
   if (answered) {
     return absl::InvalidArgumentError(absl::StrCat("listen: a server listens on unix:", path, " already"));
@@ -69,10 +72,12 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
   {
     std::ofstream file(fresh);
     for (const std::string& address : addresses) file << address << '\n';
-    if (!file.flush()) return absl::InvalidArgumentError(absl::StrCat("port file: cannot write '", fresh, "'"));
+    if (!file.flush())
+      return absl::InvalidArgumentError(absl::StrCat("port file: cannot write '", fresh, "'"));
   }
   if (std::rename(fresh.c_str(), path.c_str()) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("port file: cannot make '", path, "': ", std::strerror(errno)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("port file: cannot make '", path, "': ", std::strerror(errno)));
   }
   return absl::OkStatus();
 }
@@ -132,7 +137,8 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
 absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {
   names_ = std::move(names);
   set_serving(true);
-  return configuration.port_file.empty() ? absl::OkStatus() : write_port_file(configuration.port_file, addresses_);
+  return configuration.port_file.empty() ? absl::OkStatus()
+                                         : write_port_file(configuration.port_file, addresses_);
 }
 
 void ServerLifecycle::set_serving(bool serving) {
