@@ -79,15 +79,15 @@ struct BuildSummedAreaTable {
   }
 
   template <class T>
-  static constexpr T* null = nullptr;
+  static constexpr T* kNull = nullptr;
 
   /// Calls `body` with null pointers of the plan's input and sum types.
   template <class Body>
   static std::size_t with_types(const Plan& plan, const Body& body) {
-    if (plan.accumulator == v1::UINT32) return body(null<std::uint8_t>, null<std::uint32_t>);
-    if (plan.accumulator == v1::UINT64) return body(null<std::uint8_t>, null<std::uint64_t>);
-    if (plan.accumulator == v1::FLOAT64) return body(null<float>, null<double>);
-    return body(null<float>, null<float>);
+    if (plan.accumulator == v1::UINT32) return body(kNull<std::uint8_t>, kNull<std::uint32_t>);
+    if (plan.accumulator == v1::UINT64) return body(kNull<std::uint8_t>, kNull<std::uint64_t>);
+    if (plan.accumulator == v1::FLOAT64) return body(kNull<float>, kNull<double>);
+    return body(kNull<float>, kNull<float>);
   }
 };
 

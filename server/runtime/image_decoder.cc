@@ -232,7 +232,7 @@ class Decoder {
 
 /// Decoding shares the machine with calls that compute: every reader works on the thread that asks it.
 void keep_to_one_thread() {
-  [[maybe_unused]] static const bool once =
+  [[maybe_unused]] static const bool kOnce =
       OIIO::attribute("threads", 1) && OIIO::attribute("exr_threads", -1);
 }
 

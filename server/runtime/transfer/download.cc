@@ -83,7 +83,7 @@ void Download::proceed() {
     ready_.reset();
     writing_ = true;
     lock.unlock();
-    write(std::move(message));
+    write(message);
     lock.lock();
   }
   if (!making_ && !ready_ && next_ < end_) {
