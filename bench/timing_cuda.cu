@@ -6,8 +6,9 @@
 namespace cumulus::bench {
 namespace {
 
-/// Waits until the host writes to `released`, or for 50 ms if it cannot (a run that waits for the device).
-__global__ void hold_stream(const volatile int* released) {
+/// Waits until the host writes to `released`, at most 50 ms: a run that waits for the device would never come
+/// back.
+__global__ void hold(const volatile int* released) {
   constexpr long long kMostNanoseconds = 50'000'000;
   long long begin = 0;
   long long now = 0;
@@ -17,6 +18,28 @@ __global__ void hold_stream(const volatile int* released) {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   } while (*released == 0 && now - begin < kMostNanoseconds);
 }
+
+/// While it lives, what is put on the executor's stream does not start. Its end waits for the stream.
+class StreamHold {
+ public:
+  explicit StreamHold(CudaExecutor& executor) : executor_(executor), flag_(allocate_pinned(sizeof(int))) {
+    *released() = 0;
+    hold<<<1, 1, 0, executor.stream()>>>(released());
+    CUMULUS_CUDA(cudaGetLastError());
+  }
+  StreamHold(const StreamHold&) = delete;
+  StreamHold& operator=(const StreamHold&) = delete;
+  ~StreamHold() {
+    *released() = 1;
+    (void)cudaStreamSynchronize(executor_.stream());  // an error here is reported by the next call
+  }
+
+ private:
+  volatile int* released() const { return flag_.as<volatile int>(1).data(); }
+
+  CudaExecutor& executor_;
+  HostMemory flag_;
+};
 
 __global__ void copy_words(const uint4* __restrict__ from, uint4* __restrict__ to, std::size_t count) {
   const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -31,17 +54,14 @@ std::string version_text(int version) {
 
 double time_runs(CudaExecutor& executor, int count, const std::function<void()>& run) {
   executor.bind_thread();
-  HostMemory flag = allocate_pinned(sizeof(int));
-  auto* released = flag.as<volatile int>(1).data();
-  *released = 0;
   CudaEvent begin;
   CudaEvent end;
-  hold_stream<<<1, 1, 0, executor.stream()>>>(const_cast<const volatile int*>(released));
-  CUMULUS_CUDA(cudaGetLastError());
-  begin.record(executor.stream());
-  for (int i = 0; i < count; ++i) run();
-  end.record(executor.stream());
-  *released = 1;
+  {
+    const StreamHold held(executor);
+    begin.record(executor.stream());
+    for (int i = 0; i < count; ++i) run();
+    end.record(executor.stream());
+  }
   executor.synchronize();
   return static_cast<double>(end.milliseconds_since(begin)) * 1e-3;
 }

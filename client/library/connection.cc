@@ -44,13 +44,15 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
       context = context_.get();
     }
     response_.Clear();
-    connection_->stub().UnaryCall(context, method_, {}, &request_, &response_,
-                                  [self = shared_from_this()](const grpc::Status& status) {
-                                    self->finish_attempt(wire::status_from_grpc(status));
-                                  });
+    reader_ = connection_->stub().PrepareUnaryCall(context, method_, request_, connection_->queue());
+    reader_->StartCall();
+    reader_->Finish(&response_, &status_, EventLoop::tag([self = shared_from_this()](bool) {
+      self->finish_attempt(wire::status_from_grpc(self->status_));
+    }));
   }
 
   void finish_attempt(absl::Status status) {
+    reader_.reset();  // it lives in the call that context_ owns
     if (absl::IsUnavailable(status) && retry_delay(status).has_value()) {
       const absl::Duration delay = std::max(*retry_delay(status), back_off_.next());
       if (absl::Now() + delay < deadline_ && attempt_later(delay)) return;
@@ -88,6 +90,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   const absl::Time deadline_;
   Connection::Done done_;
   grpc::ByteBuffer response_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
   BackOff back_off_;
   CancellationScope scope_;
 

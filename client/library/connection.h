@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cumulus/client.h"
+#include "library/event_loop.h"
 #include "library/wire.h"
 
 namespace cumulus {
@@ -22,8 +23,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   using Done = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
-  /// Calls `method` ("/package.Service/Method") and hands its answer to `done`, once, on one of gRPC's
-  /// threads. Repeats it with back-off while it answers UNAVAILABLE with RetryInfo and the deadline allows.
+  /// Calls `method` ("/package.Service/Method") and hands its answer to `done`, once, on the event loop's
+  /// thread. Repeats it with back-off while it answers UNAVAILABLE with RetryInfo and the deadline allows.
   void call(std::string method, grpc::ByteBuffer request, const CallOptions& options, Done done);
 
   absl::StatusOr<grpc::ByteBuffer> call_and_wait(std::string method, grpc::ByteBuffer request,
@@ -44,11 +45,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   absl::Time deadline(const CallOptions& options, absl::Duration allowance = absl::ZeroDuration()) const;
 
   grpc::GenericStub& stub() { return stub_; }
+  grpc::CompletionQueue* queue() { return loop_.queue(); }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options)
       : stub_(std::move(channel)), call_timeout_(options.call_timeout) {}
 
+  EventLoop loop_;
   grpc::GenericStub stub_;
   absl::Duration call_timeout_;
 };

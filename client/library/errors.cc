@@ -10,8 +10,7 @@ namespace {
 
 template <class Detail>
 std::optional<Detail> detail_of(const absl::Status& status) {
-  const auto payload =
-      status.GetPayload("type.googleapis.com/" + Detail::descriptor()->full_name());
+  const auto payload = status.GetPayload("type.googleapis.com/" + Detail::descriptor()->full_name());
   Detail detail;
   if (!payload.has_value() || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
   return detail;

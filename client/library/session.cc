@@ -16,20 +16,20 @@ void SessionState::keep_alive(absl::Duration ttl) {
   if (closed) return;
   renewal = std::make_unique<grpc::Alarm>();
   // Weak: a renewal that is due keeps nothing alive.
-  renewal->Set(absl::ToChronoTime(absl::Now() + ttl / 3), [weak = weak_from_this(), ttl](bool due) {
+  const auto renew = [weak = weak_from_this(), ttl](bool due) {
     const auto self = weak.lock();
     if (!due || self == nullptr) return;
     v1::GetSessionRequest request;
     request.set_name(self->name);
     CallOptions options;
     options.timeout = ttl / 3;
-    self->connection->call("/cumulus.v1.Sessions/GetSession", wire::serialize(request), options,
-                           [weak, ttl](const absl::StatusOr<grpc::ByteBuffer>& answer) {
-                             const auto session = weak.lock();
-                             if (session != nullptr && !absl::IsNotFound(answer.status()))
-                               session->keep_alive(ttl);
-                           });
-  });
+    const auto renewed = [weak, ttl](const absl::StatusOr<grpc::ByteBuffer>& answer) {
+      const auto session = weak.lock();
+      if (session != nullptr && !absl::IsNotFound(answer.status())) session->keep_alive(ttl);
+    };
+    self->connection->call("/cumulus.v1.Sessions/GetSession", wire::serialize(request), options, renewed);
+  };
+  renewal->Set(connection->queue(), absl::ToChronoTime(absl::Now() + ttl / 3), EventLoop::tag(renew));
 }
 
 void SessionState::close() {

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cumulus/sampling.h"
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
-#include "cumulus/sampling.h"
+#include "kernels/sampling_table/sampling_table_layout.h"
 
 namespace cumulus {
 
@@ -20,41 +21,6 @@ namespace cumulus {
 // stream and return. Views whose extents do not fit throw std::invalid_argument before anything
 // runs. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
 // between kernels).
-
-/// What a table is built for. Height and width are 1 to sampling::kMaxExtent.
-struct SamplingTableParams {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  sampling::Projection projection = sampling::Projection::kLatLong;
-  /// Entries of the guide table of each row, and of the marginal; 0: as many as there are cells.
-  std::uint32_t row_guide_size = 0;
-  std::uint32_t marginal_guide_size = 0;
-};
-
-/// What the build found. A table is usable exactly when `outcome` is kBuilt.
-struct SamplingTableReport {
-  enum class Outcome : std::uint32_t {
-    kBuilt,
-    kInvalidWeight,  ///< A channel that counts is NaN, infinite or negative; the first such in row-major
-                     ///< order.
-    kAllZero,        ///< There is nothing to draw.
-  };
-  Outcome outcome = Outcome::kAllZero;
-  std::int32_t x = 0;  ///< kInvalidWeight: the texel,
-  std::int32_t y = 0;
-  std::int32_t channel = 0;  ///< its channel,
-  float value = 0;           ///< and what that holds.
-};
-
-/// The header that the built table will have, sizes and offsets included. Throws std::invalid_argument
-/// where an extent is out of range.
-sampling::TableHeader sampling_table_header(const SamplingTableParams& params);
-
-/// Bytes of the whole table.
-std::size_t sampling_table_bytes(const SamplingTableParams& params);
-
-/// Scratch memory that build_sampling_table takes, on either backend; reserve it before the call.
-std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params);
 
 /// Builds the table of `weights` ([height, width, channels]; rows may be padded) into `table`, which has
 /// sampling_table_bytes(params) bytes and begins at a multiple of 256. One channel is the weight itself, of

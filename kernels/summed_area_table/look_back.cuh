@@ -7,7 +7,7 @@
 
 // How tiles of a two-dimensional grid tell each other their sums, without waiting for the whole grid.
 
-namespace cumulus::summed_area_table::look_back {
+namespace cumulus::summed_area_table {
 
 /// Row and column of a tile.
 struct TileIndex {
@@ -104,49 +104,37 @@ __device__ Published<Sum> read(const Word<Sum>* word) {
   return published;
 }
 
-/// For N words (word, word + step, ...): the sum over all `available` tiles before this one, which
-/// lie `stride`, 2 * stride, ... words before it. Waits until the nearest kLookBackWindow of them suffice.
+/// The sum over all `available` tiles before this one, whose words lie `stride`, 2 * stride, ...
+/// before `word`. Waits until the nearest kLookBackWindow of them suffice.
 ///
 /// Sums are always added in the tiles' order, to the inclusive sum they follow, and an inclusive sum
 /// is itself made so: the result has the same bits whichever tiles were ready.
-template <int N, class Sum>
-__device__ void look_back(const Word<Sum>* word, std::int64_t step, std::int64_t stride,
-                          std::int64_t available, Sum (&before)[N]) {
-  Published<Sum> window[N][kLookBackWindow];
+template <class Sum>
+__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, std::int64_t available) {
+  Published<Sum> window[kLookBackWindow];
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-#pragma unroll
-    for (int k = 0; k < kLookBackWindow; ++k) {
-      window[n][k] = {State::kInclusive, Sum{0}};  // before the first tile
-      if (k < available) window[n][k] = read(word + n * step - (k + 1) * stride);
-    }
+  for (int k = 0; k < kLookBackWindow; ++k) {
+    window[k] = {State::kInclusive, Sum{0}};  // before the first tile
+    if (k < available) window[k] = read(word - (k + 1) * stride);
   }
   for (;;) {
-    bool complete = true;
+    Sum sum = 0;
+    bool reached = false;
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-      bool reached = false;
-#pragma unroll
-      for (int k = kLookBackWindow - 1; k >= 0; --k) {
-        const Published<Sum>& published = window[n][k];
-        before[n] = published.state == State::kInclusive ? published.value : before[n] + published.value;
-        reached = published.state == State::kInclusive || (reached && published.state == State::kOwn);
-      }
-      complete = complete && reached;
+    for (int k = kLookBackWindow - 1; k >= 0; --k) {
+      sum = window[k].state == State::kInclusive ? window[k].value : sum + window[k].value;
+      reached = window[k].state == State::kInclusive || (reached && window[k].state == State::kOwn);
     }
-    if (complete) return;
+    if (reached) return sum;
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-#pragma unroll
-      for (int k = 0; k < kLookBackWindow; ++k) {
-        const State state = window[n][k].state;
-        // Of the tiles known by their own sums only the farthest can end the wait.
-        if (state == State::kEmpty || (k == kLookBackWindow - 1 && state == State::kOwn)) {
-          window[n][k] = read(word + n * step - (k + 1) * stride);
-        }
+    for (int k = 0; k < kLookBackWindow; ++k) {
+      // Of the tiles known by their own sums only the farthest can end the wait.
+      const bool farthest = k == kLookBackWindow - 1;
+      if (window[k].state == State::kEmpty || (farthest && window[k].state == State::kOwn)) {
+        window[k] = read(word - (k + 1) * stride);
       }
     }
   }
 }
 
-}  // namespace cumulus::summed_area_table::look_back
+}  // namespace cumulus::summed_area_table

@@ -17,9 +17,9 @@ struct TileGrid {
   TileShape shape;
   std::int64_t tile_rows;
   std::int64_t tile_columns;
-  std::int64_t
-      words_per_tile;       // one per column, corner channel and row channel, rounded up to whole 128 bytes
-  std::int64_t word_bytes;  // a state and a value
+  std::int64_t words_per_tile;  // one per column, group of rows and row (times channels), rounded up to whole
+                                // 128 bytes
+  std::int64_t word_bytes;      // a state and a value
 
   constexpr std::int64_t tiles() const { return tile_rows * tile_columns; }
   /// The ticket counter has kBlockAlignment bytes of its own, before the words.
@@ -33,7 +33,7 @@ constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (
 constexpr TileGrid tile_grid(std::size_t input_bytes, std::size_t sum_bytes, std::int64_t height,
                              std::int64_t width, std::int64_t channels) {
   const TileShape shape = tile_shape(input_bytes, static_cast<int>(channels));
-  const std::int64_t words = shape.columns() + channels + shape.rows() * channels;
+  const std::int64_t words = shape.columns() + (row_groups(shape) + shape.rows()) * channels;
   return {shape, divide_up(height, shape.rows()), divide_up(width * channels, shape.columns()),
           divide_up(words, 16) * 16, sum_bytes <= 4 ? 8 : 16};
 }

@@ -19,6 +19,9 @@ struct TileShape {
   constexpr int columns() const { return 32 * segments * lane_elements; }
 };
 
+/// Groups of rows that one warp looks after, one row a lane.
+constexpr int row_groups(const TileShape& shape) { return (shape.rows() + 31) / 32; }
+
 /// A lane's elements are whole pixels, and whole 16-byte words where the elements are floats.
 constexpr TileShape tile_shape(std::size_t input_bytes, int channels) {
   if (channels == 3) return {8, 6, 1, 12};
@@ -29,9 +32,9 @@ constexpr TileShape tile_shape(std::size_t input_bytes, int channels) {
 
 /// Blocks that the registers of a multiprocessor (64 Ki of them) must suffice for: some wait while others
 /// move data.
-constexpr int blocks_per_multiprocessor(std::size_t input_bytes, std::size_t sum_bytes, int channels) {
-  if (channels == 1) return sum_bytes == 4 ? 4 : 3;
-  return input_bytes == 1 && sum_bytes == 4 ? 3 : 2;
+constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
+  if (channels > 1) return 2;
+  return sum_bytes == 4 ? 4 : 3;
 }
 
 /// Predecessors that one round of look-back reads at once.

@@ -5,40 +5,20 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "server/pipeline/errors.h"
+#include "server/pipeline/exceptions.h"
 #include "server/pipeline/wire.h"
 #include "server/runtime/logging.h"
 
 namespace cumulus::server {
 namespace {
 
-constexpr std::size_t kMaxRequestIdBytes = 128;
 // Added to every job's bytes, so that the speed of small jobs says something about large ones.
 constexpr std::size_t kFixedCostBytes = std::size_t{4} << 20;
 
 absl::Status cancelled() { return absl::CancelledError("the client cancelled the request"); }
-
-/// What the exception in flight means to the client.
-absl::Status translate_exception(Device& device, absl::Time deadline) {
-  try {
-    throw;
-  } catch (const Interrupted&) {
-    if (deadline <= absl::Now()) return absl::DeadlineExceededError("the deadline passed while the request ran");
-    return cancelled();
-  } catch (const CudaError& error) {
-    if (error.out_of_memory()) return exhausted(device.budget()->subject(), error.what());
-    if (error.sticky()) device.mark_unhealthy();
-    return device_fault(error.what());
-  } catch (const std::bad_alloc&) {
-    return exhausted(device.budget()->subject(), "the machine has no memory left for this request; try a smaller one");
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
-  }
-}
 
 }  // namespace
 
@@ -79,10 +59,7 @@ std::size_t OperationCall::cost_bytes() const { return footprint_bytes_ + kFixed
 bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
 
 absl::Status OperationCall::check_options() {
-  if (options_.request_id().size() > kMaxRequestIdBytes) {
-    return bad_field("options.request_id", absl::StrCat("has ", options_.request_id().size(), " bytes; at most ",
-                                                        kMaxRequestIdBytes, " are kept"));
-  }
+  if (const absl::Status id = check_request_id(options_.request_id(), "options.request_id"); !id.ok()) return id;
   if (!v1::Priority_IsValid(options_.priority())) {
     return bad_field("options.priority", absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
   }

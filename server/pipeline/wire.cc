@@ -61,4 +61,10 @@ absl::StatusOr<absl::Duration> checked_ttl(bool present, const google::protobuf:
   return duration;
 }
 
+absl::Status check_request_id(std::string_view id, std::string_view field) {
+  constexpr std::size_t kMaxBytes = 128;
+  if (id.size() <= kMaxBytes) return absl::OkStatus();
+  return bad_field(field, absl::StrCat("has ", id.size(), " bytes; at most ", kMaxBytes, " are kept"));
+}
+
 }  // namespace cumulus::server

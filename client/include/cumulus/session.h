@@ -119,8 +119,8 @@ class Session {
   /// As run, without waiting.
   std::future<absl::StatusOr<Result>> run_async(const Operation& operation,
                                                 const RunOptions& options = {}) const;
-  /// As run, without waiting; calls `done` once, on one of gRPC's threads: it must not block (so it
-  /// starts no call that waits) and must not throw.
+  /// As run, without waiting; calls `done` once, on the library's thread: it must not block (so it
+  /// makes no call that waits) and must not throw.
   void run_async(const Operation& operation, const RunOptions& options,
                  std::function<void(absl::StatusOr<Result>)> done) const;
 

@@ -74,12 +74,15 @@ CUMULUS_HOST_DEVICE inline std::uint32_t find_cell(const std::uint32_t* lower, s
   return first;
 }
 
+/// The cell with this stored lower bound, whose right neighbour's is `next` (kEmptyTail: there is none).
+CUMULUS_HOST_DEVICE inline Cell cell_between(std::uint32_t index, std::uint32_t lower, std::uint32_t next) {
+  const std::uint64_t end = next == kEmptyTail ? kWholeMass : next;
+  return {index, lower, lower != kEmptyTail && end > lower ? end - lower : 0};
+}
+
 CUMULUS_HOST_DEVICE inline Cell cell_at(const std::uint32_t* lower, std::uint32_t count,
                                         std::uint32_t index) {
-  const std::uint32_t begin = lower[index];
-  const std::uint32_t next = index + 1 < count ? lower[index + 1] : kEmptyTail;
-  const std::uint64_t end = next == kEmptyTail ? kWholeMass : next;
-  return {index, begin, begin != kEmptyTail && end > begin ? end - begin : 0};
+  return cell_between(index, lower[index], index + 1 < count ? lower[index + 1] : kEmptyTail);
 }
 
 CUMULUS_HOST_DEVICE inline std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }

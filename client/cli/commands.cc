@@ -1,0 +1,23 @@
+#include "cli/commands.h"
+
+#include <utility>
+
+namespace cumulus::cli {
+
+CLI::App& CommandLine::add(const std::string& name, const std::string& description, RunCommand run,
+                           std::function<void()> check) {
+  CLI::App* command = app_.add_subcommand(name, description);
+  command->final_callback([this, run = std::move(run), check = std::move(check)] {
+    if (check) check();
+    chosen_ = run;
+  });
+  return *command;
+}
+
+void add_commands(CommandLine& line) {
+  add_sampling_table_commands(line);
+  add_summed_area_table_commands(line);
+  add_server_commands(line);
+}
+
+}  // namespace cumulus::cli

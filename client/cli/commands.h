@@ -1,0 +1,37 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "cli/job.h"
+
+namespace cumulus::cli {
+
+/// The command line while it is being declared and read. Each file of commands/ adds its commands.
+class CommandLine {
+ public:
+  explicit CommandLine(CLI::App& app) : app_(app) {}
+
+  /// Declares a command. `run` does it, after the whole command line has been read. `check` throws a
+  /// CLI::ValidationError where options do not go together.
+  CLI::App& add(const std::string& name, const std::string& description, RunCommand run,
+                std::function<void()> check = nullptr);
+
+  /// What the command that was chosen does.
+  const RunCommand& chosen() const { return chosen_; }
+
+ private:
+  CLI::App& app_;
+  RunCommand chosen_;
+};
+
+// One line for each file of commands/.
+void add_sampling_table_commands(CommandLine& line);
+void add_summed_area_table_commands(CommandLine& line);
+void add_server_commands(CommandLine& line);
+
+/// All of them.
+void add_commands(CommandLine& line);
+
+}  // namespace cumulus::cli

@@ -1,0 +1,111 @@
+#include "cumulus/sampling_table.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/commands/sampling_table_drawing.h"
+#include "cli/image_file.h"
+#include "cli/sampling_table_file.h"
+
+namespace cumulus::cli {
+namespace {
+
+const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProjection::kLatLong},
+                                                           {"plane", MapProjection::kPlane}};
+const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
+                                                         {"hammersley", PointSequence::kHammersley},
+                                                         {"random", PointSequence::kRandom}};
+
+struct TableOptions {
+  std::string input;
+  std::string output;
+  MapProjection projection = MapProjection::kLatLong;
+};
+
+absl::Status run_sampling_table(Job& job, const TableOptions& options) {
+  job.stages().begin("read");
+  const absl::StatusOr<Array> map = read_image(options.input);
+  if (!map.ok()) return map.status();
+  const absl::StatusOr<Client> client = job.connect();
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  if (!session.ok()) return session.status();
+  const absl::StatusOr<Buffer> weights = job.upload(*session, map->view());
+  if (!weights.ok()) return weights.status();
+  const auto built =
+      job.run(*session, "build", build_sampling_table(*weights, SamplingTableOptions{options.projection}));
+  if (!built.ok()) return built.status();
+  const absl::StatusOr<Array> table = job.download(*session, *built, "table");
+  if (!table.ok()) return table.status();
+  job.stages().begin("write");
+  if (absl::Status written = write_table(options.output, table->view()); !written.ok()) return written;
+  job.stages().end();
+
+  Report& report = job.report();
+  report.add("command", "sampling-table");
+  report.add("input", options.input);
+  report.add("width", map->shape()[1]);
+  report.add("height", map->shape()[0]);
+  report.add("channels", map->shape()[2]);
+  report.add("output", options.output);
+  report.add("table_bytes", table->bytes().size());
+  job.describe_run(*client);
+  return absl::OkStatus();
+}
+
+void require_an_output(const DrawingOptions& options) {
+  if (!options.output.empty() || !options.preview.empty()) return;
+  throw CLI::ValidationError("draw-samples",
+                             "nowhere to put the samples: give -o FILE.npy, --preview FILE.png or both");
+}
+
+void require_a_map(const DrawingOptions& options) {
+  if (options.preview.empty() || !options.map.empty() || !is_table_file(options.input)) return;
+  throw CLI::ValidationError("--preview",
+                             "a table holds no picture: give the map it was made of with --map IMAGE");
+}
+
+}  // namespace
+
+void add_sampling_table_commands(CommandLine& line) {
+  const auto building = std::make_shared<TableOptions>();
+  CLI::App& table = line.add("sampling-table", "Build the importance-sampling table of an environment map",
+                             [building](Job& job) { return run_sampling_table(job, *building); });
+  table.add_option("input", building->input, "Image file")->required()->type_name("IN");
+  table.add_option("-o,--output", building->output, "Table to write (.cst)")
+      ->required()
+      ->type_name("OUT.cst");
+  table.add_option("--projection", building->projection, "lat-long (default) or plane")
+      ->transform(CLI::CheckedTransformer(kProjections).description(""));
+
+  const auto drawing = std::make_shared<DrawingOptions>();
+  CLI::App& draw = line.add(
+      "draw-samples", "Draw samples of an image or of a table, and show them on the map",
+      [drawing](Job& job) { return run_draw_samples(job, *drawing); },
+      [drawing] {
+        require_an_output(*drawing);
+        require_a_map(*drawing);
+      });
+  draw.add_option("input", drawing->input, "Image file or table (.cst)")->required()->type_name("IN");
+  draw.add_option("-n,--count", drawing->samples.count, "Number of samples")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  draw.add_option("--sequence", drawing->samples.sequence, "sobol (default), hammersley or random")
+      ->transform(CLI::CheckedTransformer(kSequences).description(""));
+  draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)");
+  draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
+      ->check(CLI::NonNegativeNumber);
+  draw.add_option("--projection", drawing->projection, "Of an image: lat-long (default) or plane")
+      ->transform(CLI::CheckedTransformer(kProjections).description(""));
+  draw.add_option("-o,--output", drawing->output, "Samples to write: fields u, v, direction (lat-long), pdf")
+      ->type_name("OUT.npy");
+  draw.add_option("--preview", drawing->preview, "Picture of the map with the samples on it")
+      ->type_name("OUT.png");
+  draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
+      ->type_name("IMAGE");
+}
+
+}  // namespace cumulus::cli

@@ -1,0 +1,138 @@
+#include "cli/image_file.h"
+
+#include <OpenImageIO/imageio.h>
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+namespace cumulus::cli {
+namespace {
+
+constexpr int kMaxChannels = 4;
+
+absl::Status cannot_read(const std::string& path, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, " as an image: ", why,
+                                                 "; give an OpenEXR, HDR, PNG, TIFF or JPEG file"));
+}
+
+absl::Status cannot_write(const std::string& path, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("cannot write the image ", path, ": ", why));
+}
+
+/// Where in the file each channel to keep is.
+absl::StatusOr<std::vector<int>> choose_channels(const OIIO::ImageSpec& spec) {
+  std::vector<int> channels;
+  if (spec.nchannels <= kMaxChannels) {
+    for (int c = 0; c < spec.nchannels; ++c) channels.push_back(c);
+    return channels;
+  }
+  for (const char* name : {"R", "G", "B"}) {
+    const int channel = spec.channelindex(name);
+    if (channel < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("it has ", spec.nchannels, " channels and none named ",
+                                                     name, ", and at most 4 can be taken"));
+    }
+    channels.push_back(channel);
+  }
+  return channels;
+}
+
+template <class T>
+void keep_channels(const std::vector<T>& all, std::size_t stride, const std::vector<int>& channels,
+                   Array& kept) {
+  T* out = reinterpret_cast<T*>(kept.mutable_bytes().data());
+  for (std::size_t pixel = 0; pixel < all.size(); pixel += stride) {
+    for (const int channel : channels) *out++ = all[pixel + static_cast<std::size_t>(channel)];
+  }
+}
+
+template <class T>
+absl::StatusOr<Array> read_pixels(OIIO::ImageInput& input, OIIO::TypeDesc type) {
+  const OIIO::ImageSpec& spec = input.spec();
+  const absl::StatusOr<std::vector<int>> channels = choose_channels(spec);
+  if (!channels.ok()) return channels.status();
+  auto image = Array::allocate(element_type_of<T>(),
+                               {spec.height, spec.width, static_cast<std::int64_t>(channels->size())});
+  if (!image.ok()) return image;
+  if (static_cast<int>(channels->size()) == spec.nchannels) {
+    if (!input.read_image(0, 0, 0, -1, type, image->mutable_bytes().data())) {
+      return absl::DataLossError(input.geterror());
+    }
+    return image;
+  }
+  std::vector<T> all(static_cast<std::size_t>(spec.image_pixels()) *
+                     static_cast<std::size_t>(spec.nchannels));
+  if (!input.read_image(0, 0, 0, -1, type, all.data())) return absl::DataLossError(input.geterror());
+  keep_channels(all, static_cast<std::size_t>(spec.nchannels), *channels, *image);
+  return image;
+}
+
+OIIO::TypeDesc type_of(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return OIIO::TypeDesc::UINT8;
+    case ElementType::kUint16:
+      return OIIO::TypeDesc::UINT16;
+    case ElementType::kUint32:
+      return OIIO::TypeDesc::UINT32;
+    case ElementType::kUint64:
+      return OIIO::TypeDesc::UINT64;
+    case ElementType::kInt32:
+      return OIIO::TypeDesc::INT32;
+    case ElementType::kInt64:
+      return OIIO::TypeDesc::INT64;
+    case ElementType::kFloat16:
+      return OIIO::TypeDesc::HALF;
+    case ElementType::kFloat32:
+      return OIIO::TypeDesc::FLOAT;
+    case ElementType::kFloat64:
+      return OIIO::TypeDesc::DOUBLE;
+  }
+  return OIIO::TypeDesc::UNKNOWN;
+}
+
+std::string extension_of(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+}  // namespace
+
+absl::StatusOr<Array> read_image(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat("there is no file ", path, "; give an image file that exists"));
+  }
+  const auto input = OIIO::ImageInput::open(path);
+  if (input == nullptr) return cannot_read(path, OIIO::geterror());
+  auto image = input->spec().format == OIIO::TypeDesc::UINT8
+                   ? read_pixels<std::uint8_t>(*input, OIIO::TypeDesc::UINT8)
+                   : read_pixels<float>(*input, OIIO::TypeDesc::FLOAT);
+  if (!image.ok()) return cannot_read(path, std::string(image.status().message()));
+  return image;
+}
+
+absl::Status write_image(const std::string& path, const ArrayView& image) {
+  const auto output = OIIO::ImageOutput::create(path);
+  if (output == nullptr)
+    return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
+  const auto extent = [&](std::size_t axis) { return static_cast<int>(image.shape()[axis]); };
+  const OIIO::TypeDesc type = type_of(image.type());
+  const OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1, type);
+  if (!output->open(path, spec) || !output->write_image(type, image.bytes().data()) || !output->close()) {
+    return cannot_write(path, output->geterror());
+  }
+  return absl::OkStatus();
+}
+
+bool holds_floats(const std::string& path) {
+  const std::string extension = extension_of(path);
+  return extension == ".exr" || extension == ".hdr" || extension == ".tif" || extension == ".tiff" ||
+         extension == ".pfm";
+}
+
+}  // namespace cumulus::cli

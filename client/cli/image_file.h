@@ -1,0 +1,23 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+
+#include "cumulus/array.h"
+
+namespace cumulus::cli {
+
+/// Reads an image file's first picture as [height, width, channels]: uint8 where the file holds 8-bit
+/// samples, else float32. 1 to 4 channels; of a file with more, those named R, G and B.
+absl::StatusOr<Array> read_image(const std::string& path);
+
+/// Writes [height, width, channels] or [height, width]. The file's extension chooses the format; elements
+/// that the format lacks are converted (OpenEXR has no 64-bit numbers, and stores float64 as float32).
+absl::Status write_image(const std::string& path, const ArrayView& image);
+
+/// Whether files of this name hold floating-point numbers.
+bool holds_floats(const std::string& path);
+
+}  // namespace cumulus::cli

@@ -1,0 +1,22 @@
+#include <absl/strings/str_cat.h>
+
+#include "cli/image_file.h"
+
+namespace cumulus::cli {
+namespace {
+
+absl::Status built_without(const std::string& path) {
+  return absl::UnimplementedError(
+      absl::StrCat("this cumulus cannot open ", path,
+                   ": it was built without OpenImageIO; build it with CUMULUS_OPENIMAGEIO=ON"));
+}
+
+}  // namespace
+
+absl::StatusOr<Array> read_image(const std::string& path) { return built_without(path); }
+
+absl::Status write_image(const std::string& path, const ArrayView&) { return built_without(path); }
+
+bool holds_floats(const std::string&) { return true; }
+
+}  // namespace cumulus::cli

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/private_daemon.h"
+#include "cli/report.h"
+#include "cli/stages.h"
+#include "cumulus/client.h"
+
+namespace cumulus::cli {
+
+/// What stands before the command's name.
+struct GlobalOptions {
+  std::string server;   // HOST:PORT or unix:PATH; empty: a private daemon
+  std::string backend;  // of the private daemon; empty: it chooses
+  bool json = false;
+};
+
+/// One run of a command: its server, its stages and its report.
+class Job {
+ public:
+  Job(GlobalOptions options, Cancellation interrupt)
+      : options_(std::move(options)), interrupt_(std::move(interrupt)) {}
+
+  /// The server that was named, or a private one, started at the first call.
+  absl::StatusOr<Client> connect();
+  /// Whether connect() found no server.
+  bool no_server() const { return no_server_; }
+
+  Stages& stages() { return stages_; }
+  Report& report() { return report_; }
+  bool json() const { return options_.json; }
+
+  /// For every call, so that an interrupt stops it.
+  CallOptions call() const {
+    CallOptions options;
+    options.cancellation = interrupt_;
+    return options;
+  }
+  RunOptions run() const {
+    RunOptions options;
+    options.call = call();
+    return options;
+  }
+
+  /// Uploads as the stage "upload".
+  absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array);
+  /// Runs as the stage `stage` and adds the server's times to the report's.
+  absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
+  /// Downloads as the stage "download".
+  absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
+
+  void count(const Timings& timings);
+  /// Adds device, server and times to the report.
+  void describe_run(const Client& client);
+
+ private:
+  absl::StatusOr<std::string> target();
+
+  const GlobalOptions options_;
+  const Cancellation interrupt_;
+  bool no_server_ = false;
+  std::unique_ptr<PrivateDaemon> daemon_;
+  Stages stages_;
+  Report report_;
+  Timings server_times_;
+};
+
+using RunCommand = std::function<absl::Status(Job&)>;
+
+}  // namespace cumulus::cli

@@ -1,0 +1,82 @@
+#include <pthread.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/job.h"
+
+namespace cumulus::cli {
+namespace {
+
+/// From now on Ctrl-C and SIGTERM stop the job's calls, so that what was started is ended in order; a
+/// second one ends the program at once.
+Cancellation cancel_on_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // of all threads: none has been started yet
+  const Cancellation interrupt;
+  std::thread([signals, interrupt] {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    interrupt.cancel();
+    sigwait(&signals, &signal);
+    _exit(kJobFailed);
+  }).detach();
+  return interrupt;
+}
+
+int fail(const std::string& sentence, int code) {
+  std::fprintf(stderr, "cumulus: %s\n", sentence.c_str());
+  return code;
+}
+
+int run(const RunCommand& command, const GlobalOptions& options) {
+  Job job(options, cancel_on_signals());
+  const absl::Status status = command(job);
+  if (!status.ok()) {
+    if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
+    return fail(std::string(status.message()), job.no_server() ? kNoServer : kJobFailed);
+  }
+  const std::string text = options.json ? job.report().to_json() + "\n" : job.report().to_text();
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return fail("cannot write to standard output", kJobFailed);
+  }
+  return kDone;
+}
+
+int main(int argc, char** argv) {
+  GlobalOptions options;
+  CLI::App app("GPU image processing: sampling tables, summed-area tables, box filters.", "cumulus");
+  app.footer(
+      "Without --server, and without CUMULUS_SERVER, the command starts a cumulusd of its own and stops it "
+      "at the end.\n"
+      "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
+  app.require_subcommand(1);
+  CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
+                            ->envname("CUMULUS_SERVER");
+  app.add_option("--backend", options.backend, "Of a server of its own: cpu or cuda; otherwise it chooses")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->excludes(server);
+  app.add_flag("--json", options.json, "Print one JSON object");
+  CommandLine line(app);
+  add_commands(line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return fail(std::string(error.what()) + "; cumulus --help tells what is possible", kWrongCommandLine);
+  }
+  return run(line.chosen(), options);
+}
+
+}  // namespace
+}  // namespace cumulus::cli
+
+int main(int argc, char** argv) { return cumulus::cli::main(argc, argv); }

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/sampling_table/sampling_table.h"
+
+// What the two backends refuse alike, before anything runs.
+namespace cumulus::sampling_check {
+
+inline void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("sampling table: " + what);
+}
+
+template <class T, Space S>
+void check_build(const ImageView<const T, S>& weights, const SamplingTableParams& params,
+                 Span<std::byte, S> table) {
+  require(weights.height == params.height && weights.width == params.width,
+          "weights of " + std::to_string(weights.width) + " x " + std::to_string(weights.height) +
+              " pixels for a table of " + std::to_string(params.width) + " x " +
+              std::to_string(params.height));
+  require(weights.channels >= 1 && weights.channels <= 4,
+          std::to_string(weights.channels) + " channels; 1 to 4 are possible");
+  require(weights.row_stride >= weights.width * weights.channels,
+          "rows overlap: the row stride is " + std::to_string(weights.row_stride) + " elements");
+  require(table.size() == sampling_table_bytes(params),
+          "the table's memory takes " + std::to_string(table.size()) + " bytes; it must take " +
+              std::to_string(sampling_table_bytes(params)));
+  require(reinterpret_cast<std::uintptr_t>(table.data()) % kBlockAlignment == 0,
+          "the table's memory must begin at a multiple of 256");
+}
+
+template <Space S>
+void check_table(const sampling::TableHeader& header, Span<const std::byte, S> table) {
+  const sampling::TableError error = sampling::check_header(header, table.size());
+  require(error == sampling::TableError::kNone, sampling::describe(error));
+}
+
+template <Space S>
+void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> table,
+                const DrawParameters& parameters, const DrawnSamples<S>& samples) {
+  constexpr std::int64_t kMostPoints = std::int64_t{1} << 32;
+  check_table(header, table);
+  require(parameters.count >= 0 && parameters.first_index >= 0 && parameters.first_index <= kMostPoints &&
+              parameters.count <= kMostPoints - parameters.first_index,
+          "first_index + count must be 0 to 2^32");
+  require(parameters.total >= 0 && parameters.total <= kMostPoints, "total must be 0 to 2^32");
+  require(parameters.total == 0 || parameters.total >= parameters.first_index + parameters.count,
+          "total must be at least first_index + count");
+  const auto count = static_cast<std::size_t>(parameters.count);
+  require(samples.position.size() == 2 * count && samples.pdf.size() == count,
+          "position must have 2 and pdf 1 elements a sample");
+  require(samples.direction.empty() || samples.direction.size() == 3 * count,
+          "direction must have 3 elements a sample, or be empty");
+  require(samples.direction.empty() || header.projection == sampling::Projection::kLatLong,
+          "only a lat-long table has directions");
+}
+
+template <Space S>
+void check_density(const sampling::TableHeader& header, Span<const std::byte, S> table,
+                   Span<const float, S> positions, Span<float, S> pdf) {
+  check_table(header, table);
+  require(positions.size() == 2 * pdf.size(), "positions must have two elements for each of pdf");
+}
+
+}  // namespace cumulus::sampling_check

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <atomic>
+
+#include "kernels/core/parallel.h"
+#include "kernels/sampling_table/sampling_table.h"
+#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/sampling_table_check.h"
+#include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_tuning.h"
+
+namespace cumulus {
+namespace {
+
+using namespace sampling_arithmetic;
+
+template <class T>
+T* section(HostSpan<std::byte> table, std::uint64_t offset) {
+  return reinterpret_cast<T*>(table.data() + offset);
+}
+
+sampling::TableView view_of(const sampling::TableHeader& header, HostSpan<const std::byte> table) {
+  return {header, reinterpret_cast<const unsigned char*>(table.data())};
+}
+
+/// Turns masses into lower bounds. `mass_at(i)` may read lower[i], which is written after it.
+template <class MassAt>
+Tally write_lower_bounds(std::uint32_t count, const MassAt& mass_at, std::uint32_t* lower) {
+  Tally all;
+  for (std::uint32_t i = 0; i < count; ++i) all.add(mass_at(i));
+  const BoundScale scale(all);
+  Tally before;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t mass = mass_at(i);
+    lower[i] = scale.lower_bound(before);
+    before.add(mass);
+  }
+  return all;
+}
+
+void write_guide(const std::uint32_t* lower, std::uint32_t count, std::uint16_t* guide,
+                 std::uint32_t guide_size) {
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t end = guide_range(sampling::detail::cell_at(lower, count, i), guide_size).end;
+    while (next < end) guide[next++] = static_cast<std::uint16_t>(i);
+  }
+  std::fill(guide + next, guide + guide_size, std::uint16_t{0});  // a row without mass
+}
+
+/// One build: the rows in parallel, then the marginal.
+template <class T>
+class TableBuilder {
+ public:
+  TableBuilder(HostImage<const T> weights, const SamplingTableParams& params, HostSpan<std::byte> table,
+               HostSpan<RowMass> row_masses, BuildFindings& findings)
+      : weights_(weights),
+        header_(sampling_table_header(params)),
+        table_(table),
+        row_masses_(row_masses),
+        findings_(findings),
+        counted_(counted_channels(weights.channels)) {
+    findings_ = {kNoneInvalid, {}};
+  }
+
+  void build_row(std::uint32_t y) {
+    const std::size_t row = y;
+    auto* cells = section<std::uint32_t>(table_, header_.row_cdf_offset) + row * header_.width;
+    const std::uint32_t exponent = row_exponent(stage_weights(y, cells));
+    const Tally all = write_lower_bounds(
+        header_.width, [&](std::uint32_t x) { return integer_weight(cells[x], exponent); }, cells);
+    auto* guide = section<std::uint16_t>(table_, header_.row_guide_offset) + row * header_.row_guide_size;
+    write_guide(cells, header_.width, guide, header_.row_guide_size);
+    row_masses_[row] = {row_mass(all.sum, header_.projection, y, header_.height), exponent, 0};
+  }
+
+  void build_marginal() {
+    std::uint32_t heaviest = 0;
+    for (const RowMass& row : row_masses_)
+      heaviest = std::max(heaviest, mass_exponent(row.mass, row.exponent));
+    auto* lower = section<std::uint32_t>(table_, header_.marginal_cdf_offset);
+    const auto mass_at = [&](std::uint32_t y) {
+      return integer_mass(row_masses_[y].mass, row_masses_[y].exponent, heaviest);
+    };
+    const Tally all = write_lower_bounds(header_.height, mass_at, lower);
+    write_guide(lower, header_.height, section<std::uint16_t>(table_, header_.marginal_guide_offset),
+                header_.marginal_guide_size);
+    write_report(all);
+  }
+
+  void write_header_and_padding() {
+    std::memcpy(table_.data(), &header_, sizeof(header_));
+    for (const auto& gap : table_gaps(header_).gaps)
+      std::memset(table_.data() + gap.begin, 0, gap.end - gap.begin);
+  }
+
+ private:
+  /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
+  std::uint32_t stage_weights(std::uint32_t y, std::uint32_t* cells) {
+    const T* row = weights_.row(y);
+    std::uint32_t largest = 0;
+    std::uint32_t guard = 0;
+    for (std::uint32_t x = 0; x < header_.width; ++x) {
+      const Weight weight = load_weight(row + x * weights_.channels, counted_);
+      cells[x] = weight.bits;
+      largest = std::max(largest, weight.bits);
+      guard = std::max(guard, weight.guard);
+    }
+    if (guard >= kInfinityBits) note_first_invalid(y);
+    return largest;
+  }
+
+  void write_report(const Tally& rows) {
+    if (findings_.first_invalid != kNoneInvalid) {
+      SamplingTableReport report = invalid_report(findings_.first_invalid, header_.width);
+      report.value =
+          static_cast<float>(weights_.row(report.y)[report.x * weights_.channels + report.channel]);
+      findings_.report = report;
+    } else if (rows.positive > 0) {
+      findings_.report.outcome = SamplingTableReport::Outcome::kBuilt;
+    }
+  }
+
+  void note_first_invalid(std::uint32_t y) {
+    const T* texel = weights_.row(y);
+    std::uint32_t x = 0;
+    for (; load_weight(texel, counted_).guard < kInfinityBits; ++x) texel += weights_.channels;
+    const std::uint64_t found = invalid_key(x, y, header_.width, first_invalid_channel(texel, counted_));
+    std::atomic_ref<std::uint64_t> first_invalid(findings_.first_invalid);
+    std::uint64_t earliest = first_invalid.load();
+    while (found < earliest && !first_invalid.compare_exchange_weak(earliest, found)) {
+    }
+  }
+
+  HostImage<const T> weights_;
+  sampling::TableHeader header_;
+  HostSpan<std::byte> table_;
+  HostSpan<RowMass> row_masses_;
+  BuildFindings& findings_;
+  int counted_;
+};
+
+template <class T>
+void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTableParams& params,
+           HostSpan<std::byte> table, SamplingTableReport* report) {
+  sampling_check::check_build(weights, params, table);
+  const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(params.height));
+  BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
+  TableBuilder<T> builder(weights, params, table, row_masses, findings);
+  const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / params.width);
+  parallel_ranges(executor, params.height, grain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t y = first; y < last; ++y) builder.build_row(static_cast<std::uint32_t>(y));
+  });
+  executor.check_interrupt();
+  builder.build_marginal();
+  builder.write_header_and_padding();
+  *report = findings.report;
+}
+
+}  // namespace
+
+void build_sampling_table(CpuExecutor& executor, HostImage<const float> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report) {
+  build(executor, weights, params, table, report);
+}
+
+void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report) {
+  build(executor, weights, params, table, report);
+}
+
+void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
+                  const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
+  sampling_check::check_draw(header, table, parameters, samples);
+  const sampling::TableView view = view_of(header, table);
+  const PointSource points(parameters);
+  const SampleArrays arrays = sample_arrays(samples);
+  parallel_ranges(executor, parameters.count, sampling_tuning::kSamplesPerTask,
+                  [&](std::int64_t first, std::int64_t last) {
+                    for (std::int64_t i = first; i < last; ++i) {
+                      const sampling::FixedPoint2 point = points.point(i);
+                      store_sample(sampling::sample(view, point.x, point.y), i, arrays);
+                    }
+                  });
+}
+
+void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
+                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf) {
+  sampling_check::check_density(header, table, positions, pdf);
+  const sampling::TableView view = view_of(header, table);
+  parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), sampling_tuning::kSamplesPerTask,
+                  [&](std::int64_t first, std::int64_t last) {
+                    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+                      pdf[i] = sampling::pdf(view, positions[2 * i], positions[2 * i + 1]);
+                    }
+                  });
+}
+
+}  // namespace cumulus

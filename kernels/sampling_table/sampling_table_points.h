@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cumulus/sampling.h"
+#include "kernels/sampling_table/sampling_table.h"
+
+namespace cumulus {
+
+/// The points that a DrawParameters asks for, on host and device.
+class PointSource {
+ public:
+  explicit PointSource(const DrawParameters& parameters)
+      : sequence_(parameters.sequence),
+        first_index_(static_cast<std::uint64_t>(parameters.first_index)),
+        total_(static_cast<std::uint64_t>(parameters.total > 0 ? parameters.total
+                                                               : parameters.first_index + parameters.count)),
+        seed_(parameters.seed),
+        shift_(sampling::digital_shift(parameters.seed)) {}
+
+  /// The i-th of the points that are drawn.
+  CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const {
+    const auto index = static_cast<std::uint32_t>(first_index_ + static_cast<std::uint64_t>(i));
+    switch (sequence_) {
+      case PointSequence::kHammersley:
+        return sampling::shifted_point(sampling::hammersley_point(index, total_), shift_);
+      case PointSequence::kRandom:
+        return sampling::random_point(index, seed_);
+      case PointSequence::kSobol:
+        break;
+    }
+    return sampling::shifted_point(sampling::sobol_point(index), shift_);
+  }
+
+ private:
+  PointSequence sequence_;
+  std::uint64_t first_index_;
+  std::uint64_t total_;
+  std::uint64_t seed_;
+  sampling::FixedPoint2 shift_;
+};
+
+/// `direction` null: nobody asks for it.
+struct SampleArrays {
+  float* position;
+  float* direction;
+  float* pdf;
+};
+
+template <Space S>
+SampleArrays sample_arrays(const DrawnSamples<S>& samples) {
+  return {samples.position.data(), samples.direction.empty() ? nullptr : samples.direction.data(),
+          samples.pdf.data()};
+}
+
+CUMULUS_HOST_DEVICE inline void store_sample(const sampling::Sample& drawn, std::int64_t i,
+                                             const SampleArrays& arrays) {
+  arrays.position[2 * i] = drawn.u;
+  arrays.position[2 * i + 1] = drawn.v;
+  arrays.pdf[i] = drawn.pdf;
+  if (arrays.direction == nullptr) return;
+  for (int axis = 0; axis < 3; ++axis) arrays.direction[3 * i + axis] = drawn.direction[axis];
+}
+
+}  // namespace cumulus

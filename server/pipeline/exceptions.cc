@@ -1,0 +1,33 @@
+#include "server/pipeline/exceptions.h"
+
+#include <absl/time/clock.h>
+
+#include <exception>
+#include <new>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/core/interrupt.h"
+#include "server/pipeline/errors.h"
+
+namespace cumulus::server {
+
+absl::Status translate_exception(Device& device, absl::Time deadline) {
+  try {
+    throw;
+  } catch (const Interrupted&) {
+    if (deadline <= absl::Now())
+      return absl::DeadlineExceededError("the deadline passed while the request ran");
+    return absl::CancelledError("the client cancelled the request");
+  } catch (const CudaError& error) {
+    if (error.out_of_memory()) return exhausted(device.budget()->subject(), error.what());
+    if (error.sticky()) device.mark_unhealthy();
+    return device_fault(error.what());
+  } catch (const std::bad_alloc&) {
+    return exhausted(device.budget()->subject(),
+                     "the machine has no memory left for this request; try a smaller one");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,64 @@
+#include "server/runtime/transfer/transfer_service.h"
+
+#include <absl/time/clock.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/runtime/transfer/download.h"
+#include "server/runtime/transfer/upload.h"
+
+namespace cumulus::server {
+namespace {
+
+constexpr std::size_t kStagingSlots = 64;
+
+/// How late a stall or a deadline may be noticed.
+absl::Duration watch_interval(absl::Duration max_stall) {
+  return std::clamp(max_stall / 4, absl::Milliseconds(1), absl::Milliseconds(250));
+}
+
+}  // namespace
+
+TransferService::TransferService(Runtime& runtime)
+    : runtime_(runtime), watch_(watch_interval(runtime.configuration.limits.stalled_transfer)) {
+  for (const DeviceSlot& slot : runtime.devices) {
+    if (slot.device->space() == Space::kHost) continue;
+    rings_[slot.device.get()] = StagingRing::create(*slot.device, kStagingSlots, kMaxChunkBytes);
+  }
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* TransferService::WriteBuffer(grpc::CallbackServerContext* context,
+                                                                        grpc::ByteBuffer* response) {
+  const auto upload = std::make_shared<Upload>(
+      runtime_, [this](const Device& device) { return find_ring(device); }, options("WriteBuffer", *context),
+      response);
+  watch_.add(upload);
+  upload->begin();
+  return upload.get();
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* TransferService::ReadBuffer(grpc::CallbackServerContext* context,
+                                                                        const grpc::ByteBuffer* request) {
+  const auto download = std::make_shared<Download>(
+      runtime_, [this](const Device& device) { return find_ring(device); }, options("ReadBuffer", *context),
+      context);
+  watch_.add(download);
+  download->begin(*request);
+  return download.get();
+}
+
+Transfer::Options TransferService::options(std::string_view method,
+                                           const grpc::CallbackServerContext& context) const {
+  const auto& limits = runtime_.configuration.limits;
+  return {method, context.peer(),
+          std::min(absl::FromChrono(context.deadline()), absl::Now() + limits.max_deadline),
+          limits.stalled_transfer};
+}
+
+std::shared_ptr<StagingRing> TransferService::find_ring(const Device& device) const {
+  const auto found = rings_.find(&device);
+  return found != rings_.end() ? found->second : nullptr;
+}
+
+}  // namespace cumulus::server
