@@ -44,6 +44,7 @@ void CudaExecutor::bind_thread() const { unavailable(__LINE__); }
 void CudaExecutor::reserve_scratch(std::size_t /*bytes*/) { unavailable(__LINE__); }
 void CudaExecutor::upload(HostSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) { unavailable(__LINE__); }
 void CudaExecutor::download(DeviceSpan<const std::byte> /*from*/, HostSpan<std::byte> /*to*/) { unavailable(__LINE__); }
+void CudaExecutor::copy(DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) { unavailable(__LINE__); }
 void CudaExecutor::synchronize() { unavailable(__LINE__); }
 
 }  // namespace cumulus
