@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
 #include "kernels/run_length/run_length.h"

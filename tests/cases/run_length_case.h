@@ -165,6 +165,16 @@ inline EncodedRuns naive_encode(const RunArray& array, const RunLengthFormat& fo
   return runs;
 }
 
+/// Runs of single bytes: lengths of symbols 0, 1, 2, ...
+template <class Length>
+EncodedRuns runs_of(const std::vector<Length>& lengths) {
+  EncodedRuns runs;
+  for (std::size_t i = 0; i < lengths.size(); ++i) runs.symbols.push_back(static_cast<std::byte>(i));
+  const auto* bytes = reinterpret_cast<const std::byte*>(lengths.data());
+  runs.lengths.assign(bytes, bytes + lengths.size() * sizeof(Length));
+  return runs;
+}
+
 /// Compares the first report.runs runs, or as many as there was room for, with the oracle: exactly. Empty
 /// if they agree, otherwise the first difference in words.
 inline std::string verify_encode(const RunArray& array, const EncodeRunLengthsParams& params,
