@@ -41,11 +41,12 @@ void CpuExecutor::download(HostSpan<const std::byte> from, HostSpan<std::byte> t
 
 void CpuExecutor::copy(HostSpan<const std::byte> from, HostSpan<std::byte> to) {
   constexpr std::int64_t kGrainBytes = std::int64_t{1} << 20;
-  parallel_ranges(*this, static_cast<std::int64_t>(from.size()), kGrainBytes, [&](std::int64_t first, std::int64_t end) {
-    const auto begin = static_cast<std::size_t>(first);
-    const auto bytes = static_cast<std::size_t>(end - first);
-    copy_bytes(from.subspan(begin, bytes), to.subspan(begin, bytes));
-  });
+  parallel_ranges(*this, static_cast<std::int64_t>(from.size()), kGrainBytes,
+                  [&](std::int64_t first, std::int64_t end) {
+                    const auto begin = static_cast<std::size_t>(first);
+                    const auto bytes = static_cast<std::size_t>(end - first);
+                    copy_bytes(from.subspan(begin, bytes), to.subspan(begin, bytes));
+                  });
 }
 
 }  // namespace cumulus

@@ -41,8 +41,14 @@ void write_guide(const std::uint32_t* lower, std::uint32_t count, std::uint16_t*
                  std::uint32_t guide_size) {
   std::uint32_t next = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
+    const auto cell = static_cast<std::uint16_t>(i);
     const std::uint32_t end = guide_range(sampling::detail::cell_at(lower, count, i), guide_size).end;
-    while (next < end) guide[next++] = static_cast<std::uint16_t>(i);
+    // Two without asking: most cells have no more, and the next cell overwrites what was too much.
+    if (next + 2 <= guide_size) guide[next] = guide[next + 1] = cell;
+    if (end > next + 2 || next + 2 > guide_size) {
+      for (std::uint32_t g = next; g < end; ++g) guide[g] = cell;
+    }
+    next = std::max(next, end);
   }
   std::fill(guide + next, guide + guide_size, std::uint16_t{0});  // a row without mass
 }

@@ -12,8 +12,8 @@
 #include "cli/image_file.h"
 #include "cli/map_file.h"
 #include "cli/npy_file.h"
-#include "cli/picture_file.h"
 #include "cli/output_file.h"
+#include "cli/picture_file.h"
 #include "cli/preview.h"
 #include "cli/sampling_table_file.h"
 
