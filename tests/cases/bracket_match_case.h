@@ -1,0 +1,250 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Bracket matching: sizes, generators, oracle, verifier, bytes moved. For tests and benchmarks.
+
+namespace cumulus::testing {
+
+/// None, one, one more and one less than a word, a warp's stretch and a tile of either backend, primes, many
+/// tiles.
+inline const std::vector<std::int64_t> kBracketSizes = {0,     1,     2,     31,    32,    33,    63,   65,
+                                                        1023,  1024,  1025,  4095,  4096,  4097,  8191, 8193,
+                                                        16383, 16384, 16385, 32771, 65537, 100003};
+
+enum class BracketPattern {
+  // The five inputs that a benchmark shows.
+  kRandom,   // opens and closes with equal chance
+  kShallow,  // random, but never deeper than 64
+  kHill,     // one walk far up and down again, with noise on the way
+  kDeep,     // ((((...))))
+  kStairs,   // each stretch pops what the one before has pushed, but one
+  // Adversaries.
+  kAllOpen,
+  kAllClose,
+  kCloseThenOpen,  // )))...(((
+  kFlat,           // ()()()
+  kOneATile,       // a long climb by one open in 4096, then closes only: each pops from another tile
+  kSparse,         // brackets in text, one in 50
+  kNeutral,        // no bracket at all
+  kWrongKinds,     // kinds at random: few fit
+  kLateMistake,    // right but for one close near the end
+  kUnclosed,       // right but for opens that stay
+};
+
+inline const std::vector<BracketPattern> kBracketPatterns = {
+    BracketPattern::kRandom,     BracketPattern::kShallow,       BracketPattern::kHill,
+    BracketPattern::kDeep,       BracketPattern::kStairs,        BracketPattern::kAllOpen,
+    BracketPattern::kAllClose,   BracketPattern::kCloseThenOpen, BracketPattern::kFlat,
+    BracketPattern::kOneATile,   BracketPattern::kSparse,        BracketPattern::kNeutral,
+    BracketPattern::kWrongKinds, BracketPattern::kLateMistake,   BracketPattern::kUnclosed};
+
+inline const char* name_of(BracketPattern pattern) {
+  constexpr const char* kNames[] = {"random",      "shallow",      "hill",      "deep",
+                                    "stairs",      "all open",     "all close", "close then open",
+                                    "flat",        "one a tile",   "sparse",    "neutral",
+                                    "wrong kinds", "late mistake", "unclosed"};
+  return kNames[static_cast<int>(pattern)];
+}
+
+/// What a stack does, one element after another: 'o' opens, 'c' closes a bracket of the right kind.
+class BracketWriter {
+ public:
+  BracketWriter(std::int64_t size, std::uint32_t seed) : size_(size), random_(seed) {}
+
+  bool full() const { return static_cast<std::int64_t>(text_.size()) >= size_; }
+  std::size_t depth() const { return open_.size(); }
+  std::int64_t left() const { return size_ - static_cast<std::int64_t>(text_.size()); }
+  bool toss() { return random_() & 1; }
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+
+  void open() {
+    const std::uint32_t kind = below(3);
+    open_.push_back(static_cast<char>(")]}"[kind]));
+    text_.push_back("([{"[kind]);
+  }
+  /// Closes rightly; where nothing is open, any close.
+  void close() {
+    text_.push_back(open_.empty() ? ")]}"[below(3)] : open_.back());
+    if (!open_.empty()) open_.pop_back();
+  }
+  void put(char byte) { text_.push_back(byte); }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::int64_t size_;
+  std::mt19937 random_;
+  std::string open_;
+  std::string text_;
+};
+
+/// A text of `size` bytes over "()[]{}" and others.
+inline std::string make_brackets(BracketPattern pattern, std::int64_t size, std::uint32_t seed = 1) {
+  BracketWriter w(size, seed);
+  const auto steps = [&](const std::function<bool(std::int64_t)>& up) {
+    for (std::int64_t i = 0; !w.full(); ++i) up(i) ? w.open() : w.close();
+    return std::move(w).text();
+  };
+  const auto balanced = [&](std::int64_t i) {
+    return i == 0 || (w.left() > static_cast<std::int64_t>(w.depth()) && (w.depth() == 0 || w.toss()));
+  };
+  switch (pattern) {
+    case BracketPattern::kRandom:
+      return steps([&](std::int64_t) { return w.toss(); });
+    case BracketPattern::kShallow:
+      return steps([&](std::int64_t) { return w.depth() == 0 || (w.depth() < 64 && w.toss()); });
+    case BracketPattern::kHill:
+      return steps([&](std::int64_t i) { return w.below(4) == 0 ? w.toss() : i < size / 2; });
+    case BracketPattern::kDeep:
+      return steps([&](std::int64_t i) { return i < size / 2; });
+    case BracketPattern::kStairs:
+      return steps([&](std::int64_t i) { return i < 4096 || i % 4096 >= 2047; });
+    case BracketPattern::kAllOpen:
+      return steps([](std::int64_t) { return true; });
+    case BracketPattern::kAllClose:
+      return steps([](std::int64_t) { return false; });
+    case BracketPattern::kCloseThenOpen:
+      return steps([&](std::int64_t i) { return i >= size / 2; });
+    case BracketPattern::kFlat:
+      return steps([](std::int64_t i) { return i % 2 == 0; });
+    case BracketPattern::kOneATile:
+      for (std::int64_t i = 0; !w.full(); ++i) {
+        if (i >= size - size / 4096 - 1) {
+          w.close();
+        } else if (i % 4096 == 17) {
+          w.open();
+        } else {
+          w.put('.');
+        }
+      }
+      return std::move(w).text();
+    case BracketPattern::kSparse:
+      while (!w.full()) {
+        if (w.below(50) != 0) {
+          w.put(static_cast<char>('a' + w.below(26)));
+        } else {
+          w.depth() == 0 || w.toss() ? w.open() : w.close();
+        }
+      }
+      return std::move(w).text();
+    case BracketPattern::kNeutral:
+      return std::string(static_cast<std::size_t>(size), 'x');
+    case BracketPattern::kWrongKinds:
+      while (!w.full()) w.put("()[]{}"[w.below(6)]);
+      return std::move(w).text();
+    case BracketPattern::kLateMistake: {
+      std::string text = steps(balanced);
+      for (std::size_t i = text.size() - text.size() / 5; i < text.size(); ++i) {
+        const std::size_t close = std::string_view(")]}").find(text[i]);
+        if (close == std::string_view::npos) continue;
+        text[i] = ")]}"[(close + 1) % 3];
+        break;
+      }
+      return text;
+    }
+    case BracketPattern::kUnclosed:
+      return steps([&](std::int64_t) { return w.depth() == 0 || w.below(100) < 52; });
+  }
+  return {};
+}
+
+/// Everything that matching says, from one stack in one pass over the elements.
+struct BracketAnswer {
+  std::vector<std::int64_t> partner, parent, depth, top;
+  std::int64_t maximum_depth = 0;
+  std::int64_t unmatched = 0;
+  std::int64_t fault_position = -1;  // -1: none; the input's size: something is open at the end
+  std::int64_t fault_open = -1;
+};
+
+/// `role(i)` is 1 for an open, -1 for a close, 0 otherwise; `fit(open, close)` compares the kinds.
+inline BracketAnswer naive_bracket_match(std::int64_t size, const std::function<int(std::int64_t)>& role,
+                                         const std::function<bool(std::int64_t, std::int64_t)>& fit) {
+  BracketAnswer answer;
+  std::vector<std::int64_t> stack;
+  const auto top = [&] { return stack.empty() ? -1 : stack.back(); };
+  answer.partner.assign(static_cast<std::size_t>(size), -1);
+  for (std::int64_t i = 0; i < size; ++i) {
+    const int what = role(i);
+    if (what < 0) {
+      const std::int64_t open = top();
+      if (open >= 0 && fit(open, i)) {
+        answer.partner[static_cast<std::size_t>(i)] = open;
+        answer.partner[static_cast<std::size_t>(open)] = i;
+      } else if (answer.fault_position < 0) {
+        answer.fault_position = i;
+        answer.fault_open = open;
+      }
+      if (open >= 0) stack.pop_back();
+    }
+    answer.parent.push_back(top());
+    answer.depth.push_back(static_cast<std::int64_t>(stack.size()));
+    if (what > 0) stack.push_back(i);
+    answer.top.push_back(top());
+    answer.maximum_depth = std::max(answer.maximum_depth, static_cast<std::int64_t>(stack.size()));
+  }
+  if (answer.fault_position < 0 && !stack.empty()) {
+    answer.fault_position = size;
+    answer.fault_open = top();
+  }
+  for (std::int64_t i = 0; i < size; ++i)
+    answer.unmatched += role(i) != 0 && answer.partner[static_cast<std::size_t>(i)] < 0;
+  return answer;
+}
+
+/// Of a text over "()[]{}".
+inline BracketAnswer naive_bracket_match(std::string_view text) {
+  const auto kind = [&](std::string_view set, std::int64_t i) {
+    return set.find(text[static_cast<std::size_t>(i)]);
+  };
+  return naive_bracket_match(
+      static_cast<std::int64_t>(text.size()),
+      [&](std::int64_t i) {
+        return kind("([{", i) != std::string_view::npos   ? 1
+               : kind(")]}", i) != std::string_view::npos ? -1
+                                                          : 0;
+      },
+      [&](std::int64_t open, std::int64_t close) { return kind("([{", open) == kind(")]}", close); });
+}
+
+/// The same brackets as tokens, their kinds 1, 70000 and 2^31 - 1.
+inline std::vector<std::int32_t> tokens_of(std::string_view text) {
+  constexpr std::int32_t kKinds[] = {1, 70000, 0x7fffffff};
+  std::vector<std::int32_t> tokens;
+  for (const char byte : text) {
+    const std::size_t open = std::string_view("([{").find(byte);
+    const std::size_t close = std::string_view(")]}").find(byte);
+    tokens.push_back(open < 3 ? kKinds[open] : close < 3 ? -kKinds[close] : 0);
+  }
+  return tokens;
+}
+
+/// The first difference, or empty.
+template <class Index>
+std::string verify_bracket_output(const char* name, const std::vector<std::int64_t>& right,
+                                  const std::vector<Index>& got) {
+  if (got.size() != right.size())
+    return std::string(name) + " has " + std::to_string(got.size()) + " elements";
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    if (static_cast<std::int64_t>(got[i]) == right[i]) continue;
+    std::ostringstream text;
+    text << name << " of element " << i << ": " << +got[i] << ", not " << right[i];
+    return text.str();
+  }
+  return "";
+}
+
+/// Bytes that matching has to read and write: the text, and each output once.
+inline std::int64_t bracket_bytes(std::int64_t size, std::int64_t symbol_bytes, std::int64_t index_bytes,
+                                  int outputs) {
+  return size * (symbol_bytes + index_bytes * outputs);
+}
+
+}  // namespace cumulus::testing
