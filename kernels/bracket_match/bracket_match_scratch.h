@@ -18,14 +18,15 @@ struct StackChange {
   Count opens = 0;
 };
 
-/// What the CUDA kernels add up and hand on, in device memory.
+/// What the CUDA kernels add up, in device memory.
 struct Findings {
-  std::uint64_t first_fault;  // position << 1 | wrong kind, of a close; kNoFault
-  std::int64_t unmatched;
-  std::int64_t maximum_depth;
-  std::int64_t final_depth;
+  unsigned long long first_fault;  // position of a close that pairs with nothing, or kNoFault
+  unsigned long long unmatched;    // modulo 2^64, as the sum of what tiles add and take away
+  long long maximum_depth;
+  long long final_depth;
 };
-inline constexpr std::uint64_t kNoFault = ~std::uint64_t{0};
+inline constexpr unsigned long long kNoFault = ~0ull;
+inline constexpr std::size_t kReportBytes = 64;
 
 /// The minima of 32 tiles each, of 32 of those each, ... down to one group of at most 32.
 struct TileTree {
@@ -50,37 +51,41 @@ constexpr std::int64_t tiles_of(std::int64_t count, Space space) {
   return divide_up(count, space == Space::kHost ? kCpuTile : kTileItems);
 }
 
+inline std::size_t host_scratch_bytes(std::size_t tiles) {
+  ScratchSize size;
+  size.add<std::uint64_t>(tiles * (kCpuTile / 64));  // opens that outlive their tile
+  size.add<std::uint64_t>(tiles * (kCpuTile / 64));  // closes that reach out of it
+  size.add<StackChange<std::int32_t>>(tiles);
+  size.add<std::int64_t>(tiles);  // depth before each tile
+  size.add<std::int64_t>(tiles);  // its bottom
+  size.add<std::int64_t>(tiles);  // the tile below
+  return size.bytes();
+}
+
+inline std::size_t device_scratch_bytes(std::size_t tiles) {
+  const TileTree tree = TileTree::of(static_cast<std::int64_t>(tiles));
+  ScratchSize size;
+  size.add<std::uint32_t>(tiles * kTileThreads);         // opens that outlive their tile
+  size.add<std::uint16_t>(tiles * (kTileThreads / 32));  // how many of them lie before each warp's stretch
+  size.add<StackChange<std::int32_t>>(tiles);
+  size.add<std::int64_t>(tiles);  // depth before each tile
+  size.add<std::int64_t>(static_cast<std::size_t>(tree.total));
+  size.add<Findings>(1);
+  size.add<std::byte>(kReportBytes);
+  return size.bytes();
+}
+
 }  // namespace cumulus::bracket_match
 
 namespace cumulus {
 
-/// Scratch memory that match_brackets takes in space `S` for `count` elements: exact. About 1/15 of an
-/// array of that many 32-bit numbers on the host, 1/30 on a GPU.
+/// Scratch memory that match_brackets takes in space `S` for `count` elements: exact. About 1/16 of an
+/// array of that many 32-bit numbers on the host, 1/32 on a GPU.
 template <Space S>
 std::size_t match_brackets_scratch_bytes(std::int64_t count) {
-  using namespace bracket_match;
-  const auto tiles = static_cast<std::size_t>(tiles_of(count, S));
-  if constexpr (S == Space::kHost) {
-    const std::size_t words = tiles * (kCpuTile / 64);
-    return ScratchSize()
-        .add<std::uint64_t>(words)              // opens that outlive their tile
-        .add<std::uint64_t>(words)              // closes that reach out of it
-        .add<StackChange<std::int32_t>>(tiles)  // of each tile
-        .add<std::int64_t>(tiles)               // depth before each tile
-        .add<std::int64_t>(tiles)               // its bottom
-        .add<std::int64_t>(tiles)               // the tile below
-        .bytes();
-  } else {
-    return ScratchSize()
-        .add<std::uint32_t>(tiles * kTileThreads)         // opens that outlive their tile
-        .add<std::uint16_t>(tiles * (kTileThreads / 32))  // how many of them lie before each warp's stretch
-        .add<StackChange<std::int32_t>>(tiles)
-        .add<std::int64_t>(tiles)  // depth before each tile
-        .add<std::int64_t>(static_cast<std::size_t>(TileTree::of(static_cast<std::int64_t>(tiles)).total))
-        .add<Findings>(1)
-        .add<std::byte>(sizeof(std::int32_t) * 16)  // the report
-        .bytes();
-  }
+  const auto tiles = static_cast<std::size_t>(bracket_match::tiles_of(count, S));
+  return S == Space::kHost ? bracket_match::host_scratch_bytes(tiles)
+                           : bracket_match::device_scratch_bytes(tiles);
 }
 
 }  // namespace cumulus
