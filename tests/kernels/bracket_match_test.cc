@@ -138,7 +138,8 @@ TYPED_TEST(BracketMatch, TakesTokensOfManyKinds) {
 
 TYPED_TEST(BracketMatch, MatchesTheOracleOnManyTiles) {
   for_every_text({std::int64_t{3} * 1000 * 1000 + 7}, [&](const std::string& text) {
-    check(naive_bracket_match(text), match<std::int32_t>(this->backend(), bytes_of(text)));
+    const auto got = match<std::int32_t>(this->backend(), bytes_of(text));
+    EXPECT_EQ(testing::verify_long_brackets(text, got.partner, got.parent, got.depth, got.top), "");
   });
 }
 
@@ -225,6 +226,7 @@ TEST(BracketMatchVerifier, RefusesOneWrongElement) {
   ++got.partner[4321];
   EXPECT_THAT(verify_bracket_output("partner", naive_bracket_match(text).partner, got.partner),
               HasSubstr("partner of element 4321"));
+  EXPECT_NE(testing::verify_long_brackets<std::int32_t>(text, got.partner, {}, {}, {}), "");
 }
 
 }  // namespace
