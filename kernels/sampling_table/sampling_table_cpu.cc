@@ -58,7 +58,7 @@ class TableBuilder {
         table_(table),
         row_masses_(row_masses),
         findings_(findings),
-        counted_(counted_channels(weights.channels)) {
+        rule_{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp} {
     findings_ = {kNoneInvalid, {}};
   }
 
@@ -100,7 +100,7 @@ class TableBuilder {
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
     for (std::uint32_t x = 0; x < header_.width; ++x) {
-      const Weight weight = load_weight(row + x * weights_.channels, counted_);
+      const Weight weight = load_weight(row + x * weights_.channels, rule_);
       cells[x] = weight.bits;
       largest = std::max(largest, weight.bits);
       guard = std::max(guard, weight.guard);
@@ -123,8 +123,8 @@ class TableBuilder {
   void note_first_invalid(std::uint32_t y) {
     const T* texel = weights_.row(y);
     std::uint32_t x = 0;
-    for (; load_weight(texel, counted_).guard < kInfinityBits; ++x) texel += weights_.channels;
-    const std::uint64_t found = invalid_key(x, y, header_.width, first_invalid_channel(texel, counted_));
+    for (; load_weight(texel, rule_).guard < kInfinityBits; ++x) texel += weights_.channels;
+    const std::uint64_t found = invalid_key(x, y, header_.width, first_invalid_channel(texel, rule_.counted));
     std::atomic_ref<std::uint64_t> first_invalid(findings_.first_invalid);
     std::uint64_t earliest = first_invalid.load();
     while (found < earliest && !first_invalid.compare_exchange_weak(earliest, found)) {
@@ -136,7 +136,7 @@ class TableBuilder {
   HostSpan<std::byte> table_;
   HostSpan<RowMass> row_masses_;
   BuildFindings& findings_;
-  int counted_;
+  WeightRule rule_;
 };
 
 template <class T>

@@ -45,6 +45,18 @@ struct BuildSamplingTable {
         return bad_field("projection", absl::StrCat("is ", static_cast<int>(request.projection()),
                                                     "; LAT_LONG or PLANE is right"));
     }
+    switch (request.invalid_weights()) {
+      case v1::INVALID_WEIGHTS_UNSPECIFIED:
+      case v1::REFUSE:
+        params.invalid_weights = InvalidWeights::kRefuse;
+        break;
+      case v1::CLAMP:
+        params.invalid_weights = InvalidWeights::kClamp;
+        break;
+      default:
+        return bad_field("invalid_weights", absl::StrCat("is ", static_cast<int>(request.invalid_weights()),
+                                                         "; REFUSE or CLAMP is right"));
+    }
     return Plan{*weights, params};
   }
 
@@ -83,7 +95,7 @@ struct BuildSamplingTable {
     }
     return no_answer("INVALID_WEIGHT",
                      absl::StrCat("weights: row ", report.y, ", column ", report.x, ", channel ", report.channel, " is ",
-                                  report.value, "; weights are finite and not negative"),
+                                  report.value, "; weights are finite and not negative, unless invalid_weights is CLAMP"),
                      {{"row", absl::StrCat(report.y)},
                       {"column", absl::StrCat(report.x)},
                       {"channel", absl::StrCat(report.channel)}});

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/exceptions.h"
-#include "server/pipeline/wire.h"
+#include "server/runtime/exceptions.h"
+#include "server/runtime/wire.h"
 #include "server/runtime/logging.h"
 
 namespace cumulus::server {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/wire.h"
+#include "server/runtime/wire.h"
 
 namespace cumulus::server {
 namespace {
