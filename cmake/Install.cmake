@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Cumulus)
 
-install(TARGETS cumulusd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS cumulus cumulusd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 set_target_properties(cumulus_client PROPERTIES EXPORT_NAME client)
 set_target_properties(cumulus_proto PROPERTIES EXPORT_NAME proto)

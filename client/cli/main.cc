@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
       "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
   app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
   CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
                             ->envname("CUMULUS_SERVER");
   app.add_option("--backend", options.backend, "Of a server of its own: cpu or cuda; otherwise it chooses")
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return fail(std::string(error.what()) + "; cumulus --help tells what is possible", kWrongCommandLine);
   }
   return run(line.chosen(), options);

@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -57,20 +58,20 @@ std::string_view element_name(ElementType type) {
 }
 
 absl::StatusOr<std::int64_t> element_count(const Shape& shape) {
+  const auto impossible = [&](const char* why) {
+    return absl::InvalidArgumentError(absl::StrCat("shape [", absl::StrJoin(shape, ", "), "]: ", why));
+  };
+  std::int64_t smallest = 1;
+  for (const std::int64_t extent : shape) smallest = std::min(smallest, extent);
+  if (smallest < 0) return impossible("every extent has to be at least 0");
+  if (smallest == 0) return 0;
   std::int64_t count = 1;
-  bool empty = false;
   for (const std::int64_t extent : shape) {
-    if (extent < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("shape [", absl::StrJoin(shape, ", "), "]: every extent has to be at least 0"));
-    }
-    empty |= extent == 0;
-    if (extent > 0 && __builtin_mul_overflow(count, extent, &count)) {
-      return absl::InvalidArgumentError(absl::StrCat("shape [", absl::StrJoin(shape, ", "),
-                                                     "]: the number of elements has to be below 2^63"));
+    if (__builtin_mul_overflow(count, extent, &count)) {
+      return impossible("the number of elements has to be below 2^63");
     }
   }
-  return empty ? 0 : count;
+  return count;
 }
 
 absl::StatusOr<Array> Array::allocate(ElementType type, Shape shape) {

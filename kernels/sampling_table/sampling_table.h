@@ -23,7 +23,7 @@ namespace cumulus {
 // between kernels).
 
 /// Builds the table of `weights` ([height, width, channels]; rows may be padded) into `table`, which has
-/// sampling_table_bytes(params) bytes and begins at a multiple of 256. One channel is the weight itself, of
+/// sampling_table_bytes(params) bytes and begins at a multiple of 8. One channel is the weight itself, of
 /// two the first is; of three or four the weight is the luminance 0.2126 R + 0.7152 G + 0.0722 B
 /// (Rec. 709) of the first three. kLatLong tables weigh each row by its solid angle besides.
 ///

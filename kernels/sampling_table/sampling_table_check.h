@@ -27,8 +27,8 @@ void check_build(const ImageView<const T, S>& weights, const SamplingTableParams
   require(table.size() == sampling_table_bytes(params),
           "the table's memory takes " + std::to_string(table.size()) + " bytes; it must take " +
               std::to_string(sampling_table_bytes(params)));
-  require(reinterpret_cast<std::uintptr_t>(table.data()) % kBlockAlignment == 0,
-          "the table's memory must begin at a multiple of 256");
+  require(reinterpret_cast<std::uintptr_t>(table.data()) % alignof(sampling::TableHeader) == 0,
+          "the table's memory must begin at a multiple of 8");
 }
 
 template <Space S>

@@ -197,4 +197,31 @@ void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header
                   });
 }
 
+#if !CUMULUS_WITH_CUDA
+// A build without CUDA has no device to make an executor of: these satisfy the linker.
+namespace {
+[[noreturn]] void no_cuda(const char* call) { throw CudaError(0, call, __FILE__, __LINE__); }
+}  // namespace
+void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const float> /*weights*/,
+                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
+                          SamplingTableReport* /*report*/) {
+  no_cuda("build_sampling_table");
+}
+void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const std::uint8_t> /*weights*/,
+                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
+                          SamplingTableReport* /*report*/) {
+  no_cuda("build_sampling_table");
+}
+void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
+                  DeviceSpan<const std::byte> /*table*/, const DrawParameters& /*parameters*/,
+                  DrawnSamples<Space::kDevice> /*samples*/) {
+  no_cuda("draw_samples");
+}
+void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
+                      DeviceSpan<const std::byte> /*table*/, DeviceSpan<const float> /*positions*/,
+                      DeviceSpan<float> /*pdf*/) {
+  no_cuda("evaluate_density");
+}
+#endif
+
 }  // namespace cumulus

@@ -225,7 +225,8 @@ void launch_build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments
   const unsigned rows = arguments.header.height;
   const auto on_chip = build_rows<T, kThreads, true>;
   const std::size_t bytes = on_chip_bytes(arguments.header.width);
-  if (fits_on_chip<T>(executor, on_chip, bytes)) {
+  if (arguments.header.width <= sampling_tuning::kWidestRowOnChip &&
+      fits_on_chip<T>(executor, on_chip, bytes)) {
     CUMULUS_CUDA(
         cudaFuncSetAttribute(on_chip, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
     on_chip<<<rows, kThreads, bytes, executor.stream()>>>(arguments);

@@ -15,6 +15,9 @@ inline constexpr int kRowThreads = 256;
 inline constexpr int kWideRowThreads = 512;
 inline constexpr std::uint32_t kNarrowRow = 1024;  // texels, at most
 inline constexpr std::uint32_t kWideRow = 8192;    // texels, more than
+// A wider row stays in global memory (and L1) while it is worked on, as on a GPU with less shared memory,
+// of which 24576 texels take 101 KB.
+inline constexpr std::uint32_t kWidestRowOnChip = 24576;
 
 inline constexpr int kMarginalThreads = 1024;
 inline constexpr int kDrawThreads = 256;

@@ -11,42 +11,42 @@ namespace cumulus::summed_area_table {
 
 /// Row and column of a tile.
 struct TileIndex {
-  std::int64_t row;
-  std::int64_t column;
+  std::int32_t row;
+  std::int32_t column;
 };
 
 /// The largest d with d (d + 1) / 2 <= n.
-__device__ inline std::int64_t triangle_root(std::int64_t n) {
-  auto d = static_cast<std::int64_t>((sqrt(8.0 * static_cast<double>(n) + 1.0) - 1.0) * 0.5);
+__device__ inline std::uint32_t triangle_root(std::uint32_t n) {
+  auto d = static_cast<std::uint64_t>((sqrtf(8.0f * static_cast<float>(n) + 1.0f) - 1.0f) * 0.5f);
   while (d * (d + 1) / 2 > n) --d;
   while ((d + 1) * (d + 2) / 2 <= n) ++d;
-  return d;
+  return static_cast<std::uint32_t>(d);
 }
 
 /// Tiles are taken in the order of their diagonals (row + column), so that the tiles above and to
-/// the left of a tile have lower tickets. A block waits for lower tickets only, and whoever holds
-/// one is running: the grid always makes progress, however few of its blocks are resident.
-__device__ inline TileIndex tile_of_ticket(std::int64_t ticket, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t longest = min(rows, columns);
-  const std::int64_t growing =
-      longest * (longest - 1) / 2;  // tiles on diagonals shorter than `longest`, one side
-  const std::int64_t tiles = rows * columns;
-  std::int64_t diagonal;
-  std::int64_t place;
+/// the left of a tile have lower tickets. A block waits for lower tickets only, and takes them one after the
+/// other: the block with the lowest ticket never waits, however few blocks are resident.
+__device__ inline TileIndex tile_of_ticket(std::uint32_t ticket, std::uint32_t rows, std::uint32_t columns) {
+  const std::uint32_t longest = min(rows, columns);
+  const std::uint32_t tiles = rows * columns;
+  const auto growing =
+      static_cast<std::uint32_t>(std::uint64_t{longest} * (longest - 1) / 2);  // the shorter diagonals
+  std::uint32_t diagonal;
+  std::uint32_t place;
   if (ticket < growing) {
     diagonal = triangle_root(ticket);
-    place = ticket - diagonal * (diagonal + 1) / 2;
+    place = ticket - static_cast<std::uint32_t>(std::uint64_t{diagonal} * (diagonal + 1) / 2);
   } else if (ticket < tiles - growing) {
     diagonal = longest - 1 + (ticket - growing) / longest;
     place = (ticket - growing) % longest;
   } else {
-    const std::int64_t from_end = tiles - 1 - ticket;
-    const std::int64_t mirrored = triangle_root(from_end);
+    const std::uint32_t from_end = tiles - 1 - ticket;
+    const std::uint32_t mirrored = triangle_root(from_end);
     diagonal = rows + columns - 2 - mirrored;
-    place = mirrored - (from_end - mirrored * (mirrored + 1) / 2);
+    place = mirrored - (from_end - static_cast<std::uint32_t>(std::uint64_t{mirrored} * (mirrored + 1) / 2));
   }
-  const std::int64_t row = max(std::int64_t{0}, diagonal - (columns - 1)) + place;
-  return {row, diagonal - row};
+  const std::uint32_t row = (diagonal >= columns ? diagonal - (columns - 1) : 0) + place;
+  return {static_cast<std::int32_t>(row), static_cast<std::int32_t>(diagonal - row)};
 }
 
 /// What a word says: nothing yet, the tile's own sum, or the sum of the tile and all before it.
@@ -110,14 +110,23 @@ __device__ Published<Sum> read(const Word<Sum>* word) {
 /// Sums are always added in the tiles' order, to the inclusive sum they follow, and an inclusive sum
 /// is itself made so: the result has the same bits whichever tiles were ready.
 template <class Sum>
-__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, std::int64_t available) {
+__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int available) {
   Published<Sum> window[kLookBackWindow];
 #pragma unroll
   for (int k = 0; k < kLookBackWindow; ++k) {
-    window[k] = {State::kInclusive, Sum{0}};  // before the first tile
-    if (k < available) window[k] = read(word - (k + 1) * stride);
+    window[k] = {k < available ? State::kEmpty : State::kInclusive, Sum{0}};  // 0: before the first tile
   }
-  for (;;) {
+  // Mostly the nearest tiles know already; the whole window is for the start, when all begin at once.
+  for (bool whole_window = false;; whole_window = true) {
+#pragma unroll
+    for (int k = 0; k < kLookBackWindow; ++k) {
+      // Of the tiles known by their own sums only the farthest can end the wait.
+      const bool farthest = k == kLookBackWindow - 1;
+      const bool wanted = whole_window || k < kFirstLook;
+      if (wanted && (window[k].state == State::kEmpty || (farthest && window[k].state == State::kOwn))) {
+        window[k] = read(word - (k + 1) * stride);
+      }
+    }
     Sum sum = 0;
     bool reached = false;
 #pragma unroll
@@ -126,14 +135,6 @@ __device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, std::int64_
       reached = window[k].state == State::kInclusive || (reached && window[k].state == State::kOwn);
     }
     if (reached) return sum;
-#pragma unroll
-    for (int k = 0; k < kLookBackWindow; ++k) {
-      // Of the tiles known by their own sums only the farthest can end the wait.
-      const bool farthest = k == kLookBackWindow - 1;
-      if (window[k].state == State::kEmpty || (farthest && window[k].state == State::kOwn)) {
-        window[k] = read(word - (k + 1) * stride);
-      }
-    }
   }
 }
 

@@ -36,15 +36,15 @@ struct RowOfLane {
   __device__ int word() const { return row * P::kChannels + channel; }
 };
 
-/// Publishes what the tile knows by itself, and turns memory.strips into sums over the warps before.
+/// Publishes what the tile knows by itself, and turns memory.strips into sums over the strips before.
 template <class P>
-__device__ void publish_own_sums(TileMemory<P>& memory, Word<typename P::Sum>* words) {
+__device__ void publish_own_sums(TileMemory<P>& memory, TileIndex tile, Word<typename P::Sum>* words) {
   using Sum = typename P::Sum;
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
       const RowOfLane<P> lane(job);
-      const State state = memory.tile.column == 0 ? State::kInclusive : State::kOwn;
-      if (lane.exists()) publish(words + P::kRowWord + lane.word(), state, memory.row_sums[lane.word()]);
+      const State state = tile.column == 0 ? State::kInclusive : State::kOwn;
+      if (lane.exists()) publish(words + P::kRowWord + lane.word(), state, memory.rows[lane.word()]);
     } else {
       const int column = (job - P::kRowJobs) * 32 + lane_index();
       Sum sum = 0;
@@ -54,49 +54,49 @@ __device__ void publish_own_sums(TileMemory<P>& memory, Word<typename P::Sum>* w
         memory.strips[warp][column] = sum;
         sum += own;
       }
-      memory.strips[P::kWarps][column] = sum;
-      publish(words + column, memory.tile.row == 0 ? State::kInclusive : State::kOwn, sum);
+      publish(words + column, tile.row == 0 ? State::kInclusive : State::kOwn, sum);
+      memory.above[column] = sum;
     }
   }
 }
 
 /// Finds one column's sum above the tile.
 template <class P>
-__device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, Word<typename P::Sum>* words,
-                               int column) {
+__device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, TileIndex tile,
+                               Word<typename P::Sum>* words, int column) {
   using Sum = typename P::Sum;
   Sum above = 0;
-  if (memory.tile.row > 0) {
-    above = look_back(words + column, a.tile_columns * a.words_per_tile, memory.tile.row);
-    publish(words + column, State::kInclusive, above + memory.strips[P::kWarps][column]);
+  if (tile.row > 0) {
+    above = look_back(words + column, a.tile_columns * a.words_per_tile, tile.row);
+    publish(words + column, State::kInclusive, above + memory.above[column]);
   }
   memory.above[column] = above;
 }
 
 /// Finds, for one channel of a group of rows, what lies to the left of the tile in each, and above that.
 template <class P>
-__device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Word<typename P::Sum>* words,
-                             int job) {
+__device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, TileIndex tile,
+                             Word<typename P::Sum>* words, int job) {
   using Sum = typename P::Sum;
   const RowOfLane<P> lane(job);
   Sum left = 0;
-  if (memory.tile.column > 0 && lane.exists()) {
+  if (tile.column > 0 && lane.exists()) {
     Word<Sum>* word = words + P::kRowWord + lane.word();
-    left = look_back(word, a.words_per_tile, memory.tile.column);
-    publish(word, State::kInclusive, left + memory.row_sums[lane.word()]);
+    left = look_back(word, a.words_per_tile, tile.column);
+    publish(word, State::kInclusive, left + memory.rows[lane.word()]);
   }
   __syncwarp();
   const Sum through_row = warp_inclusive_scan(left);
-  if (lane.exists()) memory.left[lane.word()] = through_row;
+  if (lane.exists()) memory.rows[lane.word()] = through_row;
   if (lane_index() != 31) return;
 
   memory.group_left[job] = through_row;
   Sum corner = 0;
-  if (memory.tile.column > 0) {
+  if (tile.column > 0) {
     Word<Sum>* word = words + P::kCornerWord + job;
-    publish(word, memory.tile.row == 0 ? State::kInclusive : State::kOwn, through_row);
-    if (memory.tile.row > 0) {
-      corner = look_back(word, a.tile_columns * a.words_per_tile, memory.tile.row);
+    publish(word, tile.row == 0 ? State::kInclusive : State::kOwn, through_row);
+    if (tile.row > 0) {
+      corner = look_back(word, a.tile_columns * a.words_per_tile, tile.row);
       publish(word, State::kInclusive, corner + through_row);
     }
   }
@@ -104,43 +104,59 @@ __device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Word<
 }
 
 template <class P>
-__device__ void resolve(const Arguments<P>& a, TileMemory<P>& memory, Word<typename P::Sum>* words) {
+__device__ void resolve(const Arguments<P>& a, TileMemory<P>& memory, TileIndex tile,
+                        Word<typename P::Sum>* words) {
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
-      resolve_rows<P>(a, memory, words, job);
+      resolve_rows<P>(a, memory, tile, words, job);
       __syncwarp();
     } else {
-      resolve_column<P>(a, memory, words, (job - P::kRowJobs) * 32 + lane_index());
+      resolve_column<P>(a, memory, tile, words, (job - P::kRowJobs) * 32 + lane_index());
     }
   }
 }
 
+/// Blocks take tiles until there are none left; the next one's pixels come in while this one's table goes
+/// out.
 template <class P>
-__global__ void __launch_bounds__(P::kShape.threads(), P::kBlocksPerMultiprocessor)
-    build_table(const Arguments<P> a) {
-  __shared__ TileMemory<P> memory;
-  if (threadIdx.x == 0)
-    memory.tile = tile_of_ticket(atomicAdd(a.next_ticket, 1u), a.tile_rows, a.tile_columns);
-  __syncthreads();
-  const TileIndex tile = memory.tile;
-  const bool whole = a.quads_aligned && (tile.row + 1) * P::kRows <= a.height &&
-                     (tile.column + 1) * P::kColumns <= a.row_elements;
-  Word<typename P::Sum>* words = a.words + (tile.row * a.tile_columns + tile.column) * a.words_per_tile;
+__global__ void __launch_bounds__(P::kThreads, P::kResidentBlocks) build_table(const Arguments<P> a) {
+  extern __shared__ uint4 shared_memory[];
+  auto& memory = *reinterpret_cast<TileMemory<P>*>(shared_memory);
+  const std::uint32_t tiles = a.tile_rows * a.tile_columns;
+  const auto take_ticket = [&] { return atomicAdd(a.next_ticket, 1u); };
+  const auto announce = [&](std::uint32_t ticket) {
+    memory.next_tile =
+        ticket < tiles ? tile_of_ticket(ticket, a.tile_rows, a.tile_columns) : TileIndex{-1, -1};
+  };
+  const bool announcer = threadIdx.x == P::kThreads - 32;
 
-  typename P::Strip strip;
-  load_strip<P>(a, tile, whole, strip);
-  sum_strip<P>(strip, memory);
+  if (announcer) announce(take_ticket());
   __syncthreads();
-  publish_own_sums<P>(memory, words);
-  resolve<P>(a, memory, words);
-  __syncthreads();
-  store_strip<P>(a, memory, whole, strip);
+  TileIndex tile = memory.next_tile;
+  if (tile.row >= 0) load_strip(a, memory, tile);
+  while (tile.row >= 0) {
+    Word<typename P::Sum>* words =
+        a.words + (std::int64_t{tile.row} * a.tile_columns + tile.column) * a.words_per_tile;
+    finish_copies();
+    sum_strip(memory);
+    __syncthreads();
+    publish_own_sums(memory, tile, words);
+    const std::uint32_t ticket = announcer ? take_ticket() : 0;
+    resolve(a, memory, tile, words);
+    if (announcer) announce(ticket);
+    __syncthreads();
+    store_strip(a, memory, tile);
+    // From here to the next barrier a warp touches its own strip and rows only.
+    tile = memory.next_tile;
+    __syncwarp();
+    if (tile.row >= 0) load_strip(a, memory, tile);
+  }
 }
 
 template <class T>
-bool quads_aligned(const T* data, std::int64_t row_stride) {
-  return reinterpret_cast<std::uintptr_t>(data) % alignof(Quad<T>) == 0 &&
-         row_stride * static_cast<std::int64_t>(sizeof(T)) % static_cast<std::int64_t>(alignof(Quad<T>)) == 0;
+bool rows_aligned(const T* data, std::int64_t row_stride) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
+         row_stride * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
 }
 
 template <class P>
@@ -154,20 +170,28 @@ void launch(CudaExecutor& executor, const DeviceImage<const typename P::Input>& 
   executor.bind_thread();
   CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0, scratch.size(), executor.stream()));
 
-  const Arguments<P> arguments{
-      image.data,
-      sums.data,
-      image.height,
-      image.width * image.channels,
-      image.row_stride,
-      grid.tile_rows,
-      grid.tile_columns,
-      grid.words_per_tile,
-      reinterpret_cast<unsigned int*>(scratch.data()),
-      reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment),
-      quads_aligned(image.data, image.row_stride) && quads_aligned(sums.data, sums.row_stride)};
+  const Arguments<P> arguments{.image = image.data,
+                               .sums = sums.data,
+                               .height = image.height,
+                               .row_elements = image.width * image.channels,
+                               .row_stride = image.row_stride,
+                               .tile_rows = static_cast<std::uint32_t>(grid.tile_rows),
+                               .tile_columns = static_cast<std::uint32_t>(grid.tile_columns),
+                               .words_per_tile = grid.words_per_tile,
+                               .next_ticket = reinterpret_cast<std::uint32_t*>(scratch.data()),
+                               .words = reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment),
+                               .image_aligned = rows_aligned(image.data, image.row_stride),
+                               .sums_aligned = rows_aligned(sums.data, sums.row_stride)};
+  constexpr int kSharedBytes = sizeof(TileMemory<P>);
+  static_assert(kSharedBytes <= 64 * 1024, "every GPU offers a block this much");
+  CUMULUS_CUDA(
+      cudaFuncSetAttribute(build_table<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+  CUMULUS_CUDA(cudaFuncSetAttribute(build_table<P>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared));
+  const std::int64_t blocks =
+      std::min<std::int64_t>(grid.tiles(), std::int64_t{P::kBlocks} * executor.device().multiprocessors());
   build_table<P>
-      <<<static_cast<unsigned int>(grid.tiles()), P::kShape.threads(), 0, executor.stream()>>>(arguments);
+      <<<static_cast<unsigned int>(blocks), P::kThreads, kSharedBytes, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
 }
 

@@ -32,7 +32,7 @@ constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (
 
 constexpr TileGrid tile_grid(std::size_t input_bytes, std::size_t sum_bytes, std::int64_t height,
                              std::int64_t width, std::int64_t channels) {
-  const TileShape shape = tile_shape(input_bytes, static_cast<int>(channels));
+  const TileShape shape = tile_shape(input_bytes, sum_bytes, static_cast<int>(channels));
   const std::int64_t words = shape.columns() + (row_groups(shape) + shape.rows()) * channels;
   return {shape, divide_up(height, shape.rows()), divide_up(width * channels, shape.columns()),
           divide_up(words, 16) * 16, sum_bytes <= 4 ? 8 : 16};

@@ -22,23 +22,26 @@ struct TileShape {
 /// Groups of rows that one warp looks after, one row a lane.
 constexpr int row_groups(const TileShape& shape) { return (shape.rows() + 31) / 32; }
 
-/// A lane's elements are whole pixels, and whole 16-byte words where the elements are floats.
-constexpr TileShape tile_shape(std::size_t input_bytes, int channels) {
-  if (channels == 3) return {8, 6, 1, 12};
-  const bool narrow = channels == 1;
-  if (input_bytes == 1) return {8, 16, narrow ? 1 : 2, 4};
-  return {8, 8, narrow ? 1 : 2, 4};
+/// A lane's elements are whole pixels, and whole 16-byte words where the elements are floats. The
+/// tile and its sums fit into the 64 KB of shared memory that every GPU offers a block.
+constexpr TileShape tile_shape(std::size_t input_bytes, std::size_t sum_bytes, int channels) {
+  if (input_bytes == 1)
+    return channels == 1   ? TileShape{8, 16, 1, 4}
+           : channels == 3 ? TileShape{8, 8, 1, 12}
+                           : TileShape{8, 16, 2, 4};
+  if (channels == 3) return sum_bytes == 4 ? TileShape{4, 8, 1, 12} : TileShape{4, 7, 1, 12};
+  return sum_bytes == 4 ? TileShape{8, 8, 1, 4} : TileShape{8, 10, 1, 4};
 }
 
-/// Blocks that the registers of a multiprocessor (64 Ki of them) must suffice for: some wait while others
-/// move data.
+/// Blocks that a multiprocessor shall hold at once: some wait while others move data.
 constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
-  if (channels > 1) return 2;
-  return sum_bytes == 4 ? 4 : 3;
+  if (channels > 1) return 3;
+  return sum_bytes == 4 ? 5 : 4;
 }
 
-/// Predecessors that one round of look-back reads at once.
-inline constexpr int kLookBackWindow = 4;
+/// Predecessors that look-back reads at once, at first and in all.
+inline constexpr int kFirstLook = 2;
+inline constexpr int kLookBackWindow = 6;
 
 /// A band of the CPU version holds about this many bytes of input, and at least kBandRows rows: it
 /// is read twice, the second time from the core's own cache, and its last row is summed in turn.

@@ -15,5 +15,5 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=R
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
 foreach(program cumulus cumulusd)
-  run(${WORK}/prefix/bin/${program} --version)
+  run(${WORK}/prefix/bin/${program} --help)
 endforeach()

@@ -110,7 +110,7 @@ TEST_F(PipelineTest, RefusesInlineDataThatItsSpecDoesNotDescribe) {
   expect_bad_field(build(q), "image.inline_array.spec.shape[0]", "-1");
   q = request();
   q.mutable_image()->mutable_inline_array()->mutable_spec()->clear_element_type();
-  expect_bad_field(build(q), "image.inline_array.spec.element_type", "ELEMENT_TYPE_UNSPECIFIED");
+  expect_bad_field(build(q), "image.inline_array.spec.element_type", "set one of UINT8");
 }
 
 TEST_F(PipelineTest, RefusesShapesWhoseProductOverflows) {
@@ -122,7 +122,7 @@ TEST_F(PipelineTest, RefusesShapesWhoseProductOverflows) {
 }
 
 TEST_F(PipelineTest, RefusesMoreInlineDataThanTheLimit) {
-  expect_reason(build(request(1, (1 << 18) + 1)), grpc::StatusCode::RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED");
+  expect_reason(build(request(1, (1 << 18) + 1)), grpc::StatusCode::RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED");
 }
 
 TEST_F(PipelineTest, RefusesInlineResultsBeyondTheLimitBeforeRunning) {

@@ -18,8 +18,6 @@
 #include "cumulus/v1/server.grpc.pb.h"
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "cumulus/v1/transfer.grpc.pb.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/configuration.h"
 #include "server/runtime/open_devices.h"
@@ -27,6 +25,7 @@
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/status_details.h"
 
 namespace cumulus::testing {
 
@@ -111,37 +110,6 @@ class TestServer {
   server::TransferService transfer_service_;
   std::unique_ptr<grpc::Server> server_;
 };
-
-/// The google.rpc details that came with an error.
-inline google::rpc::Status details_of(const grpc::Status& status) {
-  google::rpc::Status details;
-  EXPECT_TRUE(details.ParseFromString(status.error_details()));
-  return details;
-}
-
-template <class Detail>
-Detail detail_of(const grpc::Status& status) {
-  Detail detail;
-  bool found = false;
-  for (const auto& any : details_of(status).details()) found = found || any.UnpackTo(&detail);
-  EXPECT_TRUE(found) << status.error_message() << " has no " << Detail::descriptor()->full_name();
-  return detail;
-}
-
-/// Expects `status` to be INVALID_ARGUMENT for `field`, with `what` in its text and ErrorInfo beside it.
-inline void expect_bad_field(const grpc::Status& status, const std::string& field, const std::string& what) {
-  ASSERT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
-  EXPECT_NE(status.error_message().find(what), std::string::npos) << status.error_message();
-  const auto request = detail_of<google::rpc::BadRequest>(status);
-  ASSERT_EQ(request.field_violations_size(), 1);
-  EXPECT_EQ(request.field_violations(0).field(), field);
-  EXPECT_EQ(detail_of<google::rpc::ErrorInfo>(status).domain(), "cumulus");
-}
-
-inline void expect_reason(const grpc::Status& status, grpc::StatusCode code, const std::string& reason) {
-  ASSERT_EQ(status.error_code(), code) << status.error_message();
-  EXPECT_EQ(detail_of<google::rpc::ErrorInfo>(status).reason(), reason) << status.error_message();
-}
 
 /// True once `condition` is, within ten seconds.
 inline bool eventually(const std::function<bool()>& condition) {

@@ -109,21 +109,22 @@ void Download::make_next() {
     made(offset, lend({buffer_->memory.host_data() + offset, size}, buffer_));
     return;
   }
-  ring_->acquire([self = shared_from_this(), this, offset, size](const StagingRing::Slot& slot) {
-    if (!ended()) make_from_slot(slot, offset, size);
+  ring_->acquire([self = shared_from_this(), this, offset, size](StagingRing::Slot slot) {
+    if (!ended()) make_from_slot(std::move(slot), offset, size);
   });
 }
 
-void Download::make_from_slot(const StagingRing::Slot& slot, std::size_t offset, std::size_t size) {
+void Download::make_from_slot(StagingRing::Slot slot, std::size_t offset, std::size_t size) {
   const std::span<std::byte> bytes(slot.get(), size);
-  device_->copy_out(buffer_->memory, offset, bytes,
-                    [self = shared_from_this(), this, slot, bytes, offset](const absl::Status& status) {
-                      if (!status.ok()) {
-                        end(status);
-                      } else {
-                        made(offset, lend(bytes, slot));
-                      }
-                    });
+  device_->copy_out(
+      buffer_->memory, offset, bytes,
+      [self = shared_from_this(), this, slot, bytes, offset](const absl::Status& status) mutable {
+        if (!status.ok()) {
+          end(status);
+        } else {
+          made(offset, lend(bytes, std::move(slot)));
+        }
+      });
 }
 
 void Download::made(std::size_t offset, const grpc::Slice& data) {

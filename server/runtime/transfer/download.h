@@ -38,7 +38,7 @@ class Download final : public Transfer, public grpc::ServerWriteReactor<grpc::By
   void proceed();
   void write(grpc::ByteBuffer message);
   void make_next();
-  void make_from_slot(const StagingRing::Slot& slot, std::size_t offset, std::size_t size);
+  void make_from_slot(StagingRing::Slot slot, std::size_t offset, std::size_t size);
   void made(std::size_t offset, const grpc::Slice& data);
 
   Runtime& runtime_;

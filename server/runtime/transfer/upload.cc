@@ -39,7 +39,8 @@ void Upload::OnReadDone(bool ok) {
   } else if (ring_ == nullptr || chunk_.data_bytes == 0) {
     place_directly();
   } else {
-    ring_->acquire([self = shared_from_this(), this](const StagingRing::Slot& slot) { place_staged(slot); });
+    ring_->acquire(
+        [self = shared_from_this(), this](StagingRing::Slot slot) { place_staged(std::move(slot)); });
   }
 }
 
@@ -153,7 +154,7 @@ void Upload::place_directly() {
   chunk_placed();
 }
 
-void Upload::place_staged(const StagingRing::Slot& slot) {
+void Upload::place_staged(StagingRing::Slot slot) {
   if (ended()) return;
   if (const absl::Status status = copy_data(slot.get()); !status.ok()) {
     end(status);
@@ -164,7 +165,10 @@ void Upload::place_staged(const StagingRing::Slot& slot) {
     ++copies_in_flight_;
   }
   device_->copy_in({slot.get(), chunk_.data_bytes}, buffer_.memory, received_bytes_,
-                   [self = shared_from_this(), this, slot](const absl::Status& status) { copied(status); });
+                   [self = shared_from_this(), this, slot](const absl::Status& status) mutable {
+                     slot.reset();  // now, rather than whenever the device drops this function
+                     copied(status);
+                   });
   chunk_placed();
 }
 

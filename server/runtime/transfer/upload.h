@@ -43,7 +43,7 @@ class Upload final : public Transfer, public grpc::ServerReadReactor<grpc::ByteB
 
   /// Put the chunk where it belongs, and go on.
   void place_directly();
-  void place_staged(const StagingRing::Slot& slot);
+  void place_staged(StagingRing::Slot slot);
   /// Copies the chunk's data to `target`; an error where it is not what its checksum says.
   absl::Status copy_data(std::byte* target);
   void chunk_placed();

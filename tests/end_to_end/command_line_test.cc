@@ -1,0 +1,127 @@
+// The real command line, and the daemon that it starts.
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/end_to_end/program.h"
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMap = test_data("sunrise.exr").string();
+
+google::protobuf::Struct parse_json(const std::string& text) {
+  google::protobuf::Struct object;
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &object);
+  EXPECT_TRUE(status.ok()) << status.ToString() << ": " << text;
+  return object;
+}
+
+bool begins_with(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
+
+TEST(CommandLine, TellsHowToUseIt) {
+  const Ended help = run_cumulus({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* command :
+       {"sampling-table", "draw-samples", "summed-area-table", "box-filter", "health", "capabilities"}) {
+    EXPECT_NE(help.output.find(command), std::string::npos) << command;
+    EXPECT_EQ(run_cumulus({command, "--help"}).exit_code, 0) << command;
+  }
+  const Ended version = run_cumulus({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_TRUE(begins_with(version.output, "cumulus ")) << version.output;
+}
+
+TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"paint"},
+      {"health", "--colour"},
+      {"sampling-table", kMap},
+      {"sampling-table", kMap, "-o", "x.cst", "--projection", "globe"},
+      {"draw-samples", kMap, "-n", "4"},
+      {"draw-samples", kMap, "-n", "0", "-o", "x.npy"},
+      {"draw-samples", kMap, "-n", "4", "-o", "x.npy", "--sequence", "halton"},
+      {"draw-samples", "x.cst", "-n", "4", "--preview", "x.png"},
+      {"summed-area-table", kMap, "-o", "x.png"},
+      {"box-filter", kMap, "-o", "x.exr"},
+      {"box-filter", kMap, "-o", "x.exr", "--radius", "-1"},
+      {"--backend", "abacus", "health"},
+      {"--backend", "cpu", "--server", "127.0.0.1:1", "health"},
+  };
+  for (const auto& arguments : wrong) {
+    const Ended ended = run_cumulus(arguments);
+    const std::string shown = ::testing::PrintToString(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << shown << ended.errors;
+    EXPECT_TRUE(begins_with(ended.errors, "cumulus: ")) << shown << ended.errors;
+    EXPECT_EQ(ended.output, "") << shown;
+  }
+}
+
+TEST(CommandLine, ExitsWithThreeWithoutAServer) {
+  const Ended named = run_cumulus({"--server", "unix:/nonexistent/socket", "health"});
+  EXPECT_EQ(named.exit_code, 3);
+  EXPECT_TRUE(begins_with(named.errors, "cumulus: no Cumulus server answers at unix:/nonexistent/socket: "))
+      << named.errors;
+  EXPECT_EQ(run_cumulus({"health"}, {{"CUMULUS_SERVER", "127.0.0.1:1"}}).exit_code, 3);
+
+  const TemporaryFolder elsewhere;
+  const fs::path copy = elsewhere / "cumulus";
+  fs::copy_file(test_program("cumulus"), copy);
+  const Ended alone = Program(copy, {"health"}, {{"PATH", "/nonexistent"}}).wait();
+  EXPECT_EQ(alone.exit_code, 3);
+  EXPECT_TRUE(begins_with(alone.errors, "cumulus: cannot find cumulusd beside this program")) << alone.errors;
+
+  std::ofstream(elsewhere / "cumulusd") << "#!/bin/sh\necho out of memory >&2\nexit 1\n";
+  fs::permissions(elsewhere / "cumulusd", fs::perms::owner_all);
+  const Ended failing = Program(copy, {"health"}, {{"PATH", "/nonexistent"}}).wait();
+  EXPECT_EQ(failing.exit_code, 3);
+  EXPECT_EQ(failing.errors, "cumulus: the private cumulusd did not start: out of memory\n");
+}
+
+TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
+  const Ended health = run_cumulus({"--backend", "cpu", "health"});
+  ASSERT_EQ(health.exit_code, 0) << health.errors;
+  EXPECT_NE(health.output.find("SERVING"), std::string::npos) << health.output;
+  EXPECT_EQ(health.errors, "");
+
+  const Ended capabilities = run_cumulus({"--backend", "cpu", "--json", "capabilities"});
+  ASSERT_EQ(capabilities.exit_code, 0) << capabilities.errors;
+  const auto fields = parse_json(capabilities.output).fields();
+  const auto& devices = fields.at("devices").list_value();
+  ASSERT_EQ(devices.values_size(), 1);
+  EXPECT_EQ(devices.values(0).struct_value().fields().at("backend").string_value(), "cpu");
+  EXPECT_GT(fields.at("operations").list_value().values_size(), 3);
+  EXPECT_GT(fields.at("max_chunk_bytes").number_value(), 0);
+}
+
+TEST(CommandLine, TalksToTheServerThatIsNamed) {
+  Daemon daemon;
+  const Ended option = run_cumulus({"--server", daemon.address(), "--json", "health"});
+  ASSERT_EQ(option.exit_code, 0) << option.errors;
+  const Ended variable = run_cumulus({"--json", "health"}, {{"CUMULUS_SERVER", daemon.address()}});
+  ASSERT_EQ(variable.exit_code, 0) << variable.errors;
+  const std::string instance = parse_json(option.output).fields().at("instance").string_value();
+  EXPECT_NE(instance, "");
+  EXPECT_EQ(parse_json(variable.output).fields().at("instance").string_value(), instance);
+}
+
+TEST(CommandLine, LeavesNothingBehindOfItsOwnDaemon) {
+  const TemporaryFolder temporary;
+  const Environment environment = {{"TMPDIR", temporary.path().string()}};
+  EXPECT_EQ(run_cumulus({"--backend", "cpu", "health"}, environment).exit_code, 0);
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
+  EXPECT_EQ(run_cumulus({"--backend", "cpu", "sampling-table", "nothing.exr", "-o", "x.cst"}, environment)
+                .exit_code,
+            1);
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
+}
+
+}  // namespace
+}  // namespace cumulus::testing

@@ -1,0 +1,356 @@
+// Whole jobs on a real HDR map: the real command line against the real daemon.
+#include <OpenImageIO/imageio.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "cumulus/sampling.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMap = test_data("sunrise.exr").string();
+
+struct Picture {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  OIIO::TypeDesc stored;
+  std::vector<float> pixels;
+};
+
+Picture read_picture(const std::string& path) {
+  Picture picture;
+  const auto input = OIIO::ImageInput::open(path);
+  EXPECT_NE(input, nullptr) << OIIO::geterror();
+  if (input == nullptr) return picture;
+  const OIIO::ImageSpec spec = input->spec();
+  picture = {spec.width, spec.height, spec.nchannels, spec.format, {}};
+  picture.pixels.resize(static_cast<std::size_t>(spec.width * spec.height * spec.nchannels));
+  EXPECT_TRUE(input->read_image(0, 0, 0, -1, OIIO::TypeDesc::FLOAT, picture.pixels.data()))
+      << input->geterror();
+  return picture;
+}
+
+void write_picture(const std::string& path, const Picture& picture) {
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_NE(output, nullptr) << OIIO::geterror();
+  ASSERT_TRUE(output->open(path, {picture.width, picture.height, picture.channels, picture.stored}));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, picture.pixels.data())) << output->geterror();
+  ASSERT_TRUE(output->close());
+}
+
+struct Npy {
+  std::string header;
+  std::string data;
+};
+
+Npy read_npy(const std::string& path) {
+  const std::string file = read_file(path);
+  EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const auto length = static_cast<std::size_t>(static_cast<unsigned char>(file[8]) +
+                                               256 * static_cast<unsigned char>(file[9]));
+  EXPECT_EQ((10 + length) % 64, 0U);
+  return {file.substr(10, length), file.substr(10 + length)};
+}
+
+/// A record of draw-samples' .npy file, of a lat-long map.
+struct SampleRecord {
+  float u, v, direction[3], pdf;
+};
+
+std::vector<SampleRecord> read_samples(const std::string& path) {
+  const Npy npy = read_npy(path);
+  EXPECT_NE(npy.header.find("[('u', '<f4'), ('v', '<f4'), ('direction', '<f4', (3,)), ('pdf', '<f4')]"),
+            std::string::npos)
+      << npy.header;
+  std::vector<SampleRecord> samples(npy.data.size() / sizeof(SampleRecord));
+  std::memcpy(samples.data(), npy.data.data(), npy.data.size());
+  EXPECT_NE(npy.header.find("'shape': (" + std::to_string(samples.size()) + ", )"), std::string::npos)
+      << npy.header;
+  return samples;
+}
+
+google::protobuf::Struct parse_json(const std::string& text) {
+  google::protobuf::Struct object;
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &object);
+  EXPECT_TRUE(status.ok()) << status.ToString() << ": " << text;
+  return object;
+}
+
+/// One daemon for all; every test has a folder of its own.
+class ImageJobs : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { daemon_ = new Daemon(); }
+  static void TearDownTestSuite() {
+    delete daemon_;
+    daemon_ = nullptr;
+  }
+
+  static Ended run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--server", daemon_->address()});
+    return run_cumulus(arguments);
+  }
+  static void succeed(const std::vector<std::string>& arguments) {
+    const Ended ended = run(arguments);
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    EXPECT_EQ(ended.errors, "");
+  }
+  /// Expects exit code 1 and one sentence that contains `part`.
+  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.exit_code, 1) << ended.output;
+    EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
+    EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
+    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
+    EXPECT_EQ(ended.output, "");
+  }
+
+  TemporaryFolder folder_;
+
+ private:
+  static Daemon* daemon_;
+};
+Daemon* ImageJobs::daemon_ = nullptr;
+
+sampling::TableView view_of(const std::string& table) {
+  sampling::TableView view;
+  view.data = reinterpret_cast<const unsigned char*>(table.data());
+  EXPECT_EQ(sampling::parse_header(table.data(), table.size(), table.size(), view.header),
+            sampling::TableError::kNone);
+  return view;
+}
+
+void expect_same(const SampleRecord& record, const sampling::Sample& sample, std::size_t index) {
+  EXPECT_EQ(record.u, sample.u) << index;
+  EXPECT_EQ(record.v, sample.v) << index;
+  EXPECT_EQ(record.pdf, sample.pdf) << index;
+  for (int axis = 0; axis < 3; ++axis) EXPECT_EQ(record.direction[axis], sample.direction[axis]) << index;
+}
+
+TEST_F(ImageJobs, ASavedTableSampledHereGivesTheServersSamples) {
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
+  succeed({"draw-samples", folder_ / "map.cst", "-n", "5000", "-o", folder_ / "of_table.npy"});
+  succeed({"draw-samples", kMap, "-n", "5000", "-o", folder_ / "of_map.npy"});
+  EXPECT_EQ(read_file(folder_ / "of_table.npy"), read_file(folder_ / "of_map.npy"));
+
+  const std::string table = read_file(folder_ / "map.cst");
+  const sampling::TableView view = view_of(table);
+  EXPECT_EQ(view.header.width, 1024U);
+  EXPECT_EQ(view.header.height, 512U);
+  const std::vector<SampleRecord> samples = read_samples(folder_ / "of_table.npy");
+  ASSERT_EQ(samples.size(), 5000U);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto point = sampling::sobol_point(static_cast<std::uint32_t>(i));
+    expect_same(samples[i], sampling::sample(view, point.x, point.y), i);
+  }
+}
+
+TEST_F(ImageJobs, BatchesContinueOneSequence) {
+  constexpr std::size_t kCount = (1U << 20) + 100;  // more than one call draws
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
+  succeed({"draw-samples", folder_ / "map.cst", "-n", std::to_string(kCount), "--sequence", "hammersley",
+           "--seed", "7", "--first-index", "10", "-o", folder_ / "samples.npy"});
+  const std::string table = read_file(folder_ / "map.cst");
+  const sampling::TableView view = view_of(table);
+  const std::vector<SampleRecord> samples = read_samples(folder_ / "samples.npy");
+  ASSERT_EQ(samples.size(), kCount);
+  for (const std::size_t i :
+       {std::size_t{0}, std::size_t{1}, (std::size_t{1} << 20) - 1, std::size_t{1} << 20, kCount - 1}) {
+    const auto point =
+        sampling::shifted_point(sampling::hammersley_point(static_cast<std::uint32_t>(10 + i), 10 + kCount),
+                                sampling::digital_shift(7));
+    expect_same(samples[i], sampling::sample(view, point.x, point.y), i);
+  }
+}
+
+TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
+  succeed({"draw-samples", kMap, "-n", "10", "--projection", "plane", "--sequence", "random", "-o",
+           folder_ / "s.npy"});
+  const Npy npy = read_npy(folder_ / "s.npy");
+  EXPECT_NE(npy.header.find("[('u', '<f4'), ('v', '<f4'), ('pdf', '<f4')]"), std::string::npos) << npy.header;
+  EXPECT_EQ(npy.data.size(), 10U * 3U * sizeof(float));
+}
+
+TEST_F(ImageJobs, ThePreviewShowsTheMapWithDotsWhereTheSamplesAre) {
+  succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "samples.npy", "--preview",
+           folder_ / "preview.png"});
+  const Picture preview = read_picture(folder_ / "preview.png");
+  ASSERT_EQ(preview.width, 1024);
+  ASSERT_EQ(preview.height, 512);
+  ASSERT_EQ(preview.channels, 3);
+  for (const SampleRecord& sample : read_samples(folder_ / "samples.npy")) {
+    const auto x = static_cast<int>(sample.u * 1024);
+    const auto y = static_cast<int>(sample.v * 512);
+    const float* pixel = preview.pixels.data() + (y * 1024 + x) * 3;
+    EXPECT_GT(pixel[0], 0.9F) << x << ", " << y;  // orange
+    EXPECT_LT(pixel[2], 0.3F) << x << ", " << y;
+  }
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
+  succeed(
+      {"draw-samples", folder_ / "map.cst", "--map", kMap, "-n", "300", "--preview", folder_ / "again.png"});
+  EXPECT_EQ(read_file(folder_ / "again.png"), read_file(folder_ / "preview.png"));
+}
+
+TEST_F(ImageJobs, SumsAreThoseOfTheMap) {
+  const Picture map = read_picture(kMap);
+  const auto channels = static_cast<std::size_t>(map.channels);
+  const auto row = static_cast<std::size_t>(map.width) * channels;
+  std::vector<double> sums(map.pixels.begin(), map.pixels.end());
+  double largest = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (i % row >= channels) sums[i] += sums[i - channels];
+    if (i >= row) sums[i] += sums[i - row];
+    if (i >= row && i % row >= channels) sums[i] -= sums[i - row - channels];
+    largest = std::max(largest, sums[i]);
+  }
+  succeed({"summed-area-table", kMap, "-o", folder_ / "sums.npy"});
+  const Npy npy = read_npy(folder_ / "sums.npy");
+  EXPECT_NE(npy.header.find("'<f8'"), std::string::npos) << npy.header;
+  ASSERT_EQ(npy.data.size(), sums.size() * sizeof(double));
+  double worst = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    double sum = 0;
+    std::memcpy(&sum, npy.data.data() + i * sizeof(double), sizeof(double));
+    worst = std::max(worst, std::abs(sum - sums[i]));
+  }
+  EXPECT_LT(worst, 1e-9 * largest);  // both are double sums of half a million floats, in different orders
+
+  succeed({"summed-area-table", kMap, "-o", folder_ / "sums.tif"});
+  EXPECT_EQ(read_picture(folder_ / "sums.tif").stored, OIIO::TypeDesc(OIIO::TypeDesc::DOUBLE));
+  const Ended exr = run({"--json", "summed-area-table", kMap, "-o", folder_ / "sums.exr"});
+  ASSERT_EQ(exr.exit_code, 0) << exr.errors;
+  EXPECT_EQ(parse_json(exr.output).fields().at("stored_as").string_value(), "float32");
+  const Picture narrowed = read_picture(folder_ / "sums.exr");
+  EXPECT_EQ(narrowed.stored, OIIO::TypeDesc(OIIO::TypeDesc::FLOAT));
+  EXPECT_NEAR(narrowed.pixels.back(), sums.back(), 1e-6 * sums.back());
+}
+
+/// The mean of the box around a pixel, channel by channel, by its definition.
+double box_mean(const Picture& map, int y, int x, int channel, int radius) {
+  double sum = 0;
+  int count = 0;
+  for (int j = std::max(y - radius, 0); j <= std::min(y + radius, map.height - 1); ++j) {
+    for (int i = std::max(x - radius, 0); i <= std::min(x + radius, map.width - 1); ++i, ++count) {
+      sum += map.pixels[static_cast<std::size_t>((j * map.width + i) * map.channels + channel)];
+    }
+  }
+  return sum / count;
+}
+
+TEST_F(ImageJobs, BoxMeansAreThoseOfTheMap) {
+  constexpr int kRadius = 5;
+  succeed({"box-filter", kMap, "-o", folder_ / "box.exr", "--radius", std::to_string(kRadius)});
+  const Picture map = read_picture(kMap);
+  const Picture means = read_picture(folder_ / "box.exr");
+  ASSERT_EQ(means.pixels.size(), map.pixels.size());
+  for (int y = 0; y < map.height; y += 7) {
+    for (int x = 0; x < map.width; x += 13) {
+      for (int c = 0; c < map.channels; ++c) {
+        const double expected = box_mean(map, y, x, c, kRadius);
+        const float found = means.pixels[static_cast<std::size_t>((y * map.width + x) * map.channels + c)];
+        ASSERT_NEAR(found, expected, 1e-5 * expected + 1e-6) << y << ", " << x << ", " << c;
+      }
+    }
+  }
+}
+
+TEST_F(ImageJobs, EightBitPicturesStayEightBit) {
+  Picture picture{64, 32, 3, OIIO::TypeDesc::UINT8, std::vector<float>(64 * 32 * 3)};
+  for (std::size_t i = 0; i < picture.pixels.size(); ++i)
+    picture.pixels[i] = static_cast<float>(i % 251) / 255.0F;
+  write_picture(folder_ / "in.png", picture);
+  succeed({"box-filter", folder_ / "in.png", "-o", folder_ / "out.png", "--radius", "0"});
+  EXPECT_EQ(read_picture(folder_ / "out.png").pixels, read_picture(folder_ / "in.png").pixels);
+  succeed({"summed-area-table", folder_ / "in.png", "-o", folder_ / "sums.npy"});
+  EXPECT_NE(read_npy(folder_ / "sums.npy").header.find("'<u4'"), std::string::npos);
+}
+
+TEST_F(ImageJobs, TheReportIsOneJsonObject) {
+  const std::vector<std::vector<std::string>> jobs = {
+      {"sampling-table", kMap, "-o", folder_ / "a \"quoted\" name.cst"},
+      {"draw-samples", kMap, "-n", "16", "-o", folder_ / "s.npy", "--preview", folder_ / "p.png"},
+      {"summed-area-table", kMap, "-o", folder_ / "s.exr"},
+      {"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "2"}};
+  for (std::vector<std::string> job : jobs) {
+    job.insert(job.begin(), "--json");
+    const Ended ended = run(job);
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    const auto fields = parse_json(ended.output).fields();
+    EXPECT_EQ(fields.at("command").string_value(), job[1]);
+    EXPECT_EQ(fields.at("device").struct_value().fields().at("backend").string_value(), "cpu");
+    EXPECT_GT(fields.at("seconds").struct_value().fields().at("total").number_value(), 0);
+    EXPECT_GT(fields.at("server_seconds").struct_value().fields().at("compute").number_value(), 0);
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "a \"quoted\" name.cst"));
+}
+
+TEST_F(ImageJobs, SeveralCommandsShareOneServer) {
+  std::vector<std::thread> clients;
+  std::vector<Ended> ended(4);
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    clients.emplace_back([&, i] {
+      ended[i] =
+          run({"draw-samples", kMap, "-n", "20000", "-o", folder_ / ("s" + std::to_string(i) + ".npy")});
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    EXPECT_EQ(ended[i].exit_code, 0) << ended[i].errors;
+    EXPECT_EQ(read_file(folder_ / ("s" + std::to_string(i) + ".npy")), read_file(folder_ / "s0.npy"));
+  }
+}
+
+TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
+  fail({"sampling-table", folder_ / "none.exr", "-o", folder_ / "x.cst"}, "there is no file ");
+  std::ofstream(folder_ / "text.exr") << "this is no picture";
+  fail({"sampling-table", folder_ / "text.exr", "-o", folder_ / "x.cst"}, "text.exr as an image: ");
+  const std::string whole = read_file(kMap);
+  std::ofstream(folder_ / "half.exr", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  fail({"sampling-table", folder_ / "half.exr", "-o", folder_ / "x.cst"}, "half.exr as an image: ");
+  fail({"sampling-table", kMap, "-o", folder_ / "no/folder/x.cst"}, "no/folder/x.cst");
+  fail({"box-filter", kMap, "--radius", "1", "-o", folder_ / "x.unknown"}, "x.unknown");
+  fail({"draw-samples", kMap, "-n", "4", "--preview", folder_ / "no/folder/x.png"}, "no/folder/x.png");
+  EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
+}
+
+TEST_F(ImageJobs, RefuseADamagedTable) {
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
+  std::string table = read_file(folder_ / "map.cst");
+  table[table.size() / 2] = static_cast<char>(table[table.size() / 2] ^ 1);
+  std::ofstream(folder_ / "flipped.cst", std::ios::binary) << table;
+  fail({"draw-samples", folder_ / "flipped.cst", "-n", "4", "-o", folder_ / "s.npy"},
+       "do not match the crc32c");
+  std::ofstream(folder_ / "short.cst", std::ios::binary) << table.substr(0, table.size() - 1);
+  fail({"draw-samples", folder_ / "short.cst", "-n", "4", "-o", folder_ / "s.npy"}, "cut off or padded");
+  std::ofstream(folder_ / "empty.cst", std::ios::binary) << "";
+  fail({"draw-samples", folder_ / "empty.cst", "-n", "4", "-o", folder_ / "s.npy"},
+       "shorter than its header");
+  EXPECT_FALSE(fs::exists(folder_ / "s.npy"));
+}
+
+TEST_F(ImageJobs, PassOnWhatTheServerRefuses) {
+  Picture black{8, 4, 3, OIIO::TypeDesc::FLOAT, std::vector<float>(8 * 4 * 3)};
+  write_picture(folder_ / "black.exr", black);
+  fail({"sampling-table", folder_ / "black.exr", "-o", folder_ / "x.cst"}, "zero");
+  black.pixels[7] = std::nanf("");
+  write_picture(folder_ / "nan.exr", black);
+  fail({"sampling-table", folder_ / "nan.exr", "-o", folder_ / "x.cst"}, "weights");
+  fail({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "5000"}, "radius");
+  EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
+}
+
+}  // namespace
+}  // namespace cumulus::testing

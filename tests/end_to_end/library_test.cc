@@ -1,0 +1,149 @@
+// The client library against the real daemon, and the example that README shows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cumulus/client.h"
+#include "cumulus/summed_area_table.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+Client connect(const Daemon& daemon) {
+  absl::StatusOr<Client> client = Client::connect(daemon.address());
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *client;
+}
+
+std::vector<float> ramp(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+TEST(ClientLibrary, ChainsOperationsOnBuffers) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> image = session->upload(ArrayView(ramp(12), {3, 4}));
+  ASSERT_TRUE(image.ok()) << image.status();
+  const absl::StatusOr<Result> blurred = session->run(filter_box(*image, {0}));
+  ASSERT_TRUE(blurred.ok()) << blurred.status();
+  absl::StatusOr<Result> sums = session->run(build_summed_area_table(*blurred->buffer("image")));
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  const absl::StatusOr<Array> array = sums->fetch("sums");
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_EQ(array->values<double>()->back(), 78.0);
+  EXPECT_EQ(sums->timings().device, "cpu");
+}
+
+TEST(ClientLibrary, RunsASmallJobInOneCall) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Result> result = client.run(build_summed_area_table(ArrayView(ramp(6), {2, 3})));
+  ASSERT_TRUE(result.ok()) << result.status();
+  const absl::StatusOr<Array> sums = result->fetch("sums");
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  EXPECT_EQ(sums->values<double>()->back(), 21.0);
+}
+
+TEST(ClientLibrary, HandlesOfAnotherSessionAreNotFound) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Session> mine = client.create_session();
+  absl::StatusOr<Session> yours = client.create_session();
+  ASSERT_TRUE(mine.ok() && yours.ok());
+  const absl::StatusOr<Buffer> image = mine->upload(ArrayView(ramp(6), {2, 3}));
+  ASSERT_TRUE(image.ok()) << image.status();
+  const absl::Status refused = yours->run(filter_box(*image, {1})).status();
+  EXPECT_FALSE(refused.ok());
+  EXPECT_NE(error_reason(refused), "");
+}
+
+TEST(ClientLibrary, SaysThatASessionIsGone) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Buffer> orphan = absl::UnknownError("not yet");
+  {
+    const absl::StatusOr<Session> session = client.create_session();
+    ASSERT_TRUE(session.ok()) << session.status();
+    orphan = session->upload(ArrayView(ramp(6), {2, 3}));
+    ASSERT_TRUE(orphan.ok()) << orphan.status();
+  }
+  const absl::StatusOr<Session> other = client.create_session();
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_FALSE(other->run(filter_box(*orphan, {1})).ok());
+  EXPECT_TRUE(absl::IsNotFound(other->download<float>(*orphan).status()));
+}
+
+TEST(ClientLibrary, ManyThreadsShareOneSession) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  const absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<std::thread> threads;
+  for (std::size_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([&session, t] {
+      const std::vector<float> values = ramp(t * 400'000);
+      for (int i = 0; i < 5; ++i) {
+        const auto shape = Shape{static_cast<std::int64_t>(t), 400'000};
+        const absl::StatusOr<Buffer> buffer = session->upload(ArrayView(values, shape));
+        ASSERT_TRUE(buffer.ok()) << buffer.status();
+        const auto back = session->download<float>(*buffer);
+        ASSERT_TRUE(back.ok()) << back.status();
+        ASSERT_EQ(*back, values);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ClientLibrary, FinishesItsCallsWhileTheDaemonDrains) {
+  Daemon daemon({"--lame-duck", "2"});
+  const Client client = connect(daemon);
+  const absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> image = session->upload(ArrayView(ramp(1'000'000), {1000, 1000}));
+  ASSERT_TRUE(image.ok()) << image.status();
+  std::vector<std::future<absl::StatusOr<Result>>> calls;
+  for (int i = 0; i < 8; ++i) calls.push_back(session->run_async(filter_box(*image, {10})));
+  daemon.program().send(SIGTERM);
+  for (auto& call : calls) {
+    const absl::StatusOr<Result> result = call.get();
+    EXPECT_TRUE(result.ok()) << result.status();
+  }
+  EXPECT_EQ(daemon.program().wait().exit_code, 0);
+}
+
+TEST(Example, EstimatesTheIrradianceOfItsSky) {
+  Daemon daemon;
+  const Ended ended = Program(CUMULUS_EXAMPLE_IRRADIANCE, {daemon.address()}).wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  // By hand: a white sky gives pi; the sun, 4 pixels at rows 60 and 61 of 256, adds its radiance times
+  // cosine times solid angle.
+  double irradiance = M_PI;
+  for (const double row : {60.0, 61.0}) {
+    const double theta = M_PI * (row + 0.5) / 256.0;
+    const double solid_angle = (M_PI / 256.0) * (2 * M_PI / 512.0) * std::sin(theta);
+    irradiance += 2 * (50000.0 - 1.0) * std::cos(theta) * solid_angle;
+  }
+  std::istringstream lines(ended.output);
+  std::string words;
+  double estimate = 0;
+  while (lines >> words) {
+    if (words == "irradiance") lines >> estimate;
+  }
+  EXPECT_NEAR(estimate, irradiance, 0.01 * irradiance) << ended.output;  // of the last line, 4096 samples
+}
+
+}  // namespace
+}  // namespace cumulus::testing

@@ -1,0 +1,121 @@
+#include "tests/end_to_end/program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment_with(const Environment& added) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
+    if (name != "CUMULUS_SERVER" && added.count(name) == 0) result.emplace_back(*entry);
+  }
+  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
+  return result;
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "cumulus-test-XXXXXX").string();
+  EXPECT_NE(mkdtemp(name.data()), nullptr);
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() { fs::remove_all(path_); }
+
+Program::Program(const fs::path& program, const std::vector<std::string>& arguments,
+                 const Environment& environment) {
+  std::vector<std::string> words = {program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> variables = environment_with(environment);
+  const std::vector<char*> argument_pointers = pointers(words);
+  const std::vector<char*> variable_pointers = pointers(variables);
+  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int output = open((folder_ / "output").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int errors = open((folder_ / "errors").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  process_ = fork();
+  if (process_ == 0) {
+    dup2(input, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(errors, STDERR_FILENO);
+    execve(program.c_str(), argument_pointers.data(), variable_pointers.data());
+    _exit(127);
+  }
+  for (const int file : {input, output, errors}) close(file);
+}
+
+Program::~Program() {
+  if (!running()) return;
+  send(SIGKILL);
+  wait();
+}
+
+void Program::send(int signal) const {
+  if (process_ > 0) kill(process_, signal);
+}
+
+bool Program::running() {
+  if (process_ > 0 && waitpid(process_, &status_, WNOHANG) == process_) process_ = -1;
+  return process_ > 0;
+}
+
+Ended Program::wait() {
+  if (process_ > 0) {
+    waitpid(process_, &status_, 0);
+    process_ = -1;
+  }
+  const int code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
+  return {code, read_file(folder_ / "output"), read_file(folder_ / "errors")};
+}
+
+Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& environment) {
+  return Program(test_program("cumulus"), arguments, environment).wait();
+}
+
+Daemon::Daemon(std::vector<std::string> arguments) {
+  const std::string port_file = folder_ / "address";
+  arguments.insert(arguments.end(),
+                   {"--listen", "127.0.0.1:0", "--port-file", port_file, "--backend", "cpu"});
+  program_ = std::make_unique<Program>(test_program("cumulusd"), arguments);
+  while (address_.empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::ifstream file(port_file);
+    std::string line;
+    // Whole only with its line break.
+    if (std::getline(file, line) && !file.eof()) address_ = line;
+    if (address_.empty() && !program_->running()) {
+      ADD_FAILURE() << "cumulusd ended: " << program_->wait().errors;
+      return;
+    }
+  }
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace cumulus::testing

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cumulus::testing {
+
+/// A folder of its own, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+using Environment = std::map<std::string, std::string>;
+
+/// What a program left behind.
+struct Ended {
+  int exit_code = -1;  // of a program that a signal ended: 128 + the signal
+  std::string output;
+  std::string errors;
+};
+
+/// A running program, killed at the end if it still runs. Standard input is empty; `environment` is
+/// added to this process's, without CUMULUS_SERVER.
+class Program {
+ public:
+  Program(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+          const Environment& environment = {});
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  void send(int signal) const;
+  bool running();
+  Ended wait();
+
+ private:
+  TemporaryFolder folder_;  // of what it prints
+  pid_t process_ = -1;
+  int status_ = 0;
+};
+
+/// Runs the command line to its end.
+Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& environment = {});
+
+/// A cumulusd on the CPU backend, serving on a free port of 127.0.0.1.
+class Daemon {
+ public:
+  explicit Daemon(std::vector<std::string> arguments = {});
+
+  const std::string& address() const { return address_; }
+  Program& program() { return *program_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::unique_ptr<Program> program_;
+  std::string address_;
+};
+
+std::string read_file(const std::filesystem::path& path);
+
+}  // namespace cumulus::testing

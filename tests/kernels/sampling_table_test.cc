@@ -1,0 +1,201 @@
+#include "kernels/sampling_table/sampling_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/cases/sampling_table_case.h"
+#include "tests/support/executors.h"
+
+namespace cumulus {
+namespace {
+
+using sampling::Projection;
+using testing::BackendArray;
+using testing::kExtremeShapes;
+using testing::kSamplingTableShapes;
+using testing::make_map;
+using testing::map_patterns;
+using testing::MapPattern;
+using testing::MapShape;
+using testing::OracleTable;
+using testing::TestMap;
+using Outcome = SamplingTableReport::Outcome;
+
+struct Built {
+  std::vector<unsigned char> table;
+  SamplingTableReport report;
+};
+
+/// Builds the table in fresh, poisoned memory; checks that exactly the stated scratch was taken.
+template <class Backend, class T>
+Built build(Backend& backend, const TestMap<T>& map, SamplingTableParams params) {
+  params.height = map.height;
+  params.width = map.width;
+  auto& executor = backend.executor();
+  BackendArray<Backend, T> elements(backend, map.elements);
+  BackendArray<Backend, unsigned char> table(backend, sampling_table_bytes(params));
+  const ImageView<const T, Backend::kSpace> weights(elements.const_span().data(), map.height, map.width,
+                                                    map.channels, map.row_stride);
+  executor.reserve_scratch(sampling_table_scratch_bytes(params));
+  Built built;
+  build_sampling_table(executor, weights, params,
+                       {reinterpret_cast<std::byte*>(table.span().data()), table.span().size()},
+                       &built.report);
+  EXPECT_EQ(executor.scratch_arena().used_bytes(), sampling_table_scratch_bytes(params));
+  executor.synchronize();
+  built.table = table.to_host();
+  return built;
+}
+
+std::string describe(MapShape shape, std::int64_t channels, std::int64_t padding, MapPattern pattern) {
+  return std::string(name_of(pattern)) + ", " + std::to_string(shape.height) + " x " +
+         std::to_string(shape.width) + " x " + std::to_string(channels) + ", rows padded by " +
+         std::to_string(padding);
+}
+
+template <class T, class Backend>
+void expect_the_oracles_bytes(Backend& backend, MapShape shape, std::int64_t channels, std::int64_t padding,
+                              MapPattern pattern) {
+  const auto map = make_map<T>(shape, channels, padding, pattern);
+  for (const Projection projection : {Projection::kLatLong, Projection::kPlane}) {
+    const OracleTable oracle = oracle_table(map, projection == Projection::kLatLong);
+    const Built built = build(backend, map, {.projection = projection});
+    const auto expected = oracle.marginal().has_mass() ? Outcome::kBuilt : Outcome::kAllZero;
+    ASSERT_EQ(built.report.outcome, expected) << describe(shape, channels, padding, pattern);
+    ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "")
+        << describe(shape, channels, padding, pattern)
+        << (projection == Projection::kPlane ? ", plane" : ", lat-long");
+  }
+}
+
+template <class Backend>
+class SamplingTable : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(SamplingTable, testing::Backends, testing::BackendNames);
+
+TYPED_TEST(SamplingTable, HasTheOraclesBytesOnEveryShape) {
+  for (const MapShape shape : kSamplingTableShapes) {
+    for (const MapPattern pattern : map_patterns<float>()) {
+      expect_the_oracles_bytes<float>(this->backend(), shape, 1, 0, pattern);
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, HasTheOraclesBytesAtTheLargestExtents) {
+  for (const MapShape shape : kExtremeShapes) {
+    for (const MapPattern pattern : {MapPattern::kRandom, MapPattern::kSun, MapPattern::kZeroBands}) {
+      expect_the_oracles_bytes<float>(this->backend(), shape, 1, 0, pattern);
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, TakesEveryNumberOfChannelsAndPaddedRows) {
+  for (const MapPattern pattern : map_patterns<float>()) {
+    for (const std::int64_t channels : {1, 2, 3, 4}) {
+      expect_the_oracles_bytes<float>(this->backend(), {37, 61}, channels, 5, pattern);
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, TakesBytes) {
+  for (const MapPattern pattern : map_patterns<std::uint8_t>()) {
+    for (const std::int64_t channels : {1, 2, 3, 4}) {
+      expect_the_oracles_bytes<std::uint8_t>(this->backend(), {37, 61}, channels, 0, pattern);
+      expect_the_oracles_bytes<std::uint8_t>(this->backend(), {5, 1100}, channels, 3, pattern);
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, HasTheGuideSizesThatAreAskedFor) {
+  const auto map = make_map<float>({29, 83}, 1, 0, MapPattern::kZeroBands);
+  for (const std::uint32_t size : {1u, 2u, 7u, 64u, 1000u, 70001u}) {
+    const Built built =
+        build(this->backend(), map, {.row_guide_size = size, .marginal_guide_size = size + 1});
+    ASSERT_EQ(verify_sampling_table(oracle_table(map, true, size, size + 1), built.table.data()), "") << size;
+  }
+}
+
+TYPED_TEST(SamplingTable, ReportsAMapWithoutAnyWeight) {
+  for (const MapShape shape : {MapShape{1, 1}, MapShape{17, 300}}) {
+    TestMap<float> map = make_map<float>(shape, 1, 0, MapPattern::kRandom);
+    for (float& weight : map.elements) weight = -0.0F;  // negative zero is a zero
+    const Built built = build(this->backend(), map, {});
+    EXPECT_EQ(built.report.outcome, Outcome::kAllZero);
+    EXPECT_EQ(verify_sampling_table(oracle_table(map, true), built.table.data()), "");
+  }
+}
+
+TYPED_TEST(SamplingTable, ReportsTheFirstInvalidWeightWithItsValue) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity(), -1.0F, -1e-45F}) {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      TestMap<float> map = make_map<float>({41, 700}, channels, 0, MapPattern::kRandom);
+      const std::int64_t channel = channels == 1 ? 0 : 2;
+      for (std::int64_t y = 23; y < map.height; y += 3) map.at(y, (y * 37) % 600, 0) = bad;
+      map.at(23, 599, 0) = -7.0F;
+      map.at(23, 251, channel) = bad;  // (23 * 37) % 600 is 251 too
+      map.at(23, 300, 0) = -8.0F;
+      const Built built = build(this->backend(), map, {});
+      EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
+      EXPECT_EQ(built.report.y, 23);
+      EXPECT_EQ(built.report.x, 251);
+      EXPECT_EQ(built.report.channel, 0);
+      EXPECT_EQ(std::memcmp(&built.report.value, &bad, sizeof(bad)), 0) << bad;
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, ReportsTheInvalidChannelOfATexel) {
+  TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
+  map.at(8, 39, 2) = -2.0F;
+  const Built built = build(this->backend(), map, {});
+  EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
+  EXPECT_EQ(built.report.x, 39);
+  EXPECT_EQ(built.report.y, 8);
+  EXPECT_EQ(built.report.channel, 2);
+  EXPECT_EQ(built.report.value, -2.0F);
+}
+
+TYPED_TEST(SamplingTable, LooksOnlyAtTheChannelsThatCount) {
+  TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
+  map.at(3, 3, 3) = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(build(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
+  map = make_map<float>({9, 40}, 2, 0, MapPattern::kRandom);
+  map.at(3, 3, 1) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(build(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
+}
+
+TYPED_TEST(SamplingTable, GivesTheSameBytesEveryTime) {
+  const auto map = make_map<float>({300, 1500}, 3, 0, MapPattern::kSun);
+  const Built first = build(this->backend(), map, {});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(build(this->backend(), map, {}).table, first.table);
+}
+
+TYPED_TEST(SamplingTable, RefusesViewsThatDoNotFit) {
+  auto& executor = this->executor();
+  const SamplingTableParams params{.height = 4, .width = 8};
+  BackendArray<TypeParam, float> weights(this->backend(), 200);
+  BackendArray<TypeParam, unsigned char> table(this->backend(), sampling_table_bytes(params));
+  const Span<std::byte, TypeParam::kSpace> bytes(reinterpret_cast<std::byte*>(table.span().data()),
+                                                 table.span().size());
+  using Weights = ImageView<const float, TypeParam::kSpace>;
+  const float* data = weights.const_span().data();
+  SamplingTableReport report;
+  const auto refused = [&](const Weights& view, auto span) {
+    EXPECT_THROW(build_sampling_table(executor, view, params, span, &report), std::invalid_argument);
+  };
+  refused(Weights(data, 4, 9), bytes);
+  refused(Weights(data, 3, 8), bytes);
+  refused(Weights(data, 4, 8, 5), bytes);
+  refused(Weights(data, 4, 8, 0), bytes);
+  refused(Weights(data, 4, 8, 2, 15), bytes);
+  refused(Weights(data, 4, 8), bytes.subspan(0, bytes.size() - 256));
+  EXPECT_THROW(sampling_table_bytes({.height = 0, .width = 8}), std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes({.height = 8, .width = 32769}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace cumulus
