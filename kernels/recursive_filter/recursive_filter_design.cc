@@ -148,16 +148,18 @@ AxisFilter exponential_filter(double decay, FilterBoundary boundary) {
   return symmetric({1, {decay}, 1}, boundary);
 }
 
-AxisFilter feedback_filter(double gain, std::span<const double> causal, std::span<const double> anticausal,
-                           FilterBoundary boundary) {
-  require(std::isfinite(gain) && gain != 0,
-          "feedback_filter: the gain is " + std::to_string(gain) + "; a finite number other than 0 is right");
+AxisFilter feedback_filter(std::optional<double> gain, std::span<const double> causal,
+                           std::span<const double> anticausal, FilterBoundary boundary) {
+  require(!gain.has_value() || (std::isfinite(*gain) && *gain != 0),
+          "feedback_filter: the gain is " + std::to_string(gain.value_or(0)) +
+              "; a finite number other than 0 is right");
   for (const auto coefficients : {causal, anticausal}) {
     require(std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return std::isfinite(c); }),
             "feedback_filter: a coefficient is NaN or infinite; finite coefficients are right");
   }
   AxisFilter filter{poles_of_feedback(causal), poles_of_feedback(anticausal), boundary};
-  filter.causal.gain = gain;
+  const double sum = sum_of_response(filter.causal) * sum_of_response(filter.anticausal);
+  filter.causal.gain = gain.value_or(1 / sum);
   return filter;
 }
 

@@ -63,10 +63,10 @@ AxisFilter bspline_prefilter(int degree, FilterBoundary boundary);
 AxisFilter exponential_filter(double decay, FilterBoundary boundary);
 
 /// causal: y[i] = gain x[i] - sum_k causal[k - 1] y[i - k]; then z[i] = y[i] - sum_k anticausal[k - 1] z[i +
-/// k]. At most kMaxFilterOrder coefficients either way, all finite; the gain not 0. The poles may lie
-/// anywhere: ask unstable_pole.
-AxisFilter feedback_filter(double gain, std::span<const double> causal, std::span<const double> anticausal,
-                           FilterBoundary boundary);
+/// k]. Without a gain, the one that leaves a constant image as it is. At most kMaxFilterOrder coefficients
+/// either way, all finite; the gain not 0. The poles may lie anywhere: ask unstable_pole.
+AxisFilter feedback_filter(std::optional<double> gain, std::span<const double> causal,
+                           std::span<const double> anticausal, FilterBoundary boundary);
 
 /// A pole outside kMaxPoleRadius, if there is one.
 std::optional<std::complex<double>> unstable_pole(const FilterPoles& filter);

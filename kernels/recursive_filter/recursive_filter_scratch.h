@@ -15,8 +15,8 @@ namespace cumulus {
 enum class RecursiveFilterMethod {
   kAutomatic,  // the fastest that can do it
   kTiled,      // reads the image twice, writes it once; not for filters whose directions have different poles
-           // while a boundary is kReflect or kMirror
-  kLines,  // a thread for each column, then for each row
+               // while a boundary is kReflect or kMirror
+  kLines,      // a thread for each column, then for each row
 };
 
 }  // namespace cumulus
