@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bench/bench.h"

@@ -180,9 +180,9 @@ __device__ void finish_line(const TileAxis<Order, Real>& axis, Pixels& pixels, i
   filter_held_line(axis, pixels, length, before, after);
 }
 
-/// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row, and
-/// leaves the tile in `pixels`.
-template <int Order, class Real, class OnColumn, class OnRow>
+/// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row. If
+/// `Keep`, what they make of the tile is then in `pixels`.
+template <bool Keep, int Order, class Real, class OnColumn, class OnRow>
 __device__ void pass_over_tile(const TileArguments<Order, Real>& a, const Tile& tile, TilePixels& pixels,
                                const OnColumn& on_column, const OnRow& on_row) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -199,8 +199,10 @@ __device__ void pass_over_tile(const TileArguments<Order, Real>& a, const Tile& 
 #pragma unroll
     for (int i = 0; i < kTile; ++i) line[i] = pixels[thread][i];
     on_row(line, thread);
+    if constexpr (Keep) {
 #pragma unroll
-    for (int i = 0; i < kTile; ++i) pixels[thread][i] = line[i];
+      for (int i = 0; i < kTile; ++i) pixels[thread][i] = line[i];
+    }
     return;
   }
   if (thread < tile.columns) {
@@ -222,7 +224,7 @@ __global__ void __launch_bounds__(kTile)
   __shared__ TilePixels pixels;
   const Tile tile = tile_of(a, blockIdx.x);
   const TileCarries carries = a.carries.at(tile.row, tile.column, tile.channel);
-  pass_over_tile(
+  pass_over_tile<false>(
       a, tile, pixels, [&](auto& column, int x) { gather_column(a.y, column, tile, carries, x); },
       [&](auto& row, int y) {
         const std::int64_t line = (tile.row * kTile + y) * a.carries.channels + tile.channel;
@@ -238,7 +240,7 @@ __global__ void __launch_bounds__(kTile) filter_tiles(const __grid_constant__ Ti
   __shared__ TilePixels pixels;
   const Tile tile = tile_of(a, std::int64_t{gridDim.x} - 1 - blockIdx.x);
   const TileCarries carries = a.carries.at(tile.row, tile.column, tile.channel);
-  pass_over_tile(
+  pass_over_tile<true>(
       a, tile, pixels, [&](auto& column, int x) { finish_line(a.y, column, tile.rows, carries, 0, x); },
       [&](auto& row, int y) { finish_line(a.x, row, tile.columns, carries, 2 * Order, y); });
   __syncthreads();
@@ -246,6 +248,7 @@ __global__ void __launch_bounds__(kTile) filter_tiles(const __grid_constant__ Ti
   if (thread >= tile.columns) return;
   float* column_of_output = a.carries.filtered + tile.row * kTile * a.carries.width * a.carries.channels +
                             (tile.column * kTile + thread) * a.carries.channels + tile.channel;
+#pragma unroll 8
   for (int i = 0; i < tile.rows; ++i) {
     __stcs(column_of_output + i * a.carries.width * a.carries.channels, pixels[i][thread]);
   }

@@ -1,10 +1,11 @@
 #include "cumulus/recursive_filter.h"
 
-#include <absl/strings/str_cat.h>
-
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
