@@ -10,6 +10,7 @@ elseif(NOT CUMULUS_SANITIZE STREQUAL "")
   message(FATAL_ERROR "CUMULUS_SANITIZE is '${CUMULUS_SANITIZE}'; it can be empty, address or thread")
 endif()
 if(_sanitize)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${_sanitize}>")
+  # What the sanitizers put in between makes GCC see uninitialised values where there are none.
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${_sanitize};-Wno-maybe-uninitialized>")
   add_link_options(${_sanitize})
 endif()

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <string>
@@ -15,6 +16,10 @@ std::string npy_header(const std::string& descr, const Shape& shape);
 
 /// "'<f4'" and the like.
 std::string npy_descr(ElementType type);
+
+/// Reads a .npy file of little-endian numbers in row-major order. Says what the file holds instead where it
+/// holds anything else.
+absl::StatusOr<Array> read_npy(const std::string& path);
 
 /// Writes an array as it is.
 absl::Status write_npy(const std::string& path, const ArrayView& array);

@@ -126,6 +126,7 @@ absl::Status PrivateDaemon::launch(const std::string& backend) {
   std::vector<std::string> words = {program->string(), "--listen", target(), "--lame-duck", "0"};
   if (!backend.empty()) words.insert(words.end(), {"--backend", backend});
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = getpid();
@@ -160,6 +161,7 @@ std::string PrivateDaemon::log_tail() const {
   constexpr std::size_t kTail = 2000;
   std::ifstream file(folder_ / "log");
   std::string log((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  while (!log.empty() && log.back() == '\n') log.pop_back();
   if (log.empty()) return "it wrote no log";
   return log.size() <= kTail ? log : log.substr(log.size() - kTail);
 }

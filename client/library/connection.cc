@@ -18,11 +18,11 @@ namespace {
 /// One unary call with its repetitions. Keeps itself alive until it has called `done`.
 class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
  public:
-  UnaryCall(std::shared_ptr<Connection> connection, std::string method, grpc::ByteBuffer request,
+  UnaryCall(std::shared_ptr<Connection> connection, std::string method, const grpc::ByteBuffer& request,
             absl::Time deadline, Connection::Done done)
       : connection_(std::move(connection)),
         method_(std::move(method)),
-        request_(std::move(request)),
+        request_(request),
         deadline_(deadline),
         done_(std::move(done)) {}
 
@@ -118,17 +118,19 @@ std::shared_ptr<Connection> Connection::open(const std::string& target, const Co
       grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments), options));
 }
 
-void Connection::call(std::string method, grpc::ByteBuffer request, const CallOptions& options, Done done) {
-  std::make_shared<UnaryCall>(shared_from_this(), std::move(method), std::move(request), deadline(options),
+void Connection::call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options,
+                      Done done) {
+  std::make_shared<UnaryCall>(shared_from_this(), std::move(method), request, deadline(options),
                               std::move(done))
       ->start(options.cancellation);
 }
 
-absl::StatusOr<grpc::ByteBuffer> Connection::call_and_wait(std::string method, grpc::ByteBuffer request,
+absl::StatusOr<grpc::ByteBuffer> Connection::call_and_wait(std::string method,
+                                                           const grpc::ByteBuffer& request,
                                                            const CallOptions& options) {
   // Shared: the callback's end may outlive the wait.
   const auto answer = std::make_shared<std::promise<absl::StatusOr<grpc::ByteBuffer>>>();
-  call(std::move(method), std::move(request), options,
+  call(std::move(method), request, options,
        [answer](absl::StatusOr<grpc::ByteBuffer> response) { answer->set_value(std::move(response)); });
   return answer->get_future().get();
 }

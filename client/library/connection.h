@@ -25,9 +25,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Calls `method` ("/package.Service/Method") and hands its answer to `done`, once, on the event loop's
   /// thread. Repeats it with back-off while it answers UNAVAILABLE with RetryInfo and the deadline allows.
-  void call(std::string method, grpc::ByteBuffer request, const CallOptions& options, Done done);
+  void call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options, Done done);
 
-  absl::StatusOr<grpc::ByteBuffer> call_and_wait(std::string method, grpc::ByteBuffer request,
+  absl::StatusOr<grpc::ByteBuffer> call_and_wait(std::string method, const grpc::ByteBuffer& request,
                                                  const CallOptions& options);
 
   template <class Response>

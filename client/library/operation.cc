@@ -186,7 +186,7 @@ void run_to_callback(Connection& connection, std::shared_ptr<SessionState> sessi
                      const Operation& operation, const RunOptions& options,
                      std::function<void(absl::StatusOr<Result>)> done) {
   const auto& request = OperationAccess::request(operation);
-  grpc::ByteBuffer message = with_options(request.body, encode_options(session.get(), options));
+  const grpc::ByteBuffer message = with_options(request.body, encode_options(session.get(), options));
   if (message.Length() > kMaxRequestBytes) {
     done(absl::InvalidArgumentError(absl::StrCat(
         "the inputs sent within the call have ", message.Length(), " bytes, and at most ", kMaxRequestBytes,
@@ -194,7 +194,7 @@ void run_to_callback(Connection& connection, std::shared_ptr<SessionState> sessi
     return;
   }
   connection.call(
-      request.method, std::move(message), options.call,
+      request.method, message, options.call,
       [session = std::move(session), done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> answer) {
         if (!answer.ok()) {
           done(answer.status());

@@ -24,6 +24,7 @@ Operation build_sampling_table(const Source& weights, const SamplingTableOptions
   v1::BuildSamplingTableRequest request;
   SourceEncoder::encode(weights, *request.mutable_weights());
   request.set_projection(options.projection == MapProjection::kPlane ? v1::PLANE : v1::LAT_LONG);
+  request.set_invalid_weights(options.invalid_weights == InvalidWeights::kClamp ? v1::CLAMP : v1::REFUSE);
   return OperationAccess::make("BuildSamplingTable", request);
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 std::string describe(int code, const char* call, const char* file, int line) {
   const auto error = static_cast<cudaError_t>(code);
-  return std::string(call) + " at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(error) + " (" +
-         cudaGetErrorString(error) + ")";
+  return std::string(call) + " at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(error) +
+         " (" + cudaGetErrorString(error) + ")";
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ struct CudaDevice::Pool {
   }
 };
 
-CudaDevice::CudaDevice(int ordinal, std::size_t pool_bytes) : ordinal_(ordinal), pool_(std::make_unique<Pool>()) {
+CudaDevice::CudaDevice(int ordinal, std::size_t pool_bytes)
+    : ordinal_(ordinal), pool_(std::make_unique<Pool>()) {
   CUMULUS_CUDA(cudaSetDevice(ordinal));
   cudaDeviceProp properties{};
   CUMULUS_CUDA(cudaGetDeviceProperties(&properties, ordinal));

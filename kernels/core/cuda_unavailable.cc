@@ -14,7 +14,9 @@ CudaError::CudaError(int code, const char* call, const char* file, int line)
       code_(code) {}
 bool CudaError::out_of_memory() const { return false; }
 bool CudaError::sticky() const { return false; }
-void check_cuda(int code, const char* call, const char* file, int line) { throw CudaError(code, call, file, line); }
+void check_cuda(int code, const char* call, const char* file, int line) {
+  throw CudaError(code, call, file, line);
+}
 
 int cuda_device_count() noexcept { return 0; }
 std::string cuda_unavailable_reason() { return "built without CUDA"; }
@@ -42,8 +44,12 @@ CudaExecutor::CudaExecutor(CudaExecutor&& /*other*/) noexcept = default;
 CudaExecutor::~CudaExecutor() = default;
 void CudaExecutor::bind_thread() const { unavailable(__LINE__); }
 void CudaExecutor::reserve_scratch(std::size_t /*bytes*/) { unavailable(__LINE__); }
-void CudaExecutor::upload(HostSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) { unavailable(__LINE__); }
-void CudaExecutor::download(DeviceSpan<const std::byte> /*from*/, HostSpan<std::byte> /*to*/) { unavailable(__LINE__); }
+void CudaExecutor::upload(HostSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
+  unavailable(__LINE__);
+}
+void CudaExecutor::download(DeviceSpan<const std::byte> /*from*/, HostSpan<std::byte> /*to*/) {
+  unavailable(__LINE__);
+}
 void CudaExecutor::synchronize() { unavailable(__LINE__); }
 
 }  // namespace cumulus

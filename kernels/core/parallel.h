@@ -15,8 +15,9 @@ template <class Body>
 void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t grain, const Body& body) {
   if (count <= 0) return;
   executor.run([&] {
-    oneapi::tbb::parallel_for(oneapi::tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
-                              [&](const auto& range) { body(range.begin(), range.end()); });
+    oneapi::tbb::parallel_for(
+        oneapi::tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
+        [&](const auto& range) { body(range.begin(), range.end()); });
   });
 }
 

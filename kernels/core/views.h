@@ -17,7 +17,8 @@ class Span {
   constexpr Span(T* data, std::size_t size) : data_(data), size_(size) {}
   /// From a view of non-const elements.
   template <class U, class = std::enable_if_t<std::is_same_v<const U, T> && !std::is_same_v<U, T>>>
-  constexpr Span(Span<U, S> other) : data_(other.data()), size_(other.size()) {}  // NOLINT(google-explicit-constructor)
+  constexpr Span(Span<U, S> other)
+      : data_(other.data()), size_(other.size()) {}  // NOLINT(google-explicit-constructor)
 
   constexpr T* data() const { return data_; }
   constexpr std::size_t size() const { return size_; }

@@ -46,14 +46,31 @@ struct Weight {
 /// Channels that make up the weight: the first, or the first three.
 CUMULUS_HOST_DEVICE inline int counted_channels(std::int64_t channels) { return channels >= 3 ? 3 : 1; }
 
+/// How texels become weights.
+struct WeightRule {
+  int counted;  ///< counted_channels of the image.
+  bool clamp;
+};
+
+CUMULUS_HOST_DEVICE inline float clamped(float x) {
+  if (!(x > 0.0F)) return 0.0F;
+  return x < FLT_MAX ? x : FLT_MAX;
+}
+
 template <class T>
-CUMULUS_HOST_DEVICE Weight load_weight(const T* texel, int counted) {
-  const auto first = static_cast<float>(texel[0]);
+CUMULUS_HOST_DEVICE float load_channel(const T* texel, int channel, bool clamp) {
+  const auto value = static_cast<float>(texel[channel]);
+  return clamp ? clamped(value) : value;
+}
+
+template <class T>
+CUMULUS_HOST_DEVICE Weight load_weight(const T* texel, WeightRule rule) {
+  const float first = load_channel(texel, 0, rule.clamp);
   std::uint32_t guard = weight_bits(first);
   std::uint32_t bits = guard;
-  if (counted == 3) {
-    const auto second = static_cast<float>(texel[1]);
-    const auto third = static_cast<float>(texel[2]);
+  if (rule.counted == 3) {
+    const float second = load_channel(texel, 1, rule.clamp);
+    const float third = load_channel(texel, 2, rule.clamp);
     const std::uint32_t second_guard = weight_bits(second);
     const std::uint32_t third_guard = weight_bits(third);
     guard = guard > second_guard ? guard : second_guard;

@@ -41,8 +41,14 @@ void write_guide(const std::uint32_t* lower, std::uint32_t count, std::uint16_t*
                  std::uint32_t guide_size) {
   std::uint32_t next = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
+    const auto cell = static_cast<std::uint16_t>(i);
     const std::uint32_t end = guide_range(sampling::detail::cell_at(lower, count, i), guide_size).end;
-    while (next < end) guide[next++] = static_cast<std::uint16_t>(i);
+    // Two without asking: most cells have no more, and the next cell overwrites what was too much.
+    if (next + 2 <= guide_size) guide[next] = guide[next + 1] = cell;
+    if (end > next + 2 || next + 2 > guide_size) {
+      for (std::uint32_t g = next; g < end; ++g) guide[g] = cell;
+    }
+    next = std::max(next, end);
   }
   std::fill(guide + next, guide + guide_size, std::uint16_t{0});  // a row without mass
 }
@@ -58,7 +64,7 @@ class TableBuilder {
         table_(table),
         row_masses_(row_masses),
         findings_(findings),
-        counted_(counted_channels(weights.channels)) {
+        rule_{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp} {
     findings_ = {kNoneInvalid, {}};
   }
 
@@ -100,7 +106,7 @@ class TableBuilder {
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
     for (std::uint32_t x = 0; x < header_.width; ++x) {
-      const Weight weight = load_weight(row + x * weights_.channels, counted_);
+      const Weight weight = load_weight(row + x * weights_.channels, rule_);
       cells[x] = weight.bits;
       largest = std::max(largest, weight.bits);
       guard = std::max(guard, weight.guard);
@@ -123,8 +129,8 @@ class TableBuilder {
   void note_first_invalid(std::uint32_t y) {
     const T* texel = weights_.row(y);
     std::uint32_t x = 0;
-    for (; load_weight(texel, counted_).guard < kInfinityBits; ++x) texel += weights_.channels;
-    const std::uint64_t found = invalid_key(x, y, header_.width, first_invalid_channel(texel, counted_));
+    for (; load_weight(texel, rule_).guard < kInfinityBits; ++x) texel += weights_.channels;
+    const std::uint64_t found = invalid_key(x, y, header_.width, first_invalid_channel(texel, rule_.counted));
     std::atomic_ref<std::uint64_t> first_invalid(findings_.first_invalid);
     std::uint64_t earliest = first_invalid.load();
     while (found < earliest && !first_invalid.compare_exchange_weak(earliest, found)) {
@@ -136,7 +142,7 @@ class TableBuilder {
   HostSpan<std::byte> table_;
   HostSpan<RowMass> row_masses_;
   BuildFindings& findings_;
-  int counted_;
+  WeightRule rule_;
 };
 
 template <class T>

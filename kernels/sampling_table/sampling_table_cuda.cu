@@ -100,6 +100,7 @@ __device__ void write_guide(std::uint32_t count, const LowerAt& lower_at, bool h
 template <class T>
 struct RowsArguments {
   DeviceImage<const T> weights;
+  WeightRule rule;
   sampling::TableHeader header;
   std::byte* table;
   RowMass* row_masses;
@@ -114,18 +115,18 @@ __device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::u
   __shared__ typename Reduce::TempStorage storage;
   __shared__ std::uint32_t shared_largest;
   const DeviceImage<const T>& weights = arguments.weights;
-  const int counted = counted_channels(weights.channels);
   const T* row = weights.data + y * weights.row_stride;
   const std::uint32_t width = arguments.header.width;
 
   std::uint32_t largest = 0;
   for (std::uint32_t x = threadIdx.x; x < width; x += kThreads) {
     const T* texel = row + x * weights.channels;
-    const Weight weight = load_weight(texel, counted);
+    const Weight weight = load_weight(texel, arguments.rule);
     cells[x] = weight.bits;
     largest = max(largest, weight.bits);
     if (weight.guard >= kInfinityBits) {
-      const std::uint64_t key = invalid_key(x, y, width, first_invalid_channel(texel, counted));
+      const std::uint64_t key =
+          invalid_key(x, y, width, first_invalid_channel(texel, arguments.rule.counted));
       atomicMin(reinterpret_cast<unsigned long long*>(&arguments.findings->first_invalid),
                 static_cast<unsigned long long>(key));
     }
@@ -245,8 +246,9 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   const auto findings = executor.scratch<BuildFindings>(1);
   CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
 
-  const RowsArguments<T> arguments{weights, sampling_table_header(params), table.data(), row_masses.data(),
-                                   findings.data()};
+  const WeightRule rule{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp};
+  const RowsArguments<T> arguments{
+      weights, rule, sampling_table_header(params), table.data(), row_masses.data(), findings.data()};
   if (arguments.header.width <= sampling_tuning::kNarrowRow) {
     launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
   } else if (arguments.header.width <= sampling_tuning::kWideRow) {

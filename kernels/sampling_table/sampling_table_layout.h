@@ -12,11 +12,19 @@
 
 namespace cumulus {
 
+/// What becomes of weights that are NaN, infinite or negative.
+enum class InvalidWeights : std::uint32_t {
+  kRefuse,  ///< The table is not usable; the report names the first.
+  kClamp,   ///< In every channel that counts, NaN and negative values count as 0, infinity as the largest
+            ///< float.
+};
+
 /// What a table is built for. Height and width are 1 to sampling::kMaxExtent.
 struct SamplingTableParams {
   std::int64_t height = 0;
   std::int64_t width = 0;
   sampling::Projection projection = sampling::Projection::kLatLong;
+  InvalidWeights invalid_weights = InvalidWeights::kRefuse;
   /// Entries of the guide table of each row, and of the marginal; 0: as many as there are cells.
   std::uint32_t row_guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
@@ -26,7 +34,8 @@ struct SamplingTableParams {
 struct SamplingTableReport {
   enum class Outcome : std::uint32_t {
     kBuilt,
-    kInvalidWeight,  ///< A channel that counts is NaN, infinite or negative; the first in row-major order.
+    kInvalidWeight,  ///< kRefuse: a channel that counts is NaN, infinite or negative; the first in row-major
+                     ///< order.
     kAllZero,        ///< There is nothing to draw.
   };
   Outcome outcome = Outcome::kAllZero;

@@ -116,6 +116,17 @@ __device__ void resolve(const Arguments<P>& a, TileMemory<P>& memory, TileIndex 
   }
 }
 
+constexpr int kClearThreads = 256;
+
+/// Zeroes the tickets and the words. The kernel after it may start at once; it waits where it needs them.
+__global__ void __launch_bounds__(kClearThreads) clear_scratch(uint4* scratch, std::int64_t count) {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+  const std::int64_t i = std::int64_t{blockIdx.x} * kClearThreads + threadIdx.x;
+  if (i < count) scratch[i] = uint4{};
+}
+
 /// Blocks take tiles until there are none left; the next one's pixels come in while this one's table goes
 /// out.
 template <class P>
@@ -130,6 +141,9 @@ __global__ void __launch_bounds__(P::kThreads, P::kResidentBlocks) build_table(c
   };
   const bool announcer = threadIdx.x == P::kThreads - 32;
 
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();  // for clear_scratch
+#endif
   if (announcer) announce(take_ticket());
   __syncthreads();
   TileIndex tile = memory.next_tile;
@@ -159,6 +173,32 @@ bool rows_aligned(const T* data, std::int64_t row_stride) {
          row_stride * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
 }
 
+/// Starts the kernel while clear_scratch still runs, where it has been compiled to wait for that by itself.
+template <class P>
+void launch_after_clearing(CudaExecutor& executor, std::int64_t tiles, const Arguments<P>& arguments) {
+  constexpr int kSharedBytes = sizeof(TileMemory<P>);
+  static_assert(kSharedBytes <= 64 * 1024, "every GPU offers a block this much");
+  CUMULUS_CUDA(
+      cudaFuncSetAttribute(build_table<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+  CUMULUS_CUDA(cudaFuncSetAttribute(build_table<P>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared));
+  cudaFuncAttributes compiled{};
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, build_table<P>));
+
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  const std::int64_t resident = std::int64_t{P::kBlocks} * executor.device().multiprocessors();
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned int>(std::min(tiles, resident));
+  config.blockDim = P::kThreads;
+  config.dynamicSmemBytes = kSharedBytes;
+  config.stream = executor.stream();
+  config.attrs = &early;
+  config.numAttrs = compiled.ptxVersion >= 90 ? 1 : 0;
+  CUMULUS_CUDA(cudaLaunchKernelEx(&config, build_table<P>, arguments));
+}
+
 template <class P>
 void launch(CudaExecutor& executor, const DeviceImage<const typename P::Input>& image,
             const DeviceImage<typename P::Sum>& sums) {
@@ -168,7 +208,10 @@ void launch(CudaExecutor& executor, const DeviceImage<const typename P::Input>& 
   static_assert(sizeof(Word<Sum>) == (sizeof(Sum) <= 4 ? 8 : 16));
   const auto scratch = executor.scratch<std::byte>(grid.scratch_bytes());
   executor.bind_thread();
-  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0, scratch.size(), executor.stream()));
+  const auto scratch_words = static_cast<std::int64_t>(scratch.size() / sizeof(uint4));
+  clear_scratch<<<static_cast<unsigned int>(divide_up(scratch_words, kClearThreads)), kClearThreads, 0,
+                  executor.stream()>>>(reinterpret_cast<uint4*>(scratch.data()), scratch_words);
+  CUMULUS_CUDA(cudaGetLastError());
 
   const Arguments<P> arguments{.image = image.data,
                                .sums = sums.data,
@@ -182,17 +225,7 @@ void launch(CudaExecutor& executor, const DeviceImage<const typename P::Input>& 
                                .words = reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment),
                                .image_aligned = rows_aligned(image.data, image.row_stride),
                                .sums_aligned = rows_aligned(sums.data, sums.row_stride)};
-  constexpr int kSharedBytes = sizeof(TileMemory<P>);
-  static_assert(kSharedBytes <= 64 * 1024, "every GPU offers a block this much");
-  CUMULUS_CUDA(
-      cudaFuncSetAttribute(build_table<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-  CUMULUS_CUDA(cudaFuncSetAttribute(build_table<P>, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                    cudaSharedmemCarveoutMaxShared));
-  const std::int64_t blocks =
-      std::min<std::int64_t>(grid.tiles(), std::int64_t{P::kBlocks} * executor.device().multiprocessors());
-  build_table<P>
-      <<<static_cast<unsigned int>(blocks), P::kThreads, kSharedBytes, executor.stream()>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch_after_clearing<P>(executor, grid.tiles(), arguments);
 }
 
 template <class Input, class Sum>

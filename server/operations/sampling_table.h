@@ -23,14 +23,16 @@ struct BuildSamplingTable {
   };
   static constexpr std::string_view kName = "BuildSamplingTable";
 
-  static std::vector<SourceField> sources(const Request& request) { return {{"weights", &request.weights()}}; }
+  static std::vector<SourceField> sources(const Request& request) {
+    return {{"weights", &request.weights()}};
+  }
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
     const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT32}, 4);
     if (!weights.ok()) return weights.status();
     if (weights->height > sampling::kMaxExtent || weights->width > sampling::kMaxExtent) {
-      return bad_field("weights", absl::StrCat("has ", weights->height, " x ", weights->width, " pixels; at most ",
-                                               sampling::kMaxExtent, " a side"));
+      return bad_field("weights", absl::StrCat("has ", weights->height, " x ", weights->width,
+                                               " pixels; at most ", sampling::kMaxExtent, " a side"));
     }
     SamplingTableParams params{.height = weights->height, .width = weights->width};
     switch (request.projection()) {
@@ -44,6 +46,18 @@ struct BuildSamplingTable {
       default:
         return bad_field("projection", absl::StrCat("is ", static_cast<int>(request.projection()),
                                                     "; LAT_LONG or PLANE is right"));
+    }
+    switch (request.invalid_weights()) {
+      case v1::INVALID_WEIGHTS_UNSPECIFIED:
+      case v1::REFUSE:
+        params.invalid_weights = InvalidWeights::kRefuse;
+        break;
+      case v1::CLAMP:
+        params.invalid_weights = InvalidWeights::kClamp;
+        break;
+      default:
+        return bad_field("invalid_weights", absl::StrCat("is ", static_cast<int>(request.invalid_weights()),
+                                                         "; REFUSE or CLAMP is right"));
     }
     return Plan{*weights, params};
   }
@@ -59,8 +73,8 @@ struct BuildSamplingTable {
   }
 
   template <class E>
-  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs,
-                  Report& report) {
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& report) {
     const auto table = outputs.template as<std::byte>(0);
     if (plan.weights.type == v1::UINT8) {
       const auto weights = plan.weights.view(inputs.template as<const std::uint8_t>(0));
@@ -76,17 +90,19 @@ struct BuildSamplingTable {
       case Report::Outcome::kBuilt:
         return absl::OkStatus();
       case Report::Outcome::kAllZero:
-        return no_answer("ALL_WEIGHTS_ZERO", "weights: every weight is zero, so there is nothing to draw; at least one "
-                                             "texel needs a positive value");
+        return no_answer("ALL_WEIGHTS_ZERO",
+                         "weights: every weight is zero, so there is nothing to draw; at least one "
+                         "texel needs a positive value");
       case Report::Outcome::kInvalidWeight:
         break;
     }
-    return no_answer("INVALID_WEIGHT",
-                     absl::StrCat("weights: row ", report.y, ", column ", report.x, ", channel ", report.channel, " is ",
-                                  report.value, "; weights are finite and not negative"),
-                     {{"row", absl::StrCat(report.y)},
-                      {"column", absl::StrCat(report.x)},
-                      {"channel", absl::StrCat(report.channel)}});
+    return no_answer(
+        "INVALID_WEIGHT",
+        absl::StrCat("weights: row ", report.y, ", column ", report.x, ", channel ", report.channel, " is ",
+                     report.value, "; weights are finite and not negative, unless invalid_weights is CLAMP"),
+        {{"row", absl::StrCat(report.y)},
+         {"column", absl::StrCat(report.x)},
+         {"channel", absl::StrCat(report.channel)}});
   }
 };
 
@@ -129,7 +145,8 @@ struct DrawSamples {
 
   static std::vector<OutputSpec> outputs(const Plan& plan) {
     const std::int64_t count = plan.draw.count;
-    std::vector<OutputSpec> specs = {{"position", {v1::FLOAT32, {count, 2}}}, {"pdf", {v1::FLOAT32, {count}}}};
+    std::vector<OutputSpec> specs = {{"position", {v1::FLOAT32, {count, 2}}},
+                                     {"pdf", {v1::FLOAT32, {count}}}};
     if (plan.has_direction()) specs.push_back({"direction", {v1::FLOAT32, {count, 3}}});
     return specs;
   }
@@ -140,8 +157,8 @@ struct DrawSamples {
   }
 
   template <class E>
-  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs,
-                  Report& /*report*/) {
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& /*report*/) {
     DrawnSamples<E::kSpace> samples;
     samples.position = outputs.template as<float>(0);
     samples.pdf = outputs.template as<float>(1);
@@ -157,10 +174,12 @@ struct DrawSamples {
 
   static absl::Status read_header(const InputArray& table, sampling::TableHeader& header) {
     if (table.shape.type != v1::UINT8 || table.shape.extents.size() != 1) {
-      return bad_field(table.field, absl::StrCat("is ", table.shape.text(),
-                                                 "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
+      return bad_field(table.field,
+                       absl::StrCat("is ", table.shape.text(),
+                                    "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
     }
-    const auto error = sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
+    const auto error =
+        sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
     if (error != sampling::TableError::kNone) return bad_field(table.field, sampling::describe(error));
     return absl::OkStatus();
   }
@@ -170,7 +189,8 @@ struct DrawSamples {
       return bad_field("count", absl::StrCat("is ", request.count(), "; 1 to 2^31 is right"));
     }
     if (request.first_index() < 0 || request.first_index() > kMaxTotal - request.count()) {
-      return bad_field("first_index", absl::StrCat("is ", request.first_index(), "; at least 0, and first_index + count "
+      return bad_field("first_index", absl::StrCat("is ", request.first_index(),
+                                                   "; at least 0, and first_index + count "
                                                    "at most 2^32, is right"));
     }
     const std::int64_t end = request.first_index() + request.count();

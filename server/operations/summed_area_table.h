@@ -38,7 +38,9 @@ struct BuildSummedAreaTable {
     return Plan{*image, *accumulator};
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"sums", plan.image.array(plan.accumulator)}}; }
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    return {{"sums", plan.image.array(plan.accumulator)}};
+  }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
@@ -49,8 +51,8 @@ struct BuildSummedAreaTable {
   }
 
   template <class E>
-  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs,
-                  Report& /*report*/) {
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& /*report*/) {
     with_types(plan, [&]<class Input, class Sum>(Input*, Sum*) {
       build_summed_area_table(executor, plan.image.view(inputs.template as<const Input>(0)),
                               plan.image.view(outputs.template as<Sum>(0)));
@@ -70,8 +72,10 @@ struct BuildSummedAreaTable {
         image == v1::UINT8 ? std::pair(v1::UINT32, v1::UINT64) : std::pair(v1::FLOAT64, v1::FLOAT32);
     if (asked == v1::ELEMENT_TYPE_UNSPECIFIED || asked == usual) return usual;
     if (asked == other) return other;
-    return bad_field("accumulator", absl::StrCat("is ", element_type_name(asked), "; for ", element_type_name(image), " images ",
-                                                 element_type_name(usual), " or ", element_type_name(other), " is right"));
+    return bad_field(
+        "accumulator",
+        absl::StrCat("is ", element_type_name(asked), "; for ", element_type_name(image), " images ",
+                     element_type_name(usual), " or ", element_type_name(other), " is right"));
   }
 
   template <class T>
@@ -109,7 +113,9 @@ struct FilterBox {
     return Plan{*image, request.radius()};
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"image", plan.image.array(v1::FLOAT32)}}; }
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    return {{"image", plan.image.array(v1::FLOAT32)}};
+  }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
@@ -121,8 +127,8 @@ struct FilterBox {
   }
 
   template <class E>
-  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs,
-                  Report& /*report*/) {
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& /*report*/) {
     const auto filtered = plan.image.view(outputs.template as<float>(0));
     if (plan.image.type == v1::UINT8) {
       filter_box(executor, plan.image.view(inputs.template as<const std::uint8_t>(0)), plan.radius, filtered);

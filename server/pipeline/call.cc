@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/exceptions.h"
-#include "server/pipeline/wire.h"
+#include "server/runtime/exceptions.h"
 #include "server/runtime/logging.h"
+#include "server/runtime/wire.h"
 
 namespace cumulus::server {
 namespace {
@@ -36,11 +36,12 @@ void OperationCall::begin() {
   absl::Status status = check_options();
   if (status.ok()) status = resolve_inputs();
   if (!status.ok()) return answer(status);
-  const bool decode =
-      std::any_of(inputs_.begin(), inputs_.end(), [](const CallInput& input) { return input.needs_decoding(); });
+  const bool decode = std::any_of(inputs_.begin(), inputs_.end(),
+                                  [](const CallInput& input) { return input.needs_decoding(); });
   if (!decode) return admit();
   if (!runtime_.decoders.try_post([self = shared_from_this(), this] { decode_inputs(); })) {
-    answer(unavailable("QUEUE_FULL", "too many images wait to be decoded; try again later", absl::Milliseconds(100)));
+    answer(unavailable("QUEUE_FULL", "too many images wait to be decoded; try again later",
+                       absl::Milliseconds(100)));
   }
 }
 
@@ -59,9 +60,11 @@ std::size_t OperationCall::cost_bytes() const { return footprint_bytes_ + kFixed
 bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
 
 absl::Status OperationCall::check_options() {
-  if (const absl::Status id = check_request_id(options_.request_id(), "options.request_id"); !id.ok()) return id;
+  if (const absl::Status id = check_request_id(options_.request_id(), "options.request_id"); !id.ok())
+    return id;
   if (!v1::Priority_IsValid(options_.priority())) {
-    return bad_field("options.priority", absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
+    return bad_field("options.priority",
+                     absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
   }
   if (!options_.session().empty()) {
     absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(options_.session());
@@ -76,8 +79,9 @@ absl::Status OperationCall::check_options() {
 absl::Status OperationCall::check_destination() {
   const v1::Destination& output = options_.output();
   if (inline_outputs_ && (output.has_ttl() || output.evictable())) {
-    return bad_field(output.has_ttl() ? "options.output.ttl" : "options.output.evictable",
-                     "is for buffers; these outputs come back inline (name a session to keep them on the device)");
+    return bad_field(
+        output.has_ttl() ? "options.output.ttl" : "options.output.evictable",
+        "is for buffers; these outputs come back inline (name a session to keep them on the device)");
   }
   const absl::StatusOr<absl::Duration> ttl =
       checked_ttl(output.has_ttl(), output.ttl(), "options.output.ttl", absl::InfiniteDuration(),
@@ -145,15 +149,16 @@ absl::Status OperationCall::check_outputs() const {
     total += bytes;
     if (bytes > limits.max_buffer_bytes) {
       return exhausted("limits:max_buffer_bytes",
-                       absl::StrCat("output ", output.spec.name, " would have ", bytes, " bytes; the server allows ",
-                                    limits.max_buffer_bytes, " in one array"));
+                       absl::StrCat("output ", output.spec.name, " would have ", bytes,
+                                    " bytes; the server allows ", limits.max_buffer_bytes, " in one array"));
     }
   }
   if (inline_outputs_ && total > limits.max_inline_bytes) {
-    return exhausted("limits:max_inline_bytes",
-                     absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
-                                  " come back inline: name a session, keep them on the device and read them with "
-                                  "ReadBuffer"));
+    return exhausted(
+        "limits:max_inline_bytes",
+        absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
+                     " come back inline: name a session, keep them on the device and read them with "
+                     "ReadBuffer"));
   }
   return absl::OkStatus();
 }

@@ -52,8 +52,8 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   virtual absl::Status make_plan(std::span<const InputArray> inputs) = 0;
   virtual std::vector<OutputSpec> outputs() const = 0;
   virtual std::size_t scratch_bytes(Space space) const = 0;
-  virtual void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs, const Outputs<Space::kHost>& outputs,
-                   std::byte* report) = 0;
+  virtual void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs,
+                   const Outputs<Space::kHost>& outputs, std::byte* report) = 0;
   virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
                    const Outputs<Space::kDevice>& outputs, std::byte* report) = 0;
   virtual absl::Status conclude(const std::byte* report) const = 0;

@@ -11,8 +11,8 @@
 namespace cumulus::server {
 
 // Bad requests and other answers that are no fault of the device. Each carries google.rpc.ErrorInfo
-// (domain "cumulus", reason as stated) as a payload, and what else the table in docs/architecture.md asks for.
-// Texts say what was wrong and what would be right.
+// (domain "cumulus", reason as stated) as a payload, and what else the table in docs/architecture.md asks
+// for. Texts say what was wrong and what would be right.
 
 /// INVALID_ARGUMENT, BadRequest with `field` (a path as "image.inline_array.spec.shape[1]"), reason
 /// INVALID_FIELD. The status text is "field: what".

@@ -26,16 +26,18 @@ ArrayShape ImageShape::array(v1::ElementType element_type) const {
   return {element_type, {height, width}};
 }
 
-absl::StatusOr<ImageShape> read_image_shape(const InputArray& input, std::initializer_list<v1::ElementType> types,
+absl::StatusOr<ImageShape> read_image_shape(const InputArray& input,
+                                            std::initializer_list<v1::ElementType> types,
                                             std::int64_t max_channels) {
   const auto& extents = input.shape.extents;
   if (std::find(types.begin(), types.end(), input.shape.type) == types.end()) {
-    return bad_field(input.field, absl::StrCat("has elements of type ", element_type_name(input.shape.type), "; ",
-                                               names(types), " is right"));
+    return bad_field(input.field, absl::StrCat("has elements of type ", element_type_name(input.shape.type),
+                                               "; ", names(types), " is right"));
   }
   if (extents.size() != 2 && extents.size() != 3) {
-    return bad_field(input.field, absl::StrCat("has shape [", absl::StrJoin(extents, ", "),
-                                               "]; an image is [height, width] or [height, width, channels]"));
+    return bad_field(input.field,
+                     absl::StrCat("has shape [", absl::StrJoin(extents, ", "),
+                                  "]; an image is [height, width] or [height, width, channels]"));
   }
   ImageShape shape{input.shape.type, extents[0], extents[1], 1, extents.size() == 3};
   if (shape.has_channels) shape.channels = extents[2];
@@ -44,7 +46,8 @@ absl::StatusOr<ImageShape> read_image_shape(const InputArray& input, std::initia
                                                "]; height and width are at least 1"));
   }
   if (shape.channels < 1 || shape.channels > max_channels) {
-    return bad_field(input.field, absl::StrCat("has ", shape.channels, " channels; 1 to ", max_channels, " is right"));
+    return bad_field(input.field,
+                     absl::StrCat("has ", shape.channels, " channels; 1 to ", max_channels, " is right"));
   }
   return shape;
 }

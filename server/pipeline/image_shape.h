@@ -32,7 +32,8 @@ struct ImageShape {
 
 /// Reads `input` as [height, width] or [height, width, channels], each at least 1, with at most
 /// `max_channels` and elements of one of `types`. INVALID_ARGUMENT naming the input's field.
-absl::StatusOr<ImageShape> read_image_shape(const InputArray& input, std::initializer_list<v1::ElementType> types,
+absl::StatusOr<ImageShape> read_image_shape(const InputArray& input,
+                                            std::initializer_list<v1::ElementType> types,
                                             std::int64_t max_channels);
 
 }  // namespace cumulus::server

@@ -14,15 +14,17 @@ std::span<const std::byte> bytes_of(const std::string& data) {
   return {reinterpret_cast<const std::byte*>(data.data()), data.size()};
 }
 
-absl::StatusOr<BufferHandle> find_resident(const SourceField& source, const Session* session, Runtime& runtime) {
+absl::StatusOr<BufferHandle> find_resident(const SourceField& source, const Session* session,
+                                           Runtime& runtime) {
   const std::string field = absl::StrCat(std::string(source.field), ".buffer");
   if (session == nullptr) {
-    return bad_field("options.session", absl::StrCat("is empty; ", field, " needs the session that owns the buffer"));
+    return bad_field("options.session",
+                     absl::StrCat("is empty; ", field, " needs the session that owns the buffer"));
   }
   const std::string& name = source.source->buffer();
   if (name.rfind(absl::StrCat(session->name, "/buffers/"), 0) != 0) {
-    return bad_field(field, absl::StrCat("'", name, "' is not a buffer of the request's session ", session->name,
-                                         "; one call uses the buffers of one session"));
+    return bad_field(field, absl::StrCat("'", name, "' is not a buffer of the request's session ",
+                                         session->name, "; one call uses the buffers of one session"));
   }
   return runtime.sessions.find_buffer(name);
 }
@@ -30,23 +32,25 @@ absl::StatusOr<BufferHandle> find_resident(const SourceField& source, const Sess
 absl::StatusOr<ArrayShape> inline_shape(const SourceField& source, std::size_t max_bytes) {
   const v1::InlineArray& array = source.source->inline_array();
   const std::string field = absl::StrCat(std::string(source.field), ".inline_array");
-  absl::StatusOr<ArrayShape> shape = parse_array_spec(array.spec(), absl::StrCat(std::string(field), ".spec"));
+  absl::StatusOr<ArrayShape> shape =
+      parse_array_spec(array.spec(), absl::StrCat(std::string(field), ".spec"));
   if (!shape.ok()) return shape.status();
   if (array.data().size() != shape->bytes()) {
-    return bad_field(absl::StrCat(std::string(field), ".data"), absl::StrCat("has ", array.data().size(), " bytes; the spec says ",
-                                                                shape->bytes()));
+    return bad_field(absl::StrCat(std::string(field), ".data"),
+                     absl::StrCat("has ", array.data().size(), " bytes; the spec says ", shape->bytes()));
   }
   if (array.data().size() > max_bytes) {
-    return exhausted(absl::StrCat("request:", field), absl::StrCat(std::string(field), " has ", array.data().size(),
-                                                                   " bytes; at most ", max_bytes,
-                                                                   " travel inline: upload a buffer"));
+    return exhausted(absl::StrCat("request:", field),
+                     absl::StrCat(std::string(field), " has ", array.data().size(), " bytes; at most ",
+                                  max_bytes, " travel inline: upload a buffer"));
   }
   return shape;
 }
 
 }  // namespace
 
-absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Session* session, Runtime& runtime) {
+absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Session* session,
+                                             Runtime& runtime) {
   CallInput input;
   input.field_ = source.field;
   const auto& limits = runtime.configuration.limits;
@@ -67,10 +71,11 @@ absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Se
     }
     case v1::Source::kEncoded:
       if (source.source->encoded().data().size() > limits.max_encoded_bytes) {
-        return exhausted(absl::StrCat("request:", std::string(source.field), ".encoded"),
-                         absl::StrCat(std::string(source.field), ".encoded.data has ", source.source->encoded().data().size(),
-                                      " bytes; at most ", limits.max_encoded_bytes,
-                                      " travel in a request: decode the image and upload a buffer"));
+        return exhausted(
+            absl::StrCat("request:", std::string(source.field), ".encoded"),
+            absl::StrCat(std::string(source.field), ".encoded.data has ",
+                         source.source->encoded().data().size(), " bytes; at most ", limits.max_encoded_bytes,
+                         " travel in a request: decode the image and upload a buffer"));
       }
       input.encoded_ = &source.source->encoded();
       return input;
@@ -81,7 +86,8 @@ absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Se
 }
 
 absl::Status CallInput::decode(const ImageLimits& limits) {
-  absl::StatusOr<DecodedImage> image = decode_image(*encoded_, limits, absl::StrCat(std::string(field_), ".encoded"));
+  absl::StatusOr<DecodedImage> image =
+      decode_image(*encoded_, limits, absl::StrCat(std::string(field_), ".encoded"));
   if (!image.ok()) return image.status();
   shape_ = std::move(image->shape);
   decoded_ = std::move(image->pixels);

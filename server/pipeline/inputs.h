@@ -18,7 +18,8 @@ class CallInput {
  public:
   /// Checks the source's form and finds its data: a resident buffer of `session` (null: the call has
   /// none), or the request's own bytes, which must outlive this. An encoded image still has to be decoded.
-  static absl::StatusOr<CallInput> resolve(const SourceField& source, const Session* session, Runtime& runtime);
+  static absl::StatusOr<CallInput> resolve(const SourceField& source, const Session* session,
+                                           Runtime& runtime);
 
   bool needs_decoding() const { return encoded_ != nullptr; }
   /// Blocking work, for a thread of its own.

@@ -64,14 +64,15 @@ struct NoReport {};
 ///
 /// `validate` sees the request and the shapes of its inputs and makes the plan of the run; all that is
 /// wrong with a request is found there. `outputs` and `scratch_bytes` follow from the plan, exactly, so that
-/// admission can count them before anything runs. `run` puts the work on the executor; it writes every byte of
-/// the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU, valid once
-/// the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
+/// admission can count them before anything runs. `run` puts the work on the executor; it writes every byte
+/// of the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU,
+/// valid once the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
 template <class Op>
 concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
                              const typename Op::Plan& plan, typename Op::Report& report, CpuExecutor& cpu,
                              CudaExecutor& cuda, const Inputs<Space::kHost>& host_inputs,
-                             const Outputs<Space::kHost>& host_outputs, const Inputs<Space::kDevice>& device_inputs,
+                             const Outputs<Space::kHost>& host_outputs,
+                             const Inputs<Space::kDevice>& device_inputs,
                              const Outputs<Space::kDevice>& device_outputs) {
   { Op::kName } -> std::convertible_to<std::string_view>;
   { Op::sources(request) } -> std::same_as<std::vector<SourceField>>;

@@ -21,9 +21,10 @@ class TypedCall final : public OperationCall {
   static_assert(std::is_trivially_copyable_v<Report> && sizeof(Report) <= kReportBytes);
 
  public:
-  TypedCall(Runtime& runtime, const typename Op::Request& request, v1::OperationResult& response, Context context,
-            Respond respond)
-      : OperationCall(runtime, Op::kName, request.options(), response, std::move(context), std::move(respond)),
+  TypedCall(Runtime& runtime, const typename Op::Request& request, v1::OperationResult& response,
+            Context context, Respond respond)
+      : OperationCall(runtime, Op::kName, request.options(), response, std::move(context),
+                      std::move(respond)),
         request_(request) {}
 
  protected:
@@ -43,8 +44,8 @@ class TypedCall final : public OperationCall {
            std::byte* report) override {
     Op::run(executor, plan_, inputs, outputs, *new (report) Report{});
   }
-  void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs, const Outputs<Space::kDevice>& outputs,
-           std::byte* report) override {
+  void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
+           const Outputs<Space::kDevice>& outputs, std::byte* report) override {
 #if CUMULUS_WITH_CUDA
     Op::run(executor, plan_, inputs, outputs, *new (report) Report{});
 #else

@@ -45,7 +45,8 @@ class CpuDevice final : public Device {
   BufferMemory allocate(std::size_t bytes) override { return allocate_host(bytes); }
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }
 
-  void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset, Done done) override {
+  void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,
+               Done done) override {
     if (!from.empty()) std::memcpy(to.host_data() + offset, from.data(), from.size());
     done(absl::OkStatus());
   }

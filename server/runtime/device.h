@@ -51,7 +51,8 @@ class Lane {
  public:
   using Executor = std::variant<CpuExecutor, CudaExecutor>;
 
-  Lane(Executor executor, HostMemory landing) : executor_(std::move(executor)), landing_(std::move(landing)) {}
+  Lane(Executor executor, HostMemory landing)
+      : executor_(std::move(executor)), landing_(std::move(landing)) {}
   virtual ~Lane() = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -99,7 +100,8 @@ class Device {
 
   /// Copies between host and device memory; `done` comes, on any thread, once both may be used again.
   /// On the CPU backend it comes before the call returns.
-  virtual void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset, Done done) = 0;
+  virtual void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,
+                       Done done) = 0;
   virtual void copy_out(const BufferMemory& from, std::size_t offset, std::span<std::byte> to, Done done) = 0;
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }

@@ -38,7 +38,8 @@ DeviceQueue::~DeviceQueue() {
     changed_.wait(lock, [this] { return free_lanes_.size() == device_.lanes().size(); });
   }
   thread_.join();
-  for (const auto& job : left) job->abandon(unavailable("DRAINING", "the server is shutting down", kRetryAfter));
+  for (const auto& job : left)
+    job->abandon(unavailable("DRAINING", "the server is shutting down", kRetryAfter));
 }
 
 absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
@@ -47,15 +48,17 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
     return unavailable("DRAINING", "the server is shutting down; connect to another one", kRetryAfter);
   }
   if (interactive_.size() + batch_.size() >= max_depth_) {
-    return unavailable("QUEUE_FULL",
-                       absl::StrCat(max_depth_, " requests wait for ", device_.name(), " already; try again later"),
-                       kRetryAfter);
+    return unavailable(
+        "QUEUE_FULL",
+        absl::StrCat(max_depth_, " requests wait for ", device_.name(), " already; try again later"),
+        kRetryAfter);
   }
   const absl::Duration wait = absl::Seconds(static_cast<double>(waiting_cost_) * seconds_per_byte_ /
                                             static_cast<double>(device_.lanes().size()));
   if (absl::Now() + wait > job->deadline()) {
     return absl::DeadlineExceededError(absl::StrCat("the wait for ", device_.name(), " would be about ",
-                                                    absl::FormatDuration(wait), ", beyond the request's deadline"));
+                                                    absl::FormatDuration(wait),
+                                                    ", beyond the request's deadline"));
   }
   waiting_cost_ += job->cost_bytes();
   waiting(job->job_class()).push_back(std::move(job));
@@ -66,7 +69,8 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
 bool DeviceQueue::withdraw(const Job& job) {
   const std::lock_guard lock(mutex_);
   auto& jobs = waiting(job.job_class());
-  const auto found = std::find_if(jobs.begin(), jobs.end(), [&](const auto& each) { return each.get() == &job; });
+  const auto found =
+      std::find_if(jobs.begin(), jobs.end(), [&](const auto& each) { return each.get() == &job; });
   if (found == jobs.end()) return false;
   waiting_cost_ -= job.cost_bytes();
   jobs.erase(found);
@@ -128,7 +132,8 @@ void DeviceQueue::run() {
 void DeviceQueue::start(const std::shared_ptr<Job>& job, Lane& lane) {
   const absl::Time now = absl::Now();
   if (job->deadline() <= now || job->requested()) {
-    job->abandon(job->deadline() <= now ? expired() : absl::CancelledError("the client cancelled the request"));
+    job->abandon(job->deadline() <= now ? expired()
+                                        : absl::CancelledError("the client cancelled the request"));
     const std::lock_guard lock(mutex_);
     free_lanes_.push_back(&lane);
     changed_.notify_all();
@@ -146,7 +151,8 @@ void DeviceQueue::lane_done(Lane& lane, const Job& job, absl::Time started) {
   const std::lock_guard lock(mutex_);
   if (job.cost_bytes() > 0) {
     const double speed = seconds / static_cast<double>(job.cost_bytes());
-    seconds_per_byte_ = seconds_per_byte_ == 0 ? speed : seconds_per_byte_ + kSpeedGain * (speed - seconds_per_byte_);
+    seconds_per_byte_ =
+        seconds_per_byte_ == 0 ? speed : seconds_per_byte_ + kSpeedGain * (speed - seconds_per_byte_);
   }
   free_lanes_.push_back(&lane);
   changed_.notify_all();

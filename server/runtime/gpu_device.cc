@@ -76,7 +76,8 @@ class GpuDevice final : public Device {
 
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_pinned(bytes); }
 
-  void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset, Done done) override {
+  void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,
+               Done done) override {
     in_.submit(*this, poller_, std::move(done), [&](CudaExecutor& executor) {
       executor.upload({from.data(), from.size()}, to.span<Space::kDevice>().subspan(offset, from.size()));
     });

@@ -1,6 +1,5 @@
 #include "server/runtime/lifecycle.h"
 
-#include <absl/strings/str_cat.h>
 #include <absl/time/clock.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -10,17 +9,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <utility>
+
+#include "server/pipeline/text.h"
+#include "server/runtime/listen_address.h"
 
 namespace cumulus::server {
 namespace {
 
 // Messages carry at most a chunk or an inline array; api.md has the measurements behind it.
 constexpr int kMaxMessageBytes = 4 << 20;
-constexpr char kUnixPrefix[] = "unix:";
 
 sigset_t stop_signals() {
   sigset_t signals;
@@ -30,37 +32,40 @@ sigset_t stop_signals() {
   return signals;
 }
 
-bool is_unix(const std::string& address) { return address.rfind(kUnixPrefix, 0) == 0; }
-std::string unix_path(const std::string& address) { return address.substr(sizeof(kUnixPrefix) - 1); }
-
 /// A socket file that a dead server left behind is in the way; one that somebody listens on is not ours.
 absl::Status clear_stale_socket(const std::string& path) {
   sockaddr_un socket_address{};
   socket_address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(socket_address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat("listen: the path '", path, "' has ", path.size(), " bytes; a Unix "
-                                                   "socket's path has at most ", sizeof(socket_address.sun_path) - 1));
-  }
   struct stat file {};
   if (::lstat(path.c_str(), &file) != 0) return absl::OkStatus();
   if (!S_ISSOCK(file.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat("listen: '", path, "' exists and is no socket; choose another path"));
+    return absl::InvalidArgumentError(
+        concat("listen: '", path, "' exists and is no socket; choose another path"));
   }
   std::memcpy(socket_address.sun_path, path.c_str(), path.size() + 1);
   const int probe = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  const bool answered =
-      probe >= 0 && ::connect(probe, reinterpret_cast<const sockaddr*>(&socket_address), sizeof(socket_address)) == 0;
+  const bool answered = probe >= 0 && ::connect(probe, reinterpret_cast<const sockaddr*>(&socket_address),
+                                                sizeof(socket_address)) == 0;
   if (probe >= 0) ::close(probe);
   if (answered) {
-    return absl::InvalidArgumentError(absl::StrCat("listen: a server listens on unix:", path, " already"));
+    return absl::InvalidArgumentError(concat("listen: a server listens on unix:", path, " already"));
   }
   ::unlink(path.c_str());
   return absl::OkStatus();
 }
 
-std::string with_port(const std::string& address, int port) {
-  if (is_unix(address)) return address;
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+/// The addresses, once no stale socket is in the way of one.
+absl::StatusOr<std::vector<ListenAddress>> free_addresses(const std::vector<std::string>& texts) {
+  std::vector<ListenAddress> addresses;
+  for (const std::string& text : texts) {
+    absl::StatusOr<ListenAddress> address = parse_listen_address(text);
+    if (!address.ok()) return address.status();
+    if (address->is_unix()) {
+      if (const absl::Status clear = clear_stale_socket(address->socket_path); !clear.ok()) return clear;
+    }
+    addresses.push_back(*std::move(address));
+  }
+  return addresses;
 }
 
 absl::Status write_port_file(const std::string& path, const std::vector<std::string>& addresses) {
@@ -69,10 +74,10 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
   {
     std::ofstream file(fresh);
     for (const std::string& address : addresses) file << address << '\n';
-    if (!file.flush()) return absl::InvalidArgumentError(absl::StrCat("port file: cannot write '", fresh, "'"));
+    if (!file.flush()) return absl::InvalidArgumentError(concat("port file: cannot write '", fresh, "'"));
   }
   if (std::rename(fresh.c_str(), path.c_str()) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("port file: cannot make '", path, "': ", std::strerror(errno)));
+    return absl::InvalidArgumentError(concat("port file: cannot make '", path, "': ", std::strerror(errno)));
   }
   return absl::OkStatus();
 }
@@ -100,29 +105,24 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
-  std::vector<int> ports(configuration.listen.size(), -1);
-  const mode_t mask = ::umask(0177);  // a Unix socket is its owner's alone
-  for (std::size_t i = 0; i < configuration.listen.size(); ++i) {
-    const std::string& address = configuration.listen[i];
-    if (is_unix(address)) {
-      const absl::Status clear = clear_stale_socket(unix_path(address));
-      if (!clear.ok()) {
-        ::umask(mask);
-        return clear;
-      }
-    }
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &ports[i]);
+  const absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
+  if (!addresses.ok()) return addresses.status();
+  std::vector<int> ports(addresses->size(), -1);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    builder.AddListeningPort((*addresses)[i].text, grpc::InsecureServerCredentials(), &ports[i]);
   }
   for (grpc::Service* service : services) builder.RegisterService(service);
   ServerLifecycle lifecycle;
+  const mode_t mask = ::umask(0177);  // a Unix socket is its owner's alone
   lifecycle.server_ = builder.BuildAndStart();
   ::umask(mask);
   for (std::size_t i = 0; i < ports.size(); ++i) {
+    const ListenAddress& address = (*addresses)[i];
     if (lifecycle.server_ == nullptr || ports[i] <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat("listen: cannot bind ", configuration.listen[i],
-                                                     "; it is in use, or not an address of this machine"));
+      return absl::InvalidArgumentError(
+          concat("listen: cannot bind ", address.text, "; it is in use, or not an address of this machine"));
     }
-    lifecycle.addresses_.push_back(with_port(configuration.listen[i], ports[i]));
+    lifecycle.addresses_.push_back(address.is_unix() ? address.text : address.with_port(ports[i]));
     spdlog::info("serving on {}", lifecycle.addresses_.back());
   }
   lifecycle.set_serving(false);
@@ -132,7 +132,8 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
 absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {
   names_ = std::move(names);
   set_serving(true);
-  return configuration.port_file.empty() ? absl::OkStatus() : write_port_file(configuration.port_file, addresses_);
+  return configuration.port_file.empty() ? absl::OkStatus()
+                                         : write_port_file(configuration.port_file, addresses_);
 }
 
 void ServerLifecycle::set_serving(bool serving) {

@@ -13,8 +13,8 @@
 
 namespace cumulus::server {
 
-/// Blocks SIGTERM and SIGINT in this thread and in all that it starts from now on, so that wait_for_stop_signal
-/// gets them. Call it before any thread exists.
+/// Blocks SIGTERM and SIGINT in this thread and in all that it starts from now on, so that
+/// wait_for_stop_signal gets them. Call it before any thread exists.
 void block_stop_signals();
 /// Returns when SIGTERM or SIGINT comes. From then on a second one ends the process at once.
 int wait_for_stop_signal();
@@ -32,8 +32,8 @@ class ServerLifecycle {
 
   /// Health says SERVING, for the server and for each service of `names`; the port file is written.
   absl::Status announce(const Configuration& configuration, std::vector<std::string> names);
-  /// Health says NOT_SERVING while calls are still taken (lame duck), then new calls are refused and those in flight
-  /// get until the drain deadline; what is left then is cancelled. Returns when none is left.
+  /// Health says NOT_SERVING while calls are still taken (lame duck), then new calls are refused and those in
+  /// flight get until the drain deadline; what is left then is cancelled. Returns when none is left.
   void drain(const Configuration::Shutdown& limits);
 
  private:

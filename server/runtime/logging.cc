@@ -1,5 +1,6 @@
 #include "server/runtime/logging.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -128,6 +129,9 @@ absl::Status start_logging(const Configuration::Logging& logging) {
   }
   spdlog::register_logger(calls);
   spdlog::set_default_logger(general);
+  // protobuf complains of what clients send; that is an answer to them, and no error of ours.
+  google::protobuf::SetLogHandler([](google::protobuf::LogLevel, const char*, int,
+                                     const std::string& message) { spdlog::debug("protobuf: {}", message); });
   return absl::OkStatus();
 }
 

@@ -38,10 +38,11 @@ absl::StatusOr<Reservation> MemoryBudget::reserve(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > limit_ - reserved_) {
     const bool never = bytes > limit_;
-    return exhausted(subject_, absl::StrCat("needs ", bytes, " bytes; ", subject_, " has ", limit_, " bytes, of which ",
-                                            limit_ - reserved_, " are free: ",
-                                            never ? "use a smaller input or a larger limit"
-                                                  : "delete buffers that are no longer needed, or try later"));
+    return exhausted(subject_,
+                     absl::StrCat("needs ", bytes, " bytes; ", subject_, " has ", limit_, " bytes, of which ",
+                                  limit_ - reserved_, " are free: ",
+                                  never ? "use a smaller input or a larger limit"
+                                        : "delete buffers that are no longer needed, or try later"));
   }
   reserved_ += bytes;
   high_water_ = std::max(high_water_, reserved_);

@@ -46,11 +46,12 @@ absl::StatusOr<std::vector<DeviceSlot>> open_devices(Configuration& configuratio
                                               "; lower devices.gpu_memory_bytes, or use --backend cpu"));
     }
   } else if (wanted.backend == Backend::kCuda) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("devices.backend is CUDA and there is no GPU (", cuda_unavailable_reason(),
-                     "); use --backend cpu, or auto to take what is there"));
+    return absl::FailedPreconditionError(absl::StrCat("devices.backend is CUDA and there is no GPU (",
+                                                      cuda_unavailable_reason(),
+                                                      "); use --backend cpu, or auto to take what is there"));
   } else {
-    if (wanted.backend == Backend::kAuto) spdlog::info("no GPU ({}): the CPU backend", cuda_unavailable_reason());
+    if (wanted.backend == Backend::kAuto)
+      spdlog::info("no GPU ({}): the CPU backend", cuda_unavailable_reason());
     slots.push_back(with_queue(make_cpu_device({.threads = wanted.cpu_threads,
                                                 .budget_bytes = wanted.cpu_memory_bytes,
                                                 .landing_bytes = landing}),

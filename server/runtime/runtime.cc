@@ -53,7 +53,8 @@ DeviceSlot& Runtime::least_loaded() {
 }
 
 bool Runtime::healthy() const {
-  return std::all_of(devices.begin(), devices.end(), [](const DeviceSlot& slot) { return slot.device->healthy(); });
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const DeviceSlot& slot) { return slot.device->healthy(); });
 }
 
 std::string Runtime::endpoint() const {

@@ -146,7 +146,8 @@ absl::Status SessionStore::delete_buffer(std::string_view name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_view session, std::size_t page_size,
+absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_view session,
+                                                                    std::size_t page_size,
                                                                     std::string_view page_token) {
   const std::uint64_t first = parse_number(page_token);
   if (!page_token.empty() && first == 0) {
@@ -158,7 +159,8 @@ absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_
   const auto& buffers = (*entry)->second.buffers;
   BufferPage page;
   auto next = buffers.lower_bound(first);
-  for (; next != buffers.end() && page.buffers.size() < page_size; ++next) page.buffers.push_back(next->second);
+  for (; next != buffers.end() && page.buffers.size() < page_size; ++next)
+    page.buffers.push_back(next->second);
   if (next != buffers.end()) page.next_page_token = absl::StrCat(next->first);
   return page;
 }
@@ -213,7 +215,8 @@ absl::Status SessionStore::missing_session(std::string_view name) const {
   const auto end = ends_.find(name);
   const bool expired = end != ends_.end() || entries_.find(name) != entries_.end();
   if (expired) {
-    return not_found("SESSION_EXPIRED", absl::StrCat(std::string(name), " has expired; create a new session and upload again"));
+    return not_found("SESSION_EXPIRED",
+                     absl::StrCat(std::string(name), " has expired; create a new session and upload again"));
   }
   return not_found("SESSION_NOT_FOUND",
                    absl::StrCat("there is no session '", std::string(name),
@@ -224,14 +227,16 @@ absl::Status SessionStore::missing_session(std::string_view name) const {
 absl::Status SessionStore::missing_buffer(std::string_view name) const {
   const auto end = ends_.find(name);
   if (end != ends_.end()) {
-    return not_found(end->second, absl::StrCat(std::string(name), end->second == "BUFFER_EVICTED"
-                                                         ? " was evicted when the device ran out of memory"
-                                                         : " has expired",
+    return not_found(end->second, absl::StrCat(std::string(name),
+                                               end->second == "BUFFER_EVICTED"
+                                                   ? " was evicted when the device ran out of memory"
+                                                   : " has expired",
                                                "; upload or compute it again"));
   }
-  return not_found("BUFFER_NOT_FOUND", absl::StrCat("there is no buffer '", std::string(name),
-                                                    "' (sessions/{session}/buffers/{buffer}); it was deleted or "
-                                                    "never made"));
+  return not_found("BUFFER_NOT_FOUND",
+                   absl::StrCat("there is no buffer '", std::string(name),
+                                "' (sessions/{session}/buffers/{buffer}); it was deleted or "
+                                "never made"));
 }
 
 void SessionStore::remember_end(const std::string& name, std::string_view reason) {
@@ -256,7 +261,8 @@ bool SessionStore::evict(const Device& device, std::size_t bytes) {
     if (entry.session->slot->device.get() != &device) continue;
     for (const auto& [number, buffer] : entry.buffers) {
       // Only the session holds it: no running call does, and none can begin to while we hold the lock.
-      if (buffer->evictable && buffer.use_count() == 1) candidates.push_back({buffer->last_use, &entry, number});
+      if (buffer->evictable && buffer.use_count() == 1)
+        candidates.push_back({buffer->last_use, &entry, number});
     }
   }
   std::sort(candidates.begin(), candidates.end(),

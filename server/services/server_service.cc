@@ -1,9 +1,9 @@
 #include "server/services/server_service.h"
 
 #include "cumulus/v1/operations.pb.h"
-#include "server/pipeline/wire.h"
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/transfer/transfer_service.h"
+#include "server/runtime/wire.h"
 #include "server/version.h"
 
 namespace cumulus::server {
@@ -39,8 +39,10 @@ grpc::ServerUnaryReactor* ServerService::GetCapabilities(grpc::CallbackServerCon
                                                          v1::Capabilities* response) {
   response->set_server_version(kServerVersion);
   response->set_instance(runtime_.instance);
-  const auto* operations = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
-  for (int i = 0; i < operations->method_count(); ++i) response->add_operations(operations->method(i)->name());
+  const auto* operations =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
+  for (int i = 0; i < operations->method_count(); ++i)
+    response->add_operations(operations->method(i)->name());
   for (const DeviceSlot& slot : runtime_.devices) write_device(*slot.device, *response->add_devices());
   for (const std::string_view format : image_formats()) response->add_image_formats(std::string(format));
   write_limits(runtime_.configuration, *response);

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/wire.h"
+#include "server/runtime/wire.h"
 
 namespace cumulus::server {
 namespace {
@@ -18,8 +18,11 @@ constexpr std::int32_t kMaxPage = 1000;
 
 bool is_uuid(std::string_view text) {
   constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-  return text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
-           return form == '-' ? c == '-' : absl::ascii_isxdigit(static_cast<unsigned char>(c)) && !absl::ascii_isupper(static_cast<unsigned char>(c));
+  return text.size() == kForm.size() &&
+         std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
+           return form == '-' ? c == '-'
+                              : absl::ascii_isxdigit(static_cast<unsigned char>(c)) &&
+                                    !absl::ascii_isupper(static_cast<unsigned char>(c));
          });
 }
 
@@ -32,7 +35,8 @@ grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext* context, std::stri
 
 }  // namespace
 
-grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context, const v1::CreateSessionRequest* request,
+grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context,
+                                                         const v1::CreateSessionRequest* request,
                                                          v1::Session* response) {
   return answer(context, "CreateSession", create(*request, *response));
 }
@@ -42,7 +46,8 @@ grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1
   return answer(context, "GetSession", get(*request, *response));
 }
 
-grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context, const v1::DeleteSessionRequest* request,
+grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context,
+                                                         const v1::DeleteSessionRequest* request,
                                                          google::protobuf::Empty* /*response*/) {
   return answer(context, "DeleteSession", runtime_.sessions.delete_session(request->name()));
 }
@@ -52,12 +57,14 @@ grpc::ServerUnaryReactor* SessionsService::GetBuffer(Context* context, const v1:
   return answer(context, "GetBuffer", get_buffer(*request, *response));
 }
 
-grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context, const v1::ListBuffersRequest* request,
+grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context,
+                                                       const v1::ListBuffersRequest* request,
                                                        v1::ListBuffersResponse* response) {
   return answer(context, "ListBuffers", list(*request, *response));
 }
 
-grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context, const v1::DeleteBufferRequest* request,
+grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
+                                                        const v1::DeleteBufferRequest* request,
                                                         google::protobuf::Empty* /*response*/) {
   return answer(context, "DeleteBuffer", delete_buffer(*request));
 }
@@ -65,9 +72,10 @@ grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context, const 
 absl::Status SessionsService::create(const v1::CreateSessionRequest& request, v1::Session& response) {
   const auto& limits = runtime_.configuration.limits;
   if (!is_uuid(request.session_id())) {
-    return bad_field("session_id", absl::StrCat("is '", request.session_id().substr(0, 64),
-                                                "'; make a UUID of the form "
-                                                "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lower-case hexadecimal"));
+    return bad_field("session_id",
+                     absl::StrCat("is '", request.session_id().substr(0, 64),
+                                  "'; make a UUID of the form "
+                                  "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lower-case hexadecimal"));
   }
   const absl::StatusOr<absl::Duration> ttl =
       checked_ttl(request.has_ttl(), request.ttl(), "ttl", limits.default_ttl, limits.max_ttl);
@@ -77,10 +85,11 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, v1
   const std::size_t max_quota =
       limits.session_quota_bytes > 0 ? limits.session_quota_bytes : (*slot)->device->budget()->limit_bytes();
   if (request.quota_bytes() < 0 || static_cast<std::size_t>(request.quota_bytes()) > max_quota) {
-    return bad_field("quota_bytes", absl::StrCat("is ", request.quota_bytes(), "; 0 (the default) to ", max_quota,
-                                                 " is right"));
+    return bad_field("quota_bytes", absl::StrCat("is ", request.quota_bytes(), "; 0 (the default) to ",
+                                                 max_quota, " is right"));
   }
-  const std::size_t quota = request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;
+  const std::size_t quota =
+      request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;
   const absl::StatusOr<SessionHandle> session =
       runtime_.sessions.create_session({request.session_id(), *slot, *ttl, quota});
   if (!session.ok()) return session.status();
@@ -92,9 +101,9 @@ absl::StatusOr<DeviceSlot*> SessionsService::choose_device(const std::string& na
   if (name.empty()) return &runtime_.least_loaded();
   if (DeviceSlot* slot = runtime_.find_device(name)) return slot;
   const auto append_name = [](std::string* out, const DeviceSlot& slot) { out->append(slot.device->name()); };
-  return bad_field("device", absl::StrCat("'", name, "' is not here; this server has ",
-                                          absl::StrJoin(runtime_.devices, ", ", append_name),
-                                          " (or leave it empty)"));
+  return bad_field("device",
+                   absl::StrCat("'", name, "' is not here; this server has ",
+                                absl::StrJoin(runtime_.devices, ", ", append_name), " (or leave it empty)"));
 }
 
 absl::Status SessionsService::get(const v1::GetSessionRequest& request, v1::Session& response) {
@@ -116,7 +125,8 @@ absl::Status SessionsService::list(const v1::ListBuffersRequest& request, v1::Li
     return bad_field("page_size", absl::StrCat("is ", request.page_size(), "; 0 means ", kDefaultPage,
                                                ", larger values up to ", kMaxPage, " are taken as they are"));
   }
-  const std::int32_t page_size = request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kMaxPage);
+  const std::int32_t page_size =
+      request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kMaxPage);
   const auto page = runtime_.sessions.list_buffers(request.parent(), static_cast<std::size_t>(page_size),
                                                    request.page_token());
   if (!page.ok()) return page.status();

@@ -13,7 +13,8 @@ class SessionsService final : public v1::Sessions::CallbackService {
  public:
   explicit SessionsService(Runtime& runtime) : runtime_(runtime) {}
 
-  Reactor* CreateSession(Context* context, const v1::CreateSessionRequest* request, v1::Session* response) override;
+  Reactor* CreateSession(Context* context, const v1::CreateSessionRequest* request,
+                         v1::Session* response) override;
   Reactor* GetSession(Context* context, const v1::GetSessionRequest* request, v1::Session* response) override;
   Reactor* DeleteSession(Context* context, const v1::DeleteSessionRequest* request,
                          google::protobuf::Empty* response) override;

@@ -1,11 +1,10 @@
 // The real command line, and the daemon that it starts.
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/test_data.h"
 
@@ -15,13 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kMap = test_data("sunrise.exr").string();
-
-google::protobuf::Struct parse_json(const std::string& text) {
-  google::protobuf::Struct object;
-  const auto status = google::protobuf::util::JsonStringToMessage(text, &object);
-  EXPECT_TRUE(status.ok()) << status.ToString() << ": " << text;
-  return object;
-}
 
 bool begins_with(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
 
@@ -93,12 +85,10 @@ TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
 
   const Ended capabilities = run_cumulus({"--backend", "cpu", "--json", "capabilities"});
   ASSERT_EQ(capabilities.exit_code, 0) << capabilities.errors;
-  const auto fields = parse_json(capabilities.output).fields();
-  const auto& devices = fields.at("devices").list_value();
-  ASSERT_EQ(devices.values_size(), 1);
-  EXPECT_EQ(devices.values(0).struct_value().fields().at("backend").string_value(), "cpu");
-  EXPECT_GT(fields.at("operations").list_value().values_size(), 3);
-  EXPECT_GT(fields.at("max_chunk_bytes").number_value(), 0);
+  const Json report(capabilities.output);
+  EXPECT_EQ(report.text("devices.0.backend"), "cpu");
+  EXPECT_EQ(report.text("operations.0"), "BuildSamplingTable");
+  EXPECT_GT(report.number("max_chunk_bytes"), 0);
 }
 
 TEST(CommandLine, TalksToTheServerThatIsNamed) {
@@ -107,9 +97,9 @@ TEST(CommandLine, TalksToTheServerThatIsNamed) {
   ASSERT_EQ(option.exit_code, 0) << option.errors;
   const Ended variable = run_cumulus({"--json", "health"}, {{"CUMULUS_SERVER", daemon.address()}});
   ASSERT_EQ(variable.exit_code, 0) << variable.errors;
-  const std::string instance = parse_json(option.output).fields().at("instance").string_value();
+  const std::string instance = Json(option.output).text("instance");
   EXPECT_NE(instance, "");
-  EXPECT_EQ(parse_json(variable.output).fields().at("instance").string_value(), instance);
+  EXPECT_EQ(Json(variable.output).text("instance"), instance);
 }
 
 TEST(CommandLine, LeavesNothingBehindOfItsOwnDaemon) {

@@ -1,7 +1,5 @@
 // Whole jobs on a real HDR map: the real command line against the real daemon.
 #include <OpenImageIO/imageio.h>
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "cumulus/sampling.h"
+#include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/test_data.h"
 
@@ -81,13 +80,6 @@ std::vector<SampleRecord> read_samples(const std::string& path) {
   EXPECT_NE(npy.header.find("'shape': (" + std::to_string(samples.size()) + ", )"), std::string::npos)
       << npy.header;
   return samples;
-}
-
-google::protobuf::Struct parse_json(const std::string& text) {
-  google::protobuf::Struct object;
-  const auto status = google::protobuf::util::JsonStringToMessage(text, &object);
-  EXPECT_TRUE(status.ok()) << status.ToString() << ": " << text;
-  return object;
 }
 
 /// One daemon for all; every test has a folder of its own.
@@ -176,6 +168,15 @@ TEST_F(ImageJobs, BatchesContinueOneSequence) {
   }
 }
 
+TEST_F(ImageJobs, TheMapsNegativeChannelsAreClampedUnlessTheyAreToBeRefused) {
+  const Ended clamped = run({"--json", "sampling-table", kMap, "-o", folder_ / "map.cst"});
+  ASSERT_EQ(clamped.exit_code, 0) << clamped.errors;
+  EXPECT_EQ(Json(clamped.output).text("invalid_weights"), "clamp");
+  fail({"sampling-table", kMap, "-o", folder_ / "other.cst", "--invalid-weights", "refuse"}, "is -");
+  fail({"draw-samples", kMap, "-n", "10", "-o", folder_ / "s.npy", "--invalid-weights", "refuse"}, "is -");
+  EXPECT_FALSE(fs::exists(folder_ / "other.cst"));
+}
+
 TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
   succeed({"draw-samples", kMap, "-n", "10", "--projection", "plane", "--sequence", "random", "-o",
            folder_ / "s.npy"});
@@ -232,7 +233,7 @@ TEST_F(ImageJobs, SumsAreThoseOfTheMap) {
   EXPECT_EQ(read_picture(folder_ / "sums.tif").stored, OIIO::TypeDesc(OIIO::TypeDesc::DOUBLE));
   const Ended exr = run({"--json", "summed-area-table", kMap, "-o", folder_ / "sums.exr"});
   ASSERT_EQ(exr.exit_code, 0) << exr.errors;
-  EXPECT_EQ(parse_json(exr.output).fields().at("stored_as").string_value(), "float32");
+  EXPECT_EQ(Json(exr.output).text("stored_as"), "float32");
   const Picture narrowed = read_picture(folder_ / "sums.exr");
   EXPECT_EQ(narrowed.stored, OIIO::TypeDesc(OIIO::TypeDesc::FLOAT));
   EXPECT_NEAR(narrowed.pixels.back(), sums.back(), 1e-6 * sums.back());
@@ -288,11 +289,11 @@ TEST_F(ImageJobs, TheReportIsOneJsonObject) {
     job.insert(job.begin(), "--json");
     const Ended ended = run(job);
     ASSERT_EQ(ended.exit_code, 0) << ended.errors;
-    const auto fields = parse_json(ended.output).fields();
-    EXPECT_EQ(fields.at("command").string_value(), job[1]);
-    EXPECT_EQ(fields.at("device").struct_value().fields().at("backend").string_value(), "cpu");
-    EXPECT_GT(fields.at("seconds").struct_value().fields().at("total").number_value(), 0);
-    EXPECT_GT(fields.at("server_seconds").struct_value().fields().at("compute").number_value(), 0);
+    const Json report(ended.output);
+    EXPECT_EQ(report.text("command"), job[1]);
+    EXPECT_EQ(report.text("device.backend"), "cpu");
+    EXPECT_GT(report.number("seconds.total"), 0);
+    EXPECT_GT(report.number("server_seconds.compute"), 0);
   }
   EXPECT_TRUE(fs::exists(folder_ / "a \"quoted\" name.cst"));
 }
@@ -302,14 +303,13 @@ TEST_F(ImageJobs, SeveralCommandsShareOneServer) {
   std::vector<Ended> ended(4);
   for (std::size_t i = 0; i < ended.size(); ++i) {
     clients.emplace_back([&, i] {
-      ended[i] =
-          run({"draw-samples", kMap, "-n", "20000", "-o", folder_ / ("s" + std::to_string(i) + ".npy")});
+      ended[i] = run({"draw-samples", kMap, "-n", "20000", "-o", folder_ / (std::to_string(i) + ".npy")});
     });
   }
   for (std::thread& client : clients) client.join();
   for (std::size_t i = 0; i < ended.size(); ++i) {
     EXPECT_EQ(ended[i].exit_code, 0) << ended[i].errors;
-    EXPECT_EQ(read_file(folder_ / ("s" + std::to_string(i) + ".npy")), read_file(folder_ / "s0.npy"));
+    EXPECT_EQ(read_file(folder_ / (std::to_string(i) + ".npy")), read_file(folder_ / "0.npy"));
   }
 }
 

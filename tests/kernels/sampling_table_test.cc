@@ -159,6 +159,25 @@ TYPED_TEST(SamplingTable, ReportsTheInvalidChannelOfATexel) {
   EXPECT_EQ(built.report.value, -2.0F);
 }
 
+TYPED_TEST(SamplingTable, ClampsInvalidWeightsWhereThatIsAskedFor) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const std::int64_t channels : {1, 3}) {
+    TestMap<float> map = make_map<float>({20, 300}, channels, 0, MapPattern::kRandom);
+    TestMap<float> valid = map;
+    const auto place = [&](std::int64_t y, std::int64_t x, float given, float taken) {
+      map.at(y, x, channels - 1) = given;
+      valid.at(y, x, channels - 1) = taken;
+    };
+    place(0, 0, -infinity, 0.0F);
+    place(3, 299, std::numeric_limits<float>::quiet_NaN(), 0.0F);
+    place(7, 5, -1e-3F, 0.0F);
+    place(19, 131, infinity, std::numeric_limits<float>::max());
+    const Built built = build(this->backend(), map, {.invalid_weights = InvalidWeights::kClamp});
+    EXPECT_EQ(built.report.outcome, Outcome::kBuilt);
+    EXPECT_EQ(verify_sampling_table(oracle_table(valid, true), built.table.data()), "");
+  }
+}
+
 TYPED_TEST(SamplingTable, LooksOnlyAtTheChannelsThatCount) {
   TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
   map.at(3, 3, 3) = -std::numeric_limits<float>::infinity();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -213,6 +214,57 @@ TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   }
   EXPECT_TRUE(tables[0] == tables[1]);
   EXPECT_TRUE(tables[0] == tables[2]);
+}
+
+/// One build with all its memory, on an executor of its own.
+struct BuildOnCuda {
+  BuildOnCuda(CudaDevice& device, ImageShape shape)
+      : image(make_image<float>(shape, 1, 0, ImagePattern::kRandom)),
+        executor(device),
+        pixels(executor.allocate(image.elements.size() * sizeof(float))),
+        table(executor.allocate(image.elements.size() * sizeof(double))),
+        host(image.elements.size()) {
+    executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
+                    {pixels.data(), pixels.bytes()});
+    executor.reserve_scratch(build_summed_area_table_scratch_bytes(view(), sums()));
+  }
+
+  DeviceImage<const float> view() const {
+    return {pixels.as<const float>(host.size()).data(), image.height, image.width};
+  }
+  DeviceImage<double> sums() const {
+    return {table.as<double>(host.size()).data(), image.height, image.width};
+  }
+  void start() {
+    executor.reuse_scratch();
+    build_summed_area_table(executor, view(), sums());
+  }
+  std::string verify() {
+    executor.download({table.data(), table.bytes()},
+                      {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
+    executor.synchronize();
+    return verify_summed_area_table(image, host.data());
+  }
+
+  TestImage<float> image;
+  CudaExecutor executor;
+  DeviceMemory pixels;
+  DeviceMemory table;
+  std::vector<double> host;
+};
+
+TEST(SummedAreaTableOnCuda, IsRightWhileManyAreBuiltAtOnce) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  CudaDevice device(0);
+  std::vector<std::unique_ptr<BuildOnCuda>> builds;
+  for (int i = 0; i < 64; ++i) {
+    builds.push_back(
+        std::make_unique<BuildOnCuda>(device, ImageShape{1 + 37 * i % 1500, 1 + 211 * i % 2300}));
+  }
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const auto& build : builds) build->start();
+  }
+  for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
 }
 
 TEST(SummedAreaTableVerifier, RefusesOneWrongInteger) {

@@ -28,7 +28,8 @@ class DeviceQueueTest : public ::testing::Test {
     return job;
   }
 
-  std::unique_ptr<Device> device_ = make_cpu_device({.threads = 1, .budget_bytes = 1 << 20, .landing_bytes = 4096});
+  std::unique_ptr<Device> device_ =
+      make_cpu_device({.threads = 1, .budget_bytes = 1 << 20, .landing_bytes = 4096});
   DeviceQueue queue_{*device_, kDepth};
 };
 

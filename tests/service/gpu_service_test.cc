@@ -28,7 +28,8 @@ class GpuServiceCuda : public ::testing::Test {
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 251);
     return values;
   }
-  static std::vector<double> sums_of(const std::vector<float>& values, std::size_t height, std::size_t width) {
+  static std::vector<double> sums_of(const std::vector<float>& values, std::size_t height,
+                                     std::size_t width) {
     std::vector<double> sums(values.size());
     for (std::size_t y = 0; y < height; ++y) {
       double row = 0;

@@ -35,6 +35,8 @@ absl::StatusOr<DecodedImage> decode(const v1::EncodedImage& image, const ImageLi
   return decode_image(image, limits, "weights.encoded");
 }
 
+#ifdef CUMULUS_TEST_OPENIMAGEIO
+
 void expect_error(const v1::EncodedImage& image, absl::StatusCode code, const std::string& field,
                   const std::string& what, const ImageLimits& limits = kLimits) {
   const absl::Status status = decode(image, limits).status();
@@ -42,8 +44,6 @@ void expect_error(const v1::EncodedImage& image, absl::StatusCode code, const st
   EXPECT_THAT(std::string(status.message()), StartsWith("weights.encoded" + field + ": "));
   EXPECT_THAT(std::string(status.message()), HasSubstr(what));
 }
-
-#ifdef CUMULUS_TEST_OPENIMAGEIO
 
 constexpr int kWidth = 13;
 constexpr int kHeight = 7;

@@ -82,6 +82,17 @@ TEST_F(Logging, JsonLinesParseWhateverAClientSends) {
   EXPECT_EQ(text.fields().at("message").string_value(), "a \"quoted\" word\\");
 }
 
+TEST_F(Logging, WhatProtobufSaysOfARequestGoesToTheLogAtDebug) {
+  start(LogLevel::kInfo, false);
+  google::protobuf::Value value;
+  EXPECT_FALSE(value.ParseFromString("\x1a\x01\xff"));  // a string that is not UTF-8
+  EXPECT_TRUE(lines().empty());
+  start(LogLevel::kDebug, false);
+  EXPECT_FALSE(value.ParseFromString("\x1a\x01\xff"));
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_THAT(lines()[0], HasSubstr("debug protobuf: "));
+}
+
 TEST_F(Logging, AFileThatCannotBeWrittenIsNamed) {
   const absl::Status status = start_logging({LogLevel::kInfo, false, "/dev/null/x.log"});
   EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/null/x.log"));

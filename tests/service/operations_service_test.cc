@@ -51,9 +51,11 @@ INSTANTIATE_TEST_SUITE_P(Services, EveryRpc,
 
 TEST(OperationsService, AnEmptyRequestNamesTheFieldThatIsMissing) {
   TestServer server;
-  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
+  const auto* service =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
   for (int i = 0; i < service->method_count(); ++i) {
-    const grpc::Status status = call_with_empty_request(server, "/cumulus.v1.Operations/" + service->method(i)->name());
+    const grpc::Status status =
+        call_with_empty_request(server, "/cumulus.v1.Operations/" + service->method(i)->name());
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << service->method(i)->name();
     EXPECT_NE(status.error_message().find("is missing"), std::string::npos) << status.error_message();
   }

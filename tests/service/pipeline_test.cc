@@ -192,7 +192,8 @@ TEST_F(PipelineTest, ARequestWhoseDeadlinePassesInTheQueueNeverRuns) {
 TEST_F(PipelineTest, ACancelledRequestLeavesTheQueueAndGivesItsMemoryBack) {
   const auto busy = occupy_device();
   grpc::ClientContext context;
-  std::future<grpc::Status> answer = std::async(std::launch::async, [&] { return build(context, request()); });
+  std::future<grpc::Status> answer =
+      std::async(std::launch::async, [&] { return build(context, request()); });
   ASSERT_TRUE(eventually([&] { return server_.slot().queue->depth() == 1; }));
   EXPECT_GT(server_.reserved_bytes(), 0u);
   context.TryCancel();

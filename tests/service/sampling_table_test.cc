@@ -59,7 +59,8 @@ TEST_F(SamplingTableService, BuildsATableThatThePublicHeaderReads) {
   ASSERT_NE(table, nullptr);
   const std::string& bytes = table->inline_array().data();
   sampling::TableView view;
-  ASSERT_EQ(sampling::parse_header(bytes.data(), bytes.size(), bytes.size(), view.header), sampling::TableError::kNone);
+  ASSERT_EQ(sampling::parse_header(bytes.data(), bytes.size(), bytes.size(), view.header),
+            sampling::TableError::kNone);
   view.data = reinterpret_cast<const unsigned char*>(bytes.data());
   EXPECT_EQ(view.header.width, 3u);
   EXPECT_EQ(view.header.height, 2u);
@@ -115,6 +116,17 @@ TEST_F(SamplingTableService, NamesTheFirstInvalidWeight) {
   }
 }
 
+TEST_F(SamplingTableService, ClampsInvalidWeightsWhereThatIsAskedFor) {
+  auto q = weights({1, std::numeric_limits<float>::quiet_NaN(), 1, -1}, 2);
+  q.set_invalid_weights(v1::REFUSE);
+  expect_reason(build(q), grpc::StatusCode::FAILED_PRECONDITION, "INVALID_WEIGHT");
+  q.set_invalid_weights(v1::CLAMP);
+  EXPECT_TRUE(build(q).ok());
+  q = weights({-1, -1}, 2);
+  q.set_invalid_weights(v1::CLAMP);
+  expect_reason(build(q), grpc::StatusCode::FAILED_PRECONDITION, "ALL_WEIGHTS_ZERO");
+}
+
 TEST_F(SamplingTableService, AnAllZeroMapHasNoAnswer) {
   expect_reason(build(weights({0, 0, 0, 0}, 2)), grpc::StatusCode::FAILED_PRECONDITION, "ALL_WEIGHTS_ZERO");
   EXPECT_TRUE(testing::eventually([&] { return server_.reserved_bytes() == 0; }));
@@ -132,6 +144,9 @@ TEST_F(SamplingTableService, RefusesWrongWeights) {
   q = weights({1}, 1);
   q.set_projection(static_cast<v1::Projection>(9));
   expect_bad_field(build(q), "projection", "9");
+  q = weights({1}, 1);
+  q.set_invalid_weights(static_cast<v1::InvalidWeights>(7));
+  expect_bad_field(build(q), "invalid_weights", "7");
 }
 
 TEST_F(SamplingTableService, RefusesWhatIsNoTable) {

@@ -112,7 +112,8 @@ TEST_F(SessionStoreTest, NeverEvictsWhatIsInUseOrNotMarked) {
   const auto session = create(absl::Minutes(1), 1 << 20);
   const auto used = add(*session, 2000, true);
   ASSERT_TRUE(add(*session, 2000, false).ok());
-  EXPECT_EQ(store_.admit(*slot_.device, session.get(), 2000).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(store_.admit(*slot_.device, session.get(), 2000).status().code(),
+            absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(store_.find_buffer((*used)->name).ok());
 }
 
@@ -144,7 +145,8 @@ TEST_F(SessionStoreTest, ListsBuffersInPagesByCreation) {
   ASSERT_EQ(rest->buffers.size(), 1u);
   EXPECT_EQ(rest->buffers[0]->name, third);
   EXPECT_EQ(rest->next_page_token, "");
-  EXPECT_EQ(store_.list_buffers(session->name, 2, "nonsense").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_.list_buffers(session->name, 2, "nonsense").status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -52,11 +52,13 @@ TEST_F(SessionsService, CreatesASessionOnADeviceWithItsQuotaAndLease) {
   EXPECT_EQ(session_.quota_bytes(), 1000);
   EXPECT_EQ(session_.used_bytes(), 0);
   EXPECT_EQ(session_.instance(), server_.runtime.instance);
-  EXPECT_NEAR(static_cast<double>(session_.expire_time().seconds()), static_cast<double>(time(nullptr)) + 60, 5);
+  EXPECT_NEAR(static_cast<double>(session_.expire_time().seconds()), static_cast<double>(time(nullptr)) + 60,
+              5);
 }
 
 TEST_F(SessionsService, RefusesAnIdThatIsNoUuid) {
-  for (const char* id : {"", "me", "6F0D9A52-3A64-4A3D-9D0A-0F3B8C0D1E2F", "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e2"}) {
+  for (const char* id :
+       {"", "me", "6F0D9A52-3A64-4A3D-9D0A-0F3B8C0D1E2F", "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e2"}) {
     auto q = request();
     q.set_session_id(id);
     expect_bad_field(create(q), "session_id", "UUID");

@@ -25,7 +25,8 @@ class SummedAreaTableService : public ::testing::Test {
     v1::BuildSummedAreaTableRequest request;
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) count *= extent;
-    testing::set_inline(*request.mutable_image(), v1::FLOAT32, shape, std::vector<float>(static_cast<std::size_t>(count), 1));
+    testing::set_inline(*request.mutable_image(), v1::FLOAT32, shape,
+                        std::vector<float>(static_cast<std::size_t>(count), 1));
     return request;
   }
 
@@ -48,10 +49,12 @@ TEST_F(SummedAreaTableService, OffersEveryPairOfElementAndAccumulator) {
   v1::BuildSummedAreaTableRequest bytes;
   testing::set_inline<std::uint8_t>(*bytes.mutable_image(), v1::UINT8, {1, 2}, {255, 1});
   ASSERT_TRUE(build(bytes).ok());
-  EXPECT_EQ(testing::values_of<std::uint32_t>(result_.arrays(0).inline_array()), (std::vector<std::uint32_t>{255, 256}));
+  EXPECT_EQ(testing::values_of<std::uint32_t>(result_.arrays(0).inline_array()),
+            (std::vector<std::uint32_t>{255, 256}));
   bytes.set_accumulator(v1::UINT64);
   ASSERT_TRUE(build(bytes).ok());
-  EXPECT_EQ(testing::values_of<std::uint64_t>(result_.arrays(0).inline_array()), (std::vector<std::uint64_t>{255, 256}));
+  EXPECT_EQ(testing::values_of<std::uint64_t>(result_.arrays(0).inline_array()),
+            (std::vector<std::uint64_t>{255, 256}));
   auto single = floats({1, 2});
   single.set_accumulator(v1::FLOAT32);
   ASSERT_TRUE(build(single).ok());

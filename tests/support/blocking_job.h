@@ -21,7 +21,9 @@ class BlockingJob : public server::Job {
     running_.set_value();
     released_.get_future().wait();
   }
-  void finish(server::Lane& /*lane*/, const absl::Status& /*device*/) noexcept override { ended_.set_value(absl::OkStatus()); }
+  void finish(server::Lane& /*lane*/, const absl::Status& /*device*/) noexcept override {
+    ended_.set_value(absl::OkStatus());
+  }
   void abandon(const absl::Status& why) noexcept override { ended_.set_value(why); }
   server::JobClass job_class() const override { return class_; }
   absl::Time deadline() const override { return deadline_; }

@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_drawing.h"
-#include "cli/image_file.h"
+#include "cli/map_file.h"
 #include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
@@ -15,6 +15,8 @@ namespace {
 
 const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProjection::kLatLong},
                                                            {"plane", MapProjection::kPlane}};
+const std::map<std::string, InvalidWeights> kInvalidWeights = {{"refuse", InvalidWeights::kRefuse},
+                                                               {"clamp", InvalidWeights::kClamp}};
 const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
                                                          {"hammersley", PointSequence::kHammersley},
                                                          {"random", PointSequence::kRandom}};
@@ -22,21 +24,20 @@ const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence
 struct TableOptions {
   std::string input;
   std::string output;
-  MapProjection projection = MapProjection::kLatLong;
+  SamplingTableOptions table = kTableDefaults;
 };
 
 absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> map = read_image(options.input);
+  const absl::StatusOr<Map> map = read_map(options.input);
   if (!map.ok()) return map.status();
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = client->create_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> weights = job.upload(*session, map->view());
+  const absl::StatusOr<Buffer> weights = job.upload(*session, map->pixels.view());
   if (!weights.ok()) return weights.status();
-  const auto built =
-      job.run(*session, "build", build_sampling_table(*weights, SamplingTableOptions{options.projection}));
+  const auto built = job.run(*session, "build", build_sampling_table(*weights, options.table));
   if (!built.ok()) return built.status();
   const absl::StatusOr<Array> table = job.download(*session, *built, "table");
   if (!table.ok()) return table.status();
@@ -47,9 +48,8 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   Report& report = job.report();
   report.add("command", "sampling-table");
   report.add("input", options.input);
-  report.add("width", map->shape()[1]);
-  report.add("height", map->shape()[0]);
-  report.add("channels", map->shape()[2]);
+  describe_map(*map, report);
+  report.add("invalid_weights", name_of(options.table.invalid_weights));
   report.add("output", options.output);
   report.add("table_bytes", table->bytes().size());
   job.describe_run(*client);
@@ -68,6 +68,17 @@ void require_a_map(const DrawingOptions& options) {
                              "a table holds no picture: give the map it was made of with --map IMAGE");
 }
 
+void add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
+  command.add_option("--projection", table.projection, condition + "lat-long (default) or plane")
+      ->transform(CLI::CheckedTransformer(kProjections).description(""));
+  command
+      .add_option("--invalid-weights", table.invalid_weights,
+                  condition +
+                      "clamp (default): NaN and negative channels count as 0, infinity as the largest float; "
+                      "refuse: fail and name the first")
+      ->transform(CLI::CheckedTransformer(kInvalidWeights).description(""));
+}
+
 }  // namespace
 
 void add_sampling_table_commands(CommandLine& line) {
@@ -78,8 +89,7 @@ void add_sampling_table_commands(CommandLine& line) {
   table.add_option("-o,--output", building->output, "Table to write (.cst)")
       ->required()
       ->type_name("OUT.cst");
-  table.add_option("--projection", building->projection, "lat-long (default) or plane")
-      ->transform(CLI::CheckedTransformer(kProjections).description(""));
+  add_table_options(table, "", building->table);
 
   const auto drawing = std::make_shared<DrawingOptions>();
   CLI::App& draw = line.add(
@@ -98,8 +108,7 @@ void add_sampling_table_commands(CommandLine& line) {
   draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)");
   draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
       ->check(CLI::NonNegativeNumber);
-  draw.add_option("--projection", drawing->projection, "Of an image: lat-long (default) or plane")
-      ->transform(CLI::CheckedTransformer(kProjections).description(""));
+  add_table_options(draw, "Of an image: ", drawing->table);
   draw.add_option("-o,--output", drawing->output, "Samples to write: fields u, v, direction (lat-long), pdf")
       ->type_name("OUT.npy");
   draw.add_option("--preview", drawing->preview, "Picture of the map with the samples on it")

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "cli/image_file.h"
+#include "cli/map_file.h"
 #include "cli/npy_file.h"
 #include "cli/output_file.h"
+#include "cli/picture_file.h"
 #include "cli/preview.h"
 #include "cli/sampling_table_file.h"
 
@@ -95,13 +97,20 @@ class SampleSink {
   std::vector<PicturePoint> dots_;
 };
 
-/// The table to draw from: uploaded, or built of the image, which is given back for the preview.
+/// A table is taken as it is.
+absl::StatusOr<Map> read_input(const DrawingOptions& options) {
+  if (!is_table_file(options.input)) return read_map(options.input);
+  absl::StatusOr<Array> table = read_table(options.input);
+  if (!table.ok()) return table.status();
+  return Map{*std::move(table), 0};
+}
+
+/// The table to draw from: uploaded, or built of the uploaded image.
 absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const DrawingOptions& options,
                                      const Array& input) {
   absl::StatusOr<Buffer> uploaded = job.upload(session, input.view());
   if (!uploaded.ok() || is_table_file(options.input)) return uploaded;
-  auto built =
-      job.run(session, "build", build_sampling_table(*uploaded, SamplingTableOptions{options.projection}));
+  auto built = job.run(session, "build", build_sampling_table(*uploaded, options.table));
   if (!built.ok()) return built.status();
   return built->take_buffer("table");
 }
@@ -130,7 +139,7 @@ absl::Status write_preview(Job& job, const DrawingOptions& options, const Array&
                            const SampleSink& sink) {
   job.stages().begin("preview");
   absl::StatusOr<Array> map = Array();
-  if (!options.map.empty()) map = read_image(options.map);
+  if (!options.map.empty()) map = read_picture(options.map);
   if (!map.ok()) return map.status();
   const absl::StatusOr<Array> picture =
       render_preview(options.map.empty() ? input.view() : map->view(), sink.dots());
@@ -149,27 +158,33 @@ std::vector<std::string> files_of(const DrawingOptions& options) {
 
 }  // namespace
 
+const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
+
 bool is_table_file(const std::string& path) { return std::filesystem::path(path).extension() == ".cst"; }
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> input =
-      is_table_file(options.input) ? read_table(options.input) : read_image(options.input);
+  const absl::StatusOr<Map> input = read_input(options);
   if (!input.ok()) return input.status();
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = client->create_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> table = prepare_table(job, *session, options, *input);
+  const absl::StatusOr<Buffer> table = prepare_table(job, *session, options, input->pixels);
   if (!table.ok()) return table.status();
   SampleSink sink(options);
   if (absl::Status drawn = draw_all(job, *session, *table, options, sink); !drawn.ok()) return drawn;
   if (!options.preview.empty()) {
-    if (absl::Status written = write_preview(job, options, *input, sink); !written.ok()) return written;
+    if (absl::Status written = write_preview(job, options, input->pixels, sink); !written.ok())
+      return written;
   }
   Report& report = job.report();
   report.add("command", "draw-samples");
   report.add("input", options.input);
+  if (!is_table_file(options.input)) {
+    describe_map(*input, report);
+    report.add("invalid_weights", name_of(options.table.invalid_weights));
+  }
   report.add("samples", options.samples.count);
   report.add("files", files_of(options));
   job.describe_run(*client);

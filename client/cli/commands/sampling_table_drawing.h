@@ -9,13 +9,19 @@
 
 namespace cumulus::cli {
 
+/// How the command line builds tables unless told otherwise: a photographed map just works.
+inline constexpr SamplingTableOptions kTableDefaults{.invalid_weights = InvalidWeights::kClamp};
+
+/// "clamp" or "refuse".
+const char* name_of(InvalidWeights choice);
+
 /// What draw-samples is asked for.
 struct DrawingOptions {
-  std::string input;    // an image, or a table
-  std::string output;   // .npy; empty: none
-  std::string preview;  // .png; empty: none
-  std::string map;      // the preview's picture; empty: the input
-  MapProjection projection = MapProjection::kLatLong;
+  std::string input;                            // an image, or a table
+  std::string output;                           // .npy; empty: none
+  std::string preview;                          // .png; empty: none
+  std::string map;                              // the preview's picture; empty: the input
+  SamplingTableOptions table = kTableDefaults;  // of an image
   DrawSamplesOptions samples;
 };
 

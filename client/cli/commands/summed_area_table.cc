@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
+#include "cli/picture_file.h"
 
 namespace cumulus::cli {
 namespace {
@@ -65,7 +66,7 @@ template <class MakeOperation>
 absl::StatusOr<Computed> compute(Job& job, const Options& options, const MakeOperation& operation,
                                  const std::string& name) {
   job.stages().begin("read");
-  absl::StatusOr<Array> image = read_image(options.input);
+  absl::StatusOr<Array> image = read_picture(options.input);
   if (!image.ok()) return image.status();
   absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();

@@ -14,13 +14,21 @@ enum class MapProjection {
   kPlane,    ///< the unit square; weights as they are
 };
 
+/// What becomes of weights that are no number, infinite or negative. Photographed maps often have some
+/// channels slightly below zero.
+enum class InvalidWeights {
+  kRefuse,  ///< FAILED_PRECONDITION, with the first one's position
+  kClamp,   ///< in every channel, NaN and negative values count as 0, infinity as the largest float
+};
+
 struct SamplingTableOptions {
   MapProjection projection = MapProjection::kLatLong;
+  InvalidWeights invalid_weights = InvalidWeights::kRefuse;
 };
 
 /// Of `weights`, [height, width] or [height, width, channels], float32 or uint8, at most 32768 a side.
 /// One channel is the weight itself, of two the first, of three or four the Rec. 709 luminance.
-/// INVALID_ARGUMENT for NaN, infinity or negative values, FAILED_PRECONDITION where all are zero.
+/// FAILED_PRECONDITION where all are zero, or one is invalid and to be refused.
 /// Result: `table`, uint8 [bytes], in the layout that cumulus/sampling.h reads.
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options = {});
 

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/exceptions.h"
 #include "server/pipeline/text.h"
-#include "server/pipeline/wire.h"
 #include "server/runtime/checksum.h"
+#include "server/runtime/exceptions.h"
 #include "server/runtime/transfer/transfer_service.h"
+#include "server/runtime/wire.h"
 
 namespace cumulus::server {
 

@@ -1,4 +1,4 @@
-#include "server/pipeline/wire.h"
+#include "server/runtime/wire.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -36,7 +36,8 @@ google::protobuf::Duration to_proto(absl::Duration duration) {
 google::protobuf::Timestamp to_proto(absl::Time time) {
   google::protobuf::Timestamp message;
   message.set_seconds(absl::ToUnixSeconds(time));
-  message.set_nanos(static_cast<std::int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(message.seconds()))));
+  message.set_nanos(
+      static_cast<std::int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(message.seconds()))));
   return message;
 }
 
@@ -45,12 +46,14 @@ void write_buffer(const ResidentBuffer& buffer, v1::Buffer& message) {
   write_array_spec(buffer.shape, *message.mutable_spec());
   message.set_size_bytes(static_cast<std::int64_t>(buffer.shape.bytes()));
   *message.mutable_create_time() = to_proto(buffer.create_time);
-  if (buffer.expire_time != absl::InfiniteFuture()) *message.mutable_expire_time() = to_proto(buffer.expire_time);
+  if (buffer.expire_time != absl::InfiniteFuture())
+    *message.mutable_expire_time() = to_proto(buffer.expire_time);
   message.set_evictable(buffer.evictable);
 }
 
 absl::StatusOr<absl::Duration> checked_ttl(bool present, const google::protobuf::Duration& ttl,
-                                           std::string_view field, absl::Duration fallback, absl::Duration max) {
+                                           std::string_view field, absl::Duration fallback,
+                                           absl::Duration max) {
   if (!present) return fallback;
   const absl::StatusOr<absl::Duration> duration = to_absl(ttl, field);
   if (!duration.ok()) return duration.status();

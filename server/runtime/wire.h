@@ -22,7 +22,8 @@ void write_buffer(const ResidentBuffer& buffer, v1::Buffer& message);
 
 /// A time to live: `fallback` where the request says nothing, else more than 0 and at most `max`.
 absl::StatusOr<absl::Duration> checked_ttl(bool present, const google::protobuf::Duration& ttl,
-                                           std::string_view field, absl::Duration fallback, absl::Duration max);
+                                           std::string_view field, absl::Duration fallback,
+                                           absl::Duration max);
 
 /// INVALID_ARGUMENT naming `field` where a request's id is longer than the log keeps.
 absl::Status check_request_id(std::string_view id, std::string_view field);

@@ -1,4 +1,4 @@
-#include "server/pipeline/exceptions.h"
+#include "server/runtime/exceptions.h"
 
 #include <absl/time/clock.h>
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "cli/report.h"
+#include "cumulus/array.h"
+
+namespace cumulus::cli {
+
+/// A picture to be importance-sampled.
+struct Map {
+  Array pixels;  // [height, width, channels]
+  /// Values that are no number, infinite or, as resampling filters leave them in photographs, negative: the
+  /// server clamps or refuses them.
+  std::int64_t invalid_values = 0;
+};
+
+absl::StatusOr<Map> read_map(const std::string& path);
+
+/// Adds the map's size and, of a job that succeeded, how many values were clamped.
+void describe_map(const Map& map, Report& report);
+
+}  // namespace cumulus::cli

@@ -1,0 +1,39 @@
+#include "cli/picture_file.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "cli/image_file.h"
+#include "cli/npy_file.h"
+
+namespace cumulus::cli {
+namespace {
+
+/// The same elements with one more axis.
+absl::StatusOr<Array> with_channel_axis(const Array& array) {
+  absl::StatusOr<Array> picture = Array::allocate(array.type(), {array.shape()[0], array.shape()[1], 1});
+  if (picture.ok()) std::copy(array.bytes().begin(), array.bytes().end(), picture->mutable_bytes().begin());
+  return picture;
+}
+
+}  // namespace
+
+absl::StatusOr<Array> read_picture(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".npy") return read_image(path);
+  absl::StatusOr<Array> array = read_npy(path);
+  if (!array.ok()) return array.status();
+  const std::size_t axes = array->shape().size();
+  const bool elements_fit = array->type() == ElementType::kUint8 || array->type() == ElementType::kFloat32;
+  if (!elements_fit || (axes != 2 && axes != 3)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " holds ", std::string(element_name(array->type())),
+                                                   " in ", axes,
+                                                   " axes; a picture is uint8 or float32, [height, width] or "
+                                                   "[height, width, channels]"));
+  }
+  return axes == 3 ? std::move(array) : with_channel_axis(*array);
+}
+
+}  // namespace cumulus::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+
+#include "cumulus/array.h"
+
+namespace cumulus::cli {
+
+/// A picture of any kind that the commands take, as [height, width, channels] of uint8 or float32: an image
+/// file (read_image), or a .npy file of such an array, with or without its channels.
+absl::StatusOr<Array> read_picture(const std::string& path);
+
+}  // namespace cumulus::cli

@@ -1,0 +1,67 @@
+#include "cli/npy_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "cli/picture_file.h"
+
+namespace cumulus::cli {
+namespace {
+
+class NpyFile : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+  std::string error() const { return std::string(read_npy(path_).status().message()); }
+
+  const std::string path_ =
+      ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".npy";
+};
+
+TEST_F(NpyFile, ReadsWhatItWrote) {
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6};
+  ASSERT_TRUE(write_npy(path_, {values, {2, 3}}).ok());
+  const auto array = read_npy(path_);
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_EQ(array->type(), ElementType::kFloat64);
+  EXPECT_EQ(array->shape(), (Shape{2, 3}));
+  const auto read = array->values<double>();
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(std::vector<double>(read->begin(), read->end()), values);
+}
+
+TEST_F(NpyFile, IsAPictureWithOrWithoutItsChannels) {
+  ASSERT_TRUE(write_npy(path_, {std::vector<float>{1, 2}, {1, 2}}).ok());
+  EXPECT_EQ(read_picture(path_)->shape(), (Shape{1, 2, 1}));
+  ASSERT_TRUE(write_npy(path_, {std::vector<std::uint8_t>{1, 2, 3}, {1, 1, 3}}).ok());
+  EXPECT_EQ(read_picture(path_)->shape(), (Shape{1, 1, 3}));
+  ASSERT_TRUE(write_npy(path_, {std::vector<double>{1}, {1, 1}}).ok());
+  EXPECT_NE(std::string(read_picture(path_).status().message()).find("float64"), std::string::npos);
+}
+
+TEST_F(NpyFile, SaysWhatIsWrongWithAFile) {
+  EXPECT_NE(error().find("give a .npy file that exists"), std::string::npos) << error();
+  write("PNG and so on");
+  EXPECT_NE(error().find("does not begin as a .npy file"), std::string::npos) << error();
+  write(npy_header("'>f4'", {1}) + "data");
+  EXPECT_NE(error().find("its elements are '>f4'"), std::string::npos) << error();
+  write(npy_header("'<f4'", {2}) + "data");
+  EXPECT_NE(error().find("ends before its array"), std::string::npos) << error();
+  std::string columns = npy_header("'<f4'", {1}) + "data";
+  columns.replace(columns.find("False"), 5, "True ");
+  write(columns);
+  EXPECT_NE(error().find("column-major"), std::string::npos) << error();
+  std::string words = npy_header("'<f4'", {1}) + "data";
+  words.replace(words.find("(1, )"), 5, "(a, )");
+  write(words);
+  EXPECT_NE(error().find("no list of numbers"), std::string::npos) << error();
+}
+
+}  // namespace
+}  // namespace cumulus::cli

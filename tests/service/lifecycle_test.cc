@@ -1,0 +1,174 @@
+#include "server/runtime/lifecycle.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cumulus/v1/transfer.grpc.pb.h"
+#include "server/services/sessions_service.h"
+#include "tests/support/staged_device.h"
+#include "tests/support/transfer_server.h"
+
+namespace cumulus::testing {
+namespace {
+
+using server::ServerLifecycle;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+/// What grpc.health.v1 says of `service` ("" is the whole server): 1 SERVING, 2 NOT_SERVING, -1 no answer.
+int health_of(const std::string& address, const std::string& service) {
+  grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  grpc::CompletionQueue queue;
+  const std::string request = std::string(1, '\x0a') + static_cast<char>(service.size()) + service;
+  const grpc::Slice slice(request);
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&slice, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  grpc::Slice bytes;
+  if (!status.ok() || !response.DumpToSingleSlice(&bytes).ok() || bytes.size() != 2) return -1;
+  return bytes.begin()[1];
+}
+
+class Lifecycle : public ::testing::Test {
+ protected:
+  static server::Configuration configuration(const std::vector<std::string>& listen) {
+    server::Configuration settings = TransferServer::configuration();
+    settings.listen = listen;
+    settings.reflection = false;
+    settings.shutdown = {absl::ZeroDuration(), absl::Seconds(5)};
+    return settings;
+  }
+  absl::StatusOr<ServerLifecycle> start(const std::vector<std::string>& listen) {
+    return ServerLifecycle::start(configuration(listen), {&sessions_, &transfer_});
+  }
+  static std::string socket_path() { return ::testing::TempDir() + "lifecycle_test.sock"; }
+
+  static std::vector<server::DeviceSlot> one_slot() {
+    std::vector<server::DeviceSlot> slots(1);
+    slots[0].device = host_device();
+    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, 16);
+    return slots;
+  }
+  server::Runtime runtime_{configuration({"127.0.0.1:0"}), one_slot()};
+  server::SessionsService sessions_{runtime_};
+  server::TransferService transfer_{runtime_};
+};
+
+TEST_F(Lifecycle, EveryAddressIsServedAndWrittenToThePortFile) {
+  ::unlink(socket_path().c_str());
+  server::Configuration settings = configuration({"127.0.0.1:0", "unix:" + socket_path()});
+  settings.port_file = ::testing::TempDir() + "lifecycle_test.ports";
+  auto lifecycle = ServerLifecycle::start(settings, {&sessions_});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  EXPECT_THAT(lifecycle->addresses(),
+              ElementsAre(MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]*"), "unix:" + socket_path()));
+  ASSERT_TRUE(lifecycle->announce(settings, {}).ok());
+  std::ifstream file(settings.port_file);
+  for (const std::string& address : lifecycle->addresses()) {
+    std::string line;
+    EXPECT_TRUE(std::getline(file, line));
+    EXPECT_EQ(line, address);
+    EXPECT_EQ(health_of(address, ""), 1);
+  }
+  struct stat socket_file {};
+  ASSERT_EQ(::stat(socket_path().c_str(), &socket_file), 0);
+  EXPECT_EQ(socket_file.st_mode & 0777, 0600U);
+  lifecycle->drain(settings.shutdown);
+}
+
+TEST_F(Lifecycle, HealthFollowsTheServerFromStartToDrain) {
+  server::Configuration settings = configuration({"127.0.0.1:0"});
+  auto lifecycle = ServerLifecycle::start(settings, {&sessions_});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  const std::string address = lifecycle->addresses().front();
+  EXPECT_EQ(health_of(address, ""), 2);
+  ASSERT_TRUE(lifecycle->announce(settings, {"cumulus.v1.Sessions"}).ok());
+  EXPECT_EQ(health_of(address, ""), 1);
+  EXPECT_EQ(health_of(address, "cumulus.v1.Sessions"), 1);
+  settings.shutdown.lame_duck = absl::Seconds(1);
+  std::thread drain([&] { lifecycle->drain(settings.shutdown); });
+  int health = 1;
+  for (int i = 0; i < 100 && health == 1; ++i) health = health_of(address, "cumulus.v1.Sessions");
+  EXPECT_EQ(health, 2);  // and answered: a lame duck still serves
+  drain.join();
+  EXPECT_EQ(health_of(address, ""), -1);
+}
+
+TEST_F(Lifecycle, AStaleSocketIsClearedAndALiveOneIsNot) {
+  ::unlink(socket_path().c_str());
+  const int stale = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::strncpy(name.sun_path, socket_path().c_str(), sizeof(name.sun_path) - 1);
+  ASSERT_EQ(::bind(stale, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+  ::close(stale);  // the file stays, as after a crash
+  auto first = start({"unix:" + socket_path()});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::Status second = start({"unix:" + socket_path()}).status();
+  EXPECT_THAT(std::string(second.message()), HasSubstr("already"));
+  first->drain(configuration({}).shutdown);
+}
+
+TEST_F(Lifecycle, AFileThatIsNoSocketIsLeftAlone) {
+  const std::string path = ::testing::TempDir() + "lifecycle_test.txt";
+  std::ofstream(path) << "precious";
+  EXPECT_THAT(std::string(start({"unix:" + path}).status().message()), HasSubstr("is no socket"));
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "precious");
+}
+
+TEST_F(Lifecycle, AnAddressThatIsTakenIsNamed) {
+  auto first = start({"127.0.0.1:0"});
+  ASSERT_TRUE(first.ok()) << first.status();
+  server::SessionsService other(runtime_);
+  const auto second = ServerLifecycle::start(configuration({first->addresses().front()}), {&other});
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("cannot bind " + first->addresses().front()));
+  first->drain(configuration({}).shutdown);
+}
+
+TEST_F(Lifecycle, TheDrainCancelsWhatDoesNotEndInTime) {
+  auto lifecycle = start({"127.0.0.1:0"});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  auto channel = grpc::CreateChannel(lifecycle->addresses().front(), grpc::InsecureChannelCredentials());
+  const auto stub = v1::BufferTransfer::NewStub(channel);
+  grpc::ClientContext context;
+  v1::Buffer buffer;
+  const auto writer = stub->WriteBuffer(&context, &buffer);
+  const auto session =
+      runtime_.sessions.create_session({"drained", &runtime_.devices.front(), absl::Minutes(1), 4096});
+  ASSERT_TRUE(session.ok());
+  v1::WriteBufferRequest message;
+  message.mutable_spec()->set_session((*session)->name);
+  message.mutable_spec()->mutable_spec()->set_element_type(v1::UINT8);
+  message.mutable_spec()->mutable_spec()->add_shape(1000);
+  ASSERT_TRUE(writer->Write(message));
+  const auto reserved = [this] { return runtime_.devices.front().device->budget()->reserved_bytes(); };
+  while (reserved() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  lifecycle->drain({absl::ZeroDuration(), absl::Milliseconds(200)});
+  EXPECT_FALSE(writer->Finish().ok());
+  EXPECT_EQ(reserved(), 0U);
+}
+
+}  // namespace
+}  // namespace cumulus::testing
