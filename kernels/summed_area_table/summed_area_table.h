@@ -68,4 +68,36 @@ void filter_box(CpuExecutor& executor, HostImage<const float> image, std::int64_
 void filter_box(CudaExecutor& executor, DeviceImage<const float> image, std::int64_t radius,
                 DeviceImage<float> filtered);
 
+/// A rectangle of pixels: rows top to bottom - 1, columns left to right - 1. What of it lies outside the
+/// image counts for nothing; so it is empty where bottom <= top or right <= left.
+struct Rectangle {
+  std::int32_t top;
+  std::int32_t left;
+  std::int32_t bottom;
+  std::int32_t right;
+};
+
+// The functions below take a dense table of std::uint32_t, std::uint64_t, float or double (see above), and
+// any number of rectangles; result i belongs to rectangle i, its channels interleaved (rectangles.size() *
+// table.channels elements, else std::invalid_argument). They take no scratch memory. Asynchrony and errors
+// are as above.
+
+/// Sums over rectangles, of the table's type: exact for integers wherever the sum itself fits; for
+/// floats a difference of four elements of the table, with their errors and three roundings. Empty: 0.
+template <class Sum>
+void sum_rectangles(CpuExecutor& executor, HostImage<const Sum> table, HostSpan<const Rectangle> rectangles,
+                    HostSpan<Sum> sums);
+template <class Sum>
+void sum_rectangles(CudaExecutor& executor, DeviceImage<const Sum> table,
+                    DeviceSpan<const Rectangle> rectangles, DeviceSpan<Sum> sums);
+
+/// Means over the pixels of rectangles that lie inside the image: the sum, divided in double by
+/// their number. Empty: NaN.
+template <class Sum>
+void average_rectangles(CpuExecutor& executor, HostImage<const Sum> table,
+                        HostSpan<const Rectangle> rectangles, HostSpan<double> means);
+template <class Sum>
+void average_rectangles(CudaExecutor& executor, DeviceImage<const Sum> table,
+                        DeviceSpan<const Rectangle> rectangles, DeviceSpan<double> means);
+
 }  // namespace cumulus

@@ -34,6 +34,19 @@ void check_views(const ImageView<const Input, S>& image, const ImageView<Output,
   }
 }
 
+/// Throws std::invalid_argument unless a table and its results are as sum_rectangles asks.
+template <class Sum, Space S>
+void check_rectangles(const ImageView<const Sum, S>& table, std::size_t rectangles, std::size_t results) {
+  check_views(table, ImageView<Sum, S>(nullptr, table.height, table.width, table.channels));
+  if (!table.dense())
+    throw std::invalid_argument("sum_rectangles: the table's rows are padded; they must be dense");
+  if (results != rectangles * static_cast<std::size_t>(table.channels)) {
+    throw std::invalid_argument("sum_rectangles: " + std::to_string(results) + " results for " +
+                                std::to_string(rectangles) + " rectangles of " +
+                                std::to_string(table.channels) + " channels; there must be one each");
+  }
+}
+
 inline void check_radius(std::int64_t radius) {
   if (radius < 0) {
     throw std::invalid_argument("filter_box: the radius is " + std::to_string(radius) +

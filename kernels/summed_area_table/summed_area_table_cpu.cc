@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/core/parallel.h"
+#include "kernels/summed_area_table/rectangle_sum.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
@@ -17,6 +18,7 @@ using summed_area_table::check_views;
 using summed_area_table::kBandBytes;
 using summed_area_table::kBandRows;
 using summed_area_table::kBoxGrainElements;
+using summed_area_table::kRectangleGrain;
 
 /// Rows whose running sums advance together: their additions do not wait for each other.
 constexpr std::int64_t kRowsAtOnce = 4;
@@ -181,6 +183,23 @@ void filter_with_table_of(CpuExecutor& executor, const HostImage<const Input>& i
   });
 }
 
+template <bool kMean, class Sum, class Result>
+void query(CpuExecutor& executor, const HostImage<const Sum>& table,
+           const HostSpan<const Rectangle>& rectangles, const HostSpan<Result>& results) {
+  summed_area_table::check_rectangles(table, rectangles.size(), results.size());
+  executor.check_interrupt();
+  const auto count = static_cast<std::int64_t>(rectangles.size());
+  parallel_ranges(executor, count, kRectangleGrain, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      for (std::int64_t channel = 0; channel < table.channels; ++channel) {
+        results[static_cast<std::size_t>(i * table.channels + channel)] =
+            summed_area_table::rectangle_result<kMean, Result>(table, rectangles[static_cast<std::size_t>(i)],
+                                                               channel);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void build_summed_area_table(CpuExecutor& executor, HostImage<const std::uint8_t> image,
@@ -217,6 +236,34 @@ void filter_box(CpuExecutor& executor, HostImage<const float> image, std::int64_
                                filtered);
 }
 
+template <class Sum>
+void sum_rectangles(CpuExecutor& executor, HostImage<const Sum> table, HostSpan<const Rectangle> rectangles,
+                    HostSpan<Sum> sums) {
+  query<false>(executor, table, rectangles, sums);
+}
+template <class Sum>
+void average_rectangles(CpuExecutor& executor, HostImage<const Sum> table,
+                        HostSpan<const Rectangle> rectangles, HostSpan<double> means) {
+  query<true>(executor, table, rectangles, means);
+}
+
+template void sum_rectangles(CpuExecutor&, HostImage<const std::uint32_t>, HostSpan<const Rectangle>,
+                             HostSpan<std::uint32_t>);
+template void sum_rectangles(CpuExecutor&, HostImage<const std::uint64_t>, HostSpan<const Rectangle>,
+                             HostSpan<std::uint64_t>);
+template void sum_rectangles(CpuExecutor&, HostImage<const float>, HostSpan<const Rectangle>,
+                             HostSpan<float>);
+template void sum_rectangles(CpuExecutor&, HostImage<const double>, HostSpan<const Rectangle>,
+                             HostSpan<double>);
+template void average_rectangles(CpuExecutor&, HostImage<const std::uint32_t>, HostSpan<const Rectangle>,
+                                 HostSpan<double>);
+template void average_rectangles(CpuExecutor&, HostImage<const std::uint64_t>, HostSpan<const Rectangle>,
+                                 HostSpan<double>);
+template void average_rectangles(CpuExecutor&, HostImage<const float>, HostSpan<const Rectangle>,
+                                 HostSpan<double>);
+template void average_rectangles(CpuExecutor&, HostImage<const double>, HostSpan<const Rectangle>,
+                                 HostSpan<double>);
+
 #if !CUMULUS_WITH_CUDA
 // A build without CUDA has no device to make an executor of: these satisfy the linker.
 namespace {
@@ -246,6 +293,32 @@ void filter_box(CudaExecutor& /*executor*/, DeviceImage<const float> /*image*/, 
                 DeviceImage<float> /*filtered*/) {
   no_cuda("filter_box");
 }
+template <class Sum>
+void sum_rectangles(CudaExecutor& /*executor*/, DeviceImage<const Sum> /*table*/,
+                    DeviceSpan<const Rectangle> /*rectangles*/, DeviceSpan<Sum> /*sums*/) {
+  no_cuda("sum_rectangles");
+}
+template <class Sum>
+void average_rectangles(CudaExecutor& /*executor*/, DeviceImage<const Sum> /*table*/,
+                        DeviceSpan<const Rectangle> /*rectangles*/, DeviceSpan<double> /*means*/) {
+  no_cuda("average_rectangles");
+}
+template void sum_rectangles(CudaExecutor&, DeviceImage<const std::uint32_t>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<std::uint32_t>);
+template void sum_rectangles(CudaExecutor&, DeviceImage<const std::uint64_t>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<std::uint64_t>);
+template void sum_rectangles(CudaExecutor&, DeviceImage<const float>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<float>);
+template void sum_rectangles(CudaExecutor&, DeviceImage<const double>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const std::uint32_t>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const std::uint64_t>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const float>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const double>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
 #endif
 
 }  // namespace cumulus

@@ -7,6 +7,7 @@
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
+#include "kernels/summed_area_table/table_queries.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
 // One kernel, one tile per block, in the spirit of the single-pass scan of D. Merrill and M. Garland
@@ -244,48 +245,6 @@ void build(CudaExecutor& executor, const DeviceImage<const Input>& image, const 
   }
 }
 
-constexpr int kFilterThreads = 256;
-constexpr std::int64_t kMostFilterBlocks = std::int64_t{1} << 30;
-
-template <class Sum>
-struct FilterArguments {
-  const Sum* sums;
-  std::int64_t height;
-  std::int64_t width;
-  std::int64_t channels;
-  std::int64_t radius;
-  std::int64_t stretches_per_row;  // of kFilterThreads elements
-  float* filtered;
-};
-
-template <class Sum>
-__device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, std::int64_t element) {
-  const std::int64_t row_elements = a.width * a.channels;
-  const std::int64_t x = element / a.channels;
-  const std::int64_t channel = element % a.channels;
-  const std::int64_t last_row = min(y + a.radius, a.height - 1);
-  const std::int64_t last_column = min(x + a.radius, a.width - 1);
-  const std::int64_t row_before = max(y - a.radius, std::int64_t{0}) - 1;
-  const std::int64_t column_before = max(x - a.radius, std::int64_t{0}) - 1;
-  const auto strip = [&](std::int64_t column) -> Sum {
-    const Sum* top_of_column = a.sums + column * a.channels + channel;
-    const Sum bottom = __ldg(top_of_column + last_row * row_elements);
-    return row_before < 0 ? bottom : bottom - __ldg(top_of_column + row_before * row_elements);
-  };
-  const Sum to_last = strip(last_column);
-  const Sum sum = column_before < 0 ? to_last : to_last - strip(column_before);
-  const auto pixels = static_cast<double>((last_row - row_before) * (last_column - column_before));
-  a.filtered[y * row_elements + element] = static_cast<float>(static_cast<double>(sum) / pixels);
-}
-
-template <class Sum>
-__global__ void __launch_bounds__(kFilterThreads) filter_from_table(const FilterArguments<Sum> a) {
-  for (std::int64_t stretch = blockIdx.x; stretch < a.height * a.stretches_per_row; stretch += gridDim.x) {
-    const std::int64_t element = stretch % a.stretches_per_row * kFilterThreads + threadIdx.x;
-    if (element < a.width * a.channels) filter_element(a, stretch / a.stretches_per_row, element);
-  }
-}
-
 template <class Sum, class Input>
 void filter_with_table_of(CudaExecutor& executor, const DeviceImage<const Input>& image, std::int64_t radius,
                           const DeviceImage<float>& filtered) {
@@ -293,11 +252,25 @@ void filter_with_table_of(CudaExecutor& executor, const DeviceImage<const Input>
   const DeviceImage<Sum> sums(storage.data(), image.height, image.width, image.channels);
   build_summed_area_table(executor, image, sums);
   executor.check_interrupt();
-  const std::int64_t stretches = divide_up(image.width * image.channels, kFilterThreads);
+  const std::int64_t stretches = divide_up(image.width * image.channels, kQueryThreads);
   const FilterArguments<Sum> arguments{sums.data, image.height, image.width,  image.channels,
                                        radius,    stretches,    filtered.data};
-  const std::int64_t blocks = std::min(image.height * stretches, kMostFilterBlocks);
-  filter_from_table<<<static_cast<unsigned int>(blocks), kFilterThreads, 0, executor.stream()>>>(arguments);
+  const std::int64_t blocks = std::min(image.height * stretches, kMostQueryBlocks);
+  filter_from_table<<<static_cast<unsigned int>(blocks), kQueryThreads, 0, executor.stream()>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <bool kMean, class Sum, class Result>
+void query(CudaExecutor& executor, const DeviceImage<const Sum>& table,
+           const DeviceSpan<const Rectangle>& rectangles, const DeviceSpan<Result>& results) {
+  check_rectangles(table, rectangles.size(), results.size());
+  executor.check_interrupt();
+  if (results.empty()) return;
+  executor.bind_thread();
+  const auto count = static_cast<std::int64_t>(results.size());
+  const std::int64_t blocks = std::min(divide_up(count, kQueryThreads), kMostQueryBlocks);
+  query_rectangles<kMean><<<static_cast<unsigned int>(blocks), kQueryThreads, 0, executor.stream()>>>(
+      table, rectangles.data(), results.data(), count);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -338,5 +311,33 @@ void filter_box(CudaExecutor& executor, DeviceImage<const float> image, std::int
   filter_with_table_of<double>(executor, image, std::min(radius, std::max(image.height, image.width)),
                                filtered);
 }
+
+template <class Sum>
+void sum_rectangles(CudaExecutor& executor, DeviceImage<const Sum> table,
+                    DeviceSpan<const Rectangle> rectangles, DeviceSpan<Sum> sums) {
+  query<false>(executor, table, rectangles, sums);
+}
+template <class Sum>
+void average_rectangles(CudaExecutor& executor, DeviceImage<const Sum> table,
+                        DeviceSpan<const Rectangle> rectangles, DeviceSpan<double> means) {
+  query<true>(executor, table, rectangles, means);
+}
+
+template void sum_rectangles(CudaExecutor&, DeviceImage<const std::uint32_t>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<std::uint32_t>);
+template void sum_rectangles(CudaExecutor&, DeviceImage<const std::uint64_t>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<std::uint64_t>);
+template void sum_rectangles(CudaExecutor&, DeviceImage<const float>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<float>);
+template void sum_rectangles(CudaExecutor&, DeviceImage<const double>, DeviceSpan<const Rectangle>,
+                             DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const std::uint32_t>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const std::uint64_t>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const float>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
+template void average_rectangles(CudaExecutor&, DeviceImage<const double>, DeviceSpan<const Rectangle>,
+                                 DeviceSpan<double>);
 
 }  // namespace cumulus

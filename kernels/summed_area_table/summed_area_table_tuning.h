@@ -49,5 +49,7 @@ inline constexpr std::int64_t kBandBytes = 256 * 1024;
 inline constexpr std::int64_t kBandRows = 8;
 /// Output elements that one CPU task of the box filter computes, at least.
 inline constexpr std::int64_t kBoxGrainElements = 64 * 1024;
+/// Rectangles that one CPU task sums, at least.
+inline constexpr std::int64_t kRectangleGrain = 4096;
 
 }  // namespace cumulus::summed_area_table

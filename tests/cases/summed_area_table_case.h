@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -278,6 +279,49 @@ std::string verify_box_filter(const TestImage<Input>& image, std::int64_t radius
     }
   }
   return "";
+}
+
+/// Rectangles of all kinds for an image: one pixel, everything, edges, random ones, partly and wholly
+/// outside, empty and turned round. {top, left, bottom, right}, half open.
+inline std::vector<std::array<std::int32_t, 4>> make_rectangles(ImageShape shape, std::size_t random_count) {
+  const auto height = static_cast<std::int32_t>(shape.height);
+  const auto width = static_cast<std::int32_t>(shape.width);
+  std::vector<std::array<std::int32_t, 4>> rectangles = {
+      {0, 0, 1, 1},
+      {0, 0, height, width},
+      {height - 1, width - 1, height, width},
+      {-5, -7, height, width},
+      {0, 0, height + 9, width + 4},
+      {-2, -2, 0, 3},
+      {height, 0, height + 1, width},
+      {1, 1, 1, 4},
+      {3, 3, 1, 1},
+      {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min(),
+       std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::max()}};
+  std::mt19937 random(7);
+  for (std::size_t i = 0; i < random_count; ++i) {
+    const auto edge = [&random](std::int32_t extent) {
+      return static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(extent + 6)) - 3;
+    };
+    rectangles.push_back({edge(height), edge(width), edge(height), edge(width)});
+  }
+  return rectangles;
+}
+
+/// The sum over a rectangle and its number of pixels inside the image, pixel by pixel.
+template <class Input>
+BoxMean naive_rectangle(const TestImage<Input>& image, const std::array<std::int32_t, 4>& rectangle,
+                        std::int64_t channel) {
+  BoxMean box;
+  for (std::int64_t y = std::max(0, rectangle[0]); y < std::min<std::int64_t>(rectangle[2], image.height);
+       ++y) {
+    for (std::int64_t x = std::max(0, rectangle[1]); x < std::min<std::int64_t>(rectangle[3], image.width);
+         ++x) {
+      box.sum += static_cast<long double>(image.row(y)[x * image.channels + channel]);
+      ++box.pixels;
+    }
+  }
+  return box;
 }
 
 }  // namespace cumulus::testing

@@ -203,6 +203,56 @@ TYPED_TEST(SummedAreaTable, FiltersExactlyWhereBoxesOverflow32Bits) {
   for (const float mean : filter(this->backend(), image, 2000)) ASSERT_EQ(mean, 255.0f);
 }
 
+/// Builds the table, then asks it for every rectangle; of whole numbers, so that all is exact.
+template <class Sum, class Backend, class Input>
+void expect_exact_rectangles(Backend& backend, const TestImage<Input>& image) {
+  const auto edges = testing::make_rectangles({image.height, image.width}, 300);
+  std::vector<Rectangle> rectangles;
+  for (const auto& edge : edges) rectangles.push_back({edge[0], edge[1], edge[2], edge[3]});
+  BackendArray<Backend, Rectangle> asked(backend, rectangles);
+  BackendArray<Backend, Sum> table(backend, build<Sum>(backend, image));
+  BackendArray<Backend, Sum> sums(backend, rectangles.size() * static_cast<std::size_t>(image.channels));
+  BackendArray<Backend, double> means(backend, rectangles.size() * static_cast<std::size_t>(image.channels));
+  const ImageView<const Sum, Backend::kSpace> view(table.span().data(), image.height, image.width,
+                                                   image.channels);
+  sum_rectangles(backend.executor(), view, asked.const_span(), sums.span());
+  average_rectangles(backend.executor(), view, asked.const_span(), means.span());
+  const std::vector<Sum> got_sums = sums.to_host();
+  const std::vector<double> got_means = means.to_host();
+  for (std::size_t i = 0; i < got_sums.size(); ++i) {
+    const auto channels = static_cast<std::size_t>(image.channels);
+    const auto right =
+        testing::naive_rectangle(image, edges[i / channels], static_cast<std::int64_t>(i % channels));
+    ASSERT_EQ(static_cast<long double>(got_sums[i]), right.sum) << "rectangle " << i / channels;
+    if (right.pixels == 0) {
+      ASSERT_TRUE(std::isnan(got_means[i])) << "rectangle " << i / channels;
+    } else {
+      ASSERT_EQ(got_means[i], static_cast<double>(right.sum) / static_cast<double>(right.pixels));
+    }
+  }
+}
+
+TYPED_TEST(SummedAreaTable, SumsAndAveragesEveryKindOfRectangle) {
+  for (const ImageShape shape : {ImageShape{1, 1}, ImageShape{37, 53}, ImageShape{130, 140}}) {
+    for (const int channels : {1, 3, 4}) {
+      const auto bytes = make_image<std::uint8_t>(shape, channels, 0, ImagePattern::kRandom);
+      expect_exact_rectangles<std::uint32_t>(this->backend(), bytes);
+      expect_exact_rectangles<std::uint64_t>(this->backend(), bytes);
+      const auto floats = make_image<float>(shape, channels, 0, ImagePattern::kIntegers);
+      expect_exact_rectangles<float>(this->backend(), floats);
+      expect_exact_rectangles<double>(this->backend(), floats);
+    }
+  }
+}
+
+TYPED_TEST(SummedAreaTable, RefusesResultsThatDoNotMatchTheRectangles) {
+  const ImageView<const double, TypeParam::kSpace> table(nullptr, 4, 4, 2);
+  const Span<const Rectangle, TypeParam::kSpace> rectangles(nullptr, 3);
+  EXPECT_THROW(
+      sum_rectangles(this->executor(), table, rectangles, Span<double, TypeParam::kSpace>(nullptr, 3)),
+      std::invalid_argument);
+}
+
 TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   const auto image = make_image<float>({1000, 801}, 3, 0, ImagePattern::kCancelling);
   const HostImage<const float> view(image.elements.data(), image.height, image.width, image.channels);
