@@ -57,13 +57,16 @@ inline const char* name_of(BracketPattern pattern) {
 /// What a stack does, one element after another: 'o' opens, 'c' closes a bracket of the right kind.
 class BracketWriter {
  public:
-  BracketWriter(std::int64_t size, std::uint32_t seed) : size_(size), random_(seed) {}
+  BracketWriter(std::int64_t size, std::uint32_t seed) : size_(size), random_(seed) {
+    text_.reserve(static_cast<std::size_t>(size));
+  }
 
   bool full() const { return static_cast<std::int64_t>(text_.size()) >= size_; }
   std::size_t depth() const { return open_.size(); }
   std::int64_t left() const { return size_ - static_cast<std::int64_t>(text_.size()); }
-  bool toss() { return random_() & 1; }
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  bool toss() { return bits(1) != 0; }
+  /// Of at most 256, nearly even.
+  std::uint32_t below(std::uint32_t limit) { return bits(16) * limit >> 16; }
 
   void open() {
     const std::uint32_t kind = below(3);
@@ -79,8 +82,22 @@ class BracketWriter {
   std::string text() && { return std::move(text_); }
 
  private:
+  /// Few draws for many symbols: texts are long.
+  std::uint32_t bits(int count) {
+    if (left_bits_ < count) {
+      buffer_ = random_();
+      left_bits_ = 64;
+    }
+    const auto value = static_cast<std::uint32_t>(buffer_ & ((std::uint64_t{1} << count) - 1));
+    buffer_ >>= count;
+    left_bits_ -= count;
+    return value;
+  }
+
   std::int64_t size_;
-  std::mt19937 random_;
+  std::mt19937_64 random_;
+  std::uint64_t buffer_ = 0;
+  int left_bits_ = 0;
   std::string open_;
   std::string text_;
 };
@@ -88,7 +105,7 @@ class BracketWriter {
 /// A text of `size` bytes over "()[]{}" and others.
 inline std::string make_brackets(BracketPattern pattern, std::int64_t size, std::uint32_t seed = 1) {
   BracketWriter w(size, seed);
-  const auto steps = [&](const std::function<bool(std::int64_t)>& up) {
+  const auto steps = [&](const auto& up) {
     for (std::int64_t i = 0; !w.full(); ++i) up(i) ? w.open() : w.close();
     return std::move(w).text();
   };

@@ -99,8 +99,8 @@ absl::Status explain(const absl::Status& status, const Options& options, const D
     return document.spell(static_cast<std::int32_t>(number(name)));
   };
   std::string text = absl::StrCat(options.input, ":", document.place(number("position")), ": ",
-                                  facts.count("found") ? spell("found") : "the end");
-  if (facts.count("expected") == 0) {
+                                  facts.contains("found") ? spell("found") : "the end");
+  if (!facts.contains("expected")) {
     absl::StrAppend(&text, " closes nothing; take it out, or open something before it");
   } else {
     absl::StrAppend(&text, " where ", spell("expected"), " is right, to close what opens at ",

@@ -42,7 +42,7 @@ class Tag {
     const auto found = attributes_.find(name);
     return found == attributes_.end() ? std::string_view() : found->second;
   }
-  bool has(std::string_view name) const { return attributes_.count(name) > 0; }
+  bool has(std::string_view name) const { return attributes_.contains(name); }
   /// In user units; percentages and other units that need more context are taken as `otherwise`.
   double length(std::string_view name, double otherwise = 0) const {
     const std::string_view value = text(name);
