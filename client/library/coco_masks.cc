@@ -157,14 +157,6 @@ CocoBox coco_box(std::span<const std::uint32_t> counts, std::int64_t height) {
   return {left, top, right - left + 1, bottom - top + 1};
 }
 
-Operation encode_coco_masks(const Source& masks, std::int64_t max_runs) {
-  EncodeRunLengthsOptions options;
-  options.order = RunOrder::kColumns;
-  options.scope = RunScope::kEachImage;
-  options.max_runs = max_runs;
-  return encode_run_lengths(masks, options);
-}
-
 absl::StatusOr<std::vector<std::string>> coco_strings(const ArrayView& symbols, const ArrayView& lengths,
                                                       const ArrayView& first_runs) {
   const auto values = list_of<std::uint8_t>(symbols, "symbols");
@@ -200,15 +192,6 @@ absl::StatusOr<CocoRuns> coco_runs(std::span<const std::string> texts, std::int6
     for (std::size_t i = 0; i < counts->size(); ++i) runs.symbols.push_back(static_cast<std::uint8_t>(i % 2));
   }
   return runs;
-}
-
-Operation decode_coco_masks(const Source& symbols, const Source& lengths, std::int64_t masks,
-                            std::int64_t height, std::int64_t width) {
-  DecodeRunLengthsOptions options;
-  options.order = RunOrder::kColumns;
-  options.shape = {masks, height, width};
-  options.max_output_bytes = std::max<std::int64_t>(1, masks * height * width);
-  return decode_run_lengths(symbols, lengths, options);
 }
 
 }  // namespace cumulus

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
@@ -185,9 +186,14 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
   const bool last = !has_elements(a, std::int64_t{blockIdx.x} + 1);
   const std::int64_t first_granule = a.first_granules[blockIdx.x];
   const std::int64_t last_granule = last ? a.granules - 1 : a.first_granules[blockIdx.x + 1];
+  bool any_long = false;
+  for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule;
+       granule += Tile::kThreads) {
+    any_long |= !is_short(granule_begin(a, granule + 1) - granule_begin(a, granule));
+  }
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.heads[word] = 0;
-  __syncthreads();
+  if (__syncthreads_or(any_long ? 1 : 0) == 0) return;  // expand_short_granules has written all of it
   for (std::int64_t granule = first_granule + warp; granule <= last_granule; granule += kTileWarps) {
     const LaneCounts own = load_counts(a, granule, lane);
     const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);

@@ -97,10 +97,15 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   const std::int64_t find_blocks = divide_up(arguments.tiles, kFindThreads);
   find_first_granules<<<static_cast<unsigned int>(find_blocks), kFindThreads, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
+  const auto* from = reinterpret_cast<const T*>(symbols.data());
+  auto* to = reinterpret_cast<T*>(elements.data());
+  expand_short_granules<<<static_cast<unsigned int>(divide_up(arguments.granules, kTileWarps)),
+                          32 * kTileWarps, 0, stream>>>(arguments, from, to);
+  CUMULUS_CUDA(cudaGetLastError());
   using Tile = DecodeTile<T>;
   allow_shared_memory(expand_tiles<T>, sizeof(Tile));
   expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(
-      arguments, reinterpret_cast<const T*>(symbols.data()), reinterpret_cast<T*>(elements.data()));
+      arguments, from, to);
   CUMULUS_CUDA(cudaGetLastError());
 }
 

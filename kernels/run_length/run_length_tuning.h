@@ -43,8 +43,10 @@ constexpr int decode_tile_elements(int element_bytes) {
 /// Warps of a block that handle elements; the encoder has one more, which looks back.
 inline constexpr int kTileWarps = 8;
 
-/// The encoder lists a tile's heads where at most one element in this many is one.
-inline constexpr int kListedShare = 8;
+/// The encoder has room for a list of this share of a tile's elements; it lists more heads in several rounds.
+inline constexpr int kListedShare = 2;
+/// Where at most one element in this many is a head, each lane lists those in its own words.
+inline constexpr int kFewHeadsShare = 16;
 
 /// Predecessors whose words a lane of the look-back warp reads before it needs the first of them: 32 times
 /// as many tiles are folded in one round trip.
@@ -52,6 +54,8 @@ inline constexpr int kLookBackDepth = 4;
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
+/// A granule of at most this many elements is written by one warp: runs of 8 on average.
+inline constexpr int kShortGranuleElements = 8 * kGranuleRuns;
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/test_data.h"
+
 namespace cumulus {
 namespace {
 
@@ -25,7 +27,7 @@ struct Golden {
 };
 
 std::vector<Golden> read_golden() {
-  std::ifstream file(CUMULUS_TEST_DATA "/coco_masks.txt");
+  std::ifstream file(testing::test_data("coco_masks.txt"));
   std::vector<Golden> all;
   for (Golden g; file >> g.name >> g.height >> g.width >> g.text >> g.area >> g.box.x >> g.box.y >>
                  g.box.width >> g.box.height;) {

@@ -159,6 +159,68 @@ TEST(RunLengthContainer, ReadsSlicesAndRectangles) {
   EXPECT_FALSE(parsed->slice(-1, 1).ok());
 }
 
+/// Two images of 30 x 20 pixels whose columns are runs, in column order.
+Bytes column_container(const Bytes& elements) {
+  Bytes symbols;
+  std::vector<std::uint64_t> counts;
+  for (std::size_t image = 0; image < 2; ++image) {
+    for (std::size_t x = 0; x < 20; ++x) {
+      const std::byte* pixel = elements.data() + (image * 600 + x) * 3;
+      if (x > 0 && std::memcmp(pixel, pixel - 3, 3) == 0) {
+        counts.back() += 30;
+        continue;
+      }
+      symbols.insert(symbols.end(), pixel, pixel + 3);
+      counts.push_back(30);
+    }
+  }
+  const auto runs = static_cast<std::int64_t>(counts.size());
+  const auto packed = pack_run_lengths({ElementType::kUint8, elements, {2, 30, 20, 3}},
+                                       {ElementType::kUint8, symbols, {runs, 3}}, ArrayView(counts), true,
+                                       RunOrder::kColumns);
+  EXPECT_TRUE(packed.ok()) << packed.status();
+  return packed.ok() ? *packed : Bytes();
+}
+
+TEST(RunLengthContainer, KeepsColumnsAndReadsThemByRows) {
+  Bytes elements;
+  for (int i = 0; i < 2 * 30 * 20; ++i) {
+    const int value = i / 600 * 100 + i % 20 / 2 * 3;
+    for (int channel = 0; channel < 3; ++channel) elements.push_back(static_cast<std::byte>(value + channel));
+  }
+  const Bytes container = column_container(elements);
+  const auto parsed = RunLengthContainer::parse(container);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->order(), RunOrder::kColumns);
+  EXPECT_TRUE(bytes_of(parsed->decode()) == elements);
+  for (std::int64_t i = 0; i < parsed->elements(); ++i) {
+    ASSERT_EQ(std::memcmp(parsed->at(i)->data(), elements.data() + 3 * i, 3), 0) << i;
+  }
+  EXPECT_TRUE(bytes_of(parsed->slice(555, 90)) ==
+              Bytes(elements.begin() + 3 * 555, elements.begin() + 3 * 645));
+}
+
+TEST(RunLengthContainer, ReadsARectangleOfColumns) {
+  const Sample rows = make_sample(1, 60, 20, {6, 10}, ElementType::kUint8, false);
+  // The same runs, seen as those of the transposed image.
+  const std::vector<std::uint64_t> counts = rows.counts;
+  Bytes turned(60);
+  for (std::size_t i = 0; i < 60; ++i) turned[i % 10 * 6 + i / 10] = rows.elements[i];
+  const auto runs = static_cast<std::int64_t>(counts.size());
+  Bytes container =
+      *pack_run_lengths({ElementType::kUint8, turned, {10, 6}}, {ElementType::kUint8, rows.symbols, {runs}},
+                        ArrayView(counts), false, RunOrder::kColumns);
+  const auto parsed = RunLengthContainer::parse(container);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_FALSE(parsed->raw());
+  const Bytes rectangle = bytes_of(parsed->rectangle(3, 1, 5, 4));
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(rectangle[i], turned[(3 + i / 4) * 6 + 1 + i % 4]) << i;
+  set(container, 19, 1, 1);  // one extent: no columns
+  set(container, 32, 60, 8);
+  seal(container);
+  EXPECT_THAT(refusal(container), HasSubstr("columns of shape [60]; [..., height, width] is right"));
+}
+
 TEST(RunLengthContainer, HoldsAnArrayWithoutElements) {
   const Sample sample = make_sample(1, 0, 1, {0, 5}, ElementType::kUint8, false);
   const auto parsed = RunLengthContainer::parse(sample.container);
@@ -197,7 +259,7 @@ TEST(RunLengthContainer, RefusesHostileFieldsWhoseChecksumsAreRight) {
   EXPECT_THAT(refusal_with(12, 0, 4), HasSubstr("element type 0"));
   EXPECT_THAT(refusal_with(16, 4, 1), HasSubstr("flags 4"));
   EXPECT_THAT(refusal_with(17, 3, 1), HasSubstr("counts of 3 bytes"));
-  EXPECT_THAT(refusal_with(18, 1, 1), HasSubstr("order 1"));
+  EXPECT_THAT(refusal_with(18, 2, 1), HasSubstr("order 2"));
   EXPECT_THAT(refusal_with(19, 9, 1), HasSubstr("9 extents"));
   EXPECT_THAT(refusal_with(19, 1, 1), HasSubstr("pixels of shape [120]"));
   EXPECT_THAT(refusal_with(24, ~std::uint64_t{0}, 8), HasSubstr("runs do not fit"));
@@ -223,7 +285,7 @@ TEST(RunLengthContainer, SurvivesRandomDamageWhoseChecksumsAreRight) {
     const auto parsed = RunLengthContainer::parse(hostile);
     if (!parsed.ok() || parsed->elements() > 1000000) continue;
     EXPECT_TRUE(parsed->decode().ok());
-    if (parsed->elements() > 0) EXPECT_TRUE(parsed->at(parsed->elements() - 1).ok());
+    EXPECT_EQ(parsed->at(parsed->elements() - 1).ok(), parsed->elements() > 0);
   }
 }
 

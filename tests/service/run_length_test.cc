@@ -69,7 +69,7 @@ TEST_F(RunLengthService, EncodesAnInlineArrayIntoExactlyItsRuns) {
 
 TEST_F(RunLengthService, EncodesRowsEndsAndWideLengths) {
   auto request = bytes();
-  request.set_scope(v1::ROWS);
+  request.set_scope(v1::EACH_LINE);
   ASSERT_TRUE(encode(request).ok());
   EXPECT_EQ(values_of<std::uint32_t>(output("lengths")), (std::vector<std::uint32_t>{2, 1, 2, 1}));
   request.set_form(v1::RUN_ENDS);
@@ -86,9 +86,78 @@ TEST_F(RunLengthService, EncodesPixels) {
   EXPECT_EQ(shape_of(output("symbols").spec()), (Shape{2, 2}));
   EXPECT_EQ(values_of<float>(output("symbols")), (std::vector<float>{1, 2, 2, 2}));
   EXPECT_EQ(values_of<std::uint32_t>(output("lengths")), (std::vector<std::uint32_t>{3, 1}));
-  request.set_scope(v1::ROWS);
+  request.set_scope(v1::EACH_LINE);
   ASSERT_TRUE(encode(request).ok());
   EXPECT_EQ(values_of<std::uint32_t>(output("lengths")), (std::vector<std::uint32_t>{2, 1, 1}));
+}
+
+/// Two images of 2 x 3: 1 1 2 | 1 2 2 and 2 2 2 | 2 2 3.
+v1::EncodeRunLengthsRequest two_images() {
+  v1::EncodeRunLengthsRequest request;
+  set_inline<std::uint8_t>(*request.mutable_array(), v1::UINT8, {2, 2, 3},
+                           {1, 1, 2, 1, 2, 2, 2, 2, 2, 2, 2, 3});
+  return request;
+}
+
+TEST_F(RunLengthService, EncodesTheImagesOfABatchEachByItself) {
+  auto request = two_images();
+  request.set_scope(v1::EACH_IMAGE);
+  ASSERT_TRUE(encode(request).ok());
+  EXPECT_EQ(values_of<std::uint32_t>(output("lengths")), (std::vector<std::uint32_t>{2, 1, 1, 2, 5, 1}));
+  EXPECT_EQ(values_of<std::int64_t>(output("first_runs")), (std::vector<std::int64_t>{0, 4, 6}));
+  request.set_scope(v1::EACH_LINE);
+  ASSERT_TRUE(encode(request).ok());
+  EXPECT_EQ(values_of<std::int64_t>(output("first_runs")), (std::vector<std::int64_t>{0, 2, 4, 5, 7}));
+}
+
+TEST_F(RunLengthService, TakesImagesColumnByColumn) {
+  auto request = two_images();
+  request.set_order(v1::BY_COLUMNS);
+  ASSERT_TRUE(encode(request).ok());
+  EXPECT_EQ(result_.arrays_size(), 2);
+  EXPECT_EQ(values_of<std::uint8_t>(output("symbols")), (std::vector<std::uint8_t>{1, 2, 3}));
+  EXPECT_EQ(values_of<std::uint32_t>(output("lengths")), (std::vector<std::uint32_t>{3, 8, 1}));
+  request.set_scope(v1::EACH_LINE);
+  ASSERT_TRUE(encode(request).ok());
+  EXPECT_EQ(values_of<std::int64_t>(output("first_runs")), (std::vector<std::int64_t>{0, 1, 3, 4, 5, 6, 8}));
+
+  auto back = runs({3, 8, 1});
+  back.set_order(v1::BY_COLUMNS);
+  for (const std::int64_t extent : {2, 2, 3}) back.add_shape(extent);
+  ASSERT_TRUE(decode(back).ok());
+  EXPECT_EQ(output("array").data(), two_images().array().inline_array().data());
+  *back.mutable_lengths()->mutable_inline_array() = runs({3, 8, 2}).lengths().inline_array();
+  expect_reason(decode(back), grpc::StatusCode::FAILED_PRECONDITION, "WRONG_ELEMENT_COUNT");
+  EXPECT_EQ(server_.reserved_bytes(), 0u);
+}
+
+TEST_F(RunLengthService, TakesPixelsColumnByColumn) {
+  v1::EncodeRunLengthsRequest request;
+  set_inline<std::uint8_t>(*request.mutable_array(), v1::UINT8, {2, 2, 3},
+                           {1, 1, 2, 1, 2, 2, 1, 1, 2, 2, 2, 3});
+  request.set_pixels(true);
+  request.set_order(v1::BY_COLUMNS);
+  ASSERT_TRUE(encode(request).ok());
+  EXPECT_EQ(values_of<std::uint32_t>(output("lengths")), (std::vector<std::uint32_t>{2, 1, 1}));
+  EXPECT_EQ(values_of<std::uint8_t>(output("symbols")),
+            (std::vector<std::uint8_t>{1, 1, 2, 1, 2, 2, 2, 2, 3}));
+}
+
+TEST_F(RunLengthService, RefusesColumnsAndImagesOfWhatHasNone) {
+  v1::EncodeRunLengthsRequest request;
+  set_inline<std::uint8_t>(*request.mutable_array(), v1::UINT8, {3}, {1, 2, 3});
+  request.set_order(v1::BY_COLUMNS);
+  expect_bad_field(encode(request), "array", "is UINT8 [3]; images are [..., height, width]");
+  request.set_order(v1::BY_ROWS);
+  request.set_scope(v1::EACH_IMAGE);
+  expect_bad_field(encode(request), "array", "images are [..., height, width]");
+  request.set_order(static_cast<v1::RunOrder>(9));
+  expect_bad_field(encode(request), "order", "is 9; BY_ROWS or BY_COLUMNS is right");
+  auto back = runs();
+  back.set_order(v1::BY_COLUMNS);
+  expect_bad_field(decode(back), "shape", "is missing; order BY_COLUMNS needs [..., height, width]");
+  back.add_shape(6);
+  expect_bad_field(decode(back), "shape", "is UINT8 [6]; images are");
 }
 
 TEST_F(RunLengthService, AnEmptyArrayHasNoRuns) {
@@ -96,6 +165,10 @@ TEST_F(RunLengthService, AnEmptyArrayHasNoRuns) {
   set_inline<float>(*request.mutable_array(), v1::FLOAT32, {0, 7}, {});
   ASSERT_TRUE(encode(request).ok());
   EXPECT_EQ(shape_of(output("symbols").spec()), Shape{0});
+  request.set_scope(v1::EACH_IMAGE);
+  request.set_order(v1::BY_COLUMNS);
+  ASSERT_TRUE(encode(request).ok());
+  EXPECT_EQ(values_of<std::int64_t>(output("first_runs")), std::vector<std::int64_t>{0});
   ASSERT_TRUE(decode(runs({})).ok());
   EXPECT_EQ(shape_of(output("array").spec()), Shape{0});
 }
@@ -162,13 +235,13 @@ TEST_F(RunLengthService, RefusesWrongEncodeParameters) {
   expect_bad_field(encode(request), "form", "is 9; RUN_COUNTS or RUN_ENDS is right");
   request = bytes();
   request.set_scope(static_cast<v1::RunScope>(9));
-  expect_bad_field(encode(request), "scope", "is 9; WHOLE_ARRAY or ROWS is right");
+  expect_bad_field(encode(request), "scope", "is 9; WHOLE_ARRAY, EACH_LINE or EACH_IMAGE is right");
   request = bytes();
   request.set_overflow(static_cast<v1::RunOverflow>(9));
   expect_bad_field(encode(request), "overflow", "is 9; REFUSE_LONG_RUNS or SPLIT_LONG_RUNS is right");
   request.set_overflow(v1::SPLIT_LONG_RUNS);
   EXPECT_TRUE(encode(request).ok());
-  request.set_scope(v1::ROWS);
+  request.set_scope(v1::EACH_LINE);
   expect_bad_field(encode(request), "overflow", "counts of the whole array");
 }
 

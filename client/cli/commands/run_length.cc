@@ -24,7 +24,7 @@ struct Options {
 
 /// The input as an array: an image's pixels, or a file's bytes.
 absl::StatusOr<Array> read_input(const Options& options) {
-  if (!options.raw_file) return read_image(options.input);
+  if (!options.raw_file) return read_image_as_stored(options.input);
   const absl::StatusOr<std::vector<std::byte>> bytes = read_file(options.input);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<Array> array =
@@ -33,10 +33,14 @@ absl::StatusOr<Array> read_input(const Options& options) {
   return array;
 }
 
-/// Pixels of floats with four channels have 16 bytes, the most that a symbol has.
-EncodeRunLengthsOptions encode_options(const Options& options) {
+/// Runs are of pixels where a symbol can hold one: 4 channels and 16 bytes at most. Otherwise of samples.
+EncodeRunLengthsOptions encode_options(const Options& options, const Array& array) {
+  constexpr std::int64_t kMaxChannels = 4;
+  constexpr std::int64_t kMaxPixelBytes = 16;
   EncodeRunLengthsOptions encoding;
-  encoding.pixels = !options.raw_file;
+  const std::int64_t channels = array.shape().back();
+  const std::int64_t pixel_bytes = channels * static_cast<std::int64_t>(element_bytes(array.type()));
+  encoding.pixels = !options.raw_file && channels <= kMaxChannels && pixel_bytes <= kMaxPixelBytes;
   encoding.order = options.columns ? RunOrder::kColumns : RunOrder::kRows;
   encoding.split_long_runs = true;
   return encoding;
@@ -64,7 +68,7 @@ absl::Status run_encode(Job& job, const Options& options) {
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, array->view());
   if (!buffer.ok()) return buffer.status();
-  const EncodeRunLengthsOptions encoding = encode_options(options);
+  const EncodeRunLengthsOptions encoding = encode_options(options, *array);
   const absl::StatusOr<Result> result = job.run(*session, "encode", encode_run_lengths(*buffer, encoding));
   if (!result.ok()) return result.status();
   const absl::StatusOr<Array> symbols = job.download(*session, *result, "symbols");
@@ -119,7 +123,7 @@ absl::Status write_decoded(const Options& options, const ArrayView& array) {
     return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of ",
                                                    array.shape().size(), " extents; decode it with --raw"));
   }
-  return write_image(options.output, array);
+  return write_image(options.output, array, Colours::kAsStored);
 }
 
 absl::Status run_decode(Job& job, const Options& options) {
