@@ -2,9 +2,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/bench.h"
+#include "bench/run_length_references.h"
 #include "kernels/run_length/run_length.h"
 #include "tests/cases/run_length_case.h"
 
@@ -46,6 +48,7 @@ class Coding {
         symbols_(executor, bytes_of(params_.max_runs, element_bytes)),
         lengths_(executor, bytes_of(params_.max_runs, 4)),
         decoded_(executor, elements_.size()),
+        runs_(executor, sizeof(std::int32_t)),
         reports_(allocate_reports()) {
     for (std::size_t first = 0; first < elements_.size(); first += pattern_.bytes.size()) {
       executor.upload({pattern_.bytes.data(), pattern_.bytes.size()},
@@ -64,6 +67,17 @@ class Coding {
     return testing::run_length_bytes(params_.format, params_.elements, encoded().runs);
   }
   std::int64_t elements() const { return params_.elements; }
+  /// The arrays of `encode`, its own results spoiled, for a reference to fill.
+  RunLengthReferenceArrays reference_arrays() {
+    executor_.copy(elements_.span(), symbols_.span());
+    executor_.copy(elements_.span(), lengths_.span().subspan(0, elements_.size()));
+    return {elements_.data(),
+            params_.elements,
+            params_.format.element_bytes,
+            symbols_.data(),
+            reinterpret_cast<std::uint32_t*>(lengths_.data()),
+            reinterpret_cast<std::int32_t*>(runs_.data())};
+  }
 
   void encode() {
     encode_run_lengths(executor_, params_, elements_.span(), symbols_.span(), lengths_.span(), &encoded());
@@ -121,8 +135,75 @@ class Coding {
   Array<std::byte, Executor> symbols_;
   Array<std::byte, Executor> lengths_;
   Array<std::byte, Executor> decoded_;
+  Array<std::byte, Executor> runs_;
   HostMemory reports_;
 };
+
+#if CUMULUS_WITH_CUDA
+void bench_references(Runner<CudaExecutor>& runner, RunPattern pattern, int element_bytes,
+                      int log2_elements) {
+  const std::pair<const char*, RunLengthReference> kReferences[] = {
+      {"encode-cub", RunLengthReference::kCub}, {"encode-parle", RunLengthReference::kParle}};
+  for (const auto& [way, reference] : kReferences) {
+    const std::string name = name_of_subject(way, pattern, element_bytes, log2_elements);
+    if (!runner.wants(name)) continue;
+    Coding<CudaExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+    const RunLengthReferenceArrays arrays = coding.reference_arrays();
+    Array<std::byte, CudaExecutor> scratch(runner.executor(), reference_scratch_bytes(reference, arrays));
+    runner.measure(
+        {.name = name,
+         .bytes = coding.compulsory_bytes(),
+         .items = static_cast<double>(coding.elements()),
+         .unit = "elements",
+         .scratch_bytes = scratch.size(),
+         .run = [&] { encode_with_reference(reference, runner.executor(), arrays, scratch.span()); },
+         .verify = [&] { return coding.verify_encoded(); },
+         .verified_by = "serial oracle, every run"});
+  }
+}
+#else
+void bench_references(Runner<CudaExecutor>& /*runner*/, RunPattern /*pattern*/, int /*element_bytes*/,
+                      int /*log2_elements*/) {}
+#endif
+
+/// One thread, one element after another, as anybody would write it.
+template <class T>
+void encode_in_a_plain_loop(const T* elements, std::int64_t count, T* symbols, std::uint32_t* counts) {
+  std::int64_t run = -1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i == 0 || elements[i] != elements[i - 1]) {
+      symbols[++run] = elements[i];
+      counts[run] = 0;
+    }
+    ++counts[run];
+  }
+}
+
+void bench_references(Runner<CpuExecutor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
+  const std::string name = name_of_subject("encode-plain-loop", pattern, element_bytes, log2_elements);
+  if (!runner.wants(name)) return;
+  Coding<CpuExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+  const RunLengthReferenceArrays arrays = coding.reference_arrays();
+  const auto encode_as = [&]<class T>(T) {
+    encode_in_a_plain_loop(reinterpret_cast<const T*>(arrays.elements), arrays.count,
+                           reinterpret_cast<T*>(arrays.symbols), arrays.counts);
+  };
+  runner.measure({.name = name,
+                  .bytes = coding.compulsory_bytes(),
+                  .items = static_cast<double>(coding.elements()),
+                  .unit = "elements",
+                  .scratch_bytes = 0,
+                  .run =
+                      [&] {
+                        if (element_bytes == 1) {
+                          encode_as(std::uint8_t{});
+                        } else {
+                          encode_as(std::uint32_t{});
+                        }
+                      },
+                  .verify = [&] { return coding.verify_encoded(); },
+                  .verified_by = "serial oracle, every run"});
+}
 
 template <class Executor>
 void bench_array(Runner<Executor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
@@ -152,15 +233,18 @@ template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kOnGpu = Executor::kSpace == Space::kDevice;
   const int log2_elements = runner.quick() ? 20 : kOnGpu ? 28 : 24;
+  const auto bench_both = [&](RunPattern pattern, int element_bytes, int log2) {
+    bench_array(runner, pattern, element_bytes, log2);
+    bench_references(runner, pattern, element_bytes, log2);
+  };
   for (const int element_bytes : {1, 4}) {
-    for (const RunPattern pattern : kPatterns) bench_array(runner, pattern, element_bytes, log2_elements);
+    for (const RunPattern pattern : kPatterns) bench_both(pattern, element_bytes, log2_elements);
   }
   if (runner.quick()) return;
-  for (const int smaller : {16, 20, 24}) {
-    if (smaller >= log2_elements) continue;
-    for (const RunPattern pattern : {RunPattern::kTen, RunPattern::kLongRuns}) {
-      bench_array(runner, pattern, 4, smaller);
-    }
+  // Time against n: bench/plot_run_length.py.
+  for (int smaller = 12; smaller < log2_elements; smaller += 2) {
+    for (const RunPattern pattern : {RunPattern::kTen, RunPattern::kLongRuns})
+      bench_both(pattern, 4, smaller);
   }
 }
 

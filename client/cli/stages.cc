@@ -46,7 +46,14 @@ void Stages::end() {
 
 void Stages::end_locked() {
   if (name_.empty()) return;
-  ended_.emplace_back(name_, absl::Now() - stage_start_);
+  const absl::Duration duration = absl::Now() - stage_start_;
+  const auto known =
+      std::find_if(ended_.begin(), ended_.end(), [this](const auto& stage) { return stage.first == name_; });
+  if (known != ended_.end()) {
+    known->second += duration;
+  } else {
+    ended_.emplace_back(name_, duration);
+  }
   name_.clear();
   erase();
 }

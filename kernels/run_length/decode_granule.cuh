@@ -18,8 +18,9 @@ __device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int
   if (granule >= a.granules) return static_cast<std::uint64_t>(a.report->elements);
   return a.block_offsets[granule / kBlockGranules] + a.granule_offsets[granule];
 }
-__device__ inline bool is_short(std::uint64_t granule_elements) {
-  return granule_elements <= kShortGranuleElements;
+template <class T>
+__device__ bool is_short(std::uint64_t granule_elements) {
+  return granule_elements <= static_cast<std::uint64_t>(short_granule_elements(sizeof(T)));
 }
 
 /// The symbol that lane `lane` has.
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(32 * kTileWarps)
   if (granule >= a.granules) return;
   std::uint64_t begin = granule_begin(a, granule);
   const std::uint64_t granule_elements = granule_begin(a, granule + 1) - begin;
-  if (granule_elements == 0 || !is_short(granule_elements)) return;
+  if (granule_elements == 0 || !is_short<T>(granule_elements)) return;
 
   std::uint32_t counts[kLaneRuns];
   T own_symbols[kIsWord<T> ? kLaneRuns : 1];

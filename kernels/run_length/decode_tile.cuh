@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
   bool any_long = false;
   for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule;
        granule += Tile::kThreads) {
-    any_long |= !is_short(granule_begin(a, granule + 1) - granule_begin(a, granule));
+    any_long |= !is_short<T>(granule_begin(a, granule + 1) - granule_begin(a, granule));
   }
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.heads[word] = 0;

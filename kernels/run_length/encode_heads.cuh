@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -146,10 +148,12 @@ __device__ void store_flags(HeadWord* words, int vector, unsigned int bits) {
 
 /// Copies 16 bytes to shared memory; they are there for this thread once wait_for_copies has returned.
 __device__ inline void copy_later(uint4* to, const uint4* from) {
-  const auto shared = static_cast<unsigned int>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
+  __pipeline_memcpy_async(to, from, sizeof(uint4));
 }
-__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ inline void wait_for_copies() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
 
 /// A whole tile of words. Cuts and the array's first element are not marked yet. No thread holds elements in
 /// registers while they are on their way, so that more blocks fit on a multiprocessor.
@@ -160,15 +164,24 @@ __device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int
   const std::int64_t first = tile.index * Tile::kElements;
   const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
   auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
+  constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
+  uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
 #pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) copy_later(to + k * 32 + lane, from + k * 32 + lane);
+  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
+    if constexpr (kThroughRegisters) {
+      vectors[k] = __ldcs(from + k * 32 + lane);
+    } else {
+      copy_later(to + k * 32 + lane, from + k * 32 + lane);
+    }
+  }
   const std::int64_t warp_first = first + warp * Tile::kWarpElements;
   T before_warp = 0;
   if (lane == 0 && warp_first > 0) before_warp = a.elements[warp_first - 1];
-  wait_for_copies();
+  if constexpr (!kThroughRegisters) wait_for_copies();
 #pragma unroll
   for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    const uint4 vector = to[k * 32 + lane];
+    if constexpr (kThroughRegisters) to[k * 32 + lane] = vectors[k];
+    const uint4 vector = kThroughRegisters ? vectors[k] : to[k * 32 + lane];
     const T last = Vector<T>{vector}.last();
     T before = __shfl_up_sync(~0u, last, 1);
     if (lane == 0) before = before_warp;
@@ -258,11 +271,11 @@ __device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& 
     if (lane >= distance) through += left;
     const int right = __shfl_down_sync(~0u, next, distance);
     if (lane + distance < 32) next = min(next, right);
+    last_head = max(last_head, __shfl_xor_sync(~0u, last_head, distance));
   }
   own.rank = through - heads;
   own.next = __shfl_down_sync(~0u, next, 1);
   if (lane == 31) own.next = Tile::kElements;
-  last_head = __reduce_max_sync(~0u, last_head);
   const int total = __shfl_sync(~0u, through, 31);
   if (lane == 0) {
     tile.warp_heads[warp] = total;

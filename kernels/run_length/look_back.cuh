@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "kernels/run_length/run_length_tuning.h"
-
 // How the tiles of the encoder tell each other how many runs lie before them, and how long the run is that
 // enters them, without waiting for the whole grid: the single-pass scan of D. Merrill and M. Garland
 // ("Single-pass parallel prefix scan with decoupled look-back", 2016) over the monoid (runs, length of the
@@ -69,32 +67,26 @@ __device__ inline Stretch look_back(const Word* words, std::int64_t tile) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   Stretch before{0, 0};
   bool head_found = false;
-  for (std::int64_t nearest = tile - 1;; nearest -= 32 * kLookBackDepth) {
-    Word window[kLookBackDepth];
-#pragma unroll
-    for (int d = 0; d < kLookBackDepth; ++d) window[d] = word_or_origin(words, nearest - 32 * d - lane);
-#pragma unroll
-    for (int d = 0; d < kLookBackDepth; ++d) {
-      Word word = window[d];
-      unsigned int inclusive;
-      unsigned int wanted;
-      for (;;) {
-        inclusive = __ballot_sync(~0u, word.state() == State::kInclusive);
-        wanted = through_lowest(inclusive);
-        if ((__ballot_sync(~0u, word.state() == State::kEmpty) & wanted) == 0) break;
-        if (word.state() == State::kEmpty) word = word_or_origin(words, nearest - 32 * d - lane);
-      }
-      const Stretch stretch = word.stretch();
-      const bool mine = (wanted >> lane & 1) != 0;
-      before.runs += warp_sum(mine ? stretch.runs : 0);
-      if (!head_found) {
-        const unsigned int heads = __ballot_sync(~0u, mine && stretch.runs > 0);
-        const unsigned int reached = through_lowest(heads) & wanted;
-        before.open += warp_sum((reached >> lane & 1) != 0 ? stretch.open : 0);
-        head_found = heads != 0;
-      }
-      if (inclusive != 0) return before;
+  for (std::int64_t nearest = tile - 1;; nearest -= 32) {
+    Word word = word_or_origin(words, nearest - lane);
+    unsigned int inclusive;
+    unsigned int wanted;
+    for (;;) {
+      inclusive = __ballot_sync(~0u, word.state() == State::kInclusive);
+      wanted = through_lowest(inclusive);
+      if ((__ballot_sync(~0u, word.state() == State::kEmpty) & wanted) == 0) break;
+      if (word.state() == State::kEmpty) word = word_or_origin(words, nearest - lane);
     }
+    const Stretch stretch = word.stretch();
+    const bool mine = (wanted >> lane & 1) != 0;
+    before.runs += warp_sum(mine ? stretch.runs : 0);
+    if (!head_found) {
+      const unsigned int heads = __ballot_sync(~0u, mine && stretch.runs > 0);
+      const unsigned int reached = through_lowest(heads) & wanted;
+      before.open += warp_sum((reached >> lane & 1) != 0 ? stretch.open : 0);
+      head_found = heads != 0;
+    }
+    if (inclusive != 0) return before;
   }
 }
 

@@ -99,9 +99,12 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   CUMULUS_CUDA(cudaGetLastError());
   const auto* from = reinterpret_cast<const T*>(symbols.data());
   auto* to = reinterpret_cast<T*>(elements.data());
-  expand_short_granules<<<static_cast<unsigned int>(divide_up(arguments.granules, kTileWarps)),
-                          32 * kTileWarps, 0, stream>>>(arguments, from, to);
-  CUMULUS_CUDA(cudaGetLastError());
+  if constexpr (short_granule_elements(sizeof(T)) > 0) {
+    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
+    expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from,
+                                                                                             to);
+    CUMULUS_CUDA(cudaGetLastError());
+  }
   using Tile = DecodeTile<T>;
   allow_shared_memory(expand_tiles<T>, sizeof(Tile));
   expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(

@@ -22,6 +22,9 @@ constexpr int encode_tile_elements(int element_bytes) {
   }
 }
 
+/// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
+constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
+
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
   switch (element_bytes) {
@@ -48,14 +51,11 @@ inline constexpr int kListedShare = 2;
 /// Where at most one element in this many is a head, each lane lists those in its own words.
 inline constexpr int kFewHeadsShare = 16;
 
-/// Predecessors whose words a lane of the look-back warp reads before it needs the first of them: 32 times
-/// as many tiles are folded in one round trip.
-inline constexpr int kLookBackDepth = 4;
-
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// A granule of at most this many elements is written by one warp: runs of 8 on average.
-inline constexpr int kShortGranuleElements = 8 * kGranuleRuns;
+/// A granule of at most this many elements is written by one warp: runs of 4 on average. Small elements are
+/// better off in tiles.
+constexpr int short_granule_elements(int element_bytes) { return element_bytes < 4 ? 0 : 4 * kGranuleRuns; }
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
 

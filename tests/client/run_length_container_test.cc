@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,7 +97,8 @@ TEST(RunLengthContainer, GivesBackItsRuns) {
   std::uint64_t total = 0;
   const auto counts = parsed->counts();
   ASSERT_TRUE(counts.ok());
-  for (const std::uint64_t count : *counts->values<std::uint64_t>()) total += count;
+  const std::span<const std::uint64_t> values = *counts->values<std::uint64_t>();
+  for (const std::uint64_t count : values) total += count;
   EXPECT_EQ(total, 120u * 80u);
   const auto symbols = parsed->symbols();
   ASSERT_TRUE(symbols.ok());
