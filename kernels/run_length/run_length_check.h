@@ -7,7 +7,7 @@
 
 #include "kernels/core/views.h"
 #include "kernels/run_length/run_length_params.h"
-#include "kernels/run_length/transpose_images.h"
+#include "kernels/run_length/run_length_transpose.h"
 
 namespace cumulus::run_length {
 

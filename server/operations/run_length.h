@@ -10,7 +10,7 @@
 
 #include "cumulus/v1/run_length.pb.h"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/transpose_images.h"
+#include "kernels/run_length/run_length_transpose.h"
 #include "server/operations/run_length_request.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"

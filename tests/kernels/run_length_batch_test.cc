@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/transpose_images.h"
+#include "kernels/run_length/run_length_transpose.h"
 #include "tests/cases/run_length_case.h"
 #include "tests/support/executors.h"
 

@@ -4,7 +4,7 @@
 #include "kernels/run_length/run_length_check.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_scratch.h"
-#include "kernels/run_length/transpose_images.h"
+#include "kernels/run_length/run_length_transpose.h"
 
 namespace cumulus {
 namespace {
