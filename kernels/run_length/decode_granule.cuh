@@ -13,14 +13,17 @@
 
 namespace cumulus::run_length {
 
-/// The elements of a granule.
+/// Where a granule begins in the output; behind the last one, where that ends.
 __device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {
   if (granule >= a.granules) return static_cast<std::uint64_t>(a.report->elements);
   return a.block_offsets[granule / kBlockGranules] + a.granule_offsets[granule];
 }
 template <class T>
+inline constexpr std::uint64_t kShortGranuleElements = short_granule_elements(sizeof(T));
+
+template <class T>
 __device__ bool is_short(std::uint64_t granule_elements) {
-  return granule_elements <= static_cast<std::uint64_t>(short_granule_elements(sizeof(T)));
+  return granule_elements <= kShortGranuleElements<T>;
 }
 
 /// The symbol that lane `lane` has.

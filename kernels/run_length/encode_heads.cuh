@@ -61,6 +61,7 @@ template <class T>
 struct EncodeTile {
   static constexpr int kElements = encode_tile_elements(sizeof(T));
   static constexpr int kThreads = 32 * (kTileWarps + 1);
+  static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
   static constexpr int kWarpElements = kElements / kTileWarps;
   static constexpr int kWarpWords = kWarpElements / 32;
   static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
@@ -74,7 +75,8 @@ struct EncodeTile {
   alignas(16) T elements[kElements];
   HeadWord words[kElements / 32];
   std::uint16_t heads[kListedHeads + 1];
-  std::int32_t warp_heads[kTileWarps];
+  // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
+  alignas(16) std::int32_t warp_heads[kTileWarps];
   std::int32_t warp_first_head[kTileWarps];  // kElements: none
   std::int32_t warp_last_head[kTileWarps];   // -1: none
   std::int64_t index;
@@ -164,7 +166,7 @@ __device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int
   const std::int64_t first = tile.index * Tile::kElements;
   const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
   auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
-  constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
+  constexpr bool kThroughRegisters = Tile::kThroughRegisters;
   uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
 #pragma unroll
   for (int k = 0; k < Tile::kVectorsPerLane; ++k) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -77,6 +78,29 @@ TYPED_TEST(RunLengthBatch, KnowsTheFirstRunOfEveryPiece) {
 TYPED_TEST(RunLengthBatch, KnowsThemEvenWhereThereIsNoRoomForTheRuns) {
   const RunArray array = make_run_array(RunPattern::kTen, 1, 40000);
   EXPECT_EQ(first_runs_of(this->backend(), array, 100, 7), naive_first_runs(array, 100));
+}
+
+// More than 2^31 runs: 2 GiB on the backend; there is room for the first three of them only.
+TYPED_TEST(RunLengthBatch, SlowCountsMoreThan31BitsOfRuns) {
+  const std::int64_t count = (std::int64_t{1} << 31) + 1000;
+  const Memory<TypeParam::kSpace> elements = this->executor().allocate(static_cast<std::size_t>(count));
+  std::vector<std::byte> piece(std::size_t{1} << 26);
+  for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = static_cast<std::byte>(i % 2);
+  for (std::size_t first = 0; first < elements.bytes(); first += piece.size()) {
+    const std::size_t size = std::min(piece.size(), elements.bytes() - first);
+    this->executor().upload({piece.data(), size}, {elements.data() + first, size});
+  }
+  const std::int64_t cut = std::int64_t{1} << 30;
+  const EncodeRunLengthsParams params{.elements = count, .cut_elements = cut, .max_runs = 3};
+  BackendArray<TypeParam, std::byte> symbols(this->backend(), std::size_t{3});
+  BackendArray<TypeParam, std::byte> lengths(this->backend(), std::size_t{12});
+  BackendArray<TypeParam, std::int64_t> first_runs(this->backend(), std::size_t{4});
+  this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+  EncodeRunLengthsReport report;
+  encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()}, symbols.span(),
+                     lengths.span(), &report, first_runs.span());
+  EXPECT_EQ(first_runs.to_host(), (std::vector<std::int64_t>{0, cut, 2 * cut, count}));
+  EXPECT_EQ(report.runs, count);
 }
 
 TYPED_TEST(RunLengthBatch, AnArrayOfNothingHasNoPieces) {
