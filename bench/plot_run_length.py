@@ -9,8 +9,8 @@ import json
 import math
 import re
 
-WIDTH, HEIGHT = 760, 470
-LEFT, RIGHT, TOP, BOTTOM = 70, 210, 20, 50
+WIDTH, HEIGHT = 840, 470
+LEFT, RIGHT, TOP, BOTTOM = 70, 270, 20, 50
 # way, backend: label, colour
 SERIES = {
     ("encode-plain-loop", "cpu"): ("plain loop, one core", "#888888"),
