@@ -46,13 +46,13 @@ void Stages::end() {
 
 void Stages::end_locked() {
   if (name_.empty()) return;
-  const absl::Duration duration = absl::Now() - stage_start_;
-  const auto known =
-      std::find_if(ended_.begin(), ended_.end(), [this](const auto& stage) { return stage.first == name_; });
-  if (known != ended_.end()) {
-    known->second += duration;
+  const absl::Duration lasted = absl::Now() - stage_start_;
+  const auto same =
+      std::find_if(ended_.begin(), ended_.end(), [&](const auto& stage) { return stage.first == name_; });
+  if (same == ended_.end()) {
+    ended_.emplace_back(name_, lasted);
   } else {
-    ended_.emplace_back(name_, duration);
+    same->second += lasted;
   }
   name_.clear();
   erase();
