@@ -148,7 +148,8 @@ class SerialFilter {
     SerialFilter fresh = *this;
     fresh.past_ = fresh.past_pixels_ = {};
     long double sum = 0;
-    for (std::int64_t i = 0; i < memory(); ++i) sum += std::abs(fresh.advance(i == 0 ? 1 : 0));
+    const std::int64_t end = memory();
+    for (std::int64_t i = 0; i < end; ++i) sum += std::abs(fresh.advance(i == 0 ? 1 : 0));
     return sum;
   }
 

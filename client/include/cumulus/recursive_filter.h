@@ -58,10 +58,10 @@ struct AxisKernel {
 
 /// An absent one leaves its axis as it is; at least one is there.
 struct RecursiveFilterOptions {
-  std::optional<AxisKernel> y;  ///< along the columns
-  std::optional<AxisKernel> x;  ///< along the rows
+  std::optional<AxisKernel> y = std::nullopt;  ///< along the columns
+  std::optional<AxisKernel> x = std::nullopt;  ///< along the rows
   /// Of the image's type and shape: the result is accumulate + weight * the filtered image.
-  std::optional<Source> accumulate;
+  std::optional<Source> accumulate = std::nullopt;
   double weight = 1;  ///< finite
 };
 
