@@ -95,8 +95,8 @@ class QueriedTree {
   const SearchParameters<T>& search_;
 };
 
-/// Calls visit(position, squared distance) for all points that may be within `limit()`, a squared distance that may
-/// shrink meanwhile, the nearer child of each node first.
+/// Calls visit(position, squared distance) for all points that may be within `limit()`, a squared distance
+/// that may shrink meanwhile, the nearer child of each node first.
 template <class T, class Tree, class Limit, class Visit>
 CUMULUS_KD_TREE_INLINE void visit_nearest_first(const Tree& tree, const T* query, const Limit& limit,
                                                 const Visit& visit) {
@@ -131,7 +131,8 @@ CUMULUS_KD_TREE_INLINE void visit_nearest_first(const Tree& tree, const T* query
 
 /// Calls visit(position, squared distance) for all points within `squared_radius`, in the tree's order.
 template <class T, class Tree, class Visit>
-CUMULUS_KD_TREE_INLINE void visit_within(const Tree& tree, const T* query, T squared_radius, const Visit& visit) {
+CUMULUS_KD_TREE_INLINE void visit_within(const Tree& tree, const T* query, T squared_radius,
+                                         const Visit& visit) {
   std::uint32_t node = 0;
   for (;;) {
     if (tree.squared_box_distance(query, node) <= squared_radius) {
@@ -162,7 +163,9 @@ class NearestList {
   CUMULUS_KD_TREE_INLINE std::int64_t index(int i) const { return tree_.index(positions_[i]); }
 
   /// Nothing farther can enter the list.
-  CUMULUS_KD_TREE_INLINE T limit() const { return size_ < wanted_ ? squared_radius_ : distances_[wanted_ - 1]; }
+  CUMULUS_KD_TREE_INLINE T limit() const {
+    return size_ < wanted_ ? squared_radius_ : distances_[wanted_ - 1];
+  }
 
   CUMULUS_KD_TREE_INLINE void offer(std::uint32_t position, T distance) {
     if (!(distance <= squared_radius_)) return;
@@ -200,9 +203,10 @@ template <class T>
 CUMULUS_KD_TREE_INLINE NeighborReport find_fault(const T* query, int dimensions, T radius,
                                                  const SearchParameters<T>& search, std::int64_t number) {
   using Fault = NeighborReport::Fault;
+  constexpr T kInfinity = static_cast<T>(INFINITY);
   for (int axis = 0; axis < dimensions; ++axis) {
     if (query[axis] != query[axis]) return {Fault::kNanCoordinate, axis, number};
-    const bool closes = search.period[axis] < std::numeric_limits<T>::infinity();
+    const bool closes = search.period[axis] < kInfinity;
     if (closes && !(query[axis] >= 0 && query[axis] <= search.period[axis])) {
       return {Fault::kQueryOutside, axis, number};
     }
@@ -217,8 +221,9 @@ CUMULUS_KD_TREE_INLINE NeighborReport find_tree_fault(const KdTreeShape& shape, 
                                                       const SearchParameters<T>& search, std::int64_t tree) {
   const T* lower = node_bounds + 2 * tree * shape.nodes() * shape.dimensions;
   const T* upper = lower + shape.nodes() * shape.dimensions;
+  constexpr T kInfinity = static_cast<T>(INFINITY);
   for (int axis = 0; axis < shape.dimensions; ++axis) {
-    const bool closes = search.period[axis] < std::numeric_limits<T>::infinity();
+    const bool closes = search.period[axis] < kInfinity;
     if (closes && (lower[axis] < 0 || upper[axis] > search.period[axis])) {
       return {NeighborReport::Fault::kTreeOutside, axis, tree};
     }

@@ -65,7 +65,7 @@ std::vector<T> make_cloud(std::int64_t points, int dimensions, CloudPattern patt
         return centre + std::ldexp(uniform() + uniform() - T{1}, -static_cast<int>(cluster) - 2);
       }
       case CloudPattern::kDuplicates: {
-        const std::uint32_t value = random() % 5;
+        const auto value = static_cast<std::uint32_t>(random() % 5);
         return value == 4 ? -T{0} : static_cast<T>(value);
       }
       case CloudPattern::kAllEqual:
@@ -74,7 +74,7 @@ std::vector<T> make_cloud(std::int64_t points, int dimensions, CloudPattern patt
         return axis < 2 ? static_cast<T>(point) : T{3};
       case CloudPattern::kInfinities: {
         const T x = uniform();
-        const std::uint32_t kind = random() % 8;
+        const auto kind = static_cast<std::uint32_t>(random() % 8);
         return kind > 1 ? x : std::copysign(std::numeric_limits<T>::infinity(), kind == 0 ? T{1} : T{-1});
       }
     }
@@ -83,7 +83,7 @@ std::vector<T> make_cloud(std::int64_t points, int dimensions, CloudPattern patt
   std::vector<T> cloud;
   cloud.reserve(static_cast<std::size_t>(points * dimensions));
   for (std::int64_t point = 0; point < points; ++point) {
-    const std::uint32_t cluster = random() % 10;
+    const auto cluster = static_cast<std::uint32_t>(random() % 10);
     for (int axis = 0; axis < dimensions; ++axis) cloud.push_back(element(point, axis, cluster));
   }
   return cloud;
