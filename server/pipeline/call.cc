@@ -104,7 +104,7 @@ void OperationCall::decode_inputs() {
   for (CallInput& input : inputs_) {
     if (requested()) return answer(cancelled());
     if (!input.needs_decoding()) continue;
-    const absl::Status status = input.decode(runtime_.configuration.image_limits());
+    const absl::Status status = input.decode(runtime_);
     if (!status.ok()) return answer(status);
   }
   input_time_ = absl::Now() - start;
