@@ -92,10 +92,13 @@ struct BuildPlan {
   bool fits_block(std::size_t number_bytes, const KdTreeShape& shape, const KdTreeOptions& options,
                   int level) {
     const std::int64_t points = most_points(shape, options, level);
+    // Uneven groups may fill the room that their level has, up to the last point.
+    const std::int64_t room =
+        options.split == KdTreeSplit::kMidpoint ? kd_tree_capacity(shape, options.leaf_size, level) : points;
     const auto items = static_cast<int>(std::min<std::int64_t>(kMostBlockItems, options.leaf_size));
     const std::int64_t groups = std::int64_t{1} << (shape.levels - 1 - level);
     for (int threads = 64; threads <= kMostBlockThreads; threads *= 2) {
-      if (points > std::int64_t{threads} * items || groups > threads) continue;
+      if (room > std::int64_t{threads} * items || groups > threads) continue;
       const std::size_t bytes = BlockLayout(number_bytes, shape.dimensions, points, groups).bytes;
       if (bytes > kMostBlockBytes) return false;
       in_blocks = true;

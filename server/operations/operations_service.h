@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cumulus/v1/operations.grpc.pb.h"
+#include "server/operations/kd_tree.h"
 #include "server/operations/sampling_table.h"
 #include "server/operations/summed_area_table.h"
 #include "server/pipeline/pipeline.h"
@@ -21,6 +22,8 @@ class OperationsService final : public v1::Operations::CallbackService {
   Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<ops::DrawSamples>(c, q, r); }
   Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
   Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }
+  Reactor* BuildKdTree(Context* c, const v1::BuildKdTreeRequest* q, Result* r) override { return pipeline_.start<ops::BuildKdTree>(c, q, r); }
+  Reactor* FindNeighbors(Context* c, const v1::FindNeighborsRequest* q, Result* r) override { return pipeline_.start<ops::FindNeighbors>(c, q, r); }
   // clang-format on
 
  private:

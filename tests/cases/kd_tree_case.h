@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/kd_tree/kd_tree.h"
@@ -263,6 +264,80 @@ std::string verify_kd_tree(const HostKdTree<T>& wanted, const HostKdTree<T>& tre
   if (wrong.empty()) wrong = first_difference("node_bounds", wanted.node_bounds, tree.node_bounds);
   return wrong;
 }
+
+/// Checks a tree of one cloud without building another: every point is there once, every box is tight, every
+/// split falls where it must. A tree with kWidestSpread or kRoundRobin that passes is the only one. Empty, or
+/// what is wrong.
+template <class T>
+class KdTreeCheck {
+ public:
+  KdTreeCheck(const std::vector<T>& cloud, const KdTreeOptions& options, const HostKdTree<T>& tree)
+      : cloud_(cloud),
+        options_(options),
+        tree_(tree),
+        width_(static_cast<std::size_t>(tree.shape.dimensions)) {}
+
+  std::string run() {
+    std::vector<bool> seen(tree_.idx_array.size());
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const auto index = static_cast<std::size_t>(tree_.idx_array[i]);
+      if (index >= seen.size() || seen[index])
+        return "idx_array[" + std::to_string(i) + "] is out of range or doubled";
+      seen[index] = true;
+      if (!std::equal(&tree_.points[i * width_], &tree_.points[i * width_] + width_,
+                      &cloud_[index * width_])) {
+        return "point " + std::to_string(i) + " is not the cloud's";
+      }
+    }
+    return check(0, 0, 0, static_cast<std::int64_t>(seen.size()));
+  }
+
+ private:
+  std::string check(int level, std::size_t node, std::int64_t begin, std::int64_t end) const {
+    const KdTreeNode& found = tree_.node_data[node];
+    if (found.begin != begin || found.end != end)
+      return "node " + std::to_string(node) + " has the wrong points";
+    const T* lower = &tree_.node_bounds[node * width_];
+    const T* upper = lower + static_cast<std::size_t>(tree_.shape.nodes()) * width_;
+    std::size_t widest = 0;
+    for (std::size_t axis = 0; axis < width_; ++axis) {
+      T least = std::numeric_limits<T>::infinity();
+      T greatest = -least;
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        least = std::min(least, tree_.points[i * width_ + axis]);
+        greatest = std::max(greatest, tree_.points[i * width_ + axis]);
+      }
+      if (least != lower[axis] || greatest != upper[axis])
+        return "node " + std::to_string(node) + " has the wrong box";
+      if (static_cast<double>(greatest) - static_cast<double>(least) >
+          static_cast<double>(upper[widest]) - static_cast<double>(lower[widest])) {
+        widest = axis;
+      }
+    }
+    if (level + 1 == tree_.shape.levels) return "";
+    const std::size_t axis =
+        options_.split == KdTreeSplit::kRoundRobin ? static_cast<std::size_t>(level) % width_ : widest;
+    const std::int64_t middle = begin + (end - begin) / 2;
+    const auto place = [&](std::int64_t i) {
+      return std::pair(tree_.points[static_cast<std::size_t>(i) * width_ + axis],
+                       tree_.idx_array[static_cast<std::size_t>(i)]);
+    };
+    if (begin < middle) {
+      auto last_left = place(begin);
+      auto first_right = place(middle);
+      for (std::int64_t i = begin; i < middle; ++i) last_left = std::max(last_left, place(i));
+      for (std::int64_t i = middle; i < end; ++i) first_right = std::min(first_right, place(i));
+      if (!(last_left < first_right)) return "node " + std::to_string(node) + " is split wrongly";
+    }
+    std::string wrong = check(level + 1, 2 * node + 1, begin, middle);
+    return wrong.empty() ? check(level + 1, 2 * node + 2, middle, end) : wrong;
+  }
+
+  const std::vector<T>& cloud_;
+  const KdTreeOptions options_;
+  const HostKdTree<T>& tree_;
+  const std::size_t width_;
+};
 
 /// Bytes that any build must move: the points read and written once, the order written once.
 template <class T>

@@ -18,6 +18,7 @@ using testing::BuiltKdTree;
 using testing::CloudPattern;
 using testing::HostKdTree;
 using testing::kCloudPatterns;
+using testing::KdTreeCheck;
 using testing::KdTreeOracle;
 using testing::make_cloud;
 using testing::verify_kd_tree;
@@ -213,6 +214,24 @@ TEST(KdTreeVerifier, RefusesOneWrongElementOfEachArray) {
   tree = right;
   tree.node_data[3].radius = std::nextafter(tree.node_data[3].radius, 0.0);
   EXPECT_THAT(verify_kd_tree(right, tree), ::testing::HasSubstr("node 3"));
+}
+
+TEST(KdTreeVerifier, ChecksATreeWithoutTheOracle) {
+  const KdTreeShape shape = kd_tree_shape(1, 500, 3, 40);
+  const auto cloud = make_cloud<float>(500, 3, CloudPattern::kClustered);
+  const HostKdTree<float> right = KdTreeOracle<float>(cloud, shape, {}).tree();
+  EXPECT_EQ(KdTreeCheck<float>(cloud, {}, right).run(), "");
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {40, KdTreeSplit::kRoundRobin}, right).run(),
+              ::testing::HasSubstr("split wrongly"));
+  HostKdTree<float> tree = right;
+  tree.idx_array[10] = tree.idx_array[11];
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("idx_array[11]"));
+  tree = right;
+  tree.node_bounds[7] = std::nextafter(tree.node_bounds[7], 9.0f);
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("wrong box"));
+  tree = right;
+  tree.node_data[2].begin += 1;
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("wrong points"));
 }
 
 }  // namespace
