@@ -152,7 +152,7 @@ void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t c
       .bytes = queries.size() * sizeof(float) + results * (sizeof(std::int64_t) + sizeof(float)),
       .items = static_cast<double>(count),
       .unit = "queries",
-      .scratch_bytes = find_neighbors_scratch_bytes<Executor::kSpace>(shape, search),
+      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search, nearest),
       .run =
           [&] {
             find_nearest(executor, shape, forest.view(), {asked.span(), {}}, search, nearest, indices.span(),

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/build_levels.cuh"
 #include "kernels/kd_tree/build_plan.h"
+#include "kernels/kd_tree/forest.cuh"
 #include "kernels/kd_tree/kd_tree_arithmetic.h"
 
 namespace cumulus::kd_tree {

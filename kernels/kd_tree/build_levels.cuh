@@ -8,62 +8,10 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/build_plan.h"
+#include "kernels/kd_tree/forest.cuh"
 #include "kernels/kd_tree/kd_tree_arithmetic.h"
 
 namespace cumulus::kd_tree {
-
-/// One copy of all points: coordinates axis after axis, and each point's index within its tree.
-template <class T>
-struct PointCopy {
-  T* coordinates;  // [dimensions, all points]
-  std::uint32_t* order;
-};
-
-/// The forest under construction, as kernels see it.
-template <class T>
-struct Forest {
-  KdTreeShape shape;
-  KdTreeNode* nodes;
-  T* bounds;
-  KdTreeSplit split;
-  std::int64_t leaf_size;
-
-  __device__ std::int64_t node_of(std::int64_t segment, int level) const {
-    const std::int64_t tree = segment >> level;
-    return tree * shape.nodes() + (std::int64_t{1} << level) - 1 + (segment - (tree << level));
-  }
-  __device__ std::int64_t left_child(std::int64_t node) const {
-    const std::int64_t tree = node / shape.nodes();
-    return tree * shape.nodes() + 2 * (node - tree * shape.nodes()) + 1;
-  }
-  __device__ T* lower(std::int64_t node) const {
-    const std::int64_t tree = node / shape.nodes();
-    return bounds + (2 * tree * shape.nodes() + (node - tree * shape.nodes())) * shape.dimensions;
-  }
-  __device__ T* upper(std::int64_t node) const { return lower(node) + shape.nodes() * shape.dimensions; }
-};
-
-template <class Key>
-__device__ Key warp_least(Key key) {
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const Key other = __shfl_xor_sync(0xFFFFFFFFu, key, offset);
-    key = other < key ? other : key;
-  }
-  return key;
-}
-template <class Key>
-__device__ Key warp_greatest(Key key) {
-  return ~warp_least(static_cast<Key>(~key));
-}
-
-__device__ inline void atomic_least(std::uint32_t* to, std::uint32_t key) { atomicMin(to, key); }
-__device__ inline void atomic_least(std::uint64_t* to, std::uint64_t key) {
-  atomicMin(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(key));
-}
-__device__ inline void atomic_greatest(std::uint32_t* to, std::uint32_t key) { atomicMax(to, key); }
-__device__ inline void atomic_greatest(std::uint64_t* to, std::uint64_t key) {
-  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(key));
-}
 
 /// What the threads' numbers add up to; for every thread. `memory` has a word for each warp.
 __device__ inline std::uint32_t block_sum(std::uint32_t number, std::uint32_t* memory) {
@@ -74,96 +22,6 @@ __device__ inline std::uint32_t block_sum(std::uint32_t number, std::uint32_t* m
   std::uint32_t sum = 0;
   for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) sum += memory[warp];
   return sum;
-}
-
-/// Bounds of segments are kept as ordered keys: [segments, 2, dimensions].
-template <class Key>
-__device__ void clear_bounds(Key* keys, std::int64_t segment, int dimensions) {
-  for (int axis = 0; axis < dimensions; ++axis) {
-    keys[2 * segment * dimensions + axis] = ~Key{0};
-    keys[(2 * segment + 1) * dimensions + axis] = 0;
-  }
-}
-
-/// Roots, and no bounds yet. One thread a tree.
-template <class T>
-__global__ void begin_trees(Forest<T> forest, KeyOf<T>* bounds) {
-  const std::int64_t tree = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (tree >= forest.shape.trees) return;
-  forest.nodes[forest.node_of(tree, 0)] = {0, forest.shape.points, 0, 0};
-  clear_bounds(bounds, tree, forest.shape.dimensions);
-}
-
-/// Copies the points axis by axis, bounds each tree and finds the first NaN. Tiles as of level 0.
-template <class T>
-__global__ void __launch_bounds__(kTileThreads)
-    take_points(Forest<T> forest, const T* points, std::int64_t tiles, PointCopy<T> copy, KeyOf<T>* bounds,
-                unsigned long long* first_nan) {
-  using Key = KeyOf<T>;
-  const std::int64_t tree = blockIdx.x / tiles;
-  const std::int64_t first = (blockIdx.x - tree * tiles) * kTilePoints;
-  const std::int64_t end = min(first + kTilePoints, forest.shape.points);
-  const std::int64_t all = forest.shape.all_points();
-  const int dimensions = forest.shape.dimensions;
-  unsigned long long nan = ~0ull;
-  for (std::int64_t i = first + threadIdx.x; i < end; i += kTileThreads) {
-    copy.order[tree * forest.shape.points + i] = static_cast<std::uint32_t>(i);
-  }
-  for (int axis = 0; axis < dimensions; ++axis) {
-    Key least = ~Key{0};
-    Key greatest = 0;
-    for (std::int64_t i = first + threadIdx.x; i < end; i += kTileThreads) {
-      const std::int64_t point = tree * forest.shape.points + i;
-      const T x = points[point * dimensions + axis];
-      const auto element = static_cast<unsigned long long>(point * dimensions + axis);
-      if (x != x && element < nan) nan = element;
-      copy.coordinates[axis * all + point] = x;
-      const Key key = ordered_key(x);
-      least = min(least, key);
-      greatest = max(greatest, key);
-    }
-    least = warp_least(least);
-    greatest = warp_greatest(greatest);
-    if (threadIdx.x % 32 == 0) {
-      atomic_least(bounds + 2 * tree * dimensions + axis, least);
-      atomic_greatest(bounds + (2 * tree + 1) * dimensions + axis, greatest);
-    }
-  }
-  if (nan != ~0ull) atomicMin(first_nan, nan);
-}
-
-template <class T>
-__global__ void describe_nan(KdTreeShape shape, const unsigned long long* first_nan, KdTreeReport* report) {
-  *report = KdTreeReport();
-  if (*first_nan == ~0ull) return;
-  const auto element = static_cast<std::int64_t>(*first_nan);
-  const std::int64_t point = element / shape.dimensions;
-  *report = {point / shape.points, point % shape.points, element % shape.dimensions};
-}
-
-/// Writes a node's bounds and radius.
-template <class T>
-__device__ void store_bounds(const Forest<T>& forest, std::int64_t node, bool leaf, const KeyOf<T>* least,
-                             const KeyOf<T>* greatest) {
-  const bool empty = forest.nodes[node].begin == forest.nodes[node].end;
-  T* lower = forest.lower(node);
-  T* upper = forest.upper(node);
-  for (int axis = 0; axis < forest.shape.dimensions; ++axis) {
-    lower[axis] = empty ? static_cast<T>(INFINITY) : from_ordered_key<T>(least[axis]);
-    upper[axis] = empty ? static_cast<T>(-INFINITY) : from_ordered_key<T>(greatest[axis]);
-  }
-  forest.nodes[node].is_leaf = leaf ? 1 : 0;
-  forest.nodes[node].radius = box_radius(
-      forest.shape.dimensions, [=](int axis) { return lower[axis]; }, [=](int axis) { return upper[axis]; });
-}
-
-template <class T>
-__device__ int split_axis(const Forest<T>& forest, int level, const KeyOf<T>* least,
-                          const KeyOf<T>* greatest) {
-  if (forest.split == KdTreeSplit::kRoundRobin) return level % forest.shape.dimensions;
-  return widest_axis(
-      forest.shape.dimensions, [=](int axis) { return from_ordered_key<T>(least[axis]); },
-      [=](int axis) { return from_ordered_key<T>(greatest[axis]); });
 }
 
 /// The two children of a segment get their points.
@@ -236,8 +94,11 @@ __global__ void __launch_bounds__(kTileThreads)
   const KeyOf<T>* least = bounds + 2 * tile.segment * dimensions + segment.axis;
   const T up_to = middle(from_ordered_key<T>(least[0]), from_ordered_key<T>(least[dimensions]));
   const T* x = coordinates + segment.axis * all + segment.begin + tile.first;
+  T rows[kTileItems];
+  load_rows(x, tile.count, rows);
   std::uint32_t found = 0;
-  for (int i = threadIdx.x; i < tile.count; i += kTileThreads) found += x[i] <= up_to ? 1 : 0;
+#pragma unroll
+  for (int row = 0; row < kTileItems; ++row) found += has_row(row, tile.count) && rows[row] <= up_to ? 1 : 0;
   found = block_sum(found, sums);
   if (threadIdx.x == 0) {
     atomicAdd(reinterpret_cast<unsigned long long*>(&segments[tile.segment].left),
@@ -310,10 +171,14 @@ __global__ void __launch_bounds__(kTileThreads)
   const Key least = segment.least;
   const Key prefix = segment.prefix;
   const T* x = coordinates + segment.axis * all + segment.begin + tile.first;
+  T rows[kTileItems];
+  load_rows(x, tile.count, rows);
   counts[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = threadIdx.x; i < tile.count; i += kTileThreads) {
-    const Key key = ordered_key(x[i]) - least;
+#pragma unroll
+  for (int row = 0; row < kTileItems; ++row) {
+    if (!has_row(row, tile.count)) continue;
+    const Key key = ordered_key(rows[row]) - least;
     const Key digits = key >> (undecided - digit_bits);
     if ((digits >> digit_bits) != prefix) continue;
     atomicAdd(counts + (static_cast<unsigned>(digits) & ((1u << digit_bits) - 1)), 1u);
@@ -341,8 +206,12 @@ __global__ void __launch_bounds__(kTileThreads)
   const KeyOf<T> pivot = segment.least + segment.prefix;
   const T* x = coordinates + segment.axis * all + segment.begin + tile.first;
   std::uint32_t sides = 0;  // less in the low half, equal in the high: no tile has more than 2^15 points
-  for (int i = threadIdx.x; i < tile.count; i += kTileThreads) {
-    const int side = side_of(ordered_key(x[i]), pivot);
+  T rows[kTileItems];
+  load_rows(x, tile.count, rows);
+#pragma unroll
+  for (int row = 0; row < kTileItems; ++row) {
+    if (!has_row(row, tile.count)) continue;
+    const int side = side_of(ordered_key(rows[row]), pivot);
     sides += side < 0 ? 1u : side == 0 ? 1u << 16 : 0u;
   }
   sides = block_sum(sides, sums);
@@ -384,12 +253,13 @@ __global__ void __launch_bounds__(kTileThreads)
   const unsigned lower_lanes = (1u << lane) - 1;
 
   const T* x = from.coordinates + segment.axis * all + source;
+  T numbers[kTileItems];
+  load_rows(x, tile.count, numbers);
   std::uint32_t less = 0;
   std::uint32_t equal = 0;
 #pragma unroll
   for (int row = 0; row < kTileItems; ++row) {
-    const int i = row * kTileThreads + static_cast<int>(threadIdx.x);
-    const int side = i < tile.count ? side_of(ordered_key(x[i]), pivot) : 1;
+    const int side = has_row(row, tile.count) ? side_of(ordered_key(numbers[row]), pivot) : 1;
     less |= (side < 0 ? 1u : 0u) << row;
     equal |= (side == 0 ? 1u : 0u) << row;
     const unsigned lesses = __ballot_sync(0xFFFFFFFFu, side < 0);
@@ -435,23 +305,22 @@ __global__ void __launch_bounds__(kTileThreads)
     goes_left |= (left ? 1u : 0u) << row;
   }
 
+  std::uint32_t indices[kTileItems];
+  load_rows(from.order + source, tile.count, indices);
 #pragma unroll
   for (int row = 0; row < kTileItems; ++row) {
-    const int i = row * kTileThreads + static_cast<int>(threadIdx.x);
-    if (i < tile.count) to.order[segment.begin + targets[row]] = from.order[source + i];
+    if (has_row(row, tile.count)) to.order[segment.begin + targets[row]] = indices[row];
   }
   for (int axis = 0; axis < dimensions; ++axis) {
-    const T* read = from.coordinates + axis * all + source;
     T* write = to.coordinates + axis * all + segment.begin;
+    load_rows(from.coordinates + axis * all + source, tile.count, numbers);
     Key least[2] = {~Key{0}, ~Key{0}};
     Key greatest[2] = {0, 0};
 #pragma unroll
     for (int row = 0; row < kTileItems; ++row) {
-      const int i = row * kTileThreads + static_cast<int>(threadIdx.x);
-      if (i >= tile.count) continue;
-      const T number = read[i];
-      write[targets[row]] = number;
-      const Key key = ordered_key(number);
+      if (!has_row(row, tile.count)) continue;
+      write[targets[row]] = numbers[row];
+      const Key key = ordered_key(numbers[row]);
       const bool left = (goes_left >> row & 1u) != 0;
       least[0] = left ? min(least[0], key) : least[0];
       greatest[0] = left ? max(greatest[0], key) : greatest[0];

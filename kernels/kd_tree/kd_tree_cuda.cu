@@ -7,6 +7,7 @@
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/kd_tree_check.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
+#include "kernels/kd_tree/take_points.cuh"
 
 namespace cumulus {
 namespace {

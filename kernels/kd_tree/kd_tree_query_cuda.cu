@@ -3,45 +3,23 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/kd_tree_query_check.h"
+#include "kernels/kd_tree/kd_tree_query_plan.h"
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
 #include "kernels/kd_tree/kd_tree_traversal.h"
+#include "kernels/kd_tree/search.cuh"
+#include "kernels/kd_tree/search_group.cuh"
 
 namespace cumulus {
 namespace {
 
+using kd_tree::kSearchThreads;
 using kd_tree::NearestList;
+using kd_tree::OwnQuery;
 using kd_tree::QueriedTree;
+using kd_tree::Search;
+using kd_tree::search_blocks;
 using kd_tree::SearchParameters;
-
-constexpr int kThreads = 128;
-
-/// What the queries' kernels read. One thread a query.
-template <class T>
-struct Search {
-  KdTreeShape shape;
-  const T* tree_points;
-  const std::int64_t* idx_array;
-  const KdTreeNode* node_data;
-  const T* node_bounds;
-  const T* queries;
-  const T* radii;  // null: parameters.radius
-  std::int64_t queries_each;
-  SearchParameters<T> parameters;
-
-  __host__ __device__ std::int64_t all_queries() const { return shape.trees * queries_each; }
-  __device__ T radius(std::int64_t number) const {
-    return radii == nullptr ? parameters.radius : radii[number];
-  }
-  __device__ T squared_radius(std::int64_t number) const {
-    return kd_tree::multiply(radius(number), radius(number));
-  }
-  __device__ T shown(T squared) const { return parameters.squared ? squared : std::sqrt(squared); }
-  template <int D, bool kPeriodic>
-  __device__ QueriedTree<T, D, kPeriodic> tree_of(std::int64_t number) const {
-    return {shape, tree_points, idx_array, node_data, node_bounds, number / queries_each, parameters};
-  }
-  unsigned blocks() const { return static_cast<unsigned>((all_queries() + kThreads - 1) / kThreads); }
-};
+using kd_tree::thread_number;
 
 template <class T>
 Search<T> search_of(const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
@@ -55,23 +33,6 @@ Search<T> search_of(const KdTreeShape& shape, const KdTreeView<T, Space::kDevice
           queries.radii.empty() ? nullptr : queries.radii.data(),
           search.queries,
           SearchParameters<T>(search)};
-}
-
-/// The thread's query, on chip.
-template <class T, int D>
-struct OwnQuery {
-  T coordinates[kd_tree::Dimensions<D>::kMost];
-
-  __device__ OwnQuery(const Search<T>& search, std::int64_t number) {
-    const kd_tree::Dimensions<D> dimensions(search.shape.dimensions);
-    for (int axis = 0; axis < dimensions.count(); ++axis) {
-      coordinates[axis] = search.queries[number * dimensions.count() + axis];
-    }
-  }
-};
-
-__device__ std::int64_t thread_number() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
 /// The numbers of the first query and of the first tree at fault; trees come before queries.
@@ -108,12 +69,12 @@ __global__ void describe_fault(Search<T> search, const unsigned long long* first
 }
 
 template <class T, int D, bool kPeriodic, int kCapacity>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSearchThreads)
     search_nearest(Search<T> search, int neighbors, std::int64_t* indices, T* distances) {
   const std::int64_t number = thread_number();
   if (number >= search.all_queries()) return;
   using Tree = QueriedTree<T, D, kPeriodic>;
-  const Tree tree = search.template tree_of<D, kPeriodic>(number);
+  const Tree tree = search.template tree<D, kPeriodic>(number / search.queries_each);
   const OwnQuery<T, D> query(search, number);
   NearestList<T, kCapacity, Tree> list(tree, neighbors, search.squared_radius(number));
   kd_tree::visit_nearest_first(
@@ -128,25 +89,25 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, int D, bool kPeriodic>
-__global__ void __launch_bounds__(kThreads) search_counts(Search<T> search, std::int64_t* counts) {
+__global__ void __launch_bounds__(kSearchThreads) search_counts(Search<T> search, std::int64_t* counts) {
   const std::int64_t number = thread_number();
   if (number >= search.all_queries()) return;
   const OwnQuery<T, D> query(search, number);
   std::int64_t found = 0;
-  kd_tree::visit_within(search.template tree_of<D, kPeriodic>(number), query.coordinates,
+  kd_tree::visit_within(search.template tree<D, kPeriodic>(number / search.queries_each), query.coordinates,
                         search.squared_radius(number),
                         [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
   counts[number] = found;
 }
 
 template <class T, int D, bool kPeriodic>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSearchThreads)
     search_lists(Search<T> search, const std::int64_t* offsets, std::int64_t room, std::int64_t* indices,
                  T* distances) {
   const std::int64_t number = thread_number();
   if (number >= search.all_queries()) return;
   const OwnQuery<T, D> query(search, number);
-  const QueriedTree<T, D, kPeriodic> tree = search.template tree_of<D, kPeriodic>(number);
+  const QueriedTree<T, D, kPeriodic> tree = search.template tree<D, kPeriodic>(number / search.queries_each);
   std::int64_t next = offsets[number];
   kd_tree::visit_within(tree, query.coordinates, search.squared_radius(number),
                         [&](std::uint32_t position, T distance) {
@@ -175,14 +136,62 @@ void report_faults(CudaExecutor& executor, const Search<T>& search, NeighborRepo
   const std::int64_t threads =
       search.all_queries() > search.shape.trees ? search.all_queries() : search.shape.trees;
   if (threads > 0) {
-    const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-    find_faults<<<blocks, kThreads, 0, executor.stream()>>>(search, first);
+    find_faults<<<search_blocks(threads), kSearchThreads, 0, executor.stream()>>>(search, first);
   }
   describe_fault<<<1, 1, 0, executor.stream()>>>(search, first, found.data());
   CUMULUS_CUDA(cudaGetLastError());
   executor.download({reinterpret_cast<const std::byte*>(found.data()), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
   executor.check_interrupt();
+}
+
+/// Calls body(Dimensions<D>) for the numbers of dimensions that are grouped.
+template <class Body>
+void with_grouped_dimensions(int dimensions, const Body& body) {
+  if (dimensions == 2) return body(kd_tree::Dimensions<2>(2));
+  if (dimensions == 3) return body(kd_tree::Dimensions<3>(3));
+  body(kd_tree::Dimensions<4>(4));
+}
+
+void nearest_of_groups(CudaExecutor& executor, const Search<float>& search, int level, int neighbors,
+                       DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
+  const auto queries = static_cast<std::size_t>(search.all_queries());
+  CUstream_st* const stream = executor.stream();
+  kd_tree::QuerySort sort;
+  sort.level = level;
+  sort.nodes = executor.scratch<std::uint32_t>(queries).data();
+  sort.ranks = executor.scratch<std::uint32_t>(queries).data();
+  sort.order = executor.scratch<std::uint32_t>(queries).data();
+  const auto counts = executor.scratch<std::uint32_t>(static_cast<std::size_t>(search.shape.trees << level));
+  const auto reserved = executor.scratch<std::uint32_t>(static_cast<std::size_t>(search.shape.trees));
+  sort.counts = counts.data();
+  sort.reserved = reserved.data();
+  CUMULUS_CUDA(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
+  CUMULUS_CUDA(cudaMemsetAsync(reserved.data(), 0, reserved.bytes(), stream));
+  const unsigned blocks = search_blocks(search.all_queries());
+  const unsigned node_blocks = ((1u << level) + kd_tree::kPlacedNodes - 1) / kd_tree::kPlacedNodes;
+  const std::int64_t warps = (search.queries_each + 31) / 32;
+  with_grouped_dimensions(search.shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
+    kd_tree::route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, sort);
+    kd_tree::place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kd_tree::kPlacedNodes, 0,
+                           stream>>>(sort, node_blocks);
+    kd_tree::order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each,
+                                                                  search.all_queries());
+    const auto launch = [&](auto* kernel) {
+      kernel<<<search_blocks(search.shape.trees * warps * 32), kSearchThreads, 0, stream>>>(
+          search, neighbors, sort.order, warps, indices.data(), distances.data());
+    };
+    if (neighbors <= 8) {
+      launch(kd_tree::search_together<D, 8>);
+    } else if (neighbors <= 16) {
+      launch(kd_tree::search_together<D, 16>);
+    } else if (neighbors <= 32) {
+      launch(kd_tree::search_together<D, 32>);
+    } else {
+      launch(kd_tree::search_together<D, kd_tree::kMostGroupedNeighbors>);
+    }
+  });
+  CUMULUS_CUDA(cudaGetLastError());
 }
 
 template <class T>
@@ -195,11 +204,17 @@ void nearest(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<
   const Search<T> search = search_of(shape, tree, queries, how);
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
+  if constexpr (sizeof(T) == 4) {
+    if (kd_tree::groups_queries(sizeof(T), shape, how, neighbors)) {
+      return nearest_of_groups(executor, search, kd_tree::sorting_level(shape, how), neighbors, indices,
+                               distances);
+    }
+  }
   with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
                                                   std::bool_constant<kPeriodic> /*periodic*/) {
     const auto launch = [&](auto* kernel) {
-      kernel<<<search.blocks(), kThreads, 0, executor.stream()>>>(search, neighbors, indices.data(),
-                                                                  distances.data());
+      kernel<<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
+          search, neighbors, indices.data(), distances.data());
     };
     if (neighbors <= 8) {
       launch(search_nearest<T, D, kPeriodic, 8>);
@@ -225,7 +240,8 @@ void count(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T,
   with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
                                                   std::bool_constant<kPeriodic> /*periodic*/) {
     search_counts<T, D, kPeriodic>
-        <<<search.blocks(), kThreads, 0, executor.stream()>>>(search, counts.data());
+        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(search,
+                                                                                        counts.data());
   });
   CUMULUS_CUDA(cudaGetLastError());
 }
@@ -241,8 +257,10 @@ void list(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T, 
   if (search.all_queries() == 0) return;
   with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
                                                   std::bool_constant<kPeriodic> /*periodic*/) {
-    search_lists<T, D, kPeriodic><<<search.blocks(), kThreads, 0, executor.stream()>>>(
-        search, offsets.data(), static_cast<std::int64_t>(indices.size()), indices.data(), distances.data());
+    search_lists<T, D, kPeriodic>
+        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
+            search, offsets.data(), static_cast<std::int64_t>(indices.size()), indices.data(),
+            distances.data());
   });
   CUMULUS_CUDA(cudaGetLastError());
 }

@@ -59,14 +59,21 @@ class QueriedTree {
     return squared_distance(query, point, point);
   }
 
+  /// The leaf's points, as positions in the tree's order.
+  CUMULUS_KD_TREE_INLINE void leaf_range(std::uint32_t leaf, std::uint32_t* begin, std::uint32_t* end) const {
+    const std::int64_t first = nodes_[leaf].begin;
+    const std::int64_t last = nodes_[leaf].end;
+    *begin = static_cast<std::uint32_t>(first < 0 ? 0 : first > count_ ? count_ : first);
+    *end = static_cast<std::uint32_t>(last < 0 ? 0 : last > count_ ? count_ : last);
+  }
+
   /// Calls visit(position) for the leaf's points, in their order.
   template <class Visit>
   CUMULUS_KD_TREE_INLINE void for_points(std::uint32_t leaf, const Visit& visit) const {
-    std::int64_t begin = nodes_[leaf].begin;
-    std::int64_t end = nodes_[leaf].end;
-    if (begin < 0) begin = 0;
-    if (end > count_) end = count_;
-    for (std::int64_t i = begin; i < end; ++i) visit(static_cast<std::uint32_t>(i));
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    leaf_range(leaf, &begin, &end);
+    for (std::uint32_t i = begin; i < end; ++i) visit(i);
   }
 
  private:

@@ -228,7 +228,10 @@ struct FindNeighbors {
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    return find_neighbors_scratch_bytes<S>(plan.shape.forest, plan.search);
+    if (plan.nearest == 0) return count_within_scratch_bytes<S>();
+    return plan.shape.with_type([&]<class T>(T) {
+      return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
+    });
   }
 
   template <class E>

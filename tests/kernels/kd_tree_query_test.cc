@@ -52,10 +52,11 @@ class Asked {
     BackendArray<Backend, std::int64_t> indices(backend_, size);
     BackendArray<Backend, T> distances(backend_, size);
     NeighborReport report;
-    reserve(search);
+    const std::size_t scratch_bytes = find_nearest_scratch_bytes<T, kSpace>(shape_, search, neighbors);
+    backend_.executor().reserve_scratch(scratch_bytes);
     find_nearest(backend_.executor(), shape_, view(), queries(), search, neighbors, indices.span(),
                  distances.span(), &report);
-    check_scratch(search);
+    check_scratch(scratch_bytes);
     return {indices.to_host(), distances.to_host(), report};
   }
 
@@ -68,9 +69,9 @@ class Asked {
   Lists within(const NeighborSearch& search) {
     BackendArray<Backend, std::int64_t> counts(backend_, count_);
     NeighborReport report;
-    reserve(search);
+    backend_.executor().reserve_scratch(count_within_scratch_bytes<kSpace>());
     count_within(backend_.executor(), shape_, view(), queries(), search, counts.span(), &report);
-    check_scratch(search);
+    check_scratch(count_within_scratch_bytes<kSpace>());
     Lists lists{{0}, {}, {}, report};
     if (report.fault != NeighborReport::Fault::kNone) return lists;
     const std::vector<std::int64_t> found = counts.to_host();
@@ -94,12 +95,8 @@ class Asked {
             node_bounds_.const_span()};
   }
   NeighborQueries<T, kSpace> queries() const { return {queries_.const_span(), radii_.const_span()}; }
-  void reserve(const NeighborSearch& search) {
-    backend_.executor().reserve_scratch(find_neighbors_scratch_bytes<kSpace>(shape_, search));
-  }
-  void check_scratch(const NeighborSearch& search) {
-    EXPECT_EQ(backend_.executor().scratch_arena().used_bytes(),
-              find_neighbors_scratch_bytes<kSpace>(shape_, search));
+  void check_scratch(std::size_t stated) {
+    EXPECT_EQ(backend_.executor().scratch_arena().used_bytes(), stated);
     backend_.executor().synchronize();
   }
 
@@ -187,6 +184,26 @@ TYPED_TEST(KdTreeQuery, FindsWhatBruteForceFinds) {
       if (this->HasFailure()) return;
     }
   }
+}
+
+TYPED_TEST(KdTreeQuery, FindsForManyQueriesAtOnce) {
+  for (const CloudPattern pattern :
+       {CloudPattern::kClustered, CloudPattern::kDuplicates, CloudPattern::kInfinities}) {
+    for (const int dimensions : {2, 3, 4}) {
+      const auto cloud = make_cloud<float>(3 * 300, dimensions, pattern);
+      const auto queries = make_cloud<float>(3 * 1100, dimensions, pattern, 2);
+      for (const int neighbors : {1, 11, 32, 50}) {
+        SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(neighbors) + " neighbours");
+        NeighborSearch search;
+        search.radius = neighbors == 11 ? 0.3 : kInfinity<double>;
+        this->expect_oracle(kd_tree_shape(3, 300, dimensions, 5), {5}, cloud, queries, search, neighbors);
+        if (this->HasFailure()) return;
+      }
+    }
+  }
+  const auto cloud = make_cloud<float>(5, 3, CloudPattern::kUniform);
+  this->expect_oracle(kd_tree_shape(1, 5, 3, 1), {1}, cloud,
+                      make_cloud<float>(1500, 3, CloudPattern::kClustered), {}, 8);
 }
 
 TYPED_TEST(KdTreeQuery, FindsInEveryNumberOfDimensionsAndEveryTree) {
@@ -306,7 +323,7 @@ TYPED_TEST(KdTreeQuery, ReadsNothingOutsideOfABrokenTree) {
   search.queries = 1;
   search.radius = 0.5;
   NeighborReport report;
-  this->executor().reserve_scratch(find_neighbors_scratch_bytes<TypeParam::kSpace>(shape, search));
+  this->executor().reserve_scratch(count_within_scratch_bytes<TypeParam::kSpace>());
   count_within(
       this->executor(), shape,
       {points.const_span(), idx_array.const_span(), node_data.const_span(), node_bounds.const_span()},

@@ -75,7 +75,7 @@ def check(cumulus, loading, folder, points, leaf_size):
     numpy.save(names["points.npy"], points)
     subprocess.run(cumulus + ["kd-tree", "build", names["points.npy"], "--leaf-size", str(leaf_size),
                               "-o", names["bunny.npz"]], check=True, stdout=subprocess.DEVNULL)
-    loaded = {}
+    loaded = {"numpy": numpy, "KDTree": KDTree}
     exec(loading.replace("bunny.npz", names["bunny.npz"]), loaded)
     theirs = KDTree(points, leaf_size=leaf_size)
     yield from differences(loaded["tree"], theirs)

@@ -226,7 +226,7 @@ void add_query(CommandLine& line, CLI::App& group) {
   query.add_option("-o,--output", asked->output, "Arrays to write: indices and distances, or counts")
       ->required()
       ->type_name("OUT.npz");
-  query.callback([asked] { require_a_question(*asked); });
+  query.parse_complete_callback([asked] { require_a_question(*asked); });
 }
 
 }  // namespace
