@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -119,8 +120,14 @@ class VertexReader {
 
   bool read(std::vector<double>& values) {
     if (header_.format == "ascii") {
-      for (double& value : values) file_ >> value;
-      return static_cast<bool>(file_);
+      std::string word;  // a stream reads no "nan" and no "inf" as a number
+      for (double& value : values) {
+        char* end = nullptr;
+        if (!(file_ >> word)) return false;
+        value = std::strtod(word.c_str(), &end);
+        if (*end != '\0') return false;
+      }
+      return true;
     }
     if (!file_.read(row_.data(), static_cast<std::streamsize>(row_.size()))) return false;
     char* bytes = row_.data();
