@@ -20,18 +20,20 @@ struct ThreadGroup {
   __device__ ThreadGroup(unsigned groups)
       : size(blockDim.x / groups), number(threadIdx.x / size), lane(threadIdx.x % size) {}
   __device__ bool leads() const { return lane == 0; }
-  /// Threads whose numbers shuffles can combine.
-  __device__ unsigned shuffled() const { return min(size, 32u); }
 };
 
 /// For every thread the sum over its group. `counters` has three words a group, all zero before the first
 /// call of a series; `round` counts the calls of the series. The whole block calls this.
 __device__ inline std::uint32_t group_sum(const ThreadGroup& group, std::uint32_t number,
                                           std::uint32_t* counters, unsigned groups, unsigned round) {
-  for (unsigned offset = group.shuffled() / 2; offset > 0; offset /= 2) {
-    number += __shfl_xor_sync(0xFFFFFFFFu, number, static_cast<int>(offset));
+  if (group.size < 32) {
+    for (unsigned offset = group.size / 2; offset > 0; offset /= 2) {
+      number += __shfl_xor_sync(0xFFFFFFFFu, number, static_cast<int>(offset));
+    }
+    return number;
   }
-  if (group.size <= 32) return number;
+  number = __reduce_add_sync(0xFFFFFFFFu, number);
+  if (group.size == 32) return number;
   // Three words by turns: this round's, the next one's, which nobody reads any more, and the last one's.
   if (threadIdx.x % 32 == 0) atomicAdd(counters + (round % 3) * groups + group.number, number);
   if (group.leads()) counters[((round + 1) % 3) * groups + group.number] = 0;
@@ -124,9 +126,14 @@ __device__ void bound_groups(const BlockBuild<T>& block, const ThreadGroup& grou
       least = min(least, key);
       greatest = max(greatest, key);
     }
-    for (unsigned offset = group.shuffled() / 2; offset > 0; offset /= 2) {
-      least = min(least, __shfl_xor_sync(0xFFFFFFFFu, least, static_cast<int>(offset)));
-      greatest = max(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, static_cast<int>(offset)));
+    if (group.size < 32) {
+      for (unsigned offset = group.size / 2; offset > 0; offset /= 2) {
+        least = min(least, __shfl_xor_sync(0xFFFFFFFFu, least, static_cast<int>(offset)));
+        greatest = max(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, static_cast<int>(offset)));
+      }
+    } else {
+      least = warp_least(least);
+      greatest = warp_greatest(greatest);
     }
     if (group.lane % 32 == 0 && least <= greatest) {
       atomic_least(block.least(group.number) + axis, least);
@@ -270,7 +277,7 @@ __global__ void __launch_bounds__(kMostBlockThreads)
                             BlockLayout(sizeof(T), shape.dimensions, capacity, leaves), memory);
   const std::int64_t segment = blockIdx.x;
   const std::int64_t tree = segment >> level;
-  const KdTreeNode root = forest.nodes[forest.node_of(segment, level)];
+  const KdTreeNode root = forest.tree_nodes(tree)[forest.node_of(segment, level)];
   const auto count = static_cast<unsigned>(root.end - root.begin);
   const std::int64_t source = tree * shape.points + root.begin;
 
@@ -308,10 +315,9 @@ __global__ void __launch_bounds__(kMostBlockThreads)
     bound_groups(block, group, places, own);
     __syncthreads();
     if (group.leads()) {
-      const std::int64_t node = forest.node_of(segment * groups + group.number, level);
-      forest.nodes[node].begin = root.begin + begin;
-      forest.nodes[node].end = root.begin + begin + group_count;
-      store_bounds(forest, node, last, block.least(group.number), block.greatest(group.number));
+      store_node(forest, tree, forest.node_of(segment * groups + group.number, level), root.begin + begin,
+                 root.begin + begin + group_count, last, block.least(group.number),
+                 block.greatest(group.number));
       block.axes[group.number] = static_cast<std::uint32_t>(
           split_axis(forest, level, block.least(group.number), block.greatest(group.number)));
     }

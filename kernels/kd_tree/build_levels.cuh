@@ -24,15 +24,13 @@ __device__ inline std::uint32_t block_sum(std::uint32_t number, std::uint32_t* m
   return sum;
 }
 
-/// The two children of a segment get their points.
-template <class T>
-__device__ void place_children(const Forest<T>& forest, std::int64_t node, std::int64_t left) {
-  const KdTreeNode parent = forest.nodes[node];
-  KdTreeNode* children = forest.nodes + forest.left_child(node);
-  children[0].begin = parent.begin;
-  children[0].end = parent.begin + left;
-  children[1].begin = parent.begin + left;
-  children[1].end = parent.end;
+/// The two children of a node get their points.
+__device__ inline void place_children(KdTreeNode* nodes, std::int64_t node, std::int64_t left) {
+  KdTreeNode* children = nodes + 2 * node + 1;
+  children[0].begin = nodes[node].begin;
+  children[0].end = nodes[node].begin + left;
+  children[1].begin = nodes[node].begin + left;
+  children[1].end = nodes[node].end;
 }
 
 /// One thread a segment: its node, its axis and the state of its selection; `next_bounds` (null: there is no
@@ -44,17 +42,20 @@ __global__ void prepare_segments(Forest<T> forest, int level, const KeyOf<T>* bo
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (number >= forest.shape.trees << level) return;
   const int dimensions = forest.shape.dimensions;
+  const std::int64_t tree = number >> level;
   const std::int64_t node = forest.node_of(number, level);
+  const std::int64_t begin = forest.tree_nodes(tree)[node].begin;
+  const std::int64_t end = forest.tree_nodes(tree)[node].end;
   const Key* least = bounds + 2 * number * dimensions;
   const Key* greatest = least + dimensions;
-  store_bounds(forest, node, next_bounds == nullptr, least, greatest);
+  store_node(forest, tree, node, begin, end, next_bounds == nullptr, least, greatest);
   if (next_bounds == nullptr) return;
   clear_bounds(next_bounds, 2 * number, dimensions);
   clear_bounds(next_bounds, 2 * number + 1, dimensions);
   Segment<Key> segment;
   segment.axis = split_axis(forest, level, least, greatest);
-  segment.begin = (number >> level) * forest.shape.points + forest.nodes[node].begin;
-  segment.count = forest.nodes[node].end - forest.nodes[node].begin;
+  segment.begin = tree * forest.shape.points + begin;
+  segment.count = end - begin;
   segment.left = forest.split == KdTreeSplit::kMidpoint ? 0 : segment.count / 2;
   segment.rank = segment.left;
   segment.least = least[segment.axis];
@@ -63,7 +64,7 @@ __global__ void prepare_segments(Forest<T> forest, int level, const KeyOf<T>* bo
   segment.undecided_bits =
       segment.count == 0 ? 0 : 64 - __clzll(static_cast<long long>(static_cast<unsigned long long>(range)));
   segments[number] = segment;
-  if (forest.split != KdTreeSplit::kMidpoint) place_children(forest, node, segment.left);
+  if (forest.split != KdTreeSplit::kMidpoint) place_children(forest.tree_nodes(tree), node, segment.left);
 }
 
 /// A block's tile: `count` points from `first` on, of `segment`.
@@ -114,7 +115,7 @@ __global__ void place_middle(Forest<T> forest, int level, std::int64_t child_cap
   Segment<KeyOf<T>>& segment = segments[number];
   segment.left = midpoint_position(segment.count, segment.left, child_capacity);
   segment.rank = segment.left;
-  place_children(forest, forest.node_of(number, level), segment.left);
+  place_children(forest.tree_nodes(number >> level), forest.node_of(number, level), segment.left);
 }
 
 /// Whether this block is the last of its segment's `tiles` to come here; then it sees what the others wrote.

@@ -26,19 +26,14 @@ struct Forest {
   KdTreeSplit split;
   std::int64_t leaf_size;
 
+  /// The node of a segment, within its tree.
   __device__ std::int64_t node_of(std::int64_t segment, int level) const {
-    const std::int64_t tree = segment >> level;
-    return tree * shape.nodes() + (std::int64_t{1} << level) - 1 + (segment - (tree << level));
+    return (std::int64_t{1} << level) - 1 + (segment & ((std::int64_t{1} << level) - 1));
   }
-  __device__ std::int64_t left_child(std::int64_t node) const {
-    const std::int64_t tree = node / shape.nodes();
-    return tree * shape.nodes() + 2 * (node - tree * shape.nodes()) + 1;
+  __device__ KdTreeNode* tree_nodes(std::int64_t tree) const { return nodes + tree * shape.nodes(); }
+  __device__ T* tree_bounds(std::int64_t tree) const {
+    return bounds + 2 * tree * shape.nodes() * shape.dimensions;
   }
-  __device__ T* lower(std::int64_t node) const {
-    const std::int64_t tree = node / shape.nodes();
-    return bounds + (2 * tree * shape.nodes() + (node - tree * shape.nodes())) * shape.dimensions;
-  }
-  __device__ T* upper(std::int64_t node) const { return lower(node) + shape.nodes() * shape.dimensions; }
 };
 
 template <class Key>
@@ -49,6 +44,7 @@ __device__ Key warp_least(Key key) {
   }
   return key;
 }
+__device__ inline std::uint32_t warp_least(std::uint32_t key) { return __reduce_min_sync(0xFFFFFFFFu, key); }
 template <class Key>
 __device__ Key warp_greatest(Key key) {
   return ~warp_least(static_cast<Key>(~key));
@@ -72,20 +68,24 @@ __device__ void clear_bounds(Key* keys, std::int64_t segment, int dimensions) {
   }
 }
 
-/// Writes a node's bounds and radius.
+/// Writes a node: its points, and the bounds and the radius that its keys say.
 template <class T>
-__device__ void store_bounds(const Forest<T>& forest, std::int64_t node, bool leaf, const KeyOf<T>* least,
-                             const KeyOf<T>* greatest) {
-  const bool empty = forest.nodes[node].begin == forest.nodes[node].end;
-  T* lower = forest.lower(node);
-  T* upper = forest.upper(node);
-  for (int axis = 0; axis < forest.shape.dimensions; ++axis) {
-    lower[axis] = empty ? static_cast<T>(INFINITY) : from_ordered_key<T>(least[axis]);
-    upper[axis] = empty ? static_cast<T>(-INFINITY) : from_ordered_key<T>(greatest[axis]);
+__device__ void store_node(const Forest<T>& forest, std::int64_t tree, std::int64_t node, std::int64_t begin,
+                           std::int64_t end, bool leaf, const KeyOf<T>* least, const KeyOf<T>* greatest) {
+  const auto lower = [=](int axis) {
+    return begin == end ? static_cast<T>(INFINITY) : from_ordered_key<T>(least[axis]);
+  };
+  const auto upper = [=](int axis) {
+    return begin == end ? static_cast<T>(-INFINITY) : from_ordered_key<T>(greatest[axis]);
+  };
+  const int dimensions = forest.shape.dimensions;
+  T* lowers = forest.tree_bounds(tree) + node * dimensions;
+  T* uppers = lowers + forest.shape.nodes() * dimensions;
+  for (int axis = 0; axis < dimensions; ++axis) {
+    lowers[axis] = lower(axis);
+    uppers[axis] = upper(axis);
   }
-  forest.nodes[node].is_leaf = leaf ? 1 : 0;
-  forest.nodes[node].radius = box_radius(
-      forest.shape.dimensions, [=](int axis) { return lower[axis]; }, [=](int axis) { return upper[axis]; });
+  forest.tree_nodes(tree)[node] = {begin, end, leaf ? 1 : 0, box_radius(dimensions, lower, upper)};
 }
 
 template <class T>

@@ -153,7 +153,7 @@ void with_grouped_dimensions(int dimensions, const Body& body) {
   body(kd_tree::Dimensions<4>(4));
 }
 
-void nearest_of_groups(CudaExecutor& executor, const Search<float>& search, int level, int neighbors,
+void nearest_of_sorted(CudaExecutor& executor, const Search<float>& search, int level, int neighbors,
                        DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
   const auto queries = static_cast<std::size_t>(search.all_queries());
   CUstream_st* const stream = executor.stream();
@@ -177,18 +177,22 @@ void nearest_of_groups(CudaExecutor& executor, const Search<float>& search, int 
                            stream>>>(sort, node_blocks);
     kd_tree::order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each,
                                                                   search.all_queries());
-    const auto launch = [&](auto* kernel) {
+    const auto alone = [&](auto* kernel) {
+      kernel<<<blocks, kSearchThreads, 0, stream>>>(search, neighbors, sort.order, indices.data(),
+                                                    distances.data());
+    };
+    const auto together = [&](auto* kernel) {
       kernel<<<search_blocks(search.shape.trees * warps * 32), kSearchThreads, 0, stream>>>(
           search, neighbors, sort.order, warps, indices.data(), distances.data());
     };
     if (neighbors <= 8) {
-      launch(kd_tree::search_together<D, 8>);
+      alone(kd_tree::search_sorted<D, 8>);
     } else if (neighbors <= 16) {
-      launch(kd_tree::search_together<D, 16>);
+      alone(kd_tree::search_sorted<D, 16>);
     } else if (neighbors <= 32) {
-      launch(kd_tree::search_together<D, 32>);
+      together(kd_tree::search_together<D, 32>);
     } else {
-      launch(kd_tree::search_together<D, kd_tree::kMostGroupedNeighbors>);
+      together(kd_tree::search_together<D, kd_tree::kMostGroupedNeighbors>);
     }
   });
   CUMULUS_CUDA(cudaGetLastError());
@@ -206,7 +210,7 @@ void nearest(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<
   if (search.all_queries() == 0) return;
   if constexpr (sizeof(T) == 4) {
     if (kd_tree::groups_queries(sizeof(T), shape, how, neighbors)) {
-      return nearest_of_groups(executor, search, kd_tree::sorting_level(shape, how), neighbors, indices,
+      return nearest_of_sorted(executor, search, kd_tree::sorting_level(shape, how), neighbors, indices,
                                distances);
     }
   }

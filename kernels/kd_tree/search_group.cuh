@@ -80,8 +80,53 @@ __device__ inline std::uint64_t candidate_key(float squared_distance, std::uint3
   return static_cast<std::uint64_t>(__float_as_uint(squared_distance)) << 32 | index;
 }
 
-/// The thread's nearest points so far, sorted, in registers: every index is known to the compiler. New
-/// candidates wait in shared memory until the warp takes them in together.
+/// The thread's nearest points so far, sorted, in registers: every index is known to the compiler.
+template <int kCapacity>
+class RegisterList {
+ public:
+  __device__ RegisterList(int wanted, float squared_radius)
+      : wanted_(wanted), limit_(candidate_key(squared_radius, 0xFFFFFFFFu)) {
+#pragma unroll
+    for (int i = 0; i < kCapacity; ++i) keys_[i] = ~std::uint64_t{0};
+  }
+
+  /// Nothing farther can enter the list.
+  __device__ float limit() const { return __uint_as_float(static_cast<unsigned>(limit_ >> 32)); }
+  __device__ std::uint64_t limit_key() const { return limit_; }
+
+  __device__ void insert(std::uint64_t key) {
+#pragma unroll
+    for (int i = kCapacity - 1; i > 0; --i) keys_[i] = min(keys_[i], max(keys_[i - 1], key));
+    keys_[0] = min(keys_[0], key);
+  }
+  /// To be called after insertions.
+  __device__ void update_limit() {
+#pragma unroll
+    for (int i = 0; i < kCapacity; ++i) {
+      if (i == wanted_ - 1 && keys_[i] < limit_) limit_ = keys_[i];
+    }
+  }
+
+  /// Writes the list as results of query `number`.
+  __device__ void store(const Search<float>& search, std::int64_t number, std::int64_t* indices,
+                        float* distances) const {
+#pragma unroll
+    for (int i = 0; i < kCapacity; ++i) {
+      if (i >= wanted_) continue;
+      const bool found = keys_[i] != ~std::uint64_t{0};
+      indices[number * wanted_ + i] = found ? static_cast<std::int64_t>(keys_[i] & 0xFFFFFFFFu) : -1;
+      distances[number * wanted_ + i] =
+          found ? search.shown(__uint_as_float(static_cast<unsigned>(keys_[i] >> 32))) : INFINITY;
+    }
+  }
+
+ private:
+  const int wanted_;
+  std::uint64_t limit_;
+  std::uint64_t keys_[kCapacity];
+};
+
+/// Likewise; new candidates wait in shared memory until the warp takes them in together.
 template <int kCapacity>
 class GroupList {
  public:
@@ -90,17 +135,14 @@ class GroupList {
 
   /// `waiting` is the thread's column of the block's shared memory, [kRoom][kSearchThreads].
   __device__ GroupList(int wanted, float squared_radius, std::uint64_t* waiting)
-      : wanted_(wanted), limit_(candidate_key(squared_radius, 0xFFFFFFFFu)), waiting_(waiting) {
-#pragma unroll
-    for (int i = 0; i < kCapacity; ++i) keys_[i] = ~std::uint64_t{0};
-  }
+      : list_(wanted, squared_radius), waiting_(waiting) {}
 
-  /// Nothing farther can enter the list.
-  __device__ float limit() const { return __uint_as_float(static_cast<unsigned>(limit_ >> 32)); }
+  __device__ const RegisterList<kCapacity>& list() const { return list_; }
+  __device__ float limit() const { return list_.limit(); }
   __device__ unsigned waiting() const { return waiting_count_; }
 
   __device__ void offer(std::uint64_t key) {
-    if (key >= limit_) return;
+    if (key >= list_.limit_key()) return;
     waiting_[waiting_count_ * kSearchThreads] = key;
     ++waiting_count_;
   }
@@ -109,37 +151,16 @@ class GroupList {
   __device__ void take_in() {
     const unsigned most = __reduce_max_sync(0xFFFFFFFFu, waiting_count_);
     for (unsigned i = 0; i < most; ++i) {
-      const std::uint64_t key = i < waiting_count_ ? waiting_[i * kSearchThreads] : ~std::uint64_t{0};
-      insert(key);
+      list_.insert(i < waiting_count_ ? waiting_[i * kSearchThreads] : ~std::uint64_t{0});
     }
     waiting_count_ = 0;
-#pragma unroll
-    for (int i = 0; i < kCapacity; ++i) {
-      if (i == wanted_ - 1 && keys_[i] < limit_) limit_ = keys_[i];
-    }
-  }
-
-  /// Calls store(i, key) for the wanted places of the list; the key is ~0 where there is no point.
-  template <class Store>
-  __device__ void for_each(const Store& store) const {
-#pragma unroll
-    for (int i = 0; i < kCapacity; ++i) {
-      if (i < wanted_) store(i, keys_[i]);
-    }
+    list_.update_limit();
   }
 
  private:
-  __device__ void insert(std::uint64_t key) {
-#pragma unroll
-    for (int i = kCapacity - 1; i > 0; --i) keys_[i] = min(keys_[i], max(keys_[i - 1], key));
-    keys_[0] = min(keys_[0], key);
-  }
-
-  const int wanted_;
-  std::uint64_t limit_;
+  RegisterList<kCapacity> list_;
   std::uint64_t* const waiting_;
   unsigned waiting_count_ = 0;
-  std::uint64_t keys_[kCapacity];
 };
 
 /// Every lane measures every point of the leaf.
@@ -205,6 +226,31 @@ __device__ void visit_together(const Tree& tree, const float* query, bool active
   }
 }
 
+/// Thread i has the i-th of the sorted queries for itself: short lists change too often for 32 threads to
+/// share a way.
+template <int D, int kCapacity>
+__global__ void __launch_bounds__(kSearchThreads)
+    search_sorted(Search<float> search, int neighbors, const std::uint32_t* order, std::int64_t* indices,
+                  float* distances) {
+  const std::int64_t place = thread_number();
+  if (place >= search.all_queries()) return;
+  const std::int64_t tree_number = place / search.queries_each;
+  const std::int64_t number = tree_number * search.queries_each + order[place];
+  const auto tree = search.template tree<D, false>(tree_number);
+  const OwnQuery<float, D> query(search, number);
+  RegisterList<kCapacity> list(neighbors, search.squared_radius(number));
+  visit_nearest_first(
+      tree, query.coordinates, [&] { return list.limit(); },
+      [&](std::uint32_t position, float distance) {
+        if (!(distance <= list.limit())) return;
+        const std::uint64_t key = candidate_key(distance, static_cast<std::uint32_t>(tree.index(position)));
+        if (key >= list.limit_key()) return;
+        list.insert(key);
+        list.update_limit();
+      });
+  list.store(search, number, indices, distances);
+}
+
 /// Warp w has sorted queries 32 * (w % warps) ... of tree w / warps.
 template <int D, int kCapacity>
 __global__ void __launch_bounds__(kSearchThreads)
@@ -225,12 +271,7 @@ __global__ void __launch_bounds__(kSearchThreads)
   List list(neighbors, search.squared_radius(number), waiting + threadIdx.x);
   visit_together<D>(tree, query.coordinates, active, later[threadIdx.x / 32], list);
   if (!active) return;
-  list.for_each([&](int i, std::uint64_t key) {
-    const bool found = key != ~std::uint64_t{0};
-    indices[number * neighbors + i] = found ? static_cast<std::int64_t>(key & 0xFFFFFFFFu) : -1;
-    distances[number * neighbors + i] =
-        found ? search.shown(__uint_as_float(static_cast<unsigned>(key >> 32))) : INFINITY;
-  });
+  list.list().store(search, number, indices, distances);
 }
 
 }  // namespace cumulus::kd_tree

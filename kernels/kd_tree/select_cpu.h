@@ -128,7 +128,7 @@ class Selection {
         const bool above = bracket.upper < candidate;
         kept[sieved.inside] = candidate;
         sieved.below += below ? 1 : 0;
-        sieved.inside += below | above ? 0 : 1;
+        sieved.inside += (below | above) ? 0 : 1;
       }
       chunks[chunk] = sieved;
     });

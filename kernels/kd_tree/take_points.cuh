@@ -15,7 +15,7 @@ template <class T>
 __global__ void begin_trees(Forest<T> forest, KeyOf<T>* bounds) {
   const std::int64_t tree = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (tree >= forest.shape.trees) return;
-  forest.nodes[forest.node_of(tree, 0)] = {0, forest.shape.points, 0, 0};
+  forest.tree_nodes(tree)[0] = {0, forest.shape.points, 0, 0};
   clear_bounds(bounds, tree, forest.shape.dimensions);
 }
 
