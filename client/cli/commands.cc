@@ -30,6 +30,7 @@ CLI::App& CommandLine::add(CLI::App& group, const std::string& name, const std::
 void add_commands(CommandLine& line) {
   add_bracket_match_commands(line);
   add_recursive_filter_commands(line);
+  add_run_length_commands(line);
   add_sampling_table_commands(line);
   add_summed_area_table_commands(line);
   add_kd_tree_commands(line);

@@ -35,6 +35,7 @@ class CommandLine {
 void add_kd_tree_commands(CommandLine& line);
 void add_bracket_match_commands(CommandLine& line);
 void add_recursive_filter_commands(CommandLine& line);
+void add_run_length_commands(CommandLine& line);
 void add_sampling_table_commands(CommandLine& line);
 void add_summed_area_table_commands(CommandLine& line);
 void add_server_commands(CommandLine& line);

@@ -19,11 +19,11 @@ function violation(text) {
   violations++
 }
 
-# The stem of kernels/STEM/... or server/operations/STEM.h.
+# The stem of kernels/STEM/..., server/operations/STEM.h or server/operations/STEM_request.h.
 function stem_of(path, parts) {
   split(path, parts, "/")
   if (parts[1] == "kernels") return parts[2]
-  sub(/\..*/, "", parts[3])
+  sub(/(_request)?\..*/, "", parts[3])
   return parts[3]
 }
 
@@ -40,7 +40,7 @@ function allowed_from(path, stem) {
   if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
   if (path ~ /^server\/operations\/operations_service[.]/) return "^(server/(operations|pipeline|runtime)/|cumulus/v1/)"
   if (path ~ /^server\/operations\//) {
-    return "^(server/(pipeline/|operations/" stem "[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
+    return "^(server/(pipeline/|operations/" stem "(_request)?[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
   }
   if (path ~ /^server\//) return "^(server|kernels|cumulus)/"
   if (path ~ /^client\/cli\//) return "^(cumulus|cli|client/cli|library)/"
