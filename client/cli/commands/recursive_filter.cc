@@ -67,10 +67,14 @@ absl::StatusOr<Array> as_floats(const std::string& path, Array image) {
   return floats;
 }
 
+bool derives(const Options& options) {
+  return std::any_of(options.derivatives.begin(), options.derivatives.end(),
+                     [](int derivative) { return derivative != 0; });
+}
+
 /// A blur of 8-bit samples stays within their range; nothing else is sure to.
 absl::Status require_room(const Options& options, ElementType input) {
-  const bool stays_in_range = input == ElementType::kUint8 && options.command == "blur" &&
-                              options.derivatives == std::vector<int>(options.derivatives.size(), 0);
+  const bool stays_in_range = input == ElementType::kUint8 && options.command == "blur" && !derives(options);
   if (stays_in_range || is_npy(options.output) || holds_floats(options.output)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the result does not fit into the 0 to 1 of ",
                                                  options.output,
@@ -165,8 +169,7 @@ void add_blur(CommandLine& line) {
                           }));
       },
       [options] {
-        const bool derives = options->derivatives != std::vector<int>(options->derivatives.size(), 0);
-        if (derives && options->method == "young") {
+        if (derives(*options) && options->method == "young") {
           throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
         }
       });
