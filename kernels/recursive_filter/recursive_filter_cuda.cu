@@ -4,7 +4,7 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/recursive_filter/filter_lines.cuh"
-#include "kernels/recursive_filter/filter_tiles.cuh"
+#include "kernels/recursive_filter/filter_row_states.cuh"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
 #include "kernels/recursive_filter/tile_carries.cuh"
