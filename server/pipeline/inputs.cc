@@ -89,8 +89,9 @@ absl::Status CallInput::decode(Runtime& runtime) {
   Reservation working;
   const auto admit = [&](std::size_t bytes) {
     absl::StatusOr<Reservation> reserved = runtime.decoded_images->reserve(bytes);
-    if (reserved.ok()) working = *std::move(reserved);
-    return reserved.status();
+    if (!reserved.ok()) return reserved.status();
+    working = *std::move(reserved);
+    return absl::OkStatus();
   };
   absl::StatusOr<DecodedImage> image = decode_image(*encoded_, runtime.configuration.image_limits(),
                                                     absl::StrCat(std::string(field_), ".encoded"), admit);
