@@ -17,6 +17,10 @@ class SummedAreaTableService : public ::testing::Test {
     grpc::ClientContext context;
     return server_.operations->BuildSummedAreaTable(&context, request, &result_);
   }
+  grpc::Status sum(const v1::SumRectanglesRequest& request) {
+    grpc::ClientContext context;
+    return server_.operations->SumRectangles(&context, request, &result_);
+  }
   grpc::Status filter(const v1::FilterBoxRequest& request) {
     grpc::ClientContext context;
     return server_.operations->FilterBox(&context, request, &result_);
@@ -27,6 +31,34 @@ class SummedAreaTableService : public ::testing::Test {
     for (const std::int64_t extent : shape) count *= extent;
     testing::set_inline(*request.mutable_image(), v1::FLOAT32, shape,
                         std::vector<float>(static_cast<std::size_t>(count), 1));
+    return request;
+  }
+
+  template <class T>
+  std::vector<T> values(const std::string& name) {
+    const auto* array = testing::find_array(result_, name);
+    EXPECT_NE(array, nullptr) << name;
+    return array == nullptr ? std::vector<T>() : testing::values_of<T>(array->inline_array());
+  }
+  std::vector<std::int64_t> shape(const std::string& name) {
+    const auto* array = testing::find_array(result_, name);
+    EXPECT_NE(array, nullptr) << name;
+    if (array == nullptr) return {};
+    const auto& extents = array->inline_array().spec().shape();
+    return {extents.begin(), extents.end()};
+  }
+  /// A table of 2 x 3 pixels 1 2 3 / 4 5 6 and two rectangles in it.
+  static v1::SumRectanglesRequest two_rectangles() {
+    v1::SumRectanglesRequest request;
+    testing::set_inline<double>(*request.mutable_sums(), v1::FLOAT64, {2, 3}, {1, 3, 6, 5, 12, 21});
+    testing::set_inline<std::int32_t>(*request.mutable_rectangles(), v1::INT32, {2, 4},
+                                      {0, 0, 2, 3, 1, 1, 9, 9});
+    return request;
+  }
+  static v1::FilterBoxRequest row_of_four() {
+    v1::FilterBoxRequest request;
+    testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 4}, {1, 2, 3, 6});
+    request.set_radius(1);
     return request;
   }
 
@@ -68,15 +100,227 @@ TEST_F(SummedAreaTableService, RefusesShapesThatAreNoImage) {
   expect_bad_field(build(floats({4, 4, 5})), "image", "5 channels");
 }
 
+template <class T, class S>
+struct Pair {
+  v1::ElementType image;
+  v1::ElementType accumulator;
+  std::vector<T> pixels;
+  std::vector<S> sums;
+};
+
+TEST_F(SummedAreaTableService, SumsEveryTypeInItsDefaultAccumulator) {
+  const auto expect = [&]<class T, class S>(const Pair<T, S>& pair) {
+    v1::BuildSummedAreaTableRequest request;
+    testing::set_inline<T>(*request.mutable_image(), pair.image, {1, 2}, pair.pixels);
+    ASSERT_TRUE(build(request).ok());
+    EXPECT_EQ(result_.arrays(0).inline_array().spec().element_type(), pair.accumulator);
+    EXPECT_EQ(values<S>("sums"), pair.sums);
+  };
+  expect(Pair<std::uint8_t, std::uint32_t>{v1::UINT8, v1::UINT32, {200, 100}, {200, 300}});
+  expect(Pair<std::uint16_t, std::uint64_t>{v1::UINT16, v1::UINT64, {65535, 2}, {65535, 65537}});
+  expect(
+      Pair<std::uint32_t, std::uint64_t>{v1::UINT32, v1::UINT64, {4294967295, 2}, {4294967295, 4294967297}});
+  expect(Pair<std::int32_t, std::int64_t>{v1::INT32, v1::INT64, {-5, 2}, {-5, -3}});
+  expect(Pair<std::uint16_t, double>{v1::FLOAT16, v1::FLOAT64, {0x3C00, 0xC100}, {1, -1.5}});
+  expect(Pair<float, double>{v1::FLOAT32, v1::FLOAT64, {0.5f, 2}, {0.5, 2.5}});
+  expect(Pair<double, double>{v1::FLOAT64, v1::FLOAT64, {0.5, 2}, {0.5, 2.5}});
+}
+
 TEST_F(SummedAreaTableService, RefusesElementsAndAccumulatorsThatDoNotGoTogether) {
-  v1::BuildSummedAreaTableRequest doubles;
-  testing::set_inline<double>(*doubles.mutable_image(), v1::FLOAT64, {1, 1}, {1});
-  expect_bad_field(build(doubles), "image", "FLOAT64; UINT8 or FLOAT32 is right");
+  v1::BuildSummedAreaTableRequest wide;
+  testing::set_inline<std::int64_t>(*wide.mutable_image(), v1::INT64, {1, 1}, {1});
+  expect_bad_field(build(wide), "image", "INT64; UINT8 or UINT16");
   auto wrong = floats({1, 1});
   wrong.set_accumulator(v1::UINT32);
   expect_bad_field(build(wrong), "accumulator", "FLOAT64 or FLOAT32");
   wrong.set_accumulator(static_cast<v1::ElementType>(99));
   expect_bad_field(build(wrong), "accumulator", "99");
+  v1::BuildSummedAreaTableRequest words;
+  testing::set_inline<std::int32_t>(*words.mutable_image(), v1::INT32, {1, 1}, {1});
+  words.set_accumulator(v1::UINT64);
+  expect_bad_field(build(words), "accumulator", "for INT32 images INT64 is right");
+}
+
+TEST_F(SummedAreaTableService, AnExclusiveTableBeginsWithZeros) {
+  auto request = floats({2, 1, 2});
+  request.set_exclusive(true);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(shape("sums"), (std::vector<std::int64_t>{3, 2, 2}));
+  EXPECT_EQ(values<double>("sums"), (std::vector<double>{0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 2, 2}));
+}
+
+TEST_F(SummedAreaTableService, SumsSquaresBesides) {
+  v1::BuildSummedAreaTableRequest request;
+  testing::set_inline<std::uint8_t>(*request.mutable_image(), v1::UINT8, {1, 2}, {3, 200});
+  request.set_squares(true);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(values<std::uint64_t>("sums"), (std::vector<std::uint64_t>{3, 203}));
+  EXPECT_EQ(values<std::uint64_t>("squares"), (std::vector<std::uint64_t>{9, 40009}));
+  request.set_accumulator(v1::UINT32);
+  expect_bad_field(build(request), "accumulator", "for UINT8 images with squares UINT64 is right");
+  v1::BuildSummedAreaTableRequest words;
+  testing::set_inline<std::int32_t>(*words.mutable_image(), v1::INT32, {1, 1}, {1});
+  words.set_squares(true);
+  expect_bad_field(build(words), "squares", "no room");
+}
+
+TEST_F(SummedAreaTableService, SumsEachImageOfAPlanarStack) {
+  v1::BuildSummedAreaTableRequest request;
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {2, 1, 3}, {1, 2, 3, 10, 20, 30});
+  request.set_planar(true);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(shape("sums"), (std::vector<std::int64_t>{2, 1, 3}));
+  EXPECT_EQ(values<double>("sums"), (std::vector<double>{1, 3, 6, 10, 30, 60}));
+  auto flat = floats({2, 2});
+  flat.set_planar(true);
+  expect_bad_field(build(flat), "image", "[images, height, width]");
+  auto none = floats({0, 2, 2});
+  none.set_planar(true);
+  expect_bad_field(build(none), "image", "at least one image");
+}
+
+TEST_F(SummedAreaTableService, LeavesThePaddingOfRowsOut) {
+  v1::BuildSummedAreaTableRequest request;
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {2, 3}, {1, 2, 99, 3, 4, 99});
+  request.set_width(2);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(shape("sums"), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(values<double>("sums"), (std::vector<double>{1, 3, 4, 10}));
+  request.set_width(4);
+  expect_bad_field(build(request), "width", "0 to 3");
+  request.set_width(-1);
+  expect_bad_field(build(request), "width", "is -1");
+}
+
+TEST_F(SummedAreaTableService, SumsPixelsLessTheirMean) {
+  v1::BuildSummedAreaTableRequest request;
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 2, 2}, {1, 10, 3, 30});
+  request.set_precision(v1::MEAN_SUBTRACTED_SUMS);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(values<float>("sums"), (std::vector<float>{-1, -10, 0, 0}));
+  EXPECT_EQ(values<float>("offsets"), (std::vector<float>{2, 20}));
+  request.set_accumulator(v1::FLOAT64);
+  expect_bad_field(build(request), "accumulator", "less their means FLOAT32 is right");
+  request.clear_accumulator();
+  request.set_squares(true);
+  expect_bad_field(build(request), "squares", "MEAN_SUBTRACTED_SUMS");
+  request.set_precision(static_cast<v1::SumPrecision>(7));
+  expect_bad_field(build(request), "precision", "is 7");
+  v1::BuildSummedAreaTableRequest bytes;
+  testing::set_inline<std::uint8_t>(*bytes.mutable_image(), v1::UINT8, {1, 1}, {1});
+  bytes.set_precision(v1::MEAN_SUBTRACTED_SUMS);
+  expect_bad_field(build(bytes), "precision", "for UINT8 images PLAIN_SUMS");
+}
+
+TEST_F(SummedAreaTableService, RefusesSumsThatCouldOverflowUnlessTheyMayWrap) {
+  constexpr std::int64_t kColumns = 65538;  // of 65535 in 32 bits: one too many
+  v1::BuildSummedAreaTableRequest request;
+  testing::set_inline<std::uint16_t>(*request.mutable_image(), v1::UINT16, {1, kColumns},
+                                     std::vector<std::uint16_t>(kColumns, 65535));
+  request.set_accumulator(v1::UINT32);
+  expect_bad_field(build(request), "accumulator", "UINT64, or overflow WRAP_OVERFLOW, is right");
+  request.set_overflow(v1::WRAP_OVERFLOW);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(values<std::uint32_t>("sums").back(), static_cast<std::uint32_t>(65535ULL * kColumns));
+  request.set_overflow(static_cast<v1::SumOverflow>(9));
+  expect_bad_field(build(request), "overflow", "is 9");
+  testing::set_inline<std::uint16_t>(*request.mutable_image(), v1::UINT16, {1, kColumns - 1},
+                                     std::vector<std::uint16_t>(kColumns - 1, 65535));
+  request.clear_overflow();
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(values<std::uint32_t>("sums").back(), 65535U * 65537U);
+}
+
+TEST_F(SummedAreaTableService, AnswersRectanglesClippedToTheImage) {
+  ASSERT_TRUE(sum(two_rectangles()).ok());
+  EXPECT_EQ(values<double>("sums"), (std::vector<double>{21, 11}));
+  EXPECT_EQ(shape("sums"), std::vector<std::int64_t>{2});
+  auto request = two_rectangles();
+  request.add_statistics(v1::RECTANGLE_MEAN);
+  request.add_statistics(v1::RECTANGLE_SUM);
+  ASSERT_TRUE(sum(request).ok());
+  EXPECT_EQ(result_.arrays(0).name(), "means");
+  EXPECT_EQ(values<double>("means"), (std::vector<double>{3.5, 5.5}));
+  EXPECT_EQ(values<double>("sums"), (std::vector<double>{21, 11}));
+}
+
+TEST_F(SummedAreaTableService, AnswersVariancesFromTheTableOfSquares) {
+  auto request = two_rectangles();
+  request.add_statistics(v1::RECTANGLE_VARIANCE);
+  expect_bad_field(sum(request), "squares", "variances need");
+  testing::set_inline<double>(*request.mutable_squares(), v1::FLOAT64, {2, 3}, {1, 5, 14, 17, 46, 91});
+  ASSERT_TRUE(sum(request).ok());
+  const auto variances = values<double>("variances");
+  ASSERT_EQ(variances.size(), 2U);
+  EXPECT_DOUBLE_EQ(variances[0], 91.0 / 6 - 3.5 * 3.5);
+  EXPECT_DOUBLE_EQ(variances[1], 0.25);
+}
+
+TEST_F(SummedAreaTableService, AnswersOfExclusiveAndOfCenteredTables) {
+  auto request = two_rectangles();
+  testing::set_inline<double>(*request.mutable_sums(), v1::FLOAT64, {3, 4},
+                              {0, 0, 0, 0, 0, 1, 3, 6, 0, 5, 12, 21});
+  request.set_exclusive(true);
+  ASSERT_TRUE(sum(request).ok());
+  EXPECT_EQ(values<double>("sums"), (std::vector<double>{21, 11}));
+
+  auto centered = two_rectangles();
+  testing::set_inline<float>(*centered.mutable_sums(), v1::FLOAT32, {2, 3, 1}, {-2, -3, -3, -1, 0, 3});
+  testing::set_inline<float>(*centered.mutable_offsets(), v1::FLOAT32, {1}, {3});
+  ASSERT_TRUE(sum(centered).ok());
+  EXPECT_EQ(values<float>("sums"), (std::vector<float>{21, 11}));
+  EXPECT_EQ(shape("sums"), (std::vector<std::int64_t>{2, 1}));
+}
+
+TEST_F(SummedAreaTableService, NamesTheFirstRectangleThatIsNotInside) {
+  auto request = two_rectangles();
+  request.set_border(v1::REFUSE_RECTANGLES);
+  const grpc::Status status = sum(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(status.error_message().find("number 1 is empty or reaches beyond the image of 2 x 3"),
+            std::string::npos)
+      << status.error_message();
+  testing::set_inline<std::int32_t>(*request.mutable_rectangles(), v1::INT32, {1, 4}, {0, 0, 2, 3});
+  EXPECT_TRUE(sum(request).ok());
+}
+
+TEST_F(SummedAreaTableService, RefusesTablesAndRectanglesThatDoNotFit) {
+  auto request = two_rectangles();
+  testing::set_inline<std::uint8_t>(*request.mutable_sums(), v1::UINT8, {1, 1}, {1});
+  expect_bad_field(sum(request), "sums", "UINT8; UINT32 or UINT64");
+  request = two_rectangles();
+  testing::set_inline<double>(*request.mutable_sums(), v1::FLOAT64, {1, 3}, {1, 2, 3});
+  request.set_exclusive(true);
+  expect_bad_field(sum(request), "sums", "at least 2 rows");
+  request = two_rectangles();
+  testing::set_inline<double>(*request.mutable_squares(), v1::FLOAT64, {3, 2}, {1, 2, 3, 4, 5, 6});
+  expect_bad_field(sum(request), "squares", "as the sums");
+  request = two_rectangles();
+  testing::set_inline<float>(*request.mutable_offsets(), v1::FLOAT32, {1}, {1});
+  expect_bad_field(sum(request), "offsets", "with FLOAT32 sums");
+  for (const std::vector<std::int64_t>& wrong : {std::vector<std::int64_t>{8}, {4, 2}}) {
+    request = two_rectangles();
+    testing::set_inline<std::int32_t>(*request.mutable_rectangles(), v1::INT32, wrong,
+                                      std::vector<std::int32_t>(8));
+    expect_bad_field(sum(request), "rectangles", "INT32 [count, 4]");
+  }
+}
+
+TEST_F(SummedAreaTableService, RefusesStatisticsAndBordersThatDoNotExist) {
+  auto request = two_rectangles();
+  request.add_statistics(v1::RECTANGLE_SUM);
+  request.add_statistics(v1::RECTANGLE_SUM);
+  expect_bad_field(sum(request), "statistics[1]", "a second time");
+  request.set_statistics(1, v1::RECTANGLE_STATISTIC_UNSPECIFIED);
+  expect_bad_field(sum(request), "statistics[1]", "is 0");
+  request = two_rectangles();
+  request.set_border(static_cast<v1::RectangleBorder>(5));
+  expect_bad_field(sum(request), "border", "is 5");
+  testing::set_inline<float>(*request.mutable_sums(), v1::FLOAT32, {1, 1}, {1});
+  testing::set_inline<float>(*request.mutable_squares(), v1::FLOAT32, {1, 1}, {1});
+  testing::set_inline<float>(*request.mutable_offsets(), v1::FLOAT32, {1}, {1});
+  request.add_statistics(v1::RECTANGLE_VARIANCE);
+  expect_bad_field(sum(request), "offsets", "PLAIN_SUMS");
 }
 
 TEST_F(SummedAreaTableService, FiltersABoxAndClipsItAtTheBorder) {
@@ -94,12 +338,74 @@ TEST_F(SummedAreaTableService, FiltersABoxAndClipsItAtTheBorder) {
   EXPECT_FLOAT_EQ(means[3], 4.5f);
 }
 
+TEST_F(SummedAreaTableService, GoesOnBeyondTheEdgeAsAsked) {
+  auto request = row_of_four();
+  request.set_boundary_y(v1::BOX_CLAMP);
+  const auto first_mean = [&](v1::BoxBoundary boundary) {
+    request.set_boundary_x(boundary);
+    EXPECT_TRUE(filter(request).ok());
+    return values<float>("image").front();
+  };
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_EXACT), 1.5f);
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_ZERO), 1.0f);
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_CLAMP), 4.0f / 3);
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_REPEAT), 3.0f);
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_REFLECT), 4.0f / 3);
+  request.set_boundary_x(static_cast<v1::BoxBoundary>(6));
+  expect_bad_field(filter(request), "boundary_x", "BOX_REFLECT is right");
+  request.set_boundary_x(v1::BOX_ZERO);
+  request.set_boundary_y(static_cast<v1::BoxBoundary>(6));
+  expect_bad_field(filter(request), "boundary_y", "is 6");
+}
+
+TEST_F(SummedAreaTableService, FiltersWithARadiusForEachAxis) {
+  auto request = row_of_four();
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {2, 2}, {1, 2, 3, 6});
+  request.set_radius_y(0);
+  ASSERT_TRUE(filter(request).ok());
+  EXPECT_EQ(values<float>("image"), (std::vector<float>{1.5f, 1.5f, 4.5f, 4.5f}));
+  request.clear_radius_y();
+  request.set_radius_x(0);
+  ASSERT_TRUE(filter(request).ok());
+  EXPECT_EQ(values<float>("image"), (std::vector<float>{2, 4, 2, 4}));
+}
+
+TEST_F(SummedAreaTableService, FiltersWithARadiusForEachPixel) {
+  auto request = row_of_four();
+  request.clear_radius();
+  testing::set_inline<float>(*request.mutable_radius_map(), v1::FLOAT32, {1, 4}, {0, 1, 3, -2});
+  ASSERT_TRUE(filter(request).ok());
+  EXPECT_EQ(values<float>("image"), (std::vector<float>{1, 2, 3, 6}));
+  request.set_radius(1);
+  ASSERT_TRUE(filter(request).ok());
+  EXPECT_FLOAT_EQ(values<float>("image")[2], 11.0f / 3);
+  testing::set_inline<float>(*request.mutable_radius_map(), v1::FLOAT32, {4}, {0, 1, 3, -2});
+  expect_bad_field(filter(request), "radius_map", "FLOAT32 [1, 4]");
+  testing::set_inline<std::int32_t>(*request.mutable_radius_map(), v1::INT32, {1, 4}, {0, 1, 3, -2});
+  expect_bad_field(filter(request), "radius_map", "FLOAT32 [1, 4]");
+}
+
+TEST_F(SummedAreaTableService, AnswersTheDeviationToo) {
+  auto request = row_of_four();
+  request.set_deviation(true);
+  ASSERT_TRUE(filter(request).ok());
+  EXPECT_FLOAT_EQ(values<float>("deviation")[0], 0.5f);
+  EXPECT_FLOAT_EQ(values<float>("deviation")[3], 1.5f);
+  testing::set_inline<std::uint32_t>(*request.mutable_image(), v1::UINT32, {1, 1}, {1});
+  expect_bad_field(filter(request), "deviation", "only the mean");
+}
+
 TEST_F(SummedAreaTableService, RefusesARadiusOutOfRange) {
-  v1::FilterBoxRequest request;
-  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 4}, {1, 2, 3, 6});
   for (const int radius : {-1, 5}) {
+    auto request = row_of_four();
     request.set_radius(radius);
     expect_bad_field(filter(request), "radius", "0 to 4");
+    request = row_of_four();
+    request.set_radius_x(radius);
+    expect_bad_field(filter(request), "radius_x", "0 to 4");
+    request = row_of_four();
+    request.set_radius_y(radius);
+    expect_bad_field(filter(request), "radius_y", "0 to 4");
   }
 }
 
