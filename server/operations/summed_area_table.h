@@ -21,20 +21,23 @@ struct BuildSummedAreaTable {
   using Report = NoReport;
   struct Plan {
     ImageShape image;  // of one image, without padding
-    std::int64_t row_stride;
-    std::int64_t planes;
-    v1::ElementType accumulator;
-    bool planar;
-    bool exclusive;
-    bool squares;
-    bool offsets;
+    std::int64_t row_stride = 0;
+    std::int64_t planes = 1;
+    v1::ElementType accumulator = v1::ELEMENT_TYPE_UNSPECIFIED;
+    bool planar = false;
+    bool exclusive = false;
+    bool squares = false;
+    bool offsets = false;
   };
   static constexpr std::string_view kName = "BuildSummedAreaTable";
 
   static std::vector<SourceField> sources(const Request& request) { return {{"image", &request.image()}}; }
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
-    Plan plan{.planar = request.planar(), .exclusive = request.exclusive(), .squares = request.squares()};
+    Plan plan;
+    plan.planar = request.planar();
+    plan.exclusive = request.exclusive();
+    plan.squares = request.squares();
     absl::Status status = read_images(inputs[0], request, plan);
     if (status.ok()) status = read_precision(request, plan);
     if (status.ok()) status = read_accumulator(request, plan);

@@ -210,7 +210,10 @@ struct FilterBox {
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
     const auto image = read_image_shape(inputs[0], kTableInputs, 4);
     if (!image.ok()) return image.status();
-    Plan plan{.image = *image, .has_map = request.has_radius_map(), .deviation = request.deviation()};
+    Plan plan;
+    plan.image = *image;
+    plan.has_map = request.has_radius_map();
+    plan.deviation = request.deviation();
     if (plan.deviation && !table_type(image->type).squares) {
       return bad_field("deviation", absl::StrCat("is set; of ", element_type_name(image->type),
                                                  " images there is only the mean"));
