@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <variant>
 #include <vector>
@@ -62,5 +63,9 @@ int main(int argc, char** argv) {
   const Configuration& configuration = std::get<Configuration>(command_line);
   const absl::Status logging = start_logging(configuration.logging);
   if (!logging.ok()) return fail(logging);
-  return serve(configuration);
+  try {
+    return serve(configuration);
+  } catch (const std::exception& problem) {  // a device that has no memory for its staging ring, say
+    return fail(absl::InternalError(problem.what()));
+  }
 }

@@ -83,6 +83,48 @@ void Buffer::release() {
                              [](const absl::StatusOr<grpc::ByteBuffer>&) {});
 }
 
+namespace {
+
+absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session, const ArrayView& array,
+                                    const UploadOptions& options) {
+  const absl::StatusOr<std::int64_t> count = element_count(array.shape());
+  if (!count.ok()) return count.status();
+  const std::size_t wanted = static_cast<std::size_t>(*count) * element_bytes(array.type());
+  if (wanted != array.bytes().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "upload: the shape needs ", wanted, " bytes, and the memory given has ", array.bytes().size()));
+  }
+  v1::WriteSpec spec;
+  spec.set_session(session->name);
+  wire::encode_spec(array.type(), array.shape(), *spec.mutable_spec());
+  if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *spec.mutable_ttl());
+  spec.set_evictable(options.evictable);
+  spec.set_request_id(options.call.request_id);
+  const absl::StatusOr<v1::Buffer> buffer = write_buffer(*session->connection, spec, array.bytes(), options);
+  if (!buffer.ok()) return buffer.status();
+  return BufferAccess::make(session, *buffer);
+}
+
+absl::Status download_into(const SessionState& session, const Buffer& buffer,
+                           std::span<std::byte> destination, const DownloadOptions& options) {
+  if (destination.size() != static_cast<std::size_t>(buffer.size_bytes())) {
+    return absl::InvalidArgumentError(absl::StrCat("download: the buffer has ", buffer.size_bytes(),
+                                                   " bytes, and the destination ", destination.size()));
+  }
+  return read_buffer(*session.connection, buffer.name(), destination, options);
+}
+
+absl::StatusOr<Array> download_array(const SessionState& session, const Buffer& buffer,
+                                     const DownloadOptions& options) {
+  absl::StatusOr<Array> array = Array::allocate(buffer.type(), buffer.shape());
+  if (!array.ok()) return array;
+  if (absl::Status status = download_into(session, buffer, array->mutable_bytes(), options); !status.ok())
+    return status;
+  return array;
+}
+
+}  // namespace
+
 Session::Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {}
 
 Session& Session::operator=(Session&& other) noexcept {
@@ -120,38 +162,35 @@ absl::Status Session::renew(const CallOptions& options) const {
 }
 
 absl::StatusOr<Buffer> Session::upload(const ArrayView& array, const UploadOptions& options) const {
-  const absl::StatusOr<std::int64_t> count = element_count(array.shape());
-  if (!count.ok()) return count.status();
-  const std::size_t wanted = static_cast<std::size_t>(*count) * element_bytes(array.type());
-  if (wanted != array.bytes().size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "upload: the shape needs ", wanted, " bytes, and the memory given has ", array.bytes().size()));
-  }
-  v1::WriteSpec spec;
-  spec.set_session(state_->name);
-  wire::encode_spec(array.type(), array.shape(), *spec.mutable_spec());
-  if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *spec.mutable_ttl());
-  spec.set_evictable(options.evictable);
-  spec.set_request_id(options.call.request_id);
-  const absl::StatusOr<v1::Buffer> buffer = write_buffer(*state_->connection, spec, array.bytes(), options);
-  if (!buffer.ok()) return buffer.status();
-  return BufferAccess::make(state_, *buffer);
+  return upload_array(state_, array, options);
+}
+
+std::future<absl::StatusOr<Buffer>> Session::upload_async(const ArrayView& array,
+                                                          const UploadOptions& options) const {
+  return std::async(std::launch::async,
+                    [state = state_, array, options] { return upload_array(state, array, options); });
 }
 
 absl::Status Session::download(const Buffer& buffer, std::span<std::byte> destination,
                                const DownloadOptions& options) const {
-  if (destination.size() != static_cast<std::size_t>(buffer.size_bytes())) {
-    return absl::InvalidArgumentError(absl::StrCat("download: the buffer has ", buffer.size_bytes(),
-                                                   " bytes, and the destination ", destination.size()));
-  }
-  return read_buffer(*state_->connection, buffer.name(), destination, options);
+  return download_into(*state_, buffer, destination, options);
 }
 
 absl::StatusOr<Array> Session::download(const Buffer& buffer, const DownloadOptions& options) const {
-  absl::StatusOr<Array> array = Array::allocate(buffer.type(), buffer.shape());
-  if (!array.ok()) return array;
-  if (absl::Status status = download(buffer, array->mutable_bytes(), options); !status.ok()) return status;
-  return array;
+  return download_array(*state_, buffer, options);
+}
+
+std::future<absl::Status> Session::download_async(const Buffer& buffer, std::span<std::byte> destination,
+                                                  const DownloadOptions& options) const {
+  return std::async(std::launch::async, [state = state_, &buffer, destination, options] {
+    return download_into(*state, buffer, destination, options);
+  });
+}
+
+std::future<absl::StatusOr<Array>> Session::download_async(const Buffer& buffer,
+                                                           const DownloadOptions& options) const {
+  return std::async(std::launch::async,
+                    [state = state_, &buffer, options] { return download_array(*state, buffer, options); });
 }
 
 absl::StatusOr<Result> Session::run(const Operation& operation, const RunOptions& options) const {

@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "kernels/core/parallel.h"
+
 namespace cumulus {
 namespace {
 
@@ -36,5 +38,15 @@ void CpuExecutor::reserve_scratch(std::size_t bytes) {
 void CpuExecutor::upload(HostSpan<const std::byte> from, HostSpan<std::byte> to) { copy_bytes(from, to); }
 
 void CpuExecutor::download(HostSpan<const std::byte> from, HostSpan<std::byte> to) { copy_bytes(from, to); }
+
+void CpuExecutor::copy(HostSpan<const std::byte> from, HostSpan<std::byte> to) {
+  constexpr std::int64_t kGrainBytes = std::int64_t{1} << 20;
+  parallel_ranges(*this, static_cast<std::int64_t>(from.size()), kGrainBytes,
+                  [&](std::int64_t first, std::int64_t end) {
+                    const auto begin = static_cast<std::size_t>(first);
+                    const auto bytes = static_cast<std::size_t>(end - first);
+                    copy_bytes(from.subspan(begin, bytes), to.subspan(begin, bytes));
+                  });
+}
 
 }  // namespace cumulus

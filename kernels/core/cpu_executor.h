@@ -44,6 +44,8 @@ class CpuExecutor {
   HostMemory allocate(std::size_t bytes) { return allocate_host(bytes); }
   void upload(HostSpan<const std::byte> from, HostSpan<std::byte> to);
   void download(HostSpan<const std::byte> from, HostSpan<std::byte> to);
+  /// With all of the executor's threads.
+  void copy(HostSpan<const std::byte> from, HostSpan<std::byte> to);
   /// Returns when all work submitted so far is done: at once.
   void synchronize() {}
 

@@ -207,6 +207,11 @@ void CudaExecutor::download(DeviceSpan<const std::byte> from, HostSpan<std::byte
   CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToHost, stream_));
 }
 
+void CudaExecutor::copy(DeviceSpan<const std::byte> from, DeviceSpan<std::byte> to) {
+  if (from.empty()) return;
+  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, stream_));
+}
+
 void CudaExecutor::synchronize() {
   bind_thread();
   CUMULUS_CUDA(cudaStreamSynchronize(stream_));

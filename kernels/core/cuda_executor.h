@@ -107,6 +107,7 @@ class CudaExecutor {
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
   void upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to);
   void download(DeviceSpan<const std::byte> from, HostSpan<std::byte> to);
+  void copy(DeviceSpan<const std::byte> from, DeviceSpan<std::byte> to);
   /// Blocks until all work submitted so far is done. Throws CudaError where any of it failed.
   void synchronize();
 

@@ -50,6 +50,9 @@ void CudaExecutor::upload(HostSpan<const std::byte> /*from*/, DeviceSpan<std::by
 void CudaExecutor::download(DeviceSpan<const std::byte> /*from*/, HostSpan<std::byte> /*to*/) {
   unavailable(__LINE__);
 }
+void CudaExecutor::copy(DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
+  unavailable(__LINE__);
+}
 void CudaExecutor::synchronize() { unavailable(__LINE__); }
 
 }  // namespace cumulus

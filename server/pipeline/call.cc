@@ -104,7 +104,7 @@ void OperationCall::decode_inputs() {
   for (CallInput& input : inputs_) {
     if (requested()) return answer(cancelled());
     if (!input.needs_decoding()) continue;
-    const absl::Status status = input.decode(runtime_.configuration.image_limits());
+    const absl::Status status = input.decode(runtime_);
     if (!status.ok()) return answer(status);
   }
   input_time_ = absl::Now() - start;
@@ -133,12 +133,14 @@ absl::Status OperationCall::prepare() {
   const absl::Status planned = make_plan(described);
   if (!planned.ok()) return planned;
   const Space space = slot_->device->space();
-  for (OutputSpec& spec : outputs()) outputs_.push_back({std::move(spec), {}, {}});
+  for (OutputSpec& spec : outputs()) outputs_.push_back({std::move(spec), {}, {}, {}});
   scratch_bytes_ = scratch_bytes(space);
   footprint_bytes_ = align_block(scratch_bytes_);
   for (const CallInput& input : inputs_) footprint_bytes_ += input.upload_bytes(space);
-  for (const Output& output : outputs_) footprint_bytes_ += align_block(output.spec.shape.bytes());
-  return check_outputs();
+  // Of outputs that will be copied into smaller buffers, both count.
+  const std::size_t copies = sized_by_its_run() && !inline_outputs_ ? 2 : 1;
+  for (const Output& output : outputs_) footprint_bytes_ += copies * align_block(output.spec.shape.bytes());
+  return sized_by_its_run() ? absl::OkStatus() : check_outputs();
 }
 
 absl::Status OperationCall::check_outputs() const {
@@ -183,13 +185,18 @@ void OperationCall::submit_to(E& executor, Lane& lane) {
   lane.mark_compute_begin();
   run(executor, inputs, outputs, lane.landing().data());
   lane.mark_compute_end();
+  if (!sized_by_its_run()) download_outputs(executor, lane);
+}
+
+template <class E>
+void OperationCall::download_outputs(E& executor, Lane& lane) {
   std::size_t used = kReportBytes;
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const std::size_t wanted = outputs_[i].spec.shape.bytes();
+  for (Output& output : outputs_) {
+    const std::size_t wanted = output.spec.shape.bytes();
     const std::size_t bytes = inline_outputs_ ? wanted : std::min(wanted, kHeadBytes);
-    outputs_[i].landing = lane.landing().subspan(used, bytes);
-    executor.download(outputs.template as<std::byte>(i).subspan(0, bytes),
-                      {outputs_[i].landing.data(), outputs_[i].landing.size()});
+    output.landing = lane.landing().subspan(used, bytes);
+    executor.download(output.memory.span<E::kSpace>().subspan(0, bytes),
+                      {output.landing.data(), output.landing.size()});
     used += bytes;
   }
 }
@@ -199,7 +206,8 @@ Inputs<E::kSpace> OperationCall::place_inputs(E& executor) {
   std::vector<Span<const std::byte, E::kSpace>> placed;
   for (const CallInput& input : inputs_) {
     if (const ResidentBuffer* buffer = input.resident()) {
-      placed.push_back(buffer->memory.span<E::kSpace>());
+      // A buffer that its run sized may lie in a block that is a little larger.
+      placed.push_back(buffer->memory.span<E::kSpace>().subspan(0, buffer->shape.bytes()));
       continue;
     }
     const std::span<const std::byte> host = input.host_bytes();
@@ -225,9 +233,47 @@ Outputs<E::kSpace> OperationCall::place_outputs() {
   return Outputs<E::kSpace>(std::move(placed));
 }
 
-void OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
+absl::Status OperationCall::fit_outputs(Lane& lane) {
+  std::vector<ArrayShape> shapes = final_shapes(lane.landing().data());
+  for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i].spec.shape = std::move(shapes[i]);
+  const absl::Status status = check_outputs();
+  if (!status.ok()) return status;
+  const auto fit = [&]<class E>(E& executor) {
+    if constexpr (E::kSpace == Space::kDevice)
+      executor.bind_thread();  // this thread is the device's, not the lane's
+    if (!inline_outputs_) {
+      for (Output& output : outputs_) shrink_output(executor, output);
+    }
+    download_outputs(executor, lane);
+  };
+  try {
+    std::visit(fit, lane.executor());
+  } catch (...) {  // some of it may be on its way: the answer waits until the lane is idle
+    submitted_ = translate_exception(*slot_->device, context_.deadline);
+  }
+  return absl::OkStatus();
+}
+
+template <class E>
+void OperationCall::shrink_output(E& executor, Output& output) {
+  const std::size_t bytes = output.spec.shape.bytes();
+  if (align_block(bytes) == align_block(output.memory.bytes())) return;
+  BufferMemory memory = slot_->device->allocate(bytes);
+  output.bound = std::exchange(output.memory, std::move(memory));
+  executor.copy(output.bound.span<E::kSpace>().subspan(0, bytes), output.memory.span<E::kSpace>());
+}
+
+bool OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
   absl::Status status = submitted_.ok() ? device : submitted_;
   try {
+    if (status.ok() && !concluded_) {
+      concluded_ = true;
+      status = conclude(lane.landing().data());
+      if (status.ok() && sized_by_its_run()) {
+        status = fit_outputs(lane);
+        if (status.ok()) return false;
+      }
+    }
     std::visit(
         [](auto& executor) {
           executor.set_interrupt(nullptr);
@@ -240,12 +286,12 @@ void OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
     status = translate_exception(*slot_->device, context_.deadline);
   }
   answer(status);
+  return true;
 }
 
 absl::Status OperationCall::deliver(Lane& lane) {
   const absl::Time start = absl::Now();
-  absl::Status status = conclude(lane.landing().data());
-  if (!status.ok()) return status;
+  absl::Status status;
   for (Output& output : outputs_) {
     status = deliver_output(output);
     if (!status.ok()) return status;

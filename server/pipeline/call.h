@@ -40,7 +40,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   void cancel();
 
   void submit(Lane& lane) noexcept override;
-  void finish(Lane& lane, const absl::Status& device) noexcept override;
+  bool finish(Lane& lane, const absl::Status& device) noexcept override;
   void abandon(const absl::Status& why) noexcept override { answer(why); }
   JobClass job_class() const override;
   absl::Time deadline() const override { return context_.deadline; }
@@ -57,12 +57,16 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
                    const Outputs<Space::kDevice>& outputs, std::byte* report) = 0;
   virtual absl::Status conclude(const std::byte* report) const = 0;
+  /// True: the outputs' shapes are upper bounds, and final_shapes, after the run, says what they are.
+  virtual bool sized_by_its_run() const = 0;
+  virtual std::vector<ArrayShape> final_shapes(const std::byte* report) const = 0;
 
  private:
   struct Output {
     OutputSpec spec;
     BufferMemory memory;
     std::span<std::byte> landing;  // its head, or all of it where it goes inline
+    BufferMemory bound;            // where the kernels wrote it, if that was larger than it is
   };
 
   absl::Status check_options();
@@ -78,6 +82,11 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   Inputs<E::kSpace> place_inputs(E& executor);
   template <class E>
   Outputs<E::kSpace> place_outputs();
+  template <class E>
+  void download_outputs(E& executor, Lane& lane);
+  absl::Status fit_outputs(Lane& lane);
+  template <class E>
+  void shrink_output(E& executor, Output& output);
   absl::Status deliver(Lane& lane);
   absl::Status deliver_output(Output& output);
   void fill_timings(const Lane& lane, absl::Time delivery_start);
@@ -101,6 +110,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   std::size_t footprint_bytes_ = 0;
   Admission admission_;
   absl::Status submitted_ = absl::OkStatus();
+  bool concluded_ = false;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> answered_ = false;
   std::mutex queue_mutex_;  // guards queued_: `cancel` against the push

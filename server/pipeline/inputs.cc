@@ -85,10 +85,17 @@ absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Se
   return bad_field(source.field, "has an unknown kind of source; set buffer, inline_array or encoded");
 }
 
-absl::Status CallInput::decode(const ImageLimits& limits) {
-  absl::StatusOr<DecodedImage> image =
-      decode_image(*encoded_, limits, absl::StrCat(std::string(field_), ".encoded"));
+absl::Status CallInput::decode(Runtime& runtime) {
+  Reservation working;
+  const auto admit = [&](std::size_t bytes) {
+    absl::StatusOr<Reservation> reserved = runtime.decoded_images->reserve(bytes);
+    if (reserved.ok()) working = *std::move(reserved);
+    return reserved.status();
+  };
+  absl::StatusOr<DecodedImage> image = decode_image(*encoded_, runtime.configuration.image_limits(),
+                                                    absl::StrCat(std::string(field_), ".encoded"), admit);
   if (!image.ok()) return image.status();
+  reservation_ = working.split(image->pixels.bytes());
   shape_ = std::move(image->shape);
   decoded_ = std::move(image->pixels);
   host_ = {decoded_.data(), decoded_.bytes()};

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "server/pipeline/operation.h"
-#include "server/runtime/image_decoder.h"
 #include "server/runtime/runtime.h"
 
 namespace cumulus::server {
@@ -22,8 +21,9 @@ class CallInput {
                                            Runtime& runtime);
 
   bool needs_decoding() const { return encoded_ != nullptr; }
-  /// Blocking work, for a thread of its own.
-  absl::Status decode(const ImageLimits& limits);
+  /// Blocking work, for a thread of its own. The pixels stay in the runtime's budget of decoded images as
+  /// long as this lives.
+  absl::Status decode(Runtime& runtime);
 
   /// The input as an operation's `validate` sees it.
   InputArray describe() const;
@@ -41,6 +41,7 @@ class CallInput {
   BufferHandle buffer_;
   std::span<const std::byte> host_;
   const v1::EncodedImage* encoded_ = nullptr;
+  Reservation reservation_;  // of decoded_
   HostMemory decoded_;
 };
 

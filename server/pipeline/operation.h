@@ -67,6 +67,13 @@ struct NoReport {};
 /// admission can count them before anything runs. `run` puts the work on the executor; it writes every byte
 /// of the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU,
 /// valid once the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
+///
+/// An operation whose results have sizes that are known only after the run has besides
+///
+///   static std::vector<ArrayShape> final_shapes(const Plan& plan, const Report& report);
+///
+/// Its `outputs` are then the largest that the results can be, and `run` writes every byte of those parts of
+/// them, from their beginnings, that final_shapes names; they are copied into buffers of their own sizes.
 template <class Op>
 concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
                              const typename Op::Plan& plan, typename Op::Report& report, CpuExecutor& cpu,
@@ -83,6 +90,12 @@ concept Operation = requires(const typename Op::Request& request, std::span<cons
   Op::run(cpu, plan, host_inputs, host_outputs, report);
   Op::run(cuda, plan, device_inputs, device_outputs, report);
   { Op::conclude(plan, report) } -> std::same_as<absl::Status>;
+};
+
+/// True for operations whose outputs are upper bounds.
+template <class Op>
+concept SizedByItsRun = requires(const typename Op::Plan& plan, const typename Op::Report& report) {
+  { Op::final_shapes(plan, report) } -> std::same_as<std::vector<ArrayShape>>;
 };
 
 }  // namespace cumulus::server

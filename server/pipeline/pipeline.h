@@ -52,11 +52,22 @@ class TypedCall final : public OperationCall {
     (void)executor, (void)inputs, (void)outputs, (void)report;  // no device of that kind exists in this build
 #endif
   }
-  absl::Status conclude(const std::byte* report) const override {
-    return Op::conclude(plan_, *std::launder(reinterpret_cast<const Report*>(report)));
+  absl::Status conclude(const std::byte* report) const override { return Op::conclude(plan_, *read(report)); }
+  bool sized_by_its_run() const override { return SizedByItsRun<Op>; }
+  std::vector<ArrayShape> final_shapes(const std::byte* report) const override {
+    if constexpr (SizedByItsRun<Op>) {
+      return Op::final_shapes(plan_, *read(report));
+    } else {
+      (void)report;
+      return {};
+    }
   }
 
  private:
+  static const Report* read(const std::byte* report) {
+    return std::launder(reinterpret_cast<const Report*>(report));
+  }
+
   const typename Op::Request& request_;
   typename Op::Plan plan_;
 };

@@ -149,6 +149,8 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
   limits.max_pixels =
       fields.count("limits.max_pixels", config.max_pixels(), std::int64_t{1} << 29, kAnyCount);
   limits.max_channels = fields.count("limits.max_channels", config.max_channels(), 64, 65536);
+  limits.decoded_images_bytes = fields.count("limits.decoded_images_bytes", config.decoded_images_bytes(),
+                                             half_of_memory() / 2, kAnySize);
   limits.session_quota_bytes =
       fields.count("limits.session_quota_bytes", config.session_quota_bytes(), 0, kAnySize);
   limits.max_sessions = fields.count("limits.max_sessions", config.max_sessions(), 1024,

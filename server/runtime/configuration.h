@@ -32,6 +32,7 @@ struct Configuration {
     std::size_t max_buffer_bytes = 0;  // 0 until apply_device_budget
     std::size_t max_pixels = 0;
     std::size_t max_channels = 0;
+    std::size_t decoded_images_bytes = 0;
     std::size_t session_quota_bytes = 0;  // 0 until apply_device_budget
     std::size_t max_sessions = 0;
     std::size_t max_buffers_per_session = 0;

@@ -140,9 +140,13 @@ void DeviceQueue::start(const std::shared_ptr<Job>& job, Lane& lane) {
     return;
   }
   job->submit(lane);
-  device_.when_done(lane, [this, job, &lane, now](const absl::Status& status) {
-    job->finish(lane, status);
-    lane_done(lane, *job, now);
+  watch(job, lane, now);
+}
+
+void DeviceQueue::watch(const std::shared_ptr<Job>& job, Lane& lane, absl::Time started) {
+  device_.when_done(lane, [this, job, &lane, started](const absl::Status& status) {
+    if (!job->finish(lane, status)) return watch(job, lane, started);
+    lane_done(lane, *job, started);
   });
 }
 

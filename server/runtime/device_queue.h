@@ -18,14 +18,15 @@ namespace cumulus::server {
 
 enum class JobClass { kInteractive, kBatch };
 
-/// One call that wants to run on a device. Either `abandon`, or `submit` and then `finish`, is called,
-/// each once; none of them blocks on the device.
+/// One call that wants to run on a device. Either `abandon` is called, once, or `submit`, once, and then
+/// `finish` until the call is over; none of them blocks on the device.
 class Job : public Interrupt {
  public:
   /// Puts all of the call's work on the lane. Failures wait for `finish`.
   virtual void submit(Lane& lane) noexcept = 0;
-  /// All that was submitted is done; `device` is not OK where the device failed.
-  virtual void finish(Lane& lane, const absl::Status& device) noexcept = 0;
+  /// All that was submitted is done; `device` is not OK where the device failed. True: the call is over.
+  /// False: more work has been put on the lane; finish comes again once that is done.
+  virtual bool finish(Lane& lane, const absl::Status& device) noexcept = 0;
   /// The call left the queue without running.
   virtual void abandon(const absl::Status& why) noexcept = 0;
 
@@ -61,6 +62,7 @@ class DeviceQueue {
   void run();
   std::shared_ptr<Job> take_next();
   void start(const std::shared_ptr<Job>& job, Lane& lane);
+  void watch(const std::shared_ptr<Job>& job, Lane& lane, absl::Time started);
   void lane_done(Lane& lane, const Job& job, absl::Time started);
   std::list<std::shared_ptr<Job>>& waiting(JobClass job_class) {
     return job_class == JobClass::kInteractive ? interactive_ : batch_;

@@ -28,6 +28,8 @@ Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_s
       instance(new_instance()),
       devices(std::move(device_slots)),
       sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}),
+      decoded_images(
+          MemoryBudget::create("limits:decoded_images_bytes", settings.limits.decoded_images_bytes)),
       decoders(settings.decode_threads, settings.max_decode_queue),
       janitor_([this] { sweep(); }) {}
 

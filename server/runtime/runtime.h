@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "server/runtime/configuration.h"
+#include "server/runtime/memory_budget.h"
 #include "server/runtime/session_store.h"
 #include "server/runtime/worker_pool.h"
 
@@ -39,6 +41,7 @@ class Runtime {
   // In this order: sessions give their buffers back before the devices that hold them go.
   std::vector<DeviceSlot> devices;
   SessionStore sessions;
+  const std::shared_ptr<MemoryBudget> decoded_images;  // host memory of encoded images, decoding and decoded
   WorkerPool decoders;
 
  private:

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <vector>
 
@@ -47,6 +48,39 @@ TEST_F(ClientTransfer, UploadsAndDownloadsEverySizeAroundTheChunk) {
     ASSERT_TRUE(back.ok()) << count << ": " << back.status();
     EXPECT_EQ(*back, values) << count;
   }
+}
+
+TEST_F(ClientTransfer, TransfersSeveralArraysAtOnceThroughFutures) {
+  const Session session = this->session();
+  const std::vector<std::uint32_t> values = counted(1'000'000);
+  std::vector<std::future<absl::StatusOr<Buffer>>> uploads;
+  for (int i = 0; i < 4; ++i) uploads.push_back(session.upload_async(ArrayView(values)));
+  for (auto& upload : uploads) {
+    const absl::StatusOr<Buffer> buffer = upload.get();
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    std::vector<std::uint32_t> copy(values.size());
+    auto into_memory = session.download_async(*buffer, std::as_writable_bytes(std::span(copy)));
+    auto into_array = session.download_async(*buffer);
+    const absl::Status downloaded = into_memory.get();
+    EXPECT_TRUE(downloaded.ok()) << downloaded;
+    EXPECT_EQ(copy, values);
+    const absl::StatusOr<Array> array = into_array.get();
+    ASSERT_TRUE(array.ok()) << array.status();
+    EXPECT_EQ(array->bytes().size(), copy.size() * sizeof(std::uint32_t));
+    EXPECT_EQ(std::memcmp(array->bytes().data(), copy.data(), array->bytes().size()), 0);
+  }
+}
+
+TEST_F(ClientTransfer, AFutureAnswersWhatTheCallWouldHave) {
+  const Session session = this->session();
+  const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(counted(1000)));
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  std::vector<std::byte> small(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(session.download_async(*buffer, small).get()));
+  UploadOptions cancelled;
+  cancelled.call.cancellation = Cancellation();
+  cancelled.call.cancellation->cancel();
+  EXPECT_TRUE(absl::IsCancelled(session.upload_async(ArrayView(counted(10)), cancelled).get().status()));
 }
 
 TEST_F(ClientTransfer, TellsProgressUpToTheWhole) {

@@ -25,6 +25,7 @@
 #include "cumulus/v1/transfer.grpc.pb.h"
 #include "library/crc32c.h"
 #include "server/pipeline/errors.h"
+#include "tests/support/grpc_engine.h"
 
 namespace cumulus::testing {
 
@@ -219,6 +220,7 @@ class FakeCapabilities : public v1::Server::Service {
 class FakeServer {
  public:
   FakeServer() {
+    keep_grpc_engine();
     std::string folder = (std::filesystem::temp_directory_path() / "cumulus-fake-XXXXXX").string();
     EXPECT_NE(mkdtemp(folder.data()), nullptr);
     folder_ = folder;

@@ -19,6 +19,15 @@ TYPED_TEST(Executor, BringsBackWhatWasUploaded) {
   EXPECT_EQ(array.to_host(), values);
 }
 
+TYPED_TEST(Executor, CopiesWithinItsMemory) {
+  std::vector<std::byte> bytes(3000001);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  testing::BackendArray<TypeParam, std::byte> from(this->backend(), bytes);
+  testing::BackendArray<TypeParam, std::byte> to(this->backend(), bytes.size());
+  this->executor().copy(from.const_span(), to.span());
+  EXPECT_TRUE(to.to_host() == bytes);
+}
+
 TYPED_TEST(Executor, ScratchPiecesAreAlignedAndApart) {
   auto& executor = this->executor();
   executor.reserve_scratch(ScratchSize().add<float>(3).add<char>(1).bytes());

@@ -61,6 +61,7 @@ TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
   EXPECT_EQ(configuration.limits.max_encoded_bytes, std::size_t{3} << 20);
   EXPECT_EQ(configuration.limits.max_pixels, std::size_t{1} << 29);
   EXPECT_EQ(configuration.limits.max_channels, 64u);
+  EXPECT_EQ(configuration.limits.decoded_images_bytes, configuration.devices.cpu_memory_bytes / 2);
   EXPECT_EQ(configuration.limits.max_sessions, 1024u);
   EXPECT_EQ(configuration.limits.max_buffers_per_session, 65536u);
   EXPECT_EQ(configuration.limits.default_ttl, absl::Minutes(10));
@@ -110,6 +111,7 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.limits.max_encoded_bytes, empty.limits.max_encoded_bytes);
   EXPECT_EQ(sample.limits.max_pixels, empty.limits.max_pixels);
   EXPECT_EQ(sample.limits.max_channels, empty.limits.max_channels);
+  EXPECT_EQ(sample.limits.decoded_images_bytes, empty.limits.decoded_images_bytes);
   EXPECT_EQ(sample.limits.default_ttl, empty.limits.default_ttl);
   EXPECT_EQ(sample.limits.max_ttl, empty.limits.max_ttl);
   EXPECT_EQ(sample.limits.max_deadline, empty.limits.max_deadline);
@@ -137,6 +139,7 @@ TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
       {"devices { cpu_memory_bytes: -1 }", "devices.cpu_memory_bytes: is -1"},
       {"devices { gpu_memory_bytes: -5 }", "devices.gpu_memory_bytes: is -5"},
       {"devices { streams: 9 }", "devices.streams: is 9; 1 to 8 is right, or 0 for the default (2)"},
+      {"limits { decoded_images_bytes: -1 }", "limits.decoded_images_bytes: is -1"},
       {"limits { max_inline_bytes: 3145729 }", "limits.max_inline_bytes: is 3145729; 1 to 3145728"},
       {"limits { max_encoded_bytes: 4000000 }", "limits.max_encoded_bytes: is 4000000; 1 to 3145728"},
       {"limits { max_buffer_bytes: -1 }", "limits.max_buffer_bytes: is -1"},

@@ -81,6 +81,30 @@ TEST_F(DeviceQueueTest, WithdrawsAJobThatWaitsButNotOneThatRuns) {
   EXPECT_TRUE(running->outcome().ok());
 }
 
+/// Asks for its lane twice: its second step follows from what the first found.
+class TwoStepJob final : public BlockingJob {
+ public:
+  bool finish(Lane& lane, const absl::Status& device) noexcept override {
+    return ++steps_ == 2 && BlockingJob::finish(lane, device);
+  }
+  int steps() const { return steps_; }
+
+ private:
+  int steps_ = 0;
+};
+
+TEST_F(DeviceQueueTest, AJobKeepsItsLaneUntilItsLastStepIsDone) {
+  const auto job = std::make_shared<TwoStepJob>();
+  push(job);
+  const auto next = push(std::make_shared<BlockingJob>());
+  job->release();
+  EXPECT_TRUE(job->outcome().ok());
+  EXPECT_EQ(job->steps(), 2);
+  next->wait_until_running();  // the lane came back
+  next->release();
+  EXPECT_TRUE(next->outcome().ok());
+}
+
 TEST_F(DeviceQueueTest, ADrainingQueueRefusesNewJobsAndRunsTheOldOnes) {
   const auto running = occupy();
   const auto waiting = push(std::make_shared<BlockingJob>());

@@ -21,8 +21,9 @@ class BlockingJob : public server::Job {
     running_.set_value();
     released_.get_future().wait();
   }
-  void finish(server::Lane& /*lane*/, const absl::Status& /*device*/) noexcept override {
+  bool finish(server::Lane& /*lane*/, const absl::Status& /*device*/) noexcept override {
     ended_.set_value(absl::OkStatus());
+    return true;
   }
   void abandon(const absl::Status& why) noexcept override { ended_.set_value(why); }
   server::JobClass job_class() const override { return class_; }

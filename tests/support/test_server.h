@@ -25,6 +25,7 @@
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/grpc_engine.h"
 #include "tests/support/status_details.h"
 
 namespace cumulus::testing {
@@ -57,6 +58,7 @@ class TestServer {
         sessions_service_(runtime),
         server_service_(runtime),
         transfer_service_(runtime) {
+    keep_grpc_engine();
     grpc::ServerBuilder builder;
     builder.RegisterService(&operations_service_);
     builder.RegisterService(&sessions_service_);

@@ -21,6 +21,7 @@
 #include "server/runtime/runtime.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/grpc_engine.h"
 #include "tests/support/staged_device.h"
 
 namespace cumulus::testing {
@@ -52,6 +53,7 @@ class TransferServer {
       : runtime(settings, one_slot(std::move(device))),
         sessions_service_(runtime),
         transfer_service_(runtime) {
+    keep_grpc_engine();
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

@@ -61,7 +61,7 @@ struct SessionOptions {
   CallOptions call;
 };
 
-/// Called on the transferring thread after each chunk.
+/// Called on the thread that transfers, after each chunk.
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 struct UploadOptions {
@@ -98,12 +98,23 @@ class Session {
   /// memory. Begins again when the connection breaks (UNAVAILABLE), within the deadline. Returns
   /// when the library no longer reads the memory.
   absl::StatusOr<Buffer> upload(const ArrayView& array, const UploadOptions& options = {}) const;
+  /// As upload, on a thread of its own: several at once overlap their checksums and round trips. The
+  /// array's memory has to stay until the future is ready. The future's destructor waits for the end;
+  /// `options.call.cancellation` brings it early. `options.progress` is called on that thread.
+  std::future<absl::StatusOr<Buffer>> upload_async(const ArrayView& array,
+                                                   const UploadOptions& options = {}) const;
 
   /// Copies a buffer into `destination`, which has to have its size, verifying every chunk's crc32c
   /// (DATA_LOSS where one is wrong). Goes on where it stopped when the connection breaks.
   absl::Status download(const Buffer& buffer, std::span<std::byte> destination,
                         const DownloadOptions& options = {}) const;
   absl::StatusOr<Array> download(const Buffer& buffer, const DownloadOptions& options = {}) const;
+  /// As download, on a thread of its own; the buffer (and `destination`) have to stay until the future is
+  /// ready. The future's destructor waits for the end; `options.call.cancellation` brings it early.
+  std::future<absl::Status> download_async(const Buffer& buffer, std::span<std::byte> destination,
+                                           const DownloadOptions& options = {}) const;
+  std::future<absl::StatusOr<Array>> download_async(const Buffer& buffer,
+                                                    const DownloadOptions& options = {}) const;
   /// Elements in row-major order. INVALID_ARGUMENT where T is not the buffer's element type.
   template <class T>
   absl::StatusOr<std::vector<T>> download(const Buffer& buffer, const DownloadOptions& options = {}) const {
