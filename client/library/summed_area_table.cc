@@ -6,6 +6,18 @@
 namespace cumulus {
 namespace {
 
+v1::SumPrecision to_wire(SumPrecision precision) {
+  switch (precision) {
+    case SumPrecision::kPlain:
+      return v1::PLAIN_SUMS;
+    case SumPrecision::kMeanSubtracted:
+      return v1::MEAN_SUBTRACTED_SUMS;
+    case SumPrecision::kTileLocal:
+      return v1::TILE_LOCAL_SUMS;
+  }
+  return v1::SUM_PRECISION_UNSPECIFIED;
+}
+
 v1::RectangleStatistic to_wire(RectangleStatistic statistic) {
   switch (statistic) {
     case RectangleStatistic::kSum:
@@ -45,8 +57,7 @@ Operation build_summed_area_table(const Source& image, const SummedAreaTableOpti
   request.set_planar(options.planar);
   request.set_width(options.width);
   request.set_overflow(options.wrap ? v1::WRAP_OVERFLOW : v1::REFUSE_OVERFLOW);
-  request.set_precision(options.precision == SumPrecision::kMeanSubtracted ? v1::MEAN_SUBTRACTED_SUMS
-                                                                           : v1::PLAIN_SUMS);
+  request.set_precision(to_wire(options.precision));
   return OperationAccess::make("BuildSummedAreaTable", request);
 }
 
@@ -55,6 +66,8 @@ Operation sum_rectangles(const Source& sums, const Source& rectangles, const Sum
   SourceEncoder::encode(sums, *request.mutable_sums());
   if (options.squares.has_value()) SourceEncoder::encode(*options.squares, *request.mutable_squares());
   if (options.offsets.has_value()) SourceEncoder::encode(*options.offsets, *request.mutable_offsets());
+  if (options.above.has_value()) SourceEncoder::encode(*options.above, *request.mutable_above());
+  if (options.left.has_value()) SourceEncoder::encode(*options.left, *request.mutable_left());
   SourceEncoder::encode(rectangles, *request.mutable_rectangles());
   request.set_exclusive(options.exclusive);
   for (const RectangleStatistic statistic : options.statistics) request.add_statistics(to_wire(statistic));

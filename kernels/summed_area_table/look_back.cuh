@@ -108,37 +108,61 @@ __device__ Published<Sum> read(const Word<Sum>* word) {
   return published;
 }
 
-/// The sum over all `available` tiles before this one, whose words lie `stride`, 2 * stride, ...
-/// before `word`. Waits until the nearest kLookBackWindow of them suffice.
+/// The sum over the `available` tiles before this one if the nearest `kTiles` of them suffice, their words
+/// lying `stride`, 2 * stride, ... before `word`. All words are asked for before the first is looked at: the
+/// answers take long, whatever their number.
 ///
 /// Sums are always added in the tiles' order, to the inclusive sum they follow, and an inclusive sum
 /// is itself made so: the result has the same bits whichever tiles were ready.
-template <class Sum>
-__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int available) {
-  Published<Sum> window[kLookBackWindow];
+template <int kTiles, class Sum>
+__device__ bool sum_before(const Word<Sum>* word, std::int64_t stride, int available, Sum& sum) {
+  Published<Sum> window[kTiles];
 #pragma unroll
-  for (int k = 0; k < kLookBackWindow; ++k) {
-    window[k] = {k < available ? State::kEmpty : State::kInclusive, Sum{0}};  // 0: before the first tile
+  for (int k = 0; k < kTiles; ++k) window[k] = read(word - (k < available ? k + 1 : 0) * stride);
+  sum = 0;
+  bool reached = false;
+#pragma unroll
+  for (int k = kTiles - 1; k >= 0; --k) {
+    const bool before_first = k >= available;
+    const State state = before_first ? State::kInclusive : window[k].state;
+    const Sum value = before_first ? Sum{0} : window[k].value;
+    sum = state == State::kInclusive ? value : sum + value;
+    reached = state == State::kInclusive || (reached && state == State::kOwn);
   }
+  return reached;
+}
+
+/// The sum over all `available` tiles before this one, a chain of words for each lane. Waits until the
+/// nearest kLookBackWindow tiles suffice for all lanes. The whole warp calls it; lanes that are not `active`
+/// have any word of the tile and get no sum.
+template <class Sum>
+__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int available, bool active) {
+  Sum sum;
   // Mostly the nearest tiles know already; the whole window is for the start, when all begin at once.
-  for (bool whole_window = false;; whole_window = true) {
-#pragma unroll
-    for (int k = 0; k < kLookBackWindow; ++k) {
-      // Of the tiles known by their own sums only the farthest can end the wait.
-      const bool farthest = k == kLookBackWindow - 1;
-      const bool wanted = whole_window || k < kFirstLook;
-      if (wanted && (window[k].state == State::kEmpty || (farthest && window[k].state == State::kOwn))) {
-        window[k] = read(word - (k + 1) * stride);
-      }
-    }
-    Sum sum = 0;
-    bool reached = false;
-#pragma unroll
-    for (int k = kLookBackWindow - 1; k >= 0; --k) {
-      sum = window[k].state == State::kInclusive ? window[k].value : sum + window[k].value;
-      reached = window[k].state == State::kInclusive || (reached && window[k].state == State::kOwn);
-    }
-    if (reached) return sum;
+  if (__all_sync(~0u, sum_before<kFirstLook>(word, stride, available, sum) || !active)) return sum;
+  while (!__all_sync(~0u, sum_before<kLookBackWindow>(word, stride, available, sum) || !active)) {
+  }
+  return sum;
+}
+
+/// The same of one word only, with a lane of the warp for each of the nearest 32 tiles; every lane gets the
+/// sum.
+template <class Sum>
+__device__ Sum look_back_wide(const Word<Sum>* word, std::int64_t stride, int available) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const bool before_first = lane >= available;
+  for (;;) {
+    const Published<Sum> seen = read(word - (before_first ? 0 : lane + 1) * stride);
+    const State state = before_first ? State::kInclusive : seen.state;
+    const unsigned int inclusive = __ballot_sync(~0u, state == State::kInclusive);
+    const unsigned int empty = __ballot_sync(~0u, state == State::kEmpty);
+    const unsigned int nearer = (inclusive & (~inclusive + 1)) - 1;  // than the nearest inclusive sum
+    if (inclusive == 0 || (empty & nearer) != 0) continue;
+    const int first = __popc(nearer);
+    const Sum value = before_first ? Sum{0} : seen.value;
+    Sum sum = __shfl_sync(~0u, value, first);
+    for (int k = first - 1; k >= 0; --k) sum += __shfl_sync(~0u, value, k);
+    return sum;
   }
 }
 

@@ -61,17 +61,32 @@ __device__ void publish_own_sums(TileMemory<P>& memory, Tile tile, Word<typename
   }
 }
 
-/// Finds one column's sum above the tile.
+/// Finds a column's sum above the tile for each lane.
 template <class P>
 __device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
                                Word<typename P::Sum>* words, int column) {
   using Sum = typename P::Sum;
   Sum above = 0;
   if (tile.row > 0) {
-    above = look_back(words + column, a.tile_columns * a.words_per_tile, tile.row);
+    above = look_back(words + column, a.tile_columns * a.words_per_tile, tile.row, true);
     publish(words + column, State::kInclusive, above + memory.above[column]);
   }
   memory.above[column] = above;
+}
+
+/// The corner's share of one channel of a group of rows: what lies left of the tiles above, in such groups.
+/// `left` is what lies left of this tile in the group's rows.
+template <class P>
+__device__ typename P::Sum resolve_corner(const Arguments<P>& a, Tile tile, Word<typename P::Sum>* word,
+                                          typename P::Sum left) {
+  using Sum = typename P::Sum;
+  if (tile.column == 0) return Sum{0};
+  const bool publisher = lane_index() == 31;
+  if (publisher) publish(word, tile.row == 0 ? State::kInclusive : State::kOwn, left);
+  if (tile.row == 0) return Sum{0};
+  const Sum corner = look_back_wide(word, a.tile_columns * a.words_per_tile, tile.row);
+  if (publisher) publish(word, State::kInclusive, corner + left);
+  return corner;
 }
 
 /// Finds, for one channel of a group of rows, what lies to the left of the tile in each, and above that.
@@ -81,26 +96,19 @@ __device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile 
   using Sum = typename P::Sum;
   const RowOfLane<P> lane(job);
   Sum left = 0;
-  if (tile.column > 0 && lane.exists()) {
-    Word<Sum>* word = words + P::kRowWord + lane.word();
-    left = look_back(word, a.words_per_tile, tile.column);
-    publish(word, State::kInclusive, left + memory.rows[lane.word()]);
-  }
-  __syncwarp();
-  const Sum through_row = warp_inclusive_scan(left);
-  if (lane.exists()) memory.rows[lane.word()] = through_row;
-  if (lane_index() != 31) return;
-
-  memory.group_left[job] = through_row;
-  Sum corner = 0;
   if (tile.column > 0) {
-    Word<Sum>* word = words + P::kCornerWord + job;
-    publish(word, tile.row == 0 ? State::kInclusive : State::kOwn, through_row);
-    if (tile.row > 0) {
-      corner = look_back(word, a.tile_columns * a.words_per_tile, tile.row);
-      publish(word, State::kInclusive, corner + through_row);
+    Word<Sum>* word = words + P::kRowWord + (lane.exists() ? lane.word() : 0);
+    const Sum found = look_back(word, a.words_per_tile, tile.column, lane.exists());
+    if (lane.exists()) {
+      left = found;
+      publish(word, State::kInclusive, left + memory.rows[lane.word()]);
     }
   }
+  const Sum through_row = warp_inclusive_scan(left);
+  if (lane.exists()) memory.rows[lane.word()] = through_row;
+  const Sum corner = resolve_corner<P>(a, tile, words + P::kCornerWord + job, through_row);
+  if (lane_index() != 31) return;
+  memory.group_left[job] = through_row;
   memory.group_corner[job] = corner;
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/summed_area_table/summed_area_table.h"
+#include "kernels/summed_area_table/summed_area_table_local.h"
 
 namespace cumulus {
 
@@ -25,6 +26,10 @@ struct TableView {
   const Sum* sums;
   const Sum* squares = nullptr;    // null: none
   const float* offsets = nullptr;  // of every channel; null: none were subtracted
+  /// Of a tile-local table (summed_area_table_local.h), whose sums are `local`, inclusive and float; else
+  /// null.
+  const double* above = nullptr;
+  const double* left = nullptr;
 };
 
 /// Rows top to bottom - 1, columns left to right - 1.

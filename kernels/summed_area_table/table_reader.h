@@ -36,6 +36,35 @@ class TableReader {
   bool exclusive_;
 };
 
+/// One channel of a tile-local table, likewise, in double.
+class LocalTableReader {
+ public:
+  CUMULUS_HOST_DEVICE LocalTableReader(const float* local, const double* above, const double* left,
+                                       const TableShape& shape, std::int64_t channel)
+      : local_(local + channel),
+        above_(above + channel),
+        left_(left + channel),
+        width_(shape.width),
+        channels_(shape.channels) {}
+
+  CUMULUS_HOST_DEVICE double operator()(std::int64_t y, std::int64_t x) const {
+    if (y < 0 || x < 0) return 0;
+    const std::int64_t tile_row = y / kLocalTileRows;
+    const std::int64_t left_row = tile_row * (kLocalTileRows + 1) + y % kLocalTileRows + 1;
+    const std::int64_t left_columns = local_tile_columns(width_) + 1;
+    return above_[(tile_row * (width_ + 1) + x + 1) * channels_] +
+           left_[(left_row * left_columns + x / kLocalTileColumns) * channels_] +
+           static_cast<double>(local_[(y * width_ + x) * channels_]);
+  }
+
+ private:
+  const float* local_;
+  const double* above_;
+  const double* left_;
+  std::int64_t width_;
+  std::int64_t channels_;
+};
+
 /// Rows top..bottom - 1 and columns left..right - 1.
 struct Area {
   std::int64_t top;
@@ -61,12 +90,16 @@ CUMULUS_HOST_DEVICE inline bool lies_inside(const Rectangle& r, const TableShape
          r.right <= shape.width;
 }
 
-/// The sum over an area that has pixels.
-template <class Sum>
-CUMULUS_HOST_DEVICE Sum sum_over(const TableReader<Sum>& table, const Area& area) {
+/// The difference of a table's four elements: the sum over an area that has pixels.
+template <class Reader>
+CUMULUS_HOST_DEVICE auto corners_of(const Reader& table, const Area& area) {
   const auto right = table(area.bottom - 1, area.right - 1) - table(area.top - 1, area.right - 1);
   const auto left = table(area.bottom - 1, area.left - 1) - table(area.top - 1, area.left - 1);
-  return static_cast<Sum>(right - left);
+  return right - left;
+}
+template <class Sum>
+CUMULUS_HOST_DEVICE Sum sum_over(const TableReader<Sum>& table, const Area& area) {
+  return static_cast<Sum>(corners_of(table, area));
 }
 
 /// The variance of `pixels` values of which the sum and the sum of squares are known, never below 0.
@@ -74,6 +107,34 @@ CUMULUS_HOST_DEVICE inline double variance_of(double sum, double squares, double
   const double mean = sum / pixels;
   const double variance = squares / pixels - mean * mean;
   return variance < 0 ? 0 : variance;  // NaN stays
+}
+
+/// A rectangle's sum, as the table's type has it and in double.
+template <class Sum>
+struct RectangleSum {
+  Sum stored;
+  double wide;
+};
+
+template <class Sum, Space S>
+CUMULUS_HOST_DEVICE RectangleSum<Sum> sum_of_rectangle(const TableView<Sum, S>& table, const Area& area,
+                                                       std::int64_t channel) {
+  if (area.pixels() == 0) return {Sum{0}, 0.0};
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (table.above != nullptr) {
+      const LocalTableReader reader(table.sums, table.above, table.left, table.shape, channel);
+      const double sum = corners_of(reader, area);
+      return {static_cast<float>(sum), sum};
+    }
+    if (table.offsets != nullptr) {
+      const float centered = sum_over(TableReader<Sum>(table.sums, table.shape, channel), area);
+      const double sum = static_cast<double>(centered) +
+                         static_cast<double>(table.offsets[channel]) * static_cast<double>(area.pixels());
+      return {static_cast<float>(sum), sum};
+    }
+  }
+  const Sum sum = sum_over(TableReader<Sum>(table.sums, table.shape, channel), area);
+  return {sum, static_cast<double>(sum)};
 }
 
 /// Writes what is wanted of one channel of one rectangle.
@@ -84,17 +145,13 @@ CUMULUS_HOST_DEVICE void query_rectangle(const TableView<Sum, S>& table, const R
   const Area area = clip(rectangle, table.shape);
   const auto pixels = static_cast<double>(area.pixels());
   const bool empty = area.pixels() == 0;
-  const Sum raw = empty ? Sum{0} : sum_over(TableReader<Sum>(table.sums, table.shape, channel), area);
-  // Of a table less its offsets.
-  const bool shifted = table.offsets != nullptr;
-  const double sum =
-      static_cast<double>(raw) + (shifted ? static_cast<double>(table.offsets[channel]) * pixels : 0.0);
-  if (results.sums != nullptr) results.sums[result] = shifted ? static_cast<Sum>(sum) : raw;
-  if (results.means != nullptr) results.means[result] = empty ? NAN : sum / pixels;
+  const RectangleSum<Sum> sum = sum_of_rectangle(table, area, channel);
+  if (results.sums != nullptr) results.sums[result] = sum.stored;
+  if (results.means != nullptr) results.means[result] = empty ? NAN : sum.wide / pixels;
   if (results.variances == nullptr) return;
   const double squares =
       empty ? 0 : static_cast<double>(sum_over(TableReader<Sum>(table.squares, table.shape, channel), area));
-  results.variances[result] = empty ? NAN : variance_of(sum, squares, pixels);
+  results.variances[result] = empty ? NAN : variance_of(sum.wide, squares, pixels);
 }
 
 /// A sum over a stretch of one axis as a combination of the table's rows, or columns: sum of weight[k] *

@@ -7,6 +7,7 @@
 #include "kernels/summed_area_table/look_back.cuh"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
+#include "kernels/summed_area_table/warp_sums.cuh"
 
 // One tile of the CUDA kernel: how a block loads it, sums it, scans it and stores it. Each warp does so for a
 // strip of its own, some whole rows of the tile.
@@ -122,9 +123,6 @@ struct TileMemory {
   Tile next_tile;
 };
 
-__device__ inline int lane_index() { return static_cast<int>(threadIdx.x % 32); }
-__device__ inline int warp_index() { return static_cast<int>(threadIdx.x / 32); }
-
 /// The first element of the lane's quad, counted from the tile's left edge.
 template <class P>
 __device__ int quad_column(int segment, int quad) {
@@ -208,29 +206,6 @@ __device__ void load_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile ti
   }
 }
 
-template <class Sum>
-__device__ Sum warp_sum(Sum value) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
-  return value;
-}
-
-template <class Sum>
-__device__ Sum warp_inclusive_scan(Sum value) {
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const Sum before = __shfl_up_sync(~0u, value, distance);
-    if (lane_index() >= distance) value += before;
-  }
-  return value;
-}
-
-template <class Sum>
-__device__ Sum before_lane(Sum inclusive) {
-  const Sum before = __shfl_up_sync(~0u, inclusive, 1);
-  return lane_index() == 0 ? Sum{0} : before;
-}
-
 /// What to subtract from the pixels of each channel.
 template <class P>
 struct Offsets {
@@ -275,7 +250,10 @@ template <class P, Term kTerm>
 __device__ void sum_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
                           const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
+  constexpr int kTotals = P::kRowsPerWarp * P::kChannels;
   Quad<Sum> columns[P::kSegments][P::kQuads] = {};
+  Sum* rows = memory.rows + warp_index() * kTotals;
+  Sum pending[8] = {};  // totals of rows and channels, this lane's part of them
 #pragma unroll
   for (int r = 0; r < P::kRowsPerWarp; ++r) {
     const int row = warp_index() * P::kRowsPerWarp + r;
@@ -294,9 +272,17 @@ __device__ void sum_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile til
     }
 #pragma unroll
     for (int channel = 0; channel < P::kChannels; ++channel) {
-      const Sum total = warp_sum(totals[channel]);
-      if (lane_index() == 0) memory.rows[row * P::kChannels + channel] = total;
+      const int number = r * P::kChannels + channel;
+      pending[number % 8] = totals[channel];
+      if (number % 8 != 7) continue;
+      const Sum total = warp_sums_of_eight(pending);
+      if (lane_index() % 4 == 0) rows[number - 7 + lane_index() / 4] = total;
     }
+  }
+#pragma unroll
+  for (int number = kTotals / 8 * 8; number < kTotals; ++number) {
+    const Sum total = warp_sum(pending[number % 8]);
+    if (lane_index() == 0) rows[number] = total;
   }
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {

@@ -8,6 +8,7 @@
 
 #include "cumulus/v1/summed_area_table.pb.h"
 #include "kernels/summed_area_table/summed_area_table.h"
+#include "kernels/summed_area_table/summed_area_table_local.h"
 #include "server/operations/summed_area_table_queries.h"  // the other RPCs of this operation
 #include "server/operations/summed_area_table_types.h"
 #include "server/pipeline/errors.h"
@@ -27,7 +28,8 @@ struct BuildSummedAreaTable {
     bool planar = false;
     bool exclusive = false;
     bool squares = false;
-    bool offsets = false;
+    bool offsets = false;  // MEAN_SUBTRACTED_SUMS
+    bool local = false;    // TILE_LOCAL_SUMS
   };
   static constexpr std::string_view kName = "BuildSummedAreaTable";
 
@@ -57,6 +59,13 @@ struct BuildSummedAreaTable {
     std::vector<OutputSpec> specs = {{"sums", array(table.array(plan.accumulator))}};
     if (plan.squares) specs.push_back({"squares", array(table.array(plan.accumulator))});
     if (plan.offsets) specs.push_back({"offsets", array({v1::FLOAT32, {plan.image.channels}})});
+    if (plan.local) {
+      const std::int64_t tile_rows = local_tile_rows(plan.image.height);
+      const std::int64_t tile_columns = local_tile_columns(plan.image.width);
+      specs.push_back({"above", {v1::FLOAT64, {tile_rows + 1, plan.image.width + 1, plan.image.channels}}});
+      specs.push_back(
+          {"left", {v1::FLOAT64, {tile_rows, kLocalTileRows + 1, tile_columns + 1, plan.image.channels}}});
+    }
     return specs;
   }
 
@@ -66,7 +75,7 @@ struct BuildSummedAreaTable {
       const auto image = plan.image.view(Span<const Input, S>());
       std::size_t bytes =
           summed_area_table::tables_scratch_bytes<Input, Sum>(image, plan.planes, plan.squares, plan.offsets);
-      if constexpr (kHasOffsets<Input, Sum>) {
+      if constexpr (kSingle<Input, Sum>) {
         if (plan.offsets) {
           TableJob<Input, float, S> job;
           job.image = image;
@@ -92,7 +101,14 @@ struct BuildSummedAreaTable {
       job.plane_stride = plan.image.height * plan.row_stride;
       job.exclusive = plan.exclusive;
       if (plan.squares) job.squares = outputs.template as<Sum>(1).data();
-      if constexpr (kHasOffsets<Input, Sum>) {
+      if constexpr (kSingle<Input, Sum>) {
+        if (plan.local) {
+          build_local_summed_area_table(
+              executor,
+              LocalTableJob<Input, E::kSpace>{job.image, job.sums, outputs.template as<double>(1).data(),
+                                              outputs.template as<double>(2).data()});
+          return std::size_t{0};
+        }
         if (plan.offsets) {
           const auto offsets = outputs.template as<float>(1);
           average_image(executor, job, offsets);
@@ -108,8 +124,9 @@ struct BuildSummedAreaTable {
   static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
 
  private:
+  /// The pairs that there are offsets and tile-local tables for.
   template <class Input, class Sum>
-  static constexpr bool kHasOffsets = std::is_same_v<Sum, float>;
+  static constexpr bool kSingle = std::is_same_v<Sum, float>;
 
   static absl::Status read_images(const InputArray& input, const Request& request, Plan& plan) {
     InputArray image = input;
@@ -140,48 +157,51 @@ struct BuildSummedAreaTable {
     switch (request.precision()) {
       case v1::SUM_PRECISION_UNSPECIFIED:
       case v1::PLAIN_SUMS:
-        plan.offsets = false;
-        break;
+        return absl::OkStatus();
       case v1::MEAN_SUBTRACTED_SUMS:
         plan.offsets = true;
         break;
+      case v1::TILE_LOCAL_SUMS:
+        plan.local = true;
+        break;
       default:
-        return bad_field("precision", absl::StrCat("is ", static_cast<int>(request.precision()),
-                                                   "; PLAIN_SUMS or MEAN_SUBTRACTED_SUMS is right"));
+        return bad_field("precision",
+                         absl::StrCat("is ", static_cast<int>(request.precision()),
+                                      "; PLAIN_SUMS, MEAN_SUBTRACTED_SUMS or TILE_LOCAL_SUMS is right"));
     }
-    const bool single = plan.image.type == v1::FLOAT32 || plan.image.type == v1::FLOAT16;
-    if (plan.offsets && !single) {
-      return bad_field("precision",
-                       absl::StrCat("is MEAN_SUBTRACTED_SUMS; for ", element_type_name(plan.image.type),
-                                    " images PLAIN_SUMS is right"));
+    const std::string name = v1::SumPrecision_Name(request.precision());
+    if (plan.image.type != v1::FLOAT32 && plan.image.type != v1::FLOAT16) {
+      return bad_field("precision", absl::StrCat("is ", name, "; for ", element_type_name(plan.image.type),
+                                                 " images PLAIN_SUMS is right"));
+    }
+    if (plan.squares) return bad_field("squares", absl::StrCat("are not offered with ", name));
+    if (plan.local && (plan.planar || plan.exclusive)) {
+      return bad_field(plan.planar ? "planar" : "exclusive", "is not offered with TILE_LOCAL_SUMS");
     }
     return absl::OkStatus();
   }
 
   static absl::Status read_accumulator(const Request& request, Plan& plan) {
     const TableType& type = table_type(plan.image.type);
-    if (plan.squares && (!type.squares || plan.offsets)) {
-      return bad_field("squares", type.squares
-                                      ? "are not offered with MEAN_SUBTRACTED_SUMS"
-                                      : absl::StrCat("of ", element_type_name(plan.image.type),
-                                                     " pixels have no room for sums in 64 bits; UINT8, "
-                                                     "UINT16 or float images are right"));
+    const std::string images = element_type_name(plan.image.type);
+    if (plan.squares && !type.squares) {
+      return bad_field("squares",
+                       absl::StrCat("of ", images,
+                                    " pixels have no room for sums in 64 bits; UINT8, UINT16 or float "
+                                    "images are right"));
     }
-    const v1::ElementType usual = plan.squares ? type.wide : plan.offsets ? v1::FLOAT32 : type.usual;
+    const bool single = plan.offsets || plan.local;
+    const v1::ElementType usual = plan.squares ? type.wide : single ? v1::FLOAT32 : type.usual;
+    const v1::ElementType other = plan.squares || single ? usual : type.other;
     plan.accumulator = request.accumulator() == v1::ELEMENT_TYPE_UNSPECIFIED ? usual : request.accumulator();
-    const bool exact = plan.squares || plan.offsets;  // there is one that goes with it
-    const bool good = plan.accumulator == usual || (!exact && type.other == plan.accumulator);
-    if (good) return absl::OkStatus();
-    return bad_field("accumulator", absl::StrCat("is ", element_type_name(plan.accumulator), "; for ",
-                                                 element_type_name(plan.image.type), " images ",
-                                                 plan.squares   ? "with squares "
-                                                 : plan.offsets ? "less their means "
-                                                                : "",
-                                                 element_type_name(usual),
-                                                 !exact && type.other != type.usual
-                                                     ? absl::StrCat(" or ", element_type_name(type.other))
-                                                     : "",
-                                                 " is right"));
+    if (plan.accumulator == usual || plan.accumulator == other) return absl::OkStatus();
+    return bad_field(
+        "accumulator",
+        absl::StrCat("is ", element_type_name(plan.accumulator), "; for ", images, " images ",
+                     plan.squares ? "with squares " : "",
+                     single ? absl::StrCat("of ", v1::SumPrecision_Name(request.precision()), " ") : "",
+                     element_type_name(usual),
+                     other != usual ? absl::StrCat(" or ", element_type_name(other)) : "", " is right"));
   }
 
   static absl::Status check_overflow(const Request& request, const Plan& plan) {

@@ -29,6 +29,8 @@ struct SumRectangles {
     // Where inputs and outputs stand among those of the call; unset: absent.
     std::optional<std::size_t> squares;
     std::optional<std::size_t> offsets;
+    std::optional<std::size_t> above;
+    std::optional<std::size_t> left;
     std::size_t rectangles = 0;
     std::vector<v1::RectangleStatistic> statistics;
   };
@@ -38,6 +40,8 @@ struct SumRectangles {
     std::vector<SourceField> fields = {{"sums", &request.sums()}};
     if (request.has_squares()) fields.push_back({"squares", &request.squares()});
     if (request.has_offsets()) fields.push_back({"offsets", &request.offsets()});
+    if (request.has_above()) fields.push_back({"above", &request.above()});
+    if (request.has_left()) fields.push_back({"left", &request.left()});
     fields.push_back({"rectangles", &request.rectangles()});
     return fields;
   }
@@ -48,8 +52,11 @@ struct SumRectangles {
     std::size_t next = 1;
     if (request.has_squares()) plan.squares = next++;
     if (request.has_offsets()) plan.offsets = next++;
+    if (request.has_above()) plan.above = next++;
+    if (request.has_left()) plan.left = next++;
     plan.rectangles = next;
     absl::Status status = read_table(inputs, plan);
+    if (status.ok()) status = read_bases(inputs, plan);
     if (status.ok()) status = read_rectangles(inputs[plan.rectangles], plan);
     if (status.ok()) status = read_statistics(request, plan);
     if (status.ok()) status = read_border(request, plan);
@@ -87,6 +94,10 @@ struct SumRectangles {
           inputs.template as<const Sum>(0).data()};
       if (plan.squares) table.squares = inputs.template as<const Sum>(*plan.squares).data();
       if (plan.offsets) table.offsets = inputs.template as<const float>(*plan.offsets).data();
+      if (plan.above) {
+        table.above = inputs.template as<const double>(*plan.above).data();
+        table.left = inputs.template as<const double>(*plan.left).data();
+      }
       RectangleResults<Sum, E::kSpace> results;
       for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
         switch (plan.statistics[i]) {
@@ -137,6 +148,31 @@ struct SumRectangles {
                                                table->channels, "] with FLOAT32 sums is right"));
     }
     return absl::OkStatus();
+  }
+
+  /// The bases of a tile-local table: both or neither.
+  static absl::Status read_bases(std::span<const InputArray> inputs, const Plan& plan) {
+    if (!plan.above && !plan.left) return absl::OkStatus();
+    if (!plan.above || !plan.left)
+      return bad_field(plan.above ? "left" : "above", "is missing; a tile-local table has both");
+    const auto& [type, height, width, channels, has_channels] = plan.table;
+    if (type != v1::FLOAT32 || plan.exclusive || plan.squares || plan.offsets) {
+      return bad_field(
+          "above",
+          "is set; it goes with inclusive FLOAT32 sums of TILE_LOCAL_SUMS, without squares and offsets");
+    }
+    const ArrayShape above{v1::FLOAT64, {local_tile_rows(height) + 1, width + 1, channels}};
+    const ArrayShape left{
+        v1::FLOAT64, {local_tile_rows(height), kLocalTileRows + 1, local_tile_columns(width) + 1, channels}};
+    absl::Status status = expect_shape(inputs[*plan.above], above);
+    if (status.ok()) status = expect_shape(inputs[*plan.left], left);
+    return status;
+  }
+
+  static absl::Status expect_shape(const InputArray& input, const ArrayShape& right) {
+    if (input.shape.type == right.type && input.shape.extents == right.extents) return absl::OkStatus();
+    return bad_field(input.field, absl::StrCat("is ", input.shape.text(), "; with these sums ", right.text(),
+                                               " is right"));
   }
 
   static absl::Status read_rectangles(const InputArray& input, Plan& plan) {

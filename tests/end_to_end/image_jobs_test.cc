@@ -271,8 +271,7 @@ TEST_F(ImageJobs, BoxMeansAreThoseOfTheMap) {
 TEST_F(ImageJobs, ARadiusMapGivesEachPixelItsOwnBox) {
   const Picture map = read_picture(kMap);
   Picture radii{map.width, map.height, 1, OIIO::TypeDesc::FLOAT, {}};
-  for (int i = 0; i < map.width * map.height; ++i)
-    radii.pixels.push_back(i % map.width < 500 ? 0.0F : 1.5F);
+  for (int i = 0; i < map.width * map.height; ++i) radii.pixels.push_back(i % map.width < 500 ? 0.0F : 1.5F);
   write_picture(folder_ / "radii.exr", radii);
   succeed({"box-filter", kMap, "-o", folder_ / "box.exr", "--radius-map", folder_ / "radii.exr",
            "--radius-scale", "2", "--preview", folder_ / "box.png"});
@@ -333,8 +332,8 @@ TEST_F(ImageJobs, TablesComeInEveryForm) {
   constexpr std::size_t kExclusive = std::size_t{513} * 1025 * 3;
   EXPECT_EQ(size_of("sums.npy"), kExclusive * sizeof(double));
   EXPECT_EQ(size_of("squares.npy"), kExclusive * sizeof(double));
-  succeed({"summed-area-table", kMap, "-o", folder_ / "centered.npy", "--subtract-mean",
-           folder_ / "means.npy"});
+  succeed(
+      {"summed-area-table", kMap, "-o", folder_ / "centered.npy", "--subtract-mean", folder_ / "means.npy"});
   EXPECT_NE(read_npy(folder_ / "centered.npy").header.find("'<f4'"), std::string::npos);
   EXPECT_EQ(size_of("means.npy"), 3 * sizeof(float));
   succeed({"summed-area-table", folder_ / "centered.npy", "-o", folder_ / "singles.tif", "--accumulator",
@@ -348,8 +347,10 @@ TEST_F(ImageJobs, TablesComeInEveryForm) {
 
 TEST_F(ImageJobs, BoxFiltersSayWhatDoesNotGoTogether) {
   EXPECT_EQ(run({"box-filter", kMap, "-o", folder_ / "b.exr"}).exit_code, 2);
-  EXPECT_EQ(run({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "1", "--boundary", "no"}).exit_code, 2);
-  EXPECT_EQ(run({"summed-area-table", kMap, "-o", folder_ / "s.npy", "--subtract-mean", "m.png"}).exit_code, 2);
+  EXPECT_EQ(run({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "1", "--boundary", "no"}).exit_code,
+            2);
+  EXPECT_EQ(run({"summed-area-table", kMap, "-o", folder_ / "s.npy", "--subtract-mean", "m.png"}).exit_code,
+            2);
   Picture bytes{4, 4, 1, OIIO::TypeDesc::UINT8, std::vector<float>(16)};
   write_picture(folder_ / "in.png", bytes);
   fail({"box-filter", folder_ / "in.png", "-o", folder_ / "b.png", "--radius", "1", "--preview",

@@ -331,6 +331,98 @@ TYPED_TEST(TableQueries, AddsTheOffsetsOfACenteredTableAgain) {
   }
 }
 
+template <class Backend>
+struct LocalTable {
+  LocalTable(Backend& backend, ImageShape shape, int channels)
+      : elements(static_cast<std::size_t>(shape.height * shape.width * channels)),
+        local(backend, elements),
+        above(backend, static_cast<std::size_t>(local_above_elements(shape.height, shape.width, channels))),
+        left(backend, static_cast<std::size_t>(local_left_elements(shape.height, shape.width, channels))) {}
+
+  std::size_t elements;
+  BackendArray<Backend, float> local;
+  BackendArray<Backend, double> above;
+  BackendArray<Backend, double> left;
+};
+
+/// Builds a tile-local table and asks it for rectangles, among them every pixel's S(y, x).
+template <class Input, class Backend>
+void expect_local_table(Backend& backend, ImageShape shape, int channels, ImagePattern pattern) {
+  const auto image = make_image<Input>(shape, channels, 3, pattern);
+  BackendArray<Backend, Input> pixels(backend, image.elements);
+  LocalTable<Backend> table(backend, shape, channels);
+  LocalTableJob<Input, Backend::kSpace> job;
+  job.image = {pixels.const_span().data(), shape.height, shape.width, channels, image.row_stride};
+  job.local = {table.local.span().data(), shape.height, shape.width, channels};
+  job.above = table.above.span().data();
+  job.left = table.left.span().data();
+  const std::size_t scratch_bytes = build_local_summed_area_table_scratch_bytes(job);
+  backend.executor().reserve_scratch(scratch_bytes);
+  build_local_summed_area_table(backend.executor(), job);
+  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
+
+  auto edges = testing::make_rectangles(shape, 200);
+  for (std::int32_t y = 1; y <= shape.height; y += 7) {
+    for (std::int32_t x = 1; x <= shape.width; x += 5) edges.push_back({0, 0, y, x});
+  }
+  BackendArray<Backend, Rectangle> asked(backend, rectangles_of(edges));
+  const std::size_t count = edges.size() * static_cast<std::size_t>(channels);
+  BackendArray<Backend, float> sums(backend, count);
+  BackendArray<Backend, double> means(backend, count);
+  TableView<float, Backend::kSpace> view{{shape.height, shape.width, channels, false}, job.local.data};
+  view.above = job.above;
+  view.left = job.left;
+  sum_rectangles(backend.executor(), view, asked.const_span(), {sums.span().data(), means.span().data()},
+                 nullptr);
+  const std::vector<double> got = means.to_host();
+  const std::vector<float> got_sums = sums.to_host();
+  const double magnitude = testing::magnitude_of(image, false);
+  const double of_tile =
+      std::min<double>(magnitude, 64 * 128 * (pattern == ImagePattern::kSpikes ? 1e4 : 7.0));
+  const bool exact = pattern == ImagePattern::kIntegers;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto channel_count = static_cast<std::size_t>(channels);
+    const auto right = testing::naive_rectangle(image, edges[i / channel_count],
+                                                static_cast<std::int64_t>(i % channel_count));
+    if (right.pixels == 0) {
+      ASSERT_TRUE(std::isnan(got[i])) << i;
+      continue;
+    }
+    const auto pixels_in = static_cast<double>(right.pixels);
+    const double tolerance =
+        exact ? 0
+              : (4 * 192 * 0x1p-24 * of_tile +
+                 8 * static_cast<double>(shape.height + shape.width) * 0x1p-53 * magnitude) /
+                    pixels_in;
+    ASSERT_NEAR(got[i], static_cast<double>(right.sum) / pixels_in, tolerance)
+        << "rectangle " << i / channel_count;
+    ASSERT_NEAR(got_sums[i], static_cast<float>(got[i] * pixels_in), 1e-6 * std::abs(got_sums[i])) << i;
+  }
+}
+
+TYPED_TEST(TableQueries, AnswersFromTileLocalTables) {
+  for (const ImageShape shape :
+       {ImageShape{1, 1}, ImageShape{64, 128}, ImageShape{65, 129}, ImageShape{200, 301}}) {
+    for (const ImagePattern pattern :
+         {ImagePattern::kIntegers, ImagePattern::kRandom, ImagePattern::kSpikes}) {
+      expect_local_table<float>(this->backend(), shape, 1, pattern);
+      expect_local_table<float>(this->backend(), shape, 3, pattern);
+      expect_local_table<Float16>(this->backend(), shape, 2, pattern);
+    }
+  }
+}
+
+template <class Backend>
+class QueriesOfSmallImages : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(QueriesOfSmallImages, testing::Backends, testing::BackendNames);
+
+TYPED_TEST(QueriesOfSmallImages, AreRight) {
+  expect_boundaries<float>(this->backend(), {6, 11}, 1);
+  const auto bytes = make_image<std::uint8_t>({130, 140}, 3, 0, ImagePattern::kRandom);
+  expect_rectangles<std::uint64_t>(this->backend(), bytes, true);
+  expect_local_table<float>(this->backend(), {65, 129}, 1, ImagePattern::kRandom);
+}
+
 TEST(BoxFilterVerifier, RefusesOneWrongMeanAndOneWrongDeviation) {
   testing::CpuBackend backend;
   const auto bytes = make_image<std::uint8_t>({20, 25}, 3, 0, ImagePattern::kRandom);

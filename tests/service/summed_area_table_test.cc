@@ -200,7 +200,8 @@ TEST_F(SummedAreaTableService, SumsPixelsLessTheirMean) {
   EXPECT_EQ(values<float>("sums"), (std::vector<float>{-1, -10, 0, 0}));
   EXPECT_EQ(values<float>("offsets"), (std::vector<float>{2, 20}));
   request.set_accumulator(v1::FLOAT64);
-  expect_bad_field(build(request), "accumulator", "less their means FLOAT32 is right");
+  expect_bad_field(build(request), "accumulator",
+                   "for FLOAT32 images of MEAN_SUBTRACTED_SUMS FLOAT32 is right");
   request.clear_accumulator();
   request.set_squares(true);
   expect_bad_field(build(request), "squares", "MEAN_SUBTRACTED_SUMS");
@@ -210,6 +211,35 @@ TEST_F(SummedAreaTableService, SumsPixelsLessTheirMean) {
   testing::set_inline<std::uint8_t>(*bytes.mutable_image(), v1::UINT8, {1, 1}, {1});
   bytes.set_precision(v1::MEAN_SUBTRACTED_SUMS);
   expect_bad_field(build(bytes), "precision", "for UINT8 images PLAIN_SUMS");
+}
+
+TEST_F(SummedAreaTableService, SumsWithinTilesOnTopOfBases) {
+  auto request = floats({65, 130});
+  request.set_precision(v1::TILE_LOCAL_SUMS);
+  ASSERT_TRUE(build(request).ok());
+  EXPECT_EQ(values<float>("sums").back(), 2.0f);  // of the last tile's two pixels
+  EXPECT_EQ(shape("above"), (std::vector<std::int64_t>{3, 131, 1}));
+  EXPECT_EQ(shape("left"), (std::vector<std::int64_t>{2, 65, 3, 1}));
+  v1::SumRectanglesRequest asked;
+  testing::set_inline<float>(*asked.mutable_sums(), v1::FLOAT32, {65, 130}, values<float>("sums"));
+  testing::set_inline<double>(*asked.mutable_above(), v1::FLOAT64, {3, 131, 1}, values<double>("above"));
+  testing::set_inline<std::int32_t>(*asked.mutable_rectangles(), v1::INT32, {1, 4}, {60, 100, 65, 130});
+  expect_bad_field(sum(asked), "left", "is missing");
+  auto left = values<double>("left");
+  testing::set_inline<double>(*asked.mutable_left(), v1::FLOAT64, {2, 65, 3, 1}, left);
+  ASSERT_TRUE(sum(asked).ok());
+  EXPECT_EQ(values<float>("sums"), std::vector<float>{150});
+  left.pop_back();
+  testing::set_inline<double>(*asked.mutable_left(), v1::FLOAT64, {389}, left);
+  expect_bad_field(sum(asked), "left", "FLOAT64 [2, 65, 3, 1] is right");
+  asked.set_exclusive(true);
+  expect_bad_field(sum(asked), "above", "inclusive FLOAT32");
+
+  request.set_exclusive(true);
+  expect_bad_field(build(request), "exclusive", "TILE_LOCAL_SUMS");
+  request.set_exclusive(false);
+  request.set_accumulator(v1::FLOAT64);
+  expect_bad_field(build(request), "accumulator", "FLOAT32 is right");
 }
 
 TEST_F(SummedAreaTableService, RefusesSumsThatCouldOverflowUnlessTheyMayWrap) {

@@ -13,12 +13,14 @@ namespace cumulus {
 enum class SumPrecision {
   kPlain,           ///< sums of the pixels, in the accumulator's precision
   kMeanSubtracted,  ///< float32 sums of the pixels less their channel's mean, which comes back as `offsets`
+  /// Float32 sums within tiles of 64 x 128 pixels, on top of float64 bases, `above` and `left`.
+  kTileLocal,
 };
 
 struct SummedAreaTableOptions {
   /// uint8 images: kUint32 (default) or kUint64; uint16: kUint64 (default) or kUint32; uint32: kUint64;
   /// int32: kInt64; float16 and float32: kFloat64 (default) or kFloat32; float64: kFloat64.
-  std::optional<ElementType> accumulator;
+  std::optional<ElementType> accumulator = std::nullopt;
   /// The table begins with a row and a column of zeros: element (y, x) is the sum above row y and left of
   /// column x.
   bool exclusive = false;
@@ -34,7 +36,8 @@ struct SummedAreaTableOptions {
 };
 
 /// Of `image`, [height, width] or [height, width, channels], 1 to 4 channels.
-/// Results: `sums`; with squares also `squares`; with kMeanSubtracted also `offsets`, float32 [channels].
+/// Results: `sums`; with squares also `squares`; with kMeanSubtracted also `offsets`, float32 [channels];
+/// with kTileLocal also `above` and `left`.
 Operation build_summed_area_table(const Source& image, const SummedAreaTableOptions& options = {});
 
 enum class RectangleStatistic {
@@ -45,9 +48,11 @@ enum class RectangleStatistic {
 
 struct SumRectanglesOptions {
   std::vector<RectangleStatistic> statistics = {RectangleStatistic::kSum};
-  std::optional<Source> squares;  ///< the table's `squares`
-  std::optional<Source> offsets;  ///< the table's `offsets`, where it has them
-  bool exclusive = false;         ///< the table is exclusive
+  std::optional<Source> squares = std::nullopt;  ///< the table's `squares`
+  std::optional<Source> offsets = std::nullopt;  ///< the table's `offsets`, where it has them
+  std::optional<Source> above = std::nullopt;    ///< a tile-local table's `above`
+  std::optional<Source> left = std::nullopt;     ///< and its `left`
+  bool exclusive = false;                        ///< the table is exclusive
   /// FAILED_PRECONDITION where a rectangle is empty or reaches beyond the image; otherwise it is clipped, and
   /// of nothing the sum is 0, mean and variance are NaN.
   bool refuse_outside = false;
@@ -71,11 +76,11 @@ enum class BoxBoundary {
 struct BoxFilterOptions {
   /// The box covers 2 * radius + 1 pixels along each axis; 0 to the larger of the image's width and height.
   int radius = 1;
-  std::optional<int> radius_x;  ///< along the rows, instead of `radius`
-  std::optional<int> radius_y;  ///< along the columns, instead of `radius`
+  std::optional<int> radius_x = std::nullopt;  ///< along the rows, instead of `radius`
+  std::optional<int> radius_y = std::nullopt;  ///< along the columns, instead of `radius`
   /// float32 [height, width]: the radius at each pixel, rounded; no axis takes more than its radius above,
   /// unless that is 0.
-  std::optional<Source> radius_map;
+  std::optional<Source> radius_map = std::nullopt;
   BoxBoundary boundary_x = BoxBoundary::kExact;
   BoxBoundary boundary_y = BoxBoundary::kExact;
   bool deviation = false;  ///< also the standard deviation; not of 32-bit integers
