@@ -22,6 +22,7 @@ struct LocalArguments {
   float* local;
   double* columns;
   double* rows;
+  std::int64_t row_sums;  // of a row: one for each tile and channel
 };
 
 /// A block for one channel of one tile: scans of its rows first, a warp for each; then down the columns.
@@ -40,7 +41,6 @@ __global__ void __launch_bounds__(kThreads) sum_tiles_locally(const LocalArgumen
                                                   (first_column + column) * channels + channel])
                   : 0.0f;
   };
-  const std::int64_t row_sums = local_tile_columns(image.width) * channels;
   for (int row = warp_index(); row < kRows; row += kWarps) {
     float scan[kLaneColumns];
     float running = 0;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) sum_tiles_locally(const LocalArgumen
 #pragma unroll
     for (int i = 0; i < kLaneColumns; ++i) row_scans[row][lane_index() * kLaneColumns + i] = before + scan[i];
     sum = warp_sum(sum);
-    if (lane_index() == 0) a.rows[(top + row) * row_sums + tile_column * channels + channel] = sum;
+    if (lane_index() == 0) a.rows[(top + row) * a.row_sums + tile_column * channels + channel] = sum;
   }
   __syncthreads();
   const auto column = static_cast<std::int64_t>(threadIdx.x);
@@ -91,8 +91,8 @@ void build_local_summed_area_table(CudaExecutor& executor, const LocalTableJob<I
       static_cast<std::size_t>(tile_rows * kLocalTileRows * tile_columns * image.channels));
   const dim3 blocks(static_cast<unsigned int>(tile_columns * image.channels),
                     static_cast<unsigned int>(tile_rows));
-  sum_tiles_locally<<<blocks, kThreads, 0, executor.stream()>>>(
-      LocalArguments<Input>{image, job.local.data, columns.data(), rows.data()});
+  sum_tiles_locally<<<blocks, kThreads, 0, executor.stream()>>>(LocalArguments<Input>{
+      image, job.local.data, columns.data(), rows.data(), tile_columns * image.channels});
   CUMULUS_CUDA(cudaGetLastError());
   executor.check_interrupt();
   const auto sums = tile_sums(job, columns.data(), rows.data());

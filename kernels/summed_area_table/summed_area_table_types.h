@@ -20,6 +20,7 @@
   instantiate(double, double)
 
 // The functions of summed_area_table_queries.h for every type, likewise.
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types
 #define CUMULUS_TABLE_QUERIES_OF_SUM(Executor, kSpace, Span, Sum)                               \
   template void sum_rectangles(Executor&, const TableView<Sum, kSpace>&, Span<const Rectangle>, \
                                const RectangleResults<Sum, kSpace>&, RectangleReport*)
@@ -38,6 +39,8 @@
   CUMULUS_TABLE_QUERIES_OF_IMAGE(Executor, kSpace, Float16);           \
   CUMULUS_TABLE_QUERIES_OF_IMAGE(Executor, kSpace, float);             \
   CUMULUS_TABLE_QUERIES_OF_IMAGE(Executor, kSpace, double)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 namespace cumulus::summed_area_table {
 

@@ -51,7 +51,7 @@ class LocalTableReader {
     if (y < 0 || x < 0) return 0;
     const std::int64_t tile_row = y / kLocalTileRows;
     const std::int64_t left_row = tile_row * (kLocalTileRows + 1) + y % kLocalTileRows + 1;
-    const std::int64_t left_columns = local_tile_columns(width_) + 1;
+    const std::int64_t left_columns = (width_ - 1) / kLocalTileColumns + 2;  // one for each tile, and zeros
     return above_[(tile_row * (width_ + 1) + x + 1) * channels_] +
            left_[(left_row * left_columns + x / kLocalTileColumns) * channels_] +
            static_cast<double>(local_[(y * width_ + x) * channels_]);
@@ -252,7 +252,7 @@ CUMULUS_HOST_DEVICE double sum_of_box(const TableReader<Sum>& table, const AxisT
 CUMULUS_HOST_DEVICE inline std::int64_t mapped_radius(float wanted, std::int64_t most) {
   if (!(wanted > 0)) return 0;
   if (wanted >= static_cast<float>(most)) return most;
-  return static_cast<std::int64_t>(wanted + 0.5f);
+  return lroundf(wanted);
 }
 
 }  // namespace cumulus::summed_area_table

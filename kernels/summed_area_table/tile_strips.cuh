@@ -84,8 +84,9 @@ struct Planes {
   std::int64_t element_stride;  // 1, or the number of channels where each is a plane of its own
   bool aligned;                 // every row begins at a multiple of 16 bytes, and element_stride is 1
 
-  __device__ T* plane(std::int64_t p) const {
-    return data + p / element_stride * plane_stride + p % element_stride;
+  __device__ T* plane(std::uint32_t p) const {
+    const auto parts = static_cast<std::uint32_t>(element_stride);
+    return data + p / parts * plane_stride + p % parts;
   }
 };
 
@@ -312,15 +313,15 @@ __device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad) {
   }
 }
 
-/// Writes the lane's quads of one row of the tile.
+/// Writes the lane's quads of one row of the tile; `tile_data` is where the tile begins in the table.
 template <class P>
-__device__ void store_row(const Arguments<P>& a, const Planes<typename P::Sum>& table, TileMemory<P>& memory,
-                          Tile tile, int tile_row,
+__device__ void store_row(const Arguments<P>& a, const Planes<typename P::Sum>& table,
+                          typename P::Sum* tile_data, TileMemory<P>& memory, Tile tile, int tile_row,
                           const Quad<typename P::Sum> (&row)[P::kSegments][P::kQuads]) {
   using Sum = typename P::Sum;
   const std::int64_t y = std::int64_t{tile.row} * P::kRows + tile_row;
   const std::int64_t first_column = std::int64_t{tile.column} * P::kColumns;
-  Sum* to = table.plane(tile.plane) + y * table.row_stride + first_column * table.element_stride;
+  Sum* to = tile_data + tile_row * table.row_stride;
   if (table.aligned && inside(a, tile)) {
 #pragma unroll
     for (int s = 0; s < P::kSegments; ++s) {
@@ -385,6 +386,8 @@ __device__ void store_strip(const Arguments<P>& a, const Planes<typename P::Sum>
                             TileMemory<P>& memory, Tile tile, const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
   constexpr int kElements = P::kElements;
+  Sum* tile_data = table.plane(tile.plane) + std::int64_t{tile.row} * P::kRows * table.row_stride +
+                   std::int64_t{tile.column} * P::kColumns * table.element_stride;
   Sum columns[P::kSegments][kElements];
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
@@ -430,7 +433,7 @@ __device__ void store_strip(const Arguments<P>& a, const Planes<typename P::Sum>
 #pragma unroll
       for (int e = 0; e < kElements; ++e) row[s][e / 4].v[e % 4] = before[e % P::kChannels] + scan[e];
     }
-    store_row<P>(a, table, memory, tile, tile_row, row);
+    store_row<P>(a, table, tile_data, memory, tile, tile_row, row);
   }
 }
 
