@@ -15,6 +15,8 @@ CLI::App& CommandLine::add(const std::string& name, const std::string& descripti
 }
 
 void add_commands(CommandLine& line) {
+  add_bracket_match_commands(line);
+  add_recursive_filter_commands(line);
   add_sampling_table_commands(line);
   add_summed_area_table_commands(line);
   add_server_commands(line);

@@ -27,6 +27,8 @@ class CommandLine {
 };
 
 // One line for each file of commands/.
+void add_bracket_match_commands(CommandLine& line);
+void add_recursive_filter_commands(CommandLine& line);
 void add_sampling_table_commands(CommandLine& line);
 void add_summed_area_table_commands(CommandLine& line);
 void add_server_commands(CommandLine& line);

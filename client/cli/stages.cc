@@ -46,7 +46,14 @@ void Stages::end() {
 
 void Stages::end_locked() {
   if (name_.empty()) return;
-  ended_.emplace_back(name_, absl::Now() - stage_start_);
+  const absl::Duration lasted = absl::Now() - stage_start_;
+  const auto same =
+      std::find_if(ended_.begin(), ended_.end(), [&](const auto& stage) { return stage.first == name_; });
+  if (same == ended_.end()) {
+    ended_.emplace_back(name_, lasted);
+  } else {
+    same->second += lasted;
+  }
   name_.clear();
   erase();
 }

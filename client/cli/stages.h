@@ -29,7 +29,7 @@ class Stages {
   void advance(std::int64_t done, std::int64_t total);
   void end();
 
-  /// Seconds of each stage that has ended, and in all.
+  /// Seconds of each stage that has ended, of all that had the same name, and in all.
   Report seconds() const;
 
  private:

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "bench/bench.h"
+#include "bench/bracket_match_look_back.h"
+#include "kernels/bracket_match/bracket_match.h"
+#include "kernels/bracket_match/bracket_match_clips.h"
+#include "tests/cases/bracket_match_case.h"
+#include "tests/cases/bracket_match_clips_case.h"
+
+namespace cumulus::bench {
+namespace {
+
+using testing::BracketPattern;
+
+std::string variant_name(BracketPattern pattern) {
+  std::string name = name_of(pattern);
+  for (char& c : name) {
+    if (c == ' ') c = '-';
+  }
+  return name;
+}
+
+/// `with_tree`: parents, depths and tops besides.
+template <class Executor>
+void bench_pattern(Runner<Executor>& runner, BracketPattern pattern, std::int64_t size, bool with_tree) {
+  constexpr Space kSpace = Executor::kSpace;
+  const std::string name = std::string("match_brackets/") + variant_name(pattern) +
+                           (with_tree ? "-all-outputs/" : "/") + std::to_string(size);
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const std::string text = make_brackets(pattern, size);
+  const Array<std::uint8_t, Executor> symbols(executor, std::vector<std::uint8_t>(text.begin(), text.end()));
+  const auto count = static_cast<std::size_t>(size);
+  const std::size_t tree_count = with_tree ? count : 0;
+  const Array<std::int32_t, Executor> partner(executor, count);
+  const Array<std::int32_t, Executor> parent(executor, tree_count);
+  const Array<std::int32_t, Executor> depth(executor, tree_count);
+  const Array<std::int32_t, Executor> top(executor, tree_count);
+  const BracketTable table = BracketTable::of_pairs("()[]{}");
+  BracketOutputs<std::int32_t, kSpace> outputs;
+  outputs.partner = partner.span();
+  outputs.parent = parent.span();
+  outputs.depth = depth.span();
+  outputs.top = top.span();
+  BracketReport report;
+  runner.measure({
+      .name = name,
+      .bytes = static_cast<std::size_t>(testing::bracket_bytes(size, 1, 4, with_tree ? 4 : 1)),
+      .items = static_cast<double>(size),
+      .unit = "symbols",
+      .scratch_bytes = match_brackets_scratch_bytes<kSpace>(size, false),
+      .run = [&] { match_brackets<std::int32_t>(executor, symbols.span(), table, {}, outputs, &report); },
+      .verify =
+          [&] {
+            return testing::verify_long_brackets(text, partner.to_host(), parent.to_host(), depth.to_host(),
+                                                 top.to_host());
+          },
+      .verified_by = "serial stack, every element",
+  });
+}
+
+/// The loop that everybody writes first, for the CPU's ratio to it.
+void bench_serial_stack(Runner<CpuExecutor>& runner, BracketPattern pattern, std::int64_t size) {
+  const std::string name = std::string("serial_stack/") + variant_name(pattern) + "/" + std::to_string(size);
+  if (!runner.wants(name)) return;
+  const std::string text = make_brackets(pattern, size);
+  std::vector<std::int32_t> partner(text.size());
+  std::vector<std::int32_t> stack;
+  runner.measure({
+      .name = name,
+      .bytes = static_cast<std::size_t>(testing::bracket_bytes(size, 1, 4, 1)),
+      .items = static_cast<double>(size),
+      .unit = "symbols",
+      .scratch_bytes = 0,
+      .run =
+          [&] {
+            stack.clear();
+            for (std::size_t i = 0; i < text.size(); ++i) {
+              partner[i] = -1;
+              const char c = text[i];
+              if (c == '(' || c == '[' || c == '{') {
+                stack.push_back(static_cast<std::int32_t>(i));
+              } else if ((c == ')' || c == ']' || c == '}') && !stack.empty()) {
+                const auto open = static_cast<std::size_t>(stack.back());
+                stack.pop_back();
+                const char o = text[open];
+                if ((o == '(' && c == ')') || (o == '[' && c == ']') || (o == '{' && c == '}')) {
+                  partner[i] = static_cast<std::int32_t>(open);
+                  partner[open] = static_cast<std::int32_t>(i);
+                }
+              }
+            }
+          },
+      .verify = [&] { return testing::verify_long_brackets<std::int32_t>(text, partner, {}, {}, {}); },
+      .verified_by = "serial stack, every element",
+  });
+}
+
+#if CUMULUS_WITH_CUDA
+/// The reference's single pass, beside the default.
+void bench_look_back(Runner<CudaExecutor>& runner, BracketPattern pattern, std::int64_t size, int partition) {
+  const std::string name = "stack_look_back/partition-" + std::to_string(partition) + "/" +
+                           variant_name(pattern) + "/" + std::to_string(size);
+  if (!runner.wants(name)) return;
+  CudaExecutor& executor = runner.executor();
+  const std::string text = make_brackets(pattern, size);
+  const Array<std::uint8_t, CudaExecutor> symbols(executor,
+                                                  std::vector<std::uint8_t>(text.begin(), text.end()));
+  const Array<std::int32_t, CudaExecutor> partner(executor, static_cast<std::size_t>(size));
+  const BracketTable table = BracketTable::of_pairs("()[]{}");
+  runner.measure({
+      .name = name,
+      .bytes = static_cast<std::size_t>(testing::bracket_bytes(size, 1, 4, 1)),
+      .items = static_cast<double>(size),
+      .unit = "symbols",
+      .scratch_bytes = look_back_scratch_bytes(size, partition),
+      .run = [&] { look_back_match(executor, symbols.span(), table, partition, partner.span()); },
+      .verify =
+          [&] { return testing::verify_long_brackets<std::int32_t>(text, partner.to_host(), {}, {}, {}); },
+      .verified_by = "serial stack, every element",
+  });
+}
+#endif
+
+template <class Executor>
+void bench_clips(Runner<Executor>& runner, testing::ScenePattern pattern, std::int64_t size) {
+  const std::string name = std::string("intersect_clips/") + name_of(pattern) + "/" + std::to_string(size);
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const testing::ClipScene scene = make_scene(pattern, size);
+  const Array<std::uint8_t, Executor> elements(executor, scene.elements);
+  const Array<float, Executor> boxes(executor, scene.boxes);
+  const Array<float, Executor> bounds(executor, scene.boxes.size());
+  ClipReport report;
+  runner.measure({
+      .name = name,
+      .bytes = static_cast<std::size_t>(testing::clip_bytes(size)),
+      .items = static_cast<double>(size),
+      .unit = "elements",
+      .scratch_bytes = intersect_clips_scratch_bytes<Executor::kSpace>(size),
+      .run = [&] { intersect_clips(executor, elements.span(), boxes.span(), bounds.span(), &report); },
+      .verify =
+          [&] { return testing::verify_clip_bounds(testing::naive_clip_bounds(scene), bounds.to_host()); },
+      .verified_by = "a stack of boxes, every element",
+  });
+}
+
+constexpr std::array kShownPatterns = {BracketPattern::kRandom, BracketPattern::kShallow,
+                                       BracketPattern::kHill, BracketPattern::kDeep, BracketPattern::kStairs};
+
+template <class Executor>
+void bench_all(Runner<Executor>& runner) {
+  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
+  std::vector<std::int64_t> sizes = {std::int64_t{1} << 20, std::int64_t{1} << 24};
+  if (kGpu) sizes.push_back(std::int64_t{1} << 28);
+  if (runner.quick()) sizes = {std::int64_t{1} << 18};
+  for (const std::int64_t size : sizes) {
+    for (const auto pattern : kShownPatterns) {
+      bench_pattern(runner, pattern, size, false);
+      if constexpr (!kGpu) bench_serial_stack(runner, pattern, size);
+    }
+  }
+  const std::int64_t size = sizes.back();
+  for (const auto pattern : {BracketPattern::kOneATile, BracketPattern::kSparse, BracketPattern::kAllOpen,
+                             BracketPattern::kCloseThenOpen}) {
+    bench_pattern(runner, pattern, size, false);
+  }
+  bench_pattern(runner, BracketPattern::kRandom, size, true);
+  bench_pattern(runner, BracketPattern::kDeep, size, true);
+  const std::int64_t scene_size = std::min(size, std::int64_t{1} << 24);
+  for (const auto pattern :
+       {testing::ScenePattern::kDrawing, testing::ScenePattern::kRandom, testing::ScenePattern::kDeep}) {
+    bench_clips(runner, pattern, scene_size);
+  }
+#if CUMULUS_WITH_CUDA
+  if constexpr (kGpu) {
+    for (const auto pattern : kShownPatterns) {
+      for (const int partition : kLookBackPartitions) bench_look_back(runner, pattern, scene_size, partition);
+    }
+  }
+#endif
+}
+
+}  // namespace
+
+void bench_bracket_match(Runner<CpuExecutor>& runner);
+void bench_bracket_match(Runner<CudaExecutor>& runner);
+
+void bench_bracket_match(Runner<CpuExecutor>& runner) { bench_all(runner); }
+void bench_bracket_match(Runner<CudaExecutor>& runner) { bench_all(runner); }
+
+}  // namespace cumulus::bench

@@ -1,0 +1,59 @@
+#include "cumulus/recursive_filter.h"
+
+#include "cumulus/v1/recursive_filter.pb.h"
+#include "library/operation_access.h"
+
+namespace cumulus {
+namespace {
+
+v1::FilterBoundary to_wire(ImageBoundary boundary) {
+  switch (boundary) {
+    case ImageBoundary::kZero:
+      return v1::FILTER_ZERO;
+    case ImageBoundary::kClamp:
+      return v1::FILTER_CLAMP;
+    case ImageBoundary::kRepeat:
+      return v1::FILTER_REPEAT;
+    case ImageBoundary::kReflect:
+      return v1::FILTER_REFLECT;
+    case ImageBoundary::kMirror:
+      return v1::FILTER_MIRROR;
+  }
+  return v1::FILTER_BOUNDARY_UNSPECIFIED;
+}
+
+/// Writes the kernel that the variant holds.
+struct KernelEncoder {
+  v1::AxisFilter& out;
+
+  void operator()(const GaussianKernel& kernel) const { out.mutable_gaussian()->set_sigma(kernel.sigma); }
+  void operator()(const BsplinePrefilterKernel& kernel) const {
+    out.mutable_bspline_prefilter()->set_degree(kernel.degree);
+  }
+  void operator()(const ExponentialKernel& kernel) const {
+    out.mutable_exponential()->set_decay(kernel.decay);
+  }
+  void operator()(const FeedbackKernel& kernel) const {
+    v1::FeedbackFilter& feedback = *out.mutable_feedback();
+    if (kernel.gain.has_value()) feedback.set_gain(*kernel.gain);
+    feedback.mutable_causal()->Add(kernel.causal.begin(), kernel.causal.end());
+    feedback.mutable_anticausal()->Add(kernel.anticausal.begin(), kernel.anticausal.end());
+  }
+};
+
+void encode(const AxisKernel& axis, v1::AxisFilter& out) {
+  std::visit(KernelEncoder{out}, axis.kernel);
+  out.set_boundary(to_wire(axis.boundary));
+}
+
+}  // namespace
+
+Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptions& options) {
+  v1::ApplyRecursiveFilterRequest request;
+  SourceEncoder::encode(image, *request.mutable_image());
+  if (options.y.has_value()) encode(*options.y, *request.mutable_y());
+  if (options.x.has_value()) encode(*options.x, *request.mutable_x());
+  return OperationAccess::make("ApplyRecursiveFilter", request);
+}
+
+}  // namespace cumulus

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cumulus::bracket_match {
+
+/// Elements that one CPU task matches with a stack of its own, which stays in the nearest cache.
+inline constexpr std::int64_t kCpuTile = 16 * 1024;
+
+/// Elements that one thread of the CUDA kernels matches in registers: one bit each of a word.
+inline constexpr int kThreadItems = 32;
+/// Threads of a block, which matches one tile.
+inline constexpr int kTileThreads = 128;
+inline constexpr int kTileItems = kTileThreads * kThreadItems;
+/// Threads of the block that scans the tiles, and tiles that each of them takes at once.
+inline constexpr int kScanThreads = 1024;
+inline constexpr int kScanTilesPerThread = 4;
+
+}  // namespace cumulus::bracket_match

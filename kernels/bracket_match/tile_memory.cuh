@@ -1,0 +1,199 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/bracket_match/stack_lookup.cuh"
+#include "kernels/bracket_match/tile_symbols.cuh"
+
+// What a block keeps of its tile in shared memory.
+
+namespace cumulus::bracket_match {
+
+/// Where the results go; null: not asked for.
+template <class Index>
+struct DeviceOutputs {
+  Index* partner;
+  Index* parent;
+  Index* depth;
+  Index* top;
+};
+
+template <class Symbol, class Index>
+struct Arguments {
+  const Symbol* text;
+  std::int64_t count;
+  Rules<Symbol> rules;
+  DeviceTiles tiles;
+  DeviceOutputs<Index> outputs;
+  Findings* findings;
+
+  __device__ bool begins_at(std::int64_t element) const {
+    return (tiles.begins_of(element / 32) >> (element % 32) & 1) != 0;
+  }
+};
+
+/// A number of an element of the tile below kTileItems; or kTileItems + j, the open at level (depth before
+/// the tile) - j of the stack; or kNobody.
+using Code = std::uint16_t;
+inline constexpr Code kNobody = 0xFFFF;
+
+/// A code for each element of a tile, laid out as TileSymbols' columns are.
+template <int kThreads = kTileThreads>
+struct TileCodes {
+  static constexpr int kStride = kThreads + 2;
+  Code codes[kThreadItems * kStride];
+
+  __device__ Code& at(int thread, int item) { return codes[item * kStride + thread]; }
+  __device__ void clear() {
+    auto* words = reinterpret_cast<std::uint32_t*>(codes);
+    for (int i = static_cast<int>(threadIdx.x); i < kThreadItems * kStride / 2; i += kThreads) words[i] = ~0u;
+  }
+};
+
+/// Where a document begins it pops more than a tile can push. What comes after it in the tile then reaches
+/// further out of the tile than its elements are many: that is how it is told from what pops a real open.
+inline constexpr std::int32_t kPopsOfABeginning = 2 * kTileItems + 1;
+__device__ inline bool reaches_beyond_a_beginning(std::int32_t closes) { return closes > kTileItems; }
+
+/// What a thread's elements leave to others, a bit each.
+struct OpenEnds {
+  std::uint32_t opens = 0;     // not popped: of the last document in the thread
+  std::uint32_t closes = 0;    // that pop what threads before have pushed: before the first beginning
+  std::uint32_t lost = 0;      // closes after it that find nothing
+  std::uint32_t unclosed = 0;  // beginnings where the thread's own stack is not empty
+
+  __device__ StackChange<std::int32_t> change(std::uint32_t begins) const {
+    return {__popc(closes) + (begins != 0 ? kPopsOfABeginning : 0), __popc(opens)};
+  }
+};
+
+/// Matches the elements of one thread: the set bits of the opens are its stack. Calls pair(open, close).
+template <class Pair>
+__device__ OpenEnds match_in_thread(const RoleBits& roles, const Pair& pair) {
+  OpenEnds ends;
+  std::uint32_t done = 0;  // the elements of documents before
+  for (std::uint32_t begins = roles.begins;; begins &= begins - 1) {
+    const std::uint32_t begin = begins & (0u - begins);
+    const std::uint32_t document = begin == 0 ? ~done : (begin - 1) & ~done;
+    ends.opens = roles.opens & document;
+    std::uint32_t left = 0;
+    for (std::uint32_t rest = roles.closes & document; rest != 0; rest &= rest - 1) {
+      const std::uint32_t close = rest & (0u - rest);
+      const std::uint32_t stack = ends.opens & (close - 1);
+      if (stack == 0) {
+        left |= close;
+      } else {
+        const int open = highest_bit(stack);
+        ends.opens ^= 1u << open;
+        pair(open, lowest_bit(close));
+      }
+    }
+    (begins == roles.begins ? ends.closes : ends.lost) |= left;
+    if (begin == 0) return ends;
+    if (ends.opens != 0) ends.unclosed |= begin;
+    done = begin - 1;
+  }
+}
+
+/// The threads' bottoms (the tile's height after their closes), and minima over pairs, fours, ... of threads.
+template <int kThreads = kTileThreads>
+struct BottomTree {
+  std::int32_t nodes[2 * kThreads];
+
+  __device__ std::int32_t bottom(int thread) const { return nodes[kThreads + thread]; }
+
+  /// Synchronizes the block once, before the last levels, which the caller has to follow by another.
+  __device__ void build(std::int32_t bottom) {
+    int node = kThreads + static_cast<int>(threadIdx.x);
+    nodes[node] = bottom;
+#pragma unroll
+    for (int span = 1; span < 32; span *= 2) {
+      bottom = min(bottom, __shfl_xor_sync(kAllLanes, bottom, span));
+      node /= 2;
+      if (threadIdx.x % (2 * span) == 0) nodes[node] = bottom;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int above = kThreads / 32 - 1; above > 0; --above)
+        nodes[above] = min(nodes[2 * above], nodes[2 * above + 1]);
+    }
+  }
+
+  /// The last thread before `thread` whose bottom is below `level`; there must be one.
+  __device__ int last_below(int thread, std::int32_t level) const {
+    int node = kThreads + thread;
+    while (node % 2 == 0 || nodes[node - 1] >= level) node /= 2;
+    --node;
+    while (node < kThreads) {
+      node = 2 * node + 1;
+      if (nodes[node] >= level) --node;
+    }
+    return node - kThreads;
+  }
+};
+
+/// Sums over a block, for the findings.
+struct BlockTally {
+  int unmatched;
+  int reaching;  // closes that pop what earlier tiles have pushed
+  unsigned long long first_fault;
+  long long maximum_depth;
+
+  __device__ void clear() {
+    if (threadIdx.x == 0) *this = {0, 0, kNoFault, 0};
+  }
+  /// By whole warps.
+  __device__ void add(int more_unmatched, unsigned long long fault, long long depth) {
+    for (int distance = 16; distance > 0; distance /= 2) {
+      more_unmatched += __shfl_xor_sync(kAllLanes, more_unmatched, distance);
+      fault = min(fault, __shfl_xor_sync(kAllLanes, fault, distance));
+      depth = max(depth, __shfl_xor_sync(kAllLanes, depth, distance));
+    }
+    if (threadIdx.x % 32 != 0) return;
+    if (more_unmatched != 0) atomicAdd(&unmatched, more_unmatched);
+    if (fault != kNoFault) atomicMin(&first_fault, fault);
+    if (depth > 0) atomicMax(&maximum_depth, depth);
+  }
+  __device__ void publish(Findings* findings) const {
+    if (threadIdx.x != 0) return;
+    if (unmatched != 0) {
+      atomicAdd(&findings->unmatched, static_cast<unsigned long long>(static_cast<long long>(unmatched)));
+    }
+    if (first_fault != kNoFault) atomicMin(&findings->first_fault, first_fault);
+    if (maximum_depth > 0) atomicMax(&findings->maximum_depth, maximum_depth);
+  }
+};
+
+/// For parents, depths and tops.
+template <class Index>
+struct TreeMemory {
+  TileCodes<> parents;
+  std::uint32_t opens[kTileThreads];
+  std::uint32_t closes[kTileThreads];
+  std::uint32_t begins[kTileThreads];
+  std::uint32_t unserved[kTileThreads];        // closes that pop no open of the tile
+  std::int32_t height[kTileThreads];           // opens less pops of the tile before the thread's elements
+  std::int32_t unserved_before[kTileThreads];  // pops
+};
+struct NoTreeMemory {};
+
+template <class Symbol, class Index, bool kTree>
+struct ResolveMemory {
+  union Stage {
+    TileSymbols<Symbol> symbols;              // while the tile is matched in itself
+    Index outer[kTree ? kTileItems + 1 : 1];  // then: the opens of the stack before the tile, from the top
+  } stage;
+  TileCodes<> partners;
+  std::uint16_t reaching_closes[kTileItems];  // closes that pop what earlier tiles have pushed: their numbers
+                                              // in the tile, in order
+  BottomTree<> bottoms;
+  std::uint32_t live[kTileThreads];       // opens that their own thread does not close
+  std::uint32_t elsewhere[kTileThreads];  // elements whose partner is not in the tile
+  StackChange<std::int32_t> warps[kTileWarps];
+  BlockTally tally;
+  typename Rules<Symbol>::Shared rules;
+  std::conditional_t<kTree, TreeMemory<Index>, NoTreeMemory> tree;
+};
+
+}  // namespace cumulus::bracket_match

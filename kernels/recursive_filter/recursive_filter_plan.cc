@@ -1,0 +1,324 @@
+#include "kernels/recursive_filter/recursive_filter_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/recursive_filter/recursive_filter_scratch.h"
+
+namespace cumulus::recursive_filter {
+namespace {
+
+using Real = long double;
+
+/// Single precision serves while a filter forgets faster than this, a pixel's share of the whole.
+constexpr double kFastestDoubleDecay = 1.0 / 16;
+constexpr Real kForgotten = 1e-13L;
+
+DirectionPlan with_sections(const FilterPoles& filter, int order) {
+  DirectionPlan plan{};
+  plan.transition.order = order;
+  std::vector<Real> real_poles(static_cast<std::size_t>(order - filter.order), 0);
+  int pair = 0;
+  for (int k = 0; k < filter.order; ++k) {
+    const std::complex<Real> pole(filter.poles[static_cast<std::size_t>(k)]);
+    if (pole.imag() == 0) real_poles.push_back(pole.real());
+    if (pole.imag() <= 0) continue;  // its conjugate stands for both
+    const Real radius = std::abs(pole);
+    const Real half_angle = std::arg(pole) / 2;
+    if (pole.real() >= 0) {
+      const Real sine = std::sin(half_angle);
+      plan.sections.pairs[pair++] = {radius, radius, 4 * radius * sine * sine};
+    } else {
+      const Real cosine = std::cos(half_angle);
+      plan.sections.pairs[pair++] = {-radius, -radius, -4 * radius * cosine * cosine};
+    }
+  }
+  if (order % 2 == 1) {
+    plan.sections.single = real_poles.back();
+    real_poles.pop_back();
+  }
+  for (std::size_t k = 0; k + 1 < real_poles.size(); k += 2) {
+    plan.sections.pairs[pair++] = {real_poles[k], real_poles[k + 1], 0};
+  }
+  plan.sections.gain = filter.gain;
+  return plan;
+}
+
+Real response_to_constant(const DirectionPlan& plan) {
+  const int order = plan.transition.order;
+  Real product = order % 2 == 1 ? 1 - plan.sections.single : 1;
+  for (int k = 0; k < order / 2; ++k) {
+    const auto& pair = plan.sections.pairs[k];
+    product *= (1 - pair.first) * (1 - pair.second) + pair.coupling;
+  }
+  return plan.sections.gain / product;
+}
+
+/// Rounds the sections to float, so that matrices and pixels obey the same filter, and keeps the response to
+/// a constant as it was.
+void round_to_float(DirectionPlan& plan) {
+  const Real wanted = response_to_constant(plan);
+  const auto round = [](Real& value) { value = static_cast<float>(value); };
+  round(plan.sections.single);
+  for (auto& pair : plan.sections.pairs) {
+    round(pair.first);
+    round(pair.second);
+    round(pair.coupling);
+  }
+  const Real rounded = response_to_constant(plan);
+  if (rounded != 0) plan.sections.gain *= wanted / rounded;
+}
+
+/// One step of the sections, by columns.
+void find_matrices(DirectionPlan& plan) {
+  with_order(plan.transition.order, [&]<int Order>() {
+    const auto sections = sections_of<Order, Real>(plan);
+    for (int column = 0; column <= Order; ++column) {
+      Real state[Order] = {};
+      if (column < Order) state[column] = 1;
+      sections.advance(state, column < Order ? Real{0} : Real{1});
+      for (int row = 0; row < Order; ++row) {
+        (column < Order ? plan.transition.at(row, column) : plan.input[static_cast<std::size_t>(row)]) =
+            state[row];
+      }
+    }
+  });
+}
+
+DirectionPlan plan_direction(const FilterPoles& filter, int order, Precision precision) {
+  if (const auto pole = unstable_pole(filter)) {
+    throw std::invalid_argument("recursive filter: the pole " + std::to_string(pole->real()) + " + " +
+                                std::to_string(pole->imag()) + "i has radius " +
+                                std::to_string(std::abs(*pole)) + "; at most " +
+                                std::to_string(kMaxPoleRadius) + " is right");
+  }
+  DirectionPlan plan = with_sections(filter, order);
+  if (precision == Precision::kSingle) round_to_float(plan);
+  find_matrices(plan);
+  return plan;
+}
+
+/// sum_j Lb^j bb (last row of La^(j+1)), doubling the number of terms each round.
+StateMatrix sum_through_causal(const DirectionPlan& causal, const DirectionPlan& anticausal) {
+  const int order = causal.transition.order;
+  StateMatrix sum;
+  sum.order = order;
+  for (int row = 0; row < order; ++row) {
+    for (int column = 0; column < order; ++column) {
+      sum.at(row, column) =
+          anticausal.input[static_cast<std::size_t>(row)] * causal.transition.at(order - 1, column);
+    }
+  }
+  StateMatrix left = anticausal.transition;
+  StateMatrix right = causal.transition;
+  for (int round = 0; round < 30; ++round) {  // 2^30 terms: poles have a radius of at most kMaxPoleRadius
+    sum = sum + left * sum * right;
+    left = left * left;
+    right = right * right;
+  }
+  return sum;
+}
+
+/// The causal filter's transfer function with a matrix for z^-1.
+StateMatrix transfer_of(const DirectionPlan& causal, const StateMatrix& delay) {
+  const int order = delay.order;
+  const StateMatrix one = StateMatrix::identity(order);
+  const auto scaled = [](Real factor, StateMatrix matrix) {
+    for (auto& row : matrix.rows) {
+      for (Real& value : row) value *= factor;
+    }
+    return matrix;
+  };
+  StateMatrix transfer = scaled(causal.sections.gain, one);
+  if (order % 2 == 1) transfer = transfer * inverse(one - scaled(causal.sections.single, delay));
+  for (int k = 0; k < order / 2; ++k) {
+    const auto& pair = causal.sections.pairs[k];
+    transfer = transfer * inverse((one - scaled(pair.first, delay)) * (one - scaled(pair.second, delay)) +
+                                  scaled(pair.coupling, delay));
+  }
+  return transfer;
+}
+
+/// What the boundary makes of runs over the image, for one direction: its own run and that of the reversed
+/// image.
+struct BoundarySolution {
+  StateMatrix from_own_run, from_reversed_run;
+  StateVector from_edge{};
+};
+
+BoundarySolution solve_boundary(const DirectionPlan& plan, FilterBoundary boundary, std::int64_t length) {
+  const StateMatrix& transition = plan.transition;
+  const StateMatrix one = StateMatrix::identity(transition.order);
+  BoundarySolution solution;
+  solution.from_own_run.order = solution.from_reversed_run.order = transition.order;
+  if (boundary == FilterBoundary::kClamp) {
+    solution.from_edge = inverse(one - transition) * plan.input;
+  } else if (boundary == FilterBoundary::kRepeat) {
+    solution.from_own_run = inverse(one - power(transition, length));
+  } else if (boundary != FilterBoundary::kZero) {
+    const std::int64_t run = boundary == FilterBoundary::kMirror ? length - 1 : length;
+    solution.from_reversed_run = inverse(one - power(transition, 2 * run));
+    solution.from_own_run = solution.from_reversed_run * power(transition, run);
+  }
+  return solution;
+}
+
+std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
+  StateVector response = plan.input;
+  StateVector total{};
+  const int order = plan.transition.order;
+  for (std::int64_t pixels = 1; pixels < length; ++pixels) {
+    bool forgotten = true;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(order); ++i) {
+      total[i] += std::abs(response[i]);
+      forgotten = forgotten && std::abs(response[i]) * static_cast<Real>(pixels) <= kForgotten * total[i];
+    }
+    if (forgotten) return pixels;
+    response = plan.transition * response;
+  }
+  return length;
+}
+
+bool same(const FilterPoles& a, const FilterPoles& b) {
+  return a.order == b.order && std::equal(a.poles.begin(), a.poles.begin() + a.order, b.poles.begin());
+}
+
+}  // namespace
+
+StateMatrix StateMatrix::identity(int order) {
+  StateMatrix one;
+  one.order = order;
+  for (int i = 0; i < order; ++i) one.at(i, i) = 1;
+  return one;
+}
+
+StateMatrix operator*(const StateMatrix& a, const StateMatrix& b) {
+  StateMatrix product;
+  product.order = a.order;
+  for (int i = 0; i < a.order; ++i) {
+    for (int k = 0; k < a.order; ++k) {
+      for (int j = 0; j < a.order; ++j) product.at(i, j) += a.at(i, k) * b.at(k, j);
+    }
+  }
+  return product;
+}
+
+StateMatrix operator+(const StateMatrix& a, const StateMatrix& b) {
+  StateMatrix sum = a;
+  for (int i = 0; i < a.order; ++i) {
+    for (int j = 0; j < a.order; ++j) sum.at(i, j) += b.at(i, j);
+  }
+  return sum;
+}
+
+StateMatrix operator-(const StateMatrix& a, const StateMatrix& b) {
+  StateMatrix difference = a;
+  for (int i = 0; i < a.order; ++i) {
+    for (int j = 0; j < a.order; ++j) difference.at(i, j) -= b.at(i, j);
+  }
+  return difference;
+}
+
+StateVector operator*(const StateMatrix& a, const StateVector& v) {
+  StateVector product{};
+  for (int i = 0; i < a.order; ++i) {
+    for (int j = 0; j < a.order; ++j) {
+      product[static_cast<std::size_t>(i)] += a.at(i, j) * v[static_cast<std::size_t>(j)];
+    }
+  }
+  return product;
+}
+
+StateMatrix power(StateMatrix base, std::int64_t exponent) {
+  StateMatrix result = StateMatrix::identity(base.order);
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) result = result * base;
+    base = base * base;
+  }
+  return result;
+}
+
+StateMatrix inverse(StateMatrix matrix) {
+  StateMatrix result = StateMatrix::identity(matrix.order);
+  for (int column = 0; column < matrix.order; ++column) {
+    int pivot = column;
+    for (int row = column + 1; row < matrix.order; ++row) {
+      if (std::abs(matrix.at(row, column)) > std::abs(matrix.at(pivot, column))) pivot = row;
+    }
+    std::swap(matrix.rows[static_cast<std::size_t>(column)], matrix.rows[static_cast<std::size_t>(pivot)]);
+    std::swap(result.rows[static_cast<std::size_t>(column)], result.rows[static_cast<std::size_t>(pivot)]);
+    const Real scale = 1 / matrix.at(column, column);
+    for (int j = 0; j < matrix.order; ++j) {
+      matrix.at(column, j) *= scale;
+      result.at(column, j) *= scale;
+    }
+    for (int row = 0; row < matrix.order; ++row) {
+      if (row == column) continue;
+      const Real factor = matrix.at(row, column);
+      for (int j = 0; j < matrix.order; ++j) {
+        matrix.at(row, j) -= factor * matrix.at(column, j);
+        result.at(row, j) -= factor * result.at(column, j);
+      }
+    }
+  }
+  return result;
+}
+
+int kernel_order(const RecursiveFilter& filter) {
+  const int order = std::max(
+      {filter.y.causal.order, filter.y.anticausal.order, filter.x.causal.order, filter.x.anticausal.order});
+  return *std::lower_bound(std::begin(kKernelOrders), std::end(kKernelOrders), order);
+}
+
+bool tiles_serve(const RecursiveFilter& filter) {
+  const auto serves = [](const AxisFilter& axis) {
+    const bool folds = axis.boundary == FilterBoundary::kReflect || axis.boundary == FilterBoundary::kMirror;
+    return !folds || same(axis.causal, axis.anticausal);
+  };
+  return serves(filter.y) && serves(filter.x);
+}
+
+Precision precision_for(const RecursiveFilter& filter) {
+  for (const AxisFilter* axis : {&filter.y, &filter.x}) {
+    for (const FilterPoles* direction : {&axis->causal, &axis->anticausal}) {
+      for (int k = 0; k < direction->order; ++k) {
+        if (1 - std::abs(direction->poles[static_cast<std::size_t>(k)]) < kFastestDoubleDecay)
+          return Precision::kDouble;
+      }
+    }
+  }
+  return Precision::kSingle;
+}
+
+AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision) {
+  AxisPlan plan;
+  plan.order = order;
+  plan.length = length;
+  plan.boundary = filter.boundary;
+  // The mirror image of one pixel is that pixel for ever, and a run that leaves it out has nothing.
+  if (length == 1 && filter.boundary == FilterBoundary::kMirror) plan.boundary = FilterBoundary::kClamp;
+  plan.causal = plan_direction(filter.causal, order, precision);
+  plan.anticausal = plan_direction(filter.anticausal, order, precision);
+  plan.symmetric = same(filter.causal, filter.anticausal);
+  plan.through_causal = sum_through_causal(plan.causal, plan.anticausal);
+  plan.through_future = transfer_of(plan.causal, plan.anticausal.transition);
+
+  const BoundarySolution start = solve_boundary(plan.causal, plan.boundary, length);
+  plan.start_from_causal_run = start.from_own_run;
+  plan.start_from_reversed_run = start.from_reversed_run;
+  plan.start_from_first_pixel = start.from_edge;
+  const BoundarySolution end = solve_boundary(plan.anticausal, plan.boundary, length);
+  plan.end_from_anticausal_run = end.from_own_run;
+  plan.end_from_reversed_run = end.from_reversed_run;
+  plan.end_from_last_pixel = end.from_edge;
+  if (plan.needs_runs()) {
+    plan.memory = std::max(memory_of(plan.causal, length), memory_of(plan.anticausal, length));
+  }
+  return plan;
+}
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,54 @@
+#pragma once
+
+#ifdef __CUDACC__
+#define CUMULUS_FILTER_FUNCTION __host__ __device__
+#else
+#define CUMULUS_FILTER_FUNCTION
+#endif
+
+namespace cumulus::recursive_filter {
+
+/// One direction of a filter as a chain of sections: one real pole first where the order is odd, then pairs
+/// of poles. The recursion over past outputs that textbooks write cancels almost completely where poles lie
+/// close to 1, and float32 is lost; here each number of the state is of the size of what it stands for.
+///
+/// The pair (first, second, coupling) is 1 / ((1 - first z^-1) (1 - second z^-1) + coupling z^-1): two real
+/// poles with coupling 0, or conjugate ones rho e^(+-i theta) with first = second = rho, coupling = 2 rho (1
+/// - cos theta).
+template <int Order, class Real>
+struct Sections {
+  struct Pair {
+    Real first;
+    Real second;
+    Real coupling;
+  };
+  static constexpr int kOrder = Order;
+  static constexpr int kPairs = Order / 2;
+
+  Real gain;
+  Real single;
+  Pair pairs[kPairs > 0 ? kPairs : 1];
+
+  /// Takes one pixel in; the state's last number is then the filtered pixel. `Value` is Real, or several of
+  /// them side by side.
+  template <class Value>
+  CUMULUS_FILTER_FUNCTION inline void advance(Value (&state)[Order], const Value& pixel) const {
+    Value value = gain * pixel;
+    if constexpr (Order % 2 == 1) {
+      state[0] = single * state[0] + value;
+      value = state[0];
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int k = 0; k < kPairs; ++k) {
+      Value& inner = state[Order % 2 + 2 * k];
+      Value& outer = state[Order % 2 + 2 * k + 1];
+      inner = pairs[k].first * inner + (value - pairs[k].coupling * outer);
+      outer = pairs[k].second * outer + inner;
+      value = outer;
+    }
+  }
+};
+
+}  // namespace cumulus::recursive_filter

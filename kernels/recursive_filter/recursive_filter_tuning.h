@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cumulus::recursive_filter {
+
+/// The tiled method's tiles have this many rows and columns; a block has a thread for each row and column,
+/// which holds that row's or column's pixels in registers.
+inline constexpr int kTile = 64;
+
+/// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in
+/// `kCarrySegments` stretches of tiles at once.
+inline constexpr int kCarryLines = 32;
+inline constexpr int kCarrySegments = 8;
+
+/// Threads of a block of the line method, each with a row or column of its own.
+inline constexpr int kLineThreads = 64;
+
+/// The CPU filters this many rows or columns side by side, this many pixels of them at a time.
+inline constexpr int kLanes = 16;
+inline constexpr int kSteps = 16;
+/// Pixels that one CPU task filters, at least.
+inline constexpr std::int64_t kGrainPixels = 64 * 1024;
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tests/cases/recursive_filter_case.h"
+#include "tests/support/test_server.h"
+
+namespace cumulus {
+namespace {
+
+using testing::expect_bad_field;
+using testing::FilterImage;
+using testing::FilterPattern;
+using testing::FilterShape;
+using testing::make_filter_image;
+using testing::TestServer;
+using Request = v1::ApplyRecursiveFilterRequest;
+
+class RecursiveFilterService : public ::testing::Test {
+ protected:
+  grpc::Status apply(const Request& request) {
+    grpc::ClientContext context;
+    return server_.operations->ApplyRecursiveFilter(&context, request, &result_);
+  }
+  /// A request without a filter.
+  static Request request_for(const FilterImage& image) {
+    Request request;
+    testing::set_inline(*request.mutable_image(), v1::FLOAT32,
+                        {image.shape.height, image.shape.width, image.shape.channels}, image.elements);
+    return request;
+  }
+  static Request small_request() { return request_for(make_filter_image({2, 3}, FilterPattern::kRandom)); }
+
+  void expect_result(const FilterImage& image, const Request& request, const RecursiveFilter& filter) {
+    const grpc::Status status = apply(request);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto* filtered = testing::find_array(result_, "image");
+    ASSERT_NE(filtered, nullptr);
+    EXPECT_EQ(filtered->inline_array().spec().element_type(), v1::FLOAT32);
+    const auto values = testing::values_of<float>(filtered->inline_array());
+    ASSERT_EQ(values.size(), image.elements.size());
+    EXPECT_EQ(verify_recursive_filter(image, filter, values.data()), "");
+  }
+
+  TestServer server_;
+  v1::OperationResult result_;
+};
+
+TEST_F(RecursiveFilterService, BlursWithASigmaAndABoundaryPerAxis) {
+  const FilterImage image = make_filter_image({20, 31, 3}, FilterPattern::kRandom);
+  Request request = request_for(image);
+  request.mutable_y()->mutable_gaussian()->set_sigma(3);
+  request.mutable_x()->mutable_gaussian()->set_sigma(5);
+  request.mutable_x()->set_boundary(v1::FILTER_REPEAT);
+  expect_result(image, request,
+                {gaussian_filter(3, FilterBoundary::kClamp), gaussian_filter(5, FilterBoundary::kRepeat)});
+}
+
+TEST_F(RecursiveFilterService, OffersEveryBoundary) {
+  const FilterImage image = make_filter_image({4, 17}, FilterPattern::kRandom);
+  const std::pair<v1::FilterBoundary, FilterBoundary> boundaries[] = {
+      {v1::FILTER_BOUNDARY_UNSPECIFIED, FilterBoundary::kClamp},
+      {v1::FILTER_ZERO, FilterBoundary::kZero},
+      {v1::FILTER_CLAMP, FilterBoundary::kClamp},
+      {v1::FILTER_REPEAT, FilterBoundary::kRepeat},
+      {v1::FILTER_REFLECT, FilterBoundary::kReflect},
+      {v1::FILTER_MIRROR, FilterBoundary::kMirror}};
+  for (const auto& [wire, boundary] : boundaries) {
+    Request request = request_for(image);
+    request.mutable_x()->mutable_exponential()->set_decay(0.8);
+    request.mutable_x()->set_boundary(wire);
+    expect_result(image, request, {{}, exponential_filter(0.8, boundary)});
+  }
+}
+
+TEST_F(RecursiveFilterService, OffersEveryKernel) {
+  const FilterImage image = make_filter_image({16, 9}, FilterPattern::kRandom);
+  const auto boundary = FilterBoundary::kMirror;
+  const std::vector<double> causal = {-0.5, 0.1};
+  const std::vector<double> anticausal = {-0.25};
+  Request request = request_for(image);
+  request.mutable_y()->set_boundary(v1::FILTER_MIRROR);
+  request.mutable_y()->mutable_bspline_prefilter()->set_degree(5);
+  expect_result(image, request, {bspline_prefilter(5, boundary), {}});
+  auto& feedback = *request.mutable_y()->mutable_feedback();
+  for (const double coefficient : causal) feedback.add_causal(coefficient);
+  for (const double coefficient : anticausal) feedback.add_anticausal(coefficient);
+  expect_result(image, request, {feedback_filter(0.6 * 0.75, causal, anticausal, boundary), {}});
+  feedback.set_gain(-2);
+  expect_result(image, request, {feedback_filter(-2, causal, anticausal, boundary), {}});
+}
+
+TEST_F(RecursiveFilterService, RefusesWhatIsNoFloatImage) {
+  Request request = small_request();
+  request.mutable_x()->mutable_gaussian()->set_sigma(1);
+  testing::set_inline<std::uint8_t>(*request.mutable_image(), v1::UINT8, {1, 2}, {1, 2});
+  expect_bad_field(apply(request), "image", "UINT8; FLOAT32 is right");
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {2}, {1, 2});
+  expect_bad_field(apply(request), "image", "[height, width]");
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 1, 5}, {1, 2, 3, 4, 5});
+  expect_bad_field(apply(request), "image", "5 channels");
+}
+
+TEST_F(RecursiveFilterService, RefusesARequestWithoutAFilter) {
+  Request request = small_request();
+  expect_bad_field(apply(request), "x", "at least one of the axes");
+  request.mutable_y()->set_boundary(v1::FILTER_ZERO);
+  expect_bad_field(apply(request), "y", "has no kernel");
+}
+
+TEST_F(RecursiveFilterService, RefusesParametersOutOfRange) {
+  const double nan = std::nan("");
+  Request request = small_request();
+  for (const double sigma : {0.0, 0.49, 10000.5, -3.0, nan}) {
+    request.mutable_y()->mutable_gaussian()->set_sigma(sigma);
+    expect_bad_field(apply(request), "y.gaussian.sigma", "0.5 to 10000 pixels is right");
+  }
+  for (const int degree : {0, 4, -3}) {
+    request.mutable_y()->mutable_bspline_prefilter()->set_degree(degree);
+    expect_bad_field(apply(request), "y.bspline_prefilter.degree", "3 or 5");
+  }
+  for (const double decay : {-0.1, 1.0, nan}) {
+    request.mutable_y()->mutable_exponential()->set_decay(decay);
+    expect_bad_field(apply(request), "y.exponential.decay", "0 to 0.99999");
+  }
+  request.mutable_y()->set_boundary(static_cast<v1::FilterBoundary>(9));
+  expect_bad_field(apply(request), "y.boundary", "is 9; FILTER_ZERO");
+}
+
+TEST_F(RecursiveFilterService, RefusesFeedbackThatIsNoStableFilter) {
+  Request request = small_request();
+  auto& feedback = *request.mutable_x()->mutable_feedback();
+  for (const double gain : {0.0, std::numeric_limits<double>::infinity()}) {
+    feedback.set_gain(gain);
+    expect_bad_field(apply(request), "x.feedback.gain", "other than 0");
+  }
+  feedback.clear_gain();
+  feedback.add_causal(0.1);
+  feedback.add_causal(std::nan(""));
+  expect_bad_field(apply(request), "x.feedback.causal[1]", "finite");
+  feedback.clear_causal();
+  for (int k = 0; k < 6; ++k) feedback.add_anticausal(0.1);
+  expect_bad_field(apply(request), "x.feedback.anticausal", "6 coefficients; at most 5");
+  feedback.clear_anticausal();
+  feedback.add_anticausal(-2);
+  feedback.add_anticausal(2);
+  expect_bad_field(apply(request), "x.feedback.anticausal", "the pole 1 ");
+  feedback.clear_anticausal();
+  feedback.add_causal(-1);
+  expect_bad_field(apply(request), "x.feedback.causal", "has the pole 1 ");
+}
+
+}  // namespace
+}  // namespace cumulus
