@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "bench/direct_box.h"
 #include "kernels/summed_area_table/summed_area_table_queries.h"
-#include "tests/cases/summed_area_table_case.h"
+#include "tests/cases/summed_area_table_boxes.h"
 
 namespace cumulus::bench {
 namespace {

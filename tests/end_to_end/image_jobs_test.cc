@@ -1,4 +1,6 @@
 // Whole jobs on a real HDR map: the real command line against the real daemon.
+#include "tests/end_to_end/image_jobs.h"
+
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
@@ -12,58 +14,11 @@
 
 #include "cumulus/sampling.h"
 #include "tests/end_to_end/json.h"
-#include "tests/end_to_end/program.h"
-#include "tests/support/test_data.h"
 
 namespace cumulus::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string kMap = test_data("sunrise.exr").string();
-
-struct Picture {
-  int width = 0;
-  int height = 0;
-  int channels = 0;
-  OIIO::TypeDesc stored;
-  std::vector<float> pixels;
-};
-
-Picture read_picture(const std::string& path) {
-  Picture picture;
-  const auto input = OIIO::ImageInput::open(path);
-  EXPECT_NE(input, nullptr) << OIIO::geterror();
-  if (input == nullptr) return picture;
-  const OIIO::ImageSpec spec = input->spec();
-  picture = {spec.width, spec.height, spec.nchannels, spec.format, {}};
-  picture.pixels.resize(static_cast<std::size_t>(spec.width * spec.height * spec.nchannels));
-  EXPECT_TRUE(input->read_image(0, 0, 0, -1, OIIO::TypeDesc::FLOAT, picture.pixels.data()))
-      << input->geterror();
-  return picture;
-}
-
-void write_picture(const std::string& path, const Picture& picture) {
-  const auto output = OIIO::ImageOutput::create(path);
-  ASSERT_NE(output, nullptr) << OIIO::geterror();
-  ASSERT_TRUE(output->open(path, {picture.width, picture.height, picture.channels, picture.stored}));
-  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, picture.pixels.data())) << output->geterror();
-  ASSERT_TRUE(output->close());
-}
-
-struct Npy {
-  std::string header;
-  std::string data;
-};
-
-Npy read_npy(const std::string& path) {
-  const std::string file = read_file(path);
-  EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  const auto length = static_cast<std::size_t>(static_cast<unsigned char>(file[8]) +
-                                               256 * static_cast<unsigned char>(file[9]));
-  EXPECT_EQ((10 + length) % 64, 0U);
-  return {file.substr(10, length), file.substr(10 + length)};
-}
 
 /// A record of draw-samples' .npy file, of a lat-long map.
 struct SampleRecord {
@@ -81,41 +36,6 @@ std::vector<SampleRecord> read_samples(const std::string& path) {
       << npy.header;
   return samples;
 }
-
-/// One daemon for all; every test has a folder of its own.
-class ImageJobs : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() { daemon_ = new Daemon(); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
-
-  static Ended run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--server", daemon_->address()});
-    return run_cumulus(arguments);
-  }
-  static void succeed(const std::vector<std::string>& arguments) {
-    const Ended ended = run(arguments);
-    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
-    EXPECT_EQ(ended.errors, "");
-  }
-  /// Expects exit code 1 and one sentence that contains `part`.
-  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.exit_code, 1) << ended.output;
-    EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
-    EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
-    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
-    EXPECT_EQ(ended.output, "");
-  }
-
-  TemporaryFolder folder_;
-
- private:
-  static Daemon* daemon_;
-};
-Daemon* ImageJobs::daemon_ = nullptr;
 
 sampling::TableView view_of(const std::string& table) {
   sampling::TableView view;
@@ -239,18 +159,6 @@ TEST_F(ImageJobs, SumsAreThoseOfTheMap) {
   EXPECT_NEAR(narrowed.pixels.back(), sums.back(), 1e-6 * sums.back());
 }
 
-/// The mean of the box around a pixel, channel by channel, by its definition.
-double box_mean(const Picture& map, int y, int x, int channel, int radius) {
-  double sum = 0;
-  int count = 0;
-  for (int j = std::max(y - radius, 0); j <= std::min(y + radius, map.height - 1); ++j) {
-    for (int i = std::max(x - radius, 0); i <= std::min(x + radius, map.width - 1); ++i, ++count) {
-      sum += map.pixels[static_cast<std::size_t>((j * map.width + i) * map.channels + channel)];
-    }
-  }
-  return sum / count;
-}
-
 TEST_F(ImageJobs, BoxMeansAreThoseOfTheMap) {
   constexpr int kRadius = 5;
   succeed({"box-filter", kMap, "-o", folder_ / "box.exr", "--radius", std::to_string(kRadius)});
@@ -266,96 +174,6 @@ TEST_F(ImageJobs, BoxMeansAreThoseOfTheMap) {
       }
     }
   }
-}
-
-TEST_F(ImageJobs, ARadiusMapGivesEachPixelItsOwnBox) {
-  const Picture map = read_picture(kMap);
-  Picture radii{map.width, map.height, 1, OIIO::TypeDesc::FLOAT, {}};
-  for (int i = 0; i < map.width * map.height; ++i) radii.pixels.push_back(i % map.width < 500 ? 0.0F : 1.5F);
-  write_picture(folder_ / "radii.exr", radii);
-  succeed({"box-filter", kMap, "-o", folder_ / "box.exr", "--radius-map", folder_ / "radii.exr",
-           "--radius-scale", "2", "--preview", folder_ / "box.png"});
-  const Picture means = read_picture(folder_ / "box.exr");
-  ASSERT_EQ(means.pixels.size(), map.pixels.size());
-  for (int y = 0; y < map.height; y += 7) {
-    for (int x = 0; x < map.width; x += 13) {
-      const auto at = static_cast<std::size_t>((y * map.width + x) * map.channels);
-      const double expected = x < 500 ? map.pixels[at] : box_mean(map, y, x, 0, 3);
-      ASSERT_NEAR(means.pixels[at], expected, 1e-5 * std::abs(expected) + 1e-6) << y << ", " << x;
-    }
-  }
-  const Picture preview = read_picture(folder_ / "box.png");
-  EXPECT_EQ(preview.width, map.width);
-  EXPECT_EQ(preview.channels, 3);
-
-  radii.width -= 1;
-  radii.pixels.resize(static_cast<std::size_t>(radii.width * radii.height));
-  write_picture(folder_ / "narrow.exr", radii);
-  fail({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius-map", folder_ / "narrow.exr"}, "radius_map");
-}
-
-TEST_F(ImageJobs, ABoxGoesOnAtTheOtherSideOfALatLongMap) {
-  succeed({"box-filter", kMap, "-o", folder_ / "box.exr", "--radius", "6,1", "--boundary", "repeat,clamp",
-           "--deviation", folder_ / "deviation.exr"});
-  const Picture map = read_picture(kMap);
-  const Picture means = read_picture(folder_ / "box.exr");
-  const Picture deviations = read_picture(folder_ / "deviation.exr");
-  ASSERT_EQ(means.pixels.size(), map.pixels.size());
-  ASSERT_EQ(deviations.pixels.size(), map.pixels.size());
-  for (int y = 0; y < map.height; y += 5) {
-    for (const int x : {0, 3, 500, map.width - 1}) {
-      double sum = 0;
-      double squares = 0;
-      for (int j = y - 1; j <= y + 1; ++j) {
-        for (int i = x - 6; i <= x + 6; ++i) {
-          const int row = std::clamp(j, 0, map.height - 1);
-          const int column = (i + map.width) % map.width;
-          const double pixel =
-              map.pixels[static_cast<std::size_t>((row * map.width + column) * map.channels)];
-          sum += pixel;
-          squares += pixel * pixel;
-        }
-      }
-      const auto at = static_cast<std::size_t>((y * map.width + x) * map.channels);
-      const double mean = sum / 39;
-      ASSERT_NEAR(means.pixels[at], mean, 1e-5 * std::abs(mean) + 1e-6) << y << ", " << x;
-      // From a table in double of a map whose sun is 10^4 times as bright as its sky.
-      ASSERT_NEAR(std::pow(deviations.pixels[at], 2), squares / 39 - mean * mean, 1e-4 * squares / 39 + 1e-3);
-    }
-  }
-}
-
-TEST_F(ImageJobs, TablesComeInEveryForm) {
-  const auto size_of = [&](const std::string& file) { return read_npy(folder_ / file).data.size(); };
-  succeed({"summed-area-table", kMap, "-o", folder_ / "sums.npy", "--exclusive", "--squares",
-           folder_ / "squares.npy"});
-  constexpr std::size_t kExclusive = std::size_t{513} * 1025 * 3;
-  EXPECT_EQ(size_of("sums.npy"), kExclusive * sizeof(double));
-  EXPECT_EQ(size_of("squares.npy"), kExclusive * sizeof(double));
-  succeed(
-      {"summed-area-table", kMap, "-o", folder_ / "centered.npy", "--subtract-mean", folder_ / "means.npy"});
-  EXPECT_NE(read_npy(folder_ / "centered.npy").header.find("'<f4'"), std::string::npos);
-  EXPECT_EQ(size_of("means.npy"), 3 * sizeof(float));
-  succeed({"summed-area-table", folder_ / "centered.npy", "-o", folder_ / "singles.tif", "--accumulator",
-           "float32"});
-  EXPECT_EQ(read_picture(folder_ / "singles.tif").stored, OIIO::TypeDesc(OIIO::TypeDesc::FLOAT));
-  fail({"summed-area-table", kMap, "-o", folder_ / "x.npy", "--accumulator", "uint32"}, "accumulator");
-  // The table of a table's doubles, which no image file holds.
-  succeed({"summed-area-table", folder_ / "sums.npy", "-o", folder_ / "twice.npy"});
-  EXPECT_EQ(size_of("twice.npy"), kExclusive * sizeof(double));
-}
-
-TEST_F(ImageJobs, BoxFiltersSayWhatDoesNotGoTogether) {
-  EXPECT_EQ(run({"box-filter", kMap, "-o", folder_ / "b.exr"}).exit_code, 2);
-  EXPECT_EQ(run({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "1", "--boundary", "no"}).exit_code,
-            2);
-  EXPECT_EQ(run({"summed-area-table", kMap, "-o", folder_ / "s.npy", "--subtract-mean", "m.png"}).exit_code,
-            2);
-  Picture bytes{4, 4, 1, OIIO::TypeDesc::UINT8, std::vector<float>(16)};
-  write_picture(folder_ / "in.png", bytes);
-  fail({"box-filter", folder_ / "in.png", "-o", folder_ / "b.png", "--radius", "1", "--preview",
-        folder_ / "p.png"},
-       "leave --preview out");
 }
 
 TEST_F(ImageJobs, EightBitPicturesStayEightBit) {
