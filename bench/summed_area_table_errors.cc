@@ -150,7 +150,9 @@ int main(int argc, char** argv) {
   CLI::App app("Largest errors of 16 x 16 box means from summed-area tables of each precision");
   std::vector<std::int64_t> noise;
   std::vector<std::string> files;
-  app.add_option("--noise", noise, "Sides of square images of noise in [0, 1)")->check(CLI::Range(16, 32768));
+  app.add_option("--noise", noise, "Sides of square images of noise in [0, 1)")
+      ->check(CLI::Range(16, 32768))
+      ->allow_extra_args(false);
   app.add_option("images", files, "float32 .npy files, [height, width, channels]");
   CLI11_PARSE(app, argc, argv);
   return cumulus::bench::run(noise, files);
