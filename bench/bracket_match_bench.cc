@@ -25,6 +25,19 @@ std::string variant_name(BracketPattern pattern) {
   return name;
 }
 
+/// What a run reports, where a GPU writes it without the host waiting.
+template <class Report, class Executor>
+class ReportMemory {
+ public:
+  ReportMemory()
+      : memory_(std::is_same_v<Executor, CudaExecutor> ? allocate_pinned(sizeof(Report))
+                                                       : allocate_host(sizeof(Report))) {}
+  Report* get() const { return reinterpret_cast<Report*>(memory_.data()); }
+
+ private:
+  HostMemory memory_;
+};
+
 /// `with_tree`: parents, depths and tops besides.
 template <class Executor>
 void bench_pattern(Runner<Executor>& runner, BracketPattern pattern, std::int64_t size, bool with_tree) {
@@ -47,14 +60,15 @@ void bench_pattern(Runner<Executor>& runner, BracketPattern pattern, std::int64_
   outputs.parent = parent.span();
   outputs.depth = depth.span();
   outputs.top = top.span();
-  BracketReport report;
+  const ReportMemory<BracketReport, Executor> report;
   runner.measure({
       .name = name,
       .bytes = static_cast<std::size_t>(testing::bracket_bytes(size, 1, 4, with_tree ? 4 : 1)),
       .items = static_cast<double>(size),
       .unit = "symbols",
       .scratch_bytes = match_brackets_scratch_bytes<kSpace>(size, false),
-      .run = [&] { match_brackets<std::int32_t>(executor, symbols.span(), table, {}, outputs, &report); },
+      .run =
+          [&] { match_brackets<std::int32_t>(executor, symbols.span(), table, {}, outputs, report.get()); },
       .verify =
           [&] {
             return testing::verify_long_brackets(text, partner.to_host(), parent.to_host(), depth.to_host(),
@@ -136,14 +150,14 @@ void bench_clips(Runner<Executor>& runner, testing::ScenePattern pattern, std::i
   const Array<std::uint8_t, Executor> elements(executor, scene.elements);
   const Array<float, Executor> boxes(executor, scene.boxes);
   const Array<float, Executor> bounds(executor, scene.boxes.size());
-  ClipReport report;
+  const ReportMemory<ClipReport, Executor> report;
   runner.measure({
       .name = name,
       .bytes = static_cast<std::size_t>(testing::clip_bytes(size)),
       .items = static_cast<double>(size),
       .unit = "elements",
       .scratch_bytes = intersect_clips_scratch_bytes<Executor::kSpace>(size),
-      .run = [&] { intersect_clips(executor, elements.span(), boxes.span(), bounds.span(), &report); },
+      .run = [&] { intersect_clips(executor, elements.span(), boxes.span(), bounds.span(), report.get()); },
       .verify =
           [&] { return testing::verify_clip_bounds(testing::naive_clip_bounds(scene), bounds.to_host()); },
       .verified_by = "a stack of boxes, every element",

@@ -15,6 +15,42 @@ using namespace bracket_match;
 
 using Word = unsigned long long;
 
+template <class Count>
+__device__ StackChange<Count> shuffle_down(StackChange<Count> change, int lanes) {
+  return {__shfl_down_sync(kAllLanes, change.closes, lanes),
+          __shfl_down_sync(kAllLanes, change.opens, lanes)};
+}
+/// Each lane gets itself and all lanes after.
+template <class Count>
+__device__ StackChange<Count> warp_suffix(StackChange<Count> change) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const StackChange<Count> after = shuffle_down(change, distance);
+    if (lane + distance < 32) change = compose(change, after);
+  }
+  return change;
+}
+
+/// Each thread gets all threads after it, `total` all of them. `warps` as block_exclusive_prefix has it.
+template <int kThreads, class Count>
+__device__ StackChange<Count> block_exclusive_suffix(StackChange<Count> change, StackChange<Count>* warps,
+                                                     StackChange<Count>& total) {
+  constexpr int kWarps = kThreads / 32;
+  static_assert(kWarps < 32, "beyond the last warp the scan below needs a lane that holds nothing");
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const StackChange<Count> from_here = warp_suffix(change);
+  if (lane == 0) warps[warp] = from_here;
+  __syncthreads();
+  const StackChange<Count> scanned = warp_suffix(lane < kWarps ? warps[lane] : StackChange<Count>{});
+  total = shuffle(scanned, 0);
+  const StackChange<Count> warps_after = shuffle(scanned, warp + 1);
+  StackChange<Count> lanes_after = shuffle_down(from_here, 1);
+  if (lane == 31) lanes_after = {};
+  return compose(lanes_after, warps_after);
+}
+
 /// What a partition has published.
 enum class Stage : unsigned int {
   kNothing,

@@ -18,6 +18,11 @@ class CommandLine {
   CLI::App& add(const std::string& name, const std::string& description, RunCommand run,
                 std::function<void()> check = nullptr);
 
+  /// Declares a name under which there are commands: "run-length", of "run-length encode".
+  CLI::App& add_group(const std::string& name, const std::string& description);
+  /// As above, within a group.
+  CLI::App& add(CLI::App& group, const std::string& name, const std::string& description, RunCommand run);
+
   /// What the command that was chosen does.
   const RunCommand& chosen() const { return chosen_; }
 
@@ -29,6 +34,7 @@ class CommandLine {
 // One line for each file of commands/.
 void add_bracket_match_commands(CommandLine& line);
 void add_recursive_filter_commands(CommandLine& line);
+void add_run_length_commands(CommandLine& line);
 void add_sampling_table_commands(CommandLine& line);
 void add_summed_area_table_commands(CommandLine& line);
 void add_server_commands(CommandLine& line);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace cumulus::cli {
@@ -93,6 +94,19 @@ OIIO::TypeDesc type_of(ElementType type) {
   return OIIO::TypeDesc::UNKNOWN;
 }
 
+/// The element type of a file's samples; nothing for those that arrays do not have.
+std::optional<ElementType> element_type_of_samples(OIIO::TypeDesc samples) {
+  for (const ElementType type : {ElementType::kUint8, ElementType::kUint16, ElementType::kUint32,
+                                 ElementType::kUint64, ElementType::kInt32, ElementType::kInt64,
+                                 ElementType::kFloat16, ElementType::kFloat32, ElementType::kFloat64}) {
+    if (type_of(type) == samples) return type;
+  }
+  return std::nullopt;
+}
+
+// OpenImageIO multiplies colours by alpha, with a loss, unless it is told not to.
+constexpr const char* kLeaveColours = "oiio:UnassociatedAlpha";
+
 std::string extension_of(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -100,13 +114,32 @@ std::string extension_of(const std::string& path) {
   return extension;
 }
 
+absl::Status check_exists(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("there is no file ", path, "; give an image file that exists"));
+}
+
 }  // namespace
 
+absl::StatusOr<Array> read_image_as_stored(const std::string& path) {
+  if (const absl::Status exists = check_exists(path); !exists.ok()) return exists;
+  OIIO::ImageSpec settings;
+  settings.attribute(kLeaveColours, 1);
+  const auto input = OIIO::ImageInput::open(path, &settings);
+  if (input == nullptr) return cannot_read(path, OIIO::geterror());
+  const OIIO::ImageSpec& spec = input->spec();
+  const std::optional<ElementType> type = element_type_of_samples(spec.format);
+  if (!type.has_value()) return cannot_read(path, absl::StrCat("its samples are ", spec.format.c_str()));
+  auto image = Array::allocate(*type, {spec.height, spec.width, spec.nchannels});
+  if (!image.ok()) return image;
+  if (!input->read_image(0, 0, 0, -1, spec.format, image->mutable_bytes().data()))
+    return cannot_read(path, input->geterror());
+  return image;
+}
+
 absl::StatusOr<Array> read_image(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat("there is no file ", path, "; give an image file that exists"));
-  }
+  if (const absl::Status exists = check_exists(path); !exists.ok()) return exists;
   const auto input = OIIO::ImageInput::open(path);
   if (input == nullptr) return cannot_read(path, OIIO::geterror());
   auto image = input->spec().format == OIIO::TypeDesc::UINT8
@@ -116,13 +149,14 @@ absl::StatusOr<Array> read_image(const std::string& path) {
   return image;
 }
 
-absl::Status write_image(const std::string& path, const ArrayView& image) {
+absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours) {
   const auto output = OIIO::ImageOutput::create(path);
   if (output == nullptr)
     return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
   const auto extent = [&](std::size_t axis) { return static_cast<int>(image.shape()[axis]); };
   const OIIO::TypeDesc type = type_of(image.type());
-  const OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1, type);
+  OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1, type);
+  if (colours == Colours::kAsStored) spec.attribute(kLeaveColours, 1);
   if (!output->open(path, spec) || !output->write_image(type, image.bytes().data()) || !output->close()) {
     return cannot_write(path, output->geterror());
   }

@@ -13,9 +13,20 @@ namespace cumulus::cli {
 /// samples, else float32. 1 to 4 channels; of a file with more, those named R, G and B.
 absl::StatusOr<Array> read_image(const std::string& path);
 
+/// Reads an image file's first picture bit for bit: [height, width, channels] of the file's own sample type,
+/// all channels, colours not multiplied by alpha.
+absl::StatusOr<Array> read_image_as_stored(const std::string& path);
+
+/// What the colours of an image with an alpha channel are.
+enum class Colours {
+  kMultipliedByAlpha,  ///< as read_image gives them; formats that keep them otherwise get them divided
+  kAsStored,           ///< as read_image_as_stored gives them: written as they are
+};
+
 /// Writes [height, width, channels] or [height, width]. The file's extension chooses the format; elements
 /// that the format lacks are converted (OpenEXR has no 64-bit numbers, and stores float64 as float32).
-absl::Status write_image(const std::string& path, const ArrayView& image);
+absl::Status write_image(const std::string& path, const ArrayView& image,
+                         Colours colours = Colours::kMultipliedByAlpha);
 
 /// Whether files of this name hold floating-point numbers.
 bool holds_floats(const std::string& path);

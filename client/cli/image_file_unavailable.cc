@@ -15,7 +15,9 @@ absl::Status built_without(const std::string& path) {
 
 absl::StatusOr<Array> read_image(const std::string& path) { return built_without(path); }
 
-absl::Status write_image(const std::string& path, const ArrayView&) { return built_without(path); }
+absl::StatusOr<Array> read_image_as_stored(const std::string& path) { return built_without(path); }
+
+absl::Status write_image(const std::string& path, const ArrayView&, Colours) { return built_without(path); }
 
 bool holds_floats(const std::string&) { return true; }
 

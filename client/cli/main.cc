@@ -53,7 +53,7 @@ int run(const RunCommand& command, const GlobalOptions& options) {
 
 int main(int argc, char** argv) {
   GlobalOptions options;
-  CLI::App app("GPU image processing: sampling tables, summed-area tables, box filters.", "cumulus");
+  CLI::App app("Tables and filters for renderers, on a GPU or on the CPU, by a cumulusd.", "cumulus");
   app.footer(
       "Without --server, and without CUMULUS_SERVER, the command starts a cumulusd of its own and stops it "
       "at the end.\n"

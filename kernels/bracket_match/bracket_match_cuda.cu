@@ -4,7 +4,9 @@
 
 #include "kernels/bracket_match/bracket_match.h"
 #include "kernels/bracket_match/bracket_match_check.h"
-#include "kernels/bracket_match/tile_resolver.cuh"
+#include "kernels/bracket_match/tile_linker.cuh"
+#include "kernels/bracket_match/tile_matcher.cuh"
+#include "kernels/bracket_match/tile_tree.cuh"
 
 namespace cumulus {
 namespace {
@@ -19,54 +21,19 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
   const std::int64_t begin = segments[i];
   const bool right = i == 0 ? begin == 0 : begin >= segments[i - 1];
   if (!right || begin < 0 || begin > count) {
-    atomicMin(&findings->wrong_segment, static_cast<unsigned long long>(i));
+    atomicMax(&findings->wrong_segment, ~static_cast<unsigned long long>(i));
   } else if (begin < count) {
     atomicOr(&begins[begin / 32], 1u << (begin % 32));
   }
 }
 
-/// Step 1: what each tile does to the stack, and which of its opens outlive it. Their partners are set to
-/// none, in case nobody ever closes them.
+/// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
+/// its closes reach out of it.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads)
-    summarize_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
-  __shared__ TileSymbols<Symbol> symbols;
-  __shared__ typename Rules<Symbol>::Shared rules;
-  __shared__ StackChange<std::int32_t> warps[kTileWarps];
-  __shared__ int survivors_of_warp[kTileWarps];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / 32;
-  const std::int64_t tile = blockIdx.x;
-  const std::int64_t first = tile * kTileItems;
-
-  a.rules.prepare(rules);
-  symbols.load(a.text, first, a.count);
-  __syncthreads();
-  const RoleBits roles = symbols.roles(rules, a.count - first - thread * kThreadItems,
-                                       a.tiles.begins_of(tile * kTileThreads + thread));
-  const OpenEnds ends = match_in_thread(roles, [](int, int) {});
-  StackChange<std::int32_t> total;
-  const auto later = block_exclusive_suffix<kTileThreads>(ends.change(roles.begins), warps, total);
-  const std::uint32_t survivors = lowest_set_bits(ends.opens, max(__popc(ends.opens) - later.closes, 0));
-  a.tiles.surviving_opens[tile * kTileThreads + thread] = survivors;
-  if (thread == 0) a.tiles.change[tile] = total;
-
-  int count = __popc(survivors);
-  for (int distance = 16; distance > 0; distance /= 2) count += __shfl_xor_sync(kAllLanes, count, distance);
-  if (thread % 32 == 0) survivors_of_warp[warp] = count;
-  __syncthreads();
-  if (thread < kTileWarps) {
-    int before = 0;
-    for (int i = 0; i < thread; ++i) before += survivors_of_warp[i];
-    a.tiles.opens_before[tile * kTileWarps + thread] = static_cast<std::uint16_t>(before);
-  }
-  if (a.outputs.partner == nullptr) return;
-  Index* partner = a.outputs.partner + first + warp * 32 * kThreadItems;
-  for (std::uint32_t owners = __ballot_sync(kAllLanes, survivors != 0); owners != 0; owners &= owners - 1) {
-    const int owner = lowest_bit(owners);
-    const std::uint32_t bits = __shfl_sync(kAllLanes, survivors, owner);
-    if (bits >> (thread % 32) & 1) partner[owner * kThreadItems + thread % 32] = -1;
-  }
+    match_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  TileMatcher<Symbol, Index>(a, *reinterpret_cast<MatchMemory<Symbol>*>(memory)).run();
 }
 
 /// Step 2, one block: the stack's size before each tile, and the tree of minima over the tiles' bottoms.
@@ -90,26 +57,32 @@ __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles til
     }
     StackChange<std::int64_t> total;
     std::int64_t depth = apply(block_exclusive_prefix<kScanThreads>(sum, warps, total), carry);
+    std::int64_t least = INT64_MAX;
 #pragma unroll
     for (int i = 0; i < kScanTilesPerThread; ++i) {
       if (first + i < tiles.count) {
         tiles.depth[first + i] = depth;
-        tiles.bottoms[first + i] = max(depth - changes[i].closes, std::int64_t{0});
+        const std::int64_t bottom = max(depth - changes[i].closes, std::int64_t{0});
+        tiles.bottoms[first + i] = bottom;
+        least = min(least, bottom);
       }
       depth = apply(changes[i], depth);
+    }
+    // A node of the tree is over the tiles of eight threads.
+    for (int distance = 4; distance > 0; distance /= 2) {
+      least = min(least, __shfl_xor_sync(kAllLanes, least, distance));
+    }
+    if (tiles.tree.levels > 1 && threadIdx.x % 8 == 0 && first < tiles.count) {
+      tiles.bottoms[tiles.tree.first[1] + first / 32] = least;
     }
     carry = apply(total, carry);
     __syncthreads();
   }
-  if (threadIdx.x == 0) {
-    findings->first_fault = kNoFault;
-    findings->unmatched = 0;
-    findings->maximum_depth = 0;
-    findings->final_depth = carry;
-  }
+  if (threadIdx.x == 0) findings->final_depth = carry;
 
-  std::int64_t below = tiles.count;
-  for (int level = 1; level < tiles.tree.levels; ++level) {
+  static_assert(kScanTilesPerThread == 4, "eight threads have the 32 tiles of a node");
+  std::int64_t below = (tiles.count + 31) / 32;
+  for (int level = 2; level < tiles.tree.levels; ++level) {
     for (std::int64_t base = 0; base < below; base += kScanThreads) {
       const std::int64_t child = base + threadIdx.x;
       std::int64_t least = INT64_MAX;
@@ -124,13 +97,20 @@ __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles til
   }
 }
 
-/// Step 3.
-template <class Symbol, class Index, bool kTree>
+/// Step 3: pairs the closes that reach out of their tiles.
+template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads)
-    resolve_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
+    link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
   extern __shared__ __align__(16) unsigned char memory[];
-  TileResolver<Symbol, Index, kTree>(a, *reinterpret_cast<ResolveMemory<Symbol, Index, kTree>*>(memory))
-      .run();
+  TileLinker<Symbol, Index>(a, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();
+}
+
+/// Step 4, where they are asked for: parents, depths and tops.
+template <class Symbol, class Index>
+__global__ void __launch_bounds__(kTileThreads)
+    write_trees(const __grid_constant__ Arguments<Symbol, Index> a) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  TileTreeWriter<Symbol, Index>(a, *reinterpret_cast<TreeMemory<Symbol, Index>*>(memory)).run();
 }
 
 /// The top of the stack before the element at `position`, at least 1, in the document of the element before
@@ -155,7 +135,7 @@ __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
   open = __shfl_sync(kAllLanes, open, 0);
   level = __shfl_sync(kAllLanes, level, 0);
   if (level <= 0) return open;
-  return __shfl_sync(kAllLanes, opens_down_from(a.tiles, tile, level, 1), 0);
+  return open_at(a.tiles, tile, level);
 }
 
 /// The number of the document that has `element`.
@@ -169,7 +149,7 @@ __device__ std::int64_t segment_of(const std::int64_t* segments, std::int64_t co
   return first;
 }
 
-/// Step 4, one warp: says what was found.
+/// Step 5, one warp: says what was found.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(32)
     write_report(const __grid_constant__ Arguments<Symbol, Index> a, const std::int64_t* segments,
@@ -183,11 +163,11 @@ __global__ void __launch_bounds__(32)
   BracketReport result;
   result.unmatched = static_cast<std::int64_t>(findings.unmatched);
   if (with_depth) result.maximum_depth = findings.maximum_depth;
-  if (segment_count > 0 && findings.wrong_segment != kNoFault) {
+  if (findings.wrong_segment != 0) {
     result.fault = Fault::kWrongSegment;
-    result.position = result.segment = static_cast<std::int64_t>(findings.wrong_segment);
-  } else if (findings.first_fault != kNoFault) {
-    const auto fault = static_cast<std::int64_t>(findings.first_fault);
+    result.position = result.segment = static_cast<std::int64_t>(~findings.wrong_segment);
+  } else if (findings.first_fault != 0) {
+    const auto fault = static_cast<std::int64_t>(~findings.first_fault);
     result.position = fault / 2;
     const bool unclosed = fault % 2 == kUnclosedFault;
     if (result.position > 0 && (unclosed || !a.begins_at(result.position))) {
@@ -213,17 +193,18 @@ __global__ void __launch_bounds__(32)
   if (unmatched != nullptr) *unmatched = result.unmatched;
 }
 
-template <class Symbol, class Index, bool kTree>
-void launch_resolve(CudaExecutor& executor, const Arguments<Symbol, Index>& arguments) {
-  constexpr auto kBytes = static_cast<int>(sizeof(ResolveMemory<Symbol, Index, kTree>));
+/// One block a tile, with `Memory` in shared memory.
+template <class Memory, class Kernel, class Tiles>
+void launch(CudaExecutor& executor, Kernel* kernel, const Tiles& arguments) {
+  constexpr auto kBytes = static_cast<int>(sizeof(Memory));
   static_assert(kBytes <= 64 * 1024, "the oldest architecture has 64 KiB of shared memory for a block");
+  if (arguments.tiles.count == 0) return;
   if (kBytes > 48 * 1024) {
-    CUMULUS_CUDA(cudaFuncSetAttribute(resolve_tiles<Symbol, Index, kTree>,
-                                      cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+    CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   }
-  resolve_tiles<Symbol, Index, kTree>
-      <<<static_cast<unsigned int>(arguments.tiles.count), kTileThreads, kBytes, executor.stream()>>>(
-          arguments);
+  kernel<<<static_cast<unsigned int>(arguments.tiles.count), kTileThreads, kBytes, executor.stream()>>>(
+      arguments);
+  CUMULUS_CUDA(cudaGetLastError());
 }
 
 DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
@@ -232,6 +213,7 @@ DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
   tiles.tree = TileTree::of(tiles.count);
   const auto size = static_cast<std::size_t>(tiles.count);
   tiles.surviving_opens = executor.scratch<std::uint32_t>(size * kTileThreads).data();
+  tiles.reaching_closes = executor.scratch<std::uint32_t>(size * kTileThreads).data();
   tiles.opens_before = executor.scratch<std::uint16_t>(size * kTileWarps).data();
   tiles.change = executor.scratch<StackChange<std::int32_t>>(size).data();
   tiles.depth = executor.scratch<std::int64_t>(size).data();
@@ -249,7 +231,6 @@ std::uint32_t* mark_segments(CudaExecutor& executor, DeviceSpan<const std::int64
       static_cast<std::size_t>(tiles_of(count, Space::kDevice)) * kTileThreads);
   const auto segment_count = static_cast<std::int64_t>(segments.size());
   CUMULUS_CUDA(cudaMemsetAsync(words.data(), 0, words.bytes(), executor.stream()));
-  CUMULUS_CUDA(cudaMemsetAsync(findings, 0xFF, sizeof(Findings), executor.stream()));
   mark_beginnings<<<static_cast<unsigned int>(divide_up(segment_count, kMarkThreads)), kMarkThreads, 0,
                     executor.stream()>>>(segments.data(), segment_count, count, words.data(), findings);
   CUMULUS_CUDA(cudaGetLastError());
@@ -268,6 +249,7 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
   Findings* findings = executor.scratch<Findings>(1).data();
   static_assert(sizeof(BracketReport) <= kReportBytes);
   auto* device_report = reinterpret_cast<BracketReport*>(executor.scratch<std::byte>(kReportBytes).data());
+  CUMULUS_CUDA(cudaMemsetAsync(findings, 0, sizeof(Findings), executor.stream()));
   tiles.begins = mark_segments(executor, segments, count, findings);
   const Arguments<Symbol, Index> arguments{
       text.data(),
@@ -276,13 +258,12 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
       tiles,
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
       findings};
-  const auto blocks = static_cast<unsigned int>(tiles.count);
-  if (blocks > 0) summarize_tiles<<<blocks, kTileThreads, 0, executor.stream()>>>(arguments);
+  launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, arguments);
   scan_tiles<<<1, kScanThreads, 0, executor.stream()>>>(tiles, findings);
   CUMULUS_CUDA(cudaGetLastError());
   executor.check_interrupt();
-  if (blocks > 0 && wants_tree(outputs)) launch_resolve<Symbol, Index, true>(executor, arguments);
-  if (blocks > 0 && !wants_tree(outputs)) launch_resolve<Symbol, Index, false>(executor, arguments);
+  launch<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, arguments);
+  if (wants_tree(outputs)) launch<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, arguments);
   write_report<<<1, 32, 0, executor.stream()>>>(
       arguments, segments.data(), static_cast<std::int64_t>(segments.size()), wants_tree(outputs),
       device_report, outputs.maximum_depth.data(), outputs.unmatched.data());

@@ -25,11 +25,11 @@ inline constexpr std::int64_t kCloseFault = 1;
 
 /// What the CUDA kernels add up, in device memory.
 struct Findings {
-  unsigned long long first_fault;  // as above, or kNoFault
+  unsigned long long first_fault;  // the complement of the least rank; 0: none
   unsigned long long unmatched;    // modulo 2^64, as the sum of what tiles add and take away
   long long maximum_depth;
   long long final_depth;
-  unsigned long long wrong_segment;  // the first, or kNoFault; only where there are segments
+  unsigned long long wrong_segment;  // the complement of the first's number; 0: none
 };
 inline constexpr unsigned long long kNoFault = ~0ull;
 inline constexpr std::size_t kReportBytes = 64;
@@ -72,6 +72,7 @@ inline std::size_t device_scratch_bytes(std::size_t tiles, bool segmented) {
   const TileTree tree = TileTree::of(static_cast<std::int64_t>(tiles));
   ScratchSize size;
   size.add<std::uint32_t>(tiles * kTileThreads);         // opens that outlive their tile
+  size.add<std::uint32_t>(tiles * kTileThreads);         // closes that reach out of it
   size.add<std::uint16_t>(tiles * (kTileThreads / 32));  // how many of them lie before each warp's stretch
   size.add<StackChange<std::int32_t>>(tiles);
   size.add<std::int64_t>(tiles);  // depth before each tile
@@ -87,7 +88,7 @@ inline std::size_t device_scratch_bytes(std::size_t tiles, bool segmented) {
 namespace cumulus {
 
 /// Scratch memory that match_brackets takes in space `S` for `count` elements, `segmented` where they are
-/// several documents: exact. About 1/16 of an array of that many 32-bit numbers; 1/32 on a GPU without
+/// several documents: exact. About 1/16 of an array of that many 32-bit numbers, 1/32 more on a GPU for
 /// segments.
 template <Space S>
 std::size_t match_brackets_scratch_bytes(std::int64_t count, bool segmented) {

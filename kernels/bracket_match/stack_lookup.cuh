@@ -10,12 +10,13 @@
 namespace cumulus::bracket_match {
 
 inline constexpr int kTileWarps = kTileThreads / 32;
-static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one ushort4");
+static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one word");
 
 /// The tiles of a text on the device. A tile's surviving opens are those that no close of the tile pops;
 /// on the stack they lie at levels bottom + 1 and up.
 struct DeviceTiles {
   std::uint32_t* surviving_opens;  // kTileThreads words for each tile, a bit for each element
+  std::uint32_t* reaching_closes;  // likewise: closes that pop no open of the tile
   std::uint16_t* opens_before;     // for each stretch of 32 words: surviving opens of the tile before it
   StackChange<std::int32_t>* change;
   const std::uint32_t*
@@ -52,61 +53,110 @@ __device__ inline std::int64_t last_tile_below(const DeviceTiles& tiles, std::in
   return node;
 }
 
-/// Lane i gets the surviving open of `tile` that has `rank` - i others below it, for ranks of at least 0; the
-/// other lanes get -1. By whole warps, `tile` and `rank` the same in all lanes.
-__device__ inline std::int64_t surviving_opens_down_from(const DeviceTiles& tiles, std::int64_t tile,
-                                                         int rank) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const ushort4 packed = reinterpret_cast<const ushort4*>(tiles.opens_before)[tile];
-  const int before_stretch[kTileWarps] = {packed.x, packed.y, packed.z, packed.w};
-  const int mine = rank - lane;
-  const int lowest = max(rank - 31, 0);
-  std::int64_t found = -1;
-#pragma unroll
-  for (int stretch = kTileWarps - 1; stretch >= 0; --stretch) {
-    const int first = before_stretch[stretch];
-    const int end = stretch + 1 < kTileWarps ? before_stretch[stretch + 1] : kTileItems;
-    if (first > rank || end <= lowest) continue;
-    const std::uint32_t word = tiles.surviving_opens[(tile * kTileWarps + stretch) * 32 + lane];
-    const int count = __popc(word);
-    int through = count;
+/// A stretch of 32 words of surviving opens, a word to each lane: what lies before them and in them.
+struct OpenStretch {
+  std::uint32_t word;
+  int before;  // surviving opens of the tile before this lane's word
+  int through;
+
+  /// By whole warps.
+  __device__ OpenStretch(const DeviceTiles& tiles, std::int64_t tile, int stretch, int first)
+      : word(tiles.surviving_opens[(tile * kTileWarps + stretch) * 32 + threadIdx.x % 32]) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    int sum = __popc(word);
 #pragma unroll
     for (int distance = 1; distance < 32; distance *= 2) {
-      const int before = __shfl_up_sync(kAllLanes, through, distance);
-      if (lane >= distance) through += before;
+      const int others = __shfl_up_sync(kAllLanes, sum, distance);
+      if (lane >= distance) sum += others;
     }
-    const int before = through - count;
-    int owner = 0;  // the last lane that has at most `mine` opens before its word
+    through = first + sum;
+    before = through - __popc(word);
+  }
+
+  /// Each lane gets where in the stretch the open with `rank` others below it in its tile is; for ranks that
+  /// the stretch has.
+  __device__ int find(int rank) const {
+    int owner = 0;  // the last lane that has at most `rank` opens before its word
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-      if (__shfl_sync(kAllLanes, before, owner + step) <= mine - first) owner += step;
+      if (__shfl_sync(kAllLanes, before, owner + step) <= rank) owner += step;
     }
-    const std::uint32_t owner_word = __shfl_sync(kAllLanes, word, owner);
-    const int owner_before = __shfl_sync(kAllLanes, before, owner);
-    if (mine >= first && mine < end) {
-      found = tile * kTileItems + (stretch * 32 + owner) * 32 +
-              select_bit(owner_word, mine - first - owner_before);
+    const std::uint32_t bits = __shfl_sync(kAllLanes, word, owner);
+    return owner * 32 + select_bit(bits, rank - __shfl_sync(kAllLanes, before, owner));
+  }
+
+  /// Calls body(rank, where) for the ranks from `lowest` to `highest` that the stretch has, word by word.
+  template <class Body>
+  __device__ void enumerate(int lowest, int highest, const Body& body) const {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    std::uint32_t owners = __ballot_sync(kAllLanes, before <= highest && through > lowest && word != 0);
+    while (owners != 0) {
+      const int owner = highest_bit(owners);
+      owners ^= 1u << owner;
+      const std::uint32_t bits = __shfl_sync(kAllLanes, word, owner);
+      const int rank = __shfl_sync(kAllLanes, before, owner) + __popc(bits & ((1u << lane) - 1));
+      if ((bits >> lane & 1) != 0 && rank <= highest && rank >= lowest) body(rank, owner * 32 + lane);
     }
+  }
+};
+
+/// Calls body(i, open) for the surviving opens of `tile` from the one that has `highest` others below it
+/// downwards, `count` of them, each by one lane: i counts from 0. By whole warps, with the same arguments in
+/// all lanes.
+template <class Body>
+__device__ void for_surviving_opens(const DeviceTiles& tiles, std::int64_t tile, int highest, int count,
+                                    const Body& body) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const std::uint64_t before_stretches = reinterpret_cast<const std::uint64_t*>(tiles.opens_before)[tile];
+  const auto before = [&](int stretch) {
+    return static_cast<int>(before_stretches >> (16 * stretch) & 0xFFFF);
+  };
+  const int lowest = highest - count + 1;
+#pragma unroll 1
+  for (int stretch = kTileWarps - 1; stretch >= 0; --stretch) {
+    const int first = before(stretch);
+    const int end = stretch + 1 < kTileWarps ? before(stretch + 1) : kTileItems;
+    if (first > highest || end <= lowest) continue;
+    const OpenStretch opens(tiles, tile, stretch, first);
+    const std::int64_t begin = (tile * kTileWarps + stretch) * 32 * 32;
+    if (count > 32) {
+      opens.enumerate(lowest, highest, [&](int rank, int where) { body(highest - rank, begin + where); });
+      continue;
+    }
+    const int rank = highest - lane;
+    const int where = opens.find(rank);
+    if (rank >= max(first, lowest) && rank < end) body(lane, begin + where);
+  }
+}
+
+/// The open at level `level` of the stack before `tile`, at least 1, and the stack that deep. By whole warps,
+/// with the same arguments in all lanes, which all get it.
+__device__ inline std::int64_t open_at(const DeviceTiles& tiles, std::int64_t tile, std::int64_t level) {
+  tile = last_tile_below(tiles, tile, level);
+  std::int64_t found = -1;
+  for_surviving_opens(tiles, tile, static_cast<int>(level - tiles.bottoms[tile] - 1), 1,
+                      [&](int, std::int64_t open) { found = open; });
+  for (int distance = 16; distance > 0; distance /= 2) {
+    found = max(found, __shfl_xor_sync(kAllLanes, found, distance));
   }
   return found;
 }
 
-/// Lane i gets the open at level `level` - i of the stack before `tile`, for the first `wanted` lanes (1 to
-/// 32); the other lanes get anything. By whole warps, with the same arguments in all lanes; `level` is at
-/// least `wanted`, and the stack that deep.
-__device__ inline std::int64_t opens_down_from(const DeviceTiles& tiles, std::int64_t tile,
-                                               std::int64_t level, int wanted) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  std::int64_t mine = -1;
-  for (int served = 0; served < wanted;) {
-    tile = last_tile_below(tiles, tile, level - served);
-    const auto rank = static_cast<int>(level - served - tiles.bottoms[tile] - 1);
-    const std::int64_t found = surviving_opens_down_from(tiles, tile, rank);
-    const std::int64_t moved = __shfl_sync(kAllLanes, found, max(lane - served, 0));
-    if (lane >= served && moved >= 0) mine = moved;
-    served += rank + 1;
+/// Calls body(number, open) for what the first `count` pops out of `tile` pop, by one lane each: the stack
+/// before the tile is `depth` deep, at least `count`. By a whole block, a share for each warp.
+template <class Body>
+__device__ void for_opens_below_tile(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
+                                     int count, const Body& body) {
+  const int share = max((count + kTileWarps - 1) / kTileWarps, 32);
+  int number = static_cast<int>(threadIdx.x) / 32 * share;
+  const int end = min(number + share, count);
+  while (number < end) {
+    tile = last_tile_below(tiles, tile, depth - number);
+    const auto rank = static_cast<int>(depth - number - tiles.bottoms[tile] - 1);
+    const int here = min(rank + 1, end - number);
+    for_surviving_opens(tiles, tile, rank, here, [&](int i, std::int64_t open) { body(number + i, open); });
+    number += here;
   }
-  return mine;
 }
 
 }  // namespace cumulus::bracket_match

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/bracket_match/stack_lookup.cuh"
 #include "kernels/bracket_match/tile_symbols.cuh"
@@ -56,6 +55,12 @@ struct TileCodes {
 inline constexpr std::int32_t kPopsOfABeginning = 2 * kTileItems + 1;
 __device__ inline bool reaches_beyond_a_beginning(std::int32_t closes) { return closes > kTileItems; }
 
+/// As one store of 16 bytes, or two.
+template <class Index>
+struct alignas(16) FourIndices {
+  Index of[4];
+};
+
 /// What a thread's elements leave to others, a bit each.
 struct OpenEnds {
   std::uint32_t opens = 0;     // not popped: of the last document in the thread
@@ -101,6 +106,8 @@ template <int kThreads = kTileThreads>
 struct BottomTree {
   std::int32_t nodes[2 * kThreads];
 
+  __device__ std::int32_t least() const { return nodes[1]; }
+  __device__ std::int32_t least_of_warp(int warp) const { return nodes[kThreads / 32 + warp]; }
   __device__ std::int32_t bottom(int thread) const { return nodes[kThreads + thread]; }
 
   /// Synchronizes the block once, before the last levels, which the caller has to follow by another.
@@ -133,67 +140,95 @@ struct BottomTree {
   }
 };
 
-/// Sums over a block, for the findings.
+/// Calls body(owner, open) for the `count` levels from `level` downwards of the stack before thread `thread`:
+/// the thread that has pushed there, and the number of the open in it. `live` are the opens that threads
+/// leave.
+template <class Body>
+__device__ void for_opens_below(const BottomTree<>& bottoms, const std::uint32_t* live, int thread,
+                                std::int32_t level, int count, const Body& body) {
+  for (int done = 0; done < count;) {
+    thread = bottoms.last_below(thread, level);
+    const std::int32_t bottom = bottoms.bottom(thread);
+    std::uint32_t stack = lowest_set_bits(live[thread], level - bottom);
+    const int end = min(count, done + level - bottom);
+    level = bottom;
+    for (; done < end; ++done) {
+      const int open = highest_bit(stack);
+      stack ^= 1u << open;
+      body(thread, open);
+    }
+  }
+}
+
+/// What a thread has found, for the findings.
+struct Found {
+  int unmatched = 0;
+  unsigned long long first_fault = kNoFault;
+  long long maximum_depth = 0;
+
+  __device__ void meet(std::int64_t fault) {
+    first_fault = min(first_fault, static_cast<unsigned long long>(fault));
+  }
+};
+
+/// Gathers it over a block.
 struct BlockTally {
-  int unmatched;
-  int reaching;  // closes that pop what earlier tiles have pushed
-  unsigned long long first_fault;
-  long long maximum_depth;
+  Found sum;
 
   __device__ void clear() {
-    if (threadIdx.x == 0) *this = {0, 0, kNoFault, 0};
+    if (threadIdx.x == 0) sum = Found{};
   }
-  /// By whole warps.
-  __device__ void add(int more_unmatched, unsigned long long fault, long long depth) {
+  /// By the whole block, after the one that cleared; synchronizes.
+  __device__ void publish(Found found, Findings* findings) {
     for (int distance = 16; distance > 0; distance /= 2) {
-      more_unmatched += __shfl_xor_sync(kAllLanes, more_unmatched, distance);
-      fault = min(fault, __shfl_xor_sync(kAllLanes, fault, distance));
-      depth = max(depth, __shfl_xor_sync(kAllLanes, depth, distance));
+      found.unmatched += __shfl_xor_sync(kAllLanes, found.unmatched, distance);
+      found.first_fault = min(found.first_fault, __shfl_xor_sync(kAllLanes, found.first_fault, distance));
+      found.maximum_depth =
+          max(found.maximum_depth, __shfl_xor_sync(kAllLanes, found.maximum_depth, distance));
     }
-    if (threadIdx.x % 32 != 0) return;
-    if (more_unmatched != 0) atomicAdd(&unmatched, more_unmatched);
-    if (fault != kNoFault) atomicMin(&first_fault, fault);
-    if (depth > 0) atomicMax(&maximum_depth, depth);
-  }
-  __device__ void publish(Findings* findings) const {
+    if (threadIdx.x % 32 == 0) {
+      if (found.unmatched != 0) atomicAdd(&sum.unmatched, found.unmatched);
+      if (found.first_fault != kNoFault) atomicMin(&sum.first_fault, found.first_fault);
+      if (found.maximum_depth > 0) atomicMax(&sum.maximum_depth, found.maximum_depth);
+    }
+    __syncthreads();
     if (threadIdx.x != 0) return;
-    if (unmatched != 0) {
-      atomicAdd(&findings->unmatched, static_cast<unsigned long long>(static_cast<long long>(unmatched)));
+    if (sum.unmatched != 0) {
+      atomicAdd(&findings->unmatched, static_cast<unsigned long long>(static_cast<long long>(sum.unmatched)));
     }
-    if (first_fault != kNoFault) atomicMin(&findings->first_fault, first_fault);
-    if (maximum_depth > 0) atomicMax(&findings->maximum_depth, maximum_depth);
+    // As complements, so that zeros say that there is none.
+    if (sum.first_fault != kNoFault) atomicMax(&findings->first_fault, ~sum.first_fault);
+    if (sum.maximum_depth > 0) atomicMax(&findings->maximum_depth, sum.maximum_depth);
   }
 };
 
-/// For parents, depths and tops.
-template <class Index>
-struct TreeMemory {
-  TileCodes<> parents;
-  std::uint32_t opens[kTileThreads];
-  std::uint32_t closes[kTileThreads];
-  std::uint32_t begins[kTileThreads];
-  std::uint32_t unserved[kTileThreads];        // closes that pop no open of the tile
-  std::int32_t height[kTileThreads];           // opens less pops of the tile before the thread's elements
-  std::int32_t unserved_before[kTileThreads];  // pops
-};
-struct NoTreeMemory {};
+/// Levels of the stack for which a tile keeps masks; tiles that spread over more search a tree.
+inline constexpr int kMaskedLevels = 256;
 
-template <class Symbol, class Index, bool kTree>
-struct ResolveMemory {
-  union Stage {
-    TileSymbols<Symbol> symbols;              // while the tile is matched in itself
-    Index outer[kTree ? kTileItems + 1 : 1];  // then: the opens of the stack before the tile, from the top
-  } stage;
-  TileCodes<> partners;
-  std::uint16_t reaching_closes[kTileItems];  // closes that pop what earlier tiles have pushed: their numbers
-                                              // in the tile, in order
-  BottomTree<> bottoms;
-  std::uint32_t live[kTileThreads];       // opens that their own thread does not close
-  std::uint32_t elsewhere[kTileThreads];  // elements whose partner is not in the tile
-  StackChange<std::int32_t> warps[kTileWarps];
-  BlockTally tally;
-  typename Rules<Symbol>::Shared rules;
-  std::conditional_t<kTree, TreeMemory<Index>, NoTreeMemory> tree;
+/// Which threads push at which level, so that each close finds its open by itself.
+struct LevelMasks {
+  std::uint32_t threads[kMaskedLevels][kTileWarps];
+
+  __device__ void clear() {
+    auto* words = &threads[0][0];
+    for (int i = static_cast<int>(threadIdx.x); i < kMaskedLevels * kTileWarps; i += kTileThreads)
+      words[i] = 0;
+  }
+  __device__ void add(std::int32_t level) {
+    atomicOr(&threads[row(level)][threadIdx.x / 32], 1u << (threadIdx.x % 32));
+  }
+  /// The last thread before `thread` that has pushed at `level`; there must be one.
+  __device__ int last_at(std::int32_t level, int thread) const {
+    int warp = thread / 32;
+    std::uint32_t mask = threads[row(level)][warp] & ((1u << (thread % 32)) - 1);
+    while (mask == 0) mask = threads[row(level)][--warp];
+    return warp * 32 + highest_bit(mask);
+  }
+
+ private:
+  __device__ static unsigned int row(std::int32_t level) {
+    return static_cast<unsigned int>(level) % kMaskedLevels;
+  }
 };
 
 }  // namespace cumulus::bracket_match

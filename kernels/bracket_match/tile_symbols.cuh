@@ -98,8 +98,8 @@ struct TileSymbols {
   }
 
   __device__ Symbol at(int thread, int item) const {
-    const std::uint32_t word = words[item / kPerWord * kStride + thread];
-    return static_cast<Symbol>(word >> (item % kPerWord * 8 * static_cast<int>(sizeof(Symbol))));
+    const auto* symbols = reinterpret_cast<const Symbol*>(words);
+    return symbols[(item / kPerWord * kStride + thread) * kPerWord + item % kPerWord];
   }
 
   /// Of this thread's elements, of which the first `count` are in the text.

@@ -3,6 +3,7 @@
 #include "cumulus/v1/operations.grpc.pb.h"
 #include "server/operations/bracket_match.h"
 #include "server/operations/recursive_filter.h"
+#include "server/operations/run_length.h"
 #include "server/operations/sampling_table.h"
 #include "server/operations/summed_area_table.h"
 #include "server/pipeline/pipeline.h"
@@ -27,6 +28,8 @@ class OperationsService final : public v1::Operations::CallbackService {
   Reactor* MatchBrackets(Context* c, const v1::MatchBracketsRequest* q, Result* r) override { return pipeline_.start<ops::MatchBrackets>(c, q, r); }
   Reactor* IntersectClips(Context* c, const v1::IntersectClipsRequest* q, Result* r) override { return pipeline_.start<ops::IntersectClips>(c, q, r); }
   Reactor* ApplyRecursiveFilter(Context* c, const v1::ApplyRecursiveFilterRequest* q, Result* r) override { return pipeline_.start<ops::ApplyRecursiveFilter>(c, q, r); }
+  Reactor* EncodeRunLengths(Context* c, const v1::EncodeRunLengthsRequest* q, Result* r) override { return pipeline_.start<ops::EncodeRunLengths>(c, q, r); }
+  Reactor* DecodeRunLengths(Context* c, const v1::DecodeRunLengthsRequest* q, Result* r) override { return pipeline_.start<ops::DecodeRunLengths>(c, q, r); }
   // clang-format on
 
  private:

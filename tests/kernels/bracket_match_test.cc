@@ -231,6 +231,27 @@ TYPED_TEST(BracketMatch, LeavesBothOfAWrongPairAloneAndMatchesTheRest) {
   EXPECT_EQ(got.report.unmatched, 4);
 }
 
+TYPED_TEST(BracketMatch, SlowNumbersWhatLiesBeyondTwoToThe31) {
+  constexpr Space kSpace = TypeParam::kSpace;
+  constexpr std::size_t kFar = (std::size_t{1} << 31) + 7;
+  std::vector<std::uint8_t> text(kFar + 5000, 'x');
+  text[3] = '(';
+  text[5] = '[';
+  text[kFar] = ']';
+  text[kFar + 4999] = '}';
+  BackendArray<TypeParam, std::uint8_t> symbols(this->backend(), text);
+  const auto count = static_cast<std::int64_t>(text.size());
+  this->executor().reserve_scratch(match_brackets_scratch_bytes<kSpace>(count, false));
+  BracketReport report;
+  match_brackets(this->executor(), symbols.const_span(), BracketTable::of_pairs("()[]{}"), {},
+                 BracketOutputs<std::int64_t, kSpace>{}, &report);
+  this->executor().synchronize();
+  EXPECT_EQ(report.unmatched, 2);
+  EXPECT_EQ(report.fault, Fault::kWrongClose);
+  EXPECT_EQ(report.position, static_cast<std::int64_t>(kFar + 4999));
+  EXPECT_EQ(report.open_position, 3);
+}
+
 TYPED_TEST(BracketMatch, RefusesOutputsThatDoNotFit) {
   constexpr Space kSpace = TypeParam::kSpace;
   BracketReport report;

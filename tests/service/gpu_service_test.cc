@@ -82,6 +82,35 @@ TEST_F(GpuServiceCuda, ChecksAResidentTableByItsHeadAndDrawsFromIt) {
   }
 }
 
+TEST_F(GpuServiceCuda, EncodesABatchByColumnsIntoBuffersOfTheRunsSize) {
+  std::vector<std::uint8_t> images(3 * 40 * 50);  // columns are constant, but for one pixel
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::uint8_t>(i % 50 / 5);
+  images[2 * 40 * 50 + 7] = 99;
+  const std::string session = server_->create_session();
+  v1::EncodeRunLengthsRequest encode;
+  encode.mutable_options()->set_session(session);
+  testing::set_inline(*encode.mutable_array(), v1::UINT8, {3, 40, 50}, images);
+  encode.set_order(v1::BY_COLUMNS);
+  encode.set_scope(v1::EACH_IMAGE);
+  v1::OperationResult runs;
+  grpc::ClientContext encode_context;
+  ASSERT_TRUE(server_->operations->EncodeRunLengths(&encode_context, encode, &runs).ok());
+  EXPECT_EQ(testing::find_array(runs, "symbols")->buffer().size_bytes(), 10 + 10 + 12);
+
+  v1::DecodeRunLengthsRequest decode;
+  decode.mutable_options()->set_session(session);
+  decode.mutable_options()->mutable_output()->mutable_inline_array();
+  decode.mutable_symbols()->set_buffer(testing::find_array(runs, "symbols")->buffer().name());
+  decode.mutable_lengths()->set_buffer(testing::find_array(runs, "lengths")->buffer().name());
+  decode.set_order(v1::BY_COLUMNS);
+  decode.set_max_output_bytes(1 << 20);
+  for (const std::int64_t extent : {3, 40, 50}) decode.add_shape(extent);
+  v1::OperationResult array;
+  grpc::ClientContext decode_context;
+  ASSERT_TRUE(server_->operations->DecodeRunLengths(&decode_context, decode, &array).ok());
+  EXPECT_EQ(testing::values_of<std::uint8_t>(array.arrays(0).inline_array()), images);
+}
+
 TEST_F(GpuServiceCuda, ReportsWhatAKernelFound) {
   v1::BuildSamplingTableRequest request;
   testing::set_inline(*request.mutable_weights(), v1::FLOAT32, {2, 2}, std::vector<float>{1, 1, -1, 1});

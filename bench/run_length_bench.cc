@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/bench.h"
+#include "bench/run_length_references.h"
+#include "kernels/run_length/run_length.h"
+#include "tests/cases/run_length_case.h"
+
+// Run-length coding of 2^28 elements on a GPU, of 2^24 on the CPU, both ways.
+
+namespace cumulus::bench {
+namespace {
+
+using testing::length_at;
+using testing::make_run_array;
+using testing::RunArray;
+using testing::RunPattern;
+
+const std::vector<RunPattern> kPatterns = {RunPattern::kCoin, RunPattern::kTen, RunPattern::kAllDifferent,
+                                           RunPattern::kMiddleRuns, RunPattern::kLongRuns};
+
+/// The bytes of a large array are those of a smaller one, again and again: the oracle's work stays small.
+constexpr std::int64_t kPatternElements = std::int64_t{1} << 22;
+
+std::string name_of_subject(const std::string& way, RunPattern pattern, int element_bytes,
+                            int log2_elements) {
+  return "run_length/" + way + "-u" + std::to_string(8 * element_bytes) + "-" + name_of(pattern) + "/2^" +
+         std::to_string(log2_elements);
+}
+
+/// An array in the executor's memory, and its runs, encoded by the operation itself.
+template <class Executor>
+class Coding {
+ public:
+  static constexpr Space kSpace = Executor::kSpace;
+
+  Coding(Executor& executor, RunPattern pattern, int element_bytes, int log2_elements)
+      : executor_(executor),
+        pattern_(make_run_array(pattern, element_bytes,
+                                std::min(kPatternElements, std::int64_t{1} << log2_elements))),
+        params_{.format = {element_bytes, 4, RunLengthForm::kCounts},
+                .elements = std::int64_t{1} << log2_elements,
+                .max_runs = std::int64_t{1} << log2_elements},
+        elements_(executor, bytes_of(params_.elements, element_bytes)),
+        symbols_(executor, bytes_of(params_.max_runs, element_bytes)),
+        lengths_(executor, bytes_of(params_.max_runs, 4)),
+        decoded_(executor, elements_.size()),
+        runs_(executor, sizeof(std::int32_t)),
+        reports_(allocate_reports()) {
+    for (std::size_t first = 0; first < elements_.size(); first += pattern_.bytes.size()) {
+      executor.upload({pattern_.bytes.data(), pattern_.bytes.size()},
+                      elements_.span().subspan(first, pattern_.bytes.size()));
+    }
+    executor.reserve_scratch(encode_scratch_bytes());
+    encode();
+    executor.synchronize();
+  }
+
+  std::size_t encode_scratch_bytes() const { return encode_run_lengths_scratch_bytes<kSpace>(params_); }
+  std::size_t decode_scratch_bytes() const {
+    return decode_run_lengths_scratch_bytes<kSpace>(decode_params());
+  }
+  std::size_t compulsory_bytes() const {
+    return testing::run_length_bytes(params_.format, params_.elements, encoded().runs);
+  }
+  std::int64_t elements() const { return params_.elements; }
+  /// The arrays of `encode`, its own results spoiled, for a reference to fill.
+  RunLengthReferenceArrays reference_arrays() {
+    executor_.copy(elements_.span(), symbols_.span());
+    executor_.copy(elements_.span(), lengths_.span().subspan(0, elements_.size()));
+    return {elements_.data(),
+            params_.elements,
+            params_.format.element_bytes,
+            symbols_.data(),
+            reinterpret_cast<std::uint32_t*>(lengths_.data()),
+            reinterpret_cast<std::int32_t*>(runs_.data())};
+  }
+
+  void encode() {
+    encode_run_lengths(executor_, params_, elements_.span(), symbols_.span(), lengths_.span(), &encoded());
+  }
+  void decode() {
+    const auto params = decode_params();
+    decode_run_lengths(executor_, params,
+                       symbols_.span().subspan(0, bytes_of(params.runs, params.format.element_bytes)),
+                       lengths_.span().subspan(0, bytes_of(params.runs, params.format.length_bytes)),
+                       decoded_.span(), &decoded());
+  }
+
+  /// Against the pattern's own runs, again and again, as the serial oracle finds them.
+  std::string verify_encoded() const {
+    const std::vector<std::int64_t> starts = testing::naive_run_starts(pattern_, 0);
+    const bool joined =
+        pattern_.equal(0, pattern_.count - 1);  // one pattern's last run with the next one's first
+    const std::vector<std::byte> symbols =
+        first_bytes(symbols_, encoded().runs, params_.format.element_bytes);
+    const std::vector<std::byte> lengths = first_bytes(lengths_, encoded().runs, params_.format.length_bytes);
+    std::int64_t run = -1;
+    std::int64_t begin = 0;
+    const auto ends_at = [&](std::int64_t end) {
+      return run < 0 || length_at(lengths, params_.format.length_bytes, static_cast<std::size_t>(run)) ==
+                            static_cast<std::uint64_t>(end - begin);
+    };
+    for (std::int64_t first = 0; first < params_.elements; first += pattern_.count) {
+      for (std::size_t i = first > 0 && joined ? 1 : 0; i + 1 < starts.size(); ++i) {
+        if (!ends_at(first + starts[i])) return "the length of run " + std::to_string(run) + " is wrong";
+        if (++run >= encoded().runs) return "there are more runs than " + std::to_string(encoded().runs);
+        begin = first + starts[i];
+        const std::byte* symbol = symbols.data() + run * pattern_.element_bytes;
+        if (!std::equal(symbol, symbol + pattern_.element_bytes, pattern_.at(starts[i])))
+          return "the symbol of run " + std::to_string(run) + " is wrong";
+      }
+    }
+    if (!ends_at(params_.elements) || run + 1 != encoded().runs) return "the last run is wrong";
+    return "";
+  }
+  std::string verify_decoded() const {
+    if (decoded().elements != params_.elements) return "not all elements";
+    const std::vector<std::byte> elements = decoded_.to_host();
+    for (std::size_t first = 0; first < elements.size(); first += pattern_.bytes.size()) {
+      if (!std::equal(pattern_.bytes.begin(), pattern_.bytes.end(),
+                      elements.begin() + static_cast<std::ptrdiff_t>(first))) {
+        return "elements differ from byte " + std::to_string(first) + " on";
+      }
+    }
+    return "";
+  }
+
+ private:
+  /// Pinned on a GPU, so that a call does not wait for its report.
+  static HostMemory allocate_reports() {
+    constexpr std::size_t kBytes = sizeof(EncodeRunLengthsReport) + sizeof(DecodeRunLengthsReport);
+    return kSpace == Space::kDevice ? allocate_pinned(kBytes) : allocate_host(kBytes);
+  }
+  EncodeRunLengthsReport& encoded() const { return *reports_.as<EncodeRunLengthsReport>(1).data(); }
+  DecodeRunLengthsReport& decoded() const {
+    return *reinterpret_cast<DecodeRunLengthsReport*>(reports_.data() + sizeof(EncodeRunLengthsReport));
+  }
+
+  std::vector<std::byte> first_bytes(const Array<std::byte, Executor>& array, std::int64_t count,
+                                     int each) const {
+    std::vector<std::byte> bytes(bytes_of(count, each));
+    executor_.download(array.span().subspan(0, bytes.size()), {bytes.data(), bytes.size()});
+    executor_.synchronize();
+    return bytes;
+  }
+  static std::size_t bytes_of(std::int64_t count, int each) {
+    return static_cast<std::size_t>(count) * static_cast<std::size_t>(each);
+  }
+  DecodeRunLengthsParams decode_params() const {
+    return {.format = params_.format, .runs = encoded().runs, .max_elements = params_.elements};
+  }
+
+  Executor& executor_;
+  RunArray pattern_;
+  EncodeRunLengthsParams params_;
+  Array<std::byte, Executor> elements_;
+  Array<std::byte, Executor> symbols_;
+  Array<std::byte, Executor> lengths_;
+  Array<std::byte, Executor> decoded_;
+  Array<std::byte, Executor> runs_;
+  HostMemory reports_;
+};
+
+#if CUMULUS_WITH_CUDA
+void bench_references(Runner<CudaExecutor>& runner, RunPattern pattern, int element_bytes,
+                      int log2_elements) {
+  const std::pair<const char*, RunLengthReference> kReferences[] = {
+      {"encode-cub", RunLengthReference::kCub}, {"encode-parle", RunLengthReference::kParle}};
+  for (const auto& [way, reference] : kReferences) {
+    const std::string name = name_of_subject(way, pattern, element_bytes, log2_elements);
+    if (!runner.wants(name)) continue;
+    Coding<CudaExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+    const RunLengthReferenceArrays arrays = coding.reference_arrays();
+    Array<std::byte, CudaExecutor> scratch(runner.executor(), reference_scratch_bytes(reference, arrays));
+    runner.measure(
+        {.name = name,
+         .bytes = coding.compulsory_bytes(),
+         .items = static_cast<double>(coding.elements()),
+         .unit = "elements",
+         .scratch_bytes = scratch.size(),
+         .run = [&] { encode_with_reference(reference, runner.executor(), arrays, scratch.span()); },
+         .verify = [&] { return coding.verify_encoded(); },
+         .verified_by = "serial oracle, every run"});
+  }
+}
+#else
+void bench_references(Runner<CudaExecutor>& /*runner*/, RunPattern /*pattern*/, int /*element_bytes*/,
+                      int /*log2_elements*/) {}
+#endif
+
+/// One thread, one element after another, as anybody would write it.
+template <class T>
+void encode_in_a_plain_loop(const T* elements, std::int64_t count, T* symbols, std::uint32_t* counts) {
+  std::int64_t run = -1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i == 0 || elements[i] != elements[i - 1]) {
+      symbols[++run] = elements[i];
+      counts[run] = 0;
+    }
+    ++counts[run];
+  }
+}
+
+void bench_references(Runner<CpuExecutor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
+  const std::string name = name_of_subject("encode-plain-loop", pattern, element_bytes, log2_elements);
+  if (!runner.wants(name)) return;
+  Coding<CpuExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+  const RunLengthReferenceArrays arrays = coding.reference_arrays();
+  const auto encode_as = [&]<class T>(T) {
+    encode_in_a_plain_loop(reinterpret_cast<const T*>(arrays.elements), arrays.count,
+                           reinterpret_cast<T*>(arrays.symbols), arrays.counts);
+  };
+  runner.measure({.name = name,
+                  .bytes = coding.compulsory_bytes(),
+                  .items = static_cast<double>(coding.elements()),
+                  .unit = "elements",
+                  .scratch_bytes = 0,
+                  .run =
+                      [&] {
+                        if (element_bytes == 1) {
+                          encode_as(std::uint8_t{});
+                        } else {
+                          encode_as(std::uint32_t{});
+                        }
+                      },
+                  .verify = [&] { return coding.verify_encoded(); },
+                  .verified_by = "serial oracle, every run"});
+}
+
+template <class Executor>
+void bench_array(Runner<Executor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
+  const std::string encode_name = name_of_subject("encode", pattern, element_bytes, log2_elements);
+  const std::string decode_name = name_of_subject("decode", pattern, element_bytes, log2_elements);
+  if (!runner.wants(encode_name) && !runner.wants(decode_name)) return;
+  Coding<Executor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+  Subject subject{.name = encode_name,
+                  .bytes = coding.compulsory_bytes(),
+                  .items = static_cast<double>(coding.elements()),
+                  .unit = "elements",
+                  .scratch_bytes = coding.encode_scratch_bytes(),
+                  .run = [&] { coding.encode(); },
+                  .verify = [&] { return coding.verify_encoded(); },
+                  .verified_by = "serial oracle, every run"};
+  if (runner.wants(encode_name)) runner.measure(subject);
+  if (!runner.wants(decode_name)) return;
+  subject.name = decode_name;
+  subject.scratch_bytes = coding.decode_scratch_bytes();
+  subject.run = [&] { coding.decode(); };
+  subject.verify = [&] { return coding.verify_decoded(); };
+  subject.verified_by = "the array that was encoded, every element";
+  runner.measure(subject);
+}
+
+template <class Executor>
+void bench_all(Runner<Executor>& runner) {
+  constexpr bool kOnGpu = Executor::kSpace == Space::kDevice;
+  const int log2_elements = runner.quick() ? 20 : kOnGpu ? 28 : 24;
+  const auto bench_both = [&](RunPattern pattern, int element_bytes, int log2) {
+    bench_array(runner, pattern, element_bytes, log2);
+    bench_references(runner, pattern, element_bytes, log2);
+  };
+  for (const int element_bytes : {1, 4}) {
+    for (const RunPattern pattern : kPatterns) bench_both(pattern, element_bytes, log2_elements);
+  }
+  if (runner.quick()) return;
+  // Time against n: bench/plot_run_length.py.
+  for (int smaller = 12; smaller < log2_elements; smaller += 2) {
+    for (const RunPattern pattern : {RunPattern::kTen, RunPattern::kLongRuns})
+      bench_both(pattern, 4, smaller);
+  }
+}
+
+}  // namespace
+
+void bench_run_length(Runner<CpuExecutor>& runner) { bench_all(runner); }
+void bench_run_length(Runner<CudaExecutor>& runner) { bench_all(runner); }
+
+}  // namespace cumulus::bench

@@ -1,0 +1,190 @@
+#include "cumulus/run_length.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/image_file.h"
+#include "cli/run_length_file.h"
+
+namespace cumulus::cli {
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  bool raw_file = false;  // bytes rather than an image
+  bool columns = false;
+};
+
+/// The input as an array: an image's pixels, or a file's bytes.
+absl::StatusOr<Array> read_input(const Options& options) {
+  if (!options.raw_file) return read_image_as_stored(options.input);
+  const absl::StatusOr<std::vector<std::byte>> bytes = read_file(options.input);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<Array> array =
+      Array::allocate(ElementType::kUint8, {static_cast<std::int64_t>(bytes->size())});
+  if (array.ok()) std::copy(bytes->begin(), bytes->end(), array->mutable_bytes().begin());
+  return array;
+}
+
+/// Runs are of pixels where a symbol can hold one: 4 channels and 16 bytes at most. Otherwise of samples.
+EncodeRunLengthsOptions encode_options(const Options& options, const Array& array) {
+  constexpr std::int64_t kMaxChannels = 4;
+  constexpr std::int64_t kMaxPixelBytes = 16;
+  EncodeRunLengthsOptions encoding;
+  const std::int64_t channels = array.shape().back();
+  const std::int64_t pixel_bytes = channels * static_cast<std::int64_t>(element_bytes(array.type()));
+  encoding.pixels = !options.raw_file && channels <= kMaxChannels && pixel_bytes <= kMaxPixelBytes;
+  encoding.order = options.columns ? RunOrder::kColumns : RunOrder::kRows;
+  encoding.split_long_runs = true;
+  return encoding;
+}
+
+void describe_container(Job& job, const RunLengthContainer& container, std::size_t container_bytes) {
+  const std::size_t array_bytes = static_cast<std::size_t>(container.elements()) * container.element_bytes();
+  job.report().add("element_type", std::string(element_name(container.type())));
+  job.report().add("shape", absl::StrJoin(container.shape(), " x "));
+  job.report().add("stored_as", container.raw() ? "the array itself" : "runs");
+  job.report().add("order", container.order() == RunOrder::kColumns ? "columns" : "rows");
+  job.report().add("runs", container.runs());
+  job.report().add("array_bytes", array_bytes);
+  job.report().add("container_bytes", container_bytes);
+  job.report().add("ratio", static_cast<double>(array_bytes) / static_cast<double>(container_bytes));
+}
+
+absl::Status run_encode(Job& job, const Options& options) {
+  job.stages().begin("read");
+  const absl::StatusOr<Array> array = read_input(options);
+  if (!array.ok()) return array.status();
+  const absl::StatusOr<Client> client = job.connect();
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  if (!session.ok()) return session.status();
+  const absl::StatusOr<Buffer> buffer = job.upload(*session, array->view());
+  if (!buffer.ok()) return buffer.status();
+  const EncodeRunLengthsOptions encoding = encode_options(options, *array);
+  const absl::StatusOr<Result> result = job.run(*session, "encode", encode_run_lengths(*buffer, encoding));
+  if (!result.ok()) return result.status();
+  const absl::StatusOr<Array> symbols = job.download(*session, *result, "symbols");
+  if (!symbols.ok()) return symbols.status();
+  const absl::StatusOr<Array> counts = job.download(*session, *result, "lengths");
+  if (!counts.ok()) return counts.status();
+
+  job.stages().begin("write");
+  const absl::StatusOr<std::vector<std::byte>> bytes =
+      pack_run_lengths(array->view(), symbols->view(), counts->view(), encoding.pixels, encoding.order);
+  if (!bytes.ok()) return bytes.status();
+  const absl::Status written = write_file(options.output, *bytes);
+  if (!written.ok()) return written;
+  const absl::StatusOr<RunLengthContainer> container = RunLengthContainer::parse(*bytes);
+  if (!container.ok()) return container.status();
+  job.stages().end();
+  job.report().add("command", "run-length encode");
+  job.report().add("input", options.input);
+  job.report().add("output", options.output);
+  describe_container(job, *container, bytes->size());
+  job.describe_run(*client);
+  return absl::OkStatus();
+}
+
+/// Decodes on the server what is stored as runs.
+absl::StatusOr<Array> decode_on(Job& job, const Client& client, const RunLengthContainer& container) {
+  const absl::StatusOr<Session> session = client.create_session();
+  if (!session.ok()) return session.status();
+  const absl::StatusOr<Array> symbols = container.symbols();
+  if (!symbols.ok()) return symbols.status();
+  const absl::StatusOr<Array> counts = container.counts();
+  if (!counts.ok()) return counts.status();
+  const absl::StatusOr<Buffer> symbol_buffer = job.upload(*session, symbols->view());
+  if (!symbol_buffer.ok()) return symbol_buffer.status();
+  const absl::StatusOr<Buffer> count_buffer = job.upload(*session, counts->view());
+  if (!count_buffer.ok()) return count_buffer.status();
+  DecodeRunLengthsOptions options;
+  options.pixels = container.pixels();
+  options.order = container.order();
+  options.shape = container.shape();
+  options.max_output_bytes =
+      std::max<std::int64_t>(1, container.elements() * static_cast<std::int64_t>(container.element_bytes()));
+  const absl::StatusOr<Result> result =
+      job.run(*session, "decode", decode_run_lengths(*symbol_buffer, *count_buffer, options));
+  if (!result.ok()) return result.status();
+  return job.download(*session, *result, "array");
+}
+
+absl::Status write_decoded(const Options& options, const ArrayView& array) {
+  if (options.raw_file) return write_file(options.output, array.bytes());
+  if (array.shape().size() != 2 && array.shape().size() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of ",
+                                                   array.shape().size(), " extents; decode it with --raw"));
+  }
+  return write_image(options.output, array, Colours::kAsStored);
+}
+
+absl::Status run_decode(Job& job, const Options& options) {
+  job.stages().begin("read");
+  const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<Client> client = job.connect();
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Array> array =
+      file->container.raw() ? file->container.decode() : decode_on(job, *client, file->container);
+  if (!array.ok()) return array.status();
+  job.stages().begin("write");
+  const absl::Status written = write_decoded(options, array->view());
+  if (!written.ok()) return written;
+  job.stages().end();
+  job.report().add("command", "run-length decode");
+  job.report().add("input", options.input);
+  job.report().add("output", options.output);
+  describe_container(job, file->container, file->bytes.size());
+  job.describe_run(*client);
+  return absl::OkStatus();
+}
+
+absl::Status run_info(Job& job, const Options& options) {
+  const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
+  if (!file.ok()) return file.status();
+  job.report().add("command", "run-length info");
+  job.report().add("input", options.input);
+  describe_container(job, file->container, file->bytes.size());
+  return absl::OkStatus();
+}
+
+void add_output(CLI::App& command, Options& options, const std::string& description) {
+  command.add_option("-o,--output", options.output, description)->required()->type_name("OUT");
+}
+
+}  // namespace
+
+void add_run_length_commands(CommandLine& line) {
+  CLI::App& group = line.add_group("run-length", "Keep images and files as runs of equal pixels");
+
+  const auto encoded = std::make_shared<Options>();
+  CLI::App& encode = line.add(group, "encode", "Encode an image, or any file's bytes",
+                              [encoded](Job& job) { return run_encode(job, *encoded); });
+  encode.add_option("input", encoded->input, "Image file")->required()->type_name("IN");
+  add_output(encode, *encoded, "Container to write (.rle)");
+  encode.add_flag("--columns", encoded->columns, "Take the image column by column");
+  encode.add_flag("--raw", encoded->raw_file, "Take the file's bytes as they are, not as an image")
+      ->excludes("--columns");
+
+  const auto decoded = std::make_shared<Options>();
+  CLI::App& decode = line.add(group, "decode", "Decode a container into an image, or into bytes",
+                              [decoded](Job& job) { return run_decode(job, *decoded); });
+  decode.add_option("input", decoded->input, "Container (.rle)")->required()->type_name("IN");
+  add_output(decode, *decoded, "Image file to write");
+  decode.add_flag("--raw", decoded->raw_file, "Write the array's bytes as they are, not as an image");
+
+  const auto asked = std::make_shared<Options>();
+  CLI::App& info = line.add(group, "info", "Check a container and say what is in it",
+                            [asked](Job& job) { return run_info(job, *asked); });
+  info.add_option("input", asked->input, "Container (.rle)")->required()->type_name("IN");
+}
+
+}  // namespace cumulus::cli

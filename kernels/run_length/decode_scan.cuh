@@ -1,0 +1,209 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/run_length/run_length.h"
+#include "kernels/run_length/run_length_scratch.h"
+#include "kernels/run_length/run_length_tuning.h"
+
+// The decoder's first kernels: lengths are added up, by granules of runs and blocks of granules, and
+// checked; then each tile of the output finds the granule that its first element is in.
+
+namespace cumulus::run_length {
+
+/// What runs may add up to before nobody counts any further.
+inline constexpr std::uint64_t kMostElements = std::uint64_t{1} << 62;
+
+/// Both at most kMostElements.
+__device__ inline std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
+  return min(a + b, kMostElements);
+}
+
+/// Sum over the lanes up to this one, at most kMostElements.
+__device__ inline std::uint64_t warp_scan(std::uint64_t value, int lane) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const std::uint64_t left = __shfl_up_sync(~0u, value, distance);
+    if (lane >= distance) value = saturating_sum(value, left);
+  }
+  return value;
+}
+
+/// The value of the lane before; 0 in the first lane.
+__device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
+  const std::uint64_t left = __shfl_up_sync(~0u, value, 1);
+  return lane == 0 ? 0 : left;
+}
+
+/// What the kernels of one call share. `report.run` is all bits one before they run.
+struct DecodeArguments {
+  const void* lengths;
+  bool wide_lengths;  // of 8 bytes rather than 4
+  bool ends;          // rather than counts
+  std::int64_t runs;
+  std::int64_t granules;
+  std::int64_t blocks;  // of granules
+  std::int64_t max_elements;
+  std::int64_t tile_elements;
+  std::int64_t tiles;
+  DecodeRunLengthsReport* report;
+  std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin
+  std::uint64_t* block_offsets;    // where each block begins; until they are scanned, its elements
+  std::int64_t* first_granules;    // of each tile: the granule that its first element is in
+};
+
+/// A run's length as it is stored.
+__device__ inline std::uint64_t length_of(const DecodeArguments& a, std::int64_t run) {
+  if (a.wide_lengths) return static_cast<const std::uint64_t*>(a.lengths)[run];
+  return static_cast<const std::uint32_t*>(a.lengths)[run];
+}
+
+inline constexpr int kLaneRuns = kGranuleRuns / 32;
+
+/// The counts of a lane's runs of a granule; 0 beyond the last run, and where ends descend.
+struct LaneCounts {
+  std::uint64_t counts[kLaneRuns];
+  std::int64_t first_run;
+  std::int64_t descending_run;  // -1: none
+
+  __device__ std::uint64_t sum() const {
+    std::uint64_t total = 0;
+#pragma unroll
+    for (int k = 0; k < kLaneRuns; ++k) total = saturating_sum(total, counts[k]);
+    return total;
+  }
+};
+
+/// The stored lengths; 32-bit ones of a whole granule by 16 bytes at once.
+__device__ inline void load_lengths(const DecodeArguments& a, LaneCounts& lane_counts) {
+  static_assert(kLaneRuns % 4 == 0);
+  if (!a.wide_lengths && lane_counts.first_run + kLaneRuns <= a.runs) {
+    const auto* from =
+        reinterpret_cast<const uint4*>(static_cast<const std::uint32_t*>(a.lengths) + lane_counts.first_run);
+#pragma unroll
+    for (int k = 0; k < kLaneRuns / 4; ++k) {
+      const uint4 four = __ldg(from + k);
+      lane_counts.counts[4 * k] = four.x;
+      lane_counts.counts[4 * k + 1] = four.y;
+      lane_counts.counts[4 * k + 2] = four.z;
+      lane_counts.counts[4 * k + 3] = four.w;
+    }
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    const std::int64_t run = lane_counts.first_run + k;
+    lane_counts.counts[k] = run < a.runs ? length_of(a, run) : 0;
+  }
+}
+
+__device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
+  LaneCounts own;
+  own.first_run = granule * kGranuleRuns + lane * kLaneRuns;
+  own.descending_run = -1;
+  load_lengths(a, own);
+  if (a.ends) {
+    std::uint64_t begin = own.first_run > 0 && own.first_run < a.runs ? length_of(a, own.first_run - 1) : 0;
+#pragma unroll
+    for (int k = 0; k < kLaneRuns; ++k) {
+      const bool is_run = own.first_run + k < a.runs;
+      const std::uint64_t end = own.counts[k];
+      if (is_run && end < begin && own.descending_run < 0) own.descending_run = own.first_run + k;
+      own.counts[k] = is_run && end > begin ? end - begin : 0;
+      begin = end;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) own.counts[k] = min(own.counts[k], kMostElements);
+  return own;
+}
+
+/// Adds up one block of granules per block of threads.
+__global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
+  __shared__ std::uint64_t sums[kBlockGranules];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
+#pragma unroll
+  for (int g = warp; g < kBlockGranules; g += kTileWarps) {
+    const LaneCounts own = load_counts(a, first + g, lane);
+    if (own.descending_run >= 0) {
+      atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
+                static_cast<unsigned long long>(own.descending_run));
+    }
+    const std::uint64_t sum = warp_scan(own.sum(), lane);
+    if (lane == 31) sums[g] = sum;
+  }
+  __syncthreads();
+  if (warp != 0) return;
+  const std::uint64_t through = warp_scan(sums[lane], lane);
+  const std::uint64_t before = before_lane(through, lane);
+  if (first + lane < a.granules) a.granule_offsets[first + lane] = before;
+  if (lane == 31) a.block_offsets[blockIdx.x] = through;
+}
+
+inline constexpr int kScanThreads = 1024;
+
+/// One block: turns the blocks' sums into where they begin, and says what is wrong.
+__global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
+  __shared__ std::uint64_t warp_sums[32];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  std::uint64_t before_round = 0;
+  for (std::int64_t first = 0; first < a.blocks; first += kScanThreads) {
+    const std::int64_t block = first + threadIdx.x;
+    const std::uint64_t through = warp_scan(block < a.blocks ? a.block_offsets[block] : 0, lane);
+    const std::uint64_t before = before_lane(through, lane);
+    if (lane == 31) warp_sums[warp] = through;
+    __syncthreads();
+    const std::uint64_t warps_through = warp_scan(warp_sums[lane], lane);
+    const std::uint64_t before_warp = __shfl_sync(~0u, before_lane(warps_through, lane), warp);
+    const std::uint64_t round = __shfl_sync(~0u, warps_through, 31);
+    if (block < a.blocks) {
+      a.block_offsets[block] = saturating_sum(before_round, saturating_sum(before_warp, before));
+    }
+    before_round = saturating_sum(before_round, round);
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  const auto elements = static_cast<std::int64_t>(before_round);
+  a.report->elements = elements;
+  a.report->outcome = a.report->run >= 0          ? Outcome::kDescendingEnds
+                      : elements > a.max_elements ? Outcome::kTooLong
+                                                  : Outcome::kDecoded;
+}
+
+/// The last of `count` ascending offsets that is at most `at`; the first is.
+__device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count,
+                                            std::uint64_t at) {
+  std::int64_t low = 0;
+  std::int64_t high = count;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (offsets[middle] <= at ? low : high) = middle;
+  }
+  return low;
+}
+
+/// True for tiles that there is something to write to.
+__device__ inline bool has_elements(const DecodeArguments& a, std::int64_t tile) {
+  return a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded &&
+         tile * a.tile_elements < a.report->elements;
+}
+
+inline constexpr int kFindThreads = 128;
+
+__global__ void __launch_bounds__(kFindThreads) find_first_granules(const DecodeArguments a) {
+  const std::int64_t tile = std::int64_t{blockIdx.x} * kFindThreads + threadIdx.x;
+  if (tile >= a.tiles || !has_elements(a, tile)) return;
+  const auto at = static_cast<std::uint64_t>(tile * a.tile_elements);
+  const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at);
+  const std::int64_t first = block * kBlockGranules;
+  const std::int64_t granules = min(std::int64_t{kBlockGranules}, a.granules - first);
+  a.first_granules[tile] =
+      first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block]);
+}
+
+}  // namespace cumulus::run_length

@@ -1,0 +1,148 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/run_length/decode_scan.cuh"
+#include "kernels/run_length/decode_tile.cuh"
+#include "kernels/run_length/encode_tile.cuh"
+#include "kernels/run_length/run_length.h"
+#include "kernels/run_length/run_length_check.h"
+#include "kernels/run_length/run_length_element.h"
+
+namespace cumulus {
+namespace {
+
+using namespace run_length;
+
+static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) <= kBlockAlignment);
+
+template <class Kernel>
+void allow_shared_memory(Kernel kernel, std::size_t bytes) {
+  CUMULUS_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+}
+
+template <class Report>
+void download_report(CudaExecutor& executor, const Report* from, Report* to) {
+  executor.download({reinterpret_cast<const std::byte*>(from), sizeof(Report)},
+                    {reinterpret_cast<std::byte*>(to), sizeof(Report)});
+}
+
+template <class T>
+void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
+            DeviceSpan<const std::byte> elements, DeviceSpan<std::byte> symbols,
+            DeviceSpan<std::byte> lengths, EncodeRunLengthsReport* report,
+            DeviceSpan<std::int64_t> first_runs) {
+  const auto scratch = executor.scratch<std::byte>(encode_shared_bytes(params));
+  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF, scratch.size(), executor.stream()));
+  auto* shared = reinterpret_cast<EncodeShared*>(scratch.data());
+  const EncodeArguments<T> arguments{reinterpret_cast<const T*>(elements.data()),
+                                     params.elements,
+                                     effective_cut(params),
+                                     reinterpret_cast<T*>(symbols.data()),
+                                     lengths.data(),
+                                     params.format.length_bytes == 8,
+                                     params.format.form == RunLengthForm::kEnds,
+                                     params.max_runs,
+                                     first_runs.data(),
+                                     params.cut_elements > 0 ? params.cut_elements : params.elements,
+                                     shared,
+                                     reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
+  using Tile = EncodeTile<T>;
+  allow_shared_memory(encode_tiles<T>, sizeof(Tile));
+  const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
+  encode_tiles<T>
+      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  download_report(executor, &shared->report, report);
+}
+
+/// The scratch memory of a call, and what its kernels have in common.
+DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsParams& params,
+                                 DeviceSpan<const std::byte> lengths) {
+  const RunGrid grid = run_grid(params.runs);
+  DecodeArguments arguments{};
+  arguments.lengths = lengths.data();
+  arguments.wide_lengths = params.format.length_bytes == 8;
+  arguments.ends = params.format.form == RunLengthForm::kEnds;
+  arguments.runs = params.runs;
+  arguments.granules = grid.granules;
+  arguments.blocks = grid.blocks;
+  arguments.max_elements = params.max_elements;
+  arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
+  arguments.tiles = decode_tiles(params);
+  arguments.report =
+      reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
+  arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
+  arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
+  arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();
+  return arguments;
+}
+
+template <class T>
+void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, DeviceSpan<const std::byte> symbols,
+            DeviceSpan<const std::byte> lengths, DeviceSpan<std::byte> elements,
+            DecodeRunLengthsReport* report) {
+  const DecodeArguments arguments = decode_arguments(executor, params, lengths);
+  const auto stream = executor.stream();
+  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
+  sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  scan_blocks<<<1, kScanThreads, 0, stream>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  download_report(executor, arguments.report, report);
+  if (arguments.tiles == 0) return;
+  executor.check_interrupt();
+  const std::int64_t find_blocks = divide_up(arguments.tiles, kFindThreads);
+  find_first_granules<<<static_cast<unsigned int>(find_blocks), kFindThreads, 0, stream>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  const auto* from = reinterpret_cast<const T*>(symbols.data());
+  auto* to = reinterpret_cast<T*>(elements.data());
+  if constexpr (short_granule_elements(sizeof(T)) > 0) {
+    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
+    expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from,
+                                                                                             to);
+    CUMULUS_CUDA(cudaGetLastError());
+  }
+  using Tile = DecodeTile<T>;
+  allow_shared_memory(expand_tiles<T>, sizeof(Tile));
+  expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(
+      arguments, from, to);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+}  // namespace
+
+void encode_run_lengths(CudaExecutor& executor, const EncodeRunLengthsParams& params,
+                        DeviceSpan<const std::byte> elements, DeviceSpan<std::byte> symbols,
+                        DeviceSpan<std::byte> lengths, EncodeRunLengthsReport* report,
+                        DeviceSpan<std::int64_t> first_runs) {
+  check_encode(params, elements, symbols, lengths, first_runs);
+  executor.check_interrupt();
+  *report = {};
+  executor.bind_thread();
+  if (params.elements == 0) {
+    if (!first_runs.empty()) {
+      CUMULUS_CUDA(cudaMemsetAsync(first_runs.data(), 0, first_runs.bytes(), executor.stream()));
+    }
+    return;
+  }
+  with_element(params.format.element_bytes, [&]<class T>(T) {
+    encode<T>(executor, params, elements, symbols, lengths, report, first_runs);
+  });
+}
+
+void decode_run_lengths(CudaExecutor& executor, const DecodeRunLengthsParams& params,
+                        DeviceSpan<const std::byte> symbols, DeviceSpan<const std::byte> lengths,
+                        DeviceSpan<std::byte> elements, DecodeRunLengthsReport* report) {
+  check_decode(params, symbols, lengths, elements);
+  executor.check_interrupt();
+  *report = {};
+  if (params.runs == 0) return;
+  executor.bind_thread();
+  with_element(params.format.element_bytes,
+               [&]<class T>(T) { decode<T>(executor, params, symbols, lengths, elements, report); });
+}
+
+}  // namespace cumulus

@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "kernels/core/parallel.h"
+#include "kernels/run_length/run_length_check.h"
+#include "kernels/run_length/run_length_element.h"
+#include "kernels/run_length/run_length_scratch.h"
+#include "kernels/run_length/run_length_transpose.h"
+
+namespace cumulus {
+namespace {
+
+using namespace run_length;
+
+/// Pixels of a square that is turned at once: its rows and columns stay in the core's nearest cache.
+constexpr std::int64_t kSquare = 32;
+
+template <class T>
+void transpose_square(const T* from, T* to, const ImageBatch& batch, std::int64_t y, std::int64_t x) {
+  const std::int64_t y_end = std::min(y + kSquare, batch.height);
+  const std::int64_t x_end = std::min(x + kSquare, batch.width);
+  for (std::int64_t column = x; column < x_end; ++column) {
+    for (std::int64_t row = y; row < y_end; ++row)
+      to[column * batch.height + row] = from[row * batch.width + column];
+  }
+}
+
+template <class T>
+void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T* to) {
+  const std::int64_t squares_down = divide_up(batch.height, kSquare);
+  const std::int64_t pixels = batch.height * batch.width;
+  parallel_ranges(executor, batch.images * squares_down, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      const std::int64_t offset = i / squares_down * pixels;
+      for (std::int64_t x = 0; x < batch.width; x += kSquare)
+        transpose_square(from + offset, to + offset, batch, i % squares_down * kSquare, x);
+    }
+  });
+}
+
+}  // namespace
+
+void transpose_images(CpuExecutor& executor, const ImageBatch& batch, HostSpan<const std::byte> from,
+                      HostSpan<std::byte> to) {
+  check_transpose(batch, from, to);
+  executor.check_interrupt();
+  with_element(batch.element_bytes, [&]<class T>(T) {
+    transpose(executor, batch, reinterpret_cast<const T*>(from.data()), reinterpret_cast<T*>(to.data()));
+  });
+}
+
+#if !CUMULUS_WITH_CUDA
+void transpose_images(CudaExecutor& /*executor*/, const ImageBatch& /*batch*/,
+                      DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
+  throw CudaError(0, "transpose_images", __FILE__, __LINE__);
+}
+#endif
+
+}  // namespace cumulus

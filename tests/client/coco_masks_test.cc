@@ -1,0 +1,182 @@
+#include "cumulus/coco_masks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/test_data.h"
+
+namespace cumulus {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A line of coco_masks.txt, which pycocotools wrote.
+struct Golden {
+  std::string name;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::string text;
+  std::int64_t area = 0;
+  CocoBox box;
+};
+
+std::vector<Golden> read_golden() {
+  std::ifstream file(testing::test_data("coco_masks.txt"));
+  std::vector<Golden> all;
+  for (Golden g; file >> g.name >> g.height >> g.width >> g.text >> g.area >> g.box.x >> g.box.y >>
+                 g.box.width >> g.box.height;) {
+    all.push_back(g);
+  }
+  return all;
+}
+
+bool disk(std::int64_t y, std::int64_t x, std::int64_t cy, std::int64_t cx, std::int64_t radius) {
+  return (y - cy) * (y - cy) + (x - cx) * (x - cx) < radius * radius;
+}
+
+/// The mask that coco_masks.txt means by a name.
+bool pixel(const std::string& name, std::int64_t y, std::int64_t x) {
+  if (name == "full") return true;
+  if (name == "one_pixel") return y == 2 && x == 3;
+  if (name == "first_pixel") return y == 0 && x == 0;
+  if (name == "stripes") return (x * 7 + y * 13) % 11 < 5;
+  if (name == "checkers") return (x + y) % 2 == 1;
+  if (name == "disk") return disk(y, x, 50, 90, 40);
+  if (name == "ring") {
+    const std::int64_t square = (y - 240) * (y - 240) + (x - 320) * (x - 320);
+    return square < 200 * 200 && square > 150 * 150;
+  }
+  if (name == "wide") return x / 9 % 2 == 1;
+  if (name == "tall") return y / 9 % 2 == 1;
+  if (name == "large") return x > 2000;
+  if (name == "noise") return (x * x * 31 + y * y * 17 + x * y * 7) % 13 < 6;
+  return false;
+}
+
+std::vector<std::uint8_t> mask_of(const Golden& golden) {
+  std::vector<std::uint8_t> mask;
+  for (std::int64_t y = 0; y < golden.height; ++y) {
+    for (std::int64_t x = 0; x < golden.width; ++x) mask.push_back(pixel(golden.name, y, x) ? 1 : 0);
+  }
+  return mask;
+}
+
+/// The serial oracle: the lengths, by the plain loop over columns.
+std::vector<std::uint32_t> naive_counts(const std::vector<std::uint8_t>& mask, std::int64_t height,
+                                        std::int64_t width) {
+  std::vector<std::uint32_t> counts = {0};
+  std::uint8_t value = 0;
+  for (std::int64_t x = 0; x < width; ++x) {
+    for (std::int64_t y = 0; y < height; ++y) {
+      const std::uint8_t here = mask[static_cast<std::size_t>(y * width + x)];
+      if (here != value) counts.push_back(0);
+      ++counts.back();
+      value = here;
+    }
+  }
+  return counts;
+}
+
+std::string refusal(std::string_view text, std::int64_t height, std::int64_t width) {
+  const auto counts = coco_counts(text, height, width);
+  return counts.ok() ? "accepted" : std::string(counts.status().message());
+}
+
+TEST(CocoMasks, AreWrittenAndReadAsPycocotoolsDoes) {
+  const std::vector<Golden> all = read_golden();
+  ASSERT_EQ(all.size(), 12u);
+  for (const Golden& golden : all) {
+    SCOPED_TRACE(golden.name);
+    const auto counts = naive_counts(mask_of(golden), golden.height, golden.width);
+    EXPECT_EQ(coco_string(counts), golden.text);
+    const auto read = coco_counts(golden.text, golden.height, golden.width);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, counts);
+    EXPECT_EQ(coco_area(*read), golden.area);
+    EXPECT_EQ(coco_box(*read, golden.height), golden.box);
+  }
+}
+
+TEST(CocoMasks, KeepEveryLengthOf32Bits) {
+  const std::vector<std::uint32_t> counts = {0, 0xFFFFFFFF, 0,  1,  0xFFFFFFFF, 0x80000000,
+                                             0, 0,          15, 16, 31,         32};
+  std::int64_t pixels = 0;
+  for (const std::uint32_t count : counts) pixels += count;
+  const auto read = coco_counts(coco_string(counts), pixels, 1);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, counts);
+}
+
+TEST(CocoMasks, OfNoPixelsAreEmptyTexts) {
+  EXPECT_EQ(refusal("", 0, 5), "accepted");
+  EXPECT_EQ(coco_area({}), 0);
+  EXPECT_EQ(coco_box({}, 5), CocoBox{});
+}
+
+TEST(CocoMasks, RefuseTextsThatAreNone) {
+  EXPECT_THAT(refusal("5/5", 5, 2), HasSubstr("at character 1 there is byte 47; '0' to 'o' are right"));
+  EXPECT_THAT(refusal("5\xff", 5, 2), HasSubstr("there is byte 255"));
+  EXPECT_THAT(refusal(std::string_view("5\0", 2), 5, 2), HasSubstr("there is byte 0"));
+  EXPECT_THAT(refusal("5S", 5, 2), HasSubstr("at character 1 a number is cut off"));
+  EXPECT_THAT(refusal("ooooooooo", 5, 2), HasSubstr("more than 7 characters"));
+  EXPECT_THAT(refusal("", 5, 2), HasSubstr("10 of the 10 pixels of 5 x 2 missing"));
+  EXPECT_THAT(refusal("54", 5, 2), HasSubstr("1 of the 10 pixels"));
+  EXPECT_THAT(refusal("56", 5, 2), HasSubstr("at character 1 the runs have more than the 10 pixels"));
+  EXPECT_THAT(refusal("O", 5, 2), HasSubstr("a run has the length -1"));
+  EXPECT_THAT(refusal("0000000000000N", 5, 2), HasSubstr("at character 13 a run has the length -2"));
+  EXPECT_THAT(refusal("1", -1, 5), HasSubstr("-1"));
+}
+
+TEST(CocoMasks, SurviveRandomTexts) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200000; ++round) {
+    std::string text(random() % 12, ' ');
+    for (char& c : text) c = static_cast<char>('0' + random() % 64);
+    const auto counts = coco_counts(text, 40, 50);
+    if (!counts.ok()) continue;
+    EXPECT_LE(coco_area(*counts), 2000);
+    EXPECT_TRUE(coco_counts(coco_string(*counts), 40, 50).ok());
+  }
+}
+
+TEST(CocoMasks, OfABatchBecomeTexts) {
+  // Two masks of 2 x 2: columns 0 0 | 1 1, and 1 0 | 0 0.
+  const std::vector<std::uint8_t> symbols = {0, 1, 1, 0};
+  const std::vector<std::uint32_t> lengths = {2, 2, 1, 3};
+  const std::vector<std::int64_t> first_runs = {0, 2, 4};
+  const auto texts = coco_strings(ArrayView(symbols), ArrayView(lengths), ArrayView(first_runs));
+  ASSERT_TRUE(texts.ok()) << texts.status();
+  EXPECT_EQ(*texts, (std::vector<std::string>{"22", "013"}));
+  const auto runs = coco_runs(*texts, 2, 2);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_EQ(runs->symbols, (std::vector<std::uint8_t>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(runs->lengths, (std::vector<std::uint32_t>{2, 2, 0, 1, 3}));
+}
+
+TEST(CocoMasks, OfABatchSayWhichOneIsWrong) {
+  const std::vector<std::uint8_t> symbols = {0, 7};
+  const std::vector<std::uint32_t> lengths = {4, 4};
+  const auto text_of = [&](const std::vector<std::int64_t>& first_runs) {
+    return std::string(
+        coco_strings(ArrayView(symbols), ArrayView(lengths), ArrayView(first_runs)).status().message());
+  };
+  EXPECT_THAT(text_of({0, 1, 2}), HasSubstr("mask 1: it has the value 7"));
+  EXPECT_THAT(text_of({0, 3, 2}), HasSubstr("not those of one batch"));
+  EXPECT_THAT(text_of({0, 1}), HasSubstr("not those of one batch"));
+  EXPECT_THAT(text_of({}), HasSubstr("not those of one batch"));
+  EXPECT_THAT(
+      std::string(
+          coco_strings(ArrayView(lengths), ArrayView(lengths), ArrayView(lengths)).status().message()),
+      HasSubstr("symbols is an array of uint32; uint8 is right"));
+  const std::vector<std::string> texts = {"4", "5"};
+  EXPECT_THAT(std::string(coco_runs(texts, 2, 2).status().message()), HasSubstr("mask 1: not a COCO mask"));
+}
+
+}  // namespace
+}  // namespace cumulus

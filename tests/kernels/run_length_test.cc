@@ -1,0 +1,400 @@
+#include "kernels/run_length/run_length.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/cases/run_length_case.h"
+#include "tests/support/executors.h"
+
+namespace cumulus {
+namespace {
+
+using testing::BackendArray;
+using testing::EncodedRuns;
+using ::testing::HasSubstr;
+using testing::kRunArrayLengths;
+using testing::kRunElementBytes;
+using testing::kRunPatterns;
+using testing::length_at;
+using testing::make_run_array;
+using testing::naive_encode;
+using testing::naive_run_starts;
+using testing::RunArray;
+using testing::RunPattern;
+using testing::runs_of;
+
+const std::vector<RunLengthFormat> kFormats = {{1, 4, RunLengthForm::kCounts},
+                                               {1, 8, RunLengthForm::kCounts},
+                                               {1, 4, RunLengthForm::kEnds},
+                                               {1, 8, RunLengthForm::kEnds}};
+
+struct Encoding {
+  EncodeRunLengthsReport report;
+  std::vector<std::byte> symbols;
+  std::vector<std::byte> lengths;
+};
+
+std::size_t bytes_of(std::int64_t count, int each) {
+  return static_cast<std::size_t>(count) * static_cast<std::size_t>(each);
+}
+
+EncodeRunLengthsParams params_for(const RunArray& array, RunLengthFormat format) {
+  format.element_bytes = array.element_bytes;
+  return {.format = format, .elements = array.count, .max_runs = array.count};
+}
+
+/// Encodes into fresh, poisoned memory; checks that exactly the stated scratch was taken.
+template <class Backend>
+Encoding encode(Backend& backend, const RunArray& array, const EncodeRunLengthsParams& params) {
+  BackendArray<Backend, std::byte> elements(backend, array.bytes);
+  BackendArray<Backend, std::byte> symbols(backend, bytes_of(params.max_runs, params.format.element_bytes));
+  BackendArray<Backend, std::byte> lengths(backend, bytes_of(params.max_runs, params.format.length_bytes));
+  const std::size_t scratch_bytes = encode_run_lengths_scratch_bytes<Backend::kSpace>(params);
+  backend.executor().reserve_scratch(scratch_bytes);
+  Encoding encoding;
+  encode_run_lengths(backend.executor(), params, elements.const_span(), symbols.span(), lengths.span(),
+                     &encoding.report);
+  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
+  encoding.symbols = symbols.to_host();
+  encoding.lengths = lengths.to_host();
+  return encoding;
+}
+
+/// As encode, and checks the result.
+template <class Backend>
+Encoding encode_right(Backend& backend, const RunArray& array, const EncodeRunLengthsParams& params) {
+  Encoding encoding = encode(backend, array, params);
+  EXPECT_EQ(verify_encode(array, params, encoding.report, encoding.symbols, encoding.lengths), "");
+  return encoding;
+}
+
+struct Decoding {
+  DecodeRunLengthsReport report;
+  std::vector<std::byte> elements;
+};
+
+template <class Backend>
+Decoding decode(Backend& backend, const EncodedRuns& runs, const DecodeRunLengthsParams& params) {
+  BackendArray<Backend, std::byte> symbols(backend, runs.symbols);
+  BackendArray<Backend, std::byte> lengths(backend, runs.lengths);
+  BackendArray<Backend, std::byte> elements(backend,
+                                            bytes_of(params.max_elements, params.format.element_bytes));
+  const std::size_t scratch_bytes = decode_run_lengths_scratch_bytes<Backend::kSpace>(params);
+  backend.executor().reserve_scratch(scratch_bytes);
+  Decoding decoding;
+  decode_run_lengths(backend.executor(), params, symbols.const_span(), lengths.const_span(), elements.span(),
+                     &decoding.report);
+  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
+  decoding.elements = elements.to_host();
+  return decoding;
+}
+
+bool untouched(const std::vector<std::byte>& bytes, std::size_t first = 0) {
+  return std::all_of(bytes.begin() + static_cast<std::ptrdiff_t>(first), bytes.end(),
+                     [](std::byte byte) { return byte == std::byte{0xA5}; });
+}
+
+/// Calls check(array) for every size of element, pattern and length.
+template <class Check>
+void for_every_array(const std::vector<std::int64_t>& lengths, const Check& check) {
+  for (const int element_bytes : kRunElementBytes) {
+    for (const RunPattern pattern : kRunPatterns) {
+      for (const std::int64_t length : lengths) {
+        SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(length) + " elements of " +
+                     std::to_string(element_bytes) + " bytes");
+        check(make_run_array(pattern, element_bytes, length));
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+template <class Backend>
+class RunLength : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(RunLength, testing::Backends, testing::BackendNames);
+
+TYPED_TEST(RunLength, EncodesEveryArrayAsTheOracleDoes) {
+  for_every_array(kRunArrayLengths, [&](const RunArray& array) {
+    const auto params = params_for(array, kFormats[0]);
+    const Encoding encoding = encode_right(this->backend(), array, params);
+    EXPECT_TRUE(untouched(encoding.symbols, bytes_of(encoding.report.runs, array.element_bytes)));
+  });
+}
+
+TYPED_TEST(RunLength, EncodesEveryForm) {
+  for_every_array({1, 517, 8193, 40000}, [&](const RunArray& array) {
+    for (const RunLengthFormat& format : kFormats) {
+      encode_right(this->backend(), array, params_for(array, format));
+    }
+  });
+}
+
+TYPED_TEST(RunLength, CutsRunsAtTheEndsOfRows) {
+  for_every_array({1, 517, 8193, 40000}, [&](const RunArray& array) {
+    for (const std::int64_t row : {1, 2, 31, 32, 33, 100, 4096, 8191, 39999, 1000000}) {
+      auto params = params_for(array, kFormats[0]);
+      params.cut_elements = row;
+      SCOPED_TRACE(row);
+      encode_right(this->backend(), array, params);
+    }
+  });
+}
+
+TYPED_TEST(RunLength, CountsRunsThatThereIsNoRoomFor) {
+  for_every_array({1, 8193, 40000}, [&](const RunArray& array) {
+    for (const std::int64_t room : {0, 1, 77, 9000}) {
+      auto params = params_for(array, kFormats[0]);
+      params.max_runs = room;
+      SCOPED_TRACE(room);
+      encode_right(this->backend(), array, params);
+    }
+  });
+}
+
+TYPED_TEST(RunLength, TellsApartWhatDiffersByBitsOnly) {
+  const std::vector<std::uint32_t> bits = {0x7FC00000, 0x7FC00000, 0x7FC00001, 0, 0x80000000, 0x80000000, 0};
+  RunArray array(4, static_cast<std::int64_t>(bits.size()));
+  std::memcpy(array.bytes.data(), bits.data(), array.bytes.size());
+  const Encoding encoding = encode(this->backend(), array, params_for(array, kFormats[0]));
+  EXPECT_EQ(encoding.report.runs, 5);
+  EXPECT_EQ(length_at(encoding.lengths, 4, 0), 2u);
+  EXPECT_EQ(length_at(encoding.lengths, 4, 3), 2u);
+}
+
+TYPED_TEST(RunLength, EncodesAMillionElementsOverManyTiles) {
+  for (const RunPattern pattern : kRunPatterns) {
+    for (const int element_bytes : {1, 4}) {
+      const RunArray array = make_run_array(pattern, element_bytes, 3000017, 5);
+      SCOPED_TRACE(name_of(pattern));
+      encode_right(this->backend(), array, params_for(array, kFormats[0]));
+    }
+  }
+}
+
+TYPED_TEST(RunLength, DecodesEveryArray) {
+  for_every_array(kRunArrayLengths, [&](const RunArray& array) {
+    const auto format = params_for(array, kFormats[0]).format;
+    const EncodedRuns runs = naive_encode(array, format, 0);
+    const auto count = static_cast<std::int64_t>(runs.lengths.size() / 4);
+    const Decoding decoding = decode(this->backend(), runs, {format, count, array.count});
+    EXPECT_EQ(decoding.report.outcome, DecodeRunLengthsReport::Outcome::kDecoded);
+    EXPECT_EQ(decoding.report.elements, array.count);
+    EXPECT_EQ(verify_decode(array, decoding.elements), "");
+  });
+}
+
+TYPED_TEST(RunLength, DecodesEveryFormAndCutRuns) {
+  for_every_array({1, 517, 8193, 140001}, [&](const RunArray& array) {
+    for (RunLengthFormat format : kFormats) {
+      format.element_bytes = array.element_bytes;
+      const EncodedRuns runs = naive_encode(array, format, 100);
+      const auto count = static_cast<std::int64_t>(runs.symbols.size()) / array.element_bytes;
+      const Decoding decoding = decode(this->backend(), runs, {format, count, array.count});
+      EXPECT_EQ(decoding.report.elements, array.count);
+      EXPECT_EQ(verify_decode(array, decoding.elements), "");
+    }
+  });
+}
+
+TYPED_TEST(RunLength, DecodesRunsOfNothing) {
+  for (const std::size_t empty_runs : {1, 255, 256, 257, 5000, 20000}) {
+    std::vector<std::uint32_t> counts(empty_runs, 0);
+    counts.front() = 3;
+    counts.insert(counts.end(), 40000, 1);
+    counts.insert(counts.end(), empty_runs, 0);
+    const EncodedRuns runs = runs_of(counts);
+    const auto count = static_cast<std::int64_t>(counts.size());
+    const Decoding decoding = decode(this->backend(), runs, {kFormats[0], count, 50000});
+    ASSERT_EQ(decoding.report.elements, 40003);
+    for (std::size_t i = 0; i < 40003; ++i) {
+      const std::size_t run = i < 3 ? 0 : i - 3 + empty_runs;
+      ASSERT_EQ(decoding.elements[i], static_cast<std::byte>(run)) << i;
+    }
+    EXPECT_TRUE(untouched(decoding.elements, 40003));
+  }
+}
+
+TYPED_TEST(RunLength, DecodesNothing) {
+  EXPECT_EQ(decode(this->backend(), {}, {kFormats[0], 0, 10}).report.elements, 0);
+  EXPECT_EQ(decode(this->backend(), runs_of<std::uint32_t>({0, 0}), {kFormats[0], 2, 0}).report.elements, 0);
+}
+
+TYPED_TEST(RunLength, WritesNothingWhereRunsAreTooLong) {
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  const EncodedRuns small = runs_of<std::uint32_t>({5, 6, 7});
+  const Decoding decoding = decode(this->backend(), small, {kFormats[0], 3, 17});
+  EXPECT_EQ(decoding.report.outcome, Outcome::kTooLong);
+  EXPECT_EQ(decoding.report.elements, 18);
+  EXPECT_TRUE(untouched(decoding.elements));
+  EXPECT_EQ(decode(this->backend(), small, {kFormats[0], 3, 0}).report.outcome, Outcome::kTooLong);
+  EXPECT_EQ(decode(this->backend(), small, {kFormats[0], 3, 18}).report.outcome, Outcome::kDecoded);
+}
+
+TYPED_TEST(RunLength, DoesNotOverflowWithHostileLengths) {
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  std::vector<std::uint64_t> counts(3000, ~std::uint64_t{0});
+  const Decoding decoding = decode(this->backend(), runs_of(counts), {kFormats[1], 3000, 100});
+  EXPECT_EQ(decoding.report.outcome, Outcome::kTooLong);
+  EXPECT_EQ(decoding.report.elements, std::int64_t{1} << 62);
+  EXPECT_TRUE(untouched(decoding.elements));
+  counts = {std::uint64_t{1} << 63, std::uint64_t{1} << 63};  // add up to 0 modulo 2^64
+  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kFormats[1], 2, 100}).report.outcome,
+            Outcome::kTooLong);
+  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kFormats[3], 2, 100}).report.outcome,
+            Outcome::kTooLong);
+}
+
+TYPED_TEST(RunLength, NamesTheFirstEndThatDescends) {
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t i = 0; i < 10000; ++i) ends.push_back(2 * i);
+  ends[7777] = 1;
+  ends[9000] = 1;
+  const Decoding decoding = decode(this->backend(), runs_of(ends), {kFormats[2], 10000, 100000});
+  EXPECT_EQ(decoding.report.outcome, Outcome::kDescendingEnds);
+  EXPECT_EQ(decoding.report.run, 7777);
+  EXPECT_TRUE(untouched(decoding.elements));
+}
+
+TYPED_TEST(RunLength, RefusesArraysThatDoNotFit) {
+  const Span<const std::byte, TypeParam::kSpace> none;
+  const Span<std::byte, TypeParam::kSpace> nowhere;
+  const auto text_of = [&](const EncodeRunLengthsParams& params) -> std::string {
+    EncodeRunLengthsReport report;
+    try {
+      encode_run_lengths(this->executor(), params, none, nowhere, nowhere, &report);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(text_of({.format = {5}}), HasSubstr("elements have 5 bytes"));
+  EXPECT_THAT(text_of({.format = {1, 2}}), HasSubstr("lengths have 2 bytes"));
+  EXPECT_THAT(text_of({.elements = 3}), HasSubstr("elements has 0 bytes; 3 of 1 bytes each are right"));
+  EXPECT_THAT(text_of({.max_runs = -1}), HasSubstr("symbols has 0 bytes"));
+  EXPECT_THAT(text_of({.cut_elements = -1}), HasSubstr("cut_elements is -1"));
+  EXPECT_EQ(text_of({}), "accepted");
+  DecodeRunLengthsReport report;
+  EXPECT_THROW(decode_run_lengths(this->executor(), {.runs = 1}, none, none, nowhere, &report),
+               std::invalid_argument);
+}
+
+struct Always : Interrupt {
+  bool requested() const override { return true; }
+};
+
+TYPED_TEST(RunLength, DoesNotStartForACallerWhoHasLeft) {
+  Always always;
+  this->executor().set_interrupt(&always);
+  const RunArray array = make_run_array(RunPattern::kTen, 1, 100);
+  EXPECT_THROW(encode(this->backend(), array, params_for(array, kFormats[0])), Interrupted);
+  EXPECT_THROW(decode(this->backend(), runs_of<std::uint32_t>({1}), {kFormats[0], 1, 1}), Interrupted);
+}
+
+/// Zeros, but for element 7; in memory of the backend's, uploaded by pieces.
+template <class Backend>
+Memory<Backend::kSpace> zeros_with_a_one(Backend& backend, std::int64_t count) {
+  Memory<Backend::kSpace> memory = backend.executor().allocate(static_cast<std::size_t>(count));
+  std::vector<std::byte> piece(std::size_t{1} << 26);
+  for (std::size_t first = 0; first < memory.bytes(); first += piece.size()) {
+    const std::size_t size = std::min(piece.size(), memory.bytes() - first);
+    piece[7] = std::byte{first == 0};
+    backend.executor().upload({piece.data(), size}, {memory.data() + first, size});
+    backend.executor().synchronize();
+  }
+  return memory;
+}
+
+// More than 2^32 elements: 4 GiB on the backend.
+TYPED_TEST(RunLength, SlowReportsOrCutsRunsBeyond32Bits) {
+  const std::int64_t count = (std::int64_t{1} << 32) + 100000;
+  const auto elements = zeros_with_a_one(this->backend(), count);
+  const auto encode_as = [&](const RunLengthFormat& format, std::int64_t cut) {
+    const EncodeRunLengthsParams params{
+        .format = format, .elements = count, .cut_elements = cut, .max_runs = 10};
+    BackendArray<TypeParam, std::byte> symbols(this->backend(), 10);
+    BackendArray<TypeParam, std::byte> lengths(this->backend(), bytes_of(10, format.length_bytes));
+    this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+    Encoding encoding;
+    encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()}, symbols.span(),
+                       lengths.span(), &encoding.report);
+    encoding.lengths = lengths.to_host();
+    return encoding;
+  };
+  EXPECT_EQ(encode_as(kFormats[0], 0).report.unfitting_run, 2);
+  EXPECT_EQ(encode_as(kFormats[2], 0).report.unfitting_run, 2);
+  const Encoding wide = encode_as(kFormats[1], 0);
+  EXPECT_EQ(wide.report.runs, 3);
+  EXPECT_EQ(wide.report.unfitting_run, -1);
+  EXPECT_EQ(length_at(wide.lengths, 8, 2), static_cast<std::uint64_t>(count - 8));
+  const Encoding cut = encode_as(kFormats[0], std::int64_t{1} << 31);
+  EXPECT_EQ(cut.report.runs, 5);
+  EXPECT_EQ(length_at(cut.lengths, 4, 4), 100000u);
+}
+
+TYPED_TEST(RunLength, SlowDecodesMoreThan32BitsOfElements) {
+  const std::int64_t count = (std::int64_t{1} << 32) + 100000;
+  const EncodedRuns runs = runs_of<std::uint64_t>({static_cast<std::uint64_t>(count - 3), 3});
+  const DecodeRunLengthsParams params{kFormats[1], 2, count};
+  const Memory<TypeParam::kSpace> elements = this->executor().allocate(static_cast<std::size_t>(count));
+  BackendArray<TypeParam, std::byte> symbols(this->backend(), runs.symbols);
+  BackendArray<TypeParam, std::byte> lengths(this->backend(), runs.lengths);
+  this->executor().reserve_scratch(decode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+  DecodeRunLengthsReport report;
+  decode_run_lengths(this->executor(), params, symbols.const_span(), lengths.const_span(),
+                     {elements.data(), elements.bytes()}, &report);
+  std::vector<std::byte> tail(8);
+  this->executor().download({elements.data() + count - 8, 8}, {tail.data(), 8});
+  this->executor().synchronize();
+  EXPECT_EQ(report.elements, count);
+  EXPECT_EQ(tail, (std::vector<std::byte>{{}, {}, {}, {}, {}, std::byte{1}, std::byte{1}, std::byte{1}}));
+}
+
+TEST(RunLengthOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
+  const RunArray array = make_run_array(RunPattern::kMixed, 2, 1000003);
+  const auto params = params_for(array, kFormats[0]);
+  std::vector<std::vector<std::byte>> lengths;
+  for (const int threads : {1, 2, 5}) {
+    CpuExecutor executor(threads);
+    std::vector<std::byte> symbols(bytes_of(params.max_runs, 2));
+    lengths.emplace_back(bytes_of(params.max_runs, 4));
+    EncodeRunLengthsReport report;
+    encode_run_lengths(executor, params, {array.bytes.data(), array.bytes.size()},
+                       {symbols.data(), symbols.size()}, {lengths.back().data(), lengths.back().size()},
+                       &report);
+    EXPECT_EQ(verify_encode(array, params, report, symbols, lengths.back()), "");
+  }
+  EXPECT_TRUE(lengths[0] == lengths[1]);
+  EXPECT_TRUE(lengths[0] == lengths[2]);
+}
+
+TEST(RunLengthVerifier, RefusesOneWrongSymbolLengthCountOrByte) {
+  testing::CpuBackend backend;
+  const RunArray array = make_run_array(RunPattern::kShortRuns, 4, 1000);
+  const auto params = params_for(array, kFormats[0]);
+  const Encoding right = encode(backend, array, params);
+  const auto verify = [&](const Encoding& encoding) {
+    return verify_encode(array, params, encoding.report, encoding.symbols, encoding.lengths);
+  };
+  EXPECT_EQ(verify(right), "");
+  Encoding wrong = right;
+  wrong.symbols[41] ^= std::byte{1};
+  EXPECT_THAT(verify(wrong), HasSubstr("the symbol of run 10"));
+  wrong = right;
+  wrong.lengths[20] ^= std::byte{1};
+  EXPECT_THAT(verify(wrong), HasSubstr("the length of run 5"));
+  wrong = right;
+  wrong.report.runs -= 1;
+  EXPECT_NE(verify(wrong), "");
+  wrong.symbols = array.bytes;
+  wrong.symbols[777] ^= std::byte{1};
+  EXPECT_THAT(verify_decode(array, wrong.symbols), HasSubstr("byte 777"));
+}
+
+}  // namespace
+}  // namespace cumulus
