@@ -33,6 +33,7 @@ void add_commands(CommandLine& line) {
   add_run_length_commands(line);
   add_sampling_table_commands(line);
   add_summed_area_table_commands(line);
+  add_kd_tree_commands(line);
   add_server_commands(line);
 }
 

@@ -32,6 +32,7 @@ class CommandLine {
 };
 
 // One line for each file of commands/.
+void add_kd_tree_commands(CommandLine& line);
 void add_bracket_match_commands(CommandLine& line);
 void add_recursive_filter_commands(CommandLine& line);
 void add_run_length_commands(CommandLine& line);

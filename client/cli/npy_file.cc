@@ -28,7 +28,7 @@ absl::Status no_array(const std::string& path, std::string_view what) {
 }
 
 /// The dictionary after magic, version and length; empty where the file does not begin as one.
-std::string read_dictionary(std::ifstream& file) {
+std::string read_dictionary(std::istream& file) {
   std::array<char, 8> start{};
   if (!file.read(start.data(), start.size()) || std::string_view(start.data(), kMagic.size()) != kMagic)
     return "";
@@ -77,6 +77,10 @@ std::optional<Shape> shape_of(const std::string& tuple) {
 absl::StatusOr<Array> read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a .npy file that exists"));
+  return read_npy(file, path);
+}
+
+absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path) {
   const std::string dictionary = read_dictionary(file);
   if (dictionary.empty()) return no_array(path, "it does not begin as a .npy file");
   const auto type = type_of(value_of(dictionary, "descr", ","));

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <istream>
 #include <string>
 
 #include "cumulus/array.h"
@@ -20,6 +21,9 @@ std::string npy_descr(ElementType type);
 /// Reads a .npy file of little-endian numbers in row-major order. Says what the file holds instead where it
 /// holds anything else.
 absl::StatusOr<Array> read_npy(const std::string& path);
+
+/// Likewise from a stream that stands at its beginning; `path` is for errors.
+absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path);
 
 /// Writes an array as it is.
 absl::Status write_npy(const std::string& path, const ArrayView& array);

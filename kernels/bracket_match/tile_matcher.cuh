@@ -56,11 +56,13 @@ class TileMatcher {
     const std::int32_t bottom = before.opens - before.closes - change.closes;
     memory_.live[thread_] = ends.opens;
     memory_.bottoms.build(bottom);
-    mask_opens(bottom, change.opens);
+    // What the tile leaves on the stack lies at as many levels.
+    const bool few_levels = total.opens <= kMaskedLevels;
+    if (few_levels) mask_opens(bottom, change.opens);
     if (roles.begins != 0) meet_beginnings(roles, ends, before);
     __syncthreads();
     const int served = min(__popc(ends.closes), before.opens);
-    if (memory_.highest - memory_.bottoms.least() <= kMaskedLevels) {
+    if (few_levels && memory_.highest - memory_.bottoms.least() <= kMaskedLevels) {
       match_by_level(ends.closes, before, served);
     } else {
       match_in_order(ends.closes, before, served);

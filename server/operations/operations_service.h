@@ -2,6 +2,7 @@
 
 #include "cumulus/v1/operations.grpc.pb.h"
 #include "server/operations/bracket_match.h"
+#include "server/operations/kd_tree.h"
 #include "server/operations/recursive_filter.h"
 #include "server/operations/run_length.h"
 #include "server/operations/sampling_table.h"
@@ -25,6 +26,8 @@ class OperationsService final : public v1::Operations::CallbackService {
   Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
   Reactor* SumRectangles(Context* c, const v1::SumRectanglesRequest* q, Result* r) override { return pipeline_.start<ops::SumRectangles>(c, q, r); }
   Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }
+  Reactor* BuildKdTree(Context* c, const v1::BuildKdTreeRequest* q, Result* r) override { return pipeline_.start<ops::BuildKdTree>(c, q, r); }
+  Reactor* FindNeighbors(Context* c, const v1::FindNeighborsRequest* q, Result* r) override { return pipeline_.start<ops::FindNeighbors>(c, q, r); }
   Reactor* MatchBrackets(Context* c, const v1::MatchBracketsRequest* q, Result* r) override { return pipeline_.start<ops::MatchBrackets>(c, q, r); }
   Reactor* IntersectClips(Context* c, const v1::IntersectClipsRequest* q, Result* r) override { return pipeline_.start<ops::IntersectClips>(c, q, r); }
   Reactor* ApplyRecursiveFilter(Context* c, const v1::ApplyRecursiveFilterRequest* q, Result* r) override { return pipeline_.start<ops::ApplyRecursiveFilter>(c, q, r); }

@@ -13,11 +13,11 @@
 
 namespace cumulus::testing {
 
-/// None, one, one more and one less than a word, a warp's stretch and a tile of either backend, primes, many
-/// tiles.
-inline const std::vector<std::int64_t> kBracketSizes = {0,     1,     2,     31,    32,    33,    63,   65,
-                                                        1023,  1024,  1025,  4095,  4096,  4097,  8191, 8193,
-                                                        16383, 16384, 16385, 32771, 65537, 100003};
+/// None, one, one more and one less than a word, a warp's stretch and a tile of either backend, twice as many
+/// as a tile of the GPU has masks for levels, primes, many tiles.
+inline const std::vector<std::int64_t> kBracketSizes = {
+    0,    1,    2,    31,   32,   33,   63,    65,    510,   512,   514,   1023,  1024,
+    1025, 4095, 4096, 4097, 8191, 8193, 16383, 16384, 16385, 32771, 65537, 100003};
 
 enum class BracketPattern {
   // The five inputs that a benchmark shows.

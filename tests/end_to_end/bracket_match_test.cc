@@ -1,10 +1,15 @@
 // match-brackets on files as they come.
+#include "cumulus/bracket_match.h"
+
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "cumulus/client.h"
+#include "cumulus/errors.h"
 #include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
 
@@ -120,6 +125,36 @@ TEST_F(MatchBracketsCommand, SaysWhereADrawingDoesNotNest) {
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_EQ(ended.errors,
             "cumulus: " + drawing + ":2:4: this closes no open element; the tags of a drawing nest\n");
+}
+
+TEST(MatchBracketsLibrary, AsksForWhatTheOptionsSay) {
+  Daemon daemon;
+  const absl::StatusOr<Client> client = Client::connect(daemon.address());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const std::vector<std::int32_t> tokens = {7, -7, 7, -7, -8, 9};
+  const std::vector<std::int64_t> begins = {0, 3, 5};
+  BracketMatchOptions options;
+  options.outputs = {BracketOutput::kStackTop, BracketOutput::kPartner, BracketOutput::kMaximumDepth};
+  options.segments = ArrayView(begins);
+  options.wide_indices = true;
+  const absl::Status strict = client->run(match_brackets(ArrayView(tokens), options)).status();
+  EXPECT_EQ(error_reason(strict), "UNBALANCED_BRACKETS") << strict;
+  EXPECT_EQ(error_metadata(strict).at("position"), "3");
+  EXPECT_EQ(error_metadata(strict).at("segment"), "0");
+  options.lenient = true;
+  absl::StatusOr<Result> result = client->run(match_brackets(ArrayView(tokens), options));
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto fetch = [&](const char* name) {
+    const absl::StatusOr<Array> array = result->fetch(name);
+    EXPECT_TRUE(array.ok()) << array.status();
+    const auto values = array->values<std::int64_t>();
+    EXPECT_TRUE(values.ok()) << values.status();
+    return std::vector<std::int64_t>(values->begin(), values->end());
+  };
+  EXPECT_EQ(fetch("partner"), (std::vector<std::int64_t>{1, 0, -1, -1, -1, -1}));
+  EXPECT_EQ(fetch("stack_top"), (std::vector<std::int64_t>{0, -1, 2, -1, -1, 5}));
+  EXPECT_EQ(fetch("maximum_depth"), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(fetch("unmatched"), (std::vector<std::int64_t>{4}));
 }
 
 }  // namespace

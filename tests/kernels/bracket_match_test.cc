@@ -132,7 +132,7 @@ TYPED_TEST(BracketMatch, MatchesTheOracleOnPartnersAlone) {
 }
 
 TYPED_TEST(BracketMatch, NumbersWith64BitsToo) {
-  for_every_text({0, 1, 4097, 65537}, [&](const std::string& text) {
+  for_every_text({0, 1, 512, 514, 4097, 65537}, [&](const std::string& text) {
     check(naive_bracket_match(text), match<std::int64_t>(this->backend(), bytes_of(text)));
   });
 }

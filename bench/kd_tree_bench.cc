@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if __has_include(<nanoflann.hpp>)
+#include <nanoflann.hpp>
+#define CUMULUS_BENCH_NANOFLANN 1
+#else
+#define CUMULUS_BENCH_NANOFLANN 0
+#endif
+
+#include "bench/bench.h"
+#include "kernels/kd_tree/kd_tree.h"
+#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "kernels/kd_tree/kd_tree_scratch.h"
+#include "tests/cases/kd_tree_case.h"
+#include "tests/cases/neighbor_case.h"
+
+namespace cumulus::bench {
+namespace {
+
+using testing::CloudPattern;
+using testing::HostKdTree;
+using testing::make_cloud;
+
+/// What a run reports, where a GPU writes it without the host waiting.
+template <class Report, class Executor>
+class ReportMemory {
+ public:
+  ReportMemory()
+      : memory_(std::is_same_v<Executor, CudaExecutor> ? allocate_pinned(sizeof(Report))
+                                                       : allocate_host(sizeof(Report))) {}
+  Report* get() const { return reinterpret_cast<Report*>(memory_.data()); }
+
+ private:
+  HostMemory memory_;
+};
+
+/// A tree in the executor's memory, and the cloud that it is of.
+template <class T, class Executor>
+struct Forest {
+  KdTreeShape shape;
+  KdTreeOptions options;
+  std::vector<T> cloud;
+  Array<T, Executor> input;
+  Array<T, Executor> points;
+  Array<std::int64_t, Executor> idx_array;
+  Array<KdTreeNode, Executor> node_data;
+  Array<T, Executor> node_bounds;
+  ReportMemory<KdTreeReport, Executor> report;
+
+  Forest(Executor& executor, const KdTreeShape& of, const KdTreeOptions& how, CloudPattern pattern)
+      : shape(of),
+        options(how),
+        cloud(make_cloud<T>(of.all_points(), of.dimensions, pattern)),
+        input(executor, cloud),
+        points(executor, cloud.size()),
+        idx_array(executor, static_cast<std::size_t>(of.all_points())),
+        node_data(executor, static_cast<std::size_t>(of.all_nodes())),
+        node_bounds(executor, static_cast<std::size_t>(of.bounds())) {}
+
+  void build(Executor& executor) {
+    build_kd_tree(executor, Span<const T, Executor::kSpace>(input.span()), shape, options,
+                  {points.span(), idx_array.span(), node_data.span(), node_bounds.span()}, report.get());
+  }
+  std::size_t scratch_bytes() const {
+    return build_kd_tree_scratch_bytes<T, Executor::kSpace>(shape, options);
+  }
+  KdTreeView<T, Executor::kSpace> view() const {
+    return {points.span(), idx_array.span(), node_data.span(), node_bounds.span()};
+  }
+  HostKdTree<T> to_host() const {
+    HostKdTree<T> tree(shape);
+    tree.points = points.to_host();
+    tree.idx_array = idx_array.to_host();
+    tree.node_data = node_data.to_host();
+    tree.node_bounds = node_bounds.to_host();
+    return tree;
+  }
+};
+
+template <class T>
+std::string variant(const KdTreeShape& shape, const KdTreeOptions& options, CloudPattern pattern) {
+  return std::string(sizeof(T) == 4 ? "f32" : "f64") + "-" + std::to_string(shape.dimensions) + "d/" +
+         name_of(pattern) + (options.split == KdTreeSplit::kRoundRobin ? "-round-robin" : "") + "/leaf-" +
+         std::to_string(options.leaf_size);
+}
+
+template <class T, class Executor>
+void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTreeOptions& options,
+                 CloudPattern pattern) {
+  const std::string name = "kd_tree_build/" + variant<T>(shape, options, pattern) + "/" +
+                           (shape.trees == 1 ? "" : std::to_string(shape.trees) + "x") +
+                           std::to_string(shape.points);
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  Forest<T, Executor> forest(executor, shape, options, pattern);
+  runner.measure({
+      .name = name,
+      .bytes = testing::kd_tree_bytes<T>(shape),
+      .items = static_cast<double>(shape.all_points()),
+      .unit = "points",
+      .scratch_bytes = forest.scratch_bytes(),
+      .run = [&] { forest.build(executor); },
+      .verify =
+          [&] {
+            const HostKdTree<T> tree = forest.to_host();
+            if (shape.trees == 1) return testing::KdTreeCheck<T>(forest.cloud, options, tree).run();
+            return verify_kd_tree(testing::KdTreeOracle<T>(forest.cloud, shape, options).tree(), tree);
+          },
+      .verified_by = shape.trees == 1 ? "every point, box and split" : "serial oracle, every element",
+  });
+}
+
+/// Points in the order of their Morton codes, 10 bits an axis.
+std::vector<float> in_morton_order(const std::vector<float>& points) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> order(points.size() / 3);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::uint32_t code = 0;
+    for (int bit = 9; bit >= 0; --bit) {
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        const float x = std::clamp(points[3 * i + axis], 0.0f, 1.0f) * 1023.0f;
+        code = code << 1 | (static_cast<std::uint32_t>(x) >> bit & 1u);
+      }
+    }
+    order[i] = {code, i};
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<float> sorted(points.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::memcpy(&sorted[3 * i], &points[3 * order[i].second], 3 * sizeof(float));
+  }
+  return sorted;
+}
+
+template <class Executor>
+void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t count, int nearest,
+                   CloudPattern pattern, bool sorted) {
+  const KdTreeOptions options{10};
+  const KdTreeShape shape = kd_tree_shape(1, points, 3, options.leaf_size);
+  const std::string name = "find_nearest/" + variant<float>(shape, options, pattern) +
+                           (sorted ? "/morton" : "/random") + "/k-" + std::to_string(nearest) + "/" +
+                           std::to_string(points);
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  Forest<float, Executor> forest(executor, shape, options, pattern);
+  executor.reserve_scratch(forest.scratch_bytes());
+  forest.build(executor);
+  std::vector<float> queries = make_cloud<float>(count, 3, pattern, 2);
+  if (sorted) queries = in_morton_order(queries);
+  const Array<float, Executor> asked(executor, queries);
+  const auto results = static_cast<std::size_t>(count * nearest);
+  const Array<std::int64_t, Executor> indices(executor, results);
+  const Array<float, Executor> distances(executor, results);
+  NeighborSearch search;
+  search.queries = count;
+  const ReportMemory<NeighborReport, Executor> report;
+  runner.measure({
+      .name = name,
+      .bytes = queries.size() * sizeof(float) + results * (sizeof(std::int64_t) + sizeof(float)),
+      .items = static_cast<double>(count),
+      .unit = "queries",
+      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search, nearest),
+      .run =
+          [&] {
+            find_nearest(executor, shape, forest.view(), {asked.span(), {}}, search, nearest, indices.span(),
+                         distances.span(), report.get());
+          },
+      .verify =
+          [&] {
+            const auto found = indices.to_host();
+            const auto far = distances.to_host();
+            for (std::int64_t i = 0; i < count; i += std::max<std::int64_t>(1, count / 16)) {
+              std::string wrong =
+                  testing::verify_nearest(testing::neighbors_by_brute_force(
+                                              forest.cloud, 3, &queries[static_cast<std::size_t>(3 * i)],
+                                              std::numeric_limits<float>::infinity(), search),
+                                          search, nearest, &found[static_cast<std::size_t>(i * nearest)],
+                                          &far[static_cast<std::size_t>(i * nearest)]);
+              if (!wrong.empty()) return wrong;
+            }
+            return std::string();
+          },
+      .verified_by = "brute force, 16 queries",
+  });
+}
+
+#if CUMULUS_BENCH_NANOFLANN
+struct NanoflannCloud {
+  const std::vector<float>& points;
+
+  std::size_t kdtree_get_point_count() const { return points.size() / 3; }
+  float kdtree_get_pt(std::size_t point, std::size_t axis) const { return points[3 * point + axis]; }
+  template <class Box>
+  bool kdtree_get_bbox(Box& /*box*/) const {
+    return false;
+  }
+};
+
+/// The same points, leaves and threads, for a ratio within one run: nanoflann builds with one thread.
+void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPattern pattern) {
+  const std::string name =
+      std::string("kd_tree_build/nanoflann/") + name_of(pattern) + "/leaf-10/" + std::to_string(points);
+  if (!runner.wants(name)) return;
+  using Index = nanoflann::KDTreeSingleIndexAdaptor<nanoflann::L2_Simple_Adaptor<float, NanoflannCloud>,
+                                                    NanoflannCloud, 3, std::uint32_t>;
+  const auto cloud = make_cloud<float>(points, 3, pattern);
+  const NanoflannCloud adaptor{cloud};
+  runner.measure({
+      .name = name,
+      .bytes = testing::kd_tree_bytes<float>(kd_tree_shape(1, points, 3, 10)),
+      .items = static_cast<double>(points),
+      .unit = "points",
+      .scratch_bytes = 0,
+      .run = [&] { Index index(3, adaptor, nanoflann::KDTreeSingleIndexAdaptorParams(10)); },
+      .verify = [] { return std::string(); },
+      .verified_by = "nothing: another library, for comparison",
+  });
+}
+#endif
+
+template <class Executor>
+void bench_all(Runner<Executor>& runner) {
+  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
+  std::vector<std::int64_t> sizes = {100'000, 1'000'000};
+  if (kGpu) sizes.insert(sizes.end(), {10'000'000, 100'000'000});
+  if (runner.quick()) sizes = {20'000};
+  for (const std::int64_t size : sizes) {
+    for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
+      bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
+      bench_build<float>(runner, kd_tree_shape(1, size, 3, 10), {10}, pattern);
+      bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40, KdTreeSplit::kRoundRobin}, pattern);
+      if (size <= 10'000'000) bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
+    }
+  }
+  const std::int64_t trees = runner.quick() ? 20 : 4000;
+  bench_build<float>(runner, kd_tree_shape(trees, 1000, 3, 40), {40}, CloudPattern::kUniform);
+  const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
+  for (const std::int64_t size : sizes) {
+    if (size < 1'000'000 && !runner.quick()) continue;
+    if (size > 10'000'000) continue;
+    for (const int nearest : {8, 50}) {
+      for (const bool sorted : {true, false}) {
+        bench_nearest(runner, size, queries, nearest, CloudPattern::kUniform, sorted);
+      }
+      bench_nearest(runner, size, queries, nearest, CloudPattern::kClustered, true);
+    }
+  }
+#if CUMULUS_BENCH_NANOFLANN
+  if constexpr (!kGpu) {
+    for (const std::int64_t size : sizes) {
+      bench_nanoflann(runner, size, CloudPattern::kUniform);
+      bench_nanoflann(runner, size, CloudPattern::kClustered);
+    }
+  }
+#endif
+}
+
+}  // namespace
+
+void bench_kd_tree(Runner<CpuExecutor>& runner);
+void bench_kd_tree(Runner<CudaExecutor>& runner);
+
+void bench_kd_tree(Runner<CpuExecutor>& runner) { bench_all(runner); }
+void bench_kd_tree(Runner<CudaExecutor>& runner) { bench_all(runner); }
+
+}  // namespace cumulus::bench

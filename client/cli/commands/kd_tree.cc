@@ -1,0 +1,259 @@
+#include "cumulus/kd_tree.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/kd_tree_file.h"
+#include "cli/npz_file.h"
+#include "cli/point_file.h"
+
+namespace cumulus::cli {
+namespace {
+
+const std::map<std::string, KdTreeSplit> kSplits = {{"widest-spread", KdTreeSplit::kWidestSpread},
+                                                    {"round-robin", KdTreeSplit::kRoundRobin},
+                                                    {"midpoint", KdTreeSplit::kMidpoint}};
+
+struct BuildOptions {
+  std::string input;
+  std::string output;
+  KdTreeOptions tree;
+};
+
+void describe_tree(const KdTreeFile& tree, Report& report) {
+  report.add("points", tree.points());
+  report.add("dimensions", tree.dimensions());
+  report.add("leaf_size", tree.leaf_size);
+  report.add("levels", tree.levels());
+  report.add("nodes", tree.nodes());
+}
+
+absl::StatusOr<KdTreeFile> download_tree(Job& job, const Session& session, const Result& built,
+                                         Array points) {
+  KdTreeFile tree;
+  for (const auto& [name, array] :
+       {std::pair("idx_array", &tree.idx_array), std::pair("node_data", &tree.node_data),
+        std::pair("node_bounds", &tree.node_bounds)}) {
+    absl::StatusOr<Array> downloaded = job.download(session, built, name);
+    if (!downloaded.ok()) return downloaded.status();
+    *array = *std::move(downloaded);
+  }
+  for (Array* numbers : {&points, &tree.node_bounds}) {
+    absl::StatusOr<Array> wide = to_float64(std::move(*numbers));
+    if (!wide.ok()) return wide.status();
+    *numbers = *std::move(wide);
+  }
+  tree.data = std::move(points);
+  return tree;
+}
+
+absl::Status run_build(Job& job, const BuildOptions& options) {
+  job.stages().begin("read");
+  absl::StatusOr<Array> points = read_points(options.input);
+  if (!points.ok()) return points.status();
+  const absl::StatusOr<Client> client = job.connect();
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  if (!session.ok()) return session.status();
+  const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
+  if (!uploaded.ok()) return uploaded.status();
+  const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
+  if (!built.ok()) return built.status();
+  absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
+  if (!tree.ok()) return tree.status();
+  tree->leaf_size = options.tree.leaf_size;
+  job.stages().begin("write");
+  if (absl::Status written = write_kd_tree(options.output, *tree); !written.ok()) return written;
+  job.stages().end();
+
+  Report& report = job.report();
+  report.add("command", "kd-tree build");
+  report.add("input", options.input);
+  describe_tree(*tree, report);
+  report.add("output", options.output);
+  job.describe_run(*client);
+  return absl::OkStatus();
+}
+
+struct QueryOptions {
+  std::string tree;
+  std::string queries;
+  std::string output;
+  int nearest = 0;     // 0: counts
+  double radius = -1;  // less than 0: none
+  bool squared = false;
+  std::vector<double> period;
+};
+
+NeighborOptions neighbor_options(const QueryOptions& options) {
+  NeighborOptions neighbors;
+  if (options.radius >= 0) neighbors.radius = options.radius;
+  neighbors.squared = options.squared;
+  neighbors.period = options.period;
+  return neighbors;
+}
+
+/// Uploads the arrays that make up a tree.
+absl::StatusOr<std::vector<Buffer>> upload_tree(Job& job, const Session& session, const KdTreeFile& tree) {
+  const absl::StatusOr<Array> ordered = tree.ordered_points();
+  if (!ordered.ok()) return ordered.status();
+  std::vector<Buffer> buffers;
+  for (const Array* array : {&*ordered, &tree.idx_array, &tree.node_data, &tree.node_bounds}) {
+    absl::StatusOr<Buffer> uploaded = job.upload(session, array->view());
+    if (!uploaded.ok()) return uploaded.status();
+    buffers.push_back(*std::move(uploaded));
+  }
+  return buffers;
+}
+
+absl::Status run_query(Job& job, const QueryOptions& options) {
+  job.stages().begin("read");
+  const absl::StatusOr<KdTreeFile> tree = read_kd_tree(options.tree);
+  if (!tree.ok()) return tree.status();
+  absl::StatusOr<Array> queries = read_points(options.queries);
+  if (queries.ok()) queries = to_float64(*std::move(queries));
+  if (!queries.ok()) return queries.status();
+  const absl::StatusOr<Client> client = job.connect();
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  if (!session.ok()) return session.status();
+  const absl::StatusOr<std::vector<Buffer>> arrays = upload_tree(job, *session, *tree);
+  if (!arrays.ok()) return arrays.status();
+  const absl::StatusOr<Buffer> asked = job.upload(*session, queries->view());
+  if (!asked.ok()) return asked.status();
+  const KdTree handles{(*arrays)[0], (*arrays)[1], (*arrays)[2], (*arrays)[3]};
+  const NeighborOptions how = neighbor_options(options);
+  const auto found = job.run(*session, "query",
+                             options.nearest > 0 ? find_nearest(handles, *asked, options.nearest, how)
+                                                 : count_neighbors(handles, *asked, how));
+  if (!found.ok()) return found.status();
+  std::vector<std::pair<std::string, Array>> results;
+  for (const std::string& name : found->names()) {
+    absl::StatusOr<Array> downloaded = job.download(*session, *found, name);
+    if (!downloaded.ok()) return downloaded.status();
+    results.emplace_back(name, *std::move(downloaded));
+  }
+  job.stages().begin("write");
+  std::vector<std::pair<std::string, ArrayView>> views;
+  for (const auto& [name, array] : results) views.emplace_back(name, array.view());
+  if (absl::Status written = write_npz(options.output, views); !written.ok()) return written;
+  job.stages().end();
+
+  Report& report = job.report();
+  report.add("command", "kd-tree query");
+  report.add("tree", options.tree);
+  report.add("points", tree->points());
+  report.add("queries", queries->shape()[0]);
+  report.add("arrays", found->names());
+  report.add("output", options.output);
+  job.describe_run(*client);
+  return absl::OkStatus();
+}
+
+/// The least and greatest number of points of a leaf.
+std::pair<std::int64_t, std::int64_t> leaf_range(const KdTreeFile& tree) {
+  std::int64_t least = tree.points();
+  std::int64_t greatest = 0;
+  const std::byte* nodes = tree.node_data.bytes().data();
+  for (std::int64_t node = tree.nodes() / 2; node < tree.nodes(); ++node) {
+    std::int64_t range[2];
+    std::memcpy(range, nodes + node * tree.node_data.shape()[1], sizeof(range));
+    least = std::min(least, range[1] - range[0]);
+    greatest = std::max(greatest, range[1] - range[0]);
+  }
+  return {least, greatest};
+}
+
+absl::Status run_info(Job& job, const std::string& path) {
+  job.stages().begin("read");
+  const absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
+  if (!tree.ok()) return tree.status();
+  job.stages().end();
+  Report& report = job.report();
+  report.add("command", "kd-tree info");
+  report.add("input", path);
+  describe_tree(*tree, report);
+  const auto [least, greatest] = leaf_range(*tree);
+  report.add("smallest_leaf", least);
+  report.add("largest_leaf", greatest);
+  const auto* bounds = reinterpret_cast<const double*>(tree->node_bounds.bytes().data());
+  std::vector<std::string> extents;
+  for (std::int64_t axis = 0; axis < tree->dimensions(); ++axis) {
+    extents.push_back(absl::StrCat(bounds[axis], " to ", bounds[tree->nodes() * tree->dimensions() + axis]));
+  }
+  report.add("bounds", std::move(extents));
+  return absl::OkStatus();
+}
+
+void require_a_question(const QueryOptions& options) {
+  if (options.nearest > 0 || options.radius >= 0) return;
+  throw CLI::ValidationError("kd-tree query",
+                             "nothing to ask: give -k for the nearest points, --radius to count those "
+                             "within it, or both for the nearest within it");
+}
+
+void add_query(CommandLine& line, CLI::App& group) {
+  const auto asked = std::make_shared<QueryOptions>();
+  CLI::App& query =
+      line.add(group, "query", "Find the nearest points of a tree, or count those within a radius",
+               [asked](Job& job) { return run_query(job, *asked); });
+  query.add_option("tree", asked->tree, "Tree (.npz), of kd-tree build")->required()->type_name("TREE");
+  query.add_option("queries", asked->queries, "Points to ask for (.ply, .npy, .npz)")
+      ->required()
+      ->type_name("QUERIES");
+  query
+      .add_option("-k,--nearest", asked->nearest,
+                  "The so many nearest points, at most 128: indices and distances")
+      ->check(CLI::Range(1, 128));
+  query
+      .add_option("--radius", asked->radius,
+                  "Only points no farther than this; without -k: how many there are")
+      ->check(CLI::NonNegativeNumber);
+  query.add_flag("--squared", asked->squared, "Write squares of distances");
+  query
+      .add_option("--period", asked->period,
+                  "Length of each axis that closes on itself, 0 for those that do not")
+      ->delimiter(',')
+      ->type_name("L,L,...");
+  query.add_option("-o,--output", asked->output, "Arrays to write: indices and distances, or counts")
+      ->required()
+      ->type_name("OUT.npz");
+  query.parse_complete_callback([asked] { require_a_question(*asked); });
+}
+
+}  // namespace
+
+void add_kd_tree_commands(CommandLine& line) {
+  CLI::App& group = line.add_group("kd-tree", "Build KD-trees of points and ask them for neighbours");
+
+  const auto built = std::make_shared<BuildOptions>();
+  CLI::App& build = line.add(group, "build", "Build the KD-tree of a cloud of points",
+                             [built](Job& job) { return run_build(job, *built); });
+  build.add_option("input", built->input, "Points (.ply, .npy, .npz)")->required()->type_name("POINTS");
+  build
+      .add_option("--leaf-size", built->tree.leaf_size,
+                  "Leaves have 1 to 2 times so many points (default 40)")
+      ->check(CLI::PositiveNumber);
+  build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
+      ->transform(CLI::CheckedTransformer(kSplits).description(""));
+  build.add_option("-o,--output", built->output, "Tree to write, which scikit-learn loads too")
+      ->required()
+      ->type_name("OUT.npz");
+
+  add_query(line, group);
+
+  const auto input = std::make_shared<std::string>();
+  CLI::App& info =
+      line.add(group, "info", "Say what a tree is", [input](Job& job) { return run_info(job, *input); });
+  info.add_option("tree", *input, "Tree (.npz), of kd-tree build")->required()->type_name("TREE");
+}
+
+}  // namespace cumulus::cli

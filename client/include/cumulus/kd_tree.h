@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cumulus/operation.h"
+
+/// KD-trees: build one over points, then ask it for neighbours as often as wanted. Photon maps, point clouds.
+namespace cumulus {
+
+/// Where a node's points are cut in two. Points are ordered by (coordinate, index).
+enum class KdTreeSplit {
+  kWidestSpread,  ///< across the axis of the longest extent, at the median: scikit-learn's trees
+  kRoundRobin,    ///< across axis level modulo dimensions, at the median
+  /// Across the axis of the longest extent, at its middle, moved no further than leaves of at most
+  /// 2 * leaf_size points ask for.
+  kMidpoint,
+};
+
+struct KdTreeOptions {
+  std::int64_t leaf_size =
+      40;  ///< leaves have leaf_size to 2 * leaf_size points (kMidpoint: 0 to 2 * leaf_size)
+  KdTreeSplit split = KdTreeSplit::kWidestSpread;
+};
+
+/// Of `points`, [points, dimensions], or [trees, points, dimensions] for many trees at once; float32 or
+/// float64; 2 to 16 dimensions. `payload`, [points, ...] or [trees, points, ...] of any type, is brought into
+/// the tree's order. FAILED_PRECONDITION where a coordinate is NaN; infinities are coordinates.
+///
+/// Results, in the shape of scikit-learn's KDTree (before each extent `trees`, where `points` has it):
+/// `points`, [points, dimensions], in the tree's order; `idx_array`, int64 [points], which of the input's
+/// points each is; `node_data`, uint8 [nodes, 32]: int64 begin, end, is_leaf, float64 radius; `node_bounds`,
+/// [2, nodes, dimensions], the least coordinates, then the greatest; and `payload`.
+Operation build_kd_tree(const Source& points, const KdTreeOptions& options = {});
+Operation build_kd_tree(const Source& points, const Source& payload, const KdTreeOptions& options = {});
+
+/// A tree: the results of build_kd_tree.
+struct KdTree {
+  Source points;
+  Source idx_array;
+  Source node_data;
+  Source node_bounds;
+};
+
+struct NeighborOptions {
+  /// Points farther than this are no neighbours; those exactly so far are. Absent: infinity.
+  std::optional<double> radius;
+  /// A radius for each query, [queries] of the tree's type, instead of `radius`.
+  std::optional<Source> radii;
+  bool squared = false;  ///< distances come as their squares
+  /// Where axis i closes on itself, its length; 0 where it does not. Points and queries lie in [0, period].
+  std::vector<double> period;
+};
+
+/// The `nearest` (1 to 128) nearest points of each of `queries`, [queries, dimensions] or [trees, queries,
+/// dimensions] of the tree's type. Results: `indices`, int64 [queries, nearest], of the points that the tree
+/// was built of, nearest first, equal distances by index; `distances`, likewise. Where there are fewer: index
+/// -1 at distance +Inf.
+Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
+                       const NeighborOptions& options = {});
+
+/// How many points lie within the radius of each query. Result: `counts`, int64 [queries].
+Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options);
+
+}  // namespace cumulus

@@ -1,0 +1,69 @@
+#include "cumulus/kd_tree.h"
+
+#include "cumulus/v1/kd_tree.pb.h"
+#include "library/operation_access.h"
+
+namespace cumulus {
+namespace {
+
+v1::KdTreeSplit to_wire(KdTreeSplit split) {
+  switch (split) {
+    case KdTreeSplit::kWidestSpread:
+      return v1::WIDEST_SPREAD;
+    case KdTreeSplit::kRoundRobin:
+      return v1::ROUND_ROBIN;
+    case KdTreeSplit::kMidpoint:
+      return v1::MIDPOINT;
+  }
+  return v1::KD_TREE_SPLIT_UNSPECIFIED;
+}
+
+v1::BuildKdTreeRequest build_request(const Source& points, const KdTreeOptions& options) {
+  v1::BuildKdTreeRequest request;
+  SourceEncoder::encode(points, *request.mutable_points());
+  request.set_leaf_size(options.leaf_size);
+  request.set_split(to_wire(options.split));
+  return request;
+}
+
+v1::FindNeighborsRequest neighbors_request(const KdTree& tree, const Source& queries,
+                                           const NeighborOptions& options) {
+  v1::FindNeighborsRequest request;
+  SourceEncoder::encode(tree.points, *request.mutable_tree()->mutable_points());
+  SourceEncoder::encode(tree.idx_array, *request.mutable_tree()->mutable_idx_array());
+  SourceEncoder::encode(tree.node_data, *request.mutable_tree()->mutable_node_data());
+  SourceEncoder::encode(tree.node_bounds, *request.mutable_tree()->mutable_node_bounds());
+  SourceEncoder::encode(queries, *request.mutable_queries());
+  if (options.radii.has_value()) SourceEncoder::encode(*options.radii, *request.mutable_radii());
+  if (options.radius.has_value()) request.set_radius(*options.radius);
+  request.set_squared(options.squared);
+  for (const double period : options.period) request.add_period(period);
+  return request;
+}
+
+}  // namespace
+
+Operation build_kd_tree(const Source& points, const KdTreeOptions& options) {
+  return OperationAccess::make("BuildKdTree", build_request(points, options));
+}
+
+Operation build_kd_tree(const Source& points, const Source& payload, const KdTreeOptions& options) {
+  v1::BuildKdTreeRequest request = build_request(points, options);
+  SourceEncoder::encode(payload, *request.mutable_payload());
+  return OperationAccess::make("BuildKdTree", request);
+}
+
+Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
+                       const NeighborOptions& options) {
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  request.set_nearest(nearest);
+  return OperationAccess::make("FindNeighbors", request);
+}
+
+Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options) {
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  request.mutable_counts();
+  return OperationAccess::make("FindNeighbors", request);
+}
+
+}  // namespace cumulus

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/core/scratch_arena.h"
+#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/kd_tree_query_plan.h"
+
+namespace cumulus {
+
+/// Scratch bytes of count_within: exact. list_within takes none.
+template <Space S>
+std::size_t count_within_scratch_bytes() {
+  return S == Space::kHost ? 0 : ScratchSize().add<std::uint64_t>(1).add<NeighborReport>(1).bytes();
+}
+
+/// Scratch bytes of find_nearest: exact. On the GPU 12 for each query that is sorted, and 4 for each node of
+/// the level that they are sorted by.
+template <class T, Space S>
+std::size_t find_nearest_scratch_bytes(const KdTreeShape& shape, const NeighborSearch& search,
+                                       int neighbors) {
+  const std::size_t bytes = count_within_scratch_bytes<S>();
+  if (S == Space::kHost || !kd_tree::groups_queries(sizeof(T), shape, search, neighbors)) return bytes;
+  const auto queries = static_cast<std::size_t>(shape.trees * search.queries);
+  return bytes + ScratchSize()
+                     .add<std::uint32_t>(queries)
+                     .add<std::uint32_t>(queries)
+                     .add<std::uint32_t>(queries)
+                     .add<std::uint32_t>(
+                         static_cast<std::size_t>(shape.trees << kd_tree::sorting_level(shape, search)))
+                     .add<std::uint32_t>(static_cast<std::size_t>(shape.trees))
+                     .bytes();
+}
+
+}  // namespace cumulus

@@ -1,0 +1,375 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "cumulus/v1/kd_tree.pb.h"
+#include "kernels/kd_tree/kd_tree.h"
+#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "kernels/kd_tree/kd_tree_scratch.h"
+#include "server/pipeline/errors.h"
+#include "server/pipeline/image_shape.h"
+#include "server/pipeline/operation.h"
+#include "server/pipeline/text.h"
+
+namespace cumulus::server::ops {
+
+/// What the arrays of a forest have in common.
+struct KdTreeArraysShape {
+  KdTreeShape forest;
+  v1::ElementType type = v1::FLOAT32;
+  bool batched = false;  // arrays are [trees, ...]
+
+  ArrayShape array(v1::ElementType element_type, std::vector<std::int64_t> extents) const {
+    if (batched) extents.insert(extents.begin(), forest.trees);
+    return {element_type, std::move(extents)};
+  }
+  ArrayShape points() const { return array(type, {forest.points, forest.dimensions}); }
+  ArrayShape idx_array() const { return array(v1::INT64, {forest.points}); }
+  ArrayShape node_data() const {
+    return array(v1::UINT8, {forest.nodes(), static_cast<std::int64_t>(sizeof(KdTreeNode))});
+  }
+  ArrayShape node_bounds() const { return array(type, {2, forest.nodes(), forest.dimensions}); }
+
+  /// Calls body(T()), T being float or double.
+  template <class Body>
+  auto with_type(const Body& body) const {
+    return type == v1::FLOAT32 ? body(float()) : body(double());
+  }
+
+  /// Of [points, dimensions] or [trees, points, dimensions]; `levels` is left to the caller.
+  static absl::StatusOr<KdTreeArraysShape> read(const InputArray& points) {
+    const ArrayShape& shape = points.shape;
+    const std::size_t extents = shape.extents.size();
+    if ((extents != 2 && extents != 3) || (shape.type != v1::FLOAT32 && shape.type != v1::FLOAT64)) {
+      return bad_field(points.field, concat("is ", shape.text(),
+                                            "; FLOAT32 or FLOAT64, [points, dimensions] or [trees, points, "
+                                            "dimensions], is right"));
+    }
+    const std::int64_t dimensions = shape.extents.back();
+    if (dimensions < kMinKdTreeDimensions || dimensions > kMaxKdTreeDimensions) {
+      return bad_field(points.field, concat("has ", dimensions, " dimensions; 2 to 16 are right"));
+    }
+    KdTreeArraysShape read;
+    read.type = shape.type;
+    read.batched = extents == 3;
+    read.forest.trees = read.batched ? shape.extents[0] : 1;
+    read.forest.points = shape.extents[extents - 2];
+    read.forest.dimensions = static_cast<int>(dimensions);
+    if (read.forest.points > kMaxKdTreePoints) {
+      return bad_field(points.field,
+                       concat("has ", read.forest.points, " points a tree; at most 2^31 - 1 are right"));
+    }
+    if (read.forest.trees > kMaxTrees) {
+      return bad_field(points.field, concat("has ", read.forest.trees, " trees; at most 2^24 are right"));
+    }
+    return read;
+  }
+
+  static constexpr std::int64_t kMaxTrees = std::int64_t{1} << 24;
+};
+
+struct BuildKdTree {
+  using Request = v1::BuildKdTreeRequest;
+  using Report = KdTreeReport;
+  struct Plan {
+    KdTreeArraysShape shape;
+    KdTreeOptions options;
+    ArrayShape payload;  // where has_payload
+    bool has_payload = false;
+
+    std::int64_t row_bytes() const {
+      const std::int64_t rows = shape.forest.all_points();
+      return rows == 0 ? 0 : static_cast<std::int64_t>(payload.bytes()) / rows;
+    }
+  };
+  static constexpr std::string_view kName = "BuildKdTree";
+
+  static std::vector<SourceField> sources(const Request& request) {
+    std::vector<SourceField> fields = {{"points", &request.points()}};
+    if (request.has_payload()) fields.push_back({"payload", &request.payload()});
+    return fields;
+  }
+
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
+    Plan plan;
+    const auto shape = KdTreeArraysShape::read(inputs[0]);
+    if (!shape.ok()) return shape.status();
+    plan.shape = *shape;
+    if (request.leaf_size() < 0 || request.leaf_size() > kMaxKdTreePoints) {
+      return bad_field("leaf_size",
+                       concat("is ", request.leaf_size(), "; 1 to 2^31 - 1, or 0 for 40, is right"));
+    }
+    if (request.leaf_size() > 0) plan.options.leaf_size = request.leaf_size();
+    plan.shape.forest.levels = kd_tree_levels(plan.shape.forest.points, plan.options.leaf_size);
+    switch (request.split()) {
+      case v1::KD_TREE_SPLIT_UNSPECIFIED:
+      case v1::WIDEST_SPREAD:
+        plan.options.split = KdTreeSplit::kWidestSpread;
+        break;
+      case v1::ROUND_ROBIN:
+        plan.options.split = KdTreeSplit::kRoundRobin;
+        break;
+      case v1::MIDPOINT:
+        plan.options.split = KdTreeSplit::kMidpoint;
+        break;
+      default:
+        return bad_field("split", concat("is ", static_cast<int>(request.split()),
+                                         "; WIDEST_SPREAD, ROUND_ROBIN or MIDPOINT is right"));
+    }
+    if (request.has_payload()) {
+      const absl::Status fits = read_payload(inputs[1], plan);
+      if (!fits.ok()) return fits;
+    }
+    return plan;
+  }
+
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    std::vector<OutputSpec> specs = {{"points", plan.shape.points()},
+                                     {"idx_array", plan.shape.idx_array()},
+                                     {"node_data", plan.shape.node_data()},
+                                     {"node_bounds", plan.shape.node_bounds()}};
+    if (plan.has_payload) specs.push_back({"payload", plan.payload});
+    return specs;
+  }
+
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& plan) {
+    return plan.shape.with_type(
+        [&]<class T>(T) { return build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options); });
+  }
+
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& report) {
+    const auto idx_array = outputs.template as<std::int64_t>(1);
+    plan.shape.with_type([&]<class T>(T) {
+      build_kd_tree(executor, inputs.template as<const T>(0), plan.shape.forest, plan.options,
+                    {outputs.template as<T>(0), idx_array, outputs.template as<KdTreeNode>(2),
+                     outputs.template as<T>(3)},
+                    &report);
+    });
+    if (!plan.has_payload) return;
+    permute_rows(executor, plan.shape.forest, idx_array, inputs.template as<const std::byte>(1),
+                 plan.row_bytes(), outputs.template as<std::byte>(4));
+  }
+
+  static absl::Status conclude(const Plan& plan, const Report& report) {
+    if (report.point < 0) return absl::OkStatus();
+    const std::string tree = plan.shape.batched ? concat("tree ", report.tree, ", ") : "";
+    return no_answer("NAN_COORDINATE",
+                     concat("points: ", tree, "point ", report.point, ", dimension ", report.dimension,
+                            " is NaN, which has no place in an order; leave such points out"),
+                     {{"tree", concat(report.tree)},
+                      {"point", concat(report.point)},
+                      {"dimension", concat(report.dimension)}});
+  }
+
+ private:
+  static absl::Status read_payload(const InputArray& payload, Plan& plan) {
+    const ArrayShape rows = plan.shape.array(payload.shape.type, {plan.shape.forest.points});
+    const auto& extents = payload.shape.extents;
+    if (extents.size() < rows.extents.size() ||
+        !std::equal(rows.extents.begin(), rows.extents.end(), extents.begin())) {
+      return bad_field(payload.field,
+                       concat("is ", payload.shape.text(), "; its first extents must be those of ",
+                              rows.text(), ", a row for each point"));
+    }
+    plan.payload = payload.shape;
+    plan.has_payload = true;
+    return absl::OkStatus();
+  }
+};
+
+struct FindNeighbors {
+  using Request = v1::FindNeighborsRequest;
+  using Report = NeighborReport;
+  struct Plan {
+    KdTreeArraysShape shape;
+    NeighborSearch search;
+    int nearest = 0;  // 0: counts
+    bool has_radii = false;
+  };
+  static constexpr std::string_view kName = "FindNeighbors";
+
+  static std::vector<SourceField> sources(const Request& request) {
+    std::vector<SourceField> fields = {{"tree.points", &request.tree().points()},
+                                       {"tree.idx_array", &request.tree().idx_array()},
+                                       {"tree.node_data", &request.tree().node_data()},
+                                       {"tree.node_bounds", &request.tree().node_bounds()},
+                                       {"queries", &request.queries()}};
+    if (request.has_radii()) fields.push_back({"radii", &request.radii()});
+    return fields;
+  }
+
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
+    const auto shape = read_tree(inputs);
+    if (!shape.ok()) return shape.status();
+    Plan plan;
+    plan.shape = *shape;
+    plan.has_radii = request.has_radii();
+    plan.search.squared = request.squared();
+    absl::Status status = read_queries(inputs, plan);
+    if (status.ok()) status = read_wanted(request, plan);
+    if (status.ok()) status = read_period(request, plan);
+    if (!status.ok()) return status;
+    return plan;
+  }
+
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    const std::int64_t queries = plan.search.queries;
+    if (plan.nearest == 0) return {{"counts", plan.shape.array(v1::INT64, {queries})}};
+    return {{"indices", plan.shape.array(v1::INT64, {queries, plan.nearest})},
+            {"distances", plan.shape.array(plan.shape.type, {queries, plan.nearest})}};
+  }
+
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& plan) {
+    if (plan.nearest == 0) return count_within_scratch_bytes<S>();
+    return plan.shape.with_type([&]<class T>(T) {
+      return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
+    });
+  }
+
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& report) {
+    plan.shape.with_type([&]<class T>(T) {
+      const KdTreeView<T, E::kSpace> tree{
+          inputs.template as<const T>(0), inputs.template as<const std::int64_t>(1),
+          inputs.template as<const KdTreeNode>(2), inputs.template as<const T>(3)};
+      NeighborQueries<T, E::kSpace> queries{inputs.template as<const T>(4), {}};
+      if (plan.has_radii) queries.radii = inputs.template as<const T>(5);
+      if (plan.nearest == 0) {
+        count_within(executor, plan.shape.forest, tree, queries, plan.search,
+                     outputs.template as<std::int64_t>(0), &report);
+      } else {
+        find_nearest(executor, plan.shape.forest, tree, queries, plan.search, plan.nearest,
+                     outputs.template as<std::int64_t>(0), outputs.template as<T>(1), &report);
+      }
+    });
+  }
+
+  static absl::Status conclude(const Plan& plan, const Report& report) {
+    using Fault = NeighborReport::Fault;
+    if (report.fault == Fault::kNone) return absl::OkStatus();
+    if (report.fault == Fault::kTreeOutside) {
+      return no_answer("OUTSIDE_PERIOD",
+                       concat("tree.points: tree ", report.query, " has points outside of [0, period[",
+                              report.axis, "]]; bring them into it before the build"),
+                       {{"tree", concat(report.query)}, {"dimension", concat(report.axis)}});
+    }
+    const std::int64_t tree = report.query / plan.search.queries;
+    const std::int64_t query = report.query % plan.search.queries;
+    const std::string place = concat(plan.shape.batched ? concat("tree ", tree, ", ") : "", "query ", query);
+    std::map<std::string, std::string> metadata = {{"tree", concat(tree)}, {"query", concat(query)}};
+    if (report.fault == Fault::kRadius) {
+      return no_answer("INVALID_RADIUS",
+                       concat("radii: ", place, ": the radius is NaN or negative; 0 or more is right"),
+                       metadata);
+    }
+    metadata["dimension"] = concat(report.axis);
+    if (report.fault == Fault::kNanCoordinate) {
+      return no_answer("NAN_COORDINATE", concat("queries: ", place, ", dimension ", report.axis, " is NaN"),
+                       metadata);
+    }
+    return no_answer("OUTSIDE_PERIOD",
+                     concat("queries: ", place, ", dimension ", report.axis, " lies outside of [0, period[",
+                            report.axis, "]]"),
+                     metadata);
+  }
+
+ private:
+  static absl::StatusOr<KdTreeArraysShape> read_tree(std::span<const InputArray> inputs) {
+    auto shape = KdTreeArraysShape::read(inputs[0]);
+    if (!shape.ok()) return shape;
+    const InputArray& nodes = inputs[2];
+    const std::size_t extents = shape->batched ? 3 : 2;
+    std::int64_t count = nodes.shape.extents.size() == extents ? nodes.shape.extents[extents - 2] : 0;
+    int levels = 0;
+    for (; count % 2 == 1; count /= 2) ++levels;
+    if (count != 0 || levels < 1 || levels > kMaxKdTreeLevels) {
+      return bad_field(nodes.field,
+                       concat("is ", nodes.shape.text(),
+                              "; UINT8 [nodes, 32], a result of BuildKdTree of 1, 3, 7, 15, ... nodes, "
+                              "is right"));
+    }
+    shape->forest.levels = levels;
+    const ArrayShape wanted[] = {shape->points(), shape->idx_array(), shape->node_data(),
+                                 shape->node_bounds()};
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (inputs[i].shape == wanted[i]) continue;
+      return bad_field(inputs[i].field,
+                       concat("is ", inputs[i].shape.text(), "; beside the tree's other arrays ",
+                              wanted[i].text(), " is right"));
+    }
+    return shape;
+  }
+
+  static absl::Status read_queries(std::span<const InputArray> inputs, Plan& plan) {
+    const InputArray& queries = inputs[4];
+    const auto& extents = queries.shape.extents;
+    plan.search.queries = extents.size() >= 2 ? extents[extents.size() - 2] : 0;
+    const ArrayShape wanted =
+        plan.shape.array(plan.shape.type, {plan.search.queries, plan.shape.forest.dimensions});
+    if (queries.shape != wanted) {
+      return bad_field(queries.field,
+                       concat("is ", queries.shape.text(), "; for this tree ",
+                              element_type_name(plan.shape.type), plan.shape.batched ? " [trees, " : " [",
+                              "queries, ", plan.shape.forest.dimensions, "] is right"));
+    }
+    if (!plan.has_radii) return absl::OkStatus();
+    const ArrayShape radii = plan.shape.array(plan.shape.type, {plan.search.queries});
+    if (inputs[5].shape == radii) return absl::OkStatus();
+    return bad_field(inputs[5].field, concat("is ", inputs[5].shape.text(), "; for these queries ",
+                                             radii.text(), " is right"));
+  }
+
+  static absl::Status read_wanted(const Request& request, Plan& plan) {
+    if (request.has_radius()) {
+      if (!(request.radius() >= 0))
+        return bad_field("radius", concat("is ", request.radius(), "; 0 or more is right"));
+      if (plan.has_radii) return bad_field("radius", "is given, and `radii` too; one of them is right");
+      plan.search.radius = request.radius();
+    }
+    switch (request.wanted_case()) {
+      case Request::kNearest:
+        if (request.nearest() < 1 || request.nearest() > kMaxNeighbors) {
+          return bad_field("nearest",
+                           concat("is ", request.nearest(), "; 1 to ", kMaxNeighbors, " is right"));
+        }
+        plan.nearest = request.nearest();
+        return absl::OkStatus();
+      case Request::kCounts:
+        return absl::OkStatus();
+      case Request::WANTED_NOT_SET:
+        break;
+    }
+    return bad_field("wanted", "is not set; `nearest` or `counts` is right");
+  }
+
+  static absl::Status read_period(const Request& request, Plan& plan) {
+    if (request.period().empty()) return absl::OkStatus();
+    if (request.period_size() != plan.shape.forest.dimensions) {
+      return bad_field("period",
+                       concat("has ", request.period_size(), " elements; one for each of the tree's ",
+                              plan.shape.forest.dimensions, " dimensions, or none, is right"));
+    }
+    for (int axis = 0; axis < request.period_size(); ++axis) {
+      const double period = request.period(axis);
+      if (!(period >= 0) || period > kMaxPeriod) {
+        return bad_field(concat("period[", axis, "]"),
+                         concat("is ", period, "; 0, or a finite length, is right"));
+      }
+      plan.search.period[static_cast<std::size_t>(axis)] = period;
+    }
+    return absl::OkStatus();
+  }
+
+  static constexpr double kMaxPeriod = std::numeric_limits<float>::max();
+};
+
+}  // namespace cumulus::server::ops

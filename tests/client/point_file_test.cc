@@ -1,0 +1,154 @@
+#include "cli/point_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "cli/npy_file.h"
+#include "cli/npz_file.h"
+#include "cli/npz_reader.h"
+
+namespace cumulus::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class PointFile : public ::testing::Test {
+ protected:
+  PointFile() { std::filesystem::create_directories(folder_); }
+  ~PointFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+    return path(name);
+  }
+  std::string read_bytes(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  template <class T>
+  static std::vector<T> values(const absl::StatusOr<Array>& array) {
+    if (!array.ok()) return {};
+    const auto elements = array->values<T>();
+    return elements.ok() ? std::vector<T>(elements->begin(), elements->end()) : std::vector<T>();
+  }
+  static std::string error(const absl::StatusOr<Array>& array) {
+    return std::string(array.status().message());
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() /
+      (std::string("cumulus_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+std::string ply_header(const std::string& format) {
+  return "ply\nformat " + format +
+         " 1.0\ncomment two corners\nelement vertex 2\nproperty uchar red\nproperty float x\nproperty float "
+         "y\n"
+         "property float z\nelement face 1\nproperty list uchar int vertex_indices\nend_header\n";
+}
+
+std::string bytes_of(float x, bool reversed) {
+  std::string bytes(sizeof(x), '\0');
+  std::memcpy(bytes.data(), &x, sizeof(x));
+  if (reversed) std::reverse(bytes.begin(), bytes.end());
+  return bytes;
+}
+
+TEST_F(PointFile, ReadsPlyInItsThreeFormats) {
+  const auto binary = [](bool big) {
+    std::string bytes = ply_header(big ? "binary_big_endian" : "binary_little_endian");
+    for (const float first : {1.0f, 4.0f}) {
+      bytes += '\x07';
+      for (const float step : {0.0f, 1.0f, 2.5f}) bytes += bytes_of(first + step, big);
+    }
+    return bytes;
+  };
+  for (const std::string& file : {write("a.ply", ply_header("ascii") + "7 1 2 3.5\n7 4 5 6.5\n3 0 1 1\n"),
+                                  write("b.ply", binary(false)), write("c.ply", binary(true))}) {
+    const auto points = read_points(file);
+    ASSERT_TRUE(points.ok()) << points.status();
+    EXPECT_THAT(points->shape(), ElementsAre(2, 3));
+    EXPECT_THAT(values<float>(points), ElementsAre(1, 2, 3.5f, 4, 5, 6.5f)) << file;
+  }
+}
+
+TEST_F(PointFile, KeepsDoublesOfAPly) {
+  const auto points = read_points(
+      write("d.ply",
+            "ply\r\nformat ascii 1.0\r\nelement vertex 1\r\nproperty double x\r\nproperty double y\r\n"
+            "property double z\r\nend_header\r\n0.1 0.2 0.3\r\n"));
+  EXPECT_THAT(values<double>(points), ElementsAre(0.1, 0.2, 0.3));
+}
+
+TEST_F(PointFile, SaysWhatIsWrongWithAPly) {
+  EXPECT_THAT(error(read_points(path("none.ply"))), HasSubstr("cannot open"));
+  EXPECT_THAT(error(read_points(write("e.ply", "solid"))), HasSubstr("does not begin as a PLY file"));
+  EXPECT_THAT(error(read_points(write("f.ply", "ply\nformat ascii 1.0\n"))),
+              HasSubstr("header does not end"));
+  EXPECT_THAT(error(read_points(write("g.ply", ply_header("ascii") + "7 1 2 3\n"))),
+              HasSubstr("ends after 1 of its 2"));
+  EXPECT_THAT(error(read_points(write("h.ply", ply_header("utf8")))), HasSubstr("format is 'utf8'"));
+  EXPECT_THAT(error(read_points(write("i.ply",
+                                      "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty "
+                                      "float y\nend_header\n1 2\n"))),
+              HasSubstr("no z"));
+  EXPECT_THAT(error(read_points(write("j.ply", "ply\nformat ascii 1.0\nelement face 1\nend_header\n"))),
+              HasSubstr("first element is 'element face 1'"));
+}
+
+TEST_F(PointFile, ReadsNpyAndNpz) {
+  const std::vector<float> floats = {1, 2, 3, 4};
+  const std::vector<double> doubles = {5, 6, 7, 8, 9, 10};
+  ASSERT_TRUE(write_npy(path("a.npy"), ArrayView(floats, {2, 2})).ok());
+  ASSERT_TRUE(
+      write_npz(path("a.npz"), {{"other", ArrayView(floats)}, {"data", ArrayView(doubles, {2, 3})}}).ok());
+  ASSERT_TRUE(write_npz(path("b.npz"), {{"anything", ArrayView(floats, {1, 4})}}).ok());
+  EXPECT_THAT(values<float>(read_points(path("a.npy"))), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(values<double>(read_points(path("a.npz"))), ElementsAre(5, 6, 7, 8, 9, 10));
+  EXPECT_THAT(values<float>(read_points(path("b.npz"))), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(PointFile, RefusesWhatAreNoPoints) {
+  const std::vector<float> floats = {1, 2, 3, 4};
+  const std::vector<std::int32_t> integers = {1, 2};
+  ASSERT_TRUE(write_npy(path("a.npy"), ArrayView(floats)).ok());
+  ASSERT_TRUE(write_npy(path("b.npy"), ArrayView(integers, {1, 2})).ok());
+  ASSERT_TRUE(write_npz(path("a.npz"), {{"a", ArrayView(floats)}, {"b", ArrayView(floats)}}).ok());
+  EXPECT_THAT(error(read_points(path("a.npy"))),
+              HasSubstr("float32 [4]; float32 or float64 [points, dimensions]"));
+  EXPECT_THAT(error(read_points(path("b.npy"))), HasSubstr("int32 [1, 2]"));
+  EXPECT_THAT(error(read_points(path("a.npz"))), HasSubstr("none is named points or data"));
+  EXPECT_THAT(error(read_points(path("a.txt"))), HasSubstr(".ply, .npy or .npz"));
+}
+
+TEST_F(PointFile, RefusesDamagedAndCompressedArchives) {
+  const std::vector<float> floats = {1, 2, 3, 4};
+  ASSERT_TRUE(write_npz(path("a.npz"), {{"points", ArrayView(floats, {2, 2})}}).ok());
+  const std::string whole = read_bytes("a.npz");
+  EXPECT_THAT(error(read_points(write("b.npz", whole.substr(0, whole.size() - 1)))),
+              HasSubstr("does not end"));
+  std::string compressed = whole;
+  compressed[whole.find("PK\x01\x02") + 10] = 8;
+  EXPECT_THAT(error(read_points(write("c.npz", compressed))), HasSubstr("points.npy is compressed"));
+  std::string astray = whole;
+  astray[whole.find("PK\x01\x02") + 42] = 1;
+  EXPECT_THAT(error(read_points(write("d.npz", astray))), HasSubstr("points nowhere"));
+  // Whatever byte is wrong, it is an answer or an error.
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x55);
+    (void)read_points(write("e.npz", flipped)).ok();
+  }
+}
+
+}  // namespace
+}  // namespace cumulus::cli

@@ -1,0 +1,96 @@
+// KD-trees from the command line, and the example that gathers photons.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "tests/end_to_end/json.h"
+#include "tests/end_to_end/program.h"
+
+namespace cumulus::testing {
+namespace {
+
+/// An ASCII PLY of `count` points of the unit cube.
+void write_ply(const std::string& path, int count) {
+  std::ofstream file(path);
+  file << "ply\nformat ascii 1.0\nelement vertex " << count
+       << "\nproperty float x\nproperty float y\nproperty float z\nend_header\n";
+  std::mt19937 random(1);
+  const auto next = [&random] { return static_cast<double>(random() % 4096) / 4096; };
+  for (int i = 0; i < count; ++i) file << next() << ' ' << next() << ' ' << next() << '\n';
+}
+
+TEST(KdTreeJobs, BuildAskAndDescribeATree) {
+  const TemporaryFolder folder;
+  write_ply(folder / "cloud.ply", 1000);
+  const Ended built = run_cumulus({"--backend", "cpu", "--json", "kd-tree", "build", folder / "cloud.ply",
+                                   "--leaf-size", "10", "-o", folder / "tree.npz"});
+  ASSERT_EQ(built.exit_code, 0) << built.errors;
+  EXPECT_EQ(Json(built.output).number("points"), 1000);
+  EXPECT_EQ(Json(built.output).number("nodes"), 127);
+
+  const Ended info = run_cumulus({"--json", "kd-tree", "info", folder / "tree.npz"});
+  ASSERT_EQ(info.exit_code, 0) << info.errors;
+  EXPECT_EQ(Json(info.output).number("dimensions"), 3);
+  EXPECT_EQ(Json(info.output).number("leaf_size"), 10);
+  EXPECT_EQ(Json(info.output).number("levels"), 7);
+  EXPECT_EQ(Json(info.output).number("smallest_leaf"), 15);
+  EXPECT_EQ(Json(info.output).number("largest_leaf"), 16);
+
+  const Ended found = run_cumulus({"--backend", "cpu", "--json", "kd-tree", "query", folder / "tree.npz",
+                                   folder / "cloud.ply", "-k", "3", "-o", folder / "found.npz"});
+  ASSERT_EQ(found.exit_code, 0) << found.errors;
+  EXPECT_EQ(Json(found.output).text("arrays.0"), "indices");
+  EXPECT_EQ(Json(found.output).text("arrays.1"), "distances");
+  const Ended counted = run_cumulus({"--backend", "cpu", "--json", "kd-tree", "query", folder / "tree.npz",
+                                     folder / "cloud.ply", "--radius", "0.1", "-o", folder / "counts.npz"});
+  ASSERT_EQ(counted.exit_code, 0) << counted.errors;
+  EXPECT_EQ(Json(counted.output).text("arrays.0"), "counts");
+
+  // A tree's file holds its points, of which the same tree is built again.
+  const Ended again = run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "tree.npz", "--leaf-size",
+                                   "10", "-o", folder / "again.npz"});
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_TRUE(read_file(folder / "again.npz") == read_file(folder / "tree.npz"));
+}
+
+TEST(KdTreeJobs, SayWhatIsWrong) {
+  const TemporaryFolder folder;
+  write_ply(folder / "cloud.ply", 10);
+  EXPECT_EQ(run_cumulus({"kd-tree"}).exit_code, 2);
+  EXPECT_EQ(run_cumulus({"kd-tree", "build", folder / "cloud.ply"}).exit_code, 2);
+  EXPECT_EQ(
+      run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--leaf-size", "0", "-o", "x.npz"}).exit_code,
+      2);
+  EXPECT_EQ(
+      run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--split", "random", "-o", "x.npz"}).exit_code,
+      2);
+  const Ended nothing = run_cumulus({"kd-tree", "query", "x.npz", folder / "cloud.ply", "-o", "y.npz"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_NE(nothing.errors.find("nothing to ask"), std::string::npos) << nothing.errors;
+  EXPECT_EQ(run_cumulus({"kd-tree", "query", "x.npz", "q.npy", "-k", "129", "-o", "y.npz"}).exit_code, 2);
+  const Ended missing = run_cumulus({"kd-tree", "info", folder / "nothing.npz"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_NE(missing.errors.find("cannot open"), std::string::npos) << missing.errors;
+  std::ofstream(folder / "nan.ply")
+      << "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\n"
+         "property float z\nend_header\n1 nan 2\n";
+  const Ended nan =
+      run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "nan.ply", "-o", folder / "x.npz"});
+  EXPECT_EQ(nan.exit_code, 1);
+  EXPECT_NE(nan.errors.find("point 0, dimension 1 is NaN"), std::string::npos) << nan.errors;
+}
+
+TEST(Example, GathersPhotonsToTheErrorThatTheirNumberAllows) {
+  Daemon daemon;
+  const Ended ended = Program(CUMULUS_EXAMPLE_PHOTON_GATHER, {daemon.address()}).wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  const double error = std::stod(ended.output.substr(ended.output.rfind(' ')));
+  // 127 photons: one over the square root of that is 0.089.
+  EXPECT_GT(error, 0.07) << ended.output;
+  EXPECT_LT(error, 0.11) << ended.output;
+}
+
+}  // namespace
+}  // namespace cumulus::testing

@@ -1,0 +1,347 @@
+#include "kernels/kd_tree/kd_tree_query.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "tests/cases/neighbor_case.h"
+#include "tests/support/kd_tree_builds.h"
+
+namespace cumulus {
+namespace {
+
+using testing::BackendArray;
+using testing::CloudPattern;
+using testing::HostKdTree;
+using testing::kCloudPatterns;
+using testing::make_cloud;
+using testing::Neighbor;
+using testing::neighbors_by_brute_force;
+
+template <class T>
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+/// A forest and its queries in a backend's memory.
+template <class Backend, class T>
+class Asked {
+ public:
+  Asked(Backend& backend, const std::vector<T>& cloud, const KdTreeShape& shape, const KdTreeOptions& options,
+        const std::vector<T>& queries, const std::vector<T>& radii = {})
+      : backend_(backend),
+        shape_(shape),
+        tree_(testing::build(backend, cloud, shape, options).tree),
+        points_(backend, tree_.points),
+        idx_array_(backend, tree_.idx_array),
+        node_data_(backend, tree_.node_data),
+        node_bounds_(backend, tree_.node_bounds),
+        queries_(backend, queries),
+        radii_(backend, radii),
+        count_(queries.size() / static_cast<std::size_t>(shape.dimensions)) {}
+
+  struct Nearest {
+    std::vector<std::int64_t> indices;
+    std::vector<T> distances;
+    NeighborReport report;
+  };
+  Nearest nearest(const NeighborSearch& search, int neighbors) {
+    const std::size_t size = count_ * static_cast<std::size_t>(neighbors);
+    BackendArray<Backend, std::int64_t> indices(backend_, size);
+    BackendArray<Backend, T> distances(backend_, size);
+    NeighborReport report;
+    const std::size_t scratch_bytes = find_nearest_scratch_bytes<T, kSpace>(shape_, search, neighbors);
+    backend_.executor().reserve_scratch(scratch_bytes);
+    find_nearest(backend_.executor(), shape_, view(), queries(), search, neighbors, indices.span(),
+                 distances.span(), &report);
+    check_scratch(scratch_bytes);
+    return {indices.to_host(), distances.to_host(), report};
+  }
+
+  struct Lists {
+    std::vector<std::int64_t> offsets;
+    std::vector<std::int64_t> indices;
+    std::vector<T> distances;
+    NeighborReport report;
+  };
+  Lists within(const NeighborSearch& search) {
+    BackendArray<Backend, std::int64_t> counts(backend_, count_);
+    NeighborReport report;
+    backend_.executor().reserve_scratch(count_within_scratch_bytes<kSpace>());
+    count_within(backend_.executor(), shape_, view(), queries(), search, counts.span(), &report);
+    check_scratch(count_within_scratch_bytes<kSpace>());
+    Lists lists{{0}, {}, {}, report};
+    if (report.fault != NeighborReport::Fault::kNone) return lists;
+    const std::vector<std::int64_t> found = counts.to_host();
+    std::partial_sum(found.begin(), found.end(), std::back_inserter(lists.offsets));
+    const auto total = static_cast<std::size_t>(lists.offsets.back());
+    BackendArray<Backend, std::int64_t> offsets(backend_, lists.offsets);
+    BackendArray<Backend, std::int64_t> indices(backend_, total);
+    BackendArray<Backend, T> distances(backend_, total);
+    list_within(backend_.executor(), shape_, view(), queries(), search, offsets.const_span(), indices.span(),
+                distances.span());
+    lists.indices = indices.to_host();
+    lists.distances = distances.to_host();
+    return lists;
+  }
+
+ private:
+  static constexpr Space kSpace = Backend::kSpace;
+
+  KdTreeView<T, kSpace> view() const {
+    return {points_.const_span(), idx_array_.const_span(), node_data_.const_span(),
+            node_bounds_.const_span()};
+  }
+  NeighborQueries<T, kSpace> queries() const { return {queries_.const_span(), radii_.const_span()}; }
+  void check_scratch(std::size_t stated) {
+    EXPECT_EQ(backend_.executor().scratch_arena().used_bytes(), stated);
+    backend_.executor().synchronize();
+  }
+
+  Backend& backend_;
+  const KdTreeShape shape_;
+  const HostKdTree<T> tree_;
+  BackendArray<Backend, T> points_;
+  BackendArray<Backend, std::int64_t> idx_array_;
+  BackendArray<Backend, KdTreeNode> node_data_;
+  BackendArray<Backend, T> node_bounds_;
+  BackendArray<Backend, T> queries_;
+  BackendArray<Backend, T> radii_;
+  const std::size_t count_;
+};
+
+template <class T>
+std::vector<T> part_of(const std::vector<T>& values, std::int64_t part, std::int64_t parts) {
+  const auto size = static_cast<std::int64_t>(values.size()) / parts;
+  return {values.begin() + part * size, values.begin() + (part + 1) * size};
+}
+
+template <class Backend>
+class KdTreeQuery : public testing::OnEveryBackend<Backend> {
+ protected:
+  /// `radii` gives each query its own; empty: search.radius.
+  template <class T>
+  void expect_oracle(const KdTreeShape& shape, const KdTreeOptions& options, const std::vector<T>& cloud,
+                     const std::vector<T>& queries, NeighborSearch search, int neighbors,
+                     const std::vector<T>& radii = {}) {
+    search.queries = static_cast<std::int64_t>(queries.size()) / shape.dimensions / shape.trees;
+    Asked<Backend, T> asked(this->backend(), cloud, shape, options, queries, radii);
+    const auto nearest = asked.nearest(search, neighbors);
+    const auto lists = asked.within(search);
+    ASSERT_EQ(nearest.report.fault, NeighborReport::Fault::kNone);
+    ASSERT_EQ(lists.report.fault, NeighborReport::Fault::kNone);
+    for (std::int64_t number = 0; number < shape.trees * search.queries; ++number) {
+      const auto i = static_cast<std::size_t>(number);
+      const T radius = radii.empty() ? static_cast<T>(search.radius) : radii[i];
+      const auto right =
+          neighbors_by_brute_force(part_of(cloud, number / search.queries, shape.trees), shape.dimensions,
+                                   queries.data() + number * shape.dimensions, radius, search);
+      ASSERT_EQ(verify_nearest(right, search, neighbors, nearest.indices.data() + number * neighbors,
+                               nearest.distances.data() + number * neighbors),
+                "")
+          << "query " << number;
+      ASSERT_EQ(lists.offsets[i + 1] - lists.offsets[i], static_cast<std::int64_t>(right.size()));
+      std::vector<Neighbor<T>> listed;
+      for (std::int64_t j = lists.offsets[i]; j < lists.offsets[i + 1]; ++j) {
+        listed.push_back(
+            {lists.distances[static_cast<std::size_t>(j)], lists.indices[static_cast<std::size_t>(j)]});
+      }
+      std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+      auto by_index = right;
+      std::sort(by_index.begin(), by_index.end(),
+                [](const auto& a, const auto& b) { return a.index < b.index; });
+      for (std::size_t j = 0; j < listed.size(); ++j) {
+        ASSERT_EQ(listed[j].index, by_index[j].index) << "query " << number;
+        ASSERT_EQ(listed[j].squared_distance, testing::shown_distance(by_index[j].squared_distance, search));
+      }
+    }
+  }
+
+  template <class T>
+  void expect_oracle_of_patterns(const KdTreeShape& shape, const KdTreeOptions& options,
+                                 NeighborSearch search, int neighbors) {
+    for (const CloudPattern pattern : kCloudPatterns) {
+      SCOPED_TRACE(name_of(pattern));
+      const auto cloud = make_cloud<T>(shape.all_points(), shape.dimensions, pattern);
+      const auto queries = make_cloud<T>(shape.trees * 40, shape.dimensions, pattern, 2);
+      expect_oracle(shape, options, cloud, queries, search, neighbors);
+      if (this->HasFailure()) return;
+    }
+  }
+};
+TYPED_TEST_SUITE(KdTreeQuery, testing::Backends, testing::BackendNames);
+
+TYPED_TEST(KdTreeQuery, FindsWhatBruteForceFinds) {
+  for (const int neighbors : {1, 2, 8, 33, 128}) {
+    for (const double radius : {kInfinity<double>, 0.3, 0.0}) {
+      NeighborSearch search;
+      search.radius = radius;
+      search.squared = neighbors % 2 == 0;
+      this->template expect_oracle_of_patterns<float>(kd_tree_shape(1, 3001, 3, 10), {10}, search, neighbors);
+      this->template expect_oracle_of_patterns<double>(kd_tree_shape(1, 701, 3, 40), {40}, search, neighbors);
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(KdTreeQuery, FindsForManyQueriesAtOnce) {
+  for (const CloudPattern pattern :
+       {CloudPattern::kClustered, CloudPattern::kDuplicates, CloudPattern::kInfinities}) {
+    for (const int dimensions : {2, 3, 4}) {
+      const auto cloud = make_cloud<float>(3 * 300, dimensions, pattern);
+      const auto queries = make_cloud<float>(3 * 1100, dimensions, pattern, 2);
+      for (const int neighbors : {1, 11, 32, 50}) {
+        SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(neighbors) + " neighbours");
+        NeighborSearch search;
+        search.radius = neighbors == 11 ? 0.3 : kInfinity<double>;
+        this->expect_oracle(kd_tree_shape(3, 300, dimensions, 5), {5}, cloud, queries, search, neighbors);
+        if (this->HasFailure()) return;
+      }
+    }
+  }
+  const auto cloud = make_cloud<float>(5, 3, CloudPattern::kUniform);
+  this->expect_oracle(kd_tree_shape(1, 5, 3, 1), {1}, cloud,
+                      make_cloud<float>(1500, 3, CloudPattern::kClustered), {}, 8);
+}
+
+TYPED_TEST(KdTreeQuery, FindsInEveryNumberOfDimensionsAndEveryTree) {
+  NeighborSearch search;
+  search.radius = 0.75;
+  for (int dimensions = 2; dimensions <= 16; ++dimensions) {
+    const KdTreeSplit split = static_cast<KdTreeSplit>(dimensions % 3);
+    this->template expect_oracle_of_patterns<float>(kd_tree_shape(1, 600, dimensions, 7), {7, split}, search,
+                                                    5);
+    this->template expect_oracle_of_patterns<double>(kd_tree_shape(1, 300, dimensions, 7), {7, split}, search,
+                                                     5);
+    if (this->HasFailure()) return;
+  }
+}
+
+TYPED_TEST(KdTreeQuery, MarksWhatIsMissing) {
+  for (const std::int64_t points : {0, 1, 2, 5}) {
+    this->template expect_oracle_of_patterns<float>(kd_tree_shape(1, points, 3, 1), {1}, {}, 7);
+  }
+}
+
+TYPED_TEST(KdTreeQuery, AsksEachTreeOfAForest) {
+  NeighborSearch search;
+  search.radius = 0.4;
+  this->template expect_oracle_of_patterns<float>(kd_tree_shape(9, 200, 3, 10), {10}, search, 6);
+  this->template expect_oracle_of_patterns<double>(kd_tree_shape(4, 77, 2, 40), {40}, search, 6);
+}
+
+TYPED_TEST(KdTreeQuery, TakesTheShorterWayRoundPeriodicAxes) {
+  for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kAllEqual}) {
+    const auto cloud = make_cloud<float>(2000, 3, pattern);
+    auto queries = make_cloud<float>(60, 3, CloudPattern::kUniform, 3);
+    std::fill_n(queries.begin(), 3, 0.0f);
+    std::fill_n(queries.begin() + 3, 3, 1.0f);
+    NeighborSearch search;
+    search.radius = 0.2;
+    search.period = {1, 0, 1};
+    this->expect_oracle(kd_tree_shape(1, 2000, 3, 10), {10}, cloud, queries, search, 9);
+    search.period = {1, 1.5, 2};
+    search.radius = kInfinity<double>;
+    this->expect_oracle(kd_tree_shape(1, 2000, 3, 10), {10}, cloud, queries, search, 9);
+  }
+}
+
+TYPED_TEST(KdTreeQuery, TakesARadiusPerQuery) {
+  const auto cloud = make_cloud<double>(2000, 2, CloudPattern::kClustered);
+  const auto queries = make_cloud<double>(50, 2, CloudPattern::kClustered, 5);
+  auto radii = make_cloud<double>(25, 2, CloudPattern::kUniform, 6);
+  radii[7] = 0;
+  radii[8] = kInfinity<double>;
+  this->expect_oracle(kd_tree_shape(1, 2000, 2, 10), {10}, cloud, queries, {}, 20, radii);
+}
+
+TYPED_TEST(KdTreeQuery, SaysWhichQueryIsAtFault) {
+  using Fault = NeighborReport::Fault;
+  const KdTreeShape shape = kd_tree_shape(1, 5000, 3, 40);
+  const auto cloud = make_cloud<float>(5000, 3, CloudPattern::kUniform);
+  const auto good = make_cloud<float>(20000, 3, CloudPattern::kUniform, 2);
+  const auto fault_of = [&](const std::vector<float>& queries, const std::vector<float>& radii,
+                            NeighborSearch search) {
+    search.queries = 20000;
+    Asked<TypeParam, float> asked(this->backend(), cloud, shape, {}, queries, radii);
+    const NeighborReport of_lists = asked.within(search).report;
+    const NeighborReport report = asked.nearest(search, 3).report;
+    EXPECT_EQ(report.fault, of_lists.fault);
+    EXPECT_EQ(report.query, of_lists.query);
+    EXPECT_EQ(report.axis, of_lists.axis);
+    return report;
+  };
+  NeighborSearch search;
+  search.radius = 0.01;
+  auto queries = good;
+  queries[3 * 19000 + 1] = std::nanf("");
+  queries[3 * 12345 + 2] = std::nanf("");
+  NeighborReport report = fault_of(queries, {}, search);
+  EXPECT_EQ(report.fault, Fault::kNanCoordinate);
+  EXPECT_EQ(report.query, 12345);
+  EXPECT_EQ(report.axis, 2);
+
+  std::vector<float> radii(20000, 0.01f);
+  radii[777] = -1;
+  radii[778] = std::nanf("");
+  report = fault_of(good, radii, search);
+  EXPECT_EQ(report.fault, Fault::kRadius);
+  EXPECT_EQ(report.query, 777);
+
+  search.period = {0, 2, 2};
+  queries = good;
+  queries[0] = -5;  // on an axis that does not close
+  queries[3 * 4000 + 1] = 2.5f;
+  report = fault_of(queries, {}, search);
+  EXPECT_EQ(report.fault, Fault::kQueryOutside);
+  EXPECT_EQ(report.query, 4000);
+  EXPECT_EQ(report.axis, 1);
+
+  search.period = {0, 0.5, 0};
+  report = fault_of(good, {}, search);
+  EXPECT_EQ(report.fault, Fault::kTreeOutside);
+  EXPECT_EQ(report.query, 0);
+  EXPECT_EQ(report.axis, 1);
+}
+
+TYPED_TEST(KdTreeQuery, ReadsNothingOutsideOfABrokenTree) {
+  const KdTreeShape shape = kd_tree_shape(1, 1000, 3, 10);
+  const auto cloud = make_cloud<float>(1000, 3, CloudPattern::kUniform);
+  testing::CpuBackend cpu;
+  HostKdTree<float> tree = testing::build(cpu, cloud, shape, {10}).tree;
+  for (KdTreeNode& node : tree.node_data) node = {-(1LL << 40), 1LL << 40, 0, 0};
+  for (float& bound : tree.node_bounds) bound = std::nanf("");
+  BackendArray<TypeParam, float> points(this->backend(), tree.points);
+  BackendArray<TypeParam, std::int64_t> idx_array(this->backend(), tree.idx_array);
+  BackendArray<TypeParam, KdTreeNode> node_data(this->backend(), tree.node_data);
+  BackendArray<TypeParam, float> node_bounds(this->backend(), tree.node_bounds);
+  BackendArray<TypeParam, float> queries(this->backend(), std::vector<float>(3, 0.5f));
+  BackendArray<TypeParam, std::int64_t> counts(this->backend(), 1);
+  NeighborSearch search;
+  search.queries = 1;
+  search.radius = 0.5;
+  NeighborReport report;
+  this->executor().reserve_scratch(count_within_scratch_bytes<TypeParam::kSpace>());
+  count_within(
+      this->executor(), shape,
+      {points.const_span(), idx_array.const_span(), node_data.const_span(), node_bounds.const_span()},
+      {queries.const_span(), {}}, search, counts.span(), &report);
+  EXPECT_GE(counts.to_host()[0], 0);
+}
+
+TEST(KdTreeQueryVerifier, RefusesAWrongIndexAndAWrongDistance) {
+  const std::vector<Neighbor<float>> right = {{1.0f, 5}, {4.0f, 2}};
+  std::vector<std::int64_t> indices = {5, 2, -1};
+  std::vector<float> distances = {1, 2, kInfinity<float>};
+  EXPECT_EQ(verify_nearest(right, {}, 3, indices.data(), distances.data()), "");
+  distances[1] = std::nextafter(2.0f, 3.0f);
+  EXPECT_NE(verify_nearest(right, {}, 3, indices.data(), distances.data()), "");
+  distances[1] = 2;
+  indices[2] = 0;
+  EXPECT_NE(verify_nearest(right, {}, 3, indices.data(), distances.data()), "");
+}
+
+}  // namespace
+}  // namespace cumulus
