@@ -35,7 +35,8 @@ struct BracketOutputs {
 
 /// What a run found. The fault is what a parser that reads from the left meets first.
 struct BracketReport {
-  enum class Fault : std::int32_t {
+  // As wide as the numbers: without padding, all bytes that come from a GPU have been written there.
+  enum class Fault : std::int64_t {
     kNone,
     kUnexpectedClose,  ///< `found` at `position` closes nothing.
     kWrongClose,       ///< `found` at `position`, where `expected` would close the open at `open_position`.
