@@ -25,8 +25,9 @@ struct Variant {
 /// Checks a few whole rows and columns' worth of the result: the serial filter of a whole large image takes
 /// minutes. A window around the middle, wide enough that what lies outside cannot matter, stands for the
 /// rest.
+template <class T>
 std::string verify_window(const FilterImage& image, const RecursiveFilter& filter,
-                          const std::vector<float>& result) {
+                          const std::vector<T>& result) {
   if (image.shape.height * image.shape.width <= 512 * 512) {
     return verify_recursive_filter(image, filter, result.data());
   }
@@ -44,7 +45,7 @@ std::string verify_window(const FilterImage& image, const RecursiveFilter& filte
     window.elements.insert(window.elements.end(), image.row(y) + left, image.row(y) + right);
   }
   const auto expected = filter_serially(window, filter);
-  const double tolerance = testing::recursive_filter_tolerance(filter);
+  const double tolerance = testing::recursive_filter_tolerance<T>(filter);
   for (std::int64_t y = image.shape.height / 2; y < image.shape.height / 2 + kSide; ++y) {
     for (std::int64_t x = image.shape.width / 2; x < image.shape.width / 2 + kSide; ++x) {
       const auto want =
@@ -60,30 +61,67 @@ std::string verify_window(const FilterImage& image, const RecursiveFilter& filte
   return "";
 }
 
-template <class Executor>
-void bench_filter(Runner<Executor>& runner, const Variant& variant, std::int64_t side,
-                  RecursiveFilterMethod method) {
-  const std::string method_name =
-      method == RecursiveFilterMethod::kLines && Executor::kSpace == Space::kDevice ? "/lines/" : "/";
+/// The filters that one after another make the whole.
+using Steps = std::vector<RecursiveFilter>;
+
+/// Each axis by itself: with tiles, algorithm 4 of Nehab et al. (2011).
+Steps axis_by_axis(const RecursiveFilter& filter) { return {{filter.y, {}}, {{}, filter.x}}; }
+
+/// Each direction of each axis by itself: with tiles, their algorithm 2. Near the borders it is another
+/// filter, as the anticausal direction does not see what the causal one leaves beyond the image.
+Steps direction_by_direction(const RecursiveFilter& filter) {
+  Steps steps;
+  for (const RecursiveFilter& axis : axis_by_axis(filter)) {
+    for (const bool causal : {true, false}) {
+      RecursiveFilter step = axis;
+      for (AxisFilter* one : {&step.y, &step.x}) (causal ? one->anticausal : one->causal) = {};
+      steps.push_back(step);
+    }
+  }
+  return steps;
+}
+
+/// One filter of one square image. `label` tells how, between slashes, where that is not the usual way.
+template <class T, class Executor>
+void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::string& label,
+                  std::int64_t side, const Steps& steps,
+                  RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic) {
+  constexpr Space kSpace = Executor::kSpace;
   const std::string name =
-      "recursive_filter/" + variant.name + method_name + std::to_string(side) + "x" + std::to_string(side);
+      "recursive_filter/" + variant.name + label + std::to_string(side) + "x" + std::to_string(side);
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
   const FilterShape shape{side, side};
-  const FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
-  const Array<float, Executor> pixels(executor, image.elements);
-  const Array<float, Executor> result(executor, image.elements.size());
-  const ImageView<const float, Executor::kSpace> view(pixels.data(), side, side);
-  const ImageView<float, Executor::kSpace> filtered(result.data(), side, side);
+  FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+  const Array<T, Executor> pixels(executor, testing::elements_as<T>(image));
+  const Array<T, Executor> result(executor, image.elements.size());
+  const Array<T, Executor> other(executor, steps.size() > 1 ? image.elements.size() : 1);
+  const ImageView<const T, kSpace> view(pixels.data(), side, side);
+  std::size_t scratch_bytes = 0;
+  for (const RecursiveFilter& step : steps) {
+    scratch_bytes =
+        std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(view, step, method));
+  }
+  const auto run = [&] {
+    ImageView<const T, kSpace> source = view;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), side,
+                                        side);
+      executor.reuse_scratch();
+      apply_recursive_filter<T>(executor, source, steps[i], target, method);
+      source = target;
+    }
+  };
+  const bool whole = side <= 512;
   runner.measure({
       .name = name,
-      .bytes = testing::recursive_filter_bytes(shape),
+      .bytes = testing::recursive_filter_bytes<T>(shape),
       .items = static_cast<double>(side * side),
       .unit = "pixels",
-      .scratch_bytes = apply_recursive_filter_scratch_bytes(view, variant.filter, method),
-      .run = [&] { apply_recursive_filter(executor, view, variant.filter, filtered, method); },
+      .scratch_bytes = scratch_bytes,
+      .run = run,
       .verify = [&] { return verify_window(image, variant.filter, result.to_host()); },
-      .verified_by = side <= 512 ? "serial oracle, every pixel" : "serial oracle, a window in the middle",
+      .verified_by = whole ? "serial oracle, every pixel" : "serial oracle, a window in the middle",
   });
 }
 
@@ -94,17 +132,27 @@ void bench_all(Runner<Executor>& runner) {
   if (kGpu) sides.insert(sides.end(), {8192, 16384});
   if (runner.quick()) sides = {512};
   const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
-  const Variant variants[] = {
-      {"cubic-zero", both(bspline_prefilter(3, FilterBoundary::kZero))},
+  const Variant cubic{"cubic-zero", both(bspline_prefilter(3, FilterBoundary::kZero))};
+  const Variant young{"gaussian-8-clamp", both(gaussian_filter(8, FilterBoundary::kClamp))};
+  const Variant others[] = {
       {"quintic-mirror", both(bspline_prefilter(5, FilterBoundary::kMirror))},
-      {"gaussian-8-clamp", both(gaussian_filter(8, FilterBoundary::kClamp))},
       {"gaussian-8-reflect", both(gaussian_filter(8, FilterBoundary::kReflect))},
+      {"deriche-2-clamp", both(deriche_filter(2, 0, FilterBoundary::kClamp))},
+      {"deriche-8-clamp", both(deriche_filter(8, 0, FilterBoundary::kClamp))},
+      {"deriche-32-clamp", both(deriche_filter(32, 0, FilterBoundary::kClamp))},
       {"gaussian-32-clamp", both(gaussian_filter(32, FilterBoundary::kClamp))},
   };
   for (const std::int64_t side : sides) {
-    for (const Variant& variant : variants)
-      bench_filter(runner, variant, side, RecursiveFilterMethod::kAutomatic);
-    if (kGpu) bench_filter(runner, variants[0], side, RecursiveFilterMethod::kLines);
+    bench_filter<float>(runner, cubic, "/", side, {cubic.filter});
+    if (kGpu && !runner.quick()) {
+      // The ladder of Nehab et al. (2011); their algorithm 5 is the row above.
+      bench_filter<float>(runner, cubic, "/lines/", side, {cubic.filter}, RecursiveFilterMethod::kLines);
+      bench_filter<float>(runner, cubic, "/algorithm-2/", side, direction_by_direction(cubic.filter));
+      bench_filter<float>(runner, cubic, "/algorithm-4/", side, axis_by_axis(cubic.filter));
+    }
+    bench_filter<float>(runner, young, "/", side, {young.filter});
+    bench_filter<Float16>(runner, young, "/half/", side, {young.filter});
+    for (const Variant& variant : others) bench_filter<float>(runner, variant, "/", side, {variant.filter});
   }
 }
 

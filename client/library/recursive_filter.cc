@@ -26,7 +26,12 @@ v1::FilterBoundary to_wire(ImageBoundary boundary) {
 struct KernelEncoder {
   v1::AxisFilter& out;
 
-  void operator()(const GaussianKernel& kernel) const { out.mutable_gaussian()->set_sigma(kernel.sigma); }
+  void operator()(const GaussianKernel& kernel) const {
+    v1::GaussianFilter& gaussian = *out.mutable_gaussian();
+    gaussian.set_sigma(kernel.sigma);
+    gaussian.set_method(kernel.method == GaussianMethod::kYoung ? v1::GAUSSIAN_YOUNG : v1::GAUSSIAN_DERICHE);
+    gaussian.set_derivative(kernel.derivative);
+  }
   void operator()(const BsplinePrefilterKernel& kernel) const {
     out.mutable_bspline_prefilter()->set_degree(kernel.degree);
   }
@@ -53,6 +58,10 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
   SourceEncoder::encode(image, *request.mutable_image());
   if (options.y.has_value()) encode(*options.y, *request.mutable_y());
   if (options.x.has_value()) encode(*options.x, *request.mutable_x());
+  if (options.accumulate.has_value()) {
+    SourceEncoder::encode(*options.accumulate, *request.mutable_accumulate());
+    request.set_weight(options.weight);
+  }
   return OperationAccess::make("ApplyRecursiveFilter", request);
 }
 

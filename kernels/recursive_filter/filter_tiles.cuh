@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/recursive_filter/recursive_filter_line.h"
 #include "kernels/recursive_filter/tile_carries.cuh"
@@ -16,30 +17,52 @@ template <int Order, class Real>
 struct TileAxis {
   Sections<Order, Real> causal, anticausal;
   SmallMatrix<Order, Real> through_causal, through_future;
-  int left_out;  // pixels at the end of a run over the image
 
   explicit TileAxis(const AxisPlan& plan)
       : causal(sections_of<Order, Real>(plan.causal)),
         anticausal(sections_of<Order, Real>(plan.anticausal)),
         through_causal(small_matrix<Order, Real>(plan.through_causal)),
-        through_future(small_matrix<Order, Real>(plan.through_future)),
-        left_out(static_cast<int>(plan.pixels_left_out())) {}
+        through_future(small_matrix<Order, Real>(plan.through_future)) {}
 };
 
-template <int Order, class Real>
-struct TileArguments {
-  const float* image;
+/// What each pixel of a tile's column or row adds to the states that runs over it from nothing leave: after
+/// the last pixel the causal one, at the first pixel the anticausal one. Sums over pixels, unlike recursions,
+/// need not wait for one another, and float is precise enough for them however long the filter's memory.
+template <int Order>
+struct RunWeights {
+  float causal[kTile][Order], anticausal[kTile][Order];
+
+  explicit RunWeights(const AxisPlan& plan) {
+    StateVector of_causal = plan.causal.input;
+    StateVector of_anticausal = plan.anticausal.input;
+    for (std::size_t distance = 0; distance < kTile; ++distance) {
+      for (std::size_t k = 0; k < Order; ++k) {
+        causal[kTile - 1 - distance][k] = static_cast<float>(of_causal[k]);
+        anticausal[distance][k] = static_cast<float>(of_anticausal[k]);
+      }
+      of_causal = plan.causal.transition * of_causal;
+      of_anticausal = plan.anticausal.transition * of_anticausal;
+    }
+  }
+};
+
+/// The images, their tiles, and where the tiles keep what they know.
+struct TileImages {
+  SourceElements images;
+  std::int64_t image_stride;
   std::int64_t row_stride;
   std::int64_t height;
   CarryMap carries;     // and the output
-  float* first_pixels;  // of each row, filtered along y
+  float* first_pixels;  // of each row; in the end, filtered along y
   float* last_pixels;
-  TileAxis<Order, Real> y, x;
+  int rows_left_out, columns_left_out;  // pixels at the end of runs over the image
+  bool along_columns, along_rows;       // where anything is to be filtered at all
+  bool vector_loads, vector_stores;     // rows of floats of one channel, each at a multiple of 16 bytes
 };
 
 /// One tile, and which of its pixels take part in runs.
 struct Tile {
-  std::int64_t row, column, channel;
+  TileIndex at;
   int rows, columns;                      // inside the image
   int causal_rows, causal_columns;        // runs from the first end before these
   int anticausal_row, anticausal_column;  // runs from the last end with these
@@ -49,22 +72,39 @@ struct Tile {
   }
 };
 
-template <int Order, class Real>
-__device__ Tile tile_of(const TileArguments<Order, Real>& a, std::int64_t index) {
+__device__ inline Tile tile_of(const TileImages& a, std::int64_t index) {
   Tile tile;
-  tile.channel = index % a.carries.channels;
-  tile.column = index / a.carries.channels % a.carries.tile_columns;
-  tile.row = index / a.carries.channels / a.carries.tile_columns;
-  tile.rows = static_cast<int>(min(a.height - tile.row * kTile, std::int64_t{kTile}));
-  tile.columns = static_cast<int>(min(a.carries.width - tile.column * kTile, std::int64_t{kTile}));
-  tile.causal_rows = tile.rows - (tile.row == a.carries.tile_rows - 1 ? a.y.left_out : 0);
-  tile.causal_columns = tile.columns - (tile.column == a.carries.tile_columns - 1 ? a.x.left_out : 0);
-  tile.anticausal_row = tile.row == 0 ? a.y.left_out : 0;
-  tile.anticausal_column = tile.column == 0 ? a.x.left_out : 0;
+  TileIndex& at = tile.at;
+  at.channel = index % a.carries.channels;
+  index /= a.carries.channels;
+  at.column = index % a.carries.tile_columns;
+  index /= a.carries.tile_columns;
+  at.row = index % a.carries.tile_rows;
+  at.image = index / a.carries.tile_rows;
+  tile.rows = static_cast<int>(min(a.height - at.row * kTile, std::int64_t{kTile}));
+  tile.columns = static_cast<int>(min(a.carries.width - at.column * kTile, std::int64_t{kTile}));
+  tile.causal_rows = tile.rows - (at.row == a.carries.tile_rows - 1 ? a.rows_left_out : 0);
+  tile.causal_columns = tile.columns - (at.column == a.carries.tile_columns - 1 ? a.columns_left_out : 0);
+  tile.anticausal_row = at.row == 0 ? a.rows_left_out : 0;
+  tile.anticausal_column = at.column == 0 ? a.columns_left_out : 0;
   return tile;
 }
 
-using TilePixels = float[kTile][kTile + 1];  // no two rows begin in the same bank
+/// Where the border pixels of a tile's row are kept.
+__device__ inline std::int64_t border_index(const TileImages& a, const TileIndex& at, int row) {
+  return ((at.image * a.carries.tile_rows + at.row) * kTile + row) * a.carries.channels + at.channel;
+}
+
+/// Rows begin at multiples of 16 bytes, and as many of them as threads read at once in different banks.
+constexpr int kTilePitch = kTile + 4;
+using TilePixels = float[kTile][kTilePitch];
+/// Pixels that a thread moves at once, and the threads that move a tile's row.
+constexpr int kVector = 4;
+constexpr int kRowThreads = kTile / kVector;
+
+__device__ inline float4& vector_at(TilePixels& pixels, int row, int column) {
+  return *reinterpret_cast<float4*>(&pixels[row][column]);
+}
 
 /// A whole column or row in registers; every loop over it has constant bounds and is unrolled.
 struct HeldPixels {
@@ -98,16 +138,48 @@ struct SharedPixels {
   }
 };
 
-template <int Order, class Real, class Pixels>
-__device__ void run_causal(const TileAxis<Order, Real>& axis, Pixels& line, int end, Real (&state)[Order]) {
-  line.ascending(0, end, [&](float& pixel) { axis.causal.advance(state, static_cast<Real>(pixel)); });
+/// The states that runs over a line from nothing leave: over its pixels before `causal_end`, and over those
+/// from `anticausal_first` to before `end`.
+template <int Order>
+__device__ void run_over(const RunWeights<Order>& weights, const HeldPixels& line, int /*causal_end*/,
+                         int /*anticausal_first*/, int /*end*/, float (&causal)[Order],
+                         float (&anticausal)[Order]) {
+  constexpr int kStretch = 16;  // added up by themselves first: fewer roundings a sum
+#pragma unroll
+  for (int first = 0; first < kTile; first += kStretch) {
+    float of_causal[Order] = {};
+    float of_anticausal[Order] = {};
+#pragma unroll
+    for (int i = first; i < first + kStretch; ++i) {
+#pragma unroll
+      for (int k = 0; k < Order; ++k) {
+        of_causal[k] += weights.causal[i][k] * line.v[i];
+        of_anticausal[k] += weights.anticausal[i][k] * line.v[i];
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < Order; ++k) {
+      causal[k] += of_causal[k];
+      anticausal[k] += of_anticausal[k];
+    }
+  }
 }
 
-template <int Order, class Real, class Pixels>
-__device__ void run_anticausal(const TileAxis<Order, Real>& axis, Pixels& line, int first, int end,
-                               Real (&state)[Order]) {
-  line.descending(first, end,
-                  [&](float& pixel) { axis.anticausal.advance(state, static_cast<Real>(pixel)); });
+template <int Order>
+__device__ void run_over(const RunWeights<Order>& weights, const SharedPixels& line, int causal_end,
+                         int anticausal_first, int end, float (&causal)[Order], float (&anticausal)[Order]) {
+#pragma unroll 1
+  for (int i = 0; i < causal_end; ++i) {
+    for (int k = 0; k < Order; ++k) {
+      causal[k] += weights.causal[i + kTile - causal_end][k] * line.pixels[i * line.step];
+    }
+  }
+#pragma unroll 1
+  for (int i = anticausal_first; i < end; ++i) {
+    for (int k = 0; k < Order; ++k) {
+      anticausal[k] += weights.anticausal[i - anticausal_first][k] * line.pixels[i * line.step];
+    }
+  }
 }
 
 /// Filters the line's first `length` pixels in place, given the causal state before them and the anticausal
@@ -115,58 +187,45 @@ __device__ void run_anticausal(const TileAxis<Order, Real>& axis, Pixels& line, 
 template <int Order, class Real, class Pixels>
 __device__ void filter_held_line(const TileAxis<Order, Real>& axis, Pixels& line, int length,
                                  Real (&causal)[Order], const Real (&after)[Order]) {
-  line.ascending(0, length, [&](float& pixel) {
-    axis.causal.advance(causal, static_cast<Real>(pixel));
-    pixel = static_cast<float>(causal[Order - 1]);
-  });
+  const auto filter_with = [](const Sections<Order, Real>& sections, Real(&state)[Order], float& pixel) {
+    Real value = static_cast<Real>(pixel);
+    sections.filter(state, value);
+    pixel = static_cast<float>(value);
+  };
+  line.ascending(0, length, [&](float& pixel) { filter_with(axis.causal, causal, pixel); });
   Real anticausal[Order] = {};
   axis.through_causal.add_product(causal, anticausal);
   axis.through_future.add_product(after, anticausal);
-  line.descending(0, length, [&](float& pixel) {
-    axis.anticausal.advance(anticausal, static_cast<Real>(pixel));
-    pixel = static_cast<float>(anticausal[Order - 1]);
-  });
+  line.descending(0, length, [&](float& pixel) { filter_with(axis.anticausal, anticausal, pixel); });
 }
 
 template <int Order, class Real>
 __device__ void store_state(const TileCarries& carries, int line, int position, const Real (&state)[Order]) {
+  carries.visit([&](const auto& lines) {
 #pragma unroll
-  for (int k = 0; k < Order; ++k) carries.at(line + k, position) = static_cast<float>(state[k]);
+    for (int k = 0; k < Order; ++k) lines.store(line + k, position, static_cast<float>(state[k]));
+  });
 }
 
 template <int Order, class Real>
 __device__ void load_state(const TileCarries& carries, int line, int position, Real (&state)[Order]) {
+  carries.visit([&](const auto& lines) {
 #pragma unroll
-  for (int k = 0; k < Order; ++k) state[k] = static_cast<Real>(carries.at(line + k, position));
+    for (int k = 0; k < Order; ++k) state[k] = static_cast<Real>(lines.load(line + k, position));
+  });
 }
 
-/// Runs over a column from nothing, both ways, and filters it as if nothing lay around the tile.
-template <int Order, class Real, class Pixels>
-__device__ void gather_column(const TileAxis<Order, Real>& axis, Pixels& column, const Tile& tile,
-                              const TileCarries& carries, int x) {
-  Real anticausal[Order] = {};
-  run_anticausal(axis, column, tile.anticausal_row, tile.rows, anticausal);
-  store_state(carries, Order, x, anticausal);
-  Real causal[Order] = {};
-  if (tile.causal_rows != tile.rows) {
-    run_causal(axis, column, tile.causal_rows, causal);
-    store_state(carries, 0, x, causal);
-  }
-  Real before[Order] = {};
-  const Real after[Order] = {};
-  filter_held_line(axis, column, tile.rows, before, after);
-  if (tile.causal_rows == tile.rows) store_state(carries, 0, x, before);
-}
-
-template <int Order, class Real, class Pixels>
-__device__ void gather_row(const TileAxis<Order, Real>& axis, Pixels& row, const Tile& tile,
-                           const TileCarries& carries, int y) {
-  Real causal[Order] = {};
-  Real anticausal[Order] = {};
-  run_causal(axis, row, tile.causal_columns, causal);
-  run_anticausal(axis, row, tile.anticausal_column, tile.columns, anticausal);
-  store_state(carries, 2 * Order, y, causal);
-  store_state(carries, 3 * Order, y, anticausal);
+/// Runs over a column or row from nothing, both ways: the causal state goes to `line` of the carries, the
+/// anticausal one behind it.
+template <int Order, class Pixels>
+__device__ void gather_line(const RunWeights<Order>& weights, const Pixels& pixels, int causal_end,
+                            int anticausal_first, int end, const TileCarries& carries, int line,
+                            int position) {
+  float causal[Order] = {};
+  float anticausal[Order] = {};
+  run_over(weights, pixels, causal_end, anticausal_first, end, causal, anticausal);
+  store_state(carries, line, position, causal);
+  store_state(carries, line + Order, position, anticausal);
 }
 
 /// Filters a column or row for good; its carries begin at `line`.
@@ -180,35 +239,76 @@ __device__ void finish_line(const TileAxis<Order, Real>& axis, Pixels& pixels, i
   filter_held_line(axis, pixels, length, before, after);
 }
 
+/// A whole tile of floats into shared memory, four at a time.
+__device__ inline void load_vectors(const float* tile, std::int64_t row_stride, TilePixels& pixels) {
+  const int column = static_cast<int>(threadIdx.x) % kRowThreads * kVector;
+  const int first_row = static_cast<int>(threadIdx.x) / kRowThreads;
+  constexpr int kRows = kTile / kRowThreads;
+  float4 held[kTile / kRows];
+#pragma unroll
+  for (int i = 0; i < kTile / kRows; ++i) {
+    held[i] = __ldg(reinterpret_cast<const float4*>(tile + (first_row + i * kRows) * row_stride + column));
+  }
+#pragma unroll
+  for (int i = 0; i < kTile / kRows; ++i) vector_at(pixels, first_row + i * kRows, column) = held[i];
+}
+
 /// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row. If
-/// `Keep`, what they make of the tile is then in `pixels`.
-template <bool Keep, int Order, class Real, class OnColumn, class OnRow>
-__device__ void pass_over_tile(const TileArguments<Order, Real>& a, const Tile& tile, TilePixels& pixels,
+/// `Keep`, what they make of the tile is then in `pixels`; otherwise they leave it as it is.
+template <bool Keep, class OnColumn, class OnRow>
+__device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels& pixels,
                                const OnColumn& on_column, const OnRow& on_row) {
   const int thread = static_cast<int>(threadIdx.x);
-  const float* column_of_image = a.image + tile.row * kTile * a.row_stride +
-                                 (tile.column * kTile + thread) * a.carries.channels + tile.channel;
+  const std::int64_t corner = tile.at.image * a.image_stride + tile.at.row * kTile * a.row_stride +
+                              tile.at.column * kTile * a.carries.channels + tile.at.channel;
+  const std::int64_t column = corner + thread * a.carries.channels;
+  const bool half = a.images.kind == ElementKind::kHalf;
+  const float* floats = a.images.as<float>() + column;
+  const __half* halves = a.images.as<__half>() + column;
   if (tile.plain()) {
     HeldPixels line;
+    if (a.vector_loads) {
+      load_vectors(a.images.as<float>() + corner, a.row_stride, pixels);
+      __syncthreads();
 #pragma unroll
-    for (int i = 0; i < kTile; ++i) line[i] = __ldg(column_of_image + i * a.row_stride);
+      for (int i = 0; i < kTile; ++i) line[i] = pixels[i][thread];
+    } else if (half) {
+#pragma unroll
+      for (int i = 0; i < kTile; ++i) line[i] = __half2float(__ldg(halves + i * a.row_stride));
+    } else {
+#pragma unroll
+      for (int i = 0; i < kTile; ++i) line[i] = __ldg(floats + i * a.row_stride);
+    }
     on_column(line, thread);
+    if (Keep || !a.vector_loads) {
 #pragma unroll
-    for (int i = 0; i < kTile; ++i) pixels[i][thread] = line[i];
-    __syncthreads();
+      for (int i = 0; i < kTile; ++i) pixels[i][thread] = line[i];
+      __syncthreads();
+    }
 #pragma unroll
-    for (int i = 0; i < kTile; ++i) line[i] = pixels[thread][i];
+    for (int i = 0; i < kTile; i += kVector) {
+      const float4 four = vector_at(pixels, thread, i);
+      line[i] = four.x;
+      line[i + 1] = four.y;
+      line[i + 2] = four.z;
+      line[i + 3] = four.w;
+    }
     on_row(line, thread);
     if constexpr (Keep) {
 #pragma unroll
-      for (int i = 0; i < kTile; ++i) pixels[thread][i] = line[i];
+      for (int i = 0; i < kTile; i += kVector) {
+        vector_at(pixels, thread, i) = make_float4(line[i], line[i + 1], line[i + 2], line[i + 3]);
+      }
     }
     return;
   }
   if (thread < tile.columns) {
-    for (int i = 0; i < tile.rows; ++i) pixels[i][thread] = __ldg(column_of_image + i * a.row_stride);
-    SharedPixels column{&pixels[0][thread], kTile + 1};
-    on_column(column, thread);
+    for (int i = 0; i < tile.rows; ++i) {
+      pixels[i][thread] =
+          half ? __half2float(__ldg(halves + i * a.row_stride)) : __ldg(floats + i * a.row_stride);
+    }
+    SharedPixels held{&pixels[0][thread], kTilePitch};
+    on_column(held, thread);
   }
   __syncthreads();
   if (thread < tile.rows) {
@@ -217,114 +317,168 @@ __device__ void pass_over_tile(const TileArguments<Order, Real>& a, const Tile& 
   }
 }
 
-/// First pass: each tile's own states.
-template <int Order, class Real>
-__global__ void __launch_bounds__(kTile)
-    gather_carries(const __grid_constant__ TileArguments<Order, Real> a) {
-  __shared__ TilePixels pixels;
+/// First pass: the states that each tile's own pixels leave, as they are, in its columns and in its rows.
+template <int Order>
+__global__ void __launch_bounds__(kTile, gather_blocks(Order))
+    gather_carries(const __grid_constant__ TileImages a, const __grid_constant__ RunWeights<Order> y,
+                   const __grid_constant__ RunWeights<Order> x) {
+  __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, blockIdx.x);
-  const TileCarries carries = a.carries.at(tile.row, tile.column, tile.channel);
+  const TileCarries carries = a.carries.at(tile.at);
   pass_over_tile<false>(
-      a, tile, pixels, [&](auto& column, int x) { gather_column(a.y, column, tile, carries, x); },
-      [&](auto& row, int y) {
-        const std::int64_t line = (tile.row * kTile + y) * a.carries.channels + tile.channel;
-        if (tile.column == 0) a.first_pixels[line] = pixels[y][0];
-        if (tile.column == a.carries.tile_columns - 1) a.last_pixels[line] = pixels[y][tile.columns - 1];
-        gather_row(a.x, row, tile, carries, y);
+      a, tile, pixels,
+      [&](auto& column, int position) {
+        if (!a.along_columns) return;
+        gather_line(y, column, tile.causal_rows, tile.anticausal_row, tile.rows, carries, 0, position);
+      },
+      [&](auto& row, int position) {
+        if (!a.along_rows) return;
+        const std::int64_t border = border_index(a, tile.at, position);
+        if (tile.at.column == 0) a.first_pixels[border] = pixels[position][0];
+        if (tile.at.column == a.carries.tile_columns - 1) {
+          a.last_pixels[border] = pixels[position][tile.columns - 1];
+        }
+        gather_line(x, row, tile.causal_columns, tile.anticausal_column, tile.columns, carries, 2 * Order,
+                    position);
       });
+}
+
+/// Writes a tile's pixels to the output, past the caches.
+__device__ inline void store_tile(const TileImages& a, const Tile& tile, TilePixels& pixels) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t row_elements = a.carries.width * a.carries.channels;
+  const std::int64_t corner = tile.at.image * a.carries.image_stride + tile.at.row * kTile * row_elements +
+                              tile.at.column * kTile * a.carries.channels + tile.at.channel;
+  if (a.vector_stores && tile.columns == kTile) {
+    float* floats = a.carries.filtered.as<float>() + corner + thread % kRowThreads * kVector;
+#pragma unroll 4
+    for (int row = thread / kRowThreads; row < tile.rows; row += kTile / kRowThreads) {
+      __stcs(reinterpret_cast<float4*>(floats + row * row_elements),
+             vector_at(pixels, row, thread % kRowThreads * kVector));
+    }
+    return;
+  }
+  if (thread >= tile.columns) return;
+  const std::int64_t column = corner + thread * a.carries.channels;
+  if (a.carries.filtered.kind == ElementKind::kHalf) {
+    __half* halves = a.carries.filtered.as<__half>() + column;
+#pragma unroll 8
+    for (int i = 0; i < tile.rows; ++i) __stcs(halves + i * row_elements, __float2half_rn(pixels[i][thread]));
+  } else {
+    float* floats = a.carries.filtered.as<float>() + column;
+#pragma unroll 8
+    for (int i = 0; i < tile.rows; ++i) __stcs(floats + i * row_elements, pixels[i][thread]);
+  }
 }
 
 /// Second pass, from the last tile to the first: what the first pass read last may still be in the cache.
 template <int Order, class Real>
-__global__ void __launch_bounds__(kTile) filter_tiles(const __grid_constant__ TileArguments<Order, Real> a) {
-  __shared__ TilePixels pixels;
+__global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Real, float>))
+    filter_tiles(const __grid_constant__ TileImages a, const __grid_constant__ TileAxis<Order, Real> y,
+                 const __grid_constant__ TileAxis<Order, Real> x) {
+  __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, std::int64_t{gridDim.x} - 1 - blockIdx.x);
-  const TileCarries carries = a.carries.at(tile.row, tile.column, tile.channel);
+  const TileCarries carries = a.carries.at(tile.at);
   pass_over_tile<true>(
-      a, tile, pixels, [&](auto& column, int x) { finish_line(a.y, column, tile.rows, carries, 0, x); },
-      [&](auto& row, int y) { finish_line(a.x, row, tile.columns, carries, 2 * Order, y); });
+      a, tile, pixels,
+      [&](auto& column, int position) {
+        if (a.along_columns) finish_line(y, column, tile.rows, carries, 0, position);
+      },
+      [&](auto& row, int position) {
+        if (a.along_rows) finish_line(x, row, tile.columns, carries, 2 * Order, position);
+      });
   __syncthreads();
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread >= tile.columns) return;
-  float* column_of_output = a.carries.filtered + tile.row * kTile * a.carries.width * a.carries.channels +
-                            (tile.column * kTile + thread) * a.carries.channels + tile.channel;
-#pragma unroll 8
-  for (int i = 0; i < tile.rows; ++i) {
-    __stcs(column_of_output + i * a.carries.width * a.carries.channels, pixels[i][thread]);
-  }
+  store_tile(a, tile, pixels);
 }
 
-/// What a column's carries do to its pixels inside a tile: pixel y of it, filtered from nothing, lacks
-/// before[y] . (state before) + after[rows - y] . (state after).
+/// The weights of RunWeights in shared memory, where threads of one warp read those of different numbers.
 template <int Order>
-struct ColumnResponse {
-  float before[kTile][Order];
-  float after[kTile + 1][Order];
+struct SharedRunWeights {
+  float of[kTile][2 * Order];  // causal, anticausal
 
-  explicit ColumnResponse(const AxisPlan& plan) {
-    StateMatrix from_before = plan.through_causal;
-    StateMatrix from_after = plan.through_future;
-    for (std::size_t distance = 0; distance <= kTile; ++distance) {
-      for (int k = 0; k < Order; ++k) {
-        const auto column = static_cast<std::size_t>(k);
-        if (distance < kTile) before[distance][column] = static_cast<float>(from_before.at(Order - 1, k));
-        after[distance][column] = static_cast<float>(from_after.at(Order - 1, k));
-      }
-      from_before = from_before * plan.causal.transition;
-      from_after = from_after * plan.anticausal.transition;
+  __device__ void fill(const RunWeights<Order>& weights) {
+    for (int i = static_cast<int>(threadIdx.x); i < kTile * 2 * Order; i += kRowStateThreads) {
+      const int pixel = i / (2 * Order);
+      const int k = i % (2 * Order);
+      of[pixel][k] = k < Order ? weights.causal[pixel][k] : weights.anticausal[pixel][k - Order];
     }
   }
 };
 
-/// Between completing the columns' carries and the rows': a row's own states were found before its tile's
-/// columns were complete. The filters commute, so what is lacking is the columns' carries, run over along x,
-/// times the column response.
+/// Between completing the columns' carries and the rows': the rows' states are those of an image that has not
+/// been filtered along y yet. The filters commute: a number of the rows' states, down the rows of a tile, is
+/// a column to be filtered along y like any other. Its own carries are the columns' carries, run over along
+/// x. The border pixels are such columns too. A thread for each.
 template <int Order, class Real>
-__global__ void __launch_bounds__(kTile)
-    correct_row_states(const __grid_constant__ TileArguments<Order, Real> a,
-                       const __grid_constant__ ColumnResponse<Order> response) {
-  __shared__ float columns[2 * Order][kTile];
-  __shared__ float runs[2][2 * Order][Order];  // causal and anticausal, of each line of column carries
-  const Tile tile = tile_of(a, blockIdx.x);
-  const TileCarries carries = a.carries.at(tile.row, tile.column, tile.channel);
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int k = 0; k < 2 * Order; ++k)
-    columns[k][thread] = thread < tile.columns ? carries.at(k, thread) : 0.0f;
+__global__ void __launch_bounds__(kRowStateThreads)
+    filter_row_states(const __grid_constant__ TileImages a, const __grid_constant__ TileAxis<Order, Real> y,
+                      const __grid_constant__ RunWeights<Order> x, std::int64_t tiles) {
+  constexpr int kStates = 2 * Order;
+  __shared__ SharedRunWeights<Order> weights;
+  __shared__ float lines[kRowStateThreads][kTile + 1];  // no two threads' lines begin in the same bank
+  weights.fill(x);
   __syncthreads();
-  if (thread < 4 * Order) {
-    const int k = thread % (2 * Order);
-    SharedPixels line{columns[k], 1};
-    Real state[Order] = {};
-    if (thread < 2 * Order) {
-      run_causal(a.x, line, tile.causal_columns, state);
-    } else {
-      run_anticausal(a.x, line, tile.anticausal_column, tile.columns, state);
-    }
-    for (int i = 0; i < Order; ++i) runs[thread / (2 * Order)][k][i] = static_cast<float>(state[i]);
+  // Lines of tiles, then border pixels: of each row of tiles, first and last.
+  std::int64_t index = std::int64_t{blockIdx.x} * kRowStateThreads + threadIdx.x;
+  const bool is_border = index >= tiles * kStates;
+  if (is_border) index -= tiles * kStates;
+  const bool is_last = is_border && index % 2 == 1;
+  const int line = is_border ? 0 : static_cast<int>(index % kStates);
+  std::int64_t tile_index = index / (is_border ? 2 : kStates);
+  if (is_border) {
+    if (tile_index >= tiles / a.carries.tile_columns) return;
+    const std::int64_t channel = tile_index % a.carries.channels;
+    const std::int64_t row = tile_index / a.carries.channels;
+    tile_index =
+        (row * a.carries.tile_columns + (is_last ? a.carries.tile_columns - 1 : 0)) * a.carries.channels +
+        channel;
   }
-  __syncthreads();
-  if (thread >= tile.rows) return;
+  const Tile tile = tile_of(a, tile_index);
+  const TileCarries carries = a.carries.at(tile.at);
 
-  float weights[2 * Order];
-  for (int k = 0; k < Order; ++k) {
-    weights[k] = response.before[thread][k];
-    weights[Order + k] = response.after[tile.rows - thread][k];
+  // The pixels of the columns' carries that count, and how far the weights are shifted.
+  const bool is_causal = line < Order;
+  int first = is_causal ? 0 : tile.anticausal_column;
+  int end = is_causal ? tile.causal_columns : tile.columns;
+  const int shift = is_causal ? kTile - end : -first;
+  if (is_border) {
+    first = is_last ? tile.columns - 1 : 0;
+    end = first + 1;
   }
-  const auto add_lacking = [&](const auto& value_of, float& to) {
-    Real sum = static_cast<Real>(to);
-    for (int k = 0; k < 2 * Order; ++k) sum += static_cast<Real>(weights[k]) * static_cast<Real>(value_of(k));
-    to = static_cast<float>(sum);
-  };
-  for (int direction = 0; direction < 2; ++direction) {
-    for (int i = 0; i < Order; ++i) {
-      add_lacking([&](int k) { return runs[direction][k][i]; },
-                  carries.at((2 + direction) * Order + i, thread));
+  float runs[kStates] = {};
+  carries.visit([&](const auto& columns) {
+#pragma unroll 4
+    for (int i = first; i < end; ++i) {
+      const float weight = is_border ? 1.0f : weights.of[i + shift][line];
+#pragma unroll
+      for (int k = 0; k < kStates; ++k) runs[k] += weight * columns.load(k, i);
     }
+  });
+  Real before[Order];
+  Real after[Order];
+#pragma unroll
+  for (int k = 0; k < Order; ++k) {
+    before[k] = static_cast<Real>(runs[k]);
+    after[k] = static_cast<Real>(runs[Order + k]);
   }
-  const std::int64_t row = (tile.row * kTile + thread) * a.carries.channels + tile.channel;
-  if (tile.column == 0) add_lacking([&](int k) { return columns[k][0]; }, a.first_pixels[row]);
-  if (tile.column == a.carries.tile_columns - 1) {
-    add_lacking([&](int k) { return columns[k][tile.columns - 1]; }, a.last_pixels[row]);
+
+  const auto filter_states = [&](const auto& states, int number) {
+    SharedPixels pixels{lines[threadIdx.x], 1};
+    if (tile.rows == kTile) {
+#pragma unroll 16
+      for (int i = 0; i < kTile; ++i) pixels.pixels[i] = states.load(number, i);
+    } else {
+      for (int i = 0; i < tile.rows; ++i) pixels.pixels[i] = states.load(number, i);
+    }
+    filter_held_line(y, pixels, tile.rows, before, after);
+#pragma unroll 4
+    for (int i = 0; i < tile.rows; ++i) states.store(number, i, pixels.pixels[i]);
+  };
+  if (is_border) {
+    float* border = (is_last ? a.last_pixels : a.first_pixels) + border_index(a, tile.at, 0);
+    filter_states(FloatLines{border, 0, a.carries.channels}, 0);
+  } else {
+    carries.visit([&](const auto& states) { filter_states(states, kStates + line); });
   }
 }
 

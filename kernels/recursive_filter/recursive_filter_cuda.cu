@@ -11,117 +11,214 @@
 
 // The tiled method reads the image twice and writes it once, as algorithm 5 of D. Nehab, A. Maximo, R. Lima
 // and H. Hoppe ("GPU-efficient recursive filtering and summed-area tables", 2011) does: (1) each tile finds
-// the states that its pixels leave in columns and rows, as if nothing lay around it; (2) the columns' states
-// are completed over all tiles, (3) what that changes in the rows' states is added, (4) the rows' states are
-// completed; (5) each tile is filtered for good. Unlike there, the carries of both directions are sums over
-// the image (recursive_filter_plan.h), so that (2) and (4) run forwards and backwards at once, and the first
-// pass needs no twice-incomplete carries.
+// the states that its pixels leave in columns and in rows, as if nothing lay around it; (2) the columns'
+// states are completed over all tiles; (3) with them, the rows' states are filtered along y; (4) the rows'
+// states are completed; (5) each tile is filtered for good. Unlike there, the carries of both directions are
+// sums over the image (recursive_filter_plan.h), so that (2) and (4) run forwards and backwards at once, and
+// the rows' states in (1) are those of the unfiltered image, so that (1) need not filter.
 
 namespace cumulus {
 namespace {
 
 using namespace recursive_filter;
 
+template <class Real>
+__global__ void __launch_bounds__(kAddThreads)
+    add_elements(SourceElements addend, Real weight, TargetElements values, std::int64_t count) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kAddThreads + threadIdx.x;
+  if (i >= count) return;
+  const Real value = read_only(values).template load<Real>(i);
+  values.store(i, addend.template load<Real>(i) + weight * value);
+}
+
 unsigned int block_count(std::int64_t work, std::int64_t per_block) {
   return static_cast<unsigned int>((work + per_block - 1) / per_block);
 }
 
 template <int Order>
-void complete_axis(CudaExecutor& executor, const AxisPlan& axis, const CompleteArguments<Order>& arguments) {
+void complete_axis(CudaExecutor& executor, const AxisPlan& axis, std::int64_t images,
+                   CompleteArguments<Order> arguments) {
   const CarryPlan<Order> plan(axis);
-  const unsigned int blocks = block_count(arguments.cross_length, kCarryLines) *
-                              static_cast<unsigned int>(arguments.carries.channels);
+  arguments.blocks_of_image =
+      (arguments.cross_length + kCarryLines - 1) / kCarryLines * arguments.carries.channels;
+  const auto blocks = static_cast<unsigned int>(arguments.blocks_of_image * images);
   complete_carries<Order>
       <<<blocks, dim3(kCarryLines, kCarrySegments), 0, executor.stream()>>>(arguments, plan);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-template <int Order, class Real>
-void filter_in_tiles(CudaExecutor& executor, const DeviceImage<const float>& image, const AxisPlan& y,
-                     const AxisPlan& x, const DeviceImage<float>& filtered) {
+/// Whether each row of floats of one channel begins at a multiple of 16 bytes.
+template <class T>
+bool moves_by_vectors(const FilterImages<T, Space::kDevice>& images) {
+  const auto fours = [](std::int64_t elements) { return elements % 4 == 0; };
+  return std::is_same_v<std::remove_const_t<T>, float> && images.first.channels == 1 &&
+         fours(images.first.row_stride) && fours(images.image_stride) &&
+         reinterpret_cast<std::uintptr_t>(images.first.data) % 16 == 0;
+}
+
+template <int Order, class Real, class T>
+void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
+                     const AxisPlan& y, const AxisPlan& x, const FilterImages<T, Space::kDevice>& filtered) {
+  const DeviceImage<const T>& image = images.first;
   const FilterTiles tiles(image.height, image.width, image.channels);
-  float* border = executor.scratch<float>(tiles.border_carries(Order)).data();
-  float* first_pixels = executor.scratch<float>(tiles.border_pixels()).data();
-  float* last_pixels = executor.scratch<float>(tiles.border_pixels()).data();
-  const CarryMap carries{filtered.data, border,        image.width, image.channels,
-                         tiles.rows,    tiles.columns, 4 * Order};
-  const TileArguments<Order, Real> arguments{image.data,
-                                             image.row_stride,
-                                             image.height,
-                                             carries,
-                                             first_pixels,
-                                             last_pixels,
-                                             TileAxis<Order, Real>(y),
-                                             TileAxis<Order, Real>(x)};
-  const auto blocks = static_cast<unsigned int>(tiles.count());
-  gather_carries<Order, Real><<<blocks, kTile, 0, executor.stream()>>>(arguments);
+  const auto count = static_cast<std::size_t>(images.count);
+  float* border = executor.scratch<float>(count * tiles.border_carries(Order)).data();
+  float* first_pixels = executor.scratch<float>(count * tiles.border_pixels()).data();
+  float* last_pixels = executor.scratch<float>(count * tiles.border_pixels()).data();
+  const CarryMap carries{target_elements(filtered.first.data),
+                         border,
+                         filtered.image_stride,
+                         image.width,
+                         image.channels,
+                         tiles.rows,
+                         tiles.columns,
+                         4 * Order};
+  const TileImages tiled{source_elements(image.data),
+                         images.image_stride,
+                         image.row_stride,
+                         image.height,
+                         carries,
+                         first_pixels,
+                         last_pixels,
+                         static_cast<int>(y.pixels_left_out()),
+                         static_cast<int>(x.pixels_left_out()),
+                         !y.identity,
+                         !x.identity,
+                         moves_by_vectors(images),
+                         moves_by_vectors(filtered)};
+  const TileAxis<Order, Real> y_axis(y);
+  const TileAxis<Order, Real> x_axis(x);
+  const RunWeights<Order> x_weights(x);
+  const std::int64_t tile_count = tiles.count() * images.count;
+  const auto blocks = static_cast<unsigned int>(tile_count);
+  gather_carries<Order><<<blocks, kTile, 0, executor.stream()>>>(tiled, RunWeights<Order>(y), x_weights);
   CUMULUS_CUDA(cudaGetLastError());
   executor.check_interrupt();
-  complete_axis<Order>(executor, y,
-                       {carries,
-                        {0, Order},
-                        {image.data, image.data + (image.height - 1) * image.row_stride},
-                        image.width,
-                        true});
-  correct_row_states<Order, Real>
-      <<<blocks, kTile, 0, executor.stream()>>>(arguments, ColumnResponse<Order>(y));
-  CUMULUS_CUDA(cudaGetLastError());
-  complete_axis<Order>(executor, x,
-                       {carries, {2 * Order, 3 * Order}, {first_pixels, last_pixels}, image.height, false});
+  if (!y.identity) {
+    const T* last_row = image.data + (image.height - 1) * image.row_stride;
+    complete_axis<Order>(executor, y, images.count,
+                         {carries,
+                          {0, Order},
+                          {source_elements(image.data), source_elements(last_row), images.image_stride},
+                          image.width,
+                          0,
+                          true});
+  }
+  if (!y.identity && !x.identity) {
+    const std::int64_t lines = tile_count * 2 * Order + tile_count / tiles.columns * 2;
+    filter_row_states<Order, Real>
+        <<<block_count(lines, kRowStateThreads), kRowStateThreads, 0, executor.stream()>>>(
+            tiled, y_axis, x_weights, tile_count);
+    CUMULUS_CUDA(cudaGetLastError());
+  }
+  if (!x.identity) {
+    complete_axis<Order>(executor, x, images.count,
+                         {carries,
+                          {2 * Order, 3 * Order},
+                          {source_elements<float>(first_pixels), source_elements<float>(last_pixels),
+                           static_cast<std::int64_t>(tiles.border_pixels())},
+                          image.height,
+                          0,
+                          false});
+  }
   executor.check_interrupt();
-  filter_tiles<Order, Real><<<blocks, kTile, 0, executor.stream()>>>(arguments);
+  filter_tiles<Order, Real><<<blocks, kTile, 0, executor.stream()>>>(tiled, y_axis, x_axis);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-template <int Order, class Real>
-void filter_in_lines(CudaExecutor& executor, const DeviceImage<const float>& image, const AxisPlan& y,
-                     const AxisPlan& x, const DeviceImage<float>& filtered) {
+template <int Order, class Real, class T>
+void filter_in_lines(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
+                     const AxisPlan& y, const AxisPlan& x, const FilterImages<T, Space::kDevice>& filtered) {
+  const DeviceImage<const T>& image = images.first;
   const std::int64_t channels = image.channels;
-  const auto launch = [&](const AxisPlan& axis, const float* source, LineLayout from, LineLayout to,
-                          std::int64_t lines) {
-    filter_lines<Order, Real><<<block_count(lines, kLineThreads), kLineThreads, 0, executor.stream()>>>(
-        LinePlan<Order, Real>(axis), source, from, filtered.data, to, lines, channels);
+  const std::int64_t row = filtered.first.row_stride;
+  const auto launch = [&](const AxisPlan& axis, const LinePass& pass) {
+    filter_lines<Order, Real><<<block_count(pass.images * pass.lines * channels, kLineThreads), kLineThreads,
+                                0, executor.stream()>>>(LinePlan<Order, Real>(axis), pass);
     CUMULUS_CUDA(cudaGetLastError());
   };
-  launch(y, image.data, {channels, image.row_stride}, {channels, filtered.row_stride},
-         image.width * channels);
+  // Results along y; causal results of both passes.
+  TargetElements between = target_elements(filtered.first.data);
+  if constexpr (std::is_same_v<T, Float16>) {
+    between = target_elements(
+        executor.scratch<float>(static_cast<std::size_t>(images.count * image.elements())).data());
+  }
+  const LineElements<TargetElements> columns{between, filtered.image_stride, channels, row};
+  launch(y, {{source_elements(image.data), images.image_stride, channels, image.row_stride},
+             columns,
+             columns,
+             images.count,
+             image.width,
+             channels});
   executor.check_interrupt();
-  const LineLayout rows{filtered.row_stride, channels};
-  launch(x, filtered.data, rows, rows, image.height * channels);
+  launch(x, {{read_only(between), filtered.image_stride, row, channels},
+             {between, filtered.image_stride, row, channels},
+             {target_elements(filtered.first.data), filtered.image_stride, row, channels},
+             images.count,
+             image.height,
+             channels});
 }
 
-bool use_tiles(RecursiveFilterMethod method, const RecursiveFilter& filter) {
-  if (method == RecursiveFilterMethod::kTiled && !tiles_serve(filter)) {
-    throw std::invalid_argument(
-        "recursive_filter: the tiled method does not fold an image back (reflect, mirror) for a filter whose "
-        "directions differ; the line method does");
-  }
-  return method != RecursiveFilterMethod::kLines && tiles_serve(filter);
+template <class T>
+void require_method(RecursiveFilterMethod method, const RecursiveFilter& filter) {
+  if (method != RecursiveFilterMethod::kTiled || uses_tiles<T>(filter, method)) return;
+  throw std::invalid_argument(
+      "recursive_filter: the tiled method takes no images of double, and does not fold an image back "
+      "(reflect, "
+      "mirror) for a filter whose directions differ; the line method does");
 }
 
 }  // namespace
 
-void apply_recursive_filter(CudaExecutor& executor, DeviceImage<const float> image,
-                            const RecursiveFilter& filter, DeviceImage<float> filtered,
+template <class T>
+void apply_recursive_filter(CudaExecutor& executor, FilterImages<const T, Space::kDevice> images,
+                            const RecursiveFilter& filter, FilterImages<T, Space::kDevice> filtered,
                             RecursiveFilterMethod method) {
-  check_views(image, filtered);
-  const bool tiled = use_tiles(method, filter);
-  const Precision precision = precision_for(filter);
+  check_views(images, filtered);
+  require_method<T>(method, filter);
+  const Precision precision = std::is_same_v<T, double> ? Precision::kDouble : precision_for(filter);
   const int order = kernel_order(filter);
-  const AxisPlan y = plan_axis(filter.y, image.height, order, precision);
-  const AxisPlan x = plan_axis(filter.x, image.width, order, precision);
+  const AxisPlan y = plan_axis(filter.y, images.first.height, order, precision);
+  const AxisPlan x = plan_axis(filter.x, images.first.width, order, precision);
   executor.check_interrupt();
   executor.bind_thread();
   with_order(order, [&]<int Order>() {
-    const auto run = [&]<class Real>(Real /*precision*/) {
-      if (tiled) {
-        filter_in_tiles<Order, Real>(executor, image, y, x, filtered);
-      } else {
-        filter_in_lines<Order, Real>(executor, image, y, x, filtered);
-      }
-    };
-    precision == Precision::kSingle ? run(float{}) : run(double{});
+    if constexpr (std::is_same_v<T, double>) {
+      filter_in_lines<Order, double>(executor, images, y, x, filtered);
+    } else {
+      const auto run = [&]<class Real>(Real /*precision*/) {
+        if (uses_tiles<T>(filter, method)) {
+          filter_in_tiles<Order, Real>(executor, images, y, x, filtered);
+        } else {
+          filter_in_lines<Order, Real>(executor, images, y, x, filtered);
+        }
+      };
+      precision == Precision::kSingle ? run(float{}) : run(double{});
+    }
   });
 }
+
+template <class T>
+void add_scaled(CudaExecutor& executor, DeviceSpan<const T> addend, double weight, DeviceSpan<T> values) {
+  check_addend(addend, values);
+  executor.check_interrupt();
+  executor.bind_thread();
+  const auto count = static_cast<std::int64_t>(values.size());
+  if (count == 0) return;
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  add_elements<Real><<<block_count(count, kAddThreads), kAddThreads, 0, executor.stream()>>>(
+      source_elements(addend.data()), static_cast<Real>(weight), target_elements(values.data()), count);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+#define CUMULUS_INSTANTIATE(T)                                                                     \
+  template void apply_recursive_filter<T>(CudaExecutor&, FilterImages<const T, Space::kDevice>,    \
+                                          const RecursiveFilter&, FilterImages<T, Space::kDevice>, \
+                                          RecursiveFilterMethod);                                  \
+  template void add_scaled<T>(CudaExecutor&, DeviceSpan<const T>, double, DeviceSpan<T>);
+CUMULUS_INSTANTIATE(float)
+CUMULUS_INSTANTIATE(Float16)
+CUMULUS_INSTANTIATE(double)
+#undef CUMULUS_INSTANTIATE
 
 }  // namespace cumulus

@@ -22,19 +22,25 @@ enum class FilterBoundary {
   kMirror,   // d c b | a b c d | c b a   (whole-sample)
 };
 
-/// An all-pole filter in one direction: gain / prod_k (1 - poles[k] z^-1). Poles are real or come in
-/// conjugate pairs. Order 0: multiplies by `gain`.
-struct FilterPoles {
+/// A filter in one direction: gain z^-delay prod_k (1 - zeros[k] z^-1) / prod_k (1 - poles[k] z^-1), with
+/// delay + zero_count at most the order. Poles are real or come in conjugate pairs, and so do zeros. Order 0:
+/// multiplies by `gain`.
+struct OneWayFilter {
   int order = 0;
   std::array<std::complex<double>, kMaxFilterOrder> poles{};
   double gain = 1;
+  int zero_count = 0;
+  std::array<std::complex<double>, kMaxFilterOrder> zeros{};
+  int delay = 0;
+
+  bool only_poles() const { return zero_count == 0 && delay == 0; }
 };
 
 /// The filter along one axis: `causal` from the first pixel to the last, then `anticausal`, over the causal
 /// result, from the last to the first; both over the signal without end that `boundary` makes of it.
 struct AxisFilter {
-  FilterPoles causal;
-  FilterPoles anticausal;
+  OneWayFilter causal;
+  OneWayFilter anticausal;
   FilterBoundary boundary = FilterBoundary::kClamp;
 };
 
@@ -54,6 +60,13 @@ inline constexpr double kMaxSigma = 10000;
 /// The response sums to 1.
 AxisFilter gaussian_filter(double sigma, FilterBoundary boundary);
 
+/// The same Gaussian, or its first or second derivative (`derivative` 0, 1, 2; per pixel, per pixel^2), from
+/// four poles either way: R. Deriche, "Recursively implementing the Gaussian and its derivatives" (1993),
+/// with coefficients fitted anew (docs/operations/recursive_filter.md has their accuracy). The blur's
+/// response sums to 1; the derivatives of constants are 0, the first derivative of a ramp and the second of a
+/// parabola are exact.
+AxisFilter deriche_filter(double sigma, int derivative, FilterBoundary boundary);
+
 /// The prefilter that turns samples into coefficients of interpolating B-splines of degree 3 or 5 (M. Unser,
 /// A. Aldroubi and M. Eden, "B-spline signal processing", 1993): one or two poles either way. The response
 /// sums to 1.
@@ -69,6 +82,6 @@ AxisFilter feedback_filter(std::optional<double> gain, std::span<const double> c
                            std::span<const double> anticausal, FilterBoundary boundary);
 
 /// A pole outside kMaxPoleRadius, if there is one.
-std::optional<std::complex<double>> unstable_pole(const FilterPoles& filter);
+std::optional<std::complex<double>> unstable_pole(const OneWayFilter& filter);
 
 }  // namespace cumulus

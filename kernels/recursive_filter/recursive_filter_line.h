@@ -119,17 +119,11 @@ CUMULUS_FILTER_FUNCTION inline void filter_line(const LinePlan<Order, Real>& pla
   Value causal[Order];
   Value end[Order];
   find_boundary_states(plan, line, causal, end);
-  line.filter_forward([&](Value& pixel) {
-    plan.causal.advance(causal, pixel);
-    pixel = causal[Order - 1];
-  });
+  line.filter_forward([&](Value& pixel) { plan.causal.filter(causal, pixel); });
   Value anticausal[Order] = {};
   plan.through_causal.add_product(causal, anticausal);
   plan.through_future.add_product(end, anticausal);
-  line.filter_backward([&](Value& pixel) {
-    plan.anticausal.advance(anticausal, pixel);
-    pixel = anticausal[Order - 1];
-  });
+  line.filter_backward([&](Value& pixel) { plan.anticausal.filter(anticausal, pixel); });
 }
 
 }  // namespace cumulus::recursive_filter

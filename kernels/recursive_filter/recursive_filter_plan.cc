@@ -18,7 +18,7 @@ using Real = long double;
 constexpr double kFastestDoubleDecay = 1.0 / 16;
 constexpr Real kForgotten = 1e-13L;
 
-DirectionPlan with_sections(const FilterPoles& filter, int order) {
+DirectionPlan with_sections(const OneWayFilter& filter, int order) {
   DirectionPlan plan{};
   plan.transition.order = order;
   std::vector<Real> real_poles(static_cast<std::size_t>(order - filter.order), 0);
@@ -48,6 +48,7 @@ DirectionPlan with_sections(const FilterPoles& filter, int order) {
   return plan;
 }
 
+/// Of the last number of the state.
 Real response_to_constant(const DirectionPlan& plan) {
   const int order = plan.transition.order;
   Real product = order % 2 == 1 ? 1 - plan.sections.single : 1;
@@ -89,7 +90,81 @@ void find_matrices(DirectionPlan& plan) {
   });
 }
 
-DirectionPlan plan_direction(const FilterPoles& filter, int order, Precision precision) {
+/// Where z^-1 is `delay`: the transfer functions of all numbers of the state, divided by the last one's.
+struct RelativeResponses {
+  StateVector of_state{};
+  Real denominator = 1;  // of the whole chain
+
+  RelativeResponses(const DirectionPlan& plan, Real delay) {
+    const int order = plan.transition.order;
+    for (int k = order / 2 - 1; k >= 0; --k) {
+      const auto& pair = plan.sections.pairs[k];
+      const auto outer = static_cast<std::size_t>(order % 2 + 2 * k + 1);
+      of_state[outer] = denominator;
+      of_state[outer - 1] = denominator * (1 - pair.second * delay);
+      denominator *= (1 - pair.first * delay) * (1 - pair.second * delay) + pair.coupling * delay;
+    }
+    if (order % 2 == 0) return;
+    of_state[0] = denominator;
+    denominator *= 1 - plan.sections.single * delay;
+  }
+};
+
+Real value_of_zeros(const OneWayFilter& filter, Real delay) {
+  std::complex<Real> product = 1;
+  for (int k = 0; k < filter.zero_count; ++k) {
+    product *= Real{1} - std::complex<Real>(filter.zeros[static_cast<std::size_t>(k)]) * delay;
+  }
+  return product.real() * std::pow(delay, filter.delay);
+}
+
+/// Of z^-order in the denominator.
+Real last_coefficient(const DirectionPlan& plan) {
+  const int order = plan.transition.order;
+  Real product = order % 2 == 1 ? -plan.sections.single : 1;
+  for (int k = 0; k < order / 2; ++k) product *= plan.sections.pairs[k].first * plan.sections.pairs[k].second;
+  return product;
+}
+
+/// The weights that give the sections the filter's zeros: w T(z) + d = scale N(z) T_last(z), for the state's
+/// transfer functions T and the zeros' polynomial N, divided by T_last and solved at `order` places whose
+/// distance from z = 1 is about that of the poles.
+void find_weights(DirectionPlan& plan, const OneWayFilter& filter, Real scale) {
+  const int order = plan.transition.order;
+  const auto last = static_cast<std::size_t>(order - 1);
+  if (filter.only_poles()) {
+    plan.sections.weights[last] = scale;
+    return;
+  }
+  std::complex<Real> product_of_zeros = filter.zero_count + filter.delay == order ? 1 : 0;
+  for (int k = 0; k < filter.zero_count; ++k) {
+    product_of_zeros *= -std::complex<Real>(filter.zeros[static_cast<std::size_t>(k)]);
+  }
+  const Real zeros_last = product_of_zeros.real();
+  const Real over_last_state = zeros_last == 0 ? 0 : scale * zeros_last / last_coefficient(plan);
+  plan.sections.direct = over_last_state * plan.sections.gain;
+
+  Real distance = 0;
+  for (int k = 0; k < filter.order; ++k) {
+    const std::complex<Real> pole(filter.poles[static_cast<std::size_t>(k)]);
+    distance += std::abs((Real{1} - pole) / (Real{1} + pole)) / filter.order;
+  }
+  StateMatrix responses;
+  responses.order = order;
+  StateVector wanted{};
+  for (int row = 0; row < order; ++row) {
+    const Real v = distance * std::pow(Real{2}, row - order / 2);
+    const Real delay = (1 - v) / (1 + v);
+    const RelativeResponses relative(plan, delay);
+    responses.rows[static_cast<std::size_t>(row)] = relative.of_state;
+    wanted[static_cast<std::size_t>(row)] =
+        scale * value_of_zeros(filter, delay) - over_last_state * relative.denominator;
+  }
+  const StateVector weights = inverse(responses) * wanted;
+  for (std::size_t k = 0; k <= last; ++k) plan.sections.weights[k] = weights[k];
+}
+
+DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision precision) {
   if (const auto pole = unstable_pole(filter)) {
     throw std::invalid_argument("recursive filter: the pole " + std::to_string(pole->real()) + " + " +
                                 std::to_string(pole->imag()) + "i has radius " +
@@ -97,20 +172,25 @@ DirectionPlan plan_direction(const FilterPoles& filter, int order, Precision pre
                                 std::to_string(kMaxPoleRadius) + " is right");
   }
   DirectionPlan plan = with_sections(filter, order);
+  // Where weights make the filtered pixel of the state, the state itself is brought to the image's size.
+  if (!filter.only_poles()) plan.sections.gain /= response_to_constant(plan);
+  const Real scale = filter.gain / plan.sections.gain;
   if (precision == Precision::kSingle) round_to_float(plan);
+  find_weights(plan, filter, scale);
   find_matrices(plan);
   return plan;
 }
 
-/// sum_j Lb^j bb (last row of La^(j+1)), doubling the number of terms each round.
+/// sum_j Lb^j bb wa La^(j+1), doubling the number of terms each round.
 StateMatrix sum_through_causal(const DirectionPlan& causal, const DirectionPlan& anticausal) {
   const int order = causal.transition.order;
+  const StateVector output = causal.weights() * causal.transition;
   StateMatrix sum;
   sum.order = order;
   for (int row = 0; row < order; ++row) {
     for (int column = 0; column < order; ++column) {
       sum.at(row, column) =
-          anticausal.input[static_cast<std::size_t>(row)] * causal.transition.at(order - 1, column);
+          anticausal.input[static_cast<std::size_t>(row)] * output[static_cast<std::size_t>(column)];
     }
   }
   StateMatrix left = anticausal.transition;
@@ -133,12 +213,22 @@ StateMatrix transfer_of(const DirectionPlan& causal, const StateMatrix& delay) {
     }
     return matrix;
   };
-  StateMatrix transfer = scaled(causal.sections.gain, one);
-  if (order % 2 == 1) transfer = transfer * inverse(one - scaled(causal.sections.single, delay));
+  StateMatrix transfer = scaled(causal.sections.direct, one);
+  StateMatrix state =
+      scaled(causal.sections.gain, one);  // the number of the state that the chain has come to
+  const auto weigh = [&](int k, const StateMatrix& response) {
+    transfer = transfer + scaled(causal.sections.weights[k], response);
+  };
+  if (order % 2 == 1) {
+    state = state * inverse(one - scaled(causal.sections.single, delay));
+    weigh(0, state);
+  }
   for (int k = 0; k < order / 2; ++k) {
     const auto& pair = causal.sections.pairs[k];
-    transfer = transfer * inverse((one - scaled(pair.first, delay)) * (one - scaled(pair.second, delay)) +
-                                  scaled(pair.coupling, delay));
+    const StateMatrix to_outer = one - scaled(pair.second, delay);
+    state = state * inverse((one - scaled(pair.first, delay)) * to_outer + scaled(pair.coupling, delay));
+    weigh(order % 2 + 2 * k, to_outer * state);
+    weigh(order % 2 + 2 * k + 1, state);
   }
   return transfer;
 }
@@ -183,7 +273,7 @@ std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
   return length;
 }
 
-bool same(const FilterPoles& a, const FilterPoles& b) {
+bool same(const OneWayFilter& a, const OneWayFilter& b) {
   return a.order == b.order && std::equal(a.poles.begin(), a.poles.begin() + a.order, b.poles.begin());
 }
 
@@ -233,6 +323,22 @@ StateVector operator*(const StateMatrix& a, const StateVector& v) {
   return product;
 }
 
+StateVector operator*(const StateVector& row, const StateMatrix& a) {
+  StateVector product{};
+  for (int i = 0; i < a.order; ++i) {
+    for (int j = 0; j < a.order; ++j) {
+      product[static_cast<std::size_t>(j)] += row[static_cast<std::size_t>(i)] * a.at(i, j);
+    }
+  }
+  return product;
+}
+
+StateVector DirectionPlan::weights() const {
+  StateVector weights{};
+  std::copy(std::begin(sections.weights), std::end(sections.weights), weights.begin());
+  return weights;
+}
+
 StateMatrix power(StateMatrix base, std::int64_t exponent) {
   StateMatrix result = StateMatrix::identity(base.order);
   for (; exponent > 0; exponent /= 2) {
@@ -269,8 +375,11 @@ StateMatrix inverse(StateMatrix matrix) {
 }
 
 int kernel_order(const RecursiveFilter& filter) {
-  const int order = std::max(
-      {filter.y.causal.order, filter.y.anticausal.order, filter.x.causal.order, filter.x.anticausal.order});
+  int order = 0;
+  for (const OneWayFilter* direction :
+       {&filter.y.causal, &filter.y.anticausal, &filter.x.causal, &filter.x.anticausal}) {
+    order = std::max(order, direction->only_poles() ? direction->order : std::max(direction->order, 4));
+  }
   return *std::lower_bound(std::begin(kKernelOrders), std::end(kKernelOrders), order);
 }
 
@@ -284,7 +393,7 @@ bool tiles_serve(const RecursiveFilter& filter) {
 
 Precision precision_for(const RecursiveFilter& filter) {
   for (const AxisFilter* axis : {&filter.y, &filter.x}) {
-    for (const FilterPoles* direction : {&axis->causal, &axis->anticausal}) {
+    for (const OneWayFilter* direction : {&axis->causal, &axis->anticausal}) {
       for (int k = 0; k < direction->order; ++k) {
         if (1 - std::abs(direction->poles[static_cast<std::size_t>(k)]) < kFastestDoubleDecay)
           return Precision::kDouble;
@@ -303,7 +412,10 @@ AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Pre
   if (length == 1 && filter.boundary == FilterBoundary::kMirror) plan.boundary = FilterBoundary::kClamp;
   plan.causal = plan_direction(filter.causal, order, precision);
   plan.anticausal = plan_direction(filter.anticausal, order, precision);
-  plan.symmetric = same(filter.causal, filter.anticausal);
+  const auto is_identity = [](const OneWayFilter& direction) {
+    return direction.order == 0 && direction.gain == 1;
+  };
+  plan.identity = is_identity(filter.causal) && is_identity(filter.anticausal);
   plan.through_causal = sum_through_causal(plan.causal, plan.anticausal);
   plan.through_future = transfer_of(plan.causal, plan.anticausal.transition);
 

@@ -9,13 +9,13 @@
 // What both backends compute from, found once per call on the host.
 //
 // Notation. A direction's state after a pixel is a vector S; the next pixel x makes it L S + b x; the
-// filtered pixel is S's last number. The causal state before the first pixel and the anticausal state *over
-// the image itself* (not over the causal result) after the last pixel follow from the image alone, by the
-// boundary; call them `start` and `end`. The cascade needs the anticausal state over the causal result: with
-// t the causal state of the last pixel it is
+// filtered pixel is w S + d x (w = (0, ..., 0, 1) and d = 0 where the filter has no zeros). The causal state
+// before the first pixel and the anticausal state *over the image itself* (not over the causal result) after
+// the last pixel follow from the image alone, by the boundary; call them `start` and `end`. The cascade needs
+// the anticausal state over the causal result: with t the causal state of the last pixel it is
 //
 //   through_causal t + through_future end,
-//   through_causal = sum_j Lb^j bb (last row of La^(j+1)),    through_future = H_a(Lb),
+//   through_causal = sum_j Lb^j bb wa La^(j+1),    through_future = H_a(Lb),
 //
 // where H_a is the causal filter's transfer function with the matrix Lb for z^-1. The same holds at the end
 // of any stretch of the image, so that carries in both directions are sums over the image, independent of
@@ -44,6 +44,7 @@ StateMatrix operator*(const StateMatrix& a, const StateMatrix& b);
 StateMatrix operator+(const StateMatrix& a, const StateMatrix& b);
 StateMatrix operator-(const StateMatrix& a, const StateMatrix& b);
 StateVector operator*(const StateMatrix& a, const StateVector& v);
+StateVector operator*(const StateVector& row, const StateMatrix& a);
 StateMatrix power(StateMatrix base, std::int64_t exponent);
 StateMatrix inverse(StateMatrix matrix);
 
@@ -55,9 +56,10 @@ enum class Precision {
 
 /// One direction.
 struct DirectionPlan {
-  Sections<kMaxFilterOrder, long double> sections;  // those of the plan's order come first
+  Sections<kMaxFilterOrder, long double> sections;  // those of the plan's order come first; w and d are here
   StateMatrix transition;                           // L
   StateVector input{};                              // b
+  StateVector weights() const;                      // w, a row
 };
 
 /// The filter of one axis of `length` pixels.
@@ -65,7 +67,7 @@ struct AxisPlan {
   int order = 1;  // of both directions; one of kKernelOrders
   std::int64_t length = 0;
   FilterBoundary boundary = FilterBoundary::kZero;
-  bool symmetric = true;  // both directions have the same poles
+  bool identity = false;  // it leaves its axis as it is
   DirectionPlan causal;
   DirectionPlan anticausal;
   StateMatrix through_causal;
@@ -88,8 +90,9 @@ struct AxisPlan {
   std::int64_t memory = 0;
 };
 
-/// Orders for which kernels exist; a filter of another order gets poles at 0, which change nothing.
-inline constexpr int kKernelOrders[] = {1, 2, 3, 5};
+/// Orders for which kernels exist. Order 0 gets a pole at 0, which changes nothing; a filter with zeros needs
+/// 4 or 5.
+inline constexpr int kKernelOrders[] = {1, 2, 3, 4, 5};
 int kernel_order(const RecursiveFilter& filter);
 
 /// Calls body.template operator()<Order>() for one of kKernelOrders.
@@ -98,6 +101,7 @@ void with_order(int order, const Body& body) {
   if (order == 1) return body.template operator()<1>();
   if (order == 2) return body.template operator()<2>();
   if (order == 3) return body.template operator()<3>();
+  if (order == 4) return body.template operator()<4>();
   return body.template operator()<5>();
 }
 
@@ -116,6 +120,8 @@ Sections<Order, Real> sections_of(const DirectionPlan& direction) {
     sections.pairs[k] = {static_cast<Real>(pair.first), static_cast<Real>(pair.second),
                          static_cast<Real>(pair.coupling)};
   }
+  for (int k = 0; k < Order; ++k) sections.weights[k] = static_cast<Real>(direction.sections.weights[k]);
+  sections.direct = static_cast<Real>(direction.sections.direct);
   return sections;
 }
 

@@ -15,6 +15,9 @@ namespace cumulus::recursive_filter {
 /// The pair (first, second, coupling) is 1 / ((1 - first z^-1) (1 - second z^-1) + coupling z^-1): two real
 /// poles with coupling 0, or conjugate ones rho e^(+-i theta) with first = second = rho, coupling = 2 rho (1
 /// - cos theta).
+///
+/// Filters of more than three poles may have zeros as well: their output weighs the whole state and the
+/// pixel.
 template <int Order, class Real>
 struct Sections {
   struct Pair {
@@ -24,13 +27,16 @@ struct Sections {
   };
   static constexpr int kOrder = Order;
   static constexpr int kPairs = Order / 2;
+  static constexpr bool kWeighsState = Order > 3;
 
   Real gain;
   Real single;
   Pair pairs[kPairs > 0 ? kPairs : 1];
+  Real weights[Order];  // of the state in the filtered pixel; without kWeighsState its last number is the
+                        // pixel
+  Real direct;          // of the pixel itself
 
-  /// Takes one pixel in; the state's last number is then the filtered pixel. `Value` is Real, or several of
-  /// them side by side.
+  /// Takes one pixel in. `Value` is Real, or several of them side by side.
   template <class Value>
   CUMULUS_FILTER_FUNCTION inline void advance(Value (&state)[Order], const Value& pixel) const {
     Value value = gain * pixel;
@@ -47,6 +53,18 @@ struct Sections {
       inner = pairs[k].first * inner + (value - pairs[k].coupling * outer);
       outer = pairs[k].second * outer + inner;
       value = outer;
+    }
+  }
+
+  /// Takes one pixel in and replaces it by the filtered one.
+  template <class Value>
+  CUMULUS_FILTER_FUNCTION inline void filter(Value (&state)[Order], Value& pixel) const {
+    advance(state, pixel);
+    if constexpr (kWeighsState) {
+      pixel = direct * pixel;
+      for (int k = 0; k < Order; ++k) pixel += weights[k] * state[k];
+    } else {
+      pixel = state[Order - 1];
     }
   }
 };

@@ -8,13 +8,28 @@ namespace cumulus::recursive_filter {
 /// which holds that row's or column's pixels in registers.
 inline constexpr int kTile = 64;
 
+/// Blocks of the two passes over the image that a multiprocessor is to hold at once: as many as leave each
+/// thread registers for its pixels and states.
+constexpr int gather_blocks(int order) { return order <= 2 ? 12 : order == 3 ? 10 : 8; }
+constexpr int filter_blocks(int order, bool single_precision) {
+  return !single_precision ? 1 : order <= 3 ? 12 : 8;
+}
+
 /// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in
 /// `kCarrySegments` stretches of tiles at once.
 inline constexpr int kCarryLines = 32;
-inline constexpr int kCarrySegments = 8;
+inline constexpr int kCarrySegments = 16;
+/// Tiles whose carries a thread has on their way at once.
+inline constexpr int kCarryBatch = 4;
+
+/// Threads of a block that filters the rows' states along y.
+inline constexpr int kRowStateThreads = 64;
 
 /// Threads of a block of the line method, each with a row or column of its own.
 inline constexpr int kLineThreads = 64;
+
+/// Threads of a block that adds images.
+inline constexpr int kAddThreads = 256;
 
 /// The CPU filters this many rows or columns side by side, this many pixels of them at a time.
 inline constexpr int kLanes = 16;

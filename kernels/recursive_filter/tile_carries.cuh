@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "kernels/recursive_filter/filter_pixels.cuh"
 #include "kernels/recursive_filter/recursive_filter_line.h"
 #include "kernels/recursive_filter/recursive_filter_scratch.h"
 #include "kernels/recursive_filter/recursive_filter_tuning.h"
@@ -11,52 +13,91 @@
 
 namespace cumulus::recursive_filter {
 
-/// The carries of one tile: line by line, a number for each of its columns or rows.
-struct TileCarries {
+/// Lines of floats.
+struct FloatLines {
   float* first;
   std::int64_t line_stride;
   std::int64_t position_stride;
 
-  __device__ float& at(int line, int position) const {
+  __device__ float load(int line, int position) const {
     return first[line * line_stride + position * position_stride];
   }
+  __device__ void store(int line, int position, float value) const {
+    first[line * line_stride + position * position_stride] = value;
+  }
+};
+
+/// Lines of floats whose halves lie in two lines of 16-bit elements, the lower one first.
+struct SplitLines {
+  std::uint16_t* first;
+  std::int64_t line_stride;
+  std::int64_t position_stride;
+
+  __device__ float load(int line, int position) const {
+    const std::uint16_t* low = first + 2 * line * line_stride + position * position_stride;
+    return __uint_as_float(std::uint32_t{low[0]} | (std::uint32_t{low[line_stride]} << 16));
+  }
+  __device__ void store(int line, int position, float value) const {
+    std::uint16_t* low = first + 2 * line * line_stride + position * position_stride;
+    const std::uint32_t bits = __float_as_uint(value);
+    low[0] = static_cast<std::uint16_t>(bits);
+    low[line_stride] = static_cast<std::uint16_t>(bits >> 16);
+  }
+};
+
+/// The carries of one tile: line by line, a number for each of its columns or rows.
+struct TileCarries {
+  std::byte* first;
+  std::int64_t line_stride;  // in elements, floats or 16-bit halves
+  std::int64_t position_stride;
+  bool split;
+
+  /// f(the lines as they lie): a branch around many loads, which can be on their way together then.
+  template <class F>
+  __device__ void visit(const F& f) const {
+    if (split) {
+      f(SplitLines{reinterpret_cast<std::uint16_t*>(first), line_stride, position_stride});
+    } else {
+      f(FloatLines{reinterpret_cast<float*>(first), line_stride, position_stride});
+    }
+  }
+};
+
+/// Which tile.
+struct TileIndex {
+  std::int64_t image, row, column, channel;
 };
 
 /// Where carries lie: see FilterTiles.
 struct CarryMap {
-  float* filtered;
+  TargetElements filtered;
   float* border;
+  std::int64_t image_stride;
   std::int64_t width;
   std::int64_t channels;
   std::int64_t tile_rows;
   std::int64_t tile_columns;
   int lines;  // 4 * order
 
-  __device__ TileCarries at(std::int64_t row, std::int64_t column, std::int64_t channel) const {
-    if (row < tile_rows - 1 && column < tile_columns - 1) {
-      return {filtered + (row * kTile * width + column * kTile) * channels + channel, width * channels,
-              channels};
+  __device__ TileCarries at(const TileIndex& tile) const {
+    if (tile.row < tile_rows - 1 && tile.column < tile_columns - 1) {
+      const bool half = filtered.kind == ElementKind::kHalf;
+      const std::int64_t element = tile.image * image_stride +
+                                   (tile.row * kTile * width + tile.column * kTile) * channels + tile.channel;
+      return {filtered.first + element * (half ? 2 : 4), width * channels, channels, half};
     }
-    const std::int64_t tile = row == tile_rows - 1 ? column : tile_columns + row;
-    return {border + (tile * channels + channel) * lines * kTile, kTile, 1};
+    const std::int64_t border_tiles = tile_rows + tile_columns - 1;
+    const std::int64_t border_tile = tile.row == tile_rows - 1 ? tile.column : tile_columns + tile.row;
+    float* carries =
+        border + ((tile.image * border_tiles + border_tile) * channels + tile.channel) * lines * kTile;
+    return {reinterpret_cast<std::byte*>(carries), kTile, 1, false};
   }
 };
 
 /// The lines of carries of one axis.
-template <int Order>
 struct CarryLines {
   int causal;  // before: the causal states of the tile's run from nothing; after: the state before the tile
   int anticausal;  // the same for the anticausal run over the image, and the state after the tile
-
-  __device__ static void read(const TileCarries& carries, int line, int position, double (&state)[Order]) {
-#pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] = static_cast<double>(carries.at(line + k, position));
-  }
-  __device__ static void write(const TileCarries& carries, int line, int position,
-                               const double (&state)[Order]) {
-#pragma unroll
-    for (int k = 0; k < Order; ++k) carries.at(line + k, position) = static_cast<float>(state[k]);
-  }
 };
 
 /// How states move over tiles and over segments (stretches of `segment_tiles` tiles, the last one shorter).
@@ -69,6 +110,7 @@ struct CarryPlan {
   std::int64_t tiles;
   std::int64_t segment_tiles;
   int segments;
+  bool needs_runs;  // over the whole image, for its borders
   Matrix forward, forward_last;
   Matrix backward, backward_first, backward_last;
   Matrix segment_forward, segment_forward_last;
@@ -81,7 +123,8 @@ struct CarryPlan {
       : length(plan.length),
         tiles((plan.length + kTile - 1) / kTile),
         segment_tiles((tiles + kCarrySegments - 1) / kCarrySegments),
-        segments(static_cast<int>((tiles + segment_tiles - 1) / segment_tiles)) {
+        segments(static_cast<int>((tiles + segment_tiles - 1) / segment_tiles)),
+        needs_runs(plan.needs_runs()) {
     const std::int64_t left_out = plan.pixels_left_out();
     const std::int64_t last_tile = length - (tiles - 1) * kTile;
     const std::int64_t segment = segment_tiles * kTile;
@@ -132,17 +175,24 @@ struct CarryPlan {
 
 /// The first and the last pixel of every line of an axis, channels interleaved.
 struct BorderPixels {
-  const float* first;
-  const float* last;
+  SourceElements first;
+  SourceElements last;
+  std::int64_t image_stride;
 };
 
 template <int Order>
 struct CompleteArguments {
   CarryMap carries;
-  CarryLines<Order> lines;
+  CarryLines lines;
   BorderPixels border;
   std::int64_t cross_length;  // lines of the axis, in pixels
+  std::int64_t blocks_of_image;
   bool along_y;
+};
+
+/// The lines of an image that a block has.
+struct LineBlock {
+  std::int64_t image, channel, first_line;
 };
 
 /// sum = matrix sum + addend.
@@ -161,56 +211,112 @@ __device__ void move_over(const SmallMatrix<Order, double>& matrix, const double
 template <int Order>
 class SegmentOfLine {
  public:
-  using Lines = CarryLines<Order>;
-
   __device__ SegmentOfLine(const CompleteArguments<Order>& arguments, const CarryPlan<Order>& plan,
-                           std::int64_t cross_tile, int position, std::int64_t channel, int segment)
+                           const LineBlock& block, std::int64_t line, int segment)
       : a_(arguments),
         plan_(plan),
-        cross_tile_(cross_tile),
-        channel_(channel),
-        position_(position),
+        image_(block.image),
+        cross_tile_(line / kTile),
+        channel_(block.channel),
+        position_(static_cast<int>(line % kTile)),
         first_(segment * plan.segment_tiles),
         end_(min(first_ + plan.segment_tiles, plan.tiles)) {}
 
   /// What the segment makes of nothing, in both directions.
   __device__ void run(double (&forward)[Order], double (&backward)[Order]) const {
-    double own[Order];
-    for (std::int64_t tile = first_; tile < end_; ++tile) {
-      Lines::read(carries_of(tile), a_.lines.causal, position_, own);
-      move_over(tile == plan_.tiles - 1 ? plan_.forward_last : plan_.forward, own, forward);
-    }
-    for (std::int64_t tile = end_ - 1; tile >= first_; --tile) {
-      Lines::read(carries_of(tile), a_.lines.anticausal, position_, own);
-      move_over(tile == 0 ? plan_.backward_first : plan_.backward, own, backward);
-    }
+    forwards<false>(a_.lines.causal, forward,
+                    [&](std::int64_t tile, const double(&own)[Order], double(&state)[Order]) {
+                      move_over(tile == plan_.tiles - 1 ? plan_.forward_last : plan_.forward, own, state);
+                    });
+    backwards<false>(a_.lines.anticausal, backward,
+                     [&](std::int64_t tile, const double(&own)[Order], double(&state)[Order]) {
+                       move_over(tile == 0 ? plan_.backward_first : plan_.backward, own, state);
+                     });
   }
 
   /// Replaces each tile's own states by those before and after it.
   __device__ void complete(double (&before)[Order], double (&after)[Order]) const {
-    double own[Order];
-    for (std::int64_t tile = first_; tile < end_; ++tile) {
-      const TileCarries carries = carries_of(tile);
-      Lines::read(carries, a_.lines.causal, position_, own);
-      Lines::write(carries, a_.lines.causal, position_, before);
-      move_over(plan_.forward, own, before);
-    }
-    for (std::int64_t tile = end_ - 1; tile >= first_; --tile) {
-      const TileCarries carries = carries_of(tile);
-      Lines::read(carries, a_.lines.anticausal, position_, own);
-      Lines::write(carries, a_.lines.anticausal, position_, after);
-      move_over(tile == plan_.tiles - 1 ? plan_.backward_last : plan_.backward, own, after);
-    }
+    forwards<true>(a_.lines.causal, before,
+                   [&](std::int64_t /*tile*/, const double(&own)[Order], double(&state)[Order]) {
+                     move_over(plan_.forward, own, state);
+                   });
+    backwards<true>(a_.lines.anticausal, after,
+                    [&](std::int64_t tile, const double(&own)[Order], double(&state)[Order]) {
+                      move_over(tile == plan_.tiles - 1 ? plan_.backward_last : plan_.backward, own, state);
+                    });
   }
 
  private:
+  /// For each tile: f(tile, its own states, before or after), the last of which is then stored instead of the
+  /// first if `Replace`. The states of kCarryBatch tiles are on their way at once.
+  template <bool Replace, class F>
+  __device__ void forwards(int line, double (&state)[Order], const F& f) const {
+    for (std::int64_t first = first_; first < end_; first += kCarryBatch) {
+      over_batch<Replace>(line, first, 1, end_ - first, state, f);
+    }
+  }
+  template <bool Replace, class F>
+  __device__ void backwards(int line, double (&state)[Order], const F& f) const {
+    for (std::int64_t last = end_ - 1; last >= first_; last -= kCarryBatch) {
+      over_batch<Replace>(line, last, -1, last - first_ + 1, state, f);
+    }
+  }
+  template <bool Replace, class F>
+  __device__ void over_batch(int line, std::int64_t tile, int direction, std::int64_t left,
+                             double (&state)[Order], const F& f) const {
+    float own[kCarryBatch][Order] = {};
+    if (a_.carries.filtered.kind == ElementKind::kHalf) {
+      read_batch(line, tile, direction, left, own);
+    } else {
+      read_batch_of_floats(line, tile, direction, left, own);
+    }
+#pragma unroll
+    for (int i = 0; i < kCarryBatch; ++i) {
+      if (i >= left) continue;
+      if constexpr (Replace) {
+        carries_of(tile + i * direction).visit([&](const auto& lines) {
+#pragma unroll
+          for (int k = 0; k < Order; ++k) lines.store(line + k, position_, static_cast<float>(state[k]));
+        });
+      }
+      double own_state[Order];
+#pragma unroll
+      for (int k = 0; k < Order; ++k) own_state[k] = static_cast<double>(own[i][k]);
+      f(tile + i * direction, own_state, state);
+    }
+  }
+  __device__ void read_batch(int line, std::int64_t tile, int direction, std::int64_t left,
+                             float (&own)[kCarryBatch][Order]) const {
+#pragma unroll
+    for (int i = 0; i < kCarryBatch; ++i) {
+      if (i >= left) continue;
+      carries_of(tile + i * direction).visit([&](const auto& lines) {
+#pragma unroll
+        for (int k = 0; k < Order; ++k) own[i][k] = lines.load(line + k, position_);
+      });
+    }
+  }
+  /// As read_batch, without a branch between loads; tiles beyond `left` are read as the last one.
+  __device__ void read_batch_of_floats(int line, std::int64_t tile, int direction, std::int64_t left,
+                                       float (&own)[kCarryBatch][Order]) const {
+#pragma unroll
+    for (int i = 0; i < kCarryBatch; ++i) {
+      const TileCarries carries = carries_of(tile + (i < left ? i : 0) * direction);
+      const FloatLines lines{reinterpret_cast<float*>(carries.first), carries.line_stride,
+                             carries.position_stride};
+#pragma unroll
+      for (int k = 0; k < Order; ++k) own[i][k] = lines.load(line + k, position_);
+    }
+  }
+
   __device__ TileCarries carries_of(std::int64_t tile) const {
-    return a_.along_y ? a_.carries.at(tile, cross_tile_, channel_)
-                      : a_.carries.at(cross_tile_, tile, channel_);
+    return a_.carries.at(
+        {image_, a_.along_y ? tile : cross_tile_, a_.along_y ? cross_tile_ : tile, channel_});
   }
 
   const CompleteArguments<Order>& a_;
   const CarryPlan<Order>& plan_;
+  std::int64_t image_;
   std::int64_t cross_tile_;
   std::int64_t channel_;
   int position_;
@@ -228,10 +334,12 @@ __global__ void __launch_bounds__(kCarryLines* kCarrySegments)
   __shared__ double backward_runs[kCarrySegments][Order][kCarryLines];
   const int lane = static_cast<int>(threadIdx.x);
   const int segment = static_cast<int>(threadIdx.y);
-  const std::int64_t channel = blockIdx.x % a.carries.channels;
-  const std::int64_t line = blockIdx.x / a.carries.channels * kCarryLines + lane;
+  const std::int64_t block_of_image = blockIdx.x % a.blocks_of_image;
+  const LineBlock block{blockIdx.x / a.blocks_of_image, block_of_image % a.carries.channels,
+                        block_of_image / a.carries.channels * kCarryLines};
+  const std::int64_t line = block.first_line + lane;
   const bool active = line < a.cross_length && segment < plan.segments;
-  const SegmentOfLine<Order> tiles(a, plan, line / kTile, static_cast<int>(line % kTile), channel, segment);
+  const SegmentOfLine<Order> tiles(a, plan, block, line, segment);
 
   double forward[Order] = {};
   double backward[Order] = {};
@@ -256,12 +364,14 @@ __global__ void __launch_bounds__(kCarryLines* kCarrySegments)
   };
   double whole_forward[Order] = {};
   double whole_backward[Order] = {};
-  for (int other = 0; other < plan.segments; ++other) add_forward(other, whole_forward);
-  for (int other = plan.segments - 1; other >= 0; --other) add_backward(other, whole_backward);
+  if (plan.needs_runs) {
+    for (int other = 0; other < plan.segments; ++other) add_forward(other, whole_forward);
+    for (int other = plan.segments - 1; other >= 0; --other) add_backward(other, whole_backward);
+  }
 
-  const std::int64_t pixel = line * a.carries.channels + channel;
-  const auto first_pixel = static_cast<double>(a.border.first[pixel]);
-  const auto last_pixel = static_cast<double>(a.border.last[pixel]);
+  const std::int64_t pixel = block.image * a.border.image_stride + line * a.carries.channels + block.channel;
+  const auto first_pixel = a.border.first.template load<double>(pixel);
+  const auto last_pixel = a.border.last.template load<double>(pixel);
   double before[Order];
   double after[Order];
   for (int k = 0; k < Order; ++k) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,20 +23,41 @@ struct ApplyRecursiveFilter {
   using Request = v1::ApplyRecursiveFilterRequest;
   using Report = NoReport;
   struct Plan {
-    ImageShape image;
+    ArrayShape shape;  // of the input and of the output
+    ImageShape image;  // each
+    std::int64_t images;
     RecursiveFilter filter;
+    bool accumulates;
+    double weight;
   };
   static constexpr std::string_view kName = "ApplyRecursiveFilter";
 
-  static std::vector<SourceField> sources(const Request& request) { return {{"image", &request.image()}}; }
+  static std::vector<SourceField> sources(const Request& request) {
+    std::vector<SourceField> sources = {{"image", &request.image()}};
+    if (request.has_accumulate()) sources.push_back({"accumulate", &request.accumulate()});
+    return sources;
+  }
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
-    const auto image = read_image_shape(inputs[0], {v1::FLOAT32}, 4);
+    InputArray one = inputs[0];
+    std::int64_t images = 1;
+    if (one.shape.extents.size() == 4) {
+      images = one.shape.extents.front();
+      one.shape.extents.erase(one.shape.extents.begin());
+      if (images < 1) return bad_field(one.field, "has no images; a batch has at least one");
+    }
+    const auto image = read_image_shape(one, {v1::FLOAT32, v1::FLOAT16, v1::FLOAT64}, 4);
     if (!image.ok()) return image.status();
     if (!request.has_y() && !request.has_x()) {
       return bad_field("x", "is missing, and so is y; a filter for at least one of the axes is right");
     }
-    Plan plan{*image, {}};
+    if (absl::Status status = check_sum(request, inputs); !status.ok()) return status;
+    Plan plan{inputs[0].shape,
+              *image,
+              images,
+              {},
+              request.has_accumulate(),
+              request.has_weight() ? request.weight() : 1};
     if (request.has_y()) {
       if (auto status = read_axis(request.y(), "y", plan.filter.y); !status.ok()) return status;
     }
@@ -44,25 +67,57 @@ struct ApplyRecursiveFilter {
     return plan;
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) {
-    return {{"image", plan.image.array(v1::FLOAT32)}};
-  }
+  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"image", plan.shape}}; }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    return apply_recursive_filter_scratch_bytes(plan.image.view(Span<const float, S>()), plan.filter);
+    return with_element(plan, [&]<class T>(T*) {
+      return apply_recursive_filter_scratch_bytes<T, S>({plan.image.view(Span<const T, S>()), plan.images},
+                                                        plan.filter);
+    });
   }
 
   template <class E>
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                   const Outputs<E::kSpace>& outputs, Report& /*report*/) {
-    apply_recursive_filter(executor, plan.image.view(inputs.template as<const float>(0)), plan.filter,
-                           plan.image.view(outputs.template as<float>(0)));
+    with_element(plan, [&]<class T>(T*) {
+      apply_recursive_filter<T>(executor, {plan.image.view(inputs.template as<const T>(0)), plan.images},
+                                plan.filter, {plan.image.view(outputs.template as<T>(0)), plan.images});
+      if (plan.accumulates) {
+        add_scaled<T>(executor, inputs.template as<const T>(1), plan.weight, outputs.template as<T>(0));
+      }
+      return std::size_t{0};
+    });
   }
 
   static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
 
  private:
+  /// Calls `body` with a null pointer to the image's elements.
+  template <class Body>
+  static std::size_t with_element(const Plan& plan, const Body& body) {
+    if (plan.image.type == v1::FLOAT16) return body(static_cast<Float16*>(nullptr));
+    if (plan.image.type == v1::FLOAT64) return body(static_cast<double*>(nullptr));
+    return body(static_cast<float*>(nullptr));
+  }
+
+  static absl::Status check_sum(const Request& request, std::span<const InputArray> inputs) {
+    if (!request.has_accumulate()) {
+      if (!request.has_weight()) return absl::OkStatus();
+      return bad_field("weight", "is set without accumulate, which it goes with");
+    }
+    if (!std::isfinite(request.weight())) {
+      return bad_field("weight", absl::StrCat("is ", request.weight(), "; a finite number is right"));
+    }
+    const ArrayShape& image = inputs[0].shape;
+    const ArrayShape& addend = inputs[1].shape;
+    if (addend.type == image.type && addend.extents == image.extents) return absl::OkStatus();
+    return bad_field("accumulate", absl::StrCat("is ", element_type_name(addend.type), " [",
+                                                absl::StrJoin(addend.extents, ", "), "]; the image's ",
+                                                element_type_name(image.type), " [",
+                                                absl::StrJoin(image.extents, ", "), "] is right"));
+  }
+
   static absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, AxisFilter& axis) {
     const auto boundary = read_boundary(wire.boundary());
     if (!boundary.has_value()) {
@@ -111,7 +166,19 @@ struct ApplyRecursiveFilter {
       return bad_field(path + ".gaussian.sigma", absl::StrCat("is ", wire.sigma(), "; ", kMinSigma, " to ",
                                                               kMaxSigma, " pixels is right"));
     }
-    axis = gaussian_filter(wire.sigma(), boundary);
+    if (!v1::GaussianMethod_IsValid(wire.method())) {
+      return bad_field(path + ".gaussian.method",
+                       absl::StrCat("is ", static_cast<int>(wire.method()),
+                                    "; GAUSSIAN_DERICHE or GAUSSIAN_YOUNG is right"));
+    }
+    const bool young = wire.method() == v1::GAUSSIAN_YOUNG;
+    if (wire.derivative() < 0 || wire.derivative() > (young ? 0 : 2)) {
+      return bad_field(
+          path + ".gaussian.derivative",
+          absl::StrCat("is ", wire.derivative(), "; 0, 1 or 2 is right, and only 0 with GAUSSIAN_YOUNG"));
+    }
+    axis = young ? gaussian_filter(wire.sigma(), boundary)
+                 : deriche_filter(wire.sigma(), wire.derivative(), boundary);
     return absl::OkStatus();
   }
 
@@ -168,7 +235,7 @@ struct ApplyRecursiveFilter {
     return status;
   }
 
-  static absl::Status require_stable(const FilterPoles& poles, const std::string& field) {
+  static absl::Status require_stable(const OneWayFilter& poles, const std::string& field) {
     const auto pole = unstable_pole(poles);
     if (!pole.has_value()) return absl::OkStatus();
     return bad_field(field, absl::StrCat("has the pole ", pole->real(), pole->imag() < 0 ? " - " : " + ",

@@ -1,16 +1,21 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/core/float16.h"
 #include "kernels/recursive_filter/recursive_filter_design.h"
+#include "kernels/recursive_filter/recursive_filter_elements.h"
 
 // Recursive filters: shapes, generator, oracle, verifier, bytes moved. For tests and benchmarks.
 
@@ -81,32 +86,47 @@ inline FilterImage make_filter_image(FilterShape shape, FilterPattern pattern, s
 }
 
 /// Bytes that any method must move: the image read once, written once.
-inline std::size_t recursive_filter_bytes(FilterShape shape) {
-  return static_cast<std::size_t>(shape.height * shape.width * shape.channels) * 2 * sizeof(float);
+template <class T = float>
+std::size_t recursive_filter_bytes(FilterShape shape) {
+  return static_cast<std::size_t>(shape.height * shape.width * shape.channels) * 2 * sizeof(T);
 }
 
-/// One direction as textbooks write it: y[i] = gain x[i] - sum_k feedback[k - 1] y[i - k], in long double.
+/// The image's elements as T; rounds the image itself to numbers that T holds.
+template <class T>
+std::vector<T> elements_as(FilterImage& image) {
+  std::vector<T> elements;
+  for (float& value : image.elements) {
+    if constexpr (std::is_same_v<T, Float16>) {
+      elements.push_back(recursive_filter::nearest_float16(value));
+    } else {
+      elements.push_back(value);
+    }
+    value = static_cast<float>(elements.back());
+  }
+  return elements;
+}
+
+/// One direction as textbooks write it, in long double:
+/// y[i] = gain sum_(k >= 0) forward[k] x[i - k] - sum_(k >= 1) feedback[k] y[i - k].
 class SerialFilter {
  public:
-  explicit SerialFilter(const FilterPoles& filter) : gain_(static_cast<long double>(filter.gain)) {
-    std::vector<std::complex<long double>> polynomial = {1};
+  explicit SerialFilter(const OneWayFilter& filter) : gain_(static_cast<long double>(filter.gain)) {
+    feedback_ = coefficients_of({filter.poles.data(), static_cast<std::size_t>(filter.order)}, 0);
+    forward_ =
+        coefficients_of({filter.zeros.data(), static_cast<std::size_t>(filter.zero_count)}, filter.delay);
     for (int k = 0; k < filter.order; ++k) {
-      const std::complex<long double> pole(filter.poles[static_cast<std::size_t>(k)]);
-      radius_ = std::max(radius_, std::abs(pole));
-      polynomial.push_back(0);
-      for (std::size_t i = polynomial.size() - 1; i > 0; --i) polynomial[i] -= pole * polynomial[i - 1];
+      radius_ =
+          std::max(radius_, std::abs(std::complex<long double>(filter.poles[static_cast<std::size_t>(k)])));
     }
-    for (std::size_t i = 1; i < polynomial.size(); ++i) feedback_.push_back(polynomial[i].real());
-    past_.assign(feedback_.size(), 0);
   }
 
   long double advance(long double pixel) {
-    long double value = gain_ * pixel;
-    for (std::size_t k = 0; k < feedback_.size(); ++k) value -= feedback_[k] * past_[k];
-    if (!past_.empty()) {
-      std::rotate(past_.begin(), past_.end() - 1, past_.end());
-      past_[0] = value;
-    }
+    remember(past_pixels_, pixel);
+    long double value = 0;
+    for (std::size_t k = 0; k < kTerms; ++k) value += forward_[k] * past_pixels_[k];
+    value *= gain_;
+    for (std::size_t k = 1; k < kTerms; ++k) value -= feedback_[k] * past_[k - 1];
+    remember(past_, value);
     return value;
   }
 
@@ -114,7 +134,7 @@ class SerialFilter {
   /// Pixels after which less than 1e-17 of a response is left: radius^n n^4 bounds what poles of any
   /// multiplicity do.
   std::int64_t memory() const {
-    if (radius_ == 0) return static_cast<std::int64_t>(feedback_.size()) + 1;
+    if (radius_ == 0) return static_cast<std::int64_t>(kTerms);
     std::int64_t pixels = 8;
     while (static_cast<long double>(pixels) * std::log(radius_) +
                4 * std::log(static_cast<long double>(pixels)) >
@@ -126,17 +146,41 @@ class SerialFilter {
   /// The sum of |impulse response|.
   long double sum_of_magnitudes() const {
     SerialFilter fresh = *this;
-    std::fill(fresh.past_.begin(), fresh.past_.end(), 0);
+    fresh.past_ = fresh.past_pixels_ = {};
     long double sum = 0;
-    for (std::int64_t i = 0; i < memory(); ++i) sum += std::abs(fresh.advance(i == 0 ? 1 : 0));
+    const std::int64_t end = memory();
+    for (std::int64_t i = 0; i < end; ++i) sum += std::abs(fresh.advance(i == 0 ? 1 : 0));
     return sum;
   }
 
  private:
+  static constexpr std::size_t kTerms = kMaxFilterOrder + 1;
+  using Terms = std::array<long double, kTerms>;
+
+  /// Of z^-0, z^-1, ... in z^-delay times the product of (1 - root z^-1).
+  static Terms coefficients_of(std::span<const std::complex<double>> roots, int delay) {
+    std::array<std::complex<long double>, kTerms> polynomial{};
+    polynomial[static_cast<std::size_t>(delay)] = 1;
+    for (const std::complex<double> root : roots) {
+      for (std::size_t i = kTerms - 1; i > 0; --i) {
+        polynomial[i] -= std::complex<long double>(root) * polynomial[i - 1];
+      }
+    }
+    Terms coefficients{};
+    for (std::size_t i = 0; i < kTerms; ++i) coefficients[i] = polynomial[i].real();
+    return coefficients;
+  }
+  static void remember(Terms& past, long double value) {
+    for (std::size_t i = kTerms - 1; i > 0; --i) past[i] = past[i - 1];
+    past[0] = value;
+  }
+
   long double gain_;
   long double radius_ = 0;
-  std::vector<long double> feedback_;
-  std::vector<long double> past_;
+  Terms feedback_{};  // the first is 1
+  Terms forward_{};
+  Terms past_{};
+  Terms past_pixels_{};
 };
 
 /// The pixel that stands at `i` of the signal without end; -1: a zero.
@@ -209,25 +253,32 @@ inline std::vector<long double> filter_serially(const FilterImage& image, const 
   return result;
 }
 
-/// What recursive_filter.h promises, for images of magnitude 1.
-inline double recursive_filter_tolerance(const RecursiveFilter& filter) {
+/// What recursive_filter.h promises, for images of magnitude 1 and of elements of T.
+template <class T = float>
+double recursive_filter_tolerance(const RecursiveFilter& filter) {
   long double gain = 1;
   long double radius = 0;
   int order = 0;
-  for (const FilterPoles* direction :
+  bool zeros = false;
+  for (const OneWayFilter* direction :
        {&filter.y.causal, &filter.y.anticausal, &filter.x.causal, &filter.x.anticausal}) {
     const SerialFilter serial(*direction);
     gain *= serial.sum_of_magnitudes();
     radius = std::max(radius, serial.radius());
     order = std::max(order, direction->order);
+    zeros = zeros || !direction->only_poles();
   }
-  const long double memory = radius <= 15.0L / 16 ? 1 / (1 - radius) : 1;
-  return static_cast<double>((order + 1) * memory * 0x1p-23L * gain);
+  constexpr bool kDouble = std::is_same_v<T, double>;
+  const long double memory = kDouble || radius <= 15.0L / 16 ? 1 / (1 - radius) : 1;
+  const long double unit = kDouble ? 0x1p-52L : 0x1p-23L;
+  const long double arithmetic = (order + 1) * (zeros ? 2 : 1) * memory * unit * gain;
+  const long double rounding = std::is_same_v<T, Float16> ? 0x1p-11L * gain + 0x1p-25L : 0;
+  return static_cast<double>(arithmetic + rounding);
 }
 
 /// The largest |difference| between a dense result and the oracle's, as a multiple of max|image|.
-inline double largest_filter_error(const FilterImage& image, const std::vector<long double>& right,
-                                   const float* got) {
+template <class T>
+double largest_filter_error(const FilterImage& image, const std::vector<long double>& right, const T* got) {
   long double magnitude = std::numeric_limits<float>::min();
   for (std::int64_t y = 0; y < image.shape.height; ++y) {
     for (std::int64_t i = 0; i < image.row_elements(); ++i) {
@@ -243,10 +294,10 @@ inline double largest_filter_error(const FilterImage& image, const std::vector<l
 }
 
 /// Empty if the dense result `got` is within the bound of recursive_filter.h, otherwise the error in words.
-inline std::string verify_recursive_filter(const FilterImage& image, const RecursiveFilter& filter,
-                                           const float* got) {
+template <class T>
+std::string verify_recursive_filter(const FilterImage& image, const RecursiveFilter& filter, const T* got) {
   const double error = largest_filter_error(image, filter_serially(image, filter), got);
-  const double tolerance = recursive_filter_tolerance(filter);
+  const double tolerance = recursive_filter_tolerance<T>(filter);
   if (error <= tolerance) return "";
   std::ostringstream text;
   text << "the largest error is " << error << " of the image's largest magnitude; " << tolerance

@@ -56,8 +56,14 @@ TEST_F(RecursiveFilterService, BlursWithASigmaAndABoundaryPerAxis) {
   request.mutable_y()->mutable_gaussian()->set_sigma(3);
   request.mutable_x()->mutable_gaussian()->set_sigma(5);
   request.mutable_x()->set_boundary(v1::FILTER_REPEAT);
+  expect_result(
+      image, request,
+      {deriche_filter(3, 0, FilterBoundary::kClamp), deriche_filter(5, 0, FilterBoundary::kRepeat)});
+  request.mutable_y()->mutable_gaussian()->set_method(v1::GAUSSIAN_YOUNG);
+  request.mutable_x()->mutable_gaussian()->set_method(v1::GAUSSIAN_DERICHE);
+  request.mutable_x()->mutable_gaussian()->set_derivative(2);
   expect_result(image, request,
-                {gaussian_filter(3, FilterBoundary::kClamp), gaussian_filter(5, FilterBoundary::kRepeat)});
+                {gaussian_filter(3, FilterBoundary::kClamp), deriche_filter(5, 2, FilterBoundary::kRepeat)});
 }
 
 TEST_F(RecursiveFilterService, OffersEveryBoundary) {
@@ -94,11 +100,94 @@ TEST_F(RecursiveFilterService, OffersEveryKernel) {
   expect_result(image, request, {feedback_filter(-2, causal, anticausal, boundary), {}});
 }
 
+template <class T>
+void set_image(v1::Source& source, v1::ElementType type, const std::vector<std::int64_t>& shape,
+               FilterImage& image) {
+  testing::set_inline(source, type, shape, testing::elements_as<T>(image));
+}
+
+TEST_F(RecursiveFilterService, TakesHalvesAndDoublesAndGivesThemBack) {
+  FilterImage image = make_filter_image({9, 31, 2}, FilterPattern::kRandom);
+  const RecursiveFilter filter{deriche_filter(2, 0, FilterBoundary::kReflect), {}};
+  Request request;
+  request.mutable_y()->mutable_gaussian()->set_sigma(2);
+  request.mutable_y()->set_boundary(v1::FILTER_REFLECT);
+  const auto expect = [&]<class T>(T /*element*/, v1::ElementType type) {
+    set_image<T>(*request.mutable_image(), type, {9, 31, 2}, image);
+    const grpc::Status status = apply(request);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto& array = testing::find_array(result_, "image")->inline_array();
+    EXPECT_EQ(array.spec().element_type(), type);
+    const auto values = testing::values_of<T>(array);
+    ASSERT_EQ(values.size(), image.elements.size());
+    EXPECT_EQ(verify_recursive_filter(image, filter, values.data()), "");
+  };
+  expect(Float16{}, v1::FLOAT16);
+  expect(double{}, v1::FLOAT64);
+}
+
+TEST_F(RecursiveFilterService, FiltersEachImageOfABatch) {
+  const FilterImage images[] = {make_filter_image({6, 40, 3}, FilterPattern::kRandom, 0, 1),
+                                make_filter_image({6, 40, 3}, FilterPattern::kRandom, 0, 2)};
+  std::vector<float> both = images[0].elements;
+  both.insert(both.end(), images[1].elements.begin(), images[1].elements.end());
+  Request request;
+  testing::set_inline(*request.mutable_image(), v1::FLOAT32, {2, 6, 40, 3}, both);
+  request.mutable_x()->mutable_gaussian()->set_sigma(4);
+  const grpc::Status status = apply(request);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const auto& array = testing::find_array(result_, "image")->inline_array();
+  EXPECT_EQ(array.spec().shape_size(), 4);
+  const auto values = testing::values_of<float>(array);
+  ASSERT_EQ(values.size(), both.size());
+  const RecursiveFilter filter{{}, deriche_filter(4, 0, FilterBoundary::kClamp)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(verify_recursive_filter(images[i], filter, values.data() + i * images[i].elements.size()), "");
+  }
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {0, 6, 40, 3}, {});
+  expect_bad_field(apply(request), "image", "has no images");
+}
+
+TEST_F(RecursiveFilterService, AddsToAnotherImage) {
+  const FilterImage image = make_filter_image({9, 14}, FilterPattern::kRandom);
+  Request request = request_for(image);
+  request.mutable_x()->mutable_exponential()->set_decay(0.5);
+  ASSERT_TRUE(apply(request).ok());
+  const auto alone = testing::values_of<float>(testing::find_array(result_, "image")->inline_array());
+  const std::vector<float> tens(image.elements.size(), 10);
+  testing::set_inline(*request.mutable_accumulate(), v1::FLOAT32, {9, 14, 1}, tens);
+  for (const double weight : {1.0, -4.0, 0.0}) {
+    if (weight != 1) request.set_weight(weight);
+    const grpc::Status status = apply(request);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto sums = testing::values_of<float>(testing::find_array(result_, "image")->inline_array());
+    ASSERT_EQ(sums.size(), alone.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_NEAR(sums[i], 10 + weight * static_cast<double>(alone[i]), 2e-6);
+    }
+  }
+}
+
+TEST_F(RecursiveFilterService, RefusesSumsThatDoNotFit) {
+  Request request = small_request();
+  request.mutable_x()->mutable_exponential()->set_decay(0.5);
+  request.set_weight(2);
+  expect_bad_field(apply(request), "weight", "without accumulate");
+  testing::set_inline<float>(*request.mutable_accumulate(), v1::FLOAT32, {3, 2, 1}, std::vector<float>(6));
+  expect_bad_field(apply(request), "accumulate",
+                   "is FLOAT32 [3, 2, 1]; the image's FLOAT32 [2, 3, 1] is right");
+  testing::set_inline<double>(*request.mutable_accumulate(), v1::FLOAT64, {2, 3, 1}, std::vector<double>(6));
+  expect_bad_field(apply(request), "accumulate", "is FLOAT64");
+  testing::set_inline<float>(*request.mutable_accumulate(), v1::FLOAT32, {2, 3, 1}, std::vector<float>(6));
+  request.set_weight(std::nan(""));
+  expect_bad_field(apply(request), "weight", "finite");
+}
+
 TEST_F(RecursiveFilterService, RefusesWhatIsNoFloatImage) {
   Request request = small_request();
   request.mutable_x()->mutable_gaussian()->set_sigma(1);
   testing::set_inline<std::uint8_t>(*request.mutable_image(), v1::UINT8, {1, 2}, {1, 2});
-  expect_bad_field(apply(request), "image", "UINT8; FLOAT32 is right");
+  expect_bad_field(apply(request), "image", "UINT8; FLOAT32 or FLOAT16 or FLOAT64 is right");
   testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {2}, {1, 2});
   expect_bad_field(apply(request), "image", "[height, width]");
   testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 1, 5}, {1, 2, 3, 4, 5});
@@ -119,6 +208,16 @@ TEST_F(RecursiveFilterService, RefusesParametersOutOfRange) {
     request.mutable_y()->mutable_gaussian()->set_sigma(sigma);
     expect_bad_field(apply(request), "y.gaussian.sigma", "0.5 to 10000 pixels is right");
   }
+  request.mutable_y()->mutable_gaussian()->set_sigma(2);
+  for (const int derivative : {-1, 3}) {
+    request.mutable_y()->mutable_gaussian()->set_derivative(derivative);
+    expect_bad_field(apply(request), "y.gaussian.derivative", "0, 1 or 2 is right");
+  }
+  request.mutable_y()->mutable_gaussian()->set_derivative(1);
+  request.mutable_y()->mutable_gaussian()->set_method(v1::GAUSSIAN_YOUNG);
+  expect_bad_field(apply(request), "y.gaussian.derivative", "only 0 with GAUSSIAN_YOUNG");
+  request.mutable_y()->mutable_gaussian()->set_method(static_cast<v1::GaussianMethod>(7));
+  expect_bad_field(apply(request), "y.gaussian.method", "is 7; GAUSSIAN_DERICHE");
   for (const int degree : {0, 4, -3}) {
     request.mutable_y()->mutable_bspline_prefilter()->set_degree(degree);
     expect_bad_field(apply(request), "y.bspline_prefilter.degree", "3 or 5");

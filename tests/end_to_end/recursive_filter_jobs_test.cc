@@ -1,0 +1,196 @@
+// Filters from the command line: the real program against the real daemon, held against what the filters are
+// for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/json.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+constexpr std::size_t kHeight = 40;
+constexpr std::size_t kWidth = 90;
+
+class RecursiveFilterJobs : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { daemon_ = new Daemon(); }
+  static void TearDownTestSuite() {
+    delete daemon_;
+    daemon_ = nullptr;
+  }
+
+  static Ended run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--server", daemon_->address(), "--json"});
+    return run_cumulus(arguments);
+  }
+  /// Filters an image of kHeight x kWidth floats.
+  std::vector<float> filtered(const std::vector<float>& image, std::vector<std::string> command) const {
+    write_npy(folder_ / "in.npy", image);
+    command.insert(command.begin() + 1, {folder_ / "in.npy", "-o", folder_ / "out.npy"});
+    const Ended ended = run(command);
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    return read_npy(folder_ / "out.npy");
+  }
+  static void fail(const std::vector<std::string>& arguments, int exit_code, const std::string& part) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.output;
+    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
+  }
+
+  static void write_npy(const std::string& path, const std::vector<float>& values) {
+    std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(kHeight) +
+                             ", " + std::to_string(kWidth) + "), }\n";
+    dictionary.insert(dictionary.end() - 1, 128 - 10 - dictionary.size(), ' ');
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(dictionary.size());
+    bytes += '\0';
+    std::ofstream file(path, std::ios::binary);
+    file << bytes << dictionary;
+    file.write(reinterpret_cast<const char*>(values.data()),
+               static_cast<std::streamsize>(values.size() * sizeof(float)));
+  }
+  static std::vector<float> read_npy(const std::string& path) {
+    const std::string bytes = read_file(path);
+    EXPECT_NE(bytes.find("'<f4'"), std::string::npos);
+    std::vector<float> values(kHeight * kWidth);
+    if (bytes.size() < values.size() * sizeof(float)) {
+      ADD_FAILURE() << path << " has " << bytes.size() << " bytes";
+      return values;
+    }
+    std::memcpy(values.data(), bytes.data() + bytes.size() - values.size() * sizeof(float),
+                values.size() * sizeof(float));
+    return values;
+  }
+  static std::vector<float> noise() {
+    std::mt19937 random(1);
+    std::vector<float> image(kHeight * kWidth);
+    for (float& value : image) value = static_cast<float>(random() >> 8) * 0x1p-24F;
+    return image;
+  }
+  /// Each row begun at its column `by`.
+  static std::vector<float> rolled(const std::vector<float>& image, std::size_t by) {
+    std::vector<float> result = image;
+    for (std::size_t y = 0; y < kHeight; ++y) {
+      const auto row = result.begin() + static_cast<std::ptrdiff_t>(y * kWidth);
+      std::rotate(row, row + static_cast<std::ptrdiff_t>(by), row + kWidth);
+    }
+    return result;
+  }
+  static float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+    float largest = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+    return largest;
+  }
+
+  TemporaryFolder folder_;
+
+ private:
+  static Daemon* daemon_;
+};
+Daemon* RecursiveFilterJobs::daemon_ = nullptr;
+
+TEST_F(RecursiveFilterJobs, ALatLongMapIsBlurredAlikeWhereverItIsCut) {
+  const std::vector<float> map = noise();
+  const std::vector<std::string> seamless = {"blur", "--sigma", "12", "--boundary", "repeat,clamp"};
+  EXPECT_LT(largest_difference(filtered(rolled(map, 31), seamless), rolled(filtered(map, seamless), 31)),
+            2e-6F);
+  const std::vector<std::string> cut = {"blur", "--sigma", "12"};
+  EXPECT_GT(largest_difference(filtered(rolled(map, 31), cut), rolled(filtered(map, cut), 31)), 1e-3F);
+}
+
+TEST_F(RecursiveFilterJobs, BothMethodsBlurAlike) {
+  const std::vector<float> map = noise();
+  const auto deriche = filtered(map, {"blur", "--sigma", "3,5"});
+  const auto young = filtered(map, {"blur", "--sigma", "3,5", "--method", "young"});
+  const float difference = largest_difference(deriche, young);
+  EXPECT_LT(difference, 0.05F);
+  EXPECT_GT(difference, 1e-5F);
+}
+
+TEST_F(RecursiveFilterJobs, TheDerivativeOfARampIsItsSlope) {
+  std::vector<float> ramp(kHeight * kWidth);
+  for (std::size_t i = 0; i < ramp.size(); ++i) ramp[i] = 0.25F * static_cast<float>(i % kWidth);
+  const auto slope = filtered(ramp, {"blur", "--sigma", "2,1", "--derivative", "1,0"});
+  const auto nothing = filtered(ramp, {"blur", "--sigma", "1,2", "--derivative", "0,1"});
+  for (std::size_t y = 0; y < kHeight; ++y) {
+    for (std::size_t x = 30; x < kWidth - 30; ++x) ASSERT_NEAR(slope[y * kWidth + x], 0.25F, 1e-5F) << x;
+    for (std::size_t x = 0; x < kWidth; ++x) ASSERT_NEAR(nothing[y * kWidth + x], 0.0F, 1e-5F) << x;
+  }
+}
+
+TEST_F(RecursiveFilterJobs, TheSplineOfTheCoefficientsGoesThroughThePixels) {
+  const std::vector<float> image = noise();
+  const auto coefficients = filtered(image, {"bspline-prefilter"});
+  const auto at = [&](std::ptrdiff_t y, std::ptrdiff_t x) {
+    const auto mirrored = [](std::ptrdiff_t i, std::size_t length) {
+      const auto last = static_cast<std::ptrdiff_t>(length) - 1;
+      return static_cast<std::size_t>(i < 0 ? -i : i > last ? 2 * last - i : i);
+    };
+    return static_cast<double>(coefficients[mirrored(y, kHeight) * kWidth + mirrored(x, kWidth)]);
+  };
+  const double weights[] = {1.0 / 6, 4.0 / 6, 1.0 / 6};
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    double value = 0;
+    for (std::ptrdiff_t dy = -1; dy <= 1; ++dy) {
+      for (std::ptrdiff_t dx = -1; dx <= 1; ++dx) {
+        value +=
+            weights[dy + 1] * weights[dx + 1] *
+            at(static_cast<std::ptrdiff_t>(i / kWidth) + dy, static_cast<std::ptrdiff_t>(i % kWidth) + dx);
+      }
+    }
+    ASSERT_NEAR(value, image[i], 3e-6) << i;
+  }
+}
+
+TEST_F(RecursiveFilterJobs, FeedbackIsTheRecursionItSays) {
+  std::vector<float> impulse(kHeight * kWidth);
+  impulse[20 * kWidth + 45] = 1;
+  const auto response =
+      filtered(impulse, {"filter", "--feedback=-0.9,0.2", "--gain", "0.5", "--boundary", "zero"});
+  // One line: both directions of y[i] = x[i] + 0.9 y[i-1] - 0.2 y[i-2], far from its ends.
+  std::vector<double> line(401);
+  line[200] = 0.5;
+  for (std::size_t i = 2; i < line.size(); ++i) line[i] += 0.9 * line[i - 1] - 0.2 * line[i - 2];
+  for (std::size_t i = line.size() - 2; i-- > 0;) line[i] += 0.9 * line[i + 1] - 0.2 * line[i + 2];
+  for (std::size_t y = 0; y < kHeight; ++y) {
+    for (std::size_t x = 0; x < kWidth; ++x) {
+      ASSERT_NEAR(response[y * kWidth + x], line[200 + y - 20] * line[200 + x - 45], 1e-5) << y << ", " << x;
+    }
+  }
+}
+
+TEST_F(RecursiveFilterJobs, TakeImageFilesAndTellWhatTheyDid) {
+  const Ended ended = run({"blur", test_data("sunrise.exr").string(), "-o", folder_ / "blurred.exr",
+                           "--sigma", "20", "--boundary", "repeat,clamp"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  const Json report(ended.output);
+  EXPECT_EQ(report.text("command"), "blur");
+  EXPECT_EQ(report.number("width"), 1024);
+  EXPECT_EQ(report.text("element_type"), "float32");
+  EXPECT_GT(report.number("server_seconds.compute"), 0);
+}
+
+TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
+  const std::string map = test_data("sunrise.exr").string();
+  fail({"blur", map, "-o", folder_ / "x.png", "--sigma", "2"}, 1, "does not fit into the 0 to 1 of ");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "0.1"}, 2, "--sigma");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--boundary", "wrap"}, 2, "wrap");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--derivative", "1", "--method", "young"}, 2,
+       "only --method deriche has derivatives");
+  fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-2,1.21"}, 1, "has the pole 1 ");
+  fail({"bspline-prefilter", map, "-o", folder_ / "x.exr", "--degree", "4"}, 2, "--degree");
+}
+
+}  // namespace
+}  // namespace cumulus::testing
