@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/core/views.h"
+#include "kernels/primitives/image_check.h"
 
 namespace cumulus::summed_area_table {
 
@@ -13,19 +14,9 @@ void check_views(const ImageView<const Input, S>& image, const ImageView<Output,
   const auto refuse = [](const std::string& what) {
     throw std::invalid_argument("summed_area_table: " + what);
   };
-  const auto extents = [](const auto& view) {
-    return std::to_string(view.height) + " x " + std::to_string(view.width) + " x " +
-           std::to_string(view.channels);
-  };
-  if (image.height < 1 || image.width < 1 || image.channels < 1 || image.channels > 4) {
-    refuse("the image is " + extents(image) + "; it must have at least one pixel and 1 to 4 channels");
-  }
-  if (image.row_stride < image.width * image.channels) {
-    refuse("the image's rows are " + std::to_string(image.row_stride) + " elements apart; a row alone has " +
-           std::to_string(image.width * image.channels));
-  }
+  check_image("summed_area_table", image);
   if (output.height != image.height || output.width != image.width || output.channels != image.channels) {
-    refuse("the output is " + extents(output) + "; the image is " + extents(image));
+    refuse("the output is " + extents_of(output) + "; the image is " + extents_of(image));
   }
   if (!output.dense()) {
     refuse("the output's rows are " + std::to_string(output.row_stride) +

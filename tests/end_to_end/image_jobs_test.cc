@@ -13,6 +13,7 @@
 #include "cumulus/sampling.h"
 #include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/served_jobs.h"
 #include "tests/support/test_data.h"
 
 namespace cumulus::testing {
@@ -82,19 +83,8 @@ std::vector<SampleRecord> read_samples(const std::string& path) {
   return samples;
 }
 
-/// One daemon for all; every test has a folder of its own.
-class ImageJobs : public ::testing::Test {
+class ImageJobs : public ServedJobs {
  protected:
-  static void SetUpTestSuite() { daemon_ = new Daemon(); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
-
-  static Ended run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--server", daemon_->address()});
-    return run_cumulus(arguments);
-  }
   static void succeed(const std::vector<std::string>& arguments) {
     const Ended ended = run(arguments);
     ASSERT_EQ(ended.exit_code, 0) << ended.errors;
@@ -110,13 +100,8 @@ class ImageJobs : public ::testing::Test {
     EXPECT_EQ(ended.output, "");
   }
 
-  TemporaryFolder folder_;
-
  private:
-  static Daemon* daemon_;
 };
-Daemon* ImageJobs::daemon_ = nullptr;
-
 sampling::TableView view_of(const std::string& table) {
   sampling::TableView view;
   view.data = reinterpret_cast<const unsigned char*>(table.data());

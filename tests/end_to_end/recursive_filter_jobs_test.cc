@@ -14,6 +14,7 @@
 
 #include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/served_jobs.h"
 #include "tests/support/test_data.h"
 
 namespace cumulus::testing {
@@ -22,17 +23,11 @@ namespace {
 constexpr std::size_t kHeight = 40;
 constexpr std::size_t kWidth = 90;
 
-class RecursiveFilterJobs : public ::testing::Test {
+class RecursiveFilterJobs : public ServedJobs {
  protected:
-  static void SetUpTestSuite() { daemon_ = new Daemon(); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
-
   static Ended run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--server", daemon_->address(), "--json"});
-    return run_cumulus(arguments);
+    arguments.insert(arguments.begin(), "--json");
+    return ServedJobs::run(arguments);
   }
   /// Filters an image of kHeight x kWidth floats.
   std::vector<float> filtered(const std::vector<float>& image, std::vector<std::string> command) const {
@@ -93,13 +88,8 @@ class RecursiveFilterJobs : public ::testing::Test {
     return largest;
   }
 
-  TemporaryFolder folder_;
-
  private:
-  static Daemon* daemon_;
 };
-Daemon* RecursiveFilterJobs::daemon_ = nullptr;
-
 TEST_F(RecursiveFilterJobs, ALatLongMapIsBlurredAlikeWhereverItIsCut) {
   const std::vector<float> map = noise();
   const std::vector<std::string> seamless = {"blur", "--sigma", "12", "--boundary", "repeat,clamp"};

@@ -11,21 +11,16 @@
 #include "cumulus/run_length_container.h"
 #include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/served_jobs.h"
 
 namespace cumulus::testing {
 namespace {
 
-class RunLengthJobs : public ::testing::Test {
+class RunLengthJobs : public ServedJobs {
  protected:
-  static void SetUpTestSuite() { daemon_ = new Daemon(); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
-
   static Ended run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--server", daemon_->address(), "--json"});
-    return run_cumulus(arguments);
+    arguments.insert(arguments.begin(), "--json");
+    return ServedJobs::run(arguments);
   }
   static Client connect() { return *Client::connect(daemon_->address()); }
   void write(const std::string& name, const std::string& bytes) {
@@ -33,13 +28,8 @@ class RunLengthJobs : public ::testing::Test {
   }
   std::string read(const std::string& name) { return read_file(folder_ / name); }
 
-  TemporaryFolder folder_;
-
  private:
-  static Daemon* daemon_;
 };
-Daemon* RunLengthJobs::daemon_ = nullptr;
-
 TEST_F(RunLengthJobs, KeepAnyFilesBytes) {
   std::string bytes;
   for (int i = 0; i < 300; ++i) bytes.append(static_cast<std::size_t>(i * 7 % 2000), static_cast<char>(i));

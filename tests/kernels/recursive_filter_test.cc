@@ -134,14 +134,15 @@ TYPED_TEST(RecursiveFilterKernel, KeepsItsPrecisionWhereSigmaIsInTheThousands) {
   }
 }
 
-TYPED_TEST(RecursiveFilterKernel, AgreesWithItselfWhicheverMethodIsChosen) {
-  if (TypeParam::kSpace == Space::kHost) GTEST_SKIP() << "the CPU has one method";
+/// The CPU has one method.
+using RecursiveFilterOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
+
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleByEitherMethod) {
   for (const FilterBoundary boundary : kFilterBoundaries) {
     const RecursiveFilter filter{gaussian_filter(4, boundary), bspline_prefilter(3, boundary)};
     const auto image = make_filter_image({200, 333, 2}, FilterPattern::kRandom, 5);
     for (const Method method : {Method::kTiled, Method::kLines}) {
-      EXPECT_EQ(verify_recursive_filter(image, filter, apply(this->backend(), image, filter, method).data()),
-                "")
+      EXPECT_EQ(verify_recursive_filter(image, filter, apply(backend(), image, filter, method).data()), "")
           << testing::name_of(boundary);
     }
   }

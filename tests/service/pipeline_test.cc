@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/runtime/image_decoder.h"
+#include "tests/service/pipeline_fixture.h"
 #include "tests/support/blocking_job.h"
 #include "tests/support/test_server.h"
 
@@ -20,47 +20,8 @@ using testing::BlockingJob;
 using testing::eventually;
 using testing::expect_bad_field;
 using testing::expect_reason;
+using testing::PipelineTest;
 using testing::TestServer;
-
-class PipelineTest : public ::testing::Test {
- protected:
-  explicit PipelineTest(const server::Configuration& configuration = TestServer::configuration())
-      : server_(configuration) {}
-
-  grpc::Status build(const v1::BuildSummedAreaTableRequest& request) {
-    grpc::ClientContext context;
-    return build(context, request);
-  }
-  grpc::Status build(grpc::ClientContext& context, const v1::BuildSummedAreaTableRequest& request) {
-    result_.Clear();
-    return server_.operations->BuildSummedAreaTable(&context, request, &result_);
-  }
-  static v1::BuildSummedAreaTableRequest request(std::int64_t height = 2, std::int64_t width = 2) {
-    v1::BuildSummedAreaTableRequest request;
-    testing::set_inline(*request.mutable_image(), v1::FLOAT32, {height, width},
-                        std::vector<float>(static_cast<std::size_t>(height * width), 1));
-    return request;
-  }
-  v1::BuildSummedAreaTableRequest request_in_session() {
-    auto q = request();
-    q.mutable_options()->set_session(server_.create_session());
-    return q;
-  }
-  /// A job that keeps the only lane busy until it is released.
-  std::shared_ptr<BlockingJob> occupy_device() {
-    auto job = std::make_shared<BlockingJob>();
-    EXPECT_TRUE(server_.slot().queue->push(job).ok());
-    job->wait_until_running();
-    return job;
-  }
-  void expect_nothing_held() {
-    EXPECT_TRUE(eventually([&] { return server_.reserved_bytes() == 0; })) << server_.reserved_bytes();
-    EXPECT_EQ(server_.slot().queue->depth(), 0u);
-  }
-
-  TestServer server_;
-  v1::OperationResult result_;
-};
 
 TEST_F(PipelineTest, OutputsStayOnTheDeviceAndChainOnTheirHandles) {
   auto first = request_in_session();
@@ -304,63 +265,6 @@ TEST_F(SmallQueue, AFullQueueIsUnavailableAndSaysWhenToRetry) {
   EXPECT_GT(testing::detail_of<google::rpc::RetryInfo>(refused).retry_delay().nanos(), 0);
   busy->release();
   EXPECT_TRUE(waiting.get().ok());
-}
-
-/// The budget of decoded images is what one image of 2 x 2 values takes.
-class EncodedImages : public PipelineTest {
- protected:
-  static constexpr std::size_t kImageBytes = 2 * 2 * sizeof(float);
-
-  static server::Configuration small() {
-    auto configuration = TestServer::configuration();
-    configuration.limits.decoded_images_bytes = kImageBytes;
-    return configuration;
-  }
-  EncodedImages() : PipelineTest(small()) {}
-  void SetUp() override {
-    if (server::image_formats().empty()) GTEST_SKIP() << "this build decodes no images";
-  }
-
-  /// A Radiance picture of ones, `width` pixels wide, of which one channel is asked for.
-  static v1::BuildSummedAreaTableRequest encoded(int width) {
-    const std::string one("\x80\x80\x80\x81", 4);
-    std::string file = absl::StrCat("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X ", width, "\n");
-    for (int i = 0; i < 2 * width; ++i) file += one;
-    v1::BuildSummedAreaTableRequest request;
-    request.mutable_image()->mutable_encoded()->set_data(file);
-    request.mutable_image()->mutable_encoded()->add_channels("G");
-    return request;
-  }
-  std::size_t held() { return server_.runtime.decoded_images->reserved_bytes(); }
-};
-
-TEST_F(EncodedImages, AreDecodedAndRunInOneCall) {
-  ASSERT_TRUE(build(encoded(2)).ok());
-  EXPECT_EQ(testing::values_of<double>(result_.arrays(0).inline_array()), (std::vector<double>{1, 2, 2, 4}));
-  EXPECT_EQ(server_.runtime.decoded_images->high_water_bytes(), kImageBytes);
-  EXPECT_TRUE(eventually([&] { return held() == 0; })) << held();
-}
-
-TEST_F(EncodedImages, AreRefusedBeyondTheirBudgetBeforeAPixelIsRead) {
-  const grpc::Status status = build(encoded(3));
-  ASSERT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
-  EXPECT_EQ(testing::detail_of<google::rpc::QuotaFailure>(status).violations(0).subject(),
-            "limits:decoded_images_bytes");
-  EXPECT_EQ(server_.runtime.decoded_images->high_water_bytes(), 0u);
-}
-
-TEST_F(EncodedImages, CountUntilTheirRequestIsAnswered) {
-  const auto busy = occupy_device();
-  std::future<grpc::Status> waiting = std::async(std::launch::async, [&] { return build(encoded(2)); });
-  ASSERT_TRUE(eventually([&] { return server_.slot().queue->depth() == 1; }));
-  EXPECT_EQ(held(), kImageBytes);
-  grpc::ClientContext context;
-  v1::OperationResult result;
-  EXPECT_EQ(server_.operations->BuildSummedAreaTable(&context, encoded(2), &result).error_code(),
-            grpc::StatusCode::RESOURCE_EXHAUSTED);
-  busy->release();
-  EXPECT_TRUE(waiting.get().ok());
-  EXPECT_TRUE(eventually([&] { return held() == 0; })) << held();
 }
 
 class SmallQuota : public PipelineTest {};
