@@ -66,4 +66,11 @@ Operation count_neighbors(const KdTree& tree, const Source& queries, const Neigh
   return OperationAccess::make("FindNeighbors", request);
 }
 
+Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
+                         const NeighborOptions& options) {
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  request.mutable_lists()->set_max_neighbors(max_neighbors);
+  return OperationAccess::make("FindNeighbors", request);
+}
+
 }  // namespace cumulus

@@ -61,15 +61,15 @@ void count_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
 void list_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
                  const KdTreeView<float, Space::kDevice>& /*tree*/,
                  const NeighborQueries<float, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                 DeviceSpan<const std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
-                 DeviceSpan<float> /*distances*/) {
+                 DeviceSpan<std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
+                 DeviceSpan<float> /*distances*/, NeighborListReport* /*report*/) {
   unavailable("list_within", __LINE__);
 }
 void list_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
                  const KdTreeView<double, Space::kDevice>& /*tree*/,
                  const NeighborQueries<double, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                 DeviceSpan<const std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
-                 DeviceSpan<double> /*distances*/) {
+                 DeviceSpan<std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
+                 DeviceSpan<double> /*distances*/, NeighborListReport* /*report*/) {
   unavailable("list_within", __LINE__);
 }
 

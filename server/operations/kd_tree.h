@@ -186,12 +186,17 @@ struct BuildKdTree {
 
 struct FindNeighbors {
   using Request = v1::FindNeighborsRequest;
-  using Report = NeighborReport;
+  using Report = NeighborListReport;
+  enum class Wanted { kNearest, kCounts, kLists };
   struct Plan {
     KdTreeArraysShape shape;
     NeighborSearch search;
-    int nearest = 0;  // 0: counts
+    Wanted wanted = Wanted::kNearest;
+    int nearest = 0;
+    std::int64_t max_neighbors = 0;  // of all lists together
     bool has_radii = false;
+
+    std::int64_t all_queries() const { return shape.forest.trees * search.queries; }
   };
   static constexpr std::string_view kName = "FindNeighbors";
 
@@ -219,16 +224,12 @@ struct FindNeighbors {
     return plan;
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) {
-    const std::int64_t queries = plan.search.queries;
-    if (plan.nearest == 0) return {{"counts", plan.shape.array(v1::INT64, {queries})}};
-    return {{"indices", plan.shape.array(v1::INT64, {queries, plan.nearest})},
-            {"distances", plan.shape.array(plan.shape.type, {queries, plan.nearest})}};
-  }
+  static std::vector<OutputSpec> outputs(const Plan& plan) { return arrays(plan, plan.max_neighbors); }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    if (plan.nearest == 0) return count_within_scratch_bytes<S>();
+    if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>();
+    if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
     return plan.shape.with_type([&]<class T>(T) {
       return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
     });
@@ -243,19 +244,26 @@ struct FindNeighbors {
           inputs.template as<const KdTreeNode>(2), inputs.template as<const T>(3)};
       NeighborQueries<T, E::kSpace> queries{inputs.template as<const T>(4), {}};
       if (plan.has_radii) queries.radii = inputs.template as<const T>(5);
-      if (plan.nearest == 0) {
-        count_within(executor, plan.shape.forest, tree, queries, plan.search,
-                     outputs.template as<std::int64_t>(0), &report);
-      } else {
-        find_nearest(executor, plan.shape.forest, tree, queries, plan.search, plan.nearest,
-                     outputs.template as<std::int64_t>(0), outputs.template as<T>(1), &report);
+      switch (plan.wanted) {
+        case Wanted::kNearest:
+          return find_nearest(executor, plan.shape.forest, tree, queries, plan.search, plan.nearest,
+                              outputs.template as<std::int64_t>(0), outputs.template as<T>(1),
+                              &report.queries);
+        case Wanted::kCounts:
+          return count_within(executor, plan.shape.forest, tree, queries, plan.search,
+                              outputs.template as<std::int64_t>(0), &report.queries);
+        case Wanted::kLists:
+          return list_within(executor, plan.shape.forest, tree, queries, plan.search,
+                             outputs.template as<std::int64_t>(0), outputs.template as<std::int64_t>(1),
+                             outputs.template as<T>(2), &report);
       }
     });
   }
 
-  static absl::Status conclude(const Plan& plan, const Report& report) {
+  static absl::Status conclude(const Plan& plan, const Report& found) {
     using Fault = NeighborReport::Fault;
-    if (report.fault == Fault::kNone) return absl::OkStatus();
+    const NeighborReport& report = found.queries;
+    if (report.fault == Fault::kNone) return conclude_lists(plan, found.listed);
     if (report.fault == Fault::kTreeOutside) {
       return no_answer("OUTSIDE_PERIOD",
                        concat("tree.points: tree ", report.query, " has points outside of [0, period[",
@@ -282,7 +290,40 @@ struct FindNeighbors {
                      metadata);
   }
 
+  static std::vector<ArrayShape> final_shapes(const Plan& plan, const Report& report) {
+    std::vector<ArrayShape> shapes;
+    for (OutputSpec& spec : arrays(plan, report.listed)) shapes.push_back(std::move(spec.shape));
+    return shapes;
+  }
+
  private:
+  /// Where lists hold so many neighbours.
+  static std::vector<OutputSpec> arrays(const Plan& plan, std::int64_t listed) {
+    const KdTreeArraysShape& shape = plan.shape;
+    const std::int64_t queries = plan.search.queries;
+    switch (plan.wanted) {
+      case Wanted::kNearest:
+        return {{"indices", shape.array(v1::INT64, {queries, plan.nearest})},
+                {"distances", shape.array(shape.type, {queries, plan.nearest})}};
+      case Wanted::kCounts:
+        return {{"counts", shape.array(v1::INT64, {queries})}};
+      case Wanted::kLists:
+        break;
+    }
+    return {{"offsets", {v1::INT64, {plan.all_queries() + 1}}},
+            {"indices", {v1::INT64, {listed}}},
+            {"distances", {shape.type, {listed}}}};
+  }
+
+  static absl::Status conclude_lists(const Plan& plan, std::int64_t listed) {
+    if (plan.wanted != Wanted::kLists || listed <= plan.max_neighbors) return absl::OkStatus();
+    return no_answer(
+        "TOO_MANY_NEIGHBORS",
+        concat("queries: they have ", listed,
+               " neighbours within the radius; lists.max_neighbors makes room for ", plan.max_neighbors),
+        {{"neighbors", concat(listed)}});
+  }
+
   static absl::StatusOr<KdTreeArraysShape> read_tree(std::span<const InputArray> inputs) {
     auto shape = KdTreeArraysShape::read(inputs[0]);
     if (!shape.ok()) return shape;
@@ -344,11 +385,29 @@ struct FindNeighbors {
         plan.nearest = request.nearest();
         return absl::OkStatus();
       case Request::kCounts:
+        plan.wanted = Wanted::kCounts;
         return absl::OkStatus();
+      case Request::kLists:
+        return read_lists(request.lists(), plan);
       case Request::WANTED_NOT_SET:
         break;
     }
-    return bad_field("wanted", "is not set; `nearest` or `counts` is right");
+    return bad_field("wanted", "is not set; `nearest`, `counts` or `lists` is right");
+  }
+
+  static absl::Status read_lists(const v1::NeighborLists& lists, Plan& plan) {
+    if (lists.max_neighbors() < 0) {
+      return bad_field("lists.max_neighbors",
+                       concat("is ", lists.max_neighbors(), "; 0, or the most neighbours of all queries ",
+                              "together, is right"));
+    }
+    plan.wanted = Wanted::kLists;
+    const std::int64_t queries = plan.all_queries();
+    const std::int64_t points = plan.shape.forest.points;
+    // Never more than each point for each query, a product that need not fit 64 bits.
+    const bool all_fit = points == 0 || lists.max_neighbors() / points >= queries;
+    plan.max_neighbors = all_fit ? queries * points : lists.max_neighbors();
+    return absl::OkStatus();
   }
 
   static absl::Status read_period(const Request& request, Plan& plan) {

@@ -63,4 +63,12 @@ Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
 /// How many points lie within the radius of each query. Result: `counts`, int64 [queries].
 Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options);
 
+/// All points within the radius of each query, in the tree's order, one list after another: query i's (of
+/// tree t query q: i = t * queries + q) are elements offsets[i] to offsets[i + 1] - 1. Results: `offsets`,
+/// int64 [trees * queries + 1]; `indices`, int64 [neighbors], of the points that the tree was built of;
+/// `distances`, of the tree's type, [neighbors]. `max_neighbors` is room for all lists together; more
+/// neighbours are FAILED_PRECONDITION, which says how many there are.
+Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
+                         const NeighborOptions& options);
+
 }  // namespace cumulus
