@@ -26,6 +26,13 @@ v1::BuildKdTreeRequest build_request(const Source& points, const KdTreeOptions& 
   return request;
 }
 
+v1::BuildKdTreeRequest left_balanced_request(const Source& points) {
+  v1::BuildKdTreeRequest request;
+  SourceEncoder::encode(points, *request.mutable_points());
+  request.set_layout(v1::LEFT_BALANCED);
+  return request;
+}
+
 v1::FindNeighborsRequest neighbors_request(const KdTree& tree, const Source& queries,
                                            const NeighborOptions& options) {
   v1::FindNeighborsRequest request;
@@ -49,6 +56,16 @@ Operation build_kd_tree(const Source& points, const KdTreeOptions& options) {
 
 Operation build_kd_tree(const Source& points, const Source& payload, const KdTreeOptions& options) {
   v1::BuildKdTreeRequest request = build_request(points, options);
+  SourceEncoder::encode(payload, *request.mutable_payload());
+  return OperationAccess::make("BuildKdTree", request);
+}
+
+Operation arrange_left_balanced_kd_tree(const Source& points) {
+  return OperationAccess::make("BuildKdTree", left_balanced_request(points));
+}
+
+Operation arrange_left_balanced_kd_tree(const Source& points, const Source& payload) {
+  v1::BuildKdTreeRequest request = left_balanced_request(points);
   SourceEncoder::encode(payload, *request.mutable_payload());
   return OperationAccess::make("BuildKdTree", request);
 }

@@ -16,6 +16,7 @@
 #include "kernels/kd_tree/kd_tree_arithmetic.h"
 #include "kernels/kd_tree/kd_tree_check.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
+#include "kernels/kd_tree/nan_cpu.h"
 #include "kernels/kd_tree/nodes_cpu.h"
 #include "kernels/kd_tree/select_cpu.h"
 #include "kernels/kd_tree/subtree_cpu.h"
@@ -194,23 +195,6 @@ class TreeBuilder {
   Subtrees& subtrees_;
 };
 
-/// The first NaN's element, or -1.
-template <class T>
-std::int64_t find_nan(CpuExecutor& executor, HostSpan<const T> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  std::atomic<std::int64_t> first_nan = count;
-  parallel_ranges(executor, count, kGrainPoints, [&](std::int64_t first, std::int64_t end) {
-    bool found = false;
-    for (std::int64_t i = first; i < end; ++i) found |= std::isnan(values.data()[i]);
-    if (!found) return;
-    while (!std::isnan(values.data()[first])) ++first;
-    std::int64_t known = first_nan;
-    while (first < known && !first_nan.compare_exchange_weak(known, first)) {
-    }
-  });
-  return first_nan == count ? -1 : first_nan.load();
-}
-
 template <class T, int D>
 void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeShape& shape,
                  const KdTreeOptions& options, const KdTreeArrays<T, Space::kHost>& tree) {
@@ -246,13 +230,9 @@ template <class T>
 void build(CpuExecutor& executor, HostSpan<const T> points, const KdTreeShape& shape,
            const KdTreeOptions& options, const KdTreeArrays<T, Space::kHost>& tree, KdTreeReport* report) {
   kd_tree::check_build(points, shape, options, tree);
-  *report = KdTreeReport();
   executor.check_interrupt();
-  if (const std::int64_t nan = find_nan(executor, points); nan >= 0) {
-    const std::int64_t point = nan / shape.dimensions;
-    *report = {point / shape.points, point % shape.points, nan % shape.dimensions};
-    return;
-  }
+  *report = kd_tree::find_nan(executor, points, shape);
+  if (report->point >= 0) return;
   kd_tree::with_dimensions(shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
     build_trees<T, D>(executor, points, shape, options, tree);
   });

@@ -10,6 +10,8 @@
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
+#include "kernels/kd_tree/left_balanced.h"
+#include "kernels/kd_tree/left_balanced_scratch.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/operation.h"
@@ -78,6 +80,7 @@ struct BuildKdTree {
   struct Plan {
     KdTreeArraysShape shape;
     KdTreeOptions options;
+    bool left_balanced = false;
     ArrayShape payload;  // where has_payload
     bool has_payload = false;
 
@@ -120,26 +123,28 @@ struct BuildKdTree {
         return bad_field("split", concat("is ", static_cast<int>(request.split()),
                                          "; WIDEST_SPREAD, ROUND_ROBIN or MIDPOINT is right"));
     }
-    if (request.has_payload()) {
-      const absl::Status fits = read_payload(inputs[1], plan);
-      if (!fits.ok()) return fits;
-    }
+    absl::Status status = read_layout(request, inputs[0].shape, plan);
+    if (status.ok() && request.has_payload()) status = read_payload(inputs[1], plan);
+    if (!status.ok()) return status;
     return plan;
   }
 
   static std::vector<OutputSpec> outputs(const Plan& plan) {
-    std::vector<OutputSpec> specs = {{"points", plan.shape.points()},
-                                     {"idx_array", plan.shape.idx_array()},
-                                     {"node_data", plan.shape.node_data()},
-                                     {"node_bounds", plan.shape.node_bounds()}};
+    std::vector<OutputSpec> specs = {{"points", plan.shape.points()}, {"idx_array", plan.shape.idx_array()}};
+    if (!plan.left_balanced) {
+      specs.push_back({"node_data", plan.shape.node_data()});
+      specs.push_back({"node_bounds", plan.shape.node_bounds()});
+    }
     if (plan.has_payload) specs.push_back({"payload", plan.payload});
     return specs;
   }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    return plan.shape.with_type(
-        [&]<class T>(T) { return build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options); });
+    return plan.shape.with_type([&]<class T>(T) {
+      return plan.left_balanced ? arrange_left_balanced_scratch_bytes<T, S>(plan.shape.forest)
+                                : build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options);
+    });
   }
 
   template <class E>
@@ -147,14 +152,19 @@ struct BuildKdTree {
                   const Outputs<E::kSpace>& outputs, Report& report) {
     const auto idx_array = outputs.template as<std::int64_t>(1);
     plan.shape.with_type([&]<class T>(T) {
-      build_kd_tree(executor, inputs.template as<const T>(0), plan.shape.forest, plan.options,
+      const auto points = inputs.template as<const T>(0);
+      if (plan.left_balanced) {
+        return arrange_left_balanced(executor, points, plan.shape.forest,
+                                     {outputs.template as<T>(0), idx_array}, &report);
+      }
+      build_kd_tree(executor, points, plan.shape.forest, plan.options,
                     {outputs.template as<T>(0), idx_array, outputs.template as<KdTreeNode>(2),
                      outputs.template as<T>(3)},
                     &report);
     });
     if (!plan.has_payload) return;
     permute_rows(executor, plan.shape.forest, idx_array, inputs.template as<const std::byte>(1),
-                 plan.row_bytes(), outputs.template as<std::byte>(4));
+                 plan.row_bytes(), outputs.template as<std::byte>(plan.left_balanced ? 2 : 4));
   }
 
   static absl::Status conclude(const Plan& plan, const Report& report) {
@@ -169,6 +179,36 @@ struct BuildKdTree {
   }
 
  private:
+  static absl::Status read_layout(const Request& request, const ArrayShape& points, Plan& plan) {
+    switch (request.layout()) {
+      case v1::KD_TREE_LAYOUT_UNSPECIFIED:
+      case v1::NODES_AND_LEAVES:
+        return absl::OkStatus();
+      case v1::LEFT_BALANCED:
+        break;
+      default:
+        return bad_field("layout", concat("is ", static_cast<int>(request.layout()),
+                                          "; NODES_AND_LEAVES or LEFT_BALANCED is right"));
+    }
+    if (request.leaf_size() != 0) {
+      return bad_field("leaf_size",
+                       concat("is ", request.leaf_size(), "; LEFT_BALANCED has no leaves: 0 is right"));
+    }
+    if (request.split() != v1::KD_TREE_SPLIT_UNSPECIFIED && request.split() != v1::ROUND_ROBIN) {
+      return bad_field("split", concat("is ", v1::KdTreeSplit_Name(request.split()),
+                                       "; of LEFT_BALANCED ROUND_ROBIN is right"));
+    }
+    KdTreeShape& forest = plan.shape.forest;
+    forest.levels = 1;  // which its arrays do not depend on
+    if (forest.points > 0 && forest.trees > kMaxLeftBalancedPoints / forest.points) {
+      return bad_field(
+          "points",
+          concat("is ", points.text(), "; for LEFT_BALANCED at most 2^31 - 1 points of all trees are right"));
+    }
+    plan.left_balanced = true;
+    return absl::OkStatus();
+  }
+
   static absl::Status read_payload(const InputArray& payload, Plan& plan) {
     const ArrayShape rows = plan.shape.array(payload.shape.type, {plan.shape.forest.points});
     const auto& extents = payload.shape.extents;

@@ -62,6 +62,16 @@ TEST(KdTreeJobs, BuildAskAndDescribeATree) {
   EXPECT_EQ(Json(listed.output).text("arrays.1"), "indices");
   EXPECT_EQ(Json(listed.output).text("arrays.2"), "distances");
 
+  const Ended arranged = run_cumulus({"--backend", "cpu", "--json", "kd-tree", "build", folder / "cloud.ply",
+                                      "--left-balanced", "-o", folder / "layout.npz"});
+  ASSERT_EQ(arranged.exit_code, 0) << arranged.errors;
+  EXPECT_EQ(Json(arranged.output).text("layout"), "left-balanced");
+  EXPECT_EQ(Json(arranged.output).number("points"), 1000);
+  EXPECT_EQ(run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--left-balanced", "--leaf-size", "10",
+                         "-o", folder / "layout.npz"})
+                .exit_code,
+            2);
+
   // A tree's file holds its points, of which the same tree is built again.
   const Ended again = run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "tree.npz", "--leaf-size",
                                    "10", "-o", folder / "again.npz"});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cases/kd_tree_case.h"
+#include "tests/cases/left_balanced_case.h"
 #include "tests/cases/neighbor_case.h"
 #include "tests/support/test_server.h"
 
@@ -151,6 +152,30 @@ TEST_F(KdTreeService, BuildsManyTreesAndBringsTheirPayloadsIntoOrder) {
   }
 }
 
+TEST_F(KdTreeService, ArrangesLeftBalancedTrees) {
+  auto request = points_of(cloud_, {5, 100, 3});
+  request.set_layout(v1::LEFT_BALANCED);
+  std::vector<std::int32_t> payload(500);
+  for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::int32_t>(i);
+  set_inline(*request.mutable_payload(), v1::INT32, {5, 100}, payload);
+  const grpc::Status status = build(request);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(result_.arrays_size(), 3);
+  const auto points = values_of<float>(find_array(result_, "points")->inline_array());
+  const auto order = values_of<std::int64_t>(find_array(result_, "idx_array")->inline_array());
+  const auto rows = values_of<std::int32_t>(find_array(result_, "payload")->inline_array());
+  for (std::size_t tree = 0; tree < 5; ++tree) {
+    const testing::LeftBalancedOracle<float> oracle(cloud_.data() + tree * 300, 100, 3);
+    for (std::size_t node = 0; node < 100; ++node) {
+      const auto index = static_cast<std::size_t>(oracle.nodes()[node]);
+      ASSERT_EQ(order[tree * 100 + node], oracle.nodes()[node]);
+      ASSERT_EQ(rows[tree * 100 + node], static_cast<std::int32_t>(tree * 100 + index));
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        ASSERT_EQ(points[(tree * 100 + node) * 3 + axis], cloud_[(tree * 100 + index) * 3 + axis]);
+    }
+  }
+}
+
 TEST_F(KdTreeService, TakesNoPointsAtAll) {
   ASSERT_TRUE(build(points_of(std::vector<float>(), {0, 3})).ok());
   v1::FindNeighborsRequest request;
@@ -193,6 +218,14 @@ TEST_F(KdTreeService, RefusesOptionsOutOfRange) {
   request.set_split(static_cast<v1::KdTreeSplit>(9));
   expect_bad_field(build(request), "split", "9; WIDEST_SPREAD");
   request.set_split(v1::WIDEST_SPREAD);
+  request.set_layout(static_cast<v1::KdTreeLayout>(7));
+  expect_bad_field(build(request), "layout", "7; NODES_AND_LEAVES or LEFT_BALANCED");
+  request.set_layout(v1::LEFT_BALANCED);
+  expect_bad_field(build(request), "split", "WIDEST_SPREAD; of LEFT_BALANCED ROUND_ROBIN");
+  request.set_split(v1::ROUND_ROBIN);
+  request.set_leaf_size(10);
+  expect_bad_field(build(request), "leaf_size", "10; LEFT_BALANCED has no leaves");
+  request.set_leaf_size(0);
   set_inline(*request.mutable_payload(), v1::FLOAT32, {499, 3}, std::vector<float>(499 * 3));
   expect_bad_field(build(request), "payload", "FLOAT32 [499, 3]");
 }

@@ -28,6 +28,7 @@ struct BuildOptions {
   std::string input;
   std::string output;
   KdTreeOptions tree;
+  bool left_balanced = false;
 };
 
 void describe_tree(const KdTreeFile& tree, Report& report) {
@@ -57,6 +58,34 @@ absl::StatusOr<KdTreeFile> download_tree(Job& job, const Session& session, const
   return tree;
 }
 
+/// What both layouts' commands say.
+void describe_build(Job& job, const BuildOptions& options, const Client& client) {
+  job.report().add("output", options.output);
+  job.describe_run(client);
+}
+
+absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Client& client,
+                                  const Session& session, const Buffer& points) {
+  const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
+  if (!arranged.ok()) return arranged.status();
+  const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
+  if (!nodes.ok()) return nodes.status();
+  const absl::StatusOr<Array> order = job.download(session, *arranged, "idx_array");
+  if (!order.ok()) return order.status();
+  job.stages().begin("write");
+  const absl::Status written =
+      write_npz(options.output, {{"points", nodes->view()}, {"idx_array", order->view()}});
+  if (!written.ok()) return written;
+  job.stages().end();
+  job.report().add("command", "kd-tree build");
+  job.report().add("input", options.input);
+  job.report().add("layout", "left-balanced");
+  job.report().add("points", nodes->shape()[0]);
+  job.report().add("dimensions", nodes->shape()[1]);
+  describe_build(job, options, client);
+  return absl::OkStatus();
+}
+
 absl::Status run_build(Job& job, const BuildOptions& options) {
   job.stages().begin("read");
   absl::StatusOr<Array> points = read_points(options.input);
@@ -67,6 +96,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
+  if (options.left_balanced) return export_left_balanced(job, options, *client, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
   if (!built.ok()) return built.status();
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
@@ -80,8 +110,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   report.add("command", "kd-tree build");
   report.add("input", options.input);
   describe_tree(*tree, report);
-  report.add("output", options.output);
-  job.describe_run(*client);
+  describe_build(job, options, *client);
   return absl::OkStatus();
 }
 
@@ -269,12 +298,18 @@ void add_kd_tree_commands(CommandLine& line) {
   CLI::App& build = line.add(group, "build", "Build the KD-tree of a cloud of points",
                              [built](Job& job) { return run_build(job, *built); });
   build.add_option("input", built->input, "Points (.ply, .npy, .npz)")->required()->type_name("POINTS");
+  CLI::Option* leaf_size = build
+                               .add_option("--leaf-size", built->tree.leaf_size,
+                                           "Leaves have 1 to 2 times so many points (default 40)")
+                               ->check(CLI::PositiveNumber);
+  CLI::Option* split =
+      build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
+          ->transform(CLI::CheckedTransformer(kSplits).description(""));
   build
-      .add_option("--leaf-size", built->tree.leaf_size,
-                  "Leaves have 1 to 2 times so many points (default 40)")
-      ->check(CLI::PositiveNumber);
-  build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
-      ->transform(CLI::CheckedTransformer(kSplits).description(""));
+      .add_flag("--left-balanced", built->left_balanced,
+                "Write the implicit left-balanced layout instead: points and idx_array, node after node")
+      ->excludes(leaf_size)
+      ->excludes(split);
   build.add_option("-o,--output", built->output, "Tree to write, which scikit-learn loads too")
       ->required()
       ->type_name("OUT.npz");

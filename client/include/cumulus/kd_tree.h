@@ -35,6 +35,15 @@ struct KdTreeOptions {
 Operation build_kd_tree(const Source& points, const KdTreeOptions& options = {});
 Operation build_kd_tree(const Source& points, const Source& payload, const KdTreeOptions& options = {});
 
+/// The implicit left-balanced layout of a tree, for other programs to search: nothing but the points, each of
+/// them a node. Node i has the children 2 i + 1 and 2 i + 2, where these are less than the number of points,
+/// and cuts across axis depth modulo dimensions; in the order of (coordinate, index), all points below its
+/// left child come before it, all below its right child after it. Points and payload are as build_kd_tree's;
+/// all trees together have at most 2^31 - 1 points. Results, node after node: `points`, [points, dimensions],
+/// `idx_array`, int64 [points], and `payload`.
+Operation arrange_left_balanced_kd_tree(const Source& points);
+Operation arrange_left_balanced_kd_tree(const Source& points, const Source& payload);
+
 /// A tree: the results of build_kd_tree.
 struct KdTree {
   Source points;
