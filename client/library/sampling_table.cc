@@ -39,4 +39,11 @@ Operation draw_samples(const Source& table, const DrawSamplesOptions& options) {
   return OperationAccess::make("DrawSamples", request);
 }
 
+Operation evaluate_density(const Source& table, const Source& points) {
+  v1::EvaluateDensityRequest request;
+  SourceEncoder::encode(table, *request.mutable_table());
+  SourceEncoder::encode(points, *request.mutable_points());
+  return OperationAccess::make("EvaluateDensity", request);
+}
+
 }  // namespace cumulus

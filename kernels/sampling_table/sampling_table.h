@@ -73,11 +73,20 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
                   DeviceSpan<const std::byte> table, const DrawParameters& parameters,
                   DrawnSamples<Space::kDevice> samples);
 
-/// pdf[i] = sampling::pdf(table, positions[2 i], positions[2 i + 1]). Takes no scratch memory.
+/// Where densities are asked for, one after another.
+template <Space S>
+struct DensityPoints {
+  Span<const float, S> coordinates;
+  int dimensions = 2;  ///< 2: positions (u, v); 3: directions, which only tables of the sphere have.
+};
+
+/// The table's density at each of `points`, as sampling::pdf has it. `table` and `header` as for
+/// draw_samples. Takes no scratch memory.
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
-                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf);
+                      HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
+                      HostSpan<float> pdf);
 void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
-                      DeviceSpan<const std::byte> table, DeviceSpan<const float> positions,
+                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
                       DeviceSpan<float> pdf);
 
 }  // namespace cumulus

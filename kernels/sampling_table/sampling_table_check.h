@@ -59,9 +59,14 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
 
 template <Space S>
 void check_density(const sampling::TableHeader& header, Span<const std::byte, S> table,
-                   Span<const float, S> positions, Span<float, S> pdf) {
+                   const DensityPoints<S>& points, Span<float, S> pdf) {
   check_table(header, table);
-  require(positions.size() == 2 * pdf.size(), "positions must have two elements for each of pdf");
+  require(points.dimensions == 2 || points.dimensions == 3,
+          std::to_string(points.dimensions) + " coordinates a point; 2 or 3 are possible");
+  require(points.dimensions == 2 || header.projection == sampling::Projection::kLatLong,
+          "only a lat-long table has directions");
+  require(points.coordinates.size() == static_cast<std::size_t>(points.dimensions) * pdf.size(),
+          "points must have " + std::to_string(points.dimensions) + " elements for each of pdf");
 }
 
 }  // namespace cumulus::sampling_check

@@ -192,13 +192,14 @@ void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, Ho
 }
 
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
-                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf) {
-  sampling_check::check_density(header, table, positions, pdf);
+                      HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
+                      HostSpan<float> pdf) {
+  sampling_check::check_density(header, table, points, pdf);
   const sampling::TableView view = view_of(header, table);
   parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), sampling_tuning::kSamplesPerTask,
                   [&](std::int64_t first, std::int64_t last) {
-                    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-                      pdf[i] = sampling::pdf(view, positions[2 * i], positions[2 * i + 1]);
+                    for (std::int64_t i = first; i < last; ++i) {
+                      pdf.data()[i] = density_at(view, points.coordinates.data(), points.dimensions, i);
                     }
                   });
 }
@@ -224,7 +225,7 @@ void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*hea
   no_cuda("draw_samples");
 }
 void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
-                      DeviceSpan<const std::byte> /*table*/, DeviceSpan<const float> /*positions*/,
+                      DeviceSpan<const std::byte> /*table*/, DensityPoints<Space::kDevice> /*points*/,
                       DeviceSpan<float> /*pdf*/) {
   no_cuda("evaluate_density");
 }

@@ -277,10 +277,11 @@ __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
 }
 
 __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
-    evaluate_positions(sampling::TableView table, const float* positions, std::int64_t count, float* pdf) {
+    evaluate_points(sampling::TableView table, const float* coordinates, int dimensions, std::int64_t count,
+                    float* pdf) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  pdf[i] = sampling::pdf(table, positions[2 * i], positions[2 * i + 1]);
+  pdf[i] = density_at(table, coordinates, dimensions, i);
 }
 
 unsigned blocks_for(std::int64_t count) {
@@ -313,14 +314,14 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
 }
 
 void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
-                      DeviceSpan<const std::byte> table, DeviceSpan<const float> positions,
+                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
                       DeviceSpan<float> pdf) {
-  sampling_check::check_density(header, table, positions, pdf);
+  sampling_check::check_density(header, table, points, pdf);
   if (pdf.empty()) return;
   executor.bind_thread();
   const auto count = static_cast<std::int64_t>(pdf.size());
-  evaluate_positions<<<blocks_for(count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
-      view_of(header, table), positions.data(), count, pdf.data());
+  evaluate_points<<<blocks_for(count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
+      view_of(header, table), points.coordinates.data(), points.dimensions, count, pdf.data());
   CUMULUS_CUDA(cudaGetLastError());
 }
 

@@ -106,6 +106,18 @@ struct BuildSamplingTable {
   }
 };
 
+/// The header of a table that is an input.
+inline absl::Status read_table_header(const InputArray& table, sampling::TableHeader& header) {
+  if (table.shape.type != v1::UINT8 || table.shape.extents.size() != 1) {
+    return bad_field(table.field, absl::StrCat("is ", table.shape.text(),
+                                               "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
+  }
+  const auto error =
+      sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
+  if (error != sampling::TableError::kNone) return bad_field(table.field, sampling::describe(error));
+  return absl::OkStatus();
+}
+
 struct DrawSamples {
   using Request = v1::DrawSamplesRequest;
   using Report = NoReport;
@@ -121,7 +133,7 @@ struct DrawSamples {
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
     Plan plan;
-    absl::Status status = read_header(inputs[0], plan.header);
+    absl::Status status = read_table_header(inputs[0], plan.header);
     if (status.ok()) status = read_range(request, plan.draw);
     if (!status.ok()) return status;
     plan.draw.seed = request.seed();
@@ -172,18 +184,6 @@ struct DrawSamples {
   static constexpr std::int64_t kMaxCount = std::int64_t{1} << 31;
   static constexpr std::int64_t kMaxTotal = std::int64_t{1} << 32;
 
-  static absl::Status read_header(const InputArray& table, sampling::TableHeader& header) {
-    if (table.shape.type != v1::UINT8 || table.shape.extents.size() != 1) {
-      return bad_field(table.field,
-                       absl::StrCat("is ", table.shape.text(),
-                                    "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
-    }
-    const auto error =
-        sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
-    if (error != sampling::TableError::kNone) return bad_field(table.field, sampling::describe(error));
-    return absl::OkStatus();
-  }
-
   static absl::Status read_range(const Request& request, DrawParameters& draw) {
     if (request.count() < 1 || request.count() > kMaxCount) {
       return bad_field("count", absl::StrCat("is ", request.count(), "; 1 to 2^31 is right"));
@@ -194,7 +194,6 @@ struct DrawSamples {
                                                    "at most 2^32, is right"));
     }
     const std::int64_t end = request.first_index() + request.count();
-
     if (request.total() != 0 && (request.total() < end || request.total() > kMaxTotal)) {
       return bad_field("total", absl::StrCat("is ", request.total(), "; 0, or first_index + count (", end,
                                              ") to 2^32, is right"));
@@ -202,6 +201,62 @@ struct DrawSamples {
     draw.count = request.count();
     draw.first_index = request.first_index();
     draw.total = request.total();
+    return absl::OkStatus();
+  }
+};
+
+struct EvaluateDensity {
+  using Request = v1::EvaluateDensityRequest;
+  using Report = NoReport;
+  struct Plan {
+    sampling::TableHeader header;
+    std::int64_t count = 0;
+    int dimensions = 2;
+  };
+  static constexpr std::string_view kName = "EvaluateDensity";
+
+  static std::vector<SourceField> sources(const Request& request) {
+    return {{"table", &request.table()}, {"points", &request.points()}};
+  }
+
+  static absl::StatusOr<Plan> validate(const Request& /*request*/, std::span<const InputArray> inputs) {
+    Plan plan;
+    absl::Status status = read_table_header(inputs[0], plan.header);
+    if (status.ok()) status = read_points(inputs[1], plan);
+    if (!status.ok()) return status;
+    return plan;
+  }
+
+  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"pdf", {v1::FLOAT32, {plan.count}}}}; }
+
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& /*plan*/) {
+    return 0;
+  }
+
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& /*report*/) {
+    const DensityPoints<E::kSpace> points{inputs.template as<const float>(1), plan.dimensions};
+    evaluate_density(executor, plan.header, inputs.template as<const std::byte>(0), points,
+                     outputs.template as<float>(0));
+  }
+
+  static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
+
+ private:
+  static absl::Status read_points(const InputArray& points, Plan& plan) {
+    const auto& extents = points.shape.extents;
+    const bool sphere = plan.header.projection == sampling::Projection::kLatLong;
+    const bool list = points.shape.type == v1::FLOAT32 && extents.size() == 2 && extents[0] >= 1;
+    if (!list || (extents[1] != 2 && !(extents[1] == 3 && sphere))) {
+      return bad_field(points.field,
+                       absl::StrCat("is ", points.shape.text(), "; FLOAT32 [count, 2], positions, ",
+                                    sphere ? "or [count, 3], directions, is right"
+                                           : "is right (a plane has no directions)"));
+    }
+    plan.count = extents[0];
+    plan.dimensions = static_cast<int>(extents[1]);
     return absl::OkStatus();
   }
 };

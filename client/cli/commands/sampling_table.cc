@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/commands/sampling_table_density.h"
 #include "cli/commands/sampling_table_drawing.h"
-#include "cli/map_file.h"
 #include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
@@ -47,9 +47,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
 
   Report& report = job.report();
   report.add("command", "sampling-table");
-  report.add("input", options.input);
-  describe_map(*map, report);
-  report.add("invalid_weights", name_of(options.table.invalid_weights));
+  describe_table_input(options.input, *map, options.table, report);
   report.add("output", options.output);
   report.add("table_bytes", table->bytes().size());
   job.describe_run(*client);
@@ -60,6 +58,18 @@ void require_an_output(const DrawingOptions& options) {
   if (!options.output.empty() || !options.preview.empty()) return;
   throw CLI::ValidationError("draw-samples",
                              "nowhere to put the samples: give -o FILE.npy, --preview FILE.png or both");
+}
+
+/// Else the server would refuse the last batch, after all the others have been drawn.
+void require_points_within(const DrawSamplesOptions& samples) {
+  constexpr std::int64_t kMostPoints = std::int64_t{1} << 32;
+  if (samples.first_index > kMostPoints || samples.count > kMostPoints - samples.first_index) {
+    throw CLI::ValidationError("--count",
+                               "the sequences have 2^32 points: --first-index and --count add up to more");
+  }
+  if (samples.total != 0 && samples.total < samples.first_index + samples.count) {
+    throw CLI::ValidationError("--total", "of a Hammersley set is at least --first-index plus --count");
+  }
 }
 
 void require_a_map(const DrawingOptions& options) {
@@ -98,6 +108,7 @@ void add_sampling_table_commands(CommandLine& line) {
       [drawing] {
         require_an_output(*drawing);
         require_a_map(*drawing);
+        require_points_within(drawing->samples);
       });
   draw.add_option("input", drawing->input, "Image file or table (.cst)")->required()->type_name("IN");
   draw.add_option("-n,--count", drawing->samples.count, "Number of samples")
@@ -108,6 +119,10 @@ void add_sampling_table_commands(CommandLine& line) {
   draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)");
   draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
       ->check(CLI::NonNegativeNumber);
+  draw.add_option("--total", drawing->samples.total,
+                  "hammersley: points of the whole set (default: --first-index + --count), so that several "
+                  "runs can share one")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
   add_table_options(draw, "Of an image: ", drawing->table);
   draw.add_option("-o,--output", drawing->output, "Samples to write: fields u, v, direction (lat-long), pdf")
       ->type_name("OUT.npy");
@@ -115,6 +130,20 @@ void add_sampling_table_commands(CommandLine& line) {
       ->type_name("OUT.png");
   draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
       ->type_name("IMAGE");
+
+  const auto density = std::make_shared<DensityOptions>();
+  CLI::App& evaluate = line.add("evaluate-density", "Evaluate the density of a table at given points",
+                                [density](Job& job) { return run_evaluate_density(job, *density); });
+  evaluate.add_option("input", density->input, "Image file or table (.cst)")->required()->type_name("IN");
+  evaluate
+      .add_option("points", density->points,
+                  "Positions u, v, [count, 2], or directions, [count, 3], of float32 or float64")
+      ->required()
+      ->type_name("POINTS.npy");
+  evaluate.add_option("-o,--output", density->output, "Densities to write, float32 [count]")
+      ->required()
+      ->type_name("OUT.npy");
+  add_table_options(evaluate, "Of an image: ", density->table);
 }
 
 }  // namespace cumulus::cli

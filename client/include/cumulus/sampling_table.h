@@ -53,4 +53,8 @@ struct DrawSamplesOptions {
 /// and, of a lat-long table, `direction`, float32 [count, 3], of unit length.
 Operation draw_samples(const Source& table, const DrawSamplesOptions& options);
 
+/// Of `table`, at `points`: float32 [count, 2], positions, or, of a lat-long table, [count, 3], directions of
+/// any length. Result: `pdf`, float32 [count], the density with which draw_samples draws there.
+Operation evaluate_density(const Source& table, const Source& points);
+
 }  // namespace cumulus
