@@ -6,6 +6,7 @@
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_survey.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 
 namespace cumulus {
@@ -104,6 +105,7 @@ struct RowsArguments {
   sampling::TableHeader header;
   std::byte* table;
   RowMass* row_masses;
+  const WeightAdjustment* adjustments;  // null: weights stay as they are
   BuildFindings* findings;
 };
 
@@ -117,13 +119,16 @@ __device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::u
   const DeviceImage<const T>& weights = arguments.weights;
   const T* row = weights.data + y * weights.row_stride;
   const std::uint32_t width = arguments.header.width;
+  const WeightAdjustment adjustment =
+      arguments.adjustments != nullptr ? *arguments.adjustments : WeightAdjustment{};
 
   std::uint32_t largest = 0;
   for (std::uint32_t x = threadIdx.x; x < width; x += kThreads) {
     const T* texel = row + x * weights.channels;
     const Weight weight = load_weight(texel, arguments.rule);
-    cells[x] = weight.bits;
-    largest = max(largest, weight.bits);
+    const std::uint32_t bits = adjusted(weight.bits, adjustment);
+    cells[x] = bits;
+    largest = max(largest, bits);
     if (weight.guard >= kInfinityBits) {
       const std::uint64_t key =
           invalid_key(x, y, width, first_invalid_channel(texel, arguments.rule.counted));
@@ -246,9 +251,20 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   const auto findings = executor.scratch<BuildFindings>(1);
   CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
 
-  const WeightRule rule{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp};
-  const RowsArguments<T> arguments{
-      weights, rule, sampling_table_header(params), table.data(), row_masses.data(), findings.data()};
+  DeviceSpan<WeightAdjustment> adjustments;
+  if (params.needs_survey()) {
+    const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
+    adjustments = executor.scratch<WeightAdjustment>(1);
+    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
+    executor.check_interrupt();
+  }
+  const RowsArguments<T> arguments{weights,
+                                   weight_rule(params, weights.channels),
+                                   sampling_table_header(params),
+                                   table.data(),
+                                   row_masses.data(),
+                                   adjustments.data(),
+                                   findings.data()};
   if (arguments.header.width <= sampling_tuning::kNarrowRow) {
     launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
   } else if (arguments.header.width <= sampling_tuning::kWideRow) {
@@ -297,6 +313,12 @@ void build_sampling_table(CudaExecutor& executor, DeviceImage<const float> weigh
 }
 
 void build_sampling_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> weights,
+                          const SamplingTableParams& params, DeviceSpan<std::byte> table,
+                          SamplingTableReport* report) {
+  build(executor, weights, params, table, report);
+}
+
+void build_sampling_table(CudaExecutor& executor, DeviceImage<const Float16> weights,
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report) {
   build(executor, weights, params, table, report);

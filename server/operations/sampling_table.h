@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -28,7 +29,7 @@ struct BuildSamplingTable {
   }
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
-    const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT32}, 4);
+    const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT16, v1::FLOAT32}, 4);
     if (!weights.ok()) return weights.status();
     if (weights->height > sampling::kMaxExtent || weights->width > sampling::kMaxExtent) {
       return bad_field("weights", absl::StrCat("has ", weights->height, " x ", weights->width,
@@ -59,6 +60,9 @@ struct BuildSamplingTable {
         return bad_field("invalid_weights", absl::StrCat("is ", static_cast<int>(request.invalid_weights()),
                                                          "; REFUSE or CLAMP is right"));
     }
+    if (absl::Status read = read_luminance(request, params.luminance); !read.ok()) return read;
+    params.mis_compensation = request.mis_compensation();
+    params.uniform_if_all_zero = request.uniform_if_all_zero();
     return Plan{*weights, params};
   }
 
@@ -75,14 +79,13 @@ struct BuildSamplingTable {
   template <class E>
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                   const Outputs<E::kSpace>& outputs, Report& report) {
-    const auto table = outputs.template as<std::byte>(0);
-    if (plan.weights.type == v1::UINT8) {
-      const auto weights = plan.weights.view(inputs.template as<const std::uint8_t>(0));
-      build_sampling_table(executor, weights, plan.params, table, &report);
-    } else {
-      const auto weights = plan.weights.view(inputs.template as<const float>(0));
-      build_sampling_table(executor, weights, plan.params, table, &report);
-    }
+    const auto build = [&]<class T>(Span<const T, E::kSpace> weights) {
+      build_sampling_table(executor, plan.weights.view(weights), plan.params,
+                           outputs.template as<std::byte>(0), &report);
+    };
+    if (plan.weights.type == v1::UINT8) return build(inputs.template as<const std::uint8_t>(0));
+    if (plan.weights.type == v1::FLOAT16) return build(inputs.template as<const Float16>(0));
+    build(inputs.template as<const float>(0));
   }
 
   static absl::Status conclude(const Plan& /*plan*/, const Report& report) {
@@ -92,7 +95,7 @@ struct BuildSamplingTable {
       case Report::Outcome::kAllZero:
         return no_answer("ALL_WEIGHTS_ZERO",
                          "weights: every weight is zero, so there is nothing to draw; at least one "
-                         "texel needs a positive value");
+                         "texel needs a positive value, unless uniform_if_all_zero");
       case Report::Outcome::kInvalidWeight:
         break;
     }
@@ -103,6 +106,48 @@ struct BuildSamplingTable {
         {{"row", absl::StrCat(report.y)},
          {"column", absl::StrCat(report.x)},
          {"channel", absl::StrCat(report.channel)}});
+  }
+
+ private:
+  static absl::Status read_luminance(const Request& request, LuminanceCoefficients& luminance) {
+    const auto& custom = request.luminance_coefficients();
+    if (request.luminance() != v1::CUSTOM && !custom.empty()) {
+      return bad_field(
+          "luminance_coefficients",
+          absl::StrCat("has ", custom.size(), " elements; none is right unless luminance is CUSTOM"));
+    }
+    switch (request.luminance()) {
+      case v1::LUMINANCE_UNSPECIFIED:
+      case v1::REC_709:
+        return absl::OkStatus();
+      case v1::REC_2020:
+        luminance = {0.2627F, 0.6780F, 0.0593F};
+        return absl::OkStatus();
+      case v1::ACESCG:
+        luminance = {0.2722287F, 0.6740818F, 0.0536895F};
+        return absl::OkStatus();
+      case v1::AVERAGE:
+        luminance = {1.0F / 3.0F, 1.0F / 3.0F, 1.0F / 3.0F};
+        return absl::OkStatus();
+      case v1::CUSTOM:
+        break;
+      default:
+        return bad_field("luminance",
+                         absl::StrCat("is ", static_cast<int>(request.luminance()),
+                                      "; REC_709, REC_2020, ACESCG, AVERAGE or CUSTOM is right"));
+    }
+    if (custom.size() != 3) {
+      return bad_field("luminance_coefficients",
+                       absl::StrCat("has ", custom.size(), " elements; 3, of red, green and blue, is right"));
+    }
+    for (int i = 0; i < 3; ++i) {
+      if (std::isfinite(custom[i]) && custom[i] >= 0.0F) continue;
+      return bad_field(absl::StrCat("luminance_coefficients[", i, "]"),
+                       absl::StrCat("is ", custom[i], "; finite and at least 0 is right"));
+    }
+    luminance = {custom[0], custom[1], custom[2]};
+    if (custom[0] > 0.0F || custom[1] > 0.0F || custom[2] > 0.0F) return absl::OkStatus();
+    return bad_field("luminance_coefficients", "are all 0; one of them must be more");
   }
 };
 

@@ -37,6 +37,8 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"health", "--colour"},
       {"sampling-table", kMap},
       {"sampling-table", kMap, "-o", "x.cst", "--projection", "globe"},
+      {"sampling-table", kMap, "-o", "x.cst", "--luminance", "bt601"},
+      {"sampling-table", kMap, "-o", "x.cst", "--luminance", "1,-1,1"},
       {"draw-samples", kMap, "-n", "4"},
       {"draw-samples", kMap, "-n", "0", "-o", "x.npy"},
       {"draw-samples", kMap, "-n", "4", "-o", "x.npy", "--sequence", "halton"},

@@ -162,6 +162,83 @@ TEST_F(SamplingTableService, RefusesWrongWeights) {
   expect_bad_field(build(q), "invalid_weights", "7");
 }
 
+TEST_F(SamplingTableService, AnAllZeroMapIsUniformWhereThatIsAskedFor) {
+  auto q = weights({0, 0, 0, 0}, 2);
+  q.set_uniform_if_all_zero(true);
+  ASSERT_TRUE(build(q).ok());
+  v1::DrawSamplesRequest drawing;
+  *drawing.mutable_table()->mutable_inline_array() = result_.arrays(0).inline_array();
+  drawing.set_count(64);
+  ASSERT_TRUE(draw(drawing).ok());
+  for (const float pdf : floats("pdf")) EXPECT_NEAR(pdf, 0.0795774715F, 1e-7F);
+}
+
+TEST_F(SamplingTableService, CompensationLeavesWhatIsAboveTheMean) {
+  auto q = weights({1, 2, 3, 6}, 2);
+  q.set_projection(v1::PLANE);
+  q.set_mis_compensation(true);
+  ASSERT_TRUE(build(q).ok());
+  v1::DrawSamplesRequest drawing;
+  *drawing.mutable_table()->mutable_inline_array() = result_.arrays(0).inline_array();
+  drawing.set_count(64);
+  ASSERT_TRUE(draw(drawing).ok());
+  for (const float pdf : floats("pdf")) EXPECT_NEAR(pdf, 4.0F, 1e-5F) << "of four texels only one is above 3";
+}
+
+TEST_F(SamplingTableService, LuminanceIsSelectable) {
+  const auto share_of_first = [&](v1::Luminance luminance, const std::vector<float>& coefficients) {
+    v1::BuildSamplingTableRequest q;
+    testing::set_inline<float>(*q.mutable_weights(), v1::FLOAT32, {1, 2, 3}, {1, 0, 0, 0, 1, 1});
+    q.set_projection(v1::PLANE);
+    q.set_luminance(luminance);
+    for (const float coefficient : coefficients) q.add_luminance_coefficients(coefficient);
+    EXPECT_TRUE(build(q).ok());
+    const std::string& bytes = result_.arrays(0).inline_array().data();
+    sampling::TableView view;
+    EXPECT_EQ(sampling::parse_header(bytes.data(), bytes.size(), bytes.size(), view.header),
+              sampling::TableError::kNone);
+    view.data = reinterpret_cast<const unsigned char*>(bytes.data());
+    return sampling::pdf(view, 0.25F, 0.5F) / 2;
+  };
+  EXPECT_NEAR(share_of_first(v1::LUMINANCE_UNSPECIFIED, {}), 0.2126F, 1e-6F);
+  EXPECT_NEAR(share_of_first(v1::REC_709, {}), 0.2126F, 1e-6F);
+  EXPECT_NEAR(share_of_first(v1::REC_2020, {}), 0.2627F, 1e-6F);
+  EXPECT_NEAR(share_of_first(v1::ACESCG, {}), 0.2722287F, 1e-6F);
+  EXPECT_NEAR(share_of_first(v1::AVERAGE, {}), 1.0F / 3.0F, 1e-6F);
+  EXPECT_NEAR(share_of_first(v1::CUSTOM, {3, 0, 1}), 0.75F, 1e-6F);
+}
+
+TEST_F(SamplingTableService, TakesHalfFloats) {
+  v1::BuildSamplingTableRequest q;
+  testing::set_inline<std::uint16_t>(*q.mutable_weights(), v1::FLOAT16, {1, 2}, {0x3C00, 0x4200});  // 1 and 3
+  q.set_projection(v1::PLANE);
+  ASSERT_TRUE(build(q).ok());
+  v1::EvaluateDensityRequest asking;
+  *asking.mutable_table()->mutable_inline_array() = result_.arrays(0).inline_array();
+  testing::set_inline<float>(*asking.mutable_points(), v1::FLOAT32, {2, 2}, {0.25F, 0.5F, 0.75F, 0.5F});
+  ASSERT_TRUE(evaluate(asking).ok());
+  EXPECT_NEAR(floats("pdf")[0], 0.5F, 1e-6F);
+  EXPECT_NEAR(floats("pdf")[1], 1.5F, 1e-6F);
+}
+
+TEST_F(SamplingTableService, RefusesWrongLuminances) {
+  auto q = weights({1, 1, 1}, 1);
+  q.set_luminance(static_cast<v1::Luminance>(9));
+  expect_bad_field(build(q), "luminance", "is 9; REC_709");
+  q.set_luminance(v1::REC_709);
+  q.add_luminance_coefficients(1);
+  expect_bad_field(build(q), "luminance_coefficients", "unless luminance is CUSTOM");
+  q.set_luminance(v1::CUSTOM);
+  expect_bad_field(build(q), "luminance_coefficients", "has 1 elements; 3");
+  q.add_luminance_coefficients(1);
+  q.add_luminance_coefficients(-1);
+  expect_bad_field(build(q), "luminance_coefficients[2]", "is -1");
+  q.set_luminance_coefficients(2, std::numeric_limits<float>::infinity());
+  expect_bad_field(build(q), "luminance_coefficients[2]", "is inf");
+  for (int i = 0; i < 3; ++i) q.set_luminance_coefficients(i, 0);
+  expect_bad_field(build(q), "luminance_coefficients", "are all 0");
+}
+
 TEST_F(SamplingTableService, RefusesWhatIsNoTable) {
   const auto good = draw_request();
   auto q = good;

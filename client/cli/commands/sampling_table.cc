@@ -1,9 +1,14 @@
 #include "cumulus/sampling_table.h"
 
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_split.h>
+
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_density.h"
@@ -17,6 +22,10 @@ const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProje
                                                            {"plane", MapProjection::kPlane}};
 const std::map<std::string, InvalidWeights> kInvalidWeights = {{"refuse", InvalidWeights::kRefuse},
                                                                {"clamp", InvalidWeights::kClamp}};
+const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec709},
+                                                      {"rec2020", Luminance::kRec2020},
+                                                      {"acescg", Luminance::kAcesCg},
+                                                      {"average", Luminance::kAverage}};
 const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
                                                          {"hammersley", PointSequence::kHammersley},
                                                          {"random", PointSequence::kRandom}};
@@ -78,6 +87,27 @@ void require_a_map(const DrawingOptions& options) {
                              "a table holds no picture: give the map it was made of with --map IMAGE");
 }
 
+/// "acescg", or "0.3,0.6,0.1".
+void read_luminance(const std::string& text, SamplingTableOptions& table) {
+  const auto named = kLuminances.find(text);
+  if (named != kLuminances.end()) {
+    table.luminance = named->second;
+    return;
+  }
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  bool numbers = parts.size() == 3;
+  for (std::size_t i = 0; numbers && i < 3; ++i) {
+    float& coefficient = table.luminance_coefficients[i];
+    numbers = absl::SimpleAtof(parts[i], &coefficient) && coefficient >= 0.0F && std::isfinite(coefficient);
+  }
+  if (!numbers) {
+    throw CLI::ValidationError("--luminance", text +
+                                                  " is none of rec709, rec2020, acescg and average, nor "
+                                                  "three numbers R,G,B of at least 0");
+  }
+  table.luminance = Luminance::kCustom;
+}
+
 void add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
   command.add_option("--projection", table.projection, condition + "lat-long (default) or plane")
       ->transform(CLI::CheckedTransformer(kProjections).description(""));
@@ -87,6 +117,13 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
                       "clamp (default): NaN and negative channels count as 0, infinity as the largest float; "
                       "refuse: fail and name the first")
       ->transform(CLI::CheckedTransformer(kInvalidWeights).description(""));
+  command.add_option_function<std::string>(
+      "--luminance", [&table](const std::string& text) { read_luminance(text, table); },
+      condition + "rec709 (default), rec2020, acescg, average, or coefficients R,G,B");
+  command.add_flag("--mis-compensation", table.mis_compensation,
+                   condition + "Take the mean off all weights, for renderers that sample the BSDF besides");
+  command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
+                   condition + "Where all weights are zero, draw evenly instead of failing");
 }
 
 }  // namespace
