@@ -34,7 +34,15 @@ using kd_tree::SubtreeBuilder;
 /// Nodes of fewer points are no tasks of their own.
 constexpr std::size_t kTaskPoints = 4096;
 /// In more dimensions it costs more to sort along all of them than to select.
-constexpr std::size_t kSubtreeDimensions = 8;
+constexpr int kSubtreeDimensions = 8;
+
+/// The most points of a subtree that is built at once, by one thread: large ones are fast, but each thread is
+/// to have several.
+std::size_t subtree_points(const KdTreeShape& shape, int threads) {
+  if (shape.dimensions > kSubtreeDimensions) return 0;
+  return std::clamp<std::size_t>(static_cast<std::size_t>(shape.all_points() / (4 * threads)), 2048,
+                                 kd_tree::kSubtreePoints);
+}
 constexpr std::int64_t kGrainPoints = 1 << 15;
 
 template <class T, int D>
@@ -71,9 +79,13 @@ class TreeBuilder {
  public:
   using Subtrees = oneapi::tbb::enumerable_thread_specific<std::unique_ptr<SubtreeBuilder<T, D>>>;
 
-  TreeBuilder(const CpuExecutor& executor, const Nodes<T, D>& nodes,
+  TreeBuilder(const CpuExecutor& executor, std::size_t subtree_points, const Nodes<T, D>& nodes,
               const std::array<PointRows<T>, 2>& copies, Subtrees& subtrees)
-      : executor_(executor), nodes_(nodes), copies_(copies), subtrees_(subtrees) {}
+      : executor_(executor),
+        subtree_points_(subtree_points),
+        nodes_(nodes),
+        copies_(copies),
+        subtrees_(subtrees) {}
 
   /// From the second copy.
   void build() { build_node(0, 0, 0, nodes_.points(), 1); }
@@ -83,8 +95,7 @@ class TreeBuilder {
   PointRows<T> rows(std::size_t copy, std::size_t begin) const { return copies_[copy].at(begin, width()); }
 
   void build_node(int level, std::size_t node, std::size_t begin, std::size_t count, std::size_t from) {
-    if (count <= kd_tree::kSubtreePoints && width() <= kSubtreeDimensions)
-      return build_subtree(level, node, begin, count, from);
+    if (count <= subtree_points_) return build_subtree(level, node, begin, count, from);
     if (count >= kd_tree::kParallelPoints) executor_.check_interrupt();
     const Box<T, D> box = box_of_node(rows(from, begin).points, count);
     nodes_.store(level, node, begin, count, box);
@@ -190,6 +201,7 @@ class TreeBuilder {
   }
 
   const CpuExecutor& executor_;
+  const std::size_t subtree_points_;
   const Nodes<T, D>& nodes_;
   const std::array<PointRows<T>, 2> copies_;
   Subtrees& subtrees_;
@@ -209,6 +221,7 @@ void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeSh
     std::copy(points.data() + begin * width, points.data() + end * width, first.points + begin * width);
     for (std::int64_t i = begin; i < end; ++i) first.order[i] = static_cast<std::uint32_t>(i % shape.points);
   });
+  const std::size_t most = subtree_points(shape, executor.threads());
   typename TreeBuilder<T, D>::Subtrees subtrees;
   parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -218,7 +231,7 @@ void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeSh
       executor.check_interrupt();
       const Nodes<T, D> nodes(shape, options, tree.node_data.data() + i * shape.nodes(),
                               tree.node_bounds.data() + i * 2 * shape.nodes() * width);
-      TreeBuilder<T, D>(executor, nodes, {of_tree(copies[0]), of_tree(copies[1])}, subtrees).build();
+      TreeBuilder<T, D>(executor, most, nodes, {of_tree(copies[0]), of_tree(copies[1])}, subtrees).build();
     }
   });
   parallel_ranges(executor, shape.all_points(), kGrainPoints, [&](std::int64_t begin, std::int64_t end) {

@@ -170,7 +170,7 @@ class SubtreeBuilder {
         rights[i - lefts] = id;
         lefts += goes_left[id];
       }
-      std::memcpy(ids + left, rights, (count - left) * sizeof(std::uint16_t));
+      std::copy_n(rights, count - left, ids + left);
     }
   }
 
