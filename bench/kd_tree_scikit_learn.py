@@ -24,7 +24,7 @@ def clustered(random, points):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--json", required=True, help="write the rows to this file")
-    arguments.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    arguments.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     options = arguments.parse_args()
     rows = []
     for size in options.sizes:
