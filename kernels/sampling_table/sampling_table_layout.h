@@ -26,7 +26,7 @@ struct LuminanceCoefficients {
   float blue = 0.0722F;
 };
 
-/// What a table is built for. Height and width are 1 to sampling::kMaxExtent.
+/// What a table is built for. Height and width are 1 to sampling::kMaxExtent; kEqualArea: the same.
 struct SamplingTableParams {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -69,6 +69,10 @@ inline sampling::TableHeader sampling_table_header(const SamplingTableParams& pa
   if (!in_range(params.height) || !in_range(params.width)) {
     throw std::invalid_argument("sampling table of " + std::to_string(params.width) + " x " +
                                 std::to_string(params.height) + ": width and height must be 1 to 32768");
+  }
+  if (params.projection == sampling::Projection::kEqualArea && params.height != params.width) {
+    throw std::invalid_argument("sampling table of " + std::to_string(params.width) + " x " +
+                                std::to_string(params.height) + ": an equal-area map is square");
   }
   sampling::TableHeader header;
   std::memcpy(header.magic, sampling::kMagic, sizeof(header.magic));

@@ -13,9 +13,13 @@ namespace cumulus::sampling {
 
 /// What the table's plane stands for.
 enum class Projection : std::uint32_t {
-  kLatLong = 1,  ///< The sphere: rows are polar angle from +Y, columns azimuth; pdf per steradian.
-  kPlane = 2,    ///< The unit square; pdf per unit of area.
+  kLatLong = 1,    ///< The sphere: rows are polar angle from +Y, columns azimuth; pdf per steradian.
+  kPlane = 2,      ///< The unit square; pdf per unit of area.
+  kEqualArea = 3,  ///< The sphere, as cumulus/equal_area.h has it; square; pdf per steradian.
 };
+
+/// Whether positions are directions.
+constexpr bool on_sphere(Projection projection) { return projection != Projection::kPlane; }
 
 /// How a cell is found.
 enum class Method : std::uint32_t {
@@ -110,7 +114,7 @@ inline const char* describe(TableError error) {
     case TableError::kBadExtent:
       return "the table's width and height must be 1 to 32768";
     case TableError::kUnknownProjection:
-      return "the table's projection must be 1 (lat-long) or 2 (plane)";
+      return "the table's projection must be 1 (lat-long), 2 (plane) or 3 (equal-area)";
     case TableError::kUnknownMethod:
       return "the table's method must be 1 (cutpoint with binary search)";
     case TableError::kUnknownOption:
@@ -135,6 +139,11 @@ constexpr TableError check_section(const TableHeader& header, std::uint64_t offs
   if (offset > header.total_bytes || bytes > header.total_bytes - offset)
     return TableError::kSectionOutOfBounds;
   return TableError::kNone;
+}
+
+constexpr bool known_projection(Projection projection) {
+  return projection == Projection::kLatLong || projection == Projection::kPlane ||
+         projection == Projection::kEqualArea;
 }
 
 inline TableError check_sections(const TableHeader& header) {
@@ -171,9 +180,7 @@ inline TableError check_header(const TableHeader& header, std::uint64_t table_by
   if (header.total_bytes != table_bytes) return TableError::kWrongTotalSize;
   if (header.width < 1 || header.width > kMaxExtent) return TableError::kBadExtent;
   if (header.height < 1 || header.height > kMaxExtent) return TableError::kBadExtent;
-  if (header.projection != Projection::kLatLong && header.projection != Projection::kPlane) {
-    return TableError::kUnknownProjection;
-  }
+  if (!detail::known_projection(header.projection)) return TableError::kUnknownProjection;
   if (header.method != Method::kCutpointBinary) return TableError::kUnknownMethod;
   if (!detail::known_options_only(header)) return TableError::kUnknownOption;
   if (header.marginal_guide_size < 1 || header.row_guide_size < 1) return TableError::kBadGuideSize;
