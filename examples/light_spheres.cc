@@ -156,7 +156,7 @@ std::vector<Vector> render(const Environment& light, Strategy strategy, std::uin
       const float depth = 1 - dot(normal, normal);
       if (depth <= 0) continue;
       normal.z = std::sqrt(depth);
-      const auto pixel = static_cast<std::size_t>(y * kCellWidth + x);
+      const std::size_t pixel = static_cast<std::size_t>(y) * kCellWidth + static_cast<std::size_t>(x);
       const sampling::FixedPoint2 shift = sampling::digital_shift(pixel + 1);
       Vector sum;
       for (std::uint32_t i = 0; i < samples; ++i) {
@@ -201,7 +201,7 @@ void write_picture(const std::string& path, const std::vector<std::vector<Vector
       const std::vector<Vector>& cell = cells[y / kCellHeight * columns + x / kCellWidth];
       const Vector& pixel = cell[y % kCellHeight * kCellWidth + x % kCellWidth];
       for (const float value : {pixel.x, pixel.y, pixel.z}) {
-        const float screen = std::pow(1 - std::exp(-0.8F * value / mean), 1 / 2.2F);
+        const float screen = std::pow(1 - std::exp(-0.4F * value / mean), 1 / 2.2F);
         file.put(static_cast<char>(std::lround(255 * screen)));
       }
     }
