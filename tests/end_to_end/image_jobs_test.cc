@@ -404,7 +404,7 @@ std::vector<double> noise_of(const std::string& output, const std::string& pictu
   return {std::stod(output.substr(diffuse + 7)), std::stod(output.substr(glossy + 4))};
 }
 
-TEST(Example, LightsSpheresWithLessNoiseByTheTable) {
+TEST(Example, SlowLightsSpheresWithLessNoiseByTheTable) {
   Daemon daemon;
   const Ended ended = Program(CUMULUS_EXAMPLE_LIGHT_SPHERES, {daemon.address(), kMap}).wait();
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
