@@ -38,6 +38,8 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"sampling-table", kMap},
       {"sampling-table", kMap, "-o", "x.cst", "--projection", "globe"},
       {"sampling-table", kMap, "-o", "x.cst", "--luminance", "bt601"},
+      {"sampling-table", kMap, "-o", "x.npz", "--export", "renderman"},
+      {"sampling-table", "x.cst", "-o", "y.cst"},
       {"sampling-table", kMap, "-o", "x.cst", "--luminance", "1,-1,1"},
       {"draw-samples", kMap, "-n", "4"},
       {"draw-samples", kMap, "-n", "0", "-o", "x.npy"},
