@@ -21,8 +21,9 @@
 namespace cumulus::bench {
 
 struct Options {
-  std::string filter;  // a part of the names to measure; empty: all
-  bool quick = false;  // small sizes and few samples: shows that everything runs
+  std::string filter;               // a part of the names to measure; empty: all
+  bool quick = false;               // small sizes and few samples: shows that everything runs
+  std::vector<std::string> clouds;  // files of points, for KD-trees
 };
 
 /// One thing to measure.
@@ -53,6 +54,7 @@ class Runner {
 
   Executor& executor() const { return *executor_; }
   bool quick() const { return options_.quick; }
+  const std::vector<std::string>& clouds() const { return options_.clouds; }
   /// False where the user's filter leaves this name out: ask before preparing a subject's data.
   bool wants(std::string_view name) const { return name.find(options_.filter) != std::string_view::npos; }
 

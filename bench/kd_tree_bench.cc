@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -14,6 +15,8 @@
 #endif
 
 #include "bench/bench.h"
+#include "bench/point_cloud.h"
+#include "kernels/core/parallel.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
@@ -54,10 +57,10 @@ struct Forest {
   Array<T, Executor> node_bounds;
   ReportMemory<KdTreeReport, Executor> report;
 
-  Forest(Executor& executor, const KdTreeShape& of, const KdTreeOptions& how, CloudPattern pattern)
+  Forest(Executor& executor, const KdTreeShape& of, const KdTreeOptions& how, std::vector<T> points_of)
       : shape(of),
         options(how),
-        cloud(make_cloud<T>(of.all_points(), of.dimensions, pattern)),
+        cloud(std::move(points_of)),
         input(executor, cloud),
         points(executor, cloud.size()),
         idx_array(executor, static_cast<std::size_t>(of.all_points())),
@@ -91,22 +94,23 @@ std::string variant(const KdTreeShape& shape, const KdTreeOptions& options, Clou
          std::to_string(options.leaf_size);
 }
 
+/// On an executor that need not be the runner's.
 template <class T, class Executor>
-void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTreeOptions& options,
-                 CloudPattern pattern) {
-  const std::string name = "kd_tree_build/" + variant<T>(shape, options, pattern) + "/" +
-                           (shape.trees == 1 ? "" : std::to_string(shape.trees) + "x") +
-                           std::to_string(shape.points);
-  if (!runner.wants(name)) return;
-  Executor& executor = runner.executor();
-  Forest<T, Executor> forest(executor, shape, options, pattern);
+void measure_build(Runner<Executor>& runner, Executor& executor, const std::string& name,
+                   const KdTreeShape& shape, const KdTreeOptions& options, std::vector<T> cloud) {
+  Forest<T, Executor> forest(executor, shape, options, std::move(cloud));
+  executor.reserve_scratch(forest.scratch_bytes());
   runner.measure({
       .name = name,
       .bytes = testing::kd_tree_bytes<T>(shape),
       .items = static_cast<double>(shape.all_points()),
       .unit = "points",
       .scratch_bytes = forest.scratch_bytes(),
-      .run = [&] { forest.build(executor); },
+      .run =
+          [&] {
+            executor.reuse_scratch();
+            forest.build(executor);
+          },
       .verify =
           [&] {
             const HostKdTree<T> tree = forest.to_host();
@@ -115,6 +119,45 @@ void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTre
           },
       .verified_by = shape.trees == 1 ? "every point, box and split" : "serial oracle, every element",
   });
+}
+
+template <class T, class Executor>
+void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTreeOptions& options,
+                 CloudPattern pattern) {
+  const std::string name = "kd_tree_build/" + variant<T>(shape, options, pattern) + "/" +
+                           (shape.trees == 1 ? "" : std::to_string(shape.trees) + "x") +
+                           std::to_string(shape.points);
+  if (!runner.wants(name)) return;
+  measure_build<T>(runner, runner.executor(), name, shape, options,
+                   make_cloud<T>(shape.all_points(), shape.dimensions, pattern));
+}
+
+/// A file's points, named after it.
+template <class Executor>
+void bench_build_of(Runner<Executor>& runner, const std::string& path) {
+  for (const std::int64_t leaf_size : {10, 40}) {
+    const std::string name = "kd_tree_build/f32-3d/" + std::filesystem::path(path).stem().string() +
+                             "/leaf-" + std::to_string(leaf_size);
+    if (!runner.wants(name)) continue;
+    std::vector<float> cloud = read_point_cloud(path);
+    const auto points = static_cast<std::int64_t>(cloud.size() / 3);
+    measure_build<float>(runner, runner.executor(), name + "/" + std::to_string(points),
+                         kd_tree_shape(1, points, 3, leaf_size), {leaf_size}, std::move(cloud));
+  }
+}
+
+/// With 1, 2, 4, ... threads, and with as many as there are.
+void bench_threads(Runner<CpuExecutor>& runner, std::int64_t points) {
+  const KdTreeShape shape = kd_tree_shape(1, points, 3, 10);
+  const int most = runner.executor().threads();
+  for (int threads = 1; threads <= most; threads = threads < most ? std::min(2 * threads, most) : most + 1) {
+    const std::string name = "kd_tree_build/" + variant<float>(shape, {10}, CloudPattern::kUniform) +
+                             "/threads-" + std::to_string(threads) + "/" + std::to_string(points);
+    if (!runner.wants(name)) continue;
+    CpuExecutor executor(threads);
+    measure_build<float>(runner, executor, name, shape, {10},
+                         make_cloud<float>(points, 3, CloudPattern::kUniform));
+  }
 }
 
 /// Points in the order of their Morton codes, 10 bits an axis.
@@ -148,7 +191,7 @@ void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t c
                            std::to_string(points);
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  Forest<float, Executor> forest(executor, shape, options, pattern);
+  Forest<float, Executor> forest(executor, shape, options, make_cloud<float>(points, 3, pattern));
   executor.reserve_scratch(forest.scratch_bytes());
   forest.build(executor);
   std::vector<float> queries = make_cloud<float>(count, 3, pattern, 2);
@@ -202,13 +245,15 @@ struct NanoflannCloud {
   }
 };
 
-/// The same points, leaves and threads, for a ratio within one run: nanoflann builds with one thread.
+using NanoflannIndex =
+    nanoflann::KDTreeSingleIndexAdaptor<nanoflann::L2_Simple_Adaptor<float, NanoflannCloud>, NanoflannCloud,
+                                        3, std::uint32_t>;
+
+/// The same points and leaves, for a ratio within one run: nanoflann builds with one thread.
 void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPattern pattern) {
   const std::string name =
       std::string("kd_tree_build/nanoflann/") + name_of(pattern) + "/leaf-10/" + std::to_string(points);
   if (!runner.wants(name)) return;
-  using Index = nanoflann::KDTreeSingleIndexAdaptor<nanoflann::L2_Simple_Adaptor<float, NanoflannCloud>,
-                                                    NanoflannCloud, 3, std::uint32_t>;
   const auto cloud = make_cloud<float>(points, 3, pattern);
   const NanoflannCloud adaptor{cloud};
   runner.measure({
@@ -217,7 +262,39 @@ void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPatt
       .items = static_cast<double>(points),
       .unit = "points",
       .scratch_bytes = 0,
-      .run = [&] { Index index(3, adaptor, nanoflann::KDTreeSingleIndexAdaptorParams(10)); },
+      .run = [&] { NanoflannIndex index(3, adaptor, nanoflann::KDTreeSingleIndexAdaptorParams(10)); },
+      .verify = [] { return std::string(); },
+      .verified_by = "nothing: another library, for comparison",
+  });
+}
+
+/// The same points, queries and threads.
+void bench_nanoflann_nearest(Runner<CpuExecutor>& runner, std::int64_t points, std::int64_t count,
+                             std::size_t nearest, bool sorted) {
+  const std::string name = std::string("find_nearest/nanoflann/uniform/leaf-10/") +
+                           (sorted ? "morton" : "random") + "/k-" + std::to_string(nearest) + "/" +
+                           std::to_string(points);
+  if (!runner.wants(name)) return;
+  const auto cloud = make_cloud<float>(points, 3, CloudPattern::kUniform);
+  const NanoflannCloud adaptor{cloud};
+  NanoflannIndex index(3, adaptor, nanoflann::KDTreeSingleIndexAdaptorParams(10));
+  std::vector<float> queries = make_cloud<float>(count, 3, CloudPattern::kUniform, 2);
+  if (sorted) queries = in_morton_order(queries);
+  std::vector<std::uint32_t> indices(static_cast<std::size_t>(count) * nearest);
+  std::vector<float> distances(indices.size());
+  runner.measure({
+      .name = name,
+      .bytes = queries.size() * sizeof(float) + indices.size() * (sizeof(std::uint32_t) + sizeof(float)),
+      .items = static_cast<double>(count),
+      .unit = "queries",
+      .scratch_bytes = 0,
+      .run =
+          [&] {
+            parallel_ranges(runner.executor(), count, 64, [&](std::int64_t first, std::int64_t end) {
+              for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(end); ++i)
+                index.knnSearch(&queries[3 * i], nearest, &indices[i * nearest], &distances[i * nearest]);
+            });
+          },
       .verify = [] { return std::string(); },
       .verified_by = "nothing: another library, for comparison",
   });
@@ -227,8 +304,8 @@ void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPatt
 template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
-  std::vector<std::int64_t> sizes = {100'000, 1'000'000};
-  if (kGpu) sizes.insert(sizes.end(), {10'000'000, 100'000'000});
+  std::vector<std::int64_t> sizes = {100'000, 1'000'000, 10'000'000};
+  if (kGpu) sizes.push_back(100'000'000);
   if (runner.quick()) sizes = {20'000};
   for (const std::int64_t size : sizes) {
     for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
@@ -240,10 +317,14 @@ void bench_all(Runner<Executor>& runner) {
   }
   const std::int64_t trees = runner.quick() ? 20 : 4000;
   bench_build<float>(runner, kd_tree_shape(trees, 1000, 3, 40), {40}, CloudPattern::kUniform);
+  for (const std::string& cloud : runner.clouds()) bench_build_of(runner, cloud);
+  if constexpr (!kGpu) {
+    for (const std::int64_t size : sizes) bench_threads(runner, size);
+  }
   const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
   for (const std::int64_t size : sizes) {
     if (size < 1'000'000 && !runner.quick()) continue;
-    if (size > 10'000'000) continue;
+    if (size > (kGpu ? 10'000'000 : 1'000'000)) continue;
     for (const int nearest : {8, 50}) {
       for (const bool sorted : {true, false}) {
         bench_nearest(runner, size, queries, nearest, CloudPattern::kUniform, sorted);
@@ -256,6 +337,10 @@ void bench_all(Runner<Executor>& runner) {
     for (const std::int64_t size : sizes) {
       bench_nanoflann(runner, size, CloudPattern::kUniform);
       bench_nanoflann(runner, size, CloudPattern::kClustered);
+    }
+    for (const std::size_t nearest : {8, 50}) {
+      for (const bool sorted : {true, false})
+        bench_nanoflann_nearest(runner, runner.quick() ? 20'000 : 1'000'000, queries, nearest, sorted);
     }
   }
 #endif

@@ -6,11 +6,10 @@
 """
 import argparse
 import json
-import math
 import re
 
-WIDTH, HEIGHT = 840, 470
-LEFT, RIGHT, TOP, BOTTOM = 70, 270, 20, 50
+import log_plot
+
 # way, backend: label, colour
 SERIES = {
     ("encode-plain-loop", "cpu"): ("plain loop, one core", "#888888"),
@@ -39,42 +38,11 @@ def read_points(files):
 
 def draw(points):
     sizes = [n for line in points.values() for n in line]
-    times = [math.log10(t) for line in points.values() for t in line.values()]
-    low_n, high_n = min(sizes), max(sizes)
-    low_t, high_t = math.floor(min(times)), math.ceil(max(times))
-
-    def x(n):
-        return LEFT + (n - low_n) / (high_n - low_n) * (WIDTH - LEFT - RIGHT)
-
-    def y(log_t):
-        return HEIGHT - BOTTOM - (log_t - low_t) / (high_t - low_t) * (HEIGHT - TOP - BOTTOM)
-
-    def text(at_x, at_y, words, anchor="middle"):
-        return f'<text x="{at_x:.0f}" y="{at_y:.0f}" text-anchor="{anchor}">{words}</text>'
-
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-           'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
-    for n in range(low_n, high_n + 1, 4):
-        out.append(f'<path d="M{x(n):.0f} {TOP}V{HEIGHT - BOTTOM}" stroke="#dddddd"/>')
-        out.append(text(x(n), HEIGHT - BOTTOM + 18, f"2^{n}"))
-    for log_t in range(low_t, high_t + 1):
-        label = {0: "1 µs", 1: "10 µs", 2: "0.1 ms", 3: "1 ms", 4: "10 ms", 5: "0.1 s", 6: "1 s"}.get(log_t, "")
-        out.append(f'<path d="M{LEFT} {y(log_t):.0f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
-        out.append(text(LEFT - 6, y(log_t) + 4, label, "end"))
-    out.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "32-bit elements"))
-    at = TOP + 10
-    for (way, backend), (label, colour) in SERIES.items():
-        for pattern, (words, dashes) in PATTERNS.items():
-            line = points.get((way, backend, pattern))
-            if not line:
-                continue
-            path = "L".join(f"{x(n):.1f} {y(math.log10(t)):.1f}" for n, t in sorted(line.items()))
-            style = f'stroke="{colour}" stroke-width="2" fill="none" stroke-dasharray="{dashes}"'
-            out.append(f'<path d="M{path}" {style}/>')
-            out.append(f'<path d="M{WIDTH - RIGHT + 10} {at - 4}h30" {style}/>')
-            out.append(text(WIDTH - RIGHT + 46, at, f"{label}, {words}", "start"))
-            at += 20
-    return "\n".join(out + ["</svg>", ""])
+    ticks = {n: f"2^{n}" for n in range(min(sizes), max(sizes) + 1, 4)}
+    lines = [(f"{label}, {words}", colour, dashes, points[(way, backend, pattern)])
+             for (way, backend), (label, colour) in SERIES.items()
+             for pattern, (words, dashes) in PATTERNS.items() if (way, backend, pattern) in points]
+    return log_plot.draw(lines, ticks, "32-bit elements")
 
 
 def main():

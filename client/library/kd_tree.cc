@@ -26,6 +26,13 @@ v1::BuildKdTreeRequest build_request(const Source& points, const KdTreeOptions& 
   return request;
 }
 
+v1::BuildKdTreeRequest left_balanced_request(const Source& points) {
+  v1::BuildKdTreeRequest request;
+  SourceEncoder::encode(points, *request.mutable_points());
+  request.set_layout(v1::LEFT_BALANCED);
+  return request;
+}
+
 v1::FindNeighborsRequest neighbors_request(const KdTree& tree, const Source& queries,
                                            const NeighborOptions& options) {
   v1::FindNeighborsRequest request;
@@ -53,6 +60,16 @@ Operation build_kd_tree(const Source& points, const Source& payload, const KdTre
   return OperationAccess::make("BuildKdTree", request);
 }
 
+Operation arrange_left_balanced_kd_tree(const Source& points) {
+  return OperationAccess::make("BuildKdTree", left_balanced_request(points));
+}
+
+Operation arrange_left_balanced_kd_tree(const Source& points, const Source& payload) {
+  v1::BuildKdTreeRequest request = left_balanced_request(points);
+  SourceEncoder::encode(payload, *request.mutable_payload());
+  return OperationAccess::make("BuildKdTree", request);
+}
+
 Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
                        const NeighborOptions& options) {
   v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
@@ -63,6 +80,13 @@ Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
 Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options) {
   v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
   request.mutable_counts();
+  return OperationAccess::make("FindNeighbors", request);
+}
+
+Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
+                         const NeighborOptions& options) {
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  request.mutable_lists()->set_max_neighbors(max_neighbors);
   return OperationAccess::make("FindNeighbors", request);
 }
 

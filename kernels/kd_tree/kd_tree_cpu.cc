@@ -1,3 +1,4 @@
+#include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_group.h>
 
@@ -6,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "kernels/core/parallel.h"
@@ -14,36 +16,26 @@
 #include "kernels/kd_tree/kd_tree_arithmetic.h"
 #include "kernels/kd_tree/kd_tree_check.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
+#include "kernels/kd_tree/nan_cpu.h"
+#include "kernels/kd_tree/nodes_cpu.h"
 #include "kernels/kd_tree/select_cpu.h"
+#include "kernels/kd_tree/subtree_cpu.h"
 
 namespace cumulus {
 namespace {
 
+using kd_tree::Box;
 using kd_tree::Candidate;
 using kd_tree::for_chunks;
+using kd_tree::Nodes;
+using kd_tree::PointRows;
+using kd_tree::SubtreeBuilder;
 
 /// Nodes of fewer points are no tasks of their own.
 constexpr std::size_t kTaskPoints = 4096;
+/// In more dimensions it costs more to sort along all of them than to select.
+constexpr std::size_t kSubtreeDimensions = 8;
 constexpr std::int64_t kGrainPoints = 1 << 15;
-
-template <class T, int D>
-struct Box {
-  std::array<T, kd_tree::Dimensions<D>::kMost> lower;
-  std::array<T, kd_tree::Dimensions<D>::kMost> upper;
-
-  Box() {
-    lower.fill(std::numeric_limits<T>::infinity());
-    upper.fill(-std::numeric_limits<T>::infinity());
-  }
-  void include(std::size_t axis, T low, T high) {
-    lower[axis] = low < lower[axis] ? low : lower[axis];
-    upper[axis] = high > upper[axis] ? high : upper[axis];
-  }
-  void include(const Box& other) {
-    for (std::size_t axis = 0; axis < lower.size(); ++axis)
-      include(axis, other.lower[axis], other.upper[axis]);
-  }
-};
 
 template <class T, int D>
 Box<T, D> box_of(const T* points, std::size_t count, kd_tree::Dimensions<D> dimensions) {
@@ -72,41 +64,39 @@ Box<T, D> box_of(const T* points, std::size_t count, kd_tree::Dimensions<D> dime
   return box;
 }
 
-/// One tree's build. Level after level, its points and their order go from one copy to the other and back.
+/// One tree's build. Level after level, its points and their order go from one copy to the other and back;
+/// subtrees of few points are built at once. All ends in the first copy.
 template <class T, int D>
 class TreeBuilder {
  public:
-  struct Copy {
-    T* points;
-    std::uint32_t* order;
-  };
+  using Subtrees = oneapi::tbb::enumerable_thread_specific<std::unique_ptr<SubtreeBuilder<T, D>>>;
 
-  TreeBuilder(const CpuExecutor& executor, const KdTreeShape& shape, const KdTreeOptions& options,
-              const std::array<Copy, 2>& copies, KdTreeNode* nodes, T* bounds)
-      : executor_(executor),
-        shape_(shape),
-        dimensions_(shape.dimensions),
-        options_(options),
-        copies_(copies),
-        nodes_(nodes),
-        bounds_(bounds) {}
+  TreeBuilder(const CpuExecutor& executor, const Nodes<T, D>& nodes,
+              const std::array<PointRows<T>, 2>& copies, Subtrees& subtrees)
+      : executor_(executor), nodes_(nodes), copies_(copies), subtrees_(subtrees) {}
 
-  /// From the copy that makes the last level end in copies[0].
-  static int first_copy(const KdTreeShape& shape) { return (shape.levels - 1) % 2; }
-
-  void build() { build_node(0, 0, 0, static_cast<std::size_t>(shape_.points)); }
+  /// From the second copy.
+  void build() { build_node(0, 0, 0, nodes_.points(), 1); }
 
  private:
-  std::size_t width() const { return static_cast<std::size_t>(dimensions_.count()); }
+  std::size_t width() const { return nodes_.width(); }
+  PointRows<T> rows(std::size_t copy, std::size_t begin) const { return copies_[copy].at(begin, width()); }
 
-  void build_node(int level, std::size_t node, std::size_t begin, std::size_t count) {
-    const int from = (first_copy(shape_) + level) % 2;
+  void build_node(int level, std::size_t node, std::size_t begin, std::size_t count, std::size_t from) {
+    if (count <= kd_tree::kSubtreePoints && width() <= kSubtreeDimensions)
+      return build_subtree(level, node, begin, count, from);
     if (count >= kd_tree::kParallelPoints) executor_.check_interrupt();
-    const Box<T, D> box = store_node(level, node, begin, count, copies_[static_cast<std::size_t>(from)]);
-    if (level + 1 == shape_.levels) return;
+    const Box<T, D> box = box_of_node(rows(from, begin).points, count);
+    nodes_.store(level, node, begin, count, box);
+    if (nodes_.is_last(level)) {
+      if (from != 0) copy(rows(from, begin), rows(0, begin), count);
+      return;
+    }
     const std::size_t left = split(level, box, begin, count, from);
-    const auto build_left = [=, this] { build_node(level + 1, 2 * node + 1, begin, left); };
-    const auto build_right = [=, this] { build_node(level + 1, 2 * node + 2, begin + left, count - left); };
+    const auto build_left = [=, this] { build_node(level + 1, 2 * node + 1, begin, left, 1 - from); };
+    const auto build_right = [=, this] {
+      build_node(level + 1, 2 * node + 2, begin + left, count - left, 1 - from);
+    };
     if (count < kTaskPoints) {
       build_left();
       build_right();
@@ -117,79 +107,63 @@ class TreeBuilder {
     tasks.run_and_wait(build_right);
   }
 
-  Box<T, D> store_node(int level, std::size_t node, std::size_t begin, std::size_t count, const Copy& copy) {
+  void build_subtree(int level, std::size_t node, std::size_t begin, std::size_t count, std::size_t from) {
+    if (from == 0) copy(rows(0, begin), rows(1, begin), count);
+    std::unique_ptr<SubtreeBuilder<T, D>>& builder = subtrees_.local();
+    if (builder == nullptr) builder = std::make_unique<SubtreeBuilder<T, D>>();
+    builder->build(nodes_, level, node, begin, count, rows(1, begin), rows(0, begin));
+  }
+
+  void copy(const PointRows<T>& from, const PointRows<T>& to, std::size_t count) const {
+    std::copy(from.points, from.points + count * width(), to.points);
+    std::copy(from.order, from.order + count, to.order);
+  }
+
+  Box<T, D> box_of_node(const T* points, std::size_t count) const {
+    if (kd_tree::chunk_count(count) == 1) return box_of(points, count, nodes_.dimensions());
+    std::vector<Box<T, D>> boxes(kd_tree::chunk_count(count));
+    for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+      boxes[chunk] = box_of(points + first * width(), last - first, nodes_.dimensions());
+    });
     Box<T, D> box;
-    if (kd_tree::chunk_count(count) == 1) {
-      box = box_of(copy.points + begin * width(), count, dimensions_);
-    } else {
-      std::vector<Box<T, D>> boxes(kd_tree::chunk_count(count));
-      for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
-        boxes[chunk] = box_of(copy.points + (begin + first) * width(), last - first, dimensions_);
-      });
-      for (const Box<T, D>& part : boxes) box.include(part);
-    }
-    T* lower = bounds_ + node * width();
-    T* upper = lower + static_cast<std::size_t>(shape_.nodes()) * width();
-    for (std::size_t axis = 0; axis < width(); ++axis) {
-      lower[axis] = box.lower[axis] += T{0};  // -0 becomes 0
-      upper[axis] = box.upper[axis] += T{0};
-    }
-    nodes_[node] = {static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + count),
-                    level + 1 == shape_.levels ? 1 : 0,
-                    kd_tree::box_radius(
-                        dimensions_.count(), [=](int axis) { return lower[axis]; },
-                        [=](int axis) { return upper[axis]; })};
+    for (const Box<T, D>& part : boxes) box.include(part);
     return box;
   }
 
-  std::size_t split_axis(int level, const Box<T, D>& box) const {
-    if (options_.split == KdTreeSplit::kRoundRobin)
-      return static_cast<std::size_t>(level % dimensions_.count());
-    return static_cast<std::size_t>(kd_tree::widest_axis(
-        dimensions_.count(), [&](int axis) { return box.lower[static_cast<std::size_t>(axis)]; },
-        [&](int axis) { return box.upper[static_cast<std::size_t>(axis)]; }));
-  }
-
-  std::size_t split_position(int level, const Box<T, D>& box, std::size_t axis, const T* points,
-                             std::size_t count) const {
-    if (options_.split != KdTreeSplit::kMidpoint) return count / 2;
-    const T middle = kd_tree::middle(box.lower[axis], box.upper[axis]);
-    std::atomic<std::size_t> up_to_middle = 0;
+  std::size_t count_up_to(T x, const T* points, std::size_t axis, std::size_t count) const {
+    std::atomic<std::size_t> up_to = 0;
     for_chunks(count, [&](std::size_t /*chunk*/, std::size_t first, std::size_t last) {
       std::size_t found = 0;
-      for (std::size_t i = first; i < last; ++i) found += points[i * width() + axis] <= middle ? 1 : 0;
-      up_to_middle += found;
+      for (std::size_t i = first; i < last; ++i) found += points[i * width() + axis] <= x ? 1 : 0;
+      up_to += found;
     });
-    return static_cast<std::size_t>(kd_tree::midpoint_position(
-        static_cast<std::int64_t>(count), static_cast<std::int64_t>(up_to_middle.load()),
-        kd_tree_capacity(shape_, options_.leaf_size, level + 1)));
+    return up_to;
   }
 
   /// Moves the node's points to the other copy, its left child's first. How many those are.
-  std::size_t split(int level, const Box<T, D>& box, std::size_t begin, std::size_t count, int from) {
-    const Copy& source = copies_[static_cast<std::size_t>(from)];
-    const Copy& target = copies_[static_cast<std::size_t>(1 - from)];
-    const std::size_t axis = split_axis(level, box);
-    const T* points = source.points + begin * width();
-    const std::size_t left = split_position(level, box, axis, points, count);
+  std::size_t split(int level, const Box<T, D>& box, std::size_t begin, std::size_t count, std::size_t from) {
+    const PointRows<T> source = rows(from, begin);
+    const PointRows<T> target = rows(1 - from, begin);
+    const std::size_t axis = nodes_.split_axis(level, box);
+    const std::size_t left = nodes_.split_position(
+        level, box, axis, count, [&](T x) { return count_up_to(x, source.points, axis, count); });
     if (count == 0) return 0;
-    const auto candidate = [points, axis, width = width()](std::size_t i) {
+    const auto candidate = [points = source.points, axis, width = width()](std::size_t i) {
       return Candidate<T>(points[i * width + axis], i);
     };
     // Until they are written, the target's points are room for candidates, which are no larger.
-    auto room = reinterpret_cast<std::uintptr_t>(target.points + begin * width());
+    auto room = reinterpret_cast<std::uintptr_t>(target.points);
     room = (room + alignof(Candidate<T>) - 1) / alignof(Candidate<T>) * alignof(Candidate<T>);
     auto* memory = reinterpret_cast<Candidate<T>*>(room);
     const Candidate<T> pivot = kd_tree::Selection(count, memory, candidate).at(left);
-    partition(pivot, candidate, {source.points + begin * width(), source.order + begin},
-              {target.points + begin * width(), target.order + begin}, left, count);
+    partition(pivot, candidate, source, target, left, count);
     return left;
   }
 
   /// Stable.
   template <class MakeCandidate>
-  void partition(Candidate<T> pivot, const MakeCandidate& candidate, const Copy& source, const Copy& target,
-                 std::size_t left, std::size_t count) const {
+  void partition(Candidate<T> pivot, const MakeCandidate& candidate, const PointRows<T>& source,
+                 const PointRows<T>& target, std::size_t left, std::size_t count) const {
     const std::size_t width = this->width();
     std::vector<std::size_t> lefts(kd_tree::chunk_count(count));  // then where each chunk's left points go
     if (lefts.size() > 1) {
@@ -216,56 +190,35 @@ class TreeBuilder {
   }
 
   const CpuExecutor& executor_;
-  const KdTreeShape& shape_;
-  const kd_tree::Dimensions<D> dimensions_;
-  const KdTreeOptions& options_;
-  const std::array<Copy, 2> copies_;
-  KdTreeNode* const nodes_;
-  T* const bounds_;
+  const Nodes<T, D>& nodes_;
+  const std::array<PointRows<T>, 2> copies_;
+  Subtrees& subtrees_;
 };
-
-/// The first NaN's element, or -1.
-template <class T>
-std::int64_t find_nan(CpuExecutor& executor, HostSpan<const T> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  std::atomic<std::int64_t> first_nan = count;
-  parallel_ranges(executor, count, kGrainPoints, [&](std::int64_t first, std::int64_t end) {
-    bool found = false;
-    for (std::int64_t i = first; i < end; ++i) found |= std::isnan(values.data()[i]);
-    if (!found) return;
-    while (!std::isnan(values.data()[first])) ++first;
-    std::int64_t known = first_nan;
-    while (first < known && !first_nan.compare_exchange_weak(known, first)) {
-    }
-  });
-  return first_nan == count ? -1 : first_nan.load();
-}
 
 template <class T, int D>
 void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeShape& shape,
                  const KdTreeOptions& options, const KdTreeArrays<T, Space::kHost>& tree) {
-  using Builder = TreeBuilder<T, D>;
   const std::int64_t width = shape.dimensions;
-  using Copy = typename Builder::Copy;
   const auto all_points = static_cast<std::size_t>(shape.all_points());
-  const std::array<Copy, 2> copies = {
-      Copy{tree.points.data(), executor.scratch<std::uint32_t>(all_points).data()},
-      Copy{executor.scratch<T>(points.size()).data(), executor.scratch<std::uint32_t>(all_points).data()}};
-  const Copy& first = copies[static_cast<std::size_t>(Builder::first_copy(shape))];
+  const std::array<PointRows<T>, 2> copies = {
+      PointRows<T>{tree.points.data(), executor.scratch<std::uint32_t>(all_points).data()},
+      PointRows<T>{executor.scratch<T>(points.size()).data(),
+                   executor.scratch<std::uint32_t>(all_points).data()}};
+  const PointRows<T>& first = copies[1];
   parallel_ranges(executor, shape.all_points(), kGrainPoints, [&](std::int64_t begin, std::int64_t end) {
     std::copy(points.data() + begin * width, points.data() + end * width, first.points + begin * width);
     for (std::int64_t i = begin; i < end; ++i) first.order[i] = static_cast<std::uint32_t>(i % shape.points);
   });
+  typename TreeBuilder<T, D>::Subtrees subtrees;
   parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const auto of_tree = [&](const Copy& copy) {
-        return Copy{copy.points + i * shape.points * width, copy.order + i * shape.points};
+      const auto of_tree = [&](const PointRows<T>& copy) {
+        return copy.at(static_cast<std::size_t>(i * shape.points), static_cast<std::size_t>(width));
       };
       executor.check_interrupt();
-      Builder(executor, shape, options, {of_tree(copies[0]), of_tree(copies[1])},
-              tree.node_data.data() + i * shape.nodes(),
-              tree.node_bounds.data() + i * 2 * shape.nodes() * width)
-          .build();
+      const Nodes<T, D> nodes(shape, options, tree.node_data.data() + i * shape.nodes(),
+                              tree.node_bounds.data() + i * 2 * shape.nodes() * width);
+      TreeBuilder<T, D>(executor, nodes, {of_tree(copies[0]), of_tree(copies[1])}, subtrees).build();
     }
   });
   parallel_ranges(executor, shape.all_points(), kGrainPoints, [&](std::int64_t begin, std::int64_t end) {
@@ -277,13 +230,9 @@ template <class T>
 void build(CpuExecutor& executor, HostSpan<const T> points, const KdTreeShape& shape,
            const KdTreeOptions& options, const KdTreeArrays<T, Space::kHost>& tree, KdTreeReport* report) {
   kd_tree::check_build(points, shape, options, tree);
-  *report = KdTreeReport();
   executor.check_interrupt();
-  if (const std::int64_t nan = find_nan(executor, points); nan >= 0) {
-    const std::int64_t point = nan / shape.dimensions;
-    *report = {point / shape.points, point % shape.points, nan % shape.dimensions};
-    return;
-  }
+  *report = kd_tree::find_nan(executor, points, shape);
+  if (report->point >= 0) return;
   kd_tree::with_dimensions(shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
     build_trees<T, D>(executor, points, shape, options, tree);
   });

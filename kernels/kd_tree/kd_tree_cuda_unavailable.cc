@@ -1,6 +1,7 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/left_balanced.h"
 
 // A build without CUDA has no device to make an executor of: these satisfy the linker.
 #if !CUMULUS_WITH_CUDA
@@ -61,16 +62,29 @@ void count_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
 void list_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
                  const KdTreeView<float, Space::kDevice>& /*tree*/,
                  const NeighborQueries<float, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                 DeviceSpan<const std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
-                 DeviceSpan<float> /*distances*/) {
+                 DeviceSpan<std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
+                 DeviceSpan<float> /*distances*/, NeighborListReport* /*report*/) {
   unavailable("list_within", __LINE__);
 }
 void list_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
                  const KdTreeView<double, Space::kDevice>& /*tree*/,
                  const NeighborQueries<double, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                 DeviceSpan<const std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
-                 DeviceSpan<double> /*distances*/) {
+                 DeviceSpan<std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
+                 DeviceSpan<double> /*distances*/, NeighborListReport* /*report*/) {
   unavailable("list_within", __LINE__);
+}
+
+void arrange_left_balanced(CudaExecutor& /*executor*/, DeviceSpan<const float> /*points*/,
+                           const KdTreeShape& /*shape*/,
+                           const LeftBalancedArrays<float, Space::kDevice>& /*arrays*/,
+                           KdTreeReport* /*report*/) {
+  unavailable("arrange_left_balanced", __LINE__);
+}
+void arrange_left_balanced(CudaExecutor& /*executor*/, DeviceSpan<const double> /*points*/,
+                           const KdTreeShape& /*shape*/,
+                           const LeftBalancedArrays<double, Space::kDevice>& /*arrays*/,
+                           KdTreeReport* /*report*/) {
+  unavailable("arrange_left_balanced", __LINE__);
 }
 
 }  // namespace cumulus

@@ -48,6 +48,11 @@ struct NeighborReport {
   std::int64_t query = -1;  ///< the first at fault, counted through all trees; kTreeOutside: the tree
 };
 
+struct NeighborListReport {
+  NeighborReport queries;
+  std::int64_t listed = 0;  ///< neighbours of all queries together; undefined with a fault
+};
+
 /// The `neighbors` nearest points of each query, nearest first, equal distances by index: [trees, queries,
 /// neighbors]. Where there are fewer, index -1 at distance +Inf. `neighbors` is 1 to kMaxNeighbors. With a
 /// fault, the results are undefined. No scratch memory on the CPU.
@@ -92,26 +97,26 @@ void count_within(CudaExecutor& executor, const KdTreeShape& shape,
                   DeviceSpan<std::int64_t> counts, NeighborReport* report);
 
 /// The points within the radius of each query, in the tree's order: query i's are elements offsets[i] to
-/// offsets[i + 1] - 1 of `indices` and `distances`. `offsets`, [trees * queries + 1], are the sums of
-/// count_within's counts before each query, and of all; elements beyond the end of `indices` are not written.
+/// offsets[i + 1] - 1 of `indices` and `distances`. `offsets` is [trees * queries + 1]. With a fault, and
+/// where `indices` has not room for as many as the report says, the lists are undefined.
 void list_within(CpuExecutor& executor, const KdTreeShape& shape, const KdTreeView<float, Space::kHost>& tree,
                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<const std::int64_t> offsets, HostSpan<std::int64_t> indices,
-                 HostSpan<float> distances);
+                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<float> distances,
+                 NeighborListReport* report);
 void list_within(CpuExecutor& executor, const KdTreeShape& shape,
                  const KdTreeView<double, Space::kHost>& tree,
                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<const std::int64_t> offsets, HostSpan<std::int64_t> indices,
-                 HostSpan<double> distances);
+                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<double> distances,
+                 NeighborListReport* report);
 void list_within(CudaExecutor& executor, const KdTreeShape& shape,
                  const KdTreeView<float, Space::kDevice>& tree,
                  const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<const std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<float> distances);
+                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
+                 DeviceSpan<float> distances, NeighborListReport* report);
 void list_within(CudaExecutor& executor, const KdTreeShape& shape,
                  const KdTreeView<double, Space::kDevice>& tree,
                  const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<const std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<double> distances);
+                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
+                 DeviceSpan<double> distances, NeighborListReport* report);
 
 }  // namespace cumulus

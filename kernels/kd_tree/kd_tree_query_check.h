@@ -27,7 +27,7 @@ void check_nearest(const KdTreeShape& shape, const NeighborSearch& search, int n
 }
 
 template <class T, Space S>
-void check_lists(const KdTreeShape& shape, const NeighborSearch& search, Span<const std::int64_t, S> offsets,
+void check_lists(const KdTreeShape& shape, const NeighborSearch& search, Span<std::int64_t, S> offsets,
                  Span<std::int64_t, S> indices, Span<T, S> distances) {
   check_size("offsets", offsets.size(), shape.trees * search.queries + 1);
   require(indices.size() == distances.size(), "as many distances as indices are right");

@@ -1,6 +1,7 @@
 #include <oneapi/tbb/spin_mutex.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/kd_tree_query.h"
@@ -116,30 +117,40 @@ void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, Host
 }
 
 template <class T>
+void count_all(CpuExecutor& executor, const Search<T>& search, std::int64_t* counts) {
+  search.for_queries(executor, [&](const auto& tree, std::int64_t number) {
+    std::int64_t found = 0;
+    kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
+                          [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
+    counts[number] = found;
+  });
+}
+
+template <class T>
 void count(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t> counts,
            NeighborReport* report) {
   kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
   kd_tree::check_size("counts", counts.size(), search.all_queries());
   if (search.any_fault(executor, report)) return;
-  search.for_queries(executor, [&](const auto& tree, std::int64_t number) {
-    std::int64_t found = 0;
-    kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
-                          [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
-    counts.data()[number] = found;
-  });
+  count_all(executor, search, counts.data());
 }
 
 template <class T>
-void list(CpuExecutor& executor, const Search<T>& search, HostSpan<const std::int64_t> offsets,
-          HostSpan<std::int64_t> indices, HostSpan<T> distances) {
+void list(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t> offsets,
+          HostSpan<std::int64_t> indices, HostSpan<T> distances, NeighborListReport* report) {
   kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
   kd_tree::check_lists(search.shape, search.search, offsets, indices, distances);
-  const auto room = static_cast<std::int64_t>(indices.size());
+  *report = NeighborListReport();
+  if (search.any_fault(executor, &report->queries)) return;
+  count_all(executor, search, offsets.data() + 1);
+  offsets.data()[0] = 0;
+  std::partial_sum(offsets.data(), offsets.data() + offsets.size(), offsets.data());
+  report->listed = offsets.data()[search.all_queries()];
+  if (report->listed > static_cast<std::int64_t>(indices.size())) return;
   search.for_queries(executor, [&](const auto& tree, std::int64_t number) {
     std::int64_t next = offsets.data()[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {
-                            if (next < 0 || next >= room) return;
                             indices.data()[next] = tree.index(position);
                             distances.data()[next] = search.shown(distance);
                             ++next;
@@ -179,16 +190,16 @@ void count_within(CpuExecutor& executor, const KdTreeShape& shape,
 
 void list_within(CpuExecutor& executor, const KdTreeShape& shape, const KdTreeView<float, Space::kHost>& tree,
                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<const std::int64_t> offsets, HostSpan<std::int64_t> indices,
-                 HostSpan<float> distances) {
-  list(executor, Search<float>{shape, tree, queries, search}, offsets, indices, distances);
+                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<float> distances,
+                 NeighborListReport* report) {
+  list(executor, Search<float>{shape, tree, queries, search}, offsets, indices, distances, report);
 }
 void list_within(CpuExecutor& executor, const KdTreeShape& shape,
                  const KdTreeView<double, Space::kHost>& tree,
                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<const std::int64_t> offsets, HostSpan<std::int64_t> indices,
-                 HostSpan<double> distances) {
-  list(executor, Search<double>{shape, tree, queries, search}, offsets, indices, distances);
+                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<double> distances,
+                 NeighborListReport* report) {
+  list(executor, Search<double>{shape, tree, queries, search}, offsets, indices, distances, report);
 }
 
 }  // namespace cumulus

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/kd_tree/accumulate.cuh"
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/kd_tree_query_check.h"
 #include "kernels/kd_tree/kd_tree_query_plan.h"
@@ -232,6 +233,16 @@ void nearest(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<
 }
 
 template <class T>
+void count_all(CudaExecutor& executor, const Search<T>& search, std::int64_t* counts) {
+  with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
+                                                  std::bool_constant<kPeriodic> /*periodic*/) {
+    search_counts<T, D, kPeriodic>
+        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(search, counts);
+  });
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <class T>
 void count(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
            const NeighborQueries<T, Space::kDevice>& queries, const NeighborSearch& how,
            DeviceSpan<std::int64_t> counts, NeighborReport* report) {
@@ -240,31 +251,33 @@ void count(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T,
   executor.bind_thread();
   const Search<T> search = search_of(shape, tree, queries, how);
   report_faults(executor, search, report);
-  if (search.all_queries() == 0) return;
-  with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
-                                                  std::bool_constant<kPeriodic> /*periodic*/) {
-    search_counts<T, D, kPeriodic>
-        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(search,
-                                                                                        counts.data());
-  });
-  CUMULUS_CUDA(cudaGetLastError());
+  if (search.all_queries() > 0) count_all(executor, search, counts.data());
 }
 
 template <class T>
 void list(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
           const NeighborQueries<T, Space::kDevice>& queries, const NeighborSearch& how,
-          DeviceSpan<const std::int64_t> offsets, DeviceSpan<std::int64_t> indices, DeviceSpan<T> distances) {
+          DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices, DeviceSpan<T> distances,
+          NeighborListReport* report) {
   kd_tree::check_queries(shape, tree, queries, how);
   kd_tree::check_lists(shape, how, offsets, indices, distances);
   executor.bind_thread();
   const Search<T> search = search_of(shape, tree, queries, how);
-  if (search.all_queries() == 0) return;
+  const std::int64_t count = search.all_queries();
+  report_faults(executor, search, &report->queries);
+  const auto sums =
+      executor.scratch<std::int64_t>(static_cast<std::size_t>(kd_tree::accumulation_tiles(count)));
+  CUMULUS_CUDA(cudaMemsetAsync(offsets.data(), 0, sizeof(std::int64_t), executor.stream()));
+  report->listed = 0;
+  if (count == 0) return;
+  count_all(executor, search, offsets.data() + 1);
+  kd_tree::accumulate(executor.stream(), offsets.data() + 1, count, sums.data());
+  executor.download({reinterpret_cast<const std::byte*>(offsets.data() + count), sizeof(report->listed)},
+                    {reinterpret_cast<std::byte*>(&report->listed), sizeof(report->listed)});
   with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
                                                   std::bool_constant<kPeriodic> /*periodic*/) {
-    search_lists<T, D, kPeriodic>
-        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
-            search, offsets.data(), static_cast<std::int64_t>(indices.size()), indices.data(),
-            distances.data());
+    search_lists<T, D, kPeriodic><<<search_blocks(count), kSearchThreads, 0, executor.stream()>>>(
+        search, offsets.data(), static_cast<std::int64_t>(indices.size()), indices.data(), distances.data());
   });
   CUMULUS_CUDA(cudaGetLastError());
 }
@@ -302,16 +315,16 @@ void count_within(CudaExecutor& executor, const KdTreeShape& shape,
 void list_within(CudaExecutor& executor, const KdTreeShape& shape,
                  const KdTreeView<float, Space::kDevice>& tree,
                  const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<const std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<float> distances) {
-  list(executor, shape, tree, queries, search, offsets, indices, distances);
+                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
+                 DeviceSpan<float> distances, NeighborListReport* report) {
+  list(executor, shape, tree, queries, search, offsets, indices, distances, report);
 }
 void list_within(CudaExecutor& executor, const KdTreeShape& shape,
                  const KdTreeView<double, Space::kDevice>& tree,
                  const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<const std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<double> distances) {
-  list(executor, shape, tree, queries, search, offsets, indices, distances);
+                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
+                 DeviceSpan<double> distances, NeighborListReport* report) {
+  list(executor, shape, tree, queries, search, offsets, indices, distances, report);
 }
 
 }  // namespace cumulus

@@ -29,4 +29,12 @@ constexpr int sorting_level(const KdTreeShape& shape, const NeighborSearch& sear
   return level;
 }
 
+/// Offsets of lists are summed up in tiles.
+inline constexpr int kAccumulationThreads = 256;
+inline constexpr int kAccumulationItems = 8;  // a thread
+constexpr std::int64_t accumulation_tiles(std::int64_t counts) {
+  constexpr std::int64_t kTile = kAccumulationThreads * kAccumulationItems;
+  return (counts + kTile - 1) / kTile;
+}
+
 }  // namespace cumulus::kd_tree

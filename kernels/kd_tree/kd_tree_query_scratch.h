@@ -9,10 +9,19 @@
 
 namespace cumulus {
 
-/// Scratch bytes of count_within: exact. list_within takes none.
+/// Scratch bytes of count_within: exact.
 template <Space S>
 std::size_t count_within_scratch_bytes() {
   return S == Space::kHost ? 0 : ScratchSize().add<std::uint64_t>(1).add<NeighborReport>(1).bytes();
+}
+
+/// Scratch bytes of list_within: exact.
+template <Space S>
+std::size_t list_within_scratch_bytes(const KdTreeShape& shape, const NeighborSearch& search) {
+  const std::size_t bytes = count_within_scratch_bytes<S>();
+  if (S == Space::kHost) return bytes;
+  const std::int64_t tiles = kd_tree::accumulation_tiles(shape.trees * search.queries);
+  return bytes + ScratchSize().add<std::int64_t>(static_cast<std::size_t>(tiles)).bytes();
 }
 
 /// Scratch bytes of find_nearest: exact. On the GPU 12 for each query that is sorted, and 4 for each node of

@@ -9,37 +9,11 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
+#include "kernels/kd_tree/candidate.h"
 
 // Exact selection by sampling (R. Floyd and R. Rivest, "Expected time bounds for selection", CACM 1975),
 // whose passes over the data have no branches to mispredict.
 namespace cumulus::kd_tree {
-
-/// A point's place in its node's order: by coordinate, then by position. May lie in memory of any type.
-template <class T>
-struct Candidate;
-
-template <>
-struct [[gnu::may_alias]] Candidate<float> {
-  std::uint64_t value;
-
-  Candidate() = default;
-  Candidate(float x, std::size_t position)
-      : value((static_cast<std::uint64_t>(ordered_key(x)) << 32) | position) {}
-  bool operator<(const Candidate& other) const { return value < other.value; }
-};
-
-template <>
-struct [[gnu::may_alias]] Candidate<double> {
-  std::uint64_t key;
-  std::uint64_t position;
-
-  Candidate() = default;
-  Candidate(double x, std::size_t at) : key(ordered_key(x)), position(at) {}
-  bool operator<(const Candidate& other) const {
-    return (key < other.key) | ((key == other.key) & (position < other.position));
-  }
-};
 
 /// Ranges longer than this are cut into chunks for several threads.
 inline constexpr std::size_t kChunkPoints = std::size_t{1} << 15;

@@ -10,6 +10,8 @@
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
+#include "kernels/kd_tree/left_balanced.h"
+#include "kernels/kd_tree/left_balanced_scratch.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/operation.h"
@@ -78,6 +80,7 @@ struct BuildKdTree {
   struct Plan {
     KdTreeArraysShape shape;
     KdTreeOptions options;
+    bool left_balanced = false;
     ArrayShape payload;  // where has_payload
     bool has_payload = false;
 
@@ -120,26 +123,28 @@ struct BuildKdTree {
         return bad_field("split", concat("is ", static_cast<int>(request.split()),
                                          "; WIDEST_SPREAD, ROUND_ROBIN or MIDPOINT is right"));
     }
-    if (request.has_payload()) {
-      const absl::Status fits = read_payload(inputs[1], plan);
-      if (!fits.ok()) return fits;
-    }
+    absl::Status status = read_layout(request, inputs[0].shape, plan);
+    if (status.ok() && request.has_payload()) status = read_payload(inputs[1], plan);
+    if (!status.ok()) return status;
     return plan;
   }
 
   static std::vector<OutputSpec> outputs(const Plan& plan) {
-    std::vector<OutputSpec> specs = {{"points", plan.shape.points()},
-                                     {"idx_array", plan.shape.idx_array()},
-                                     {"node_data", plan.shape.node_data()},
-                                     {"node_bounds", plan.shape.node_bounds()}};
+    std::vector<OutputSpec> specs = {{"points", plan.shape.points()}, {"idx_array", plan.shape.idx_array()}};
+    if (!plan.left_balanced) {
+      specs.push_back({"node_data", plan.shape.node_data()});
+      specs.push_back({"node_bounds", plan.shape.node_bounds()});
+    }
     if (plan.has_payload) specs.push_back({"payload", plan.payload});
     return specs;
   }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    return plan.shape.with_type(
-        [&]<class T>(T) { return build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options); });
+    return plan.shape.with_type([&]<class T>(T) {
+      return plan.left_balanced ? arrange_left_balanced_scratch_bytes<T, S>(plan.shape.forest)
+                                : build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options);
+    });
   }
 
   template <class E>
@@ -147,14 +152,19 @@ struct BuildKdTree {
                   const Outputs<E::kSpace>& outputs, Report& report) {
     const auto idx_array = outputs.template as<std::int64_t>(1);
     plan.shape.with_type([&]<class T>(T) {
-      build_kd_tree(executor, inputs.template as<const T>(0), plan.shape.forest, plan.options,
+      const auto points = inputs.template as<const T>(0);
+      if (plan.left_balanced) {
+        return arrange_left_balanced(executor, points, plan.shape.forest,
+                                     {outputs.template as<T>(0), idx_array}, &report);
+      }
+      build_kd_tree(executor, points, plan.shape.forest, plan.options,
                     {outputs.template as<T>(0), idx_array, outputs.template as<KdTreeNode>(2),
                      outputs.template as<T>(3)},
                     &report);
     });
     if (!plan.has_payload) return;
     permute_rows(executor, plan.shape.forest, idx_array, inputs.template as<const std::byte>(1),
-                 plan.row_bytes(), outputs.template as<std::byte>(4));
+                 plan.row_bytes(), outputs.template as<std::byte>(plan.left_balanced ? 2 : 4));
   }
 
   static absl::Status conclude(const Plan& plan, const Report& report) {
@@ -169,6 +179,36 @@ struct BuildKdTree {
   }
 
  private:
+  static absl::Status read_layout(const Request& request, const ArrayShape& points, Plan& plan) {
+    switch (request.layout()) {
+      case v1::KD_TREE_LAYOUT_UNSPECIFIED:
+      case v1::NODES_AND_LEAVES:
+        return absl::OkStatus();
+      case v1::LEFT_BALANCED:
+        break;
+      default:
+        return bad_field("layout", concat("is ", static_cast<int>(request.layout()),
+                                          "; NODES_AND_LEAVES or LEFT_BALANCED is right"));
+    }
+    if (request.leaf_size() != 0) {
+      return bad_field("leaf_size",
+                       concat("is ", request.leaf_size(), "; LEFT_BALANCED has no leaves: 0 is right"));
+    }
+    if (request.split() != v1::KD_TREE_SPLIT_UNSPECIFIED && request.split() != v1::ROUND_ROBIN) {
+      return bad_field("split", concat("is ", v1::KdTreeSplit_Name(request.split()),
+                                       "; of LEFT_BALANCED ROUND_ROBIN is right"));
+    }
+    KdTreeShape& forest = plan.shape.forest;
+    forest.levels = 1;  // which its arrays do not depend on
+    if (forest.points > 0 && forest.trees > kMaxLeftBalancedPoints / forest.points) {
+      return bad_field(
+          "points",
+          concat("is ", points.text(), "; for LEFT_BALANCED at most 2^31 - 1 points of all trees are right"));
+    }
+    plan.left_balanced = true;
+    return absl::OkStatus();
+  }
+
   static absl::Status read_payload(const InputArray& payload, Plan& plan) {
     const ArrayShape rows = plan.shape.array(payload.shape.type, {plan.shape.forest.points});
     const auto& extents = payload.shape.extents;
@@ -186,12 +226,17 @@ struct BuildKdTree {
 
 struct FindNeighbors {
   using Request = v1::FindNeighborsRequest;
-  using Report = NeighborReport;
+  using Report = NeighborListReport;
+  enum class Wanted { kNearest, kCounts, kLists };
   struct Plan {
     KdTreeArraysShape shape;
     NeighborSearch search;
-    int nearest = 0;  // 0: counts
+    Wanted wanted = Wanted::kNearest;
+    int nearest = 0;
+    std::int64_t max_neighbors = 0;  // of all lists together
     bool has_radii = false;
+
+    std::int64_t all_queries() const { return shape.forest.trees * search.queries; }
   };
   static constexpr std::string_view kName = "FindNeighbors";
 
@@ -219,16 +264,12 @@ struct FindNeighbors {
     return plan;
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) {
-    const std::int64_t queries = plan.search.queries;
-    if (plan.nearest == 0) return {{"counts", plan.shape.array(v1::INT64, {queries})}};
-    return {{"indices", plan.shape.array(v1::INT64, {queries, plan.nearest})},
-            {"distances", plan.shape.array(plan.shape.type, {queries, plan.nearest})}};
-  }
+  static std::vector<OutputSpec> outputs(const Plan& plan) { return arrays(plan, plan.max_neighbors); }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    if (plan.nearest == 0) return count_within_scratch_bytes<S>();
+    if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>();
+    if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
     return plan.shape.with_type([&]<class T>(T) {
       return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
     });
@@ -243,19 +284,26 @@ struct FindNeighbors {
           inputs.template as<const KdTreeNode>(2), inputs.template as<const T>(3)};
       NeighborQueries<T, E::kSpace> queries{inputs.template as<const T>(4), {}};
       if (plan.has_radii) queries.radii = inputs.template as<const T>(5);
-      if (plan.nearest == 0) {
-        count_within(executor, plan.shape.forest, tree, queries, plan.search,
-                     outputs.template as<std::int64_t>(0), &report);
-      } else {
-        find_nearest(executor, plan.shape.forest, tree, queries, plan.search, plan.nearest,
-                     outputs.template as<std::int64_t>(0), outputs.template as<T>(1), &report);
+      switch (plan.wanted) {
+        case Wanted::kNearest:
+          return find_nearest(executor, plan.shape.forest, tree, queries, plan.search, plan.nearest,
+                              outputs.template as<std::int64_t>(0), outputs.template as<T>(1),
+                              &report.queries);
+        case Wanted::kCounts:
+          return count_within(executor, plan.shape.forest, tree, queries, plan.search,
+                              outputs.template as<std::int64_t>(0), &report.queries);
+        case Wanted::kLists:
+          return list_within(executor, plan.shape.forest, tree, queries, plan.search,
+                             outputs.template as<std::int64_t>(0), outputs.template as<std::int64_t>(1),
+                             outputs.template as<T>(2), &report);
       }
     });
   }
 
-  static absl::Status conclude(const Plan& plan, const Report& report) {
+  static absl::Status conclude(const Plan& plan, const Report& found) {
     using Fault = NeighborReport::Fault;
-    if (report.fault == Fault::kNone) return absl::OkStatus();
+    const NeighborReport& report = found.queries;
+    if (report.fault == Fault::kNone) return conclude_lists(plan, found.listed);
     if (report.fault == Fault::kTreeOutside) {
       return no_answer("OUTSIDE_PERIOD",
                        concat("tree.points: tree ", report.query, " has points outside of [0, period[",
@@ -282,7 +330,40 @@ struct FindNeighbors {
                      metadata);
   }
 
+  static std::vector<ArrayShape> final_shapes(const Plan& plan, const Report& report) {
+    std::vector<ArrayShape> shapes;
+    for (OutputSpec& spec : arrays(plan, report.listed)) shapes.push_back(std::move(spec.shape));
+    return shapes;
+  }
+
  private:
+  /// Where lists hold so many neighbours.
+  static std::vector<OutputSpec> arrays(const Plan& plan, std::int64_t listed) {
+    const KdTreeArraysShape& shape = plan.shape;
+    const std::int64_t queries = plan.search.queries;
+    switch (plan.wanted) {
+      case Wanted::kNearest:
+        return {{"indices", shape.array(v1::INT64, {queries, plan.nearest})},
+                {"distances", shape.array(shape.type, {queries, plan.nearest})}};
+      case Wanted::kCounts:
+        return {{"counts", shape.array(v1::INT64, {queries})}};
+      case Wanted::kLists:
+        break;
+    }
+    return {{"offsets", {v1::INT64, {plan.all_queries() + 1}}},
+            {"indices", {v1::INT64, {listed}}},
+            {"distances", {shape.type, {listed}}}};
+  }
+
+  static absl::Status conclude_lists(const Plan& plan, std::int64_t listed) {
+    if (plan.wanted != Wanted::kLists || listed <= plan.max_neighbors) return absl::OkStatus();
+    return no_answer(
+        "TOO_MANY_NEIGHBORS",
+        concat("queries: they have ", listed,
+               " neighbours within the radius; lists.max_neighbors makes room for ", plan.max_neighbors),
+        {{"neighbors", concat(listed)}});
+  }
+
   static absl::StatusOr<KdTreeArraysShape> read_tree(std::span<const InputArray> inputs) {
     auto shape = KdTreeArraysShape::read(inputs[0]);
     if (!shape.ok()) return shape;
@@ -344,11 +425,29 @@ struct FindNeighbors {
         plan.nearest = request.nearest();
         return absl::OkStatus();
       case Request::kCounts:
+        plan.wanted = Wanted::kCounts;
         return absl::OkStatus();
+      case Request::kLists:
+        return read_lists(request.lists(), plan);
       case Request::WANTED_NOT_SET:
         break;
     }
-    return bad_field("wanted", "is not set; `nearest` or `counts` is right");
+    return bad_field("wanted", "is not set; `nearest`, `counts` or `lists` is right");
+  }
+
+  static absl::Status read_lists(const v1::NeighborLists& lists, Plan& plan) {
+    if (lists.max_neighbors() < 0) {
+      return bad_field("lists.max_neighbors",
+                       concat("is ", lists.max_neighbors(), "; 0, or the most neighbours of all queries ",
+                              "together, is right"));
+    }
+    plan.wanted = Wanted::kLists;
+    const std::int64_t queries = plan.all_queries();
+    const std::int64_t points = plan.shape.forest.points;
+    // Never more than each point for each query, a product that need not fit 64 bits.
+    const bool all_fit = points == 0 || lists.max_neighbors() / points >= queries;
+    plan.max_neighbors = all_fit ? queries * points : lists.max_neighbors();
+    return absl::OkStatus();
   }
 
   static absl::Status read_period(const Request& request, Plan& plan) {

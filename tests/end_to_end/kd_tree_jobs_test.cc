@@ -1,10 +1,16 @@
 // KD-trees from the command line, and the example that gathers photons.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "cumulus/client.h"
+#include "cumulus/kd_tree.h"
 #include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
 
@@ -48,6 +54,24 @@ TEST(KdTreeJobs, BuildAskAndDescribeATree) {
   ASSERT_EQ(counted.exit_code, 0) << counted.errors;
   EXPECT_EQ(Json(counted.output).text("arrays.0"), "counts");
 
+  const Ended listed =
+      run_cumulus({"--backend", "cpu", "--json", "kd-tree", "query", folder / "tree.npz",
+                   folder / "cloud.ply", "--radius", "0.1", "--lists", "-o", folder / "lists.npz"});
+  ASSERT_EQ(listed.exit_code, 0) << listed.errors;
+  EXPECT_EQ(Json(listed.output).text("arrays.0"), "offsets");
+  EXPECT_EQ(Json(listed.output).text("arrays.1"), "indices");
+  EXPECT_EQ(Json(listed.output).text("arrays.2"), "distances");
+
+  const Ended arranged = run_cumulus({"--backend", "cpu", "--json", "kd-tree", "build", folder / "cloud.ply",
+                                      "--left-balanced", "-o", folder / "layout.npz"});
+  ASSERT_EQ(arranged.exit_code, 0) << arranged.errors;
+  EXPECT_EQ(Json(arranged.output).text("layout"), "left-balanced");
+  EXPECT_EQ(Json(arranged.output).number("points"), 1000);
+  EXPECT_EQ(run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--left-balanced", "--leaf-size", "10",
+                         "-o", folder / "layout.npz"})
+                .exit_code,
+            2);
+
   // A tree's file holds its points, of which the same tree is built again.
   const Ended again = run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "tree.npz", "--leaf-size",
                                    "10", "-o", folder / "again.npz"});
@@ -70,6 +94,12 @@ TEST(KdTreeJobs, SayWhatIsWrong) {
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_NE(nothing.errors.find("nothing to ask"), std::string::npos) << nothing.errors;
   EXPECT_EQ(run_cumulus({"kd-tree", "query", "x.npz", "q.npy", "-k", "129", "-o", "y.npz"}).exit_code, 2);
+  for (const auto& [option, value] : {std::pair("-k", "3"), std::pair("--period", "1")}) {
+    const Ended lists =
+        run_cumulus({"kd-tree", "query", "x.npz", "q.npy", "--lists", option, value, "-o", "y.npz"});
+    EXPECT_EQ(lists.exit_code, 2);
+    EXPECT_NE(lists.errors.find("--radius is right"), std::string::npos) << lists.errors;
+  }
   const Ended missing = run_cumulus({"kd-tree", "info", folder / "nothing.npz"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_NE(missing.errors.find("cannot open"), std::string::npos) << missing.errors;
@@ -80,6 +110,67 @@ TEST(KdTreeJobs, SayWhatIsWrong) {
       run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "nan.ply", "-o", folder / "x.npz"});
   EXPECT_EQ(nan.exit_code, 1);
   EXPECT_NE(nan.errors.find("point 0, dimension 1 is NaN"), std::string::npos) << nan.errors;
+}
+
+std::vector<float> random_points(std::int64_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform;
+  std::vector<float> points(static_cast<std::size_t>(3 * count));
+  for (float& x : points) x = uniform(random);
+  return points;
+}
+
+/// Of `count` points from `cloud` on, those within `radius` of `query`: found by looking at each.
+std::vector<std::int64_t> points_within(const float* cloud, std::int64_t count, const float* query,
+                                        float radius) {
+  std::vector<std::int64_t> within;
+  for (std::int64_t point = 0; point < count; ++point) {
+    float squared = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      const float difference = cloud[3 * point + axis] - query[axis];
+      squared += difference * difference;
+    }
+    if (squared <= radius * radius) within.push_back(point);
+  }
+  return within;
+}
+
+TEST(ClientLibrary, BuildsAndAsksThousandsOfTreesAtOnce) {
+  const std::int64_t trees = 4000;
+  const std::int64_t points = 1000;  // of each
+  const std::int64_t asked = 3;      // of each
+  const std::vector<float> clouds = random_points(trees * points, 1);
+  const std::vector<float> queries = random_points(trees * asked, 2);
+  Daemon daemon;
+  absl::StatusOr<Client> client = Client::connect(daemon.address());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> uploaded = session->upload(ArrayView(clouds, {trees, points, 3}));
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  const absl::StatusOr<Result> built = session->run(build_kd_tree(*uploaded));
+  ASSERT_TRUE(built.ok()) << built.status();
+  const KdTree forest{*built->buffer("points"), *built->buffer("idx_array"), *built->buffer("node_data"),
+                      *built->buffer("node_bounds")};
+  NeighborOptions options;
+  options.radius = 0.1;
+  absl::StatusOr<Result> found =
+      session->run(list_neighbors(forest, ArrayView(queries, {trees, asked, 3}), 1'000'000, options));
+  ASSERT_TRUE(found.ok()) << found.status();
+  const absl::StatusOr<Array> offsets = found->fetch("offsets");
+  const absl::StatusOr<Array> indices = found->fetch("indices");
+  ASSERT_TRUE(offsets.ok() && indices.ok());
+  const auto begins = *offsets->values<std::int64_t>();
+  const auto listed = *indices->values<std::int64_t>();
+  ASSERT_EQ(begins.size(), static_cast<std::size_t>(trees * asked + 1));
+  for (std::int64_t number = 0; number < trees * asked; ++number) {
+    std::vector<std::int64_t> list(listed.begin() + begins[static_cast<std::size_t>(number)],
+                                   listed.begin() + begins[static_cast<std::size_t>(number) + 1]);
+    std::sort(list.begin(), list.end());
+    ASSERT_TRUE(list == points_within(clouds.data() + number / asked * points * 3, points,
+                                      queries.data() + 3 * number, 0.1F))
+        << "query " << number;
+  }
 }
 
 TEST(Example, GathersPhotonsToTheErrorThatTheirNumberAllows) {

@@ -64,27 +64,44 @@ class Asked {
     std::vector<std::int64_t> offsets;
     std::vector<std::int64_t> indices;
     std::vector<T> distances;
+    NeighborListReport report;
+  };
+  /// Lists in the room that their counts ask for; checks that the two agree.
+  Lists within(const NeighborSearch& search) {
+    const Counts counted = counts(search);
+    if (counted.report.fault != NeighborReport::Fault::kNone) return {{}, {}, {}, {counted.report, 0}};
+    std::vector<std::int64_t> offsets = {0};
+    std::partial_sum(counted.counts.begin(), counted.counts.end(), std::back_inserter(offsets));
+    Lists listed = lists(search, static_cast<std::size_t>(offsets.back()));
+    EXPECT_EQ(listed.report.listed, offsets.back());
+    EXPECT_TRUE(listed.offsets == offsets);
+    return listed;
+  }
+
+  struct Counts {
+    std::vector<std::int64_t> counts;
     NeighborReport report;
   };
-  Lists within(const NeighborSearch& search) {
-    BackendArray<Backend, std::int64_t> counts(backend_, count_);
+  Counts counts(const NeighborSearch& search) {
+    BackendArray<Backend, std::int64_t> found(backend_, count_);
     NeighborReport report;
     backend_.executor().reserve_scratch(count_within_scratch_bytes<kSpace>());
-    count_within(backend_.executor(), shape_, view(), queries(), search, counts.span(), &report);
+    count_within(backend_.executor(), shape_, view(), queries(), search, found.span(), &report);
     check_scratch(count_within_scratch_bytes<kSpace>());
-    Lists lists{{0}, {}, {}, report};
-    if (report.fault != NeighborReport::Fault::kNone) return lists;
-    const std::vector<std::int64_t> found = counts.to_host();
-    std::partial_sum(found.begin(), found.end(), std::back_inserter(lists.offsets));
-    const auto total = static_cast<std::size_t>(lists.offsets.back());
-    BackendArray<Backend, std::int64_t> offsets(backend_, lists.offsets);
-    BackendArray<Backend, std::int64_t> indices(backend_, total);
-    BackendArray<Backend, T> distances(backend_, total);
-    list_within(backend_.executor(), shape_, view(), queries(), search, offsets.const_span(), indices.span(),
-                distances.span());
-    lists.indices = indices.to_host();
-    lists.distances = distances.to_host();
-    return lists;
+    return {found.to_host(), report};
+  }
+
+  Lists lists(const NeighborSearch& search, std::size_t room) {
+    BackendArray<Backend, std::int64_t> offsets(backend_, count_ + 1);
+    BackendArray<Backend, std::int64_t> indices(backend_, room);
+    BackendArray<Backend, T> distances(backend_, room);
+    NeighborListReport report;
+    const std::size_t scratch_bytes = list_within_scratch_bytes<kSpace>(shape_, search);
+    backend_.executor().reserve_scratch(scratch_bytes);
+    list_within(backend_.executor(), shape_, view(), queries(), search, offsets.span(), indices.span(),
+                distances.span(), &report);
+    check_scratch(scratch_bytes);
+    return {offsets.to_host(), indices.to_host(), distances.to_host(), report};
   }
 
  private:
@@ -131,7 +148,7 @@ class KdTreeQuery : public testing::OnEveryBackend<Backend> {
     const auto nearest = asked.nearest(search, neighbors);
     const auto lists = asked.within(search);
     ASSERT_EQ(nearest.report.fault, NeighborReport::Fault::kNone);
-    ASSERT_EQ(lists.report.fault, NeighborReport::Fault::kNone);
+    ASSERT_EQ(lists.report.queries.fault, NeighborReport::Fault::kNone);
     for (std::int64_t number = 0; number < shape.trees * search.queries; ++number) {
       const auto i = static_cast<std::size_t>(number);
       const T radius = radii.empty() ? static_cast<T>(search.radius) : radii[i];
@@ -266,11 +283,13 @@ TYPED_TEST(KdTreeQuery, SaysWhichQueryIsAtFault) {
                             NeighborSearch search) {
     search.queries = 20000;
     Asked<TypeParam, float> asked(this->backend(), cloud, shape, {}, queries, radii);
-    const NeighborReport of_lists = asked.within(search).report;
     const NeighborReport report = asked.nearest(search, 3).report;
-    EXPECT_EQ(report.fault, of_lists.fault);
-    EXPECT_EQ(report.query, of_lists.query);
-    EXPECT_EQ(report.axis, of_lists.axis);
+    for (const NeighborReport& other :
+         {asked.counts(search).report, asked.lists(search, 10).report.queries}) {
+      EXPECT_EQ(report.fault, other.fault);
+      EXPECT_EQ(report.query, other.query);
+      EXPECT_EQ(report.axis, other.axis);
+    }
     return report;
   };
   NeighborSearch search;
@@ -304,6 +323,28 @@ TYPED_TEST(KdTreeQuery, SaysWhichQueryIsAtFault) {
   EXPECT_EQ(report.fault, Fault::kTreeOutside);
   EXPECT_EQ(report.query, 0);
   EXPECT_EQ(report.axis, 1);
+}
+
+TYPED_TEST(KdTreeQuery, ListsForManyQueriesAtOnce) {
+  const auto cloud = make_cloud<float>(50, 2, CloudPattern::kUniform);
+  const std::int64_t count = 600'001;
+  Asked<TypeParam, float> asked(this->backend(), cloud, kd_tree_shape(1, 50, 2, 5), {5},
+                                make_cloud<float>(count, 2, CloudPattern::kUniform, 2));
+  NeighborSearch search;
+  search.queries = count;
+  search.radius = 0.05;
+  const auto lists = asked.within(search);
+  EXPECT_GT(lists.report.listed, 0);
+  for (const std::int64_t index : lists.indices) ASSERT_TRUE(index >= 0 && index < 50);
+}
+
+TYPED_TEST(KdTreeQuery, SaysHowMuchRoomListsNeed) {
+  const auto cloud = make_cloud<float>(500, 3, CloudPattern::kUniform);
+  Asked<TypeParam, float> asked(this->backend(), cloud, kd_tree_shape(1, 500, 3, 5), {5}, cloud);
+  NeighborSearch search;
+  search.queries = 500;
+  EXPECT_EQ(asked.lists(search, 0).report.listed, 250'000);
+  EXPECT_EQ(asked.lists(search, 249'999).report.listed, 250'000);
 }
 
 TYPED_TEST(KdTreeQuery, ReadsNothingOutsideOfABrokenTree) {

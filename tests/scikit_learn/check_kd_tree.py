@@ -102,6 +102,14 @@ def check(cumulus, loading, folder, points, leaf_size):
         if not numpy.array_equal(indices[apart, :-1], found["indices"][apart, :-1]):
             yield "indices of kd-tree query"
 
+    subprocess.run(cumulus + ["kd-tree", "query", names["bunny.npz"], names["queries.npy"], "--radius", repr(float(radius)),
+                              "--lists", "-o", names["found.npz"]], check=True, stdout=subprocess.DEVNULL)
+    with numpy.load(names["found.npz"]) as found:
+        lists = numpy.split(found["indices"], found["offsets"][1:-1])
+        if not all(numpy.array_equal(numpy.sort(ours), numpy.sort(right))
+                   for ours, right in zip(lists, theirs.query_radius(queries, radius))):
+            yield "lists of kd-tree query"
+
 
 def main():
     cumulus = [sys.argv[1], "--backend", sys.argv[3] if len(sys.argv) > 3 else "cpu"]

@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "tests/cases/kd_tree_case.h"
+#include "tests/cases/left_balanced_case.h"
 #include "tests/cases/neighbor_case.h"
 #include "tests/support/test_server.h"
 
@@ -67,6 +70,45 @@ class KdTreeService : public ::testing::Test {
     return request;
   }
 
+  /// One query's list, in any order.
+  static void expect_list(std::vector<testing::Neighbor<float>> right, bool squared,
+                          const std::vector<std::int64_t>& offsets, const std::vector<std::int64_t>& indices,
+                          const std::vector<float>& distances, std::size_t query) {
+    const auto begin = static_cast<std::size_t>(offsets[query]);
+    const auto end = static_cast<std::size_t>(offsets[query + 1]);
+    ASSERT_EQ(end - begin, right.size()) << "query " << query;
+    std::vector<std::pair<std::int64_t, float>> listed;
+    for (std::size_t i = begin; i < end; ++i) listed.emplace_back(indices[i], distances[i]);
+    std::vector<std::pair<std::int64_t, float>> wanted;
+    for (const testing::Neighbor<float>& neighbor : right) {
+      wanted.emplace_back(neighbor.index,
+                          squared ? neighbor.squared_distance : std::sqrt(neighbor.squared_distance));
+    }
+    std::sort(listed.begin(), listed.end());
+    std::sort(wanted.begin(), wanted.end());
+    EXPECT_TRUE(listed == wanted) << "query " << query;
+  }
+  /// Asks about the small tree, and looks at every point of its cloud.
+  void expect_lists(const v1::FindNeighborsRequest& request, const std::vector<float>& radii) {
+    const grpc::Status status = find(request);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto offsets = values_of<std::int64_t>(find_array(result_, "offsets")->inline_array());
+    const auto indices = values_of<std::int64_t>(find_array(result_, "indices")->inline_array());
+    const auto distances = values_of<float>(find_array(result_, "distances")->inline_array());
+    ASSERT_EQ(offsets.size(), 11u);
+    EXPECT_EQ(offsets[0], 0);
+    EXPECT_EQ(static_cast<std::size_t>(offsets[10]), indices.size());
+    EXPECT_EQ(distances.size(), indices.size());
+    EXPECT_GT(offsets[10], 0);
+    NeighborSearch search;
+    for (int axis = 0; axis < request.period_size(); ++axis)
+      search.period[static_cast<std::size_t>(axis)] = request.period(axis);
+    for (std::size_t i = 0; i < 10; ++i) {
+      expect_list(testing::neighbors_by_brute_force(cloud_, 3, queries_.data() + 3 * i, radii[i], search),
+                  request.squared(), offsets, indices, distances, i);
+    }
+  }
+
   const std::vector<float> cloud_ = make_cloud<float>(500, 3, CloudPattern::kUniform);
   const std::vector<float> queries_ = make_cloud<float>(10, 3, CloudPattern::kUniform, 2);
   TestServer server_;
@@ -107,6 +149,30 @@ TEST_F(KdTreeService, BuildsManyTreesAndBringsTheirPayloadsIntoOrder) {
   const auto rows = values_of<std::uint16_t>(permuted);
   for (std::size_t i = 0; i < 600; ++i) {
     ASSERT_EQ(rows[2 * i + 1], 2 * (i / 100 * 100 + static_cast<std::size_t>(tree.idx_array[i])) + 1);
+  }
+}
+
+TEST_F(KdTreeService, ArrangesLeftBalancedTrees) {
+  auto request = points_of(cloud_, {5, 100, 3});
+  request.set_layout(v1::LEFT_BALANCED);
+  std::vector<std::int32_t> payload(500);
+  for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::int32_t>(i);
+  set_inline(*request.mutable_payload(), v1::INT32, {5, 100}, payload);
+  const grpc::Status status = build(request);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(result_.arrays_size(), 3);
+  const auto points = values_of<float>(find_array(result_, "points")->inline_array());
+  const auto order = values_of<std::int64_t>(find_array(result_, "idx_array")->inline_array());
+  const auto rows = values_of<std::int32_t>(find_array(result_, "payload")->inline_array());
+  for (std::size_t tree = 0; tree < 5; ++tree) {
+    const testing::LeftBalancedOracle<float> oracle(cloud_.data() + tree * 300, 100, 3);
+    for (std::size_t node = 0; node < 100; ++node) {
+      const auto index = static_cast<std::size_t>(oracle.nodes()[node]);
+      ASSERT_EQ(order[tree * 100 + node], oracle.nodes()[node]);
+      ASSERT_EQ(rows[tree * 100 + node], static_cast<std::int32_t>(tree * 100 + index));
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        ASSERT_EQ(points[(tree * 100 + node) * 3 + axis], cloud_[(tree * 100 + index) * 3 + axis]);
+    }
   }
 }
 
@@ -152,6 +218,14 @@ TEST_F(KdTreeService, RefusesOptionsOutOfRange) {
   request.set_split(static_cast<v1::KdTreeSplit>(9));
   expect_bad_field(build(request), "split", "9; WIDEST_SPREAD");
   request.set_split(v1::WIDEST_SPREAD);
+  request.set_layout(static_cast<v1::KdTreeLayout>(7));
+  expect_bad_field(build(request), "layout", "7; NODES_AND_LEAVES or LEFT_BALANCED");
+  request.set_layout(v1::LEFT_BALANCED);
+  expect_bad_field(build(request), "split", "WIDEST_SPREAD; of LEFT_BALANCED ROUND_ROBIN");
+  request.set_split(v1::ROUND_ROBIN);
+  request.set_leaf_size(10);
+  expect_bad_field(build(request), "leaf_size", "10; LEFT_BALANCED has no leaves");
+  request.set_leaf_size(0);
   set_inline(*request.mutable_payload(), v1::FLOAT32, {499, 3}, std::vector<float>(499 * 3));
   expect_bad_field(build(request), "payload", "FLOAT32 [499, 3]");
 }
@@ -177,6 +251,99 @@ TEST_F(KdTreeService, FindsTheNearestAndCountsThoseWithin) {
     EXPECT_EQ(counts[i], static_cast<std::int64_t>(
                              testing::neighbors_by_brute_force(cloud_, 3, query, 0.25f, search).size()));
   }
+}
+
+TEST_F(KdTreeService, ListsThoseWithin) {
+  for (const bool squared : {false, true}) {
+    v1::FindNeighborsRequest request = question();
+    request.set_squared(squared);
+    request.set_radius(0.25);
+    request.mutable_lists()->set_max_neighbors(std::numeric_limits<std::int64_t>::max());
+    expect_lists(request, std::vector<float>(10, 0.25f));
+  }
+}
+
+TEST_F(KdTreeService, ListsWithARadiusForEachQuery) {
+  v1::FindNeighborsRequest request = question();
+  std::vector<float> radii(10);
+  for (std::size_t i = 0; i < 10; ++i) radii[i] = 0.05f * static_cast<float>(i);
+  set_inline(*request.mutable_radii(), v1::FLOAT32, {10}, radii);
+  request.mutable_lists()->set_max_neighbors(5000);
+  expect_lists(request, radii);
+}
+
+TEST_F(KdTreeService, ListsAroundPeriodicBoxes) {
+  v1::FindNeighborsRequest request = question();
+  request.set_radius(0.25);
+  for (int axis = 0; axis < 3; ++axis) request.add_period(axis == 1 ? 0 : 1);
+  request.mutable_lists()->set_max_neighbors(5000);
+  expect_lists(request, std::vector<float>(10, 0.25f));
+}
+
+TEST_F(KdTreeService, FindsTheNearestAroundPeriodicBoxes) {
+  v1::FindNeighborsRequest request = question();
+  for (int axis = 0; axis < 3; ++axis) request.add_period(1);
+  ASSERT_TRUE(find(request).ok());
+  const auto indices = values_of<std::int64_t>(find_array(result_, "indices")->inline_array());
+  const auto distances = values_of<float>(find_array(result_, "distances")->inline_array());
+  NeighborSearch search;
+  search.period = {1, 1, 1};
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(
+        verify_nearest(testing::neighbors_by_brute_force(cloud_, 3, queries_.data() + 3 * i,
+                                                         std::numeric_limits<float>::infinity(), search),
+                       search, 4, indices.data() + 4 * i, distances.data() + 4 * i),
+        "");
+  }
+}
+
+TEST_F(KdTreeService, FindsTheNearestWithinARadiusForEachQuery) {
+  v1::FindNeighborsRequest request = question();
+  std::vector<float> radii(10);
+  for (std::size_t i = 0; i < 10; ++i) radii[i] = 0.02f * static_cast<float>(i);
+  set_inline(*request.mutable_radii(), v1::FLOAT32, {10}, radii);
+  ASSERT_TRUE(find(request).ok());
+  const auto indices = values_of<std::int64_t>(find_array(result_, "indices")->inline_array());
+  const auto distances = values_of<float>(find_array(result_, "distances")->inline_array());
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(
+        verify_nearest(testing::neighbors_by_brute_force(cloud_, 3, queries_.data() + 3 * i, radii[i], {}),
+                       {}, 4, indices.data() + 4 * i, distances.data() + 4 * i),
+        "");
+  }
+}
+
+TEST_F(KdTreeService, SaysHowManyNeighborsThereAreNoRoomFor) {
+  v1::FindNeighborsRequest request = question();
+  request.mutable_lists();
+  request.set_radius(0);
+  ASSERT_TRUE(find(request).ok());  // lists of no neighbours take no room
+  EXPECT_EQ(values_of<std::int64_t>(find_array(result_, "offsets")->inline_array()),
+            std::vector<std::int64_t>(11));
+  EXPECT_EQ(find_array(result_, "indices")->inline_array().spec().shape(0), 0);
+  request.clear_radius();
+  request.mutable_lists()->set_max_neighbors(4999);
+  const grpc::Status status = find(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(status.error_message().find("5000 neighbours within the radius; lists.max_neighbors makes room "
+                                        "for 4999"),
+            std::string::npos)
+      << status.error_message();
+}
+
+TEST_F(KdTreeService, ListsOfNoQueriesAndOfNoPoints) {
+  v1::FindNeighborsRequest request = question();
+  request.mutable_lists()->set_max_neighbors(7);
+  set_inline(*request.mutable_queries(), v1::FLOAT32, {0, 3}, std::vector<float>());
+  ASSERT_TRUE(find(request).ok());
+  EXPECT_EQ(values_of<std::int64_t>(find_array(result_, "offsets")->inline_array()),
+            (std::vector<std::int64_t>{0}));
+  ASSERT_TRUE(build(points_of(std::vector<float>(), {0, 3})).ok());
+  *request.mutable_tree() = built_tree();
+  set_inline(*request.mutable_queries(), v1::FLOAT32, {2, 3}, std::vector<float>(6));
+  ASSERT_TRUE(find(request).ok());
+  EXPECT_EQ(values_of<std::int64_t>(find_array(result_, "offsets")->inline_array()),
+            (std::vector<std::int64_t>{0, 0, 0}));
 }
 
 TEST_F(KdTreeService, TakesARadiusForEachQuery) {
@@ -252,7 +419,9 @@ TEST_F(KdTreeService, RefusesQuestionsOutOfRange) {
     expect_bad_field(find(request), "nearest", "1 to 128");
   }
   request.clear_wanted();
-  expect_bad_field(find(request), "wanted", "`nearest` or `counts`");
+  expect_bad_field(find(request), "wanted", "`nearest`, `counts` or `lists`");
+  request.mutable_lists()->set_max_neighbors(-1);
+  expect_bad_field(find(request), "lists.max_neighbors", "is -1; 0, or the most neighbours");
   request = good;
   request.set_radius(-0.5);
   expect_bad_field(find(request), "radius", "0 or more");

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +28,7 @@ struct BuildOptions {
   std::string input;
   std::string output;
   KdTreeOptions tree;
+  bool left_balanced = false;
 };
 
 void describe_tree(const KdTreeFile& tree, Report& report) {
@@ -55,6 +58,34 @@ absl::StatusOr<KdTreeFile> download_tree(Job& job, const Session& session, const
   return tree;
 }
 
+/// What both layouts' commands say.
+void describe_build(Job& job, const BuildOptions& options, const Client& client) {
+  job.report().add("output", options.output);
+  job.describe_run(client);
+}
+
+absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Client& client,
+                                  const Session& session, const Buffer& points) {
+  const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
+  if (!arranged.ok()) return arranged.status();
+  const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
+  if (!nodes.ok()) return nodes.status();
+  const absl::StatusOr<Array> order = job.download(session, *arranged, "idx_array");
+  if (!order.ok()) return order.status();
+  job.stages().begin("write");
+  const absl::Status written =
+      write_npz(options.output, {{"points", nodes->view()}, {"idx_array", order->view()}});
+  if (!written.ok()) return written;
+  job.stages().end();
+  job.report().add("command", "kd-tree build");
+  job.report().add("input", options.input);
+  job.report().add("layout", "left-balanced");
+  job.report().add("points", nodes->shape()[0]);
+  job.report().add("dimensions", nodes->shape()[1]);
+  describe_build(job, options, client);
+  return absl::OkStatus();
+}
+
 absl::Status run_build(Job& job, const BuildOptions& options) {
   job.stages().begin("read");
   absl::StatusOr<Array> points = read_points(options.input);
@@ -65,6 +96,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
+  if (options.left_balanced) return export_left_balanced(job, options, *client, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
   if (!built.ok()) return built.status();
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
@@ -78,8 +110,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   report.add("command", "kd-tree build");
   report.add("input", options.input);
   describe_tree(*tree, report);
-  report.add("output", options.output);
-  job.describe_run(*client);
+  describe_build(job, options, *client);
   return absl::OkStatus();
 }
 
@@ -87,7 +118,8 @@ struct QueryOptions {
   std::string tree;
   std::string queries;
   std::string output;
-  int nearest = 0;     // 0: counts
+  int nearest = 0;  // 0: counts or lists
+  bool lists = false;
   double radius = -1;  // less than 0: none
   bool squared = false;
   std::vector<double> period;
@@ -114,6 +146,28 @@ absl::StatusOr<std::vector<Buffer>> upload_tree(Job& job, const Session& session
   return buffers;
 }
 
+/// Lists get the room that their counts ask for.
+absl::StatusOr<Result> list_all(Job& job, const Session& session, const KdTree& tree, const Buffer& queries,
+                                const NeighborOptions& how) {
+  const absl::StatusOr<Result> counted = job.run(session, "count", count_neighbors(tree, queries, how));
+  if (!counted.ok()) return counted.status();
+  const absl::StatusOr<Array> counts = job.download(session, *counted, "counts");
+  if (!counts.ok()) return counts.status();
+  const absl::StatusOr<std::span<const std::int64_t>> numbers = counts->values<std::int64_t>();
+  if (!numbers.ok()) return numbers.status();
+  const std::int64_t all = std::accumulate(numbers->begin(), numbers->end(), std::int64_t{0});
+  return job.run(session, "query", list_neighbors(tree, queries, all, how));
+}
+
+absl::StatusOr<Result> ask(Job& job, const Session& session, const QueryOptions& options, const KdTree& tree,
+                           const Buffer& queries) {
+  const NeighborOptions how = neighbor_options(options);
+  if (options.lists) return list_all(job, session, tree, queries, how);
+  return job.run(session, "query",
+                 options.nearest > 0 ? find_nearest(tree, queries, options.nearest, how)
+                                     : count_neighbors(tree, queries, how));
+}
+
 absl::Status run_query(Job& job, const QueryOptions& options) {
   job.stages().begin("read");
   const absl::StatusOr<KdTreeFile> tree = read_kd_tree(options.tree);
@@ -130,10 +184,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   const absl::StatusOr<Buffer> asked = job.upload(*session, queries->view());
   if (!asked.ok()) return asked.status();
   const KdTree handles{(*arrays)[0], (*arrays)[1], (*arrays)[2], (*arrays)[3]};
-  const NeighborOptions how = neighbor_options(options);
-  const auto found = job.run(*session, "query",
-                             options.nearest > 0 ? find_nearest(handles, *asked, options.nearest, how)
-                                                 : count_neighbors(handles, *asked, how));
+  const auto found = ask(job, *session, options, handles, *asked);
   if (!found.ok()) return found.status();
   std::vector<std::pair<std::string, Array>> results;
   for (const std::string& name : found->names()) {
@@ -194,16 +245,20 @@ absl::Status run_info(Job& job, const std::string& path) {
 }
 
 void require_a_question(const QueryOptions& options) {
+  if (options.lists && (options.radius < 0 || options.nearest > 0)) {
+    throw CLI::ValidationError("--lists",
+                               "lists are of all points within a radius: --radius is right, -k is not");
+  }
   if (options.nearest > 0 || options.radius >= 0) return;
   throw CLI::ValidationError("kd-tree query",
                              "nothing to ask: give -k for the nearest points, --radius to count those "
-                             "within it, or both for the nearest within it");
+                             "within it (to list them with --lists), or both for the nearest within it");
 }
 
 void add_query(CommandLine& line, CLI::App& group) {
   const auto asked = std::make_shared<QueryOptions>();
   CLI::App& query =
-      line.add(group, "query", "Find the nearest points of a tree, or count those within a radius",
+      line.add(group, "query", "Find the nearest points of a tree, or count or list those within a radius",
                [asked](Job& job) { return run_query(job, *asked); });
   query.add_option("tree", asked->tree, "Tree (.npz), of kd-tree build")->required()->type_name("TREE");
   query.add_option("queries", asked->queries, "Points to ask for (.ply, .npy, .npz)")
@@ -217,13 +272,18 @@ void add_query(CommandLine& line, CLI::App& group) {
       .add_option("--radius", asked->radius,
                   "Only points no farther than this; without -k: how many there are")
       ->check(CLI::NonNegativeNumber);
+  query.add_flag("--lists", asked->lists,
+                 "All points within the radius: query i's are elements offsets[i] to offsets[i+1]-1 of "
+                 "indices and distances");
   query.add_flag("--squared", asked->squared, "Write squares of distances");
   query
       .add_option("--period", asked->period,
                   "Length of each axis that closes on itself, 0 for those that do not")
       ->delimiter(',')
       ->type_name("L,L,...");
-  query.add_option("-o,--output", asked->output, "Arrays to write: indices and distances, or counts")
+  query
+      .add_option("-o,--output", asked->output,
+                  "Arrays to write: indices and distances, counts, or offsets, indices and distances")
       ->required()
       ->type_name("OUT.npz");
   query.parse_complete_callback([asked] { require_a_question(*asked); });
@@ -238,12 +298,18 @@ void add_kd_tree_commands(CommandLine& line) {
   CLI::App& build = line.add(group, "build", "Build the KD-tree of a cloud of points",
                              [built](Job& job) { return run_build(job, *built); });
   build.add_option("input", built->input, "Points (.ply, .npy, .npz)")->required()->type_name("POINTS");
+  CLI::Option* leaf_size = build
+                               .add_option("--leaf-size", built->tree.leaf_size,
+                                           "Leaves have 1 to 2 times so many points (default 40)")
+                               ->check(CLI::PositiveNumber);
+  CLI::Option* split =
+      build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
+          ->transform(CLI::CheckedTransformer(kSplits).description(""));
   build
-      .add_option("--leaf-size", built->tree.leaf_size,
-                  "Leaves have 1 to 2 times so many points (default 40)")
-      ->check(CLI::PositiveNumber);
-  build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
-      ->transform(CLI::CheckedTransformer(kSplits).description(""));
+      .add_flag("--left-balanced", built->left_balanced,
+                "Write the implicit left-balanced layout instead: points and idx_array, node after node")
+      ->excludes(leaf_size)
+      ->excludes(split);
   build.add_option("-o,--output", built->output, "Tree to write, which scikit-learn loads too")
       ->required()
       ->type_name("OUT.npz");

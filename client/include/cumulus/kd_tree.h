@@ -35,6 +35,15 @@ struct KdTreeOptions {
 Operation build_kd_tree(const Source& points, const KdTreeOptions& options = {});
 Operation build_kd_tree(const Source& points, const Source& payload, const KdTreeOptions& options = {});
 
+/// The implicit left-balanced layout of a tree, for other programs to search: nothing but the points, each of
+/// them a node. Node i has the children 2 i + 1 and 2 i + 2, where these are less than the number of points,
+/// and cuts across axis depth modulo dimensions; in the order of (coordinate, index), all points below its
+/// left child come before it, all below its right child after it. Points and payload are as build_kd_tree's;
+/// all trees together have at most 2^31 - 1 points. Results, node after node: `points`, [points, dimensions],
+/// `idx_array`, int64 [points], and `payload`.
+Operation arrange_left_balanced_kd_tree(const Source& points);
+Operation arrange_left_balanced_kd_tree(const Source& points, const Source& payload);
+
 /// A tree: the results of build_kd_tree.
 struct KdTree {
   Source points;
@@ -62,5 +71,13 @@ Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
 
 /// How many points lie within the radius of each query. Result: `counts`, int64 [queries].
 Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options);
+
+/// All points within the radius of each query, in the tree's order, one list after another: query i's (of
+/// tree t query q: i = t * queries + q) are elements offsets[i] to offsets[i + 1] - 1. Results: `offsets`,
+/// int64 [trees * queries + 1]; `indices`, int64 [neighbors], of the points that the tree was built of;
+/// `distances`, of the tree's type, [neighbors]. `max_neighbors` is room for all lists together; more
+/// neighbours are FAILED_PRECONDITION, which says how many there are.
+Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
+                         const NeighborOptions& options);
 
 }  // namespace cumulus
