@@ -9,17 +9,15 @@
 // What the two backends refuse alike, before anything runs.
 namespace cumulus::sampling_check {
 
-inline void require(bool holds, const std::string& what) {
-  if (!holds) throw std::invalid_argument("sampling table: " + what);
-}
+using sampling_layout::require;
 
 template <class T, Space S>
 void check_build(const ImageView<const T, S>& weights, const SamplingTableParams& params,
                  Span<std::byte, S> table) {
-  require(weights.height == params.height && weights.width == params.width,
+  require(weights.height == params.layers * params.height && weights.width == params.width,
           "weights of " + std::to_string(weights.width) + " x " + std::to_string(weights.height) +
-              " pixels for a table of " + std::to_string(params.width) + " x " +
-              std::to_string(params.height));
+              " pixels for a table of " + std::to_string(params.layers) + " layers of " +
+              std::to_string(params.width) + " x " + std::to_string(params.height));
   require(weights.channels >= 1 && weights.channels <= 4,
           std::to_string(weights.channels) + " channels; 1 to 4 are possible");
   require(weights.row_stride >= weights.width * weights.channels,
@@ -48,6 +46,8 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
   require(parameters.total >= 0 && parameters.total <= kMostPoints, "total must be 0 to 2^32");
   require(parameters.total == 0 || parameters.total >= parameters.first_index + parameters.count,
           "total must be at least first_index + count");
+  require(parameters.layer < header.layers, "layer " + std::to_string(parameters.layer) + " of a table of " +
+                                                std::to_string(header.layers) + " layers");
   const auto count = static_cast<std::size_t>(parameters.count);
   require(samples.position.size() == 2 * count && samples.pdf.size() == count,
           "position must have 2 and pdf 1 elements a sample");
