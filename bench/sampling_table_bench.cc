@@ -73,7 +73,7 @@ void bench_build(Runner<Executor>& runner, MapShape shape, std::int64_t channels
             const auto bytes = table.to_host();
             const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
             return whole ? verify_sampling_table(oracle_table(map, true), data)
-                         : verify_sampling_table_rows(map, data, kOracleRows);
+                         : verify_sampling_table_rows(map, {}, data, kOracleRows);
           },
       .verified_by = whole ? "serial oracle, every byte" : "serial oracle, 64 rows",
   });

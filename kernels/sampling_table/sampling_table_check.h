@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,13 @@ void check_build(const ImageView<const T, S>& weights, const SamplingTableParams
           std::to_string(weights.channels) + " channels; 1 to 4 are possible");
   require(weights.row_stride >= weights.width * weights.channels,
           "rows overlap: the row stride is " + std::to_string(weights.row_stride) + " elements");
+  const LuminanceCoefficients& luminance = params.luminance;
+  for (const float coefficient : {luminance.red, luminance.green, luminance.blue}) {
+    require(std::isfinite(coefficient) && coefficient >= 0.0F,
+            "luminance coefficients must be finite and not negative");
+  }
+  require(luminance.red > 0.0F || luminance.green > 0.0F || luminance.blue > 0.0F,
+          "one of the luminance coefficients must be positive");
   require(table.size() == sampling_table_bytes(params),
           "the table's memory takes " + std::to_string(table.size()) + " bytes; it must take " +
               std::to_string(sampling_table_bytes(params)));
@@ -35,6 +43,11 @@ void check_table(const sampling::TableHeader& header, Span<const std::byte, S> t
   require(error == sampling::TableError::kNone, sampling::describe(error));
 }
 
+inline void check_layer(const sampling::TableHeader& header, std::uint32_t layer) {
+  require(layer < header.layers,
+          "layer " + std::to_string(layer) + " of a table of " + std::to_string(header.layers) + " layers");
+}
+
 template <Space S>
 void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> table,
                 const DrawParameters& parameters, const DrawnSamples<S>& samples) {
@@ -46,8 +59,7 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
   require(parameters.total >= 0 && parameters.total <= kMostPoints, "total must be 0 to 2^32");
   require(parameters.total == 0 || parameters.total >= parameters.first_index + parameters.count,
           "total must be at least first_index + count");
-  require(parameters.layer < header.layers, "layer " + std::to_string(parameters.layer) + " of a table of " +
-                                                std::to_string(header.layers) + " layers");
+  check_layer(header, parameters.layer);
   const auto count = static_cast<std::size_t>(parameters.count);
   require(samples.position.size() == 2 * count && samples.pdf.size() == count,
           "position must have 2 and pdf 1 elements a sample");
@@ -59,9 +71,15 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
 
 template <Space S>
 void check_density(const sampling::TableHeader& header, Span<const std::byte, S> table,
-                   Span<const float, S> positions, Span<float, S> pdf) {
+                   const DensityPoints<S>& points, Span<float, S> pdf) {
   check_table(header, table);
-  require(positions.size() == 2 * pdf.size(), "positions must have two elements for each of pdf");
+  check_layer(header, points.layer);
+  require(points.dimensions == 2 || points.dimensions == 3,
+          std::to_string(points.dimensions) + " coordinates a point; 2 or 3 are possible");
+  require(points.dimensions == 2 || header.projection == sampling::Projection::kLatLong,
+          "only a lat-long table has directions");
+  require(points.coordinates.size() == static_cast<std::size_t>(points.dimensions) * pdf.size(),
+          "points must have " + std::to_string(points.dimensions) + " elements for each of pdf");
 }
 
 }  // namespace cumulus::sampling_check

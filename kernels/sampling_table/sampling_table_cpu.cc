@@ -7,6 +7,7 @@
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_lookup_cpu.h"
 #include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_survey_cpu.h"
 #include "kernels/sampling_table/sampling_table_target.h"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 
@@ -48,13 +49,15 @@ template <class T>
 class TableBuilder {
  public:
   TableBuilder(HostImage<const T> weights, const SamplingTableParams& params, HostSpan<std::byte> table,
-               HostSpan<RowMass> row_masses, BuildFindings& findings)
+               HostSpan<RowMass> row_masses, HostSpan<const WeightAdjustment> adjustments,
+               BuildFindings& findings)
       : weights_(weights),
         header_(sampling_table_header(params)),
         table_(table),
         row_masses_(row_masses),
+        adjustments_(adjustments),
         findings_(findings),
-        rule_{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp} {
+        rule_(weight_rule(params, weights.channels)) {
     findings_ = {kNoneInvalid, kNoneEmpty, 0, {}};
   }
 
@@ -96,12 +99,14 @@ class TableBuilder {
   /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
   std::uint32_t stage_weights(std::uint32_t row, std::uint32_t* cells) {
     const T* texels = weights_.row(row);
+    const WeightAdjustment adjustment =
+        adjustments_.empty() ? WeightAdjustment{} : adjustments_[row / header_.height];
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
     for (std::uint32_t x = 0; x < header_.width; ++x) {
       const Weight weight = load_weight(texels + x * weights_.channels, rule_);
-      cells[x] = weight.bits;
-      largest = std::max(largest, weight.bits);
+      cells[x] = adjusted(weight.bits, adjustment);
+      largest = std::max(largest, cells[x]);
       guard = std::max(guard, weight.guard);
     }
     if (guard >= kInfinityBits) note_first_invalid(row);
@@ -128,6 +133,7 @@ class TableBuilder {
   sampling::TableHeader header_;
   HostSpan<std::byte> table_;
   HostSpan<RowMass> row_masses_;
+  HostSpan<const WeightAdjustment> adjustments_;  // one a layer, or none
   BuildFindings& findings_;
   WeightRule rule_;
 };
@@ -139,7 +145,13 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   const std::int64_t rows = params.layers * params.height;
   const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(rows));
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
-  TableBuilder<T> builder(weights, params, table, row_masses, findings);
+  HostSpan<WeightAdjustment> adjustments;
+  if (params.needs_survey()) {
+    const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
+    adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
+    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
+  }
+  TableBuilder<T> builder(weights, params, table, row_masses, adjustments, findings);
   const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / params.width);
   parallel_ranges(executor, rows, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) builder.build_row(static_cast<std::uint32_t>(row));
@@ -167,6 +179,12 @@ void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> w
   build(executor, weights, params, table, report);
 }
 
+void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report) {
+  build(executor, weights, params, table, report);
+}
+
 void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
                   const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
   sampling_check::check_draw(header, table, parameters, samples);
@@ -183,13 +201,14 @@ void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, Ho
 }
 
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
-                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf) {
-  sampling_check::check_density(header, table, positions, pdf);
-  const sampling::TableView view = view_of(header, table, 0);
+                      HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
+                      HostSpan<float> pdf) {
+  sampling_check::check_density(header, table, points, pdf);
+  const sampling::TableView view = view_of(header, table, points.layer);
   parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), sampling_tuning::kSamplesPerTask,
                   [&](std::int64_t first, std::int64_t last) {
-                    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-                      pdf[i] = sampling::pdf(view, positions[2 * i], positions[2 * i + 1]);
+                    for (std::int64_t i = first; i < last; ++i) {
+                      pdf.data()[i] = density_at(view, points.coordinates.data(), points.dimensions, i);
                     }
                   });
 }
@@ -209,13 +228,18 @@ void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const std::uin
                           SamplingTableReport* /*report*/) {
   no_cuda("build_sampling_table");
 }
+void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const Float16> /*weights*/,
+                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
+                          SamplingTableReport* /*report*/) {
+  no_cuda("build_sampling_table");
+}
 void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
                   DeviceSpan<const std::byte> /*table*/, const DrawParameters& /*parameters*/,
                   DrawnSamples<Space::kDevice> /*samples*/) {
   no_cuda("draw_samples");
 }
 void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
-                      DeviceSpan<const std::byte> /*table*/, DeviceSpan<const float> /*positions*/,
+                      DeviceSpan<const std::byte> /*table*/, DensityPoints<Space::kDevice> /*points*/,
                       DeviceSpan<float> /*pdf*/) {
   no_cuda("evaluate_density");
 }

@@ -9,12 +9,15 @@
 
 #include "tests/cases/sampling_table_case.h"
 #include "tests/support/executors.h"
+#include "tests/support/sampling_table_builds.h"
 
 namespace cumulus {
 namespace {
 
 using sampling::Projection;
 using testing::BackendArray;
+using testing::build_table;
+using testing::BuiltTable;
 using testing::kExtremeShapes;
 using testing::kSamplingTableShapes;
 using testing::make_map;
@@ -24,32 +27,6 @@ using testing::MapShape;
 using testing::OracleTable;
 using testing::TestMap;
 using Outcome = SamplingTableReport::Outcome;
-
-struct Built {
-  std::vector<unsigned char> table;
-  SamplingTableReport report;
-};
-
-/// Builds the table in fresh, poisoned memory; checks that exactly the stated scratch was taken.
-template <class Backend, class T>
-Built build(Backend& backend, const TestMap<T>& map, SamplingTableParams params) {
-  params.height = map.height / params.layers;
-  params.width = map.width;
-  auto& executor = backend.executor();
-  BackendArray<Backend, T> elements(backend, map.elements);
-  BackendArray<Backend, unsigned char> table(backend, sampling_table_bytes(params));
-  const ImageView<const T, Backend::kSpace> weights(elements.const_span().data(), map.height, map.width,
-                                                    map.channels, map.row_stride);
-  executor.reserve_scratch(sampling_table_scratch_bytes(params));
-  Built built;
-  build_sampling_table(executor, weights, params,
-                       {reinterpret_cast<std::byte*>(table.span().data()), table.span().size()},
-                       &built.report);
-  EXPECT_EQ(executor.scratch_arena().used_bytes(), sampling_table_scratch_bytes(params));
-  executor.synchronize();
-  built.table = table.to_host();
-  return built;
-}
 
 std::string describe(MapShape shape, std::int64_t channels, std::int64_t padding, MapPattern pattern) {
   return std::string(name_of(pattern)) + ", " + std::to_string(shape.height) + " x " +
@@ -64,8 +41,8 @@ void expect_the_oracles_bytes(Backend& backend, MapShape shape, std::int64_t cha
   for (const Projection projection : {Projection::kLatLong, Projection::kPlane}) {
     const OracleTable oracle =
         oracle_table(map, {.lat_long = projection == Projection::kLatLong, .method = method});
-    const Built built =
-        build(backend, map, {.projection = projection, .method = static_cast<sampling::Method>(method)});
+    const BuiltTable built = build_table(
+        backend, map, {.projection = projection, .method = static_cast<sampling::Method>(method)});
     const auto expected = oracle.marginal().has_mass() ? Outcome::kBuilt : Outcome::kAllZero;
     ASSERT_EQ(built.report.outcome, expected) << describe(shape, channels, padding, pattern);
     ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "")
@@ -110,7 +87,7 @@ TYPED_TEST(SamplingTable, HasTheOraclesBytesByEveryMethodOfALine) {
 
 TYPED_TEST(SamplingTable, HasTheOraclesBytesOfTheLongestLine) {
   const auto map = make_map<float>({1, sampling::kMaxLineExtent}, 1, 0, MapPattern::kSun);
-  const Built built = build(this->backend(), map, {.projection = Projection::kPlane});
+  const BuiltTable built = build_table(this->backend(), map, {.projection = Projection::kPlane});
   ASSERT_EQ(verify_sampling_table(oracle_table(map, false), built.table.data()), "");
 }
 
@@ -119,8 +96,8 @@ TYPED_TEST(SamplingTable, HasTheOraclesBytesOfEveryLayer) {
     for (const MapShape shape : {MapShape{3 * 7, 61}, MapShape{3, 1100}, MapShape{3 * 130, 3}}) {
       const auto map = make_map<float>(shape, 1, 0, MapPattern::kContrast);
       const OracleTable oracle = oracle_table(map, {.method = method, .layers = 3});
-      const Built built =
-          build(this->backend(), map, {.layers = 3, .method = static_cast<sampling::Method>(method)});
+      const BuiltTable built =
+          build_table(this->backend(), map, {.layers = 3, .method = static_cast<sampling::Method>(method)});
       ASSERT_EQ(built.report.outcome, Outcome::kBuilt);
       ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "") << "method " << method;
     }
@@ -156,10 +133,10 @@ TYPED_TEST(SamplingTable, HasTheGuideSizesThatAreAskedFor) {
   const auto map = make_map<float>({29, 83}, 1, 0, MapPattern::kZeroBands);
   for (const int method : {1, 3, 5, 6, 7}) {
     for (const std::uint32_t size : {1u, 2u, 7u, 64u, 1000u, 70001u}) {
-      const Built built = build(this->backend(), map,
-                                {.method = static_cast<sampling::Method>(method),
-                                 .row_guide_size = size,
-                                 .marginal_guide_size = size + 1});
+      const BuiltTable built = build_table(this->backend(), map,
+                                           {.method = static_cast<sampling::Method>(method),
+                                            .row_guide_size = size,
+                                            .marginal_guide_size = size + 1});
       const OracleTable oracle =
           oracle_table(map, {.method = method, .row_guide_size = size, .marginal_guide_size = size + 1});
       ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "") << size << ", method " << method;
@@ -171,7 +148,7 @@ TYPED_TEST(SamplingTable, ReportsAMapWithoutAnyWeight) {
   for (const MapShape shape : {MapShape{1, 1}, MapShape{17, 300}}) {
     TestMap<float> map = make_map<float>(shape, 1, 0, MapPattern::kRandom);
     for (float& weight : map.elements) weight = -0.0F;  // negative zero is a zero
-    const Built built = build(this->backend(), map, {});
+    const BuiltTable built = build_table(this->backend(), map, {});
     EXPECT_EQ(built.report.outcome, Outcome::kAllZero);
     EXPECT_EQ(verify_sampling_table(oracle_table(map, true), built.table.data()), "");
   }
@@ -187,7 +164,7 @@ TYPED_TEST(SamplingTable, ReportsTheFirstInvalidWeightWithItsValue) {
       map.at(23, 599, 0) = -7.0F;
       map.at(23, 251, channel) = bad;  // (23 * 37) % 600 is 251 too
       map.at(23, 300, 0) = -8.0F;
-      const Built built = build(this->backend(), map, {});
+      const BuiltTable built = build_table(this->backend(), map, {});
       EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
       EXPECT_EQ(built.report.y, 23);
       EXPECT_EQ(built.report.x, 251);
@@ -202,12 +179,12 @@ TYPED_TEST(SamplingTable, ReportsTheLayerOfWhatIsWrong) {
   for (std::int64_t y = 2 * 7; y < 4 * 7; ++y) {
     for (std::int64_t x = 0; x < map.width; ++x) map.at(y, x) = 0;
   }
-  Built built = build(this->backend(), map, {.layers = 5});
+  BuiltTable built = build_table(this->backend(), map, {.layers = 5});
   EXPECT_EQ(built.report.outcome, Outcome::kAllZero);
   EXPECT_EQ(built.report.layer, 2);
   map.at(3 * 7 + 4, 11) = -1.0F;
   map.at(4 * 7, 0) = -2.0F;
-  built = build(this->backend(), map, {.layers = 5});
+  built = build_table(this->backend(), map, {.layers = 5});
   EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
   EXPECT_EQ(built.report.layer, 3);
   EXPECT_EQ(built.report.y, 4);
@@ -218,7 +195,7 @@ TYPED_TEST(SamplingTable, ReportsTheLayerOfWhatIsWrong) {
 TYPED_TEST(SamplingTable, ReportsTheInvalidChannelOfATexel) {
   TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
   map.at(8, 39, 2) = -2.0F;
-  const Built built = build(this->backend(), map, {});
+  const BuiltTable built = build_table(this->backend(), map, {});
   EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
   EXPECT_EQ(built.report.x, 39);
   EXPECT_EQ(built.report.y, 8);
@@ -239,7 +216,7 @@ TYPED_TEST(SamplingTable, ClampsInvalidWeightsWhereThatIsAskedFor) {
     place(3, 299, std::numeric_limits<float>::quiet_NaN(), 0.0F);
     place(7, 5, -1e-3F, 0.0F);
     place(19, 131, infinity, std::numeric_limits<float>::max());
-    const Built built = build(this->backend(), map, {.invalid_weights = InvalidWeights::kClamp});
+    const BuiltTable built = build_table(this->backend(), map, {.invalid_weights = InvalidWeights::kClamp});
     EXPECT_EQ(built.report.outcome, Outcome::kBuilt);
     EXPECT_EQ(verify_sampling_table(oracle_table(valid, true), built.table.data()), "");
   }
@@ -248,18 +225,18 @@ TYPED_TEST(SamplingTable, ClampsInvalidWeightsWhereThatIsAskedFor) {
 TYPED_TEST(SamplingTable, LooksOnlyAtTheChannelsThatCount) {
   TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
   map.at(3, 3, 3) = -std::numeric_limits<float>::infinity();
-  EXPECT_EQ(build(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
+  EXPECT_EQ(build_table(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
   map = make_map<float>({9, 40}, 2, 0, MapPattern::kRandom);
   map.at(3, 3, 1) = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(build(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
+  EXPECT_EQ(build_table(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
 }
 
 TYPED_TEST(SamplingTable, GivesTheSameBytesEveryTime) {
   const auto map = make_map<float>({300, 1500}, 3, 0, MapPattern::kSun);
   for (const int method : testing::kSamplingMethods) {
     const SamplingTableParams params{.method = static_cast<sampling::Method>(method)};
-    const Built first = build(this->backend(), map, params);
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(build(this->backend(), map, params).table, first.table);
+    const BuiltTable first = build_table(this->backend(), map, params);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(build_table(this->backend(), map, params).table, first.table);
   }
 }
 
