@@ -83,9 +83,8 @@ std::vector<SampleRecord> read_samples(const std::string& path) {
   return samples;
 }
 
-class ImageJobs : public ServedJobs {
- protected:
-};
+class ImageJobs : public ServedJobs {};
+
 sampling::TableView view_of(const std::string& table) {
   sampling::TableView view;
   view.data = reinterpret_cast<const unsigned char*>(table.data());
