@@ -18,6 +18,18 @@ v1::Sequence to_wire(PointSequence sequence) {
   return v1::SEQUENCE_UNSPECIFIED;
 }
 
+v1::Projection to_wire(MapProjection projection) {
+  switch (projection) {
+    case MapProjection::kLatLong:
+      return v1::LAT_LONG;
+    case MapProjection::kPlane:
+      return v1::PLANE;
+    case MapProjection::kEqualArea:
+      return v1::EQUAL_AREA;
+  }
+  return v1::PROJECTION_UNSPECIFIED;
+}
+
 v1::Luminance to_wire(Luminance luminance) {
   switch (luminance) {
     case Luminance::kRec709:
@@ -63,7 +75,7 @@ v1::SamplingMethod to_wire(SamplingMethod method) {
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options) {
   v1::BuildSamplingTableRequest request;
   SourceEncoder::encode(weights, *request.mutable_weights());
-  request.set_projection(options.projection == MapProjection::kPlane ? v1::PLANE : v1::LAT_LONG);
+  request.set_projection(to_wire(options.projection));
   request.set_invalid_weights(options.invalid_weights == InvalidWeights::kClamp ? v1::CLAMP : v1::REFUSE);
   request.set_luminance(to_wire(options.luminance));
   if (options.luminance == Luminance::kCustom) {

@@ -48,10 +48,10 @@ CUMULUS_HOST_DEVICE inline double sine_of_half_turns(double x) {
 }
 
 /// A row's share of the sphere, up to a factor that all rows share: cos(top) - cos(bottom) is
-/// 2 sin(pi / 2H) times the sine at the row's middle. Rounded to float. 1 in the plane.
+/// 2 sin(pi / 2H) times the sine at the row's middle. Rounded to float. 1 where texels are of equal size.
 CUMULUS_HOST_DEVICE inline float row_weight(sampling::Projection projection, std::uint32_t y,
                                             std::uint32_t height) {
-  if (projection == sampling::Projection::kPlane) return 1.0F;
+  if (projection != sampling::Projection::kLatLong) return 1.0F;
   const std::uint32_t rank = y < height - 1 - y ? y : height - 1 - y;
   return static_cast<float>(
       sine_of_half_turns(static_cast<double>(2 * rank + 1) / static_cast<double>(2 * height)));

@@ -65,8 +65,7 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
           "position must have 2 and pdf 1 elements a sample");
   require(samples.direction.empty() || samples.direction.size() == 3 * count,
           "direction must have 3 elements a sample, or be empty");
-  require(samples.direction.empty() || header.projection == sampling::Projection::kLatLong,
-          "only a lat-long table has directions");
+  require(samples.direction.empty() || sampling::on_sphere(header.projection), "a plane has no directions");
 }
 
 template <Space S>
@@ -76,8 +75,7 @@ void check_density(const sampling::TableHeader& header, Span<const std::byte, S>
   check_layer(header, points.layer);
   require(points.dimensions == 2 || points.dimensions == 3,
           std::to_string(points.dimensions) + " coordinates a point; 2 or 3 are possible");
-  require(points.dimensions == 2 || header.projection == sampling::Projection::kLatLong,
-          "only a lat-long table has directions");
+  require(points.dimensions == 2 || sampling::on_sphere(header.projection), "a plane has no directions");
   require(points.coordinates.size() == static_cast<std::size_t>(points.dimensions) * pdf.size(),
           "points must have " + std::to_string(points.dimensions) + " elements for each of pdf");
 }

@@ -28,7 +28,7 @@ struct LuminanceCoefficients {
 };
 
 /// What a table is built for. Height and width are 1 to sampling::kMaxExtent, the width of one row alone to
-/// sampling::kMaxLineExtent.
+/// sampling::kMaxLineExtent; of kEqualArea both are the same.
 struct SamplingTableParams {
   std::int64_t layers = 1;  ///< 1 to sampling::kMaxLayers distributions of equal shape.
   std::int64_t height = 0;
@@ -80,6 +80,9 @@ inline void check_extents(const SamplingTableParams& params) {
               params.width <= widest,
           std::to_string(params.width) + " x " + std::to_string(params.height) +
               ": width and height must be 1 to 32768, the width of one row alone 1 to 4194304");
+  require(
+      params.projection != sampling::Projection::kEqualArea || params.height == params.width,
+      std::to_string(params.width) + " x " + std::to_string(params.height) + ": an equal-area map is square");
   require(params.layers >= 1 && params.layers <= sampling::kMaxLayers,
           std::to_string(params.layers) + " layers; 1 to 65536 are possible");
 }

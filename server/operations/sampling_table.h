@@ -42,9 +42,16 @@ struct BuildSamplingTable {
       case v1::PLANE:
         params.projection = sampling::Projection::kPlane;
         break;
+      case v1::EQUAL_AREA:
+        params.projection = sampling::Projection::kEqualArea;
+        break;
       default:
         return bad_field("projection", absl::StrCat("is ", static_cast<int>(request.projection()),
-                                                    "; LAT_LONG or PLANE is right"));
+                                                    "; LAT_LONG, PLANE or EQUAL_AREA is right"));
+    }
+    if (params.projection == sampling::Projection::kEqualArea && params.height != params.width) {
+      return bad_field("weights", absl::StrCat("has ", layer->height, " x ", layer->width,
+                                               " pixels; an EQUAL_AREA map is square"));
     }
     switch (request.invalid_weights()) {
       case v1::INVALID_WEIGHTS_UNSPECIFIED:
@@ -241,7 +248,7 @@ struct DrawSamples {
     sampling::TableHeader header;
     DrawParameters draw;
 
-    bool has_direction() const { return header.projection == sampling::Projection::kLatLong; }
+    bool has_direction() const { return sampling::on_sphere(header.projection); }
   };
   static constexpr std::string_view kName = "DrawSamples";
 
@@ -368,7 +375,7 @@ struct EvaluateDensity {
  private:
   static absl::Status read_points(const InputArray& points, Plan& plan) {
     const auto& extents = points.shape.extents;
-    const bool sphere = plan.header.projection == sampling::Projection::kLatLong;
+    const bool sphere = sampling::on_sphere(plan.header.projection);
     const bool list = points.shape.type == v1::FLOAT32 && extents.size() == 2 && extents[0] >= 1;
     if (!list || (extents[1] != 2 && !(extents[1] == 3 && sphere))) {
       return bad_field(points.field,

@@ -110,6 +110,9 @@ TEST_F(SamplingTableService, RefusesWrongWeights) {
   q = weights({1}, 1);
   q.set_projection(static_cast<v1::Projection>(9));
   expect_bad_field(build(q), "projection", "9");
+  q = weights({1, 2, 3, 4, 5, 6}, 3);
+  q.set_projection(v1::EQUAL_AREA);
+  expect_bad_field(build(q), "weights", "2 x 3 pixels; an EQUAL_AREA map is square");
   q = weights({1}, 1);
   q.set_invalid_weights(static_cast<v1::InvalidWeights>(7));
   expect_bad_field(build(q), "invalid_weights", "7");
@@ -254,7 +257,7 @@ TEST_F(SamplingTableService, PartsReachToTheEndOfTheSequence) {
 }
 
 TEST_F(SamplingTableService, EvaluatesTheDensityThatItDraws) {
-  for (const v1::Projection projection : {v1::LAT_LONG, v1::PLANE}) {
+  for (const v1::Projection projection : {v1::LAT_LONG, v1::PLANE, v1::EQUAL_AREA}) {
     auto q = draw_request(projection);
     q.set_sequence(v1::RANDOM);
     ASSERT_TRUE(draw(q).ok());
@@ -264,7 +267,7 @@ TEST_F(SamplingTableService, EvaluatesTheDensityThatItDraws) {
     ASSERT_TRUE(evaluate(evaluate_request(position, 2, projection)).ok());
     EXPECT_EQ(floats("pdf"), pdf);
     if (projection == v1::PLANE) continue;
-    ASSERT_TRUE(evaluate(evaluate_request(direction, 3)).ok());
+    ASSERT_TRUE(evaluate(evaluate_request(direction, 3, projection)).ok());
     EXPECT_EQ(floats("pdf"), pdf);
   }
 }

@@ -19,7 +19,8 @@ namespace cumulus::cli {
 namespace {
 
 const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProjection::kLatLong},
-                                                           {"plane", MapProjection::kPlane}};
+                                                           {"plane", MapProjection::kPlane},
+                                                           {"equal-area", MapProjection::kEqualArea}};
 const std::map<std::string, InvalidWeights> kInvalidWeights = {{"refuse", InvalidWeights::kRefuse},
                                                                {"clamp", InvalidWeights::kClamp}};
 const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec709},
@@ -118,7 +119,9 @@ void read_luminance(const std::string& text, SamplingTableOptions& table) {
 }
 
 void add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
-  command.add_option("--projection", table.projection, condition + "lat-long (default) or plane")
+  command
+      .add_option("--projection", table.projection,
+                  condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
       ->transform(CLI::CheckedTransformer(kProjections).description(""));
   command
       .add_option("--invalid-weights", table.invalid_weights,
@@ -186,7 +189,8 @@ void add_sampling_table_commands(CommandLine& line) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
   draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)");
   add_table_options(draw, "Of an image: ", drawing->table);
-  draw.add_option("-o,--output", drawing->output, "Samples to write: fields u, v, direction (lat-long), pdf")
+  draw.add_option("-o,--output", drawing->output,
+                  "Samples to write: fields u, v, direction (unless of a plane), pdf")
       ->type_name("OUT.npy");
   draw.add_option("--preview", drawing->preview, "Picture of the map with the samples on it")
       ->type_name("OUT.png");

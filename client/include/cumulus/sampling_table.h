@@ -13,6 +13,8 @@ namespace cumulus {
 enum class MapProjection {
   kLatLong,  ///< rows are polar angle 0 (top, +Y) to pi, columns azimuth; weights are times the solid angle
   kPlane,    ///< the unit square; weights as they are
+  /// The equal-area octahedral map, as pbrt-v4 has it: square, +Z in the middle (cumulus/equal_area.h).
+  kEqualArea,
 };
 
 /// What becomes of weights that are no number, infinite or negative. Photographed maps often have some
@@ -91,12 +93,12 @@ struct DrawSamplesOptions {
 };
 
 /// Of `table`, a result of build_sampling_table. Result: `position`, float32 [count, 2]: u, v in
-/// [0, 1), v down; `pdf`, float32 [count]: a lat-long table's per steradian, a plane's per unit of area;
-/// and, of a lat-long table, `direction`, float32 [count, 3], of unit length.
+/// [0, 1), v down; `pdf`, float32 [count]: per steradian, of a plane per unit of area; and, unless
+/// that is a plane, `direction`, float32 [count, 3], of unit length.
 Operation draw_samples(const Source& table, const DrawSamplesOptions& options);
 
-/// Of `table`, at `points`: float32 [count, 2], positions, or, of a lat-long table, [count, 3], directions of
-/// any length. Result: `pdf`, float32 [count], the density with which draw_samples draws there.
+/// Of `table`, at `points`: float32 [count, 2], positions, or, unless that is a plane, [count, 3], directions
+/// of any length. Result: `pdf`, float32 [count], the density with which draw_samples draws there.
 /// Of a layered table `layer` is the one that is meant.
 Operation evaluate_density(const Source& table, const Source& points, std::uint32_t layer = 0);
 

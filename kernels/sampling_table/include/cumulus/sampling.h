@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "cumulus/cell_search.h"
+#include "cumulus/equal_area.h"
 #include "cumulus/point_sequences.h"
 #include "cumulus/table_format.h"
 
@@ -30,8 +31,8 @@ struct Sample {
   float v = 0;          ///< [0, 1), down.
   std::uint32_t x = 0;  ///< The texel that holds it: cell_of(u, width), cell_of(v, height).
   std::uint32_t y = 0;
-  float pdf = 0;  ///< The density with which it is drawn: per steradian (kLatLong), per unit area (kPlane).
-  float direction[3] = {0, 0, 0};  ///< kLatLong: unit vector. kPlane: zero.
+  float pdf = 0;  ///< The density with which it is drawn: per steradian, of kPlane per unit area.
+  float direction[3] = {0, 0, 0};  ///< Unit vector; of kPlane zero.
 };
 
 namespace detail {
@@ -162,10 +163,11 @@ CUMULUS_HOST_DEVICE inline float density(const TableView& table, std::uint32_t y
   const float probability =
       (static_cast<float>(row_mass) * kUnit) * (static_cast<float>(column_mass) * kUnit);
   const auto width = static_cast<float>(table.header.width);
-  if (table.header.projection == Projection::kPlane) {
-    return probability * width * static_cast<float>(table.header.height);
+  if (table.header.projection == Projection::kLatLong) {
+    return probability * width / (4.0F * kPi * row_band(y, table.header.height).extent);
   }
-  return probability * width / (4.0F * kPi * row_band(y, table.header.height).extent);
+  const float per_area = probability * width * static_cast<float>(table.header.height);
+  return table.header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
 }
 
 /// v and the direction for a point that lies `fraction` of the row's solid angle below its top.
@@ -189,7 +191,7 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float frac
 
 /// Maps a point of the unit square, in fixed point, to the table's density. x0 chooses the column, x1 the
 /// row; by any method but kAlias monotonically, so that low-discrepancy points keep their evenness. Within
-/// a texel the density is constant: in area (kPlane), in solid angle (kLatLong).
+/// a texel the density is constant: in solid angle, of kPlane in area.
 CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
@@ -199,11 +201,12 @@ CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x
   drawn.x = column.cell.index;
   drawn.pdf = detail::density(table, drawn.y, row.cell.mass, column.cell.mass);
   drawn.u = detail::position_in(drawn.x, column.fraction, header.width);
-  if (header.projection == Projection::kPlane) {
-    drawn.v = detail::position_in(drawn.y, row.fraction, header.height);
-  } else {
+  if (header.projection == Projection::kLatLong) {
     detail::place_on_sphere(header.height, row.fraction, drawn);
+    return drawn;
   }
+  drawn.v = detail::position_in(drawn.y, row.fraction, header.height);
+  if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
   return drawn;
 }
 
@@ -218,11 +221,15 @@ CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, float u, float v) {
   return detail::density(table, y, row.mass, column.mass);
 }
 
-/// The same for a direction, per steradian; kLatLong tables only.
+/// The same for a direction, of any length; tables of the sphere only.
 CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, const float direction[3]) {
   float u = 0;
   float v = 0;
-  position_of(direction, u, v);
+  if (table.header.projection == Projection::kEqualArea) {
+    equal_area_position(direction, u, v);
+  } else {
+    position_of(direction, u, v);
+  }
   return pdf(table, u, v);
 }
 

@@ -15,9 +15,13 @@ namespace cumulus::sampling {
 
 /// What the table's plane stands for.
 enum class Projection : std::uint32_t {
-  kLatLong = 1,  ///< The sphere: rows are polar angle from +Y, columns azimuth; pdf per steradian.
-  kPlane = 2,    ///< The unit square; pdf per unit of area.
+  kLatLong = 1,    ///< The sphere: rows are polar angle from +Y, columns azimuth; pdf per steradian.
+  kPlane = 2,      ///< The unit square; pdf per unit of area.
+  kEqualArea = 3,  ///< The sphere, as cumulus/equal_area.h has it; square; pdf per steradian.
 };
+
+/// Whether positions are directions.
+constexpr bool on_sphere(Projection projection) { return projection != Projection::kPlane; }
 
 /// How a cell is found. All but kAlias map points monotonically, so that low-discrepancy points keep
 /// their evenness, and all of these find the same cell.
@@ -175,7 +179,7 @@ inline const char* describe(TableError error) {
       return "the table's width and height must be 1 to 32768 (the width to 4194304 where the height is 1), "
              "its layers 1 to 65536";
     case TableError::kUnknownProjection:
-      return "the table's projection must be 1 (lat-long) or 2 (plane)";
+      return "the table's projection must be 1 (lat-long), 2 (plane) or 3 (equal-area)";
     case TableError::kUnknownMethod:
       return "the table's method must be 1 to 9, and 1 (cutpoint with binary search) in version 1";
     case TableError::kUnknownOption:
@@ -226,6 +230,11 @@ constexpr SectionBytes section_bytes(const TableHeader& header) {
 }
 
 namespace detail {
+
+constexpr bool known_projection(Projection projection) {
+  return projection == Projection::kLatLong || projection == Projection::kPlane ||
+         projection == Projection::kEqualArea;
+}
 
 constexpr TableError check_sections(const TableHeader& header) {
   const SectionBytes bytes = section_bytes(header);
@@ -279,9 +288,7 @@ inline TableError check_header(const TableHeader& header, std::uint64_t table_by
   if (header.header_bytes != kHeaderBytes) return TableError::kWrongHeaderSize;
   if (header.total_bytes != table_bytes) return TableError::kWrongTotalSize;
   if (!detail::extents_in_range(header)) return TableError::kBadExtent;
-  if (header.projection != Projection::kLatLong && header.projection != Projection::kPlane) {
-    return TableError::kUnknownProjection;
-  }
+  if (!detail::known_projection(header.projection)) return TableError::kUnknownProjection;
   if (!detail::known_method(header)) return TableError::kUnknownMethod;
   if (!detail::known_options_only(header)) return TableError::kUnknownOption;
   if (!detail::guide_size_in_range(header, header.marginal_guide_size) ||
