@@ -145,12 +145,13 @@ TEST(SamplingArithmetic, SineOfHalfTurnsIsTheSine) {
 }
 
 TEST(SamplingArithmetic, LuminanceOfAPositiveTexelIsPositiveAndFinite) {
+  const LuminanceCoefficients rec709;
   const float largest = std::numeric_limits<float>::max();
   const float least = std::numeric_limits<float>::denorm_min();
-  EXPECT_EQ(sampling_arithmetic::luminance({}, largest, largest, largest), largest);
-  EXPECT_EQ(sampling_arithmetic::luminance({}, 0, 0, least), least);
-  EXPECT_EQ(sampling_arithmetic::luminance({}, 0, 0, 0), 0.0F);
-  EXPECT_NEAR(sampling_arithmetic::luminance({}, 1, 2, 3), 0.2126F + 1.4304F + 0.2166F, 1e-6F);
+  EXPECT_EQ(sampling_arithmetic::luminance(rec709, largest, largest, largest), largest);
+  EXPECT_EQ(sampling_arithmetic::luminance(rec709, 0, 0, least), least);
+  EXPECT_EQ(sampling_arithmetic::luminance(rec709, 0, 0, 0), 0.0F);
+  EXPECT_NEAR(sampling_arithmetic::luminance(rec709, 1, 2, 3), 0.2126F + 1.4304F + 0.2166F, 1e-6F);
 }
 
 // --- point sequences -------------------------------------------------------------------------------------
