@@ -40,6 +40,8 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"sampling-table", kMap, "-o", "x.cst", "--method", "magic"},
       {"sampling-table", kMap, "-o", "x.cst", "--guide-size", "0"},
       {"sampling-table", kMap, "-o", "x.cst", "--luminance", "bt601"},
+      {"sampling-table", kMap, "-o", "x.npz", "--export", "renderman"},
+      {"sampling-table", "x.cst", "-o", "y.cst"},
       {"sampling-table", kMap, "-o", "x.cst", "--luminance", "1,-1,1"},
       {"draw-samples", kMap, "-n", "4"},
       {"draw-samples", kMap, "-n", "0", "-o", "x.npy"},

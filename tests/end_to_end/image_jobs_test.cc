@@ -377,5 +377,30 @@ TEST_F(ImageJobs, PassOnWhatTheServerRefuses) {
   EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
 }
 
+/// The example's last lines: "table, 64 samples: noise of the diffuse sphere 0.1, of the glossy one 0.2".
+std::vector<double> noise_of(const std::string& output, const std::string& picture) {
+  const std::size_t line = output.find(picture);
+  EXPECT_NE(line, std::string::npos) << output;
+  if (line == std::string::npos) return {0, 0};
+  const std::size_t diffuse = output.find("sphere ", line);
+  const std::size_t glossy = output.find("one ", line);
+  return {std::stod(output.substr(diffuse + 7)), std::stod(output.substr(glossy + 4))};
+}
+
+TEST(Example, SlowLightsSpheresWithLessNoiseByTheTable) {
+  Daemon daemon;
+  const Ended ended = Program(CUMULUS_EXAMPLE_LIGHT_SPHERES, {daemon.address(), kMap}).wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  for (const std::string samples : {"16", "64", "256"}) {
+    const auto table = noise_of(ended.output, "table, " + samples + " samples");
+    for (const std::string other : {"uniform", "cosine"}) {
+      const auto noise = noise_of(ended.output, other + ", " + samples + " samples");
+      for (std::size_t sphere = 0; sphere < 2; ++sphere) {
+        EXPECT_LT(table[sphere], noise[sphere]) << other << ", " << samples << '\n' << ended.output;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cumulus::testing

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_density.h"
 #include "cli/commands/sampling_table_drawing.h"
+#include "cli/sampling_table_export.h"
 #include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
@@ -40,13 +41,33 @@ const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence
                                                          {"hammersley", PointSequence::kHammersley},
                                                          {"random", PointSequence::kRandom}};
 
+const std::map<std::string, TableFormat> kExports = {
+    {"npz", TableFormat::kNpz}, {"pbrt", TableFormat::kPbrt}, {"mitsuba", TableFormat::kMitsuba}};
+
 struct TableOptions {
   std::string input;
   std::string output;
+  TableFormat format = TableFormat::kCst;
   SamplingTableOptions table = kTableDefaults;
 };
 
+/// A saved table in another format, which takes no server.
+absl::Status convert_table(Job& job, const TableOptions& options) {
+  job.stages().begin("read");
+  const absl::StatusOr<Array> table = read_table(options.input);
+  if (!table.ok()) return table.status();
+  job.stages().begin("write");
+  if (absl::Status written = export_table(options.output, table->view(), options.format); !written.ok())
+    return written;
+  job.stages().end();
+  job.report().add("command", "sampling-table");
+  job.report().add("input", options.input);
+  job.report().add("output", options.output);
+  return absl::OkStatus();
+}
+
 absl::Status run_sampling_table(Job& job, const TableOptions& options) {
+  if (is_table_file(options.input)) return convert_table(job, options);
   job.stages().begin("read");
   const absl::StatusOr<Map> map = read_map(options.input);
   if (!map.ok()) return map.status();
@@ -61,7 +82,8 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   const absl::StatusOr<Array> table = job.download(*session, *built, "table");
   if (!table.ok()) return table.status();
   job.stages().begin("write");
-  if (absl::Status written = write_table(options.output, table->view()); !written.ok()) return written;
+  if (absl::Status written = export_table(options.output, table->view(), options.format); !written.ok())
+    return written;
   job.stages().end();
 
   Report& report = job.report();
@@ -71,6 +93,12 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   report.add("table_bytes", table->bytes().size());
   job.describe_run(*client);
   return absl::OkStatus();
+}
+
+void require_another_format(const TableOptions& options) {
+  if (options.format != TableFormat::kCst || !is_table_file(options.input)) return;
+  throw CLI::ValidationError("sampling-table",
+                             options.input + " is a table already: give an image, or --export");
 }
 
 void require_an_output(const DrawingOptions& options) {
@@ -157,12 +185,21 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
 
 void add_sampling_table_commands(CommandLine& line) {
   const auto building = std::make_shared<TableOptions>();
-  CLI::App& table = line.add("sampling-table", "Build the importance-sampling table of an environment map",
-                             [building](Job& job) { return run_sampling_table(job, *building); });
-  table.add_option("input", building->input, "Image file")->required()->type_name("IN");
-  table.add_option("-o,--output", building->output, "Table to write (.cst)")
+  CLI::App& table = line.add(
+      "sampling-table", "Build the importance-sampling table of an environment map",
+      [building](Job& job) { return run_sampling_table(job, *building); },
+      [building] { require_another_format(*building); });
+  table.add_option("input", building->input, "Image file; with --export also a table (.cst)")
       ->required()
-      ->type_name("OUT.cst");
+      ->type_name("IN");
+  table.add_option("-o,--output", building->output, "Table to write (.cst; with --export .npz)")
+      ->required()
+      ->type_name("OUT");
+  table
+      .add_option("--export", building->format,
+                  "Write arrays for others instead, as .npz: npz (plain distributions), pbrt (members of "
+                  "PiecewiseConstant2D) or mitsuba (members of DiscreteDistribution2D)")
+      ->transform(CLI::CheckedTransformer(kExports).description(""));
   add_table_options(table, "", building->table);
 
   const auto drawing = std::make_shared<DrawingOptions>();
