@@ -37,6 +37,8 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"health", "--colour"},
       {"sampling-table", kMap},
       {"sampling-table", kMap, "-o", "x.cst", "--projection", "globe"},
+      {"sampling-table", kMap, "-o", "x.cst", "--method", "magic"},
+      {"sampling-table", kMap, "-o", "x.cst", "--guide-size", "0"},
       {"sampling-table", kMap, "-o", "x.cst", "--luminance", "bt601"},
       {"sampling-table", kMap, "-o", "x.npz", "--export", "renderman"},
       {"sampling-table", "x.cst", "-o", "y.cst"},

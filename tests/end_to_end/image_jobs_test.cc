@@ -83,25 +83,8 @@ std::vector<SampleRecord> read_samples(const std::string& path) {
   return samples;
 }
 
-class ImageJobs : public ServedJobs {
- protected:
-  static void succeed(const std::vector<std::string>& arguments) {
-    const Ended ended = run(arguments);
-    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
-    EXPECT_EQ(ended.errors, "");
-  }
-  /// Expects exit code 1 and one sentence that contains `part`.
-  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.exit_code, 1) << ended.output;
-    EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
-    EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
-    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
-    EXPECT_EQ(ended.output, "");
-  }
+class ImageJobs : public ServedJobs {};
 
- private:
-};
 sampling::TableView view_of(const std::string& table) {
   sampling::TableView view;
   view.data = reinterpret_cast<const unsigned char*>(table.data());

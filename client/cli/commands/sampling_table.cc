@@ -28,6 +28,15 @@ const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec
                                                       {"rec2020", Luminance::kRec2020},
                                                       {"acescg", Luminance::kAcesCg},
                                                       {"average", Luminance::kAverage}};
+const std::map<std::string, SamplingMethod> kMethods = {{"radix-forest", SamplingMethod::kRadixForest},
+                                                        {"radix-forest-4", SamplingMethod::kRadixForest4},
+                                                        {"balanced-forest", SamplingMethod::kBalancedForest},
+                                                        {"cutpoint-binary", SamplingMethod::kCutpointBinary},
+                                                        {"cutpoint-linear", SamplingMethod::kCutpointLinear},
+                                                        {"binary-search", SamplingMethod::kBinarySearch},
+                                                        {"linear-search", SamplingMethod::kLinearSearch},
+                                                        {"quaternary-tree", SamplingMethod::kQuaternaryTree},
+                                                        {"alias", SamplingMethod::kAlias}};
 const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
                                                          {"hammersley", PointSequence::kHammersley},
                                                          {"random", PointSequence::kRandom}};
@@ -155,6 +164,21 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
                    condition + "Take the mean off all weights, for renderers that sample the BSDF besides");
   command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
                    condition + "Where all weights are zero, draw evenly instead of failing");
+  command
+      .add_option(
+          "--method", table.method,
+          condition +
+              "radix-forest (default), radix-forest-4, balanced-forest, cutpoint-binary, "
+              "cutpoint-linear, binary-search, linear-search, quaternary-tree or alias (not monotone)")
+      ->transform(CLI::CheckedTransformer(kMethods).description(""));
+  command
+      .add_option("--guide-size", table.guide_size,
+                  condition + "Entries of each row's guide table (default: as many as columns)")
+      ->check(CLI::Range(1, 1 << 24));
+  command
+      .add_option("--marginal-guide-size", table.marginal_guide_size,
+                  condition + "Entries of the guide table that chooses the row (default: as many as rows)")
+      ->check(CLI::Range(1, 1 << 24));
 }
 
 }  // namespace
@@ -200,6 +224,7 @@ void add_sampling_table_commands(CommandLine& line) {
                   "hammersley: points of the whole set (default: --first-index + --count), so that several "
                   "runs can share one")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
+  draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)");
   add_table_options(draw, "Of an image: ", drawing->table);
   draw.add_option("-o,--output", drawing->output,
                   "Samples to write: fields u, v, direction (unless of a plane), pdf")

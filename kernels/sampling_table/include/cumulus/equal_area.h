@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "cumulus/point_sequences.h"
+#include "cumulus/host_device.h"
 
 namespace cumulus::sampling {
 
