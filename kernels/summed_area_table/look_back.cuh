@@ -27,10 +27,9 @@ __device__ inline std::uint32_t triangle_root(std::uint32_t n) {
 /// Planes are taken one after the other, their tiles in the order of their diagonals (row + column), so that
 /// the tiles above and to the left of a tile have lower tickets. A block waits for lower tickets only, and
 /// takes them one after the other: the block with the lowest ticket never waits, however few blocks are
-/// resident.
-__device__ inline Tile tile_of_ticket(std::uint32_t ticket, std::uint32_t rows, std::uint32_t columns) {
-  const std::uint32_t plane = ticket / (rows * columns);
-  ticket -= plane * rows * columns;
+/// resident. `ticket` counts from the plane's first.
+__device__ inline Tile tile_of_ticket(std::uint32_t plane, std::uint32_t ticket, std::uint32_t rows,
+                                      std::uint32_t columns) {
   const std::uint32_t longest = min(rows, columns);
   const std::uint32_t tiles = rows * columns;
   const auto growing =
@@ -108,92 +107,37 @@ __device__ Published<Sum> read(const Word<Sum>* word) {
   return published;
 }
 
-/// Waits until a word says at least `state`. One word, not the whole window: a device full of waiting blocks
-/// would leave nothing of its caches' bandwidth to those that work.
-template <class Sum>
-__device__ void wait_for(const Word<Sum>* word, State state) {
-  while (read(word).state < state) {
-  }
-}
-
-/// What the words of the tiles before this one have said.
-template <class Sum>
-struct LookBack {
-  bool reached;  // `sum` is the sum over all tiles before this one
-  Sum sum;
-  int unknown;  // else the nearest tile that has said nothing, 0 the nearest of all; the window's size: none
-};
-
-/// Looks at the nearest `kTiles` of `available` tiles, their words lying `stride`, 2 * stride, ... before
-/// `word`. All words are asked for before the first is looked at: the answers take long, whatever their
-/// number.
+/// The sum over all `available` tiles before this one, whose words lie `stride`, 2 * stride, ...
+/// before `word`. Waits until the nearest kLookBackWindow of them suffice.
 ///
 /// Sums are always added in the tiles' order, to the inclusive sum they follow, and an inclusive sum
 /// is itself made so: the result has the same bits whichever tiles were ready.
-template <int kTiles, class Sum>
-__device__ LookBack<Sum> look_at(const Word<Sum>* word, std::int64_t stride, int available) {
-  Published<Sum> window[kTiles];
-#pragma unroll
-  for (int k = 0; k < kTiles; ++k) window[k] = read(word - (k < available ? k + 1 : 0) * stride);
-  LookBack<Sum> seen{false, Sum{0}, kTiles};
-#pragma unroll
-  for (int k = kTiles - 1; k >= 0; --k) {
-    const bool before_first = k >= available;
-    const State state = before_first ? State::kInclusive : window[k].state;
-    const Sum value = before_first ? Sum{0} : window[k].value;
-    seen.sum = state == State::kInclusive ? value : seen.sum + value;
-    seen.reached = state == State::kInclusive || (seen.reached && state == State::kOwn);
-    if (state == State::kEmpty) seen.unknown = k;
-    if (state == State::kInclusive) seen.unknown = kTiles;
-  }
-  return seen;
-}
-
-/// The sum over all `available` tiles before this one, a chain of words for each lane. Waits until the
-/// nearest kLookBackWindow tiles suffice for all lanes. The whole warp calls it; lanes that are not `active`
-/// have any word of the tile and get no sum.
 template <class Sum>
-__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int available, bool active) {
+__device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int available) {
+  Published<Sum> window[kLookBackWindow];
+#pragma unroll
+  for (int k = 0; k < kLookBackWindow; ++k) {
+    window[k] = {k < available ? State::kEmpty : State::kInclusive, Sum{0}};  // 0: before the first tile
+  }
   // Mostly the nearest tiles know already; the whole window is for the start, when all begin at once.
-  LookBack<Sum> seen = look_at<kFirstLook>(word, stride, available);
-  for (int tiles = kFirstLook; !__all_sync(~0u, seen.reached || !active); tiles = kLookBackWindow) {
-    if (active && !seen.reached) {
-      if (seen.unknown < tiles) {
-        wait_for(word - (seen.unknown + 1) * stride, State::kOwn);
-      } else if (tiles == kLookBackWindow) {
-        wait_for(word - kLookBackWindow * stride, State::kInclusive);
+  for (bool whole_window = false;; whole_window = true) {
+#pragma unroll
+    for (int k = 0; k < kLookBackWindow; ++k) {
+      // Of the tiles known by their own sums only the farthest can end the wait.
+      const bool farthest = k == kLookBackWindow - 1;
+      const bool wanted = whole_window || k < kFirstLook;
+      if (wanted && (window[k].state == State::kEmpty || (farthest && window[k].state == State::kOwn))) {
+        window[k] = read(word - (k + 1) * stride);
       }
     }
-    __syncwarp();
-    seen = look_at<kLookBackWindow>(word, stride, available);
-  }
-  return seen.sum;
-}
-
-/// The same of one word only, with a lane of the warp for each of the nearest 32 tiles; every lane gets the
-/// sum.
-template <class Sum>
-__device__ Sum look_back_wide(const Word<Sum>* word, std::int64_t stride, int available) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const bool before_first = lane >= available;
-  const Word<Sum>* of_lane = word - (before_first ? 0 : lane + 1) * stride;
-  for (;;) {
-    const Published<Sum> seen = read(of_lane);
-    const State state = before_first ? State::kInclusive : seen.state;
-    const unsigned int inclusive = __ballot_sync(~0u, state == State::kInclusive);
-    const unsigned int nearer =
-        (inclusive & (~inclusive + 1)) - 1;  // than the nearest inclusive sum; all: none
-    const unsigned int empty = __ballot_sync(~0u, state == State::kEmpty) & nearer;
-    if (inclusive != 0 && empty == 0) {
-      const int first = __popc(nearer);
-      const Sum value = before_first ? Sum{0} : seen.value;
-      Sum sum = __shfl_sync(~0u, value, first);
-      for (int k = first - 1; k >= 0; --k) sum += __shfl_sync(~0u, value, k);
-      return sum;
+    Sum sum = 0;
+    bool reached = false;
+#pragma unroll
+    for (int k = kLookBackWindow - 1; k >= 0; --k) {
+      sum = window[k].state == State::kInclusive ? window[k].value : sum + window[k].value;
+      reached = window[k].state == State::kInclusive || (reached && window[k].state == State::kOwn);
     }
-    const int waiting = empty != 0 ? __ffs(static_cast<int>(empty)) - 1 : 31;
-    if (lane == waiting) wait_for(of_lane, empty != 0 ? State::kOwn : State::kInclusive);
-    __syncwarp();
+    if (reached) return sum;
   }
 }
 

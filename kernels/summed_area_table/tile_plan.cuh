@@ -38,11 +38,19 @@ inline constexpr int kMostThreadsPerMultiprocessor = 1536;  // or more
 /// their offsets.
 enum class Terms { kValues, kValuesAndSquares, kOffsets };
 
+/// How the images and their tables lie. What a layout does not need costs its kernels nothing.
+enum class Layout {
+  kOne,      // one image and its inclusive table
+  kPlanes,   // one or more, inclusive or exclusive
+  kStrided,  // likewise; an image's channels may be planes of their own, a stride from element to element
+};
+
 /// What the kernel knows at compile time.
-template <class InputType, class SumType, int ChannelCount, Terms kWhat>
+template <class InputType, class SumType, int ChannelCount, Terms kWhat, Layout kWhere>
 struct Plan {
   using Input = InputType;
   using Sum = SumType;
+  static constexpr Layout kLayout = kWhere;
   static constexpr int kChannels = ChannelCount;
   static constexpr Terms kTerms = kWhat;
   static constexpr Term kFirstTerm = kWhat == Terms::kOffsets ? Term::kOffset : Term::kValue;
@@ -55,13 +63,19 @@ struct Plan {
   static constexpr int kQuads = kElements / 4;
   static constexpr int kRows = kShape.rows();
   static constexpr int kColumns = kShape.columns();
-  static constexpr int kBlocks = blocks_per_multiprocessor(sizeof(Sum), kChannels);
+  /// One less where strides, and mostly offsets or a second table too, take registers.
+  static constexpr int kBlocks =
+      blocks_per_multiprocessor(sizeof(Sum), kChannels) - (kLayout == Layout::kStrided ? 1 : 0);
   /// As many of these as fit by their threads: what the registers are for.
   static constexpr int kResidentBlocks = kBlocks * kThreads <= kMostThreadsPerMultiprocessor
                                              ? kBlocks
                                              : kMostThreadsPerMultiprocessor / kThreads;
   static_assert(kElements % kChannels == 0 && kElements % 4 == 0,
                 "a lane holds whole pixels and whole quads");
+
+  /// Totals of rows that are summed over the warp together. One channel's kernels have no registers left for
+  /// that.
+  static constexpr int kRowTotalsAtOnce = kChannels == 1 ? 1 : 8;
 
   /// Rows are looked after by groups of a warp, one row a lane; the last group may be smaller.
   static constexpr int kRowGroups = row_groups(kShape);
@@ -73,28 +87,36 @@ struct Plan {
   static constexpr int kRowWord = kColumns + kRowJobs;
 };
 
-/// Where an array's elements are: element (y, x) of plane p at data + p / parts * plane_stride + p % parts +
-/// y * row_stride + x * element_stride.
-template <class T>
+/// Where an array's elements are: element (y, x) of plane p at plane(p) + y * row_stride + x *
+/// element_stride().
+template <class T, Layout kLayout>
 struct Planes {
   T* data;
-  std::int64_t plane_stride;
+  std::int64_t plane_stride;  // from an image to the next
   std::int64_t row_stride;
-  std::int64_t element_stride;  // 1, or the number of channels where each is a plane of its own
-  bool aligned;                 // every row begins at a multiple of 16 bytes, and element_stride is 1
+  std::int64_t parts;  // 1, or the number of channels where each is a plane of its own
+  bool aligned;        // every row begins at a multiple of 16 bytes, and parts is 1
 
   __device__ T* plane(std::uint32_t p) const {
-    const auto parts = static_cast<std::uint32_t>(element_stride);
-    return data + p / parts * plane_stride + p % parts;
+    if constexpr (kLayout == Layout::kOne) {
+      return data;
+    } else if constexpr (kLayout == Layout::kPlanes) {
+      return data + p * plane_stride;
+    } else {
+      const auto divisor = static_cast<std::uint32_t>(parts);
+      return data + p / divisor * plane_stride + p % divisor;
+    }
   }
+  __device__ std::int64_t element_stride() const { return kLayout == Layout::kStrided ? parts : 1; }
 };
 
 template <class P>
 struct Arguments {
-  Planes<const typename P::Input> image;
-  Planes<typename P::Sum> sums;     // without the zeros of an exclusive table
-  Planes<typename P::Sum> squares;  // likewise; Terms::kValuesAndSquares only
-  const float* offsets;             // Terms::kOffsets only
+  using Table = Planes<typename P::Sum, P::kLayout>;
+  Planes<const typename P::Input, P::kLayout> image;
+  Table sums;            // without the zeros of an exclusive table
+  Table squares;         // likewise; Terms::kValuesAndSquares only
+  const float* offsets;  // Terms::kOffsets only
   std::int64_t height;
   std::int64_t row_elements;
   std::uint32_t planes;
@@ -104,6 +126,10 @@ struct Arguments {
   std::uint32_t* next_ticket;
   Word<typename P::Sum>* words;
   bool exclusive;  // the row above each table and the column before it are to be zeroed
+
+  __device__ std::int64_t words_of_plane() const {
+    return std::int64_t{tile_rows} * tile_columns * words_per_tile;
+  }
 };
 
 /// A block's shared memory.

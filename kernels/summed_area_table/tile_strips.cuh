@@ -75,7 +75,7 @@ __device__ void load_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile ti
     const std::int64_t y = first_row + i / P::kColumns;
     const std::int64_t x = first_column + i % P::kColumns;
     const bool exists = y < a.height && x < a.row_elements;
-    const std::int64_t element = exists ? y * a.image.row_stride + x * a.image.element_stride : 0;
+    const std::int64_t element = exists ? y * a.image.row_stride + x * a.image.element_stride() : 0;
     copy_async_or_zero(&memory.pixels[strip_row][0] + i, image + element, exists);
   }
 }
@@ -127,7 +127,8 @@ __device__ void sum_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile til
   constexpr int kTotals = P::kRowsPerWarp * P::kChannels;
   Quad<Sum> columns[P::kSegments][P::kQuads] = {};
   Sum* rows = memory.rows + warp_index() * kTotals;
-  Sum pending[8] = {};  // totals of rows and channels, this lane's part of them
+  constexpr int kAtOnce = P::kRowTotalsAtOnce;
+  Sum pending[kAtOnce] = {};  // totals of rows and channels, this lane's part of them
 #pragma unroll
   for (int r = 0; r < P::kRowsPerWarp; ++r) {
     const int row = warp_index() * P::kRowsPerWarp + r;
@@ -147,15 +148,16 @@ __device__ void sum_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile til
 #pragma unroll
     for (int channel = 0; channel < P::kChannels; ++channel) {
       const int number = r * P::kChannels + channel;
-      pending[number % 8] = totals[channel];
-      if (number % 8 != 7) continue;
-      const Sum total = warp_sums_of_eight(pending);
-      if (lane_index() % 4 == 0) rows[number - 7 + lane_index() / 4] = total;
+      pending[number % kAtOnce] = totals[channel];
+      if (number % kAtOnce != kAtOnce - 1) continue;
+      const Sum total = warp_sums(pending);
+      constexpr int kLanes = 32 / kAtOnce;
+      if (lane_index() % kLanes == 0) rows[number - (kAtOnce - 1) + lane_index() / kLanes] = total;
     }
   }
 #pragma unroll
-  for (int number = kTotals / 8 * 8; number < kTotals; ++number) {
-    const Sum total = warp_sum(pending[number % 8]);
+  for (int number = kTotals / kAtOnce * kAtOnce; number < kTotals; ++number) {
+    const Sum total = warp_sum(pending[number % kAtOnce]);
     if (lane_index() == 0) rows[number] = total;
   }
 #pragma unroll
@@ -186,15 +188,15 @@ __device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad) {
   }
 }
 
-/// Writes the lane's quads of one row of the tile; `tile_data` is where the tile begins in the table.
+/// Writes the lane's quads of one row of the tile.
 template <class P>
-__device__ void store_row(const Arguments<P>& a, const Planes<typename P::Sum>& table,
-                          typename P::Sum* tile_data, TileMemory<P>& memory, Tile tile, int tile_row,
+__device__ void store_row(const Arguments<P>& a, const typename Arguments<P>::Table& table,
+                          TileMemory<P>& memory, Tile tile, int tile_row,
                           const Quad<typename P::Sum> (&row)[P::kSegments][P::kQuads]) {
   using Sum = typename P::Sum;
   const std::int64_t y = std::int64_t{tile.row} * P::kRows + tile_row;
   const std::int64_t first_column = std::int64_t{tile.column} * P::kColumns;
-  Sum* to = tile_data + tile_row * table.row_stride;
+  Sum* to = table.plane(tile.plane) + y * table.row_stride + first_column * table.element_stride();
   if (table.aligned && inside(a, tile)) {
 #pragma unroll
     for (int s = 0; s < P::kSegments; ++s) {
@@ -213,7 +215,7 @@ __device__ void store_row(const Arguments<P>& a, const Planes<typename P::Sum>& 
   __syncwarp();
   if (y < a.height) {
     for (int i = lane_index(); i < P::kColumns && first_column + i < a.row_elements; i += 32) {
-      __stcs(to + i * table.element_stride, staged[i]);
+      __stcs(to + i * table.element_stride(), staged[i]);
     }
   }
   __syncwarp();
@@ -221,14 +223,14 @@ __device__ void store_row(const Arguments<P>& a, const Planes<typename P::Sum>& 
 
 /// The zeros of an exclusive table that border on the tile: a row above the image, a column before it.
 template <class P>
-__device__ void store_zeros(const Arguments<P>& a, const Planes<typename P::Sum>& table, Tile tile) {
+__device__ void store_zeros(const Arguments<P>& a, const typename Arguments<P>::Table& table, Tile tile) {
   using Sum = typename P::Sum;
   Sum* origin = table.plane(tile.plane);
   const auto thread = static_cast<int>(threadIdx.x);
   const std::int64_t first_column = std::int64_t{tile.column} * P::kColumns;
   if (tile.row == 0) {
     for (int i = thread; i < P::kColumns && first_column + i < a.row_elements; i += P::kThreads)
-      origin[(first_column + i) * table.element_stride - table.row_stride] = Sum{0};
+      origin[(first_column + i) * table.element_stride() - table.row_stride] = Sum{0};
   }
   if (tile.column != 0) return;
   const std::int64_t first_row = std::int64_t{tile.row} * P::kRows;
@@ -236,7 +238,7 @@ __device__ void store_zeros(const Arguments<P>& a, const Planes<typename P::Sum>
     if (i < 0 && tile.row > 0) continue;  // the row above is another tile's
 #pragma unroll
     for (int channel = 1; channel <= P::kChannels; ++channel)
-      origin[(first_row + i) * table.row_stride - channel * table.element_stride] = Sum{0};
+      origin[(first_row + i) * table.row_stride - channel * table.element_stride()] = Sum{0};
   }
 }
 
@@ -255,12 +257,10 @@ __device__ typename P::Sum left_of_row(const TileMemory<P>& memory, int row, int
 
 /// Scans the strip, on top of all that lies above and to the left of it, and stores it.
 template <class P, Term kTerm>
-__device__ void store_strip(const Arguments<P>& a, const Planes<typename P::Sum>& table,
+__device__ void store_strip(const Arguments<P>& a, const typename Arguments<P>::Table& table,
                             TileMemory<P>& memory, Tile tile, const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
   constexpr int kElements = P::kElements;
-  Sum* tile_data = table.plane(tile.plane) + std::int64_t{tile.row} * P::kRows * table.row_stride +
-                   std::int64_t{tile.column} * P::kColumns * table.element_stride;
   Sum columns[P::kSegments][kElements];
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
@@ -306,7 +306,7 @@ __device__ void store_strip(const Arguments<P>& a, const Planes<typename P::Sum>
 #pragma unroll
       for (int e = 0; e < kElements; ++e) row[s][e / 4].v[e % 4] = before[e % P::kChannels] + scan[e];
     }
-    store_row<P>(a, table, tile_data, memory, tile, tile_row, row);
+    store_row<P>(a, table, memory, tile, tile_row, row);
   }
 }
 

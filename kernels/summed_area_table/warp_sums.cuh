@@ -14,22 +14,25 @@ __device__ Sum warp_sum(Sum value) {
   return value;
 }
 
-/// Sums eight values over the warp at once, in 9 exchanges instead of 40: each step halves the values that a
-/// lane looks after. The lane gets the sum of value number lane_index() / 4.
-template <class Sum>
-__device__ Sum warp_sums_of_eight(Sum (&values)[8]) {
+/// Sums several values over the warp at once, 8 of them in 9 exchanges instead of 40: each step halves the
+/// values that a lane looks after. The lane gets the sum of value number lane_index() / (32 / kCount).
+template <int kCount, class Sum>
+__device__ Sum warp_sums(Sum (&values)[kCount]) {
+  int distance = 16;
 #pragma unroll
-  for (int half = 4; half > 0; half /= 2) {
-    const bool upper = (lane_index() & (half * 4)) != 0;
+  for (int half = kCount / 2; half > 0; half /= 2, distance /= 2) {
+    const bool upper = (lane_index() & distance) != 0;
 #pragma unroll
     for (int k = 0; k < half; ++k) {
       const Sum kept = upper ? values[k + half] : values[k];
       const Sum given = upper ? values[k] : values[k + half];
-      values[k] = kept + __shfl_xor_sync(~0u, given, half * 4);
+      values[k] = kept + __shfl_xor_sync(~0u, given, distance);
     }
   }
-  const Sum of_two = values[0] + __shfl_xor_sync(~0u, values[0], 2);
-  return of_two + __shfl_xor_sync(~0u, of_two, 1);
+  Sum sum = values[0];
+#pragma unroll
+  for (; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+  return sum;
 }
 
 template <class Sum>

@@ -73,6 +73,13 @@ struct BuildSummedAreaTable {
   static std::size_t scratch_bytes(const Plan& plan) {
     return with_table_types(plan.image.type, plan.accumulator, [&]<class Input, class Sum>(Input*, Sum*) {
       const auto image = plan.image.view(Span<const Input, S>());
+      if constexpr (kSingle<Input, Sum>) {
+        if (plan.local) {
+          LocalTableJob<Input, S> job;
+          job.image = image;
+          return build_local_summed_area_table_scratch_bytes(job);
+        }
+      }
       std::size_t bytes =
           summed_area_table::tables_scratch_bytes<Input, Sum>(image, plan.planes, plan.squares, plan.offsets);
       if constexpr (kSingle<Input, Sum>) {

@@ -201,7 +201,15 @@ template <class Backend>
 class BoxFiltersOfSmallImages : public testing::OnEveryBackend<Backend> {};
 TYPED_TEST_SUITE(BoxFiltersOfSmallImages, testing::Backends, testing::BackendNames);
 
-TYPED_TEST(BoxFiltersOfSmallImages, AreRight) { expect_boundaries<float>(this->backend(), {3, 5}, 1); }
+TYPED_TEST(BoxFiltersOfSmallImages, AreRight) {
+  expect_boundaries<float>(this->backend(), {3, 5}, 1);
+  expect_boundaries<double>(this->backend(), {3, 5}, 1);
+  expect_boundaries<Float16>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::uint8_t>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::uint16_t>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::uint32_t>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::int32_t>(this->backend(), {3, 5}, 1);
+}
 
 TEST(BoxFilterVerifier, RefusesOneWrongMeanAndOneWrongDeviation) {
   testing::CpuBackend backend;

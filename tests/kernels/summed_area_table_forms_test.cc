@@ -176,30 +176,42 @@ TYPED_TEST(SummedAreaTableForms, SubtractsTheMeanFirst) {
   }
 }
 
-/// Small enough for compute-sanitizer's racecheck, under which a block that waits for another is slow:
-/// --gtest_filter
-/// '*SmallImages*' selects them.
+/// Every kernel that build_summed_area_table may launch, on images of at most 2 x 2 tiles: small enough for
+/// compute-sanitizer's racecheck, under which a block that waits for another is slow.
 template <class Backend>
 class SummedAreaTableOfSmallImages : public testing::OnEveryBackend<Backend> {};
 TYPED_TEST_SUITE(SummedAreaTableOfSmallImages, testing::Backends, testing::BackendNames);
 
-TYPED_TEST(SummedAreaTableOfSmallImages, HasEveryForm) {
-  const auto check = [&]<class Input, class Sum>(Input*, Sum*) {
-    for (const ImageShape shape : {ImageShape{1, 1}, ImageShape{130, 130}}) {
-      for (const int channels : {1, 3})
-        expect_every_form<Sum>(this->backend(), make_image<Input>(shape, channels, 0, ImagePattern::kRandom));
-    }
-  };
-  const auto pointer = []<class T>(std::type_identity<T>) { return static_cast<T*>(nullptr); };
-  check(pointer(std::type_identity<std::uint8_t>()), pointer(std::type_identity<std::uint32_t>()));
-  check(pointer(std::type_identity<std::uint16_t>()), pointer(std::type_identity<std::uint64_t>()));
-  check(pointer(std::type_identity<float>()), pointer(std::type_identity<float>()));
-  check(pointer(std::type_identity<float>()), pointer(std::type_identity<double>()));
+template <class Input, class Sum, class Backend>
+void expect_every_kernel(Backend& backend) {
+  for (const int channels : {1, 2, 3, 4}) {
+    SCOPED_TRACE(channels);
+    const ImageShape shape{kSummedInterleaved<Input> ? 65 : 100, 200 / channels};
+    expect_every_form<Sum>(backend, make_image<Input>(shape, channels, 0, ImagePattern::kRandom));
+  }
+  expect_planes<Input, Sum>(backend, {64, 128}, 1, 2);
 }
 
-TYPED_TEST(SummedAreaTableOfSmallImages, HasPlanesAndMeans) {
-  expect_planes<float, float>(this->backend(), {64, 128}, 1, 3);
+TYPED_TEST(SummedAreaTableOfSmallImages, HaveEveryFormOfIntegers) {
+  expect_every_kernel<std::uint8_t, std::uint32_t>(this->backend());
+  expect_every_kernel<std::uint8_t, std::uint64_t>(this->backend());
+  expect_every_kernel<std::uint16_t, std::uint32_t>(this->backend());
+  expect_every_kernel<std::uint16_t, std::uint64_t>(this->backend());
+  expect_every_kernel<std::uint32_t, std::uint64_t>(this->backend());
+  expect_every_kernel<std::int32_t, std::int64_t>(this->backend());
+}
+
+TYPED_TEST(SummedAreaTableOfSmallImages, HaveEveryFormOfFloats) {
+  expect_every_kernel<Float16, float>(this->backend());
+  expect_every_kernel<Float16, double>(this->backend());
+  expect_every_kernel<float, float>(this->backend());
+  expect_every_kernel<float, double>(this->backend());
+  expect_every_kernel<double, double>(this->backend());
+}
+
+TYPED_TEST(SummedAreaTableOfSmallImages, AreSummedLessTheirMeans) {
   expect_centered<float>(this->backend(), {65, 129}, 3);
+  expect_centered<Float16>(this->backend(), {65, 129}, 1);
 }
 
 }  // namespace

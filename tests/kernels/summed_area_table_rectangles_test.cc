@@ -242,9 +242,20 @@ class RectanglesOfSmallImages : public testing::OnEveryBackend<Backend> {};
 TYPED_TEST_SUITE(RectanglesOfSmallImages, testing::Backends, testing::BackendNames);
 
 TYPED_TEST(RectanglesOfSmallImages, AreRight) {
-  const auto bytes = make_image<std::uint8_t>({130, 140}, 3, 0, ImagePattern::kRandom);
+  const ImageShape shape{65, 129};
+  const auto bytes = make_image<std::uint8_t>(shape, 3, 0, ImagePattern::kRandom);
+  expect_rectangles<std::uint32_t>(this->backend(), bytes, false);
   expect_rectangles<std::uint64_t>(this->backend(), bytes, true);
+  const auto words = make_image<std::int32_t>(shape, 1, 0, ImagePattern::kRandom);
+  expect_rectangles<std::int64_t>(this->backend(), words, false);
+  const auto floats = make_image<float>(shape, 1, 0, ImagePattern::kIntegers);
+  expect_rectangles<float>(this->backend(), floats, false);
+  expect_rectangles<double>(this->backend(), floats, true);
+}
+
+TYPED_TEST(RectanglesOfSmallImages, AreRightFromTileLocalTables) {
   expect_local_table<float>(this->backend(), {65, 129}, 1, ImagePattern::kRandom);
+  expect_local_table<Float16>(this->backend(), {65, 129}, 2, ImagePattern::kRandom);
 }
 
 }  // namespace

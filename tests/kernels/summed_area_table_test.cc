@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -130,99 +129,6 @@ TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   }
   EXPECT_TRUE(tables[0] == tables[1]);
   EXPECT_TRUE(tables[0] == tables[2]);
-}
-
-/// A build in progress, to be started again and again.
-struct Build {
-  virtual ~Build() = default;
-  virtual void start() = 0;
-  virtual std::string verify() = 0;
-};
-
-/// One with all its memory, on an executor of its own.
-template <class Input, class Sum>
-struct BuildOnCuda final : Build {
-  BuildOnCuda(CudaDevice& device, ImageShape shape)
-      : image(make_image<Input>(shape, 1, 0, ImagePattern::kRandom)),
-        executor(device),
-        pixels(executor.allocate(image.elements.size() * sizeof(Input))),
-        table(executor.allocate(image.elements.size() * sizeof(Sum))),
-        host(image.elements.size()) {
-    executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
-                    {pixels.data(), pixels.bytes()});
-    executor.reserve_scratch(build_summed_area_table_scratch_bytes(job()));
-  }
-
-  TableJob<Input, Sum, Space::kDevice> job() const {
-    return {DeviceImage<const Input>(pixels.as<const Input>(host.size()).data(), image.height, image.width),
-            DeviceImage<Sum>(table.as<Sum>(host.size()).data(), image.height, image.width)};
-  }
-  void start() override {
-    executor.reuse_scratch();
-    build_summed_area_table(executor, job());
-  }
-  std::string verify() override {
-    executor.download({table.data(), table.bytes()},
-                      {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
-    executor.synchronize();
-    return verify_summed_area_table(image, host.data());
-  }
-
-  TestImage<Input> image;
-  CudaExecutor executor;
-  DeviceMemory pixels;
-  DeviceMemory table;
-  std::vector<Sum> host;
-};
-
-std::unique_ptr<Build> make_build(CudaDevice& device, int number) {
-  const ImageShape shape{1 + 37 * number % 1500, 1 + 211 * number % 2300};
-  switch (number % 4) {
-    case 0:
-      return std::make_unique<BuildOnCuda<float, double>>(device, shape);
-    case 1:
-      return std::make_unique<BuildOnCuda<float, float>>(device, shape);
-    case 2:
-      return std::make_unique<BuildOnCuda<std::uint8_t, std::uint32_t>>(device, shape);
-    default:
-      return std::make_unique<BuildOnCuda<std::uint16_t, std::uint64_t>>(device, shape);
-  }
-}
-
-TEST(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
-  CudaDevice device(0);
-  std::vector<std::unique_ptr<Build>> builds;
-  for (int i = 0; i < 64; ++i) builds.push_back(make_build(device, i));
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    for (const auto& build : builds) build->start();
-  }
-  for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
-}
-
-TEST(SummedAreaTableOnCuda, IsRightBeyondTwoToThe31Bytes) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
-  CudaDevice device(0);
-  constexpr ImageShape kShape{29000, 20001};  // 2.3 GB of floats
-  if (device.free_bytes() < std::size_t{6} << 30) GTEST_SKIP() << "takes 5 GB of the device's memory";
-  TestImage<float> image(kShape, 1);
-  for (std::size_t i = 0; i < image.elements.size(); ++i)
-    image.elements[i] = static_cast<float>(i * 2654435761U % 1024) * 0x1p-10f;
-  CudaExecutor executor(device);
-  const DeviceMemory pixels = executor.allocate(image.elements.size() * sizeof(float));
-  const DeviceMemory table = executor.allocate(pixels.bytes());
-  executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
-                  {pixels.data(), pixels.bytes()});
-  const TableJob<float, float, Space::kDevice> job{
-      DeviceImage<const float>(pixels.as<const float>(0).data(), kShape.height, kShape.width),
-      DeviceImage<float>(table.as<float>(0).data(), kShape.height, kShape.width)};
-  executor.reserve_scratch(build_summed_area_table_scratch_bytes(job));
-  build_summed_area_table(executor, job);
-  std::vector<float> host(image.elements.size());
-  executor.download({table.data(), table.bytes()},
-                    {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
-  executor.synchronize();
-  EXPECT_EQ(verify_summed_area_table(image, host.data()), "");
 }
 
 TEST(SummedAreaTableVerifier, RefusesOneWrongInteger) {
