@@ -99,7 +99,7 @@ struct RelativeResponses {
     const int order = plan.transition.order;
     for (int k = order / 2 - 1; k >= 0; --k) {
       const auto& pair = plan.sections.pairs[k];
-      const int outer = order % 2 + 2 * k + 1;
+      const auto outer = static_cast<std::size_t>(order % 2) + 2 * static_cast<std::size_t>(k) + 1;
       of_state[outer] = denominator;
       of_state[outer - 1] = denominator * (1 - pair.second * delay);
       denominator *= (1 - pair.first * delay) * (1 - pair.second * delay) + pair.coupling * delay;

@@ -296,65 +296,6 @@ TYPED_TEST(RunLength, DoesNotStartForACallerWhoHasLeft) {
   EXPECT_THROW(decode(this->backend(), runs_of<std::uint32_t>({1}), {kFormats[0], 1, 1}), Interrupted);
 }
 
-/// Zeros, but for element 7; in memory of the backend's, uploaded by pieces.
-template <class Backend>
-Memory<Backend::kSpace> zeros_with_a_one(Backend& backend, std::int64_t count) {
-  Memory<Backend::kSpace> memory = backend.executor().allocate(static_cast<std::size_t>(count));
-  std::vector<std::byte> piece(std::size_t{1} << 26);
-  for (std::size_t first = 0; first < memory.bytes(); first += piece.size()) {
-    const std::size_t size = std::min(piece.size(), memory.bytes() - first);
-    piece[7] = std::byte{first == 0};
-    backend.executor().upload({piece.data(), size}, {memory.data() + first, size});
-    backend.executor().synchronize();
-  }
-  return memory;
-}
-
-// More than 2^32 elements: 4 GiB on the backend.
-TYPED_TEST(RunLength, SlowReportsOrCutsRunsBeyond32Bits) {
-  const std::int64_t count = (std::int64_t{1} << 32) + 100000;
-  const auto elements = zeros_with_a_one(this->backend(), count);
-  const auto encode_as = [&](const RunLengthFormat& format, std::int64_t cut) {
-    const EncodeRunLengthsParams params{
-        .format = format, .elements = count, .cut_elements = cut, .max_runs = 10};
-    BackendArray<TypeParam, std::byte> symbols(this->backend(), 10);
-    BackendArray<TypeParam, std::byte> lengths(this->backend(), bytes_of(10, format.length_bytes));
-    this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
-    Encoding encoding;
-    encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()}, symbols.span(),
-                       lengths.span(), &encoding.report);
-    encoding.lengths = lengths.to_host();
-    return encoding;
-  };
-  EXPECT_EQ(encode_as(kFormats[0], 0).report.unfitting_run, 2);
-  EXPECT_EQ(encode_as(kFormats[2], 0).report.unfitting_run, 2);
-  const Encoding wide = encode_as(kFormats[1], 0);
-  EXPECT_EQ(wide.report.runs, 3);
-  EXPECT_EQ(wide.report.unfitting_run, -1);
-  EXPECT_EQ(length_at(wide.lengths, 8, 2), static_cast<std::uint64_t>(count - 8));
-  const Encoding cut = encode_as(kFormats[0], std::int64_t{1} << 31);
-  EXPECT_EQ(cut.report.runs, 5);
-  EXPECT_EQ(length_at(cut.lengths, 4, 4), 100000u);
-}
-
-TYPED_TEST(RunLength, SlowDecodesMoreThan32BitsOfElements) {
-  const std::int64_t count = (std::int64_t{1} << 32) + 100000;
-  const EncodedRuns runs = runs_of<std::uint64_t>({static_cast<std::uint64_t>(count - 3), 3});
-  const DecodeRunLengthsParams params{kFormats[1], 2, count};
-  const Memory<TypeParam::kSpace> elements = this->executor().allocate(static_cast<std::size_t>(count));
-  BackendArray<TypeParam, std::byte> symbols(this->backend(), runs.symbols);
-  BackendArray<TypeParam, std::byte> lengths(this->backend(), runs.lengths);
-  this->executor().reserve_scratch(decode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
-  DecodeRunLengthsReport report;
-  decode_run_lengths(this->executor(), params, symbols.const_span(), lengths.const_span(),
-                     {elements.data(), elements.bytes()}, &report);
-  std::vector<std::byte> tail(8);
-  this->executor().download({elements.data() + count - 8, 8}, {tail.data(), 8});
-  this->executor().synchronize();
-  EXPECT_EQ(report.elements, count);
-  EXPECT_EQ(tail, (std::vector<std::byte>{{}, {}, {}, {}, {}, std::byte{1}, std::byte{1}, std::byte{1}}));
-}
-
 TEST(RunLengthOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   const RunArray array = make_run_array(RunPattern::kMixed, 2, 1000003);
   const auto params = params_for(array, kFormats[0]);
