@@ -18,6 +18,22 @@ v1::Sequence to_wire(PointSequence sequence) {
   return v1::SEQUENCE_UNSPECIFIED;
 }
 
+v1::Luminance to_wire(Luminance luminance) {
+  switch (luminance) {
+    case Luminance::kRec709:
+      return v1::REC_709;
+    case Luminance::kRec2020:
+      return v1::REC_2020;
+    case Luminance::kAcesCg:
+      return v1::ACESCG;
+    case Luminance::kAverage:
+      return v1::AVERAGE;
+    case Luminance::kCustom:
+      return v1::CUSTOM;
+  }
+  return v1::LUMINANCE_UNSPECIFIED;
+}
+
 }  // namespace
 
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options) {
@@ -25,6 +41,13 @@ Operation build_sampling_table(const Source& weights, const SamplingTableOptions
   SourceEncoder::encode(weights, *request.mutable_weights());
   request.set_projection(options.projection == MapProjection::kPlane ? v1::PLANE : v1::LAT_LONG);
   request.set_invalid_weights(options.invalid_weights == InvalidWeights::kClamp ? v1::CLAMP : v1::REFUSE);
+  request.set_luminance(to_wire(options.luminance));
+  if (options.luminance == Luminance::kCustom) {
+    for (const float coefficient : options.luminance_coefficients)
+      request.add_luminance_coefficients(coefficient);
+  }
+  request.set_mis_compensation(options.mis_compensation);
+  request.set_uniform_if_all_zero(options.uniform_if_all_zero);
   return OperationAccess::make("BuildSamplingTable", request);
 }
 
@@ -37,6 +60,13 @@ Operation draw_samples(const Source& table, const DrawSamplesOptions& options) {
   request.set_seed(options.seed);
   request.set_total(options.total);
   return OperationAccess::make("DrawSamples", request);
+}
+
+Operation evaluate_density(const Source& table, const Source& points) {
+  v1::EvaluateDensityRequest request;
+  SourceEncoder::encode(table, *request.mutable_table());
+  SourceEncoder::encode(points, *request.mutable_points());
+  return OperationAccess::make("EvaluateDensity", request);
 }
 
 }  // namespace cumulus

@@ -6,6 +6,7 @@
 #include "cumulus/sampling.h"
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/float16.h"
 #include "kernels/core/views.h"
 #include "kernels/sampling_table/sampling_table_layout.h"
 
@@ -24,8 +25,8 @@ namespace cumulus {
 
 /// Builds the table of `weights` ([height, width, channels]; rows may be padded) into `table`, which has
 /// sampling_table_bytes(params) bytes and begins at a multiple of 8. One channel is the weight itself, of
-/// two the first is; of three or four the weight is the luminance 0.2126 R + 0.7152 G + 0.0722 B
-/// (Rec. 709) of the first three. kLatLong tables weigh each row by its solid angle besides.
+/// two the first is; of three or four the weight is the luminance of the first three. kLatLong tables weigh
+/// each row by its solid angle besides.
 ///
 /// `report` is host memory; it holds the outcome once executor.synchronize() has returned. Keep it until
 /// then; where it is pinned the call stays asynchronous.
@@ -35,10 +36,16 @@ void build_sampling_table(CpuExecutor& executor, HostImage<const float> weights,
 void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report);
+void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report);
 void build_sampling_table(CudaExecutor& executor, DeviceImage<const float> weights,
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report);
 void build_sampling_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> weights,
+                          const SamplingTableParams& params, DeviceSpan<std::byte> table,
+                          SamplingTableReport* report);
+void build_sampling_table(CudaExecutor& executor, DeviceImage<const Float16> weights,
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report);
 
@@ -73,11 +80,20 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
                   DeviceSpan<const std::byte> table, const DrawParameters& parameters,
                   DrawnSamples<Space::kDevice> samples);
 
-/// pdf[i] = sampling::pdf(table, positions[2 i], positions[2 i + 1]). Takes no scratch memory.
+/// Where densities are asked for, one after another.
+template <Space S>
+struct DensityPoints {
+  Span<const float, S> coordinates;
+  int dimensions = 2;  ///< 2: positions (u, v); 3: directions, which only tables of the sphere have.
+};
+
+/// The table's density at each of `points`, as sampling::pdf has it. `table` and `header` as for
+/// draw_samples. Takes no scratch memory.
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
-                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf);
+                      HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
+                      HostSpan<float> pdf);
 void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
-                      DeviceSpan<const std::byte> table, DeviceSpan<const float> positions,
+                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
                       DeviceSpan<float> pdf);
 
 }  // namespace cumulus

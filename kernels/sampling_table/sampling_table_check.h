@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,13 @@ void check_build(const ImageView<const T, S>& weights, const SamplingTableParams
           std::to_string(weights.channels) + " channels; 1 to 4 are possible");
   require(weights.row_stride >= weights.width * weights.channels,
           "rows overlap: the row stride is " + std::to_string(weights.row_stride) + " elements");
+  const LuminanceCoefficients& luminance = params.luminance;
+  for (const float coefficient : {luminance.red, luminance.green, luminance.blue}) {
+    require(std::isfinite(coefficient) && coefficient >= 0.0F,
+            "luminance coefficients must be finite and not negative");
+  }
+  require(luminance.red > 0.0F || luminance.green > 0.0F || luminance.blue > 0.0F,
+          "one of the luminance coefficients must be positive");
   require(table.size() == sampling_table_bytes(params),
           "the table's memory takes " + std::to_string(table.size()) + " bytes; it must take " +
               std::to_string(sampling_table_bytes(params)));
@@ -59,9 +67,14 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
 
 template <Space S>
 void check_density(const sampling::TableHeader& header, Span<const std::byte, S> table,
-                   Span<const float, S> positions, Span<float, S> pdf) {
+                   const DensityPoints<S>& points, Span<float, S> pdf) {
   check_table(header, table);
-  require(positions.size() == 2 * pdf.size(), "positions must have two elements for each of pdf");
+  require(points.dimensions == 2 || points.dimensions == 3,
+          std::to_string(points.dimensions) + " coordinates a point; 2 or 3 are possible");
+  require(points.dimensions == 2 || header.projection == sampling::Projection::kLatLong,
+          "only a lat-long table has directions");
+  require(points.coordinates.size() == static_cast<std::size_t>(points.dimensions) * pdf.size(),
+          "points must have " + std::to_string(points.dimensions) + " elements for each of pdf");
 }
 
 }  // namespace cumulus::sampling_check

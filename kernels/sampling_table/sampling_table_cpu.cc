@@ -6,6 +6,7 @@
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_survey_cpu.h"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 
 namespace cumulus {
@@ -58,13 +59,14 @@ template <class T>
 class TableBuilder {
  public:
   TableBuilder(HostImage<const T> weights, const SamplingTableParams& params, HostSpan<std::byte> table,
-               HostSpan<RowMass> row_masses, BuildFindings& findings)
+               HostSpan<RowMass> row_masses, const WeightAdjustment& adjustment, BuildFindings& findings)
       : weights_(weights),
         header_(sampling_table_header(params)),
         table_(table),
         row_masses_(row_masses),
+        adjustment_(adjustment),
         findings_(findings),
-        rule_{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp} {
+        rule_(weight_rule(params, weights.channels)) {
     findings_ = {kNoneInvalid, {}};
   }
 
@@ -107,8 +109,8 @@ class TableBuilder {
     std::uint32_t guard = 0;
     for (std::uint32_t x = 0; x < header_.width; ++x) {
       const Weight weight = load_weight(row + x * weights_.channels, rule_);
-      cells[x] = weight.bits;
-      largest = std::max(largest, weight.bits);
+      cells[x] = adjusted(weight.bits, adjustment_);
+      largest = std::max(largest, cells[x]);
       guard = std::max(guard, weight.guard);
     }
     if (guard >= kInfinityBits) note_first_invalid(y);
@@ -141,6 +143,7 @@ class TableBuilder {
   sampling::TableHeader header_;
   HostSpan<std::byte> table_;
   HostSpan<RowMass> row_masses_;
+  WeightAdjustment adjustment_;
   BuildFindings& findings_;
   WeightRule rule_;
 };
@@ -151,7 +154,14 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   sampling_check::check_build(weights, params, table);
   const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(params.height));
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
-  TableBuilder<T> builder(weights, params, table, row_masses, findings);
+  WeightAdjustment adjustment;
+  if (params.needs_survey()) {
+    const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
+    const auto adjustments = executor.scratch<WeightAdjustment>(1);
+    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
+    adjustment = adjustments[0];
+  }
+  TableBuilder<T> builder(weights, params, table, row_masses, adjustment, findings);
   const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / params.width);
   parallel_ranges(executor, params.height, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t y = first; y < last; ++y) builder.build_row(static_cast<std::uint32_t>(y));
@@ -176,6 +186,12 @@ void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> w
   build(executor, weights, params, table, report);
 }
 
+void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weights,
+                          const SamplingTableParams& params, HostSpan<std::byte> table,
+                          SamplingTableReport* report) {
+  build(executor, weights, params, table, report);
+}
+
 void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
                   const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
   sampling_check::check_draw(header, table, parameters, samples);
@@ -192,13 +208,14 @@ void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, Ho
 }
 
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
-                      HostSpan<const std::byte> table, HostSpan<const float> positions, HostSpan<float> pdf) {
-  sampling_check::check_density(header, table, positions, pdf);
+                      HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
+                      HostSpan<float> pdf) {
+  sampling_check::check_density(header, table, points, pdf);
   const sampling::TableView view = view_of(header, table);
   parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), sampling_tuning::kSamplesPerTask,
                   [&](std::int64_t first, std::int64_t last) {
-                    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-                      pdf[i] = sampling::pdf(view, positions[2 * i], positions[2 * i + 1]);
+                    for (std::int64_t i = first; i < last; ++i) {
+                      pdf.data()[i] = density_at(view, points.coordinates.data(), points.dimensions, i);
                     }
                   });
 }
@@ -218,13 +235,18 @@ void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const std::uin
                           SamplingTableReport* /*report*/) {
   no_cuda("build_sampling_table");
 }
+void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const Float16> /*weights*/,
+                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
+                          SamplingTableReport* /*report*/) {
+  no_cuda("build_sampling_table");
+}
 void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
                   DeviceSpan<const std::byte> /*table*/, const DrawParameters& /*parameters*/,
                   DrawnSamples<Space::kDevice> /*samples*/) {
   no_cuda("draw_samples");
 }
 void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
-                      DeviceSpan<const std::byte> /*table*/, DeviceSpan<const float> /*positions*/,
+                      DeviceSpan<const std::byte> /*table*/, DensityPoints<Space::kDevice> /*points*/,
                       DeviceSpan<float> /*pdf*/) {
   no_cuda("evaluate_density");
 }

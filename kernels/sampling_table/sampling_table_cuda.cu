@@ -6,6 +6,7 @@
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_survey.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 
 namespace cumulus {
@@ -104,6 +105,7 @@ struct RowsArguments {
   sampling::TableHeader header;
   std::byte* table;
   RowMass* row_masses;
+  const WeightAdjustment* adjustments;  // null: weights stay as they are
   BuildFindings* findings;
 };
 
@@ -117,13 +119,16 @@ __device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::u
   const DeviceImage<const T>& weights = arguments.weights;
   const T* row = weights.data + y * weights.row_stride;
   const std::uint32_t width = arguments.header.width;
+  const WeightAdjustment adjustment =
+      arguments.adjustments != nullptr ? *arguments.adjustments : WeightAdjustment{};
 
   std::uint32_t largest = 0;
   for (std::uint32_t x = threadIdx.x; x < width; x += kThreads) {
     const T* texel = row + x * weights.channels;
     const Weight weight = load_weight(texel, arguments.rule);
-    cells[x] = weight.bits;
-    largest = max(largest, weight.bits);
+    const std::uint32_t bits = adjusted(weight.bits, adjustment);
+    cells[x] = bits;
+    largest = max(largest, bits);
     if (weight.guard >= kInfinityBits) {
       const std::uint64_t key =
           invalid_key(x, y, width, first_invalid_channel(texel, arguments.rule.counted));
@@ -246,9 +251,20 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   const auto findings = executor.scratch<BuildFindings>(1);
   CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
 
-  const WeightRule rule{counted_channels(weights.channels), params.invalid_weights == InvalidWeights::kClamp};
-  const RowsArguments<T> arguments{
-      weights, rule, sampling_table_header(params), table.data(), row_masses.data(), findings.data()};
+  DeviceSpan<WeightAdjustment> adjustments;
+  if (params.needs_survey()) {
+    const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
+    adjustments = executor.scratch<WeightAdjustment>(1);
+    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
+    executor.check_interrupt();
+  }
+  const RowsArguments<T> arguments{weights,
+                                   weight_rule(params, weights.channels),
+                                   sampling_table_header(params),
+                                   table.data(),
+                                   row_masses.data(),
+                                   adjustments.data(),
+                                   findings.data()};
   if (arguments.header.width <= sampling_tuning::kNarrowRow) {
     launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
   } else if (arguments.header.width <= sampling_tuning::kWideRow) {
@@ -277,10 +293,11 @@ __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
 }
 
 __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
-    evaluate_positions(sampling::TableView table, const float* positions, std::int64_t count, float* pdf) {
+    evaluate_points(sampling::TableView table, const float* coordinates, int dimensions, std::int64_t count,
+                    float* pdf) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  pdf[i] = sampling::pdf(table, positions[2 * i], positions[2 * i + 1]);
+  pdf[i] = density_at(table, coordinates, dimensions, i);
 }
 
 unsigned blocks_for(std::int64_t count) {
@@ -301,6 +318,12 @@ void build_sampling_table(CudaExecutor& executor, DeviceImage<const std::uint8_t
   build(executor, weights, params, table, report);
 }
 
+void build_sampling_table(CudaExecutor& executor, DeviceImage<const Float16> weights,
+                          const SamplingTableParams& params, DeviceSpan<std::byte> table,
+                          SamplingTableReport* report) {
+  build(executor, weights, params, table, report);
+}
+
 void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
                   DeviceSpan<const std::byte> table, const DrawParameters& parameters,
                   DrawnSamples<Space::kDevice> samples) {
@@ -313,14 +336,14 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
 }
 
 void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
-                      DeviceSpan<const std::byte> table, DeviceSpan<const float> positions,
+                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
                       DeviceSpan<float> pdf) {
-  sampling_check::check_density(header, table, positions, pdf);
+  sampling_check::check_density(header, table, points, pdf);
   if (pdf.empty()) return;
   executor.bind_thread();
   const auto count = static_cast<std::int64_t>(pdf.size());
-  evaluate_positions<<<blocks_for(count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
-      view_of(header, table), positions.data(), count, pdf.data());
+  evaluate_points<<<blocks_for(count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
+      view_of(header, table), points.coordinates.data(), points.dimensions, count, pdf.data());
   CUMULUS_CUDA(cudaGetLastError());
 }
 

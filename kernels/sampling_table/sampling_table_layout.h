@@ -19,6 +19,13 @@ enum class InvalidWeights : std::uint32_t {
             ///< float.
 };
 
+/// The weight of a texel of three or four channels. Finite, not negative, not all zero. Rec. 709 by default.
+struct LuminanceCoefficients {
+  float red = 0.2126F;
+  float green = 0.7152F;
+  float blue = 0.0722F;
+};
+
 /// What a table is built for. Height and width are 1 to sampling::kMaxExtent.
 struct SamplingTableParams {
   std::int64_t height = 0;
@@ -28,6 +35,16 @@ struct SamplingTableParams {
   /// Entries of the guide table of each row, and of the marginal; 0: as many as there are cells.
   std::uint32_t row_guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
+  LuminanceCoefficients luminance{};
+  /// Takes the mean of the weights off each, and makes those below it zero (Karlik et al., "MIS
+  /// Compensation", 2019): what is left is for a renderer that samples its BSDF besides. Of equal weights
+  /// nothing would be left; they stay as they are.
+  bool mis_compensation = false;
+  /// Where all weights are zero, all count as one.
+  bool uniform_if_all_zero = false;
+
+  /// Whether the weights depend on all of them, which takes a pass over them before the build.
+  bool needs_survey() const { return mis_compensation || uniform_if_all_zero; }
 };
 
 /// What the build found. A table is usable exactly when `outcome` is kBuilt.
@@ -93,6 +110,20 @@ struct RowMass {
   std::uint32_t padding;
 };
 
+/// What a survey finds out about a row.
+struct RowSurvey {
+  double mass;            ///< As in RowMass.
+  std::uint32_t largest;  ///< Bits of the largest weight.
+  float share;            ///< The row's share of the sphere, as row_weight has it.
+};
+
+/// How the weights of a layer are changed by what a survey of all of them has found: this much is taken off
+/// each, and those that are no larger become `otherwise`.
+struct WeightAdjustment {
+  float taken_off = 0;
+  float otherwise = 0;
+};
+
 /// What a build finds out about its weights, in the executor's memory.
 struct BuildFindings {
   std::uint64_t first_invalid;  ///< (y * width + x) * 4 + channel; kNoneInvalid where all are valid.
@@ -138,7 +169,11 @@ inline TableGaps table_gaps(const sampling::TableHeader& header) {
 
 /// Scratch memory that build_sampling_table takes, on either backend; reserve it before the call.
 inline std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params) {
-  return ScratchSize().add<RowMass>(static_cast<std::size_t>(params.height)).add<BuildFindings>(1).bytes();
+  const auto rows = static_cast<std::size_t>(params.height);
+  ScratchSize size;
+  size.add<RowMass>(rows).add<BuildFindings>(1);
+  if (params.needs_survey()) size.add<RowSurvey>(rows).add<WeightAdjustment>(1);
+  return size.bytes();
 }
 
 }  // namespace cumulus

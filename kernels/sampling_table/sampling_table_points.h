@@ -62,4 +62,11 @@ CUMULUS_HOST_DEVICE inline void store_sample(const sampling::Sample& drawn, std:
   for (int axis = 0; axis < 3; ++axis) arrays.direction[3 * i + axis] = drawn.direction[axis];
 }
 
+/// The density at the i-th of the points with so many coordinates.
+CUMULUS_HOST_DEVICE inline float density_at(const sampling::TableView& table, const float* coordinates,
+                                            int dimensions, std::int64_t i) {
+  const float* point = coordinates + dimensions * i;
+  return dimensions == 3 ? sampling::pdf(table, point) : sampling::pdf(table, point[0], point[1]);
+}
+
 }  // namespace cumulus

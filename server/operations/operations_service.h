@@ -23,6 +23,7 @@ class OperationsService final : public v1::Operations::CallbackService {
   // clang-format off
   Reactor* BuildSamplingTable(Context* c, const v1::BuildSamplingTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSamplingTable>(c, q, r); }
   Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<ops::DrawSamples>(c, q, r); }
+  Reactor* EvaluateDensity(Context* c, const v1::EvaluateDensityRequest* q, Result* r) override { return pipeline_.start<ops::EvaluateDensity>(c, q, r); }
   Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
   Reactor* SumRectangles(Context* c, const v1::SumRectanglesRequest* q, Result* r) override { return pipeline_.start<ops::SumRectangles>(c, q, r); }
   Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }

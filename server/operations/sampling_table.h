@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -28,7 +29,7 @@ struct BuildSamplingTable {
   }
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
-    const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT32}, 4);
+    const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT16, v1::FLOAT32}, 4);
     if (!weights.ok()) return weights.status();
     if (weights->height > sampling::kMaxExtent || weights->width > sampling::kMaxExtent) {
       return bad_field("weights", absl::StrCat("has ", weights->height, " x ", weights->width,
@@ -59,6 +60,9 @@ struct BuildSamplingTable {
         return bad_field("invalid_weights", absl::StrCat("is ", static_cast<int>(request.invalid_weights()),
                                                          "; REFUSE or CLAMP is right"));
     }
+    if (absl::Status read = read_luminance(request, params.luminance); !read.ok()) return read;
+    params.mis_compensation = request.mis_compensation();
+    params.uniform_if_all_zero = request.uniform_if_all_zero();
     return Plan{*weights, params};
   }
 
@@ -75,14 +79,13 @@ struct BuildSamplingTable {
   template <class E>
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                   const Outputs<E::kSpace>& outputs, Report& report) {
-    const auto table = outputs.template as<std::byte>(0);
-    if (plan.weights.type == v1::UINT8) {
-      const auto weights = plan.weights.view(inputs.template as<const std::uint8_t>(0));
-      build_sampling_table(executor, weights, plan.params, table, &report);
-    } else {
-      const auto weights = plan.weights.view(inputs.template as<const float>(0));
-      build_sampling_table(executor, weights, plan.params, table, &report);
-    }
+    const auto build = [&]<class T>(Span<const T, E::kSpace> weights) {
+      build_sampling_table(executor, plan.weights.view(weights), plan.params,
+                           outputs.template as<std::byte>(0), &report);
+    };
+    if (plan.weights.type == v1::UINT8) return build(inputs.template as<const std::uint8_t>(0));
+    if (plan.weights.type == v1::FLOAT16) return build(inputs.template as<const Float16>(0));
+    build(inputs.template as<const float>(0));
   }
 
   static absl::Status conclude(const Plan& /*plan*/, const Report& report) {
@@ -92,7 +95,7 @@ struct BuildSamplingTable {
       case Report::Outcome::kAllZero:
         return no_answer("ALL_WEIGHTS_ZERO",
                          "weights: every weight is zero, so there is nothing to draw; at least one "
-                         "texel needs a positive value");
+                         "texel needs a positive value, unless uniform_if_all_zero");
       case Report::Outcome::kInvalidWeight:
         break;
     }
@@ -104,7 +107,61 @@ struct BuildSamplingTable {
          {"column", absl::StrCat(report.x)},
          {"channel", absl::StrCat(report.channel)}});
   }
+
+ private:
+  static absl::Status read_luminance(const Request& request, LuminanceCoefficients& luminance) {
+    const auto& custom = request.luminance_coefficients();
+    if (request.luminance() != v1::CUSTOM && !custom.empty()) {
+      return bad_field(
+          "luminance_coefficients",
+          absl::StrCat("has ", custom.size(), " elements; none is right unless luminance is CUSTOM"));
+    }
+    switch (request.luminance()) {
+      case v1::LUMINANCE_UNSPECIFIED:
+      case v1::REC_709:
+        return absl::OkStatus();
+      case v1::REC_2020:
+        luminance = {0.2627F, 0.6780F, 0.0593F};
+        return absl::OkStatus();
+      case v1::ACESCG:
+        luminance = {0.2722287F, 0.6740818F, 0.0536895F};
+        return absl::OkStatus();
+      case v1::AVERAGE:
+        luminance = {1.0F / 3.0F, 1.0F / 3.0F, 1.0F / 3.0F};
+        return absl::OkStatus();
+      case v1::CUSTOM:
+        break;
+      default:
+        return bad_field("luminance",
+                         absl::StrCat("is ", static_cast<int>(request.luminance()),
+                                      "; REC_709, REC_2020, ACESCG, AVERAGE or CUSTOM is right"));
+    }
+    if (custom.size() != 3) {
+      return bad_field("luminance_coefficients",
+                       absl::StrCat("has ", custom.size(), " elements; 3, of red, green and blue, is right"));
+    }
+    for (int i = 0; i < 3; ++i) {
+      if (std::isfinite(custom[i]) && custom[i] >= 0.0F) continue;
+      return bad_field(absl::StrCat("luminance_coefficients[", i, "]"),
+                       absl::StrCat("is ", custom[i], "; finite and at least 0 is right"));
+    }
+    luminance = {custom[0], custom[1], custom[2]};
+    if (custom[0] > 0.0F || custom[1] > 0.0F || custom[2] > 0.0F) return absl::OkStatus();
+    return bad_field("luminance_coefficients", "are all 0; one of them must be more");
+  }
 };
+
+/// The header of a table that is an input.
+inline absl::Status read_table_header(const InputArray& table, sampling::TableHeader& header) {
+  if (table.shape.type != v1::UINT8 || table.shape.extents.size() != 1) {
+    return bad_field(table.field, absl::StrCat("is ", table.shape.text(),
+                                               "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
+  }
+  const auto error =
+      sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
+  if (error != sampling::TableError::kNone) return bad_field(table.field, sampling::describe(error));
+  return absl::OkStatus();
+}
 
 struct DrawSamples {
   using Request = v1::DrawSamplesRequest;
@@ -121,7 +178,7 @@ struct DrawSamples {
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
     Plan plan;
-    absl::Status status = read_header(inputs[0], plan.header);
+    absl::Status status = read_table_header(inputs[0], plan.header);
     if (status.ok()) status = read_range(request, plan.draw);
     if (!status.ok()) return status;
     plan.draw.seed = request.seed();
@@ -172,18 +229,6 @@ struct DrawSamples {
   static constexpr std::int64_t kMaxCount = std::int64_t{1} << 31;
   static constexpr std::int64_t kMaxTotal = std::int64_t{1} << 32;
 
-  static absl::Status read_header(const InputArray& table, sampling::TableHeader& header) {
-    if (table.shape.type != v1::UINT8 || table.shape.extents.size() != 1) {
-      return bad_field(table.field,
-                       absl::StrCat("is ", table.shape.text(),
-                                    "; a table is UINT8 [bytes], a result of BuildSamplingTable"));
-    }
-    const auto error =
-        sampling::parse_header(table.head.data(), table.head.size(), table.shape.bytes(), header);
-    if (error != sampling::TableError::kNone) return bad_field(table.field, sampling::describe(error));
-    return absl::OkStatus();
-  }
-
   static absl::Status read_range(const Request& request, DrawParameters& draw) {
     if (request.count() < 1 || request.count() > kMaxCount) {
       return bad_field("count", absl::StrCat("is ", request.count(), "; 1 to 2^31 is right"));
@@ -194,7 +239,6 @@ struct DrawSamples {
                                                    "at most 2^32, is right"));
     }
     const std::int64_t end = request.first_index() + request.count();
-
     if (request.total() != 0 && (request.total() < end || request.total() > kMaxTotal)) {
       return bad_field("total", absl::StrCat("is ", request.total(), "; 0, or first_index + count (", end,
                                              ") to 2^32, is right"));
@@ -202,6 +246,62 @@ struct DrawSamples {
     draw.count = request.count();
     draw.first_index = request.first_index();
     draw.total = request.total();
+    return absl::OkStatus();
+  }
+};
+
+struct EvaluateDensity {
+  using Request = v1::EvaluateDensityRequest;
+  using Report = NoReport;
+  struct Plan {
+    sampling::TableHeader header;
+    std::int64_t count = 0;
+    int dimensions = 2;
+  };
+  static constexpr std::string_view kName = "EvaluateDensity";
+
+  static std::vector<SourceField> sources(const Request& request) {
+    return {{"table", &request.table()}, {"points", &request.points()}};
+  }
+
+  static absl::StatusOr<Plan> validate(const Request& /*request*/, std::span<const InputArray> inputs) {
+    Plan plan;
+    absl::Status status = read_table_header(inputs[0], plan.header);
+    if (status.ok()) status = read_points(inputs[1], plan);
+    if (!status.ok()) return status;
+    return plan;
+  }
+
+  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"pdf", {v1::FLOAT32, {plan.count}}}}; }
+
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& /*plan*/) {
+    return 0;
+  }
+
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& /*report*/) {
+    const DensityPoints<E::kSpace> points{inputs.template as<const float>(1), plan.dimensions};
+    evaluate_density(executor, plan.header, inputs.template as<const std::byte>(0), points,
+                     outputs.template as<float>(0));
+  }
+
+  static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
+
+ private:
+  static absl::Status read_points(const InputArray& points, Plan& plan) {
+    const auto& extents = points.shape.extents;
+    const bool sphere = plan.header.projection == sampling::Projection::kLatLong;
+    const bool list = points.shape.type == v1::FLOAT32 && extents.size() == 2 && extents[0] >= 1;
+    if (!list || (extents[1] != 2 && !(extents[1] == 3 && sphere))) {
+      return bad_field(points.field,
+                       absl::StrCat("is ", points.shape.text(), "; FLOAT32 [count, 2], positions, ",
+                                    sphere ? "or [count, 3], directions, is right"
+                                           : "is right (a plane has no directions)"));
+    }
+    plan.count = extents[0];
+    plan.dimensions = static_cast<int>(extents[1]);
     return absl::OkStatus();
   }
 };

@@ -20,8 +20,8 @@ bool begins_with(const std::string& text, const std::string& prefix) { return te
 TEST(CommandLine, TellsHowToUseIt) {
   const Ended help = run_cumulus({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command :
-       {"sampling-table", "draw-samples", "summed-area-table", "box-filter", "health", "capabilities"}) {
+  for (const char* command : {"sampling-table", "draw-samples", "evaluate-density", "summed-area-table",
+                              "box-filter", "health", "capabilities"}) {
     EXPECT_NE(help.output.find(command), std::string::npos) << command;
     EXPECT_EQ(run_cumulus({command, "--help"}).exit_code, 0) << command;
   }
@@ -37,10 +37,16 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"health", "--colour"},
       {"sampling-table", kMap},
       {"sampling-table", kMap, "-o", "x.cst", "--projection", "globe"},
+      {"sampling-table", kMap, "-o", "x.cst", "--luminance", "bt601"},
+      {"sampling-table", kMap, "-o", "x.cst", "--luminance", "1,-1,1"},
       {"draw-samples", kMap, "-n", "4"},
       {"draw-samples", kMap, "-n", "0", "-o", "x.npy"},
       {"draw-samples", kMap, "-n", "4", "-o", "x.npy", "--sequence", "halton"},
       {"draw-samples", "x.cst", "-n", "4", "--preview", "x.png"},
+      {"draw-samples", "x.cst", "-n", "4294967297", "-o", "x.npy"},
+      {"draw-samples", "x.cst", "-n", "4", "--first-index", "4294967293", "-o", "x.npy"},
+      {"draw-samples", "x.cst", "-n", "4", "--first-index", "1", "--total", "4", "-o", "x.npy"},
+      {"evaluate-density", "x.cst", "-o", "x.npy"},
       {"summed-area-table", kMap, "-o", "x.png"},
       {"box-filter", kMap, "-o", "x.exr"},
       {"box-filter", kMap, "-o", "x.exr", "--radius", "-1"},

@@ -105,6 +105,63 @@ TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
   EXPECT_EQ(npy.data.size(), 10U * 3U * sizeof(float));
 }
 
+TEST_F(ImageJobs, RunsShareOneSetOfPoints) {
+  const std::vector<std::string> draw = {"draw-samples", kMap, "--sequence", "hammersley", "--total", "64"};
+  const auto drawn = [&](const std::string& first, const std::string& count) {
+    std::vector<std::string> arguments = draw;
+    arguments.insert(arguments.end(),
+                     {"--first-index", first, "-n", count, "-o", folder_ / (first + ".npy")});
+    succeed(arguments);
+    return read_npy(folder_ / (first + ".npy")).data;
+  };
+  EXPECT_EQ(drawn("0", "64"), drawn("0", "40") + drawn("40", "24"));
+}
+
+TEST_F(ImageJobs, DrawsMoreThanOneBatchInTheOrderOfTheSequence) {
+  constexpr std::size_t kCount = (std::size_t{1} << 20) + 5;
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
+  succeed({"draw-samples", folder_ / "map.cst", "-n", std::to_string(kCount), "--first-index", "3", "-o",
+           folder_ / "samples.npy"});
+  const std::string table = read_file(folder_ / "map.cst");
+  const sampling::TableView view = view_of(table);
+  const std::vector<SampleRecord> samples = read_samples(folder_ / "samples.npy");
+  ASSERT_EQ(samples.size(), kCount);
+  for (const std::size_t i : {std::size_t{0}, kCount - 6, kCount - 5, kCount - 1}) {
+    const auto point = sampling::sobol_point(static_cast<std::uint32_t>(i + 3));
+    expect_same(samples[i], sampling::sample(view, point.x, point.y), i);
+  }
+}
+
+TEST_F(ImageJobs, EvaluatesDensitiesAtPositionsAndDirections) {
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
+  const std::string table = read_file(folder_ / "map.cst");
+  const sampling::TableView view = view_of(table);
+  const auto write_points = [&](const std::string& descr, std::size_t dimensions, const auto& values) {
+    std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" +
+                         std::to_string(values.size() / dimensions) + ", " + std::to_string(dimensions) +
+                         "), }";
+    header.resize(118 - 1, ' ');
+    std::ofstream file(folder_ / "points.npy", std::ios::binary);
+    file << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(118) << '\0' << header << '\n';
+    file.write(reinterpret_cast<const char*>(values.data()),
+               static_cast<std::streamsize>(values.size() * sizeof(values[0])));
+  };
+  const auto evaluated = [&](const std::string& input) {
+    succeed({"evaluate-density", input, folder_ / "points.npy", "-o", folder_ / "pdf.npy"});
+    const std::string data = read_npy(folder_ / "pdf.npy").data;
+    std::vector<float> pdf(data.size() / sizeof(float));
+    std::memcpy(pdf.data(), data.data(), data.size());
+    return pdf;
+  };
+  write_points("<f8", 2, std::vector<double>{0.25, 0.5, 0.75, 0.125});
+  EXPECT_EQ(evaluated(kMap),
+            (std::vector<float>{sampling::pdf(view, 0.25F, 0.5F), sampling::pdf(view, 0.75F, 0.125F)}));
+  const std::vector<float> up_right = {3.0F, 2.0F, -1.0F};
+  write_points("<f4", 3, up_right);
+  EXPECT_EQ(evaluated(folder_ / "map.cst"), std::vector<float>{sampling::pdf(view, up_right.data())});
+  fail({"evaluate-density", kMap, kMap, "-o", folder_ / "pdf.npy"}, "does not begin as a .npy file");
+}
+
 TEST_F(ImageJobs, ThePreviewShowsTheMapWithDotsWhereTheSamplesAre) {
   succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "samples.npy", "--preview",
            folder_ / "preview.png"});

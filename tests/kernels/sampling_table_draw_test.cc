@@ -51,13 +51,13 @@ Drawn draw(Backend& backend, const std::vector<unsigned char>& table, const Draw
 
 template <class Backend>
 std::vector<float> evaluate(Backend& backend, const std::vector<unsigned char>& table,
-                            const std::vector<float>& positions) {
+                            const std::vector<float>& points, int dimensions = 2) {
   BackendArray<Backend, unsigned char> bytes(backend, table);
-  BackendArray<Backend, float> at(backend, positions);
-  BackendArray<Backend, float> pdf(backend, positions.size() / 2);
+  BackendArray<Backend, float> at(backend, points);
+  BackendArray<Backend, float> pdf(backend, points.size() / static_cast<std::size_t>(dimensions));
   evaluate_density(backend.executor(), header_of(table),
                    {reinterpret_cast<const std::byte*>(bytes.span().data()), bytes.span().size()},
-                   at.const_span(), pdf.span());
+                   {at.const_span(), dimensions}, pdf.span());
   return pdf.to_host();
 }
 
@@ -162,6 +162,41 @@ TYPED_TEST(DrawSamples, EvaluateDensityIsTheOraclesOnEveryTexelAndZeroWhereNothi
                   static_cast<double>(1e-6L * expected));
     }
   }
+}
+
+TYPED_TEST(DrawSamples, EvaluateDensityTakesDirectionsOfAnyLength) {
+  constexpr double kPi = 3.14159265358979323846;
+  const OracleTable oracle = oracle_table(make_map<float>({37, 61}, 1, 0, MapPattern::kZeroBands), true);
+  std::vector<float> directions;
+  for (std::uint32_t y = 0; y < oracle.height(); ++y) {
+    for (std::uint32_t x = 0; x < oracle.width(); ++x) {
+      const double theta = kPi * (y + 0.5) / oracle.height();
+      const double phi = 2 * kPi * (x + 0.5) / oracle.width();
+      const double length = std::ldexp(1.0, static_cast<int>(x) - 30);
+      directions.push_back(static_cast<float>(length * std::sin(theta) * std::sin(phi)));
+      directions.push_back(static_cast<float>(length * std::cos(theta)));
+      directions.push_back(static_cast<float>(length * -std::sin(theta) * std::cos(phi)));
+    }
+  }
+  const std::vector<float> pdf = evaluate(this->backend(), oracle.bytes(), directions, 3);
+  for (std::size_t i = 0; i < pdf.size(); ++i) {
+    const long double expected = oracle.density(i / oracle.width(), i % oracle.width());
+    ASSERT_NEAR(static_cast<double>(pdf[i]), static_cast<double>(expected),
+                static_cast<double>(1e-6L * expected));
+  }
+}
+
+TYPED_TEST(DrawSamples, EvaluateDensityRefusesWhatDoesNotFit) {
+  const auto map = make_map<float>({5, 7}, 1, 0, MapPattern::kRandom);
+  const std::vector<unsigned char> sphere = oracle_table(map, true).bytes();
+  const std::vector<unsigned char> plane = oracle_table(map, false).bytes();
+  const std::vector<float> points(12);
+  EXPECT_EQ(evaluate(this->backend(), sphere, points, 3).size(), 4u);
+  EXPECT_EQ(evaluate(this->backend(), plane, {}, 2).size(), 0u);
+  EXPECT_THROW(evaluate(this->backend(), plane, points, 3), std::invalid_argument) << "directions of a plane";
+  EXPECT_THROW(evaluate(this->backend(), sphere, points, 4), std::invalid_argument);
+  EXPECT_THROW(evaluate(this->backend(), sphere, points, 1), std::invalid_argument);
+  EXPECT_THROW(evaluate(this->backend(), sphere, std::vector<float>(11), 2), std::invalid_argument);
 }
 
 TYPED_TEST(DrawSamples, OfAConstantSphereHaveConstantDensity) {

@@ -9,12 +9,15 @@
 
 #include "tests/cases/sampling_table_case.h"
 #include "tests/support/executors.h"
+#include "tests/support/sampling_table_builds.h"
 
 namespace cumulus {
 namespace {
 
 using sampling::Projection;
 using testing::BackendArray;
+using testing::build_table;
+using testing::BuiltTable;
 using testing::kExtremeShapes;
 using testing::kSamplingTableShapes;
 using testing::make_map;
@@ -24,32 +27,6 @@ using testing::MapShape;
 using testing::OracleTable;
 using testing::TestMap;
 using Outcome = SamplingTableReport::Outcome;
-
-struct Built {
-  std::vector<unsigned char> table;
-  SamplingTableReport report;
-};
-
-/// Builds the table in fresh, poisoned memory; checks that exactly the stated scratch was taken.
-template <class Backend, class T>
-Built build(Backend& backend, const TestMap<T>& map, SamplingTableParams params) {
-  params.height = map.height;
-  params.width = map.width;
-  auto& executor = backend.executor();
-  BackendArray<Backend, T> elements(backend, map.elements);
-  BackendArray<Backend, unsigned char> table(backend, sampling_table_bytes(params));
-  const ImageView<const T, Backend::kSpace> weights(elements.const_span().data(), map.height, map.width,
-                                                    map.channels, map.row_stride);
-  executor.reserve_scratch(sampling_table_scratch_bytes(params));
-  Built built;
-  build_sampling_table(executor, weights, params,
-                       {reinterpret_cast<std::byte*>(table.span().data()), table.span().size()},
-                       &built.report);
-  EXPECT_EQ(executor.scratch_arena().used_bytes(), sampling_table_scratch_bytes(params));
-  executor.synchronize();
-  built.table = table.to_host();
-  return built;
-}
 
 std::string describe(MapShape shape, std::int64_t channels, std::int64_t padding, MapPattern pattern) {
   return std::string(name_of(pattern)) + ", " + std::to_string(shape.height) + " x " +
@@ -63,7 +40,7 @@ void expect_the_oracles_bytes(Backend& backend, MapShape shape, std::int64_t cha
   const auto map = make_map<T>(shape, channels, padding, pattern);
   for (const Projection projection : {Projection::kLatLong, Projection::kPlane}) {
     const OracleTable oracle = oracle_table(map, projection == Projection::kLatLong);
-    const Built built = build(backend, map, {.projection = projection});
+    const BuiltTable built = build_table(backend, map, {.projection = projection});
     const auto expected = oracle.marginal().has_mass() ? Outcome::kBuilt : Outcome::kAllZero;
     ASSERT_EQ(built.report.outcome, expected) << describe(shape, channels, padding, pattern);
     ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "")
@@ -112,8 +89,8 @@ TYPED_TEST(SamplingTable, TakesBytes) {
 TYPED_TEST(SamplingTable, HasTheGuideSizesThatAreAskedFor) {
   const auto map = make_map<float>({29, 83}, 1, 0, MapPattern::kZeroBands);
   for (const std::uint32_t size : {1u, 2u, 7u, 64u, 1000u, 70001u}) {
-    const Built built =
-        build(this->backend(), map, {.row_guide_size = size, .marginal_guide_size = size + 1});
+    const BuiltTable built =
+        build_table(this->backend(), map, {.row_guide_size = size, .marginal_guide_size = size + 1});
     ASSERT_EQ(verify_sampling_table(oracle_table(map, true, size, size + 1), built.table.data()), "") << size;
   }
 }
@@ -122,7 +99,7 @@ TYPED_TEST(SamplingTable, ReportsAMapWithoutAnyWeight) {
   for (const MapShape shape : {MapShape{1, 1}, MapShape{17, 300}}) {
     TestMap<float> map = make_map<float>(shape, 1, 0, MapPattern::kRandom);
     for (float& weight : map.elements) weight = -0.0F;  // negative zero is a zero
-    const Built built = build(this->backend(), map, {});
+    const BuiltTable built = build_table(this->backend(), map, {});
     EXPECT_EQ(built.report.outcome, Outcome::kAllZero);
     EXPECT_EQ(verify_sampling_table(oracle_table(map, true), built.table.data()), "");
   }
@@ -138,7 +115,7 @@ TYPED_TEST(SamplingTable, ReportsTheFirstInvalidWeightWithItsValue) {
       map.at(23, 599, 0) = -7.0F;
       map.at(23, 251, channel) = bad;  // (23 * 37) % 600 is 251 too
       map.at(23, 300, 0) = -8.0F;
-      const Built built = build(this->backend(), map, {});
+      const BuiltTable built = build_table(this->backend(), map, {});
       EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
       EXPECT_EQ(built.report.y, 23);
       EXPECT_EQ(built.report.x, 251);
@@ -151,7 +128,7 @@ TYPED_TEST(SamplingTable, ReportsTheFirstInvalidWeightWithItsValue) {
 TYPED_TEST(SamplingTable, ReportsTheInvalidChannelOfATexel) {
   TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
   map.at(8, 39, 2) = -2.0F;
-  const Built built = build(this->backend(), map, {});
+  const BuiltTable built = build_table(this->backend(), map, {});
   EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
   EXPECT_EQ(built.report.x, 39);
   EXPECT_EQ(built.report.y, 8);
@@ -172,7 +149,7 @@ TYPED_TEST(SamplingTable, ClampsInvalidWeightsWhereThatIsAskedFor) {
     place(3, 299, std::numeric_limits<float>::quiet_NaN(), 0.0F);
     place(7, 5, -1e-3F, 0.0F);
     place(19, 131, infinity, std::numeric_limits<float>::max());
-    const Built built = build(this->backend(), map, {.invalid_weights = InvalidWeights::kClamp});
+    const BuiltTable built = build_table(this->backend(), map, {.invalid_weights = InvalidWeights::kClamp});
     EXPECT_EQ(built.report.outcome, Outcome::kBuilt);
     EXPECT_EQ(verify_sampling_table(oracle_table(valid, true), built.table.data()), "");
   }
@@ -181,16 +158,16 @@ TYPED_TEST(SamplingTable, ClampsInvalidWeightsWhereThatIsAskedFor) {
 TYPED_TEST(SamplingTable, LooksOnlyAtTheChannelsThatCount) {
   TestMap<float> map = make_map<float>({9, 40}, 4, 0, MapPattern::kRandom);
   map.at(3, 3, 3) = -std::numeric_limits<float>::infinity();
-  EXPECT_EQ(build(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
+  EXPECT_EQ(build_table(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
   map = make_map<float>({9, 40}, 2, 0, MapPattern::kRandom);
   map.at(3, 3, 1) = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(build(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
+  EXPECT_EQ(build_table(this->backend(), map, {}).report.outcome, Outcome::kBuilt);
 }
 
 TYPED_TEST(SamplingTable, GivesTheSameBytesEveryTime) {
   const auto map = make_map<float>({300, 1500}, 3, 0, MapPattern::kSun);
-  const Built first = build(this->backend(), map, {});
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(build(this->backend(), map, {}).table, first.table);
+  const BuiltTable first = build_table(this->backend(), map, {});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(build_table(this->backend(), map, {}).table, first.table);
 }
 
 TYPED_TEST(SamplingTable, RefusesViewsThatDoNotFit) {

@@ -135,7 +135,8 @@ void set_inline(v1::Source& source, v1::ElementType type, const std::vector<std:
 template <class T>
 std::vector<T> values_of(const v1::InlineArray& array) {
   std::vector<T> values(array.data().size() / sizeof(T));
-  std::memcpy(values.data(), array.data().data(), values.size() * sizeof(T));
+  // Of nothing, data() may be null, which memcpy does not take.
+  if (!values.empty()) std::memcpy(values.data(), array.data().data(), values.size() * sizeof(T));
   return values;
 }
 

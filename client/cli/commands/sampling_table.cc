@@ -1,13 +1,18 @@
 #include "cumulus/sampling_table.h"
 
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_split.h>
+
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/commands/sampling_table_density.h"
 #include "cli/commands/sampling_table_drawing.h"
-#include "cli/map_file.h"
 #include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
@@ -17,6 +22,10 @@ const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProje
                                                            {"plane", MapProjection::kPlane}};
 const std::map<std::string, InvalidWeights> kInvalidWeights = {{"refuse", InvalidWeights::kRefuse},
                                                                {"clamp", InvalidWeights::kClamp}};
+const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec709},
+                                                      {"rec2020", Luminance::kRec2020},
+                                                      {"acescg", Luminance::kAcesCg},
+                                                      {"average", Luminance::kAverage}};
 const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
                                                          {"hammersley", PointSequence::kHammersley},
                                                          {"random", PointSequence::kRandom}};
@@ -47,9 +56,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
 
   Report& report = job.report();
   report.add("command", "sampling-table");
-  report.add("input", options.input);
-  describe_map(*map, report);
-  report.add("invalid_weights", name_of(options.table.invalid_weights));
+  describe_table_input(options.input, *map, options.table, report);
   report.add("output", options.output);
   report.add("table_bytes", table->bytes().size());
   job.describe_run(*client);
@@ -62,10 +69,43 @@ void require_an_output(const DrawingOptions& options) {
                              "nowhere to put the samples: give -o FILE.npy, --preview FILE.png or both");
 }
 
+/// Else the server would refuse the last batch, after all the others have been drawn.
+void require_points_within(const DrawSamplesOptions& samples) {
+  constexpr std::int64_t kMostPoints = std::int64_t{1} << 32;
+  if (samples.first_index > kMostPoints || samples.count > kMostPoints - samples.first_index) {
+    throw CLI::ValidationError("--count",
+                               "the sequences have 2^32 points: --first-index and --count add up to more");
+  }
+  if (samples.total != 0 && samples.total < samples.first_index + samples.count) {
+    throw CLI::ValidationError("--total", "of a Hammersley set is at least --first-index plus --count");
+  }
+}
+
 void require_a_map(const DrawingOptions& options) {
   if (options.preview.empty() || !options.map.empty() || !is_table_file(options.input)) return;
   throw CLI::ValidationError("--preview",
                              "a table holds no picture: give the map it was made of with --map IMAGE");
+}
+
+/// "acescg", or "0.3,0.6,0.1".
+void read_luminance(const std::string& text, SamplingTableOptions& table) {
+  const auto named = kLuminances.find(text);
+  if (named != kLuminances.end()) {
+    table.luminance = named->second;
+    return;
+  }
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  bool numbers = parts.size() == 3;
+  for (std::size_t i = 0; numbers && i < 3; ++i) {
+    float& coefficient = table.luminance_coefficients[i];
+    numbers = absl::SimpleAtof(parts[i], &coefficient) && coefficient >= 0.0F && std::isfinite(coefficient);
+  }
+  if (!numbers) {
+    throw CLI::ValidationError("--luminance", text +
+                                                  " is none of rec709, rec2020, acescg and average, nor "
+                                                  "three numbers R,G,B of at least 0");
+  }
+  table.luminance = Luminance::kCustom;
 }
 
 void add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
@@ -77,6 +117,13 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
                       "clamp (default): NaN and negative channels count as 0, infinity as the largest float; "
                       "refuse: fail and name the first")
       ->transform(CLI::CheckedTransformer(kInvalidWeights).description(""));
+  command.add_option_function<std::string>(
+      "--luminance", [&table](const std::string& text) { read_luminance(text, table); },
+      condition + "rec709 (default), rec2020, acescg, average, or coefficients R,G,B");
+  command.add_flag("--mis-compensation", table.mis_compensation,
+                   condition + "Take the mean off all weights, for renderers that sample the BSDF besides");
+  command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
+                   condition + "Where all weights are zero, draw evenly instead of failing");
 }
 
 }  // namespace
@@ -98,6 +145,7 @@ void add_sampling_table_commands(CommandLine& line) {
       [drawing] {
         require_an_output(*drawing);
         require_a_map(*drawing);
+        require_points_within(drawing->samples);
       });
   draw.add_option("input", drawing->input, "Image file or table (.cst)")->required()->type_name("IN");
   draw.add_option("-n,--count", drawing->samples.count, "Number of samples")
@@ -108,6 +156,10 @@ void add_sampling_table_commands(CommandLine& line) {
   draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)");
   draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
       ->check(CLI::NonNegativeNumber);
+  draw.add_option("--total", drawing->samples.total,
+                  "hammersley: points of the whole set (default: --first-index + --count), so that several "
+                  "runs can share one")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
   add_table_options(draw, "Of an image: ", drawing->table);
   draw.add_option("-o,--output", drawing->output, "Samples to write: fields u, v, direction (lat-long), pdf")
       ->type_name("OUT.npy");
@@ -115,6 +167,20 @@ void add_sampling_table_commands(CommandLine& line) {
       ->type_name("OUT.png");
   draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
       ->type_name("IMAGE");
+
+  const auto density = std::make_shared<DensityOptions>();
+  CLI::App& evaluate = line.add("evaluate-density", "Evaluate the density of a table at given points",
+                                [density](Job& job) { return run_evaluate_density(job, *density); });
+  evaluate.add_option("input", density->input, "Image file or table (.cst)")->required()->type_name("IN");
+  evaluate
+      .add_option("points", density->points,
+                  "Positions u, v, [count, 2], or directions, [count, 3], of float32 or float64")
+      ->required()
+      ->type_name("POINTS.npy");
+  evaluate.add_option("-o,--output", density->output, "Densities to write, float32 [count]")
+      ->required()
+      ->type_name("OUT.npy");
+  add_table_options(evaluate, "Of an image: ", density->table);
 }
 
 }  // namespace cumulus::cli

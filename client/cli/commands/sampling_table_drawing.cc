@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "cli/image_file.h"
-#include "cli/map_file.h"
 #include "cli/npy_file.h"
 #include "cli/output_file.h"
 #include "cli/picture_file.h"
 #include "cli/preview.h"
-#include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
 namespace {
@@ -97,30 +94,12 @@ class SampleSink {
   std::vector<PicturePoint> dots_;
 };
 
-/// A table is taken as it is.
-absl::StatusOr<Map> read_input(const DrawingOptions& options) {
-  if (!is_table_file(options.input)) return read_map(options.input);
-  absl::StatusOr<Array> table = read_table(options.input);
-  if (!table.ok()) return table.status();
-  return Map{*std::move(table), 0};
-}
-
-/// The table to draw from: uploaded, or built of the uploaded image.
-absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const DrawingOptions& options,
-                                     const Array& input) {
-  absl::StatusOr<Buffer> uploaded = job.upload(session, input.view());
-  if (!uploaded.ok() || is_table_file(options.input)) return uploaded;
-  auto built = job.run(session, "build", build_sampling_table(*uploaded, options.table));
-  if (!built.ok()) return built.status();
-  return built->take_buffer("table");
-}
-
 absl::Status draw_all(Job& job, const Session& session, const Buffer& table, const DrawingOptions& options,
                       SampleSink& sink) {
   job.stages().begin("draw");
   DrawSamplesOptions batch = options.samples;
-  batch.total =
-      options.samples.first_index + options.samples.count;  // of a Hammersley set, all batches together
+  if (batch.total == 0)
+    batch.total = batch.first_index + batch.count;  // of a Hammersley set, all batches together
   for (std::int64_t done = 0; done < options.samples.count; done += batch.count) {
     batch.first_index = options.samples.first_index + done;
     batch.count = std::min(kBatch, options.samples.count - done);
@@ -158,19 +137,15 @@ std::vector<std::string> files_of(const DrawingOptions& options) {
 
 }  // namespace
 
-const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
-
-bool is_table_file(const std::string& path) { return std::filesystem::path(path).extension() == ".cst"; }
-
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Map> input = read_input(options);
+  const absl::StatusOr<Map> input = read_map_or_table(options.input);
   if (!input.ok()) return input.status();
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = client->create_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> table = prepare_table(job, *session, options, input->pixels);
+  const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
   if (!table.ok()) return table.status();
   SampleSink sink(options);
   if (absl::Status drawn = draw_all(job, *session, *table, options, sink); !drawn.ok()) return drawn;
@@ -180,11 +155,7 @@ absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   }
   Report& report = job.report();
   report.add("command", "draw-samples");
-  report.add("input", options.input);
-  if (!is_table_file(options.input)) {
-    describe_map(*input, report);
-    report.add("invalid_weights", name_of(options.table.invalid_weights));
-  }
+  describe_table_input(options.input, *input, options.table, report);
   report.add("samples", options.samples.count);
   report.add("files", files_of(options));
   job.describe_run(*client);

@@ -4,16 +4,9 @@
 
 #include <string>
 
-#include "cli/job.h"
-#include "cumulus/sampling_table.h"
+#include "cli/commands/sampling_table_input.h"
 
 namespace cumulus::cli {
-
-/// How the command line builds tables unless told otherwise: a photographed map just works.
-inline constexpr SamplingTableOptions kTableDefaults{.invalid_weights = InvalidWeights::kClamp};
-
-/// "clamp" or "refuse".
-const char* name_of(InvalidWeights choice);
 
 /// What draw-samples is asked for.
 struct DrawingOptions {
@@ -24,9 +17,6 @@ struct DrawingOptions {
   SamplingTableOptions table = kTableDefaults;  // of an image
   DrawSamplesOptions samples;
 };
-
-/// Whether a file's name says that it is a table.
-bool is_table_file(const std::string& path);
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "cumulus/operation.h"
@@ -21,14 +22,31 @@ enum class InvalidWeights {
   kClamp,   ///< in every channel, NaN and negative values count as 0, infinity as the largest float
 };
 
+/// The weight of a texel of three or four channels.
+enum class Luminance {
+  kRec709,   ///< 0.2126 R + 0.7152 G + 0.0722 B
+  kRec2020,  ///< 0.2627 R + 0.6780 G + 0.0593 B
+  kAcesCg,   ///< of the primaries AP1: 0.2722287 R + 0.6740818 G + 0.0536895 B
+  kAverage,  ///< (R + G + B) / 3
+  kCustom,   ///< by luminance_coefficients
+};
+
 struct SamplingTableOptions {
   MapProjection projection = MapProjection::kLatLong;
   InvalidWeights invalid_weights = InvalidWeights::kRefuse;
+  Luminance luminance = Luminance::kRec709;
+  /// kCustom: of red, green and blue; finite, at least 0, one of them more.
+  std::array<float, 3> luminance_coefficients{};
+  /// Takes the mean (on the sphere by solid angle) off every weight, and makes those below it 0: for a
+  /// renderer that samples the BSDF besides (Karlik et al., "MIS Compensation", 2019). A map all of whose
+  /// weights are equal stays as it is.
+  bool mis_compensation = false;
+  bool uniform_if_all_zero = false;  ///< Where all weights are zero, all count as 1.
 };
 
-/// Of `weights`, [height, width] or [height, width, channels], float32 or uint8, at most 32768 a side.
-/// One channel is the weight itself, of two the first, of three or four the Rec. 709 luminance.
-/// FAILED_PRECONDITION where all are zero, or one is invalid and to be refused.
+/// Of `weights`, [height, width] or [height, width, channels], float32, float16 or uint8, at most 32768 a
+/// side. One channel is the weight itself, of two the first, of three or four the luminance.
+/// FAILED_PRECONDITION where all are zero (unless uniform_if_all_zero), or one is invalid and to be refused.
 /// Result: `table`, uint8 [bytes], in the layout that cumulus/sampling.h reads.
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options = {});
 
@@ -52,5 +70,9 @@ struct DrawSamplesOptions {
 /// [0, 1), v down; `pdf`, float32 [count]: a lat-long table's per steradian, a plane's per unit of area;
 /// and, of a lat-long table, `direction`, float32 [count, 3], of unit length.
 Operation draw_samples(const Source& table, const DrawSamplesOptions& options);
+
+/// Of `table`, at `points`: float32 [count, 2], positions, or, of a lat-long table, [count, 3], directions of
+/// any length. Result: `pdf`, float32 [count], the density with which draw_samples draws there.
+Operation evaluate_density(const Source& table, const Source& points);
 
 }  // namespace cumulus

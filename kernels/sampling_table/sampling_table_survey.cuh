@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cub/block/block_reduce.cuh>
+
+#include "kernels/core/cuda_executor.h"
+#include "kernels/sampling_table/sampling_table_survey.h"
+#include "kernels/sampling_table/sampling_table_tuning.h"
+
+namespace cumulus::sampling_survey {
+
+using namespace sampling_arithmetic;
+
+struct LargerBits {
+  __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
+};
+
+struct JoinLayers {
+  __device__ LayerSurvey operator()(LayerSurvey a, const LayerSurvey& b) const {
+    a.add(b);
+    return a;
+  }
+};
+
+template <class T>
+struct SurveyArguments {
+  DeviceImage<const T> weights;
+  WeightRule rule;
+  sampling::Projection projection;
+  std::uint32_t height;  // of a layer
+  std::uint32_t width;
+  bool mis_compensation;
+  bool uniform_if_all_zero;
+  RowSurvey* rows;
+  WeightAdjustment* adjustments;
+};
+
+/// The largest of the threads' values, to every thread.
+template <int kThreads>
+__device__ std::uint32_t largest_of(std::uint32_t own) {
+  using Reduce = cub::BlockReduce<std::uint32_t, kThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+  __shared__ std::uint32_t shared_largest;
+  const std::uint32_t largest = Reduce(storage).Reduce(own, LargerBits{});
+  if (threadIdx.x == 0) shared_largest = largest;
+  __syncthreads();
+  return shared_largest;
+}
+
+/// One block a row of all layers.
+template <class T, int kThreads>
+__global__ void __launch_bounds__(kThreads) survey_rows(SurveyArguments<T> arguments) {
+  using Sum = cub::BlockReduce<std::uint64_t, kThreads>;
+  __shared__ typename Sum::TempStorage storage;
+  const DeviceImage<const T>& weights = arguments.weights;
+  const T* texels = weights.data + static_cast<std::int64_t>(blockIdx.x) * weights.row_stride;
+  std::uint32_t own = 0;
+  for (std::uint32_t x = threadIdx.x; x < arguments.width; x += kThreads)
+    own = max(own, load_weight(texels + x * weights.channels, arguments.rule).bits);
+  const std::uint32_t largest = largest_of<kThreads>(own);
+  const std::uint32_t exponent = row_exponent(largest);
+  std::uint64_t sum = 0;
+  for (std::uint32_t x = threadIdx.x; x < arguments.width; x += kThreads)
+    sum += integer_weight(load_weight(texels + x * weights.channels, arguments.rule).bits, exponent);
+  sum = Sum(storage).Sum(sum);
+  if (threadIdx.x > 0) return;
+  arguments.rows[blockIdx.x] =
+      row_survey(sum, largest, arguments.projection, blockIdx.x % arguments.height, arguments.height);
+}
+
+/// One block a layer.
+template <class T, int kThreads>
+__global__ void __launch_bounds__(kThreads) find_adjustments(SurveyArguments<T> arguments) {
+  using Join = cub::BlockReduce<LayerSurvey, kThreads>;
+  __shared__ typename Join::TempStorage storage;
+  const RowSurvey* rows = arguments.rows + static_cast<std::size_t>(blockIdx.x) * arguments.height;
+  std::uint32_t own = 0;
+  for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads)
+    own = max(own, mass_exponent(rows[y]));
+  const std::uint32_t heaviest = largest_of<kThreads>(own);
+  LayerSurvey layer;
+  for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads) layer.add(rows[y], heaviest);
+  layer = Join(storage).Reduce(layer, JoinLayers{});
+  if (threadIdx.x > 0) return;
+  arguments.adjustments[blockIdx.x] = adjustment_of(
+      layer, arguments.width, heaviest, arguments.mis_compensation, arguments.uniform_if_all_zero);
+}
+
+/// Fills `adjustments`, one a layer; `rows` is scratch, one for each row of all layers.
+template <class T>
+void survey_weights(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
+                    DeviceSpan<RowSurvey> rows, DeviceSpan<WeightAdjustment> adjustments) {
+  constexpr int kThreads = sampling_tuning::kRowThreads;
+  const SurveyArguments<T> arguments{weights,
+                                     weight_rule(params, weights.channels),
+                                     params.projection,
+                                     static_cast<std::uint32_t>(params.height),
+                                     static_cast<std::uint32_t>(params.width),
+                                     params.mis_compensation,
+                                     params.uniform_if_all_zero,
+                                     rows.data(),
+                                     adjustments.data()};
+  survey_rows<T, kThreads><<<static_cast<unsigned>(rows.size()), kThreads, 0, executor.stream()>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  find_adjustments<T, kThreads>
+      <<<static_cast<unsigned>(adjustments.size()), kThreads, 0, executor.stream()>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+}  // namespace cumulus::sampling_survey
