@@ -206,7 +206,7 @@ TYPED_TEST(EqualAreaTable, DrawsWhereThePlaneDoesPerSteradian) {
       const auto drawn = this->draw(expected_table(map), 3000);
       for (std::size_t i = 0; i < drawn.pdf.size(); ++i) {
         const auto expected =
-            testing::expected_sample(oracle, testing::oracle_sobol_point(static_cast<std::uint32_t>(i)));
+            testing::expected_sample(oracle, testing::oracle_sobol_point(static_cast<std::uint32_t>(i)), 0);
         ASSERT_NEAR(static_cast<double>(drawn.position[2 * i]), static_cast<double>(expected.u), 3e-7);
         ASSERT_NEAR(static_cast<double>(drawn.position[2 * i + 1]), static_cast<double>(expected.v), 3e-7);
         const auto pdf = static_cast<double>(expected.pdf / (4 * kPi));
