@@ -36,19 +36,19 @@ struct Distribution {
 /// The paper gives no numbers for the spikes: four that share 0.8 of the mass, as its plot suggests.
 double spike(int i) { return i % 25 == 13 ? 0.8 / 4 : 0.2 / 96; }
 
-const std::vector<Distribution>& distributions(){
-    static const std::vector<Distribution> all = {
-        {"i^20", [](int i) { return std::pow(i, 20); }, {8, 1.25, 3.66}, {16, 1.23, 3.46}},
-        {"(i mod 32 + 1)^25",
-         [](int i) { return std::pow(i % 32 + 1, 25); },
-         {6, 1.30, 4.62},
-         {13, 1.22, 3.72}},
-        {"(i mod 64 + 1)^35",
-         [](int i) { return std::pow(i % 64 + 1, 35); },
-         {7, 1.19, 4.33},
-         {13, 1.11, 2.46}},
-        {"4 spikes", spike, {4, 1.60, 3.98}, {5, 1.67, 4.93}}};
-return all;
+const std::vector<Distribution>& distributions() {
+  static const std::vector<Distribution> all = {
+      {"i^20", [](int i) { return std::pow(i, 20); }, {8, 1.25, 3.66}, {16, 1.23, 3.46}},
+      {"(i mod 32 + 1)^25",
+       [](int i) { return std::pow(i % 32 + 1, 25); },
+       {6, 1.30, 4.62},
+       {13, 1.22, 3.72}},
+      {"(i mod 64 + 1)^35",
+       [](int i) { return std::pow(i % 64 + 1, 35); },
+       {7, 1.19, 4.33},
+       {13, 1.11, 2.46}},
+      {"4 spikes", spike, {4, 1.60, 3.98}, {5, 1.67, 4.93}}};
+  return all;
 }
 
 /// Where cells begin in [0, 1], in the precision of double.
