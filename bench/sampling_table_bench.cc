@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -25,9 +27,10 @@ std::string size_name(MapShape shape, std::int64_t channels) {
 template <class T, class Executor>
 class TableOnExecutor {
  public:
-  TableOnExecutor(Executor& executor, const TestMap<T>& map)
+  TableOnExecutor(Executor& executor, const TestMap<T>& map,
+                  sampling::Method method = sampling::Method::kRadixForest)
       : executor_(&executor),
-        params_{.height = map.height, .width = map.width},
+        params_{.height = map.height, .width = map.width, .method = method},
         view_(nullptr, map.height, map.width, map.channels),
         weights_(executor, map.elements),
         table_(executor, sampling_table_bytes(params_)) {
@@ -73,7 +76,7 @@ void bench_build(Runner<Executor>& runner, MapShape shape, std::int64_t channels
             const auto bytes = table.to_host();
             const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
             return whole ? verify_sampling_table(oracle_table(map, true), data)
-                         : verify_sampling_table_rows(map, data, kOracleRows);
+                         : verify_sampling_table_rows(map, {}, data, kOracleRows);
           },
       .verified_by = whole ? "serial oracle, every byte" : "serial oracle, 64 rows",
   });
@@ -130,6 +133,123 @@ void bench_draw(Runner<Executor>& runner, MapShape shape, std::int64_t count, Po
   });
 }
 
+struct NamedMethod {
+  const char* name;
+  sampling::Method method;
+};
+constexpr NamedMethod kMethods[] = {{"radix-forest", sampling::Method::kRadixForest},
+                                    {"radix-forest-4", sampling::Method::kRadixForest4},
+                                    {"balanced-forest", sampling::Method::kBalancedForest},
+                                    {"cutpoint-binary", sampling::Method::kCutpointBinary},
+                                    {"cutpoint-linear", sampling::Method::kCutpointLinear},
+                                    {"binary-search", sampling::Method::kBinarySearch},
+                                    {"quaternary-tree", sampling::Method::kQuaternaryTree},
+                                    {"alias", sampling::Method::kAlias}};
+
+/// Builds by one method, and draws from what was built.
+template <class Executor>
+void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std::string& map_name,
+                  const TestMap<float>& map, std::int64_t samples) {
+  constexpr std::int64_t kOracleRows = 16;
+  constexpr std::size_t kChecked = 32;
+  const std::string tail = std::string(named.name) + "/" + map_name;
+  const std::string build_name = "build_sampling_table/" + tail;
+  const std::string draw_name = "draw_samples/" + tail + "/" + std::to_string(samples);
+  if (!runner.wants(build_name) && !runner.wants(draw_name)) return;
+  Executor& executor = runner.executor();
+  TableOnExecutor<float, Executor> table(executor, map, named.method);
+  const testing::OracleOptions options{.method = static_cast<int>(named.method)};
+  runner.measure({
+      .name = build_name,
+      .bytes = testing::sampling_table_moved_bytes(map, table.bytes()),
+      .items = static_cast<double>(map.height * map.width),
+      .unit = "texels",
+      .scratch_bytes = table.scratch_bytes(),
+      .run = [&] { table.build(); },
+      .verify =
+          [&] {
+            const auto bytes = table.to_host();
+            return verify_sampling_table_rows(map, options,
+                                              reinterpret_cast<const unsigned char*>(bytes.data()),
+                                              std::min(kOracleRows, map.height));
+          },
+      .verified_by = "serial oracle, up to 16 rows",
+  });
+  executor.reserve_scratch(table.scratch_bytes());
+  table.build();
+  executor.synchronize();
+  const auto n = static_cast<std::size_t>(samples);
+  const Array<float, Executor> position(executor, 2 * n);
+  const Array<float, Executor> direction(executor, 3 * n);
+  const Array<float, Executor> pdf(executor, n);
+  const DrawParameters parameters{.count = samples, .sequence = PointSequence::kRandom, .seed = 7};
+  runner.measure({
+      .name = draw_name,
+      .bytes = 6 * sizeof(float) * n,
+      .items = static_cast<double>(samples),
+      .unit = "samples",
+      .scratch_bytes = 0,
+      .run =
+          [&] {
+            draw_samples(executor, table.header(), table.span(), parameters,
+                         {position.span(), direction.span(), pdf.span()});
+          },
+      .verify = [&]() -> std::string {
+        const OracleTable oracle = oracle_table(map, options);
+        const auto positions = position.to_host();
+        const auto directions = direction.to_host();
+        const auto densities = pdf.to_host();
+        for (std::size_t k = 0; k < kChecked; ++k) {
+          const std::size_t i = k * (n - 1) / (kChecked - 1);
+          const sampling::FixedPoint2 drawn =
+              sampling::random_point(static_cast<std::uint32_t>(i), parameters.seed);
+          const std::string wrong =
+              verify_sample(oracle, {drawn.x, drawn.y}, &positions[2 * i], densities[i], &directions[3 * i]);
+          if (!wrong.empty()) return wrong;
+        }
+        return "";
+      },
+      .verified_by = "oracle in long double, 32 samples",
+  });
+}
+
+/// One row of the weights that `weight` gives to x in [0, 1).
+template <class Weight>
+TestMap<float> line_of(std::int64_t n, const Weight& weight) {
+  TestMap<float> map{1, n, 1, n, {}};
+  for (std::int64_t i = 0; i < n; ++i) map.elements.push_back(static_cast<float>(weight(i, n)));
+  return map;
+}
+
+/// Every method on a sky with a sun, and on distributions like those of Binder and Keller's Table 1.
+template <class Executor>
+void bench_methods(Runner<Executor>& runner, MapShape shape, std::int64_t samples) {
+  const auto power = [](std::int64_t i, std::int64_t n) {
+    return std::pow(static_cast<double>(i + 1) / static_cast<double>(n), 20);
+  };
+  const auto saw = [](std::int64_t i, std::int64_t /*n*/) {
+    return std::pow(static_cast<double>(i % 32 + 1) / 32, 25);
+  };
+  const auto long_saw = [](std::int64_t i, std::int64_t /*n*/) {
+    return std::pow(static_cast<double>(i % 64 + 1) / 64, 35);
+  };
+  const auto spikes = [](std::int64_t i, std::int64_t n) {
+    return i % (n / 4) == n / 8 ? 0.8 / 4 : 0.2 / static_cast<double>(n - 4);
+  };
+  const std::int64_t longest = runner.quick() ? 1 << 12 : 1 << 20;
+  for (const NamedMethod& method : kMethods) {
+    bench_method(runner, method, "sun/" + size_name(shape, 1),
+                 testing::make_map<float>(shape, 1, 0, MapPattern::kSun), samples);
+    for (const std::int64_t n : {std::int64_t{100}, longest}) {
+      const std::string size = "/" + std::to_string(n);
+      bench_method(runner, method, "power20" + size, line_of(n, power), samples);
+      bench_method(runner, method, "mod32" + size, line_of(n, saw), samples);
+      bench_method(runner, method, "mod64" + size, line_of(n, long_saw), samples);
+      bench_method(runner, method, "spikes" + size, line_of(n, spikes), samples);
+    }
+  }
+}
+
 template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
@@ -150,6 +270,7 @@ void bench_all(Runner<Executor>& runner) {
   }
   bench_draw(runner, drawn_map, samples, PointSequence::kSobol);
   bench_draw(runner, drawn_map, samples, PointSequence::kRandom);
+  bench_methods(runner, drawn_map, samples);
 }
 
 }  // namespace

@@ -18,6 +18,18 @@ v1::Sequence to_wire(PointSequence sequence) {
   return v1::SEQUENCE_UNSPECIFIED;
 }
 
+v1::Projection to_wire(MapProjection projection) {
+  switch (projection) {
+    case MapProjection::kLatLong:
+      return v1::LAT_LONG;
+    case MapProjection::kPlane:
+      return v1::PLANE;
+    case MapProjection::kEqualArea:
+      return v1::EQUAL_AREA;
+  }
+  return v1::PROJECTION_UNSPECIFIED;
+}
+
 v1::Luminance to_wire(Luminance luminance) {
   switch (luminance) {
     case Luminance::kRec709:
@@ -34,12 +46,36 @@ v1::Luminance to_wire(Luminance luminance) {
   return v1::LUMINANCE_UNSPECIFIED;
 }
 
+v1::SamplingMethod to_wire(SamplingMethod method) {
+  switch (method) {
+    case SamplingMethod::kRadixForest:
+      return v1::RADIX_FOREST;
+    case SamplingMethod::kRadixForest4:
+      return v1::RADIX_FOREST_4;
+    case SamplingMethod::kBalancedForest:
+      return v1::BALANCED_FOREST;
+    case SamplingMethod::kCutpointBinary:
+      return v1::CUTPOINT_BINARY;
+    case SamplingMethod::kCutpointLinear:
+      return v1::CUTPOINT_LINEAR;
+    case SamplingMethod::kBinarySearch:
+      return v1::BINARY_SEARCH;
+    case SamplingMethod::kLinearSearch:
+      return v1::LINEAR_SEARCH;
+    case SamplingMethod::kQuaternaryTree:
+      return v1::QUATERNARY_TREE;
+    case SamplingMethod::kAlias:
+      return v1::ALIAS;
+  }
+  return v1::SAMPLING_METHOD_UNSPECIFIED;
+}
+
 }  // namespace
 
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options) {
   v1::BuildSamplingTableRequest request;
   SourceEncoder::encode(weights, *request.mutable_weights());
-  request.set_projection(options.projection == MapProjection::kPlane ? v1::PLANE : v1::LAT_LONG);
+  request.set_projection(to_wire(options.projection));
   request.set_invalid_weights(options.invalid_weights == InvalidWeights::kClamp ? v1::CLAMP : v1::REFUSE);
   request.set_luminance(to_wire(options.luminance));
   if (options.luminance == Luminance::kCustom) {
@@ -48,6 +84,10 @@ Operation build_sampling_table(const Source& weights, const SamplingTableOptions
   }
   request.set_mis_compensation(options.mis_compensation);
   request.set_uniform_if_all_zero(options.uniform_if_all_zero);
+  request.set_method(to_wire(options.method));
+  request.set_guide_size(options.guide_size);
+  request.set_marginal_guide_size(options.marginal_guide_size);
+  request.set_layered(options.layered);
   return OperationAccess::make("BuildSamplingTable", request);
 }
 
@@ -59,13 +99,15 @@ Operation draw_samples(const Source& table, const DrawSamplesOptions& options) {
   request.set_sequence(to_wire(options.sequence));
   request.set_seed(options.seed);
   request.set_total(options.total);
+  request.set_layer(options.layer);
   return OperationAccess::make("DrawSamples", request);
 }
 
-Operation evaluate_density(const Source& table, const Source& points) {
+Operation evaluate_density(const Source& table, const Source& points, std::uint32_t layer) {
   v1::EvaluateDensityRequest request;
   SourceEncoder::encode(table, *request.mutable_table());
   SourceEncoder::encode(points, *request.mutable_points());
+  request.set_layer(layer);
   return OperationAccess::make("EvaluateDensity", request);
 }
 

@@ -12,8 +12,9 @@
 
 namespace cumulus {
 
-// Sampling tables of images (marginal + conditional inversion in fixed point, with the guide tables of
-// H.-C. Chen and Y. Asau, "On generating random variates from an empirical distribution", 1974).
+// Sampling tables of images (marginal + conditional inversion in fixed point) by nine methods; the default is
+// the radix tree forest of N. Binder and A. Keller, "Massively Parallel Construction of Radix Tree Forests
+// for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions", 2020.
 // docs/operations/sampling_table.md has the arithmetic; it is integer from the weights on, so that
 // tables are the same bytes on both backends, from run to run, on any number of threads.
 //
@@ -23,8 +24,8 @@ namespace cumulus {
 // runs. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
 // between kernels).
 
-/// Builds the table of `weights` ([height, width, channels]; rows may be padded) into `table`, which has
-/// sampling_table_bytes(params) bytes and begins at a multiple of 8. One channel is the weight itself, of
+/// Builds the table of `weights` ([layers * height, width, channels]; rows may be padded) into `table`, which
+/// has sampling_table_bytes(params) bytes and begins at a multiple of 8. One channel is the weight itself, of
 /// two the first is; of three or four the weight is the luminance of the first three. kLatLong tables weigh
 /// each row by its solid angle besides.
 ///
@@ -60,8 +61,9 @@ struct DrawParameters {
   std::int64_t count = 0;        ///< At least 0.
   std::int64_t first_index = 0;  ///< At least 0; first_index + count is at most 2^32.
   PointSequence sequence = PointSequence::kSobol;
-  std::uint64_t seed = 0;  ///< kRandom: the key; otherwise a digital shift, 0 for none.
-  std::int64_t total = 0;  ///< kHammersley: size of the whole set; 0: first_index + count. At most 2^32.
+  std::uint64_t seed = 0;   ///< kRandom: the key; otherwise a digital shift, 0 for none.
+  std::int64_t total = 0;   ///< kHammersley: size of the whole set; 0: first_index + count. At most 2^32.
+  std::uint32_t layer = 0;  ///< Which of the table's layers.
 };
 
 /// Where the samples go, one after another.
@@ -84,7 +86,8 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
 template <Space S>
 struct DensityPoints {
   Span<const float, S> coordinates;
-  int dimensions = 2;  ///< 2: positions (u, v); 3: directions, which only tables of the sphere have.
+  int dimensions = 2;       ///< 2: positions (u, v); 3: directions, which only tables of the sphere have.
+  std::uint32_t layer = 0;  ///< Which of the table's layers.
 };
 
 /// The table's density at each of `points`, as sampling::pdf has it. `table` and `header` as for

@@ -12,17 +12,24 @@
 
 namespace cumulus::sampling_arithmetic {
 
-/// The exponent of a row whose largest weight has these bits.
-CUMULUS_HOST_DEVICE inline std::uint32_t row_exponent(std::uint32_t largest_bits) {
-  const std::uint32_t exponent = largest_bits >> 23;
+/// The exponent of a weight or of a row whose largest weight has these bits.
+CUMULUS_HOST_DEVICE inline std::uint32_t weight_exponent(std::uint32_t bits) {
+  const std::uint32_t exponent = bits >> 23;
   return exponent > 0 ? exponent : 1;
 }
 
+/// The same for a row of `width`: a row of more than 2^15 weights has room for fewer bits of each.
+CUMULUS_HOST_DEVICE inline std::uint32_t row_exponent(std::uint32_t largest_bits, std::uint32_t width) {
+  std::uint32_t doublings = 0;
+  while (sampling::kMaxExtent << doublings < width) ++doublings;
+  return weight_exponent(largest_bits) + doublings;
+}
+
 /// floor(weight * 2^(174 - exponent)), below 2^48; at least 1 where the weight is positive. A row
-/// of 2^15 such weights adds up to less than 2^63.
+/// of such weights adds up to less than 2^63.
 CUMULUS_HOST_DEVICE inline std::uint64_t integer_weight(std::uint32_t bits, std::uint32_t exponent) {
   if (bits == 0) return 0;
-  const std::uint32_t own = row_exponent(bits);
+  const std::uint32_t own = weight_exponent(bits);
   const std::uint64_t mantissa = (bits & 0x007FFFFFu) | (bits >> 23 != 0 ? 0x00800000u : 0u);
   const std::uint32_t down = exponent - own;
   const std::uint64_t weight = down < 64 ? mantissa << 24 >> down : 0;
@@ -41,10 +48,10 @@ CUMULUS_HOST_DEVICE inline double sine_of_half_turns(double x) {
 }
 
 /// A row's share of the sphere, up to a factor that all rows share: cos(top) - cos(bottom) is
-/// 2 sin(pi / 2H) times the sine at the row's middle. Rounded to float. 1 in the plane.
+/// 2 sin(pi / 2H) times the sine at the row's middle. Rounded to float. 1 where texels are of equal size.
 CUMULUS_HOST_DEVICE inline float row_weight(sampling::Projection projection, std::uint32_t y,
                                             std::uint32_t height) {
-  if (projection == sampling::Projection::kPlane) return 1.0F;
+  if (projection != sampling::Projection::kLatLong) return 1.0F;
   const std::uint32_t rank = y < height - 1 - y ? y : height - 1 - y;
   return static_cast<float>(
       sine_of_half_turns(static_cast<double>(2 * rank + 1) / static_cast<double>(2 * height)));
@@ -110,24 +117,5 @@ class BoundScale {
   std::int64_t share_;
   double factor_;
 };
-
-/// Guide entries [begin, end) name the cell with these bounds, begin < end not assured.
-struct GuideRange {
-  std::uint32_t begin;
-  std::uint32_t end;
-};
-
-/// How many guide entries begin below mass `bound`: the entries g whose smallest x,
-/// ceil(g * 2^32 / guide_size), is less than it.
-CUMULUS_HOST_DEVICE inline std::uint32_t guide_entries_below(std::uint64_t bound, std::uint32_t guide_size) {
-  return bound == 0 ? 0 : static_cast<std::uint32_t>((bound - 1) * guide_size >> 32) + 1;
-}
-
-CUMULUS_HOST_DEVICE inline GuideRange guide_range(const sampling::detail::Cell& cell,
-                                                  std::uint32_t guide_size) {
-  if (cell.mass == 0) return {0, 0};
-  return {guide_entries_below(cell.lower, guide_size),
-          guide_entries_below(cell.lower + cell.mass, guide_size)};
-}
 
 }  // namespace cumulus::sampling_arithmetic

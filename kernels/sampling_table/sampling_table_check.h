@@ -10,17 +10,15 @@
 // What the two backends refuse alike, before anything runs.
 namespace cumulus::sampling_check {
 
-inline void require(bool holds, const std::string& what) {
-  if (!holds) throw std::invalid_argument("sampling table: " + what);
-}
+using sampling_layout::require;
 
 template <class T, Space S>
 void check_build(const ImageView<const T, S>& weights, const SamplingTableParams& params,
                  Span<std::byte, S> table) {
-  require(weights.height == params.height && weights.width == params.width,
+  require(weights.height == params.layers * params.height && weights.width == params.width,
           "weights of " + std::to_string(weights.width) + " x " + std::to_string(weights.height) +
-              " pixels for a table of " + std::to_string(params.width) + " x " +
-              std::to_string(params.height));
+              " pixels for a table of " + std::to_string(params.layers) + " layers of " +
+              std::to_string(params.width) + " x " + std::to_string(params.height));
   require(weights.channels >= 1 && weights.channels <= 4,
           std::to_string(weights.channels) + " channels; 1 to 4 are possible");
   require(weights.row_stride >= weights.width * weights.channels,
@@ -45,6 +43,11 @@ void check_table(const sampling::TableHeader& header, Span<const std::byte, S> t
   require(error == sampling::TableError::kNone, sampling::describe(error));
 }
 
+inline void check_layer(const sampling::TableHeader& header, std::uint32_t layer) {
+  require(layer < header.layers,
+          "layer " + std::to_string(layer) + " of a table of " + std::to_string(header.layers) + " layers");
+}
+
 template <Space S>
 void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> table,
                 const DrawParameters& parameters, const DrawnSamples<S>& samples) {
@@ -56,23 +59,23 @@ void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> ta
   require(parameters.total >= 0 && parameters.total <= kMostPoints, "total must be 0 to 2^32");
   require(parameters.total == 0 || parameters.total >= parameters.first_index + parameters.count,
           "total must be at least first_index + count");
+  check_layer(header, parameters.layer);
   const auto count = static_cast<std::size_t>(parameters.count);
   require(samples.position.size() == 2 * count && samples.pdf.size() == count,
           "position must have 2 and pdf 1 elements a sample");
   require(samples.direction.empty() || samples.direction.size() == 3 * count,
           "direction must have 3 elements a sample, or be empty");
-  require(samples.direction.empty() || header.projection == sampling::Projection::kLatLong,
-          "only a lat-long table has directions");
+  require(samples.direction.empty() || sampling::on_sphere(header.projection), "a plane has no directions");
 }
 
 template <Space S>
 void check_density(const sampling::TableHeader& header, Span<const std::byte, S> table,
                    const DensityPoints<S>& points, Span<float, S> pdf) {
   check_table(header, table);
+  check_layer(header, points.layer);
   require(points.dimensions == 2 || points.dimensions == 3,
           std::to_string(points.dimensions) + " coordinates a point; 2 or 3 are possible");
-  require(points.dimensions == 2 || header.projection == sampling::Projection::kLatLong,
-          "only a lat-long table has directions");
+  require(points.dimensions == 2 || sampling::on_sphere(header.projection), "a plane has no directions");
   require(points.coordinates.size() == static_cast<std::size_t>(points.dimensions) * pdf.size(),
           "points must have " + std::to_string(points.dimensions) + " elements for each of pdf");
 }

@@ -5,6 +5,7 @@
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_check.h"
+#include "kernels/sampling_table/sampling_table_lookup.cuh"
 #include "kernels/sampling_table/sampling_table_points.h"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
@@ -43,59 +44,20 @@ template <int kThreads, class MassAt, class LowerAt>
 __device__ Tally write_lower_bounds(std::uint32_t count, const MassAt& mass_at, const LowerAt& lower_at) {
   using Scan = cub::BlockScan<Tally, kThreads, cub::BLOCK_SCAN_WARP_SCANS>;
   __shared__ typename Scan::TempStorage storage;
-  const std::uint32_t chunk = (count + kThreads - 1) / kThreads;
-  const std::uint32_t begin = min(threadIdx.x * chunk, count);
-  const std::uint32_t end = min(begin + chunk, count);
+  const sampling_lookup::Chunk chunk = sampling_lookup::chunk_of<kThreads>(count);
 
   Tally own;
-  for (std::uint32_t i = begin; i < end; ++i) own.add(mass_at(i));
+  for (std::uint32_t i = chunk.begin; i < chunk.end; ++i) own.add(mass_at(i));
   Tally before;
   Tally all;
   Scan(storage).ExclusiveScan(own, before, Tally{}, JoinTallies{}, all);
   const BoundScale scale(all);
-  for (std::uint32_t i = begin; i < end; ++i) {
+  for (std::uint32_t i = chunk.begin; i < chunk.end; ++i) {
     const std::uint64_t mass = mass_at(i);  // before its place is taken
     lower_at(i) = scale.lower_bound(before);
     before.add(mass);
   }
   return all;
-}
-
-/// The warp writes its lanes' guide entries; a cell with many is written by all lanes together.
-/// Every lane of the warp comes here.
-__device__ void write_guide_ranges(GuideRange range, std::uint32_t cell, std::uint16_t* guide) {
-  constexpr std::uint32_t kAlone = 8;
-  const bool together = range.end > range.begin + kAlone;
-  if (!together) {
-    for (std::uint32_t g = range.begin; g < range.end; ++g) guide[g] = static_cast<std::uint16_t>(cell);
-  }
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  for (unsigned waiting = __ballot_sync(~0u, together); waiting != 0; waiting &= waiting - 1) {
-    const int source = __ffs(static_cast<int>(waiting)) - 1;
-    const std::uint32_t end = __shfl_sync(~0u, range.end, source);
-    const auto value = static_cast<std::uint16_t>(__shfl_sync(~0u, cell, source));
-    const std::uint32_t begin = __shfl_sync(~0u, range.begin, source);
-    for (std::uint32_t g = begin + static_cast<std::uint32_t>(lane); g < end; g += 32) guide[g] = value;
-  }
-}
-
-/// The block writes the guide of `count` cells with the given lower bounds; `visit(i, lower)` sees each.
-template <int kThreads, class LowerAt, class Visit>
-__device__ void write_guide(std::uint32_t count, const LowerAt& lower_at, bool has_mass, std::uint16_t* guide,
-                            std::uint32_t guide_size, const Visit& visit) {
-  for (std::uint32_t first = 0; first < count; first += kThreads) {
-    const std::uint32_t i = first + threadIdx.x;
-    GuideRange range{0, 0};
-    if (i < count) {
-      const std::uint32_t lower = lower_at(i);
-      const std::uint32_t next = i + 1 < count ? lower_at(i + 1) : sampling::kEmptyTail;
-      range = guide_range(sampling::detail::cell_between(i, lower, next), guide_size);
-      visit(i, lower);
-    }
-    write_guide_ranges(range, i, guide);
-  }
-  if (has_mass) return;
-  for (std::uint32_t g = threadIdx.x; g < guide_size; g += kThreads) guide[g] = 0;
 }
 
 template <class T>
@@ -111,27 +73,28 @@ struct RowsArguments {
 
 /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest to every thread.
 template <class T, int kThreads, bool kOnChip>
-__device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::uint32_t y,
+__device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::uint32_t row,
                                        Cells<kOnChip> cells) {
   using Reduce = cub::BlockReduce<std::uint32_t, kThreads>;
   __shared__ typename Reduce::TempStorage storage;
   __shared__ std::uint32_t shared_largest;
   const DeviceImage<const T>& weights = arguments.weights;
-  const T* row = weights.data + y * weights.row_stride;
+  const T* texels = weights.data + row * weights.row_stride;
   const std::uint32_t width = arguments.header.width;
-  const WeightAdjustment adjustment =
-      arguments.adjustments != nullptr ? *arguments.adjustments : WeightAdjustment{};
+  const WeightAdjustment adjustment = arguments.adjustments != nullptr
+                                          ? arguments.adjustments[row / arguments.header.height]
+                                          : WeightAdjustment{};
 
   std::uint32_t largest = 0;
   for (std::uint32_t x = threadIdx.x; x < width; x += kThreads) {
-    const T* texel = row + x * weights.channels;
+    const T* texel = texels + x * weights.channels;
     const Weight weight = load_weight(texel, arguments.rule);
     const std::uint32_t bits = adjusted(weight.bits, adjustment);
     cells[x] = bits;
     largest = max(largest, bits);
     if (weight.guard >= kInfinityBits) {
       const std::uint64_t key =
-          invalid_key(x, y, width, first_invalid_channel(texel, arguments.rule.counted));
+          invalid_key(x, row, width, first_invalid_channel(texel, arguments.rule.counted));
       atomicMin(reinterpret_cast<unsigned long long*>(&arguments.findings->first_invalid),
                 static_cast<unsigned long long>(key));
     }
@@ -142,43 +105,43 @@ __device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::u
   return shared_largest;
 }
 
-/// One block a row: stages the weights, turns them into lower bounds in place, writes the row and its guide.
+/// One block a row of any layer: stages the weights, turns them into lower bounds in place, writes the row,
+/// its guide and its forest.
 template <class T, int kThreads, bool kOnChip>
 __global__ void __launch_bounds__(kThreads) build_rows(RowsArguments<T> arguments) {
   extern __shared__ std::uint32_t shared_cells[];
   const sampling::TableHeader& header = arguments.header;
-  const std::uint32_t y = blockIdx.x;
-  auto* row = reinterpret_cast<std::uint32_t*>(arguments.table + header.row_cdf_offset) +
-              static_cast<std::size_t>(y) * header.width;
-  auto* guide = reinterpret_cast<std::uint16_t*>(arguments.table + header.row_guide_offset) +
-                static_cast<std::size_t>(y) * header.row_guide_size;
-  const Cells<kOnChip> cells{kOnChip ? shared_cells : row};
+  const std::uint32_t row = blockIdx.x;
+  const sampling_layout::Target target = sampling_layout::row_target(header, arguments.table, row);
+  const Cells<kOnChip> cells{kOnChip ? shared_cells : target.lower};
 
-  const std::uint32_t exponent = row_exponent(stage_weights<T, kThreads>(arguments, y, cells));
+  const std::uint32_t exponent =
+      row_exponent(stage_weights<T, kThreads>(arguments, row, cells), header.width);
   const Tally all = write_lower_bounds<kThreads>(
       header.width, [&](std::uint32_t x) { return integer_weight(cells[x], exponent); },
       [&](std::uint32_t x) -> std::uint32_t& { return cells[x]; });
   if (threadIdx.x == 0) {
-    arguments.row_masses[y] = {row_mass(all.sum, header.projection, y, header.height), exponent, 0};
+    arguments.row_masses[row] = {row_mass(all.sum, header.projection, row % header.height, header.height),
+                                 exponent, 0};
   }
   __syncthreads();
-  write_guide<kThreads>(
-      header.width, [&](std::uint32_t x) { return cells[x]; }, all.positive > 0, guide, header.row_guide_size,
+  sampling_lookup::write_guide_and_forest<kThreads>(
+      target, [cells](std::uint32_t x) { return cells[x]; }, all.positive > 0,
       [&](std::uint32_t x, std::uint32_t lower) {
-        if constexpr (kOnChip) row[x] = lower;
+        if constexpr (kOnChip) target.lower[x] = lower;
       });
 }
 
-/// One block: the marginal over the rows, the header, the padding and the report.
-template <class T, int kThreads>
-__global__ void __launch_bounds__(kThreads) build_marginal(RowsArguments<T> arguments, TableGaps gaps) {
+/// One block a layer: the marginal over its rows.
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    build_marginals(sampling::TableHeader header, std::byte* table, const RowMass* row_masses,
+                    BuildFindings* findings) {
   using Reduce = cub::BlockReduce<std::uint32_t, kThreads>;
   __shared__ typename Reduce::TempStorage storage;
   __shared__ std::uint32_t heaviest;
-  const sampling::TableHeader& header = arguments.header;
-  const RowMass* rows = arguments.row_masses;
-  auto* lower = reinterpret_cast<std::uint32_t*>(arguments.table + header.marginal_cdf_offset);
-  auto* guide = reinterpret_cast<std::uint16_t*>(arguments.table + header.marginal_guide_offset);
+  const sampling_layout::Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
+  const RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
 
   std::uint32_t largest = 0;
   for (std::uint32_t y = threadIdx.x; y < header.height; y += kThreads) {
@@ -190,29 +153,35 @@ __global__ void __launch_bounds__(kThreads) build_marginal(RowsArguments<T> argu
 
   const Tally all = write_lower_bounds<kThreads>(
       header.height, [&](std::uint32_t y) { return integer_mass(rows[y].mass, rows[y].exponent, heaviest); },
-      [&](std::uint32_t y) -> std::uint32_t& { return lower[y]; });
+      [&](std::uint32_t y) -> std::uint32_t& { return target.lower[y]; });
   __syncthreads();
-  write_guide<kThreads>(
-      header.height, [&](std::uint32_t y) { return lower[y]; }, all.positive > 0, guide,
-      header.marginal_guide_size, [](std::uint32_t, std::uint32_t) {});
+  sampling_lookup::write_guide_and_forest<kThreads>(target, sampling_lookup::LowerIn{target.lower},
+                                                    all.positive > 0, [](std::uint32_t, std::uint32_t) {});
+  if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
+}
 
+/// One block a distribution: the nodes that need its lower bounds in memory.
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    build_other_nodes(sampling::TableHeader header, std::byte* table, bool marginal) {
+  const sampling_layout::Target target = marginal
+                                             ? sampling_layout::marginal_target(header, table, blockIdx.x)
+                                             : sampling_layout::row_target(header, table, blockIdx.x);
+  if (target.lower[0] == sampling::kEmptyTail) return;  // zeros are there
+  sampling_lookup::write_other_nodes<kThreads>(target);
+}
+
+/// One block: the header, the padding and the report.
+template <class T>
+__global__ void conclude(RowsArguments<T> arguments, TableGaps gaps) {
   for (const TableGap& gap : gaps.gaps) {
-    for (std::uint64_t i = gap.begin + threadIdx.x; i < gap.end; i += kThreads)
+    for (std::uint64_t i = gap.begin + threadIdx.x; i < gap.end; i += blockDim.x) {
       arguments.table[i] = std::byte{0};
+    }
   }
   if (threadIdx.x > 0) return;
-  *reinterpret_cast<sampling::TableHeader*>(arguments.table) = header;
-  SamplingTableReport report;
-  const std::uint64_t invalid = arguments.findings->first_invalid;
-  if (invalid != kNoneInvalid) {
-    report = invalid_report(invalid, header.width);
-    const DeviceImage<const T>& weights = arguments.weights;
-    report.value = static_cast<float>(
-        weights.data[report.y * weights.row_stride + report.x * weights.channels + report.channel]);
-  } else if (all.positive > 0) {
-    report.outcome = SamplingTableReport::Outcome::kBuilt;
-  }
-  arguments.findings->report = report;
+  *reinterpret_cast<sampling::TableHeader*>(arguments.table) = arguments.header;
+  arguments.findings->report = report_of(*arguments.findings, arguments.weights, arguments.header.height);
 }
 
 /// Whether a block of `kernel` may use `dynamic_bytes` of shared memory on this device.
@@ -228,7 +197,7 @@ bool fits_on_chip(const CudaExecutor& executor, void (*kernel)(RowsArguments<T>)
 
 template <class T, int kThreads>
 void launch_build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  const unsigned rows = arguments.header.height;
+  const unsigned rows = arguments.header.layers * arguments.header.height;
   const auto on_chip = build_rows<T, kThreads, true>;
   const std::size_t bytes = on_chip_bytes(arguments.header.width);
   if (arguments.header.width <= sampling_tuning::kWidestRowOnChip &&
@@ -242,19 +211,28 @@ void launch_build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments
   CUMULUS_CUDA(cudaGetLastError());
 }
 
+void launch_build_other_nodes(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table) {
+  constexpr int kThreads = sampling_tuning::kNodeThreads;
+  const auto kernel = build_other_nodes<kThreads>;
+  kernel<<<header.layers * header.height, kThreads, 0, executor.stream()>>>(header, table, false);
+  CUMULUS_CUDA(cudaGetLastError());
+  kernel<<<header.layers, kThreads, 0, executor.stream()>>>(header, table, true);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
 template <class T>
 void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
            DeviceSpan<std::byte> table, SamplingTableReport* report) {
   sampling_check::check_build(weights, params, table);
   executor.bind_thread();
-  const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(params.height));
+  const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(params.layers * params.height));
   const auto findings = executor.scratch<BuildFindings>(1);
   CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
 
   DeviceSpan<WeightAdjustment> adjustments;
   if (params.needs_survey()) {
     const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
-    adjustments = executor.scratch<WeightAdjustment>(1);
+    adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
     sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
     executor.check_interrupt();
   }
@@ -265,23 +243,34 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
                                    row_masses.data(),
                                    adjustments.data(),
                                    findings.data()};
-  if (arguments.header.width <= sampling_tuning::kNarrowRow) {
+  const sampling::TableHeader& header = arguments.header;
+  if (header.width <= sampling_tuning::kNarrowRow) {
     launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
-  } else if (arguments.header.width <= sampling_tuning::kWideRow) {
+  } else if (header.width <= sampling_tuning::kWideRow) {
     launch_build_rows<T, sampling_tuning::kRowThreads>(executor, arguments);
   } else {
     launch_build_rows<T, sampling_tuning::kWideRowThreads>(executor, arguments);
   }
   executor.check_interrupt();
   constexpr int kThreads = sampling_tuning::kMarginalThreads;
-  build_marginal<T, kThreads><<<1, kThreads, 0, executor.stream()>>>(arguments, table_gaps(arguments.header));
+  build_marginals<kThreads><<<header.layers, kThreads, 0, executor.stream()>>>(
+      header, table.data(), row_masses.data(), findings.data());
+  CUMULUS_CUDA(cudaGetLastError());
+  if (header.method != sampling::Method::kRadixForest &&
+      sampling::node_bytes(header.method, header.width) + sampling::node_bytes(header.method, header.height) >
+          0) {
+    executor.check_interrupt();
+    launch_build_other_nodes(executor, header, table.data());
+  }
+  conclude<T><<<1, sampling_tuning::kConcludeThreads, 0, executor.stream()>>>(arguments, table_gaps(header));
   CUMULUS_CUDA(cudaGetLastError());
   executor.download({reinterpret_cast<const std::byte*>(&findings.data()->report), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
 }
 
-sampling::TableView view_of(const sampling::TableHeader& header, DeviceSpan<const std::byte> table) {
-  return {header, reinterpret_cast<const unsigned char*>(table.data())};
+sampling::TableView view_of(const sampling::TableHeader& header, DeviceSpan<const std::byte> table,
+                            std::uint32_t layer) {
+  return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
 }
 
 __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
@@ -331,7 +320,8 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
   if (parameters.count == 0) return;
   executor.bind_thread();
   draw_points<<<blocks_for(parameters.count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
-      view_of(header, table), PointSource(parameters), parameters.count, sample_arrays(samples));
+      view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
+      sample_arrays(samples));
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -343,7 +333,7 @@ void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& heade
   executor.bind_thread();
   const auto count = static_cast<std::int64_t>(pdf.size());
   evaluate_points<<<blocks_for(count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
-      view_of(header, table), points.coordinates.data(), points.dimensions, count, pdf.data());
+      view_of(header, table, points.layer), points.coordinates.data(), points.dimensions, count, pdf.data());
   CUMULUS_CUDA(cudaGetLastError());
 }
 

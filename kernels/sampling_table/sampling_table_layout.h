@@ -9,6 +9,7 @@
 #include "cumulus/point_sequences.h"
 #include "cumulus/table_format.h"
 #include "kernels/core/scratch_arena.h"
+#include "kernels/core/views.h"
 
 namespace cumulus {
 
@@ -26,13 +27,17 @@ struct LuminanceCoefficients {
   float blue = 0.0722F;
 };
 
-/// What a table is built for. Height and width are 1 to sampling::kMaxExtent.
+/// What a table is built for. Height and width are 1 to sampling::kMaxExtent, the width of one row alone to
+/// sampling::kMaxLineExtent; of kEqualArea both are the same.
 struct SamplingTableParams {
+  std::int64_t layers = 1;  ///< 1 to sampling::kMaxLayers distributions of equal shape.
   std::int64_t height = 0;
   std::int64_t width = 0;
   sampling::Projection projection = sampling::Projection::kLatLong;
+  sampling::Method method = sampling::Method::kRadixForest;
   InvalidWeights invalid_weights = InvalidWeights::kRefuse;
-  /// Entries of the guide table of each row, and of the marginal; 0: as many as there are cells.
+  /// Entries of the guide table of each row, and of the marginal, at most sampling::kMaxGuideSize; 0: as many
+  /// as there are cells. Must be 0 where the method has no guide table.
   std::uint32_t row_guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
   LuminanceCoefficients luminance{};
@@ -53,47 +58,78 @@ struct SamplingTableReport {
     kBuilt,
     kInvalidWeight,  ///< kRefuse: a channel that counts is NaN, infinite or negative; the first in row-major
                      ///< order.
-    kAllZero,        ///< There is nothing to draw.
+    kAllZero,        ///< There is nothing to draw: in `layer`, the first such.
   };
   Outcome outcome = Outcome::kAllZero;
-  std::int32_t x = 0;  ///< kInvalidWeight: the texel,
+  std::int32_t layer = 0;  ///< Where that is.
+  std::int32_t x = 0;      ///< kInvalidWeight: the texel,
   std::int32_t y = 0;
   std::int32_t channel = 0;  ///< its channel,
   float value = 0;           ///< and what that holds.
 };
 
-/// The header that the built table will have, sizes and offsets included. Throws std::invalid_argument
-/// where an extent is out of range.
-inline sampling::TableHeader sampling_table_header(const SamplingTableParams& params) {
-  const auto in_range = [](std::int64_t extent) { return extent >= 1 && extent <= sampling::kMaxExtent; };
-  if (!in_range(params.height) || !in_range(params.width)) {
-    throw std::invalid_argument("sampling table of " + std::to_string(params.width) + " x " +
-                                std::to_string(params.height) + ": width and height must be 1 to 32768");
+namespace sampling_layout {
+
+inline void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("sampling table: " + what);
+}
+
+inline void check_extents(const SamplingTableParams& params) {
+  const std::int64_t widest = params.height == 1 ? sampling::kMaxLineExtent : sampling::kMaxExtent;
+  require(params.height >= 1 && params.height <= sampling::kMaxExtent && params.width >= 1 &&
+              params.width <= widest,
+          std::to_string(params.width) + " x " + std::to_string(params.height) +
+              ": width and height must be 1 to 32768, the width of one row alone 1 to 4194304");
+  require(
+      params.projection != sampling::Projection::kEqualArea || params.height == params.width,
+      std::to_string(params.width) + " x " + std::to_string(params.height) + ": an equal-area map is square");
+  require(params.layers >= 1 && params.layers <= sampling::kMaxLayers,
+          std::to_string(params.layers) + " layers; 1 to 65536 are possible");
+}
+
+inline std::uint32_t guide_size(const SamplingTableParams& params, std::uint32_t asked, std::int64_t cells) {
+  if (!sampling::has_guide(params.method)) {
+    require(asked == 0, "a guide size for a method without guide table");
+    return 0;
   }
+  require(asked <= sampling::kMaxGuideSize,
+          std::to_string(asked) + " guide entries; at most 16777216 are possible");
+  return asked > 0 ? asked : static_cast<std::uint32_t>(cells);
+}
+
+}  // namespace sampling_layout
+
+/// The header that the built table will have, sizes and offsets included. Throws std::invalid_argument
+/// where an extent or a guide size is out of range.
+inline sampling::TableHeader sampling_table_header(const SamplingTableParams& params) {
+  sampling_layout::check_extents(params);
   sampling::TableHeader header;
   std::memcpy(header.magic, sampling::kMagic, sizeof(header.magic));
   header.version = sampling::kFormatVersion;
   header.header_bytes = sampling::kHeaderBytes;
   header.width = static_cast<std::uint32_t>(params.width);
   header.height = static_cast<std::uint32_t>(params.height);
-  header.layers = 1;
+  header.layers = static_cast<std::uint32_t>(params.layers);
   header.projection = params.projection;
-  header.method = sampling::Method::kCutpointBinary;
-  header.row_guide_size = params.row_guide_size > 0 ? params.row_guide_size : header.width;
-  header.marginal_guide_size = params.marginal_guide_size > 0 ? params.marginal_guide_size : header.height;
+  header.method = params.method;
+  header.row_guide_size = sampling_layout::guide_size(params, params.row_guide_size, params.width);
+  header.marginal_guide_size = sampling_layout::guide_size(params, params.marginal_guide_size, params.height);
 
   std::uint64_t end = sampling::kHeaderBytes;
-  const auto place = [&end](std::uint64_t bytes) {
+  const auto place = [&end](std::uint64_t bytes) -> std::uint64_t {
+    if (bytes == 0) return 0;
     const std::uint64_t offset = end;
     end +=
         (bytes + sampling::kSectionAlignment - 1) / sampling::kSectionAlignment * sampling::kSectionAlignment;
     return offset;
   };
-  const std::uint64_t rows = header.height;
-  header.marginal_cdf_offset = place(rows * sizeof(std::uint32_t));
-  header.marginal_guide_offset = place(header.marginal_guide_size * sizeof(std::uint16_t));
-  header.row_cdf_offset = place(rows * header.width * sizeof(std::uint32_t));
-  header.row_guide_offset = place(rows * header.row_guide_size * sizeof(std::uint16_t));
+  const sampling::SectionBytes bytes = sampling::section_bytes(header);
+  header.marginal_cdf_offset = place(bytes.marginal_cdf);
+  header.marginal_guide_offset = place(bytes.marginal_guide);
+  header.row_cdf_offset = place(bytes.row_cdf);
+  header.row_guide_offset = place(bytes.row_guide);
+  header.marginal_nodes_offset = place(bytes.marginal_nodes);
+  header.row_nodes_offset = place(bytes.row_nodes);
   header.total_bytes = end;
   return header;
 }
@@ -126,24 +162,44 @@ struct WeightAdjustment {
 
 /// What a build finds out about its weights, in the executor's memory.
 struct BuildFindings {
-  std::uint64_t first_invalid;  ///< (y * width + x) * 4 + channel; kNoneInvalid where all are valid.
+  std::uint64_t first_invalid;  ///< (row * width + x) * 4 + channel; kNoneInvalid where all are valid.
+  std::uint32_t first_empty;    ///< The first layer without mass; kNoneEmpty where all have some.
+  std::uint32_t padding;
   SamplingTableReport report;
 };
 inline constexpr std::uint64_t kNoneInvalid = ~std::uint64_t{0};
+inline constexpr std::uint32_t kNoneEmpty = ~std::uint32_t{0};
 
-/// BuildFindings::first_invalid of a channel.
-CUMULUS_HOST_DEVICE inline std::uint64_t invalid_key(std::uint32_t x, std::uint32_t y, std::uint32_t width,
+/// BuildFindings::first_invalid of a channel; rows are counted through all layers.
+CUMULUS_HOST_DEVICE inline std::uint64_t invalid_key(std::uint32_t x, std::uint32_t row, std::uint32_t width,
                                                      int channel) {
-  return (static_cast<std::uint64_t>(y) * width + x) * 4 + static_cast<std::uint64_t>(channel);
+  return (static_cast<std::uint64_t>(row) * width + x) * 4 + static_cast<std::uint64_t>(channel);
 }
 
-/// The report for an invalid_key; its value is left to the caller, who has the weights.
-CUMULUS_HOST_DEVICE inline SamplingTableReport invalid_report(std::uint64_t key, std::uint32_t width) {
+/// The report on a table with these findings about `weights`, whose rows are those of all layers.
+template <class T, Space S>
+CUMULUS_HOST_DEVICE SamplingTableReport report_of(const BuildFindings& findings,
+                                                  const ImageView<const T, S>& weights,
+                                                  std::uint32_t height) {
   SamplingTableReport report;
-  report.outcome = SamplingTableReport::Outcome::kInvalidWeight;
-  report.x = static_cast<std::int32_t>(key / 4 % width);
-  report.y = static_cast<std::int32_t>(key / 4 / width);
-  report.channel = static_cast<std::int32_t>(key % 4);
+  if (findings.first_invalid != kNoneInvalid) {
+    const auto width = static_cast<std::uint64_t>(weights.width);
+    const std::uint64_t texel = findings.first_invalid / 4;
+    const auto channel = static_cast<std::int64_t>(findings.first_invalid % 4);
+    const auto x = static_cast<std::int64_t>(texel % width);
+    const auto row = static_cast<std::int64_t>(texel / width);
+    report.outcome = SamplingTableReport::Outcome::kInvalidWeight;
+    report.layer = static_cast<std::int32_t>(row / height);
+    report.x = static_cast<std::int32_t>(x);
+    report.y = static_cast<std::int32_t>(row % height);
+    report.channel = static_cast<std::int32_t>(channel);
+    report.value =
+        static_cast<float>(weights.data[row * weights.row_stride + x * weights.channels + channel]);
+  } else if (findings.first_empty != kNoneEmpty) {
+    report.layer = static_cast<std::int32_t>(findings.first_empty);
+  } else {
+    report.outcome = SamplingTableReport::Outcome::kBuilt;
+  }
   return report;
 }
 
@@ -153,26 +209,36 @@ struct TableGap {
   std::uint64_t end;
 };
 struct TableGaps {
-  TableGap gaps[4];
+  TableGap gaps[6];
 };
 
 /// What section alignment leaves free behind each section.
 inline TableGaps table_gaps(const sampling::TableHeader& header) {
-  const std::uint64_t rows = header.height;
-  return {
-      {{header.marginal_cdf_offset + rows * sizeof(std::uint32_t), header.marginal_guide_offset},
-       {header.marginal_guide_offset + header.marginal_guide_size * sizeof(std::uint16_t),
-        header.row_cdf_offset},
-       {header.row_cdf_offset + rows * header.width * sizeof(std::uint32_t), header.row_guide_offset},
-       {header.row_guide_offset + rows * header.row_guide_size * sizeof(std::uint16_t), header.total_bytes}}};
+  const sampling::SectionBytes bytes = sampling::section_bytes(header);
+  const std::uint64_t sections[6][2] = {{header.marginal_cdf_offset, bytes.marginal_cdf},
+                                        {header.marginal_guide_offset, bytes.marginal_guide},
+                                        {header.row_cdf_offset, bytes.row_cdf},
+                                        {header.row_guide_offset, bytes.row_guide},
+                                        {header.marginal_nodes_offset, bytes.marginal_nodes},
+                                        {header.row_nodes_offset, bytes.row_nodes}};
+  TableGaps gaps{};
+  for (int i = 0; i < 6; ++i) {
+    const std::uint64_t end = sections[i][0] + sections[i][1];
+    const std::uint64_t aligned =
+        (end + sampling::kSectionAlignment - 1) / sampling::kSectionAlignment * sampling::kSectionAlignment;
+    gaps.gaps[i] = {end, aligned};
+  }
+  return gaps;
 }
 
 /// Scratch memory that build_sampling_table takes, on either backend; reserve it before the call.
 inline std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params) {
-  const auto rows = static_cast<std::size_t>(params.height);
+  const auto rows = static_cast<std::size_t>(params.layers * params.height);
   ScratchSize size;
   size.add<RowMass>(rows).add<BuildFindings>(1);
-  if (params.needs_survey()) size.add<RowSurvey>(rows).add<WeightAdjustment>(1);
+  if (params.needs_survey()) {
+    size.add<RowSurvey>(rows).add<WeightAdjustment>(static_cast<std::size_t>(params.layers));
+  }
   return size.bytes();
 }
 

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) survey_rows(SurveyArguments<T> argum
   for (std::uint32_t x = threadIdx.x; x < arguments.width; x += kThreads)
     own = max(own, load_weight(texels + x * weights.channels, arguments.rule).bits);
   const std::uint32_t largest = largest_of<kThreads>(own);
-  const std::uint32_t exponent = row_exponent(largest);
+  const std::uint32_t exponent = row_exponent(largest, arguments.width);
   std::uint64_t sum = 0;
   for (std::uint32_t x = threadIdx.x; x < arguments.width; x += kThreads)
     sum += integer_weight(load_weight(texels + x * weights.channels, arguments.rule).bits, exponent);
@@ -75,10 +75,11 @@ __global__ void __launch_bounds__(kThreads) find_adjustments(SurveyArguments<T> 
   const RowSurvey* rows = arguments.rows + static_cast<std::size_t>(blockIdx.x) * arguments.height;
   std::uint32_t own = 0;
   for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads)
-    own = max(own, mass_exponent(rows[y]));
+    own = max(own, mass_exponent(rows[y], arguments.width));
   const std::uint32_t heaviest = largest_of<kThreads>(own);
   LayerSurvey layer;
-  for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads) layer.add(rows[y], heaviest);
+  for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads)
+    layer.add(rows[y], arguments.width, heaviest);
   layer = Join(storage).Reduce(layer, JoinLayers{});
   if (threadIdx.x > 0) return;
   arguments.adjustments[blockIdx.x] = adjustment_of(

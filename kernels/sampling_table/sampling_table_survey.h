@@ -15,8 +15,8 @@ CUMULUS_HOST_DEVICE inline RowSurvey row_survey(std::uint64_t sum, std::uint32_t
   return {row_mass(sum, projection, y, height), largest, row_weight(projection, y, height)};
 }
 
-CUMULUS_HOST_DEVICE inline std::uint32_t mass_exponent(const RowSurvey& row) {
-  return mass_exponent(row.mass, row_exponent(row.largest));
+CUMULUS_HOST_DEVICE inline std::uint32_t mass_exponent(const RowSurvey& row, std::uint32_t width) {
+  return mass_exponent(row.mass, row_exponent(row.largest, width));
 }
 
 /// What the rows of a layer come to. All of it is exact, in any order.
@@ -26,8 +26,8 @@ struct LayerSurvey {
   std::uint32_t largest = 0;  ///< Bits of the largest weight.
 
   /// `heaviest` is the largest mass_exponent of the layer.
-  CUMULUS_HOST_DEVICE void add(const RowSurvey& row, std::uint32_t heaviest) {
-    mass += integer_mass(row.mass, row_exponent(row.largest), heaviest);
+  CUMULUS_HOST_DEVICE void add(const RowSurvey& row, std::uint32_t width, std::uint32_t heaviest) {
+    mass += integer_mass(row.mass, row_exponent(row.largest, width), heaviest);
     share += static_cast<std::uint64_t>(static_cast<double>(row.share) * 0x1p40);
     largest = largest > row.largest ? largest : row.largest;
   }

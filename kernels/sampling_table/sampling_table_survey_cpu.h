@@ -21,7 +21,7 @@ RowSurvey survey_row(HostImage<const T> weights, const SamplingTableParams& para
   std::uint32_t largest = 0;
   for (const T* texel = first; texel != end; texel += weights.channels)
     largest = std::max(largest, load_weight(texel, rule).bits);
-  const std::uint32_t exponent = row_exponent(largest);
+  const std::uint32_t exponent = row_exponent(largest, static_cast<std::uint32_t>(weights.width));
   std::uint64_t sum = 0;
   for (const T* texel = first; texel != end; texel += weights.channels)
     sum += integer_weight(load_weight(texel, rule).bits, exponent);
@@ -30,12 +30,12 @@ RowSurvey survey_row(HostImage<const T> weights, const SamplingTableParams& para
 }
 
 inline WeightAdjustment survey_layer(HostSpan<const RowSurvey> rows, const SamplingTableParams& params) {
+  const auto width = static_cast<std::uint32_t>(params.width);
   std::uint32_t heaviest = 0;
-  for (const RowSurvey& row : rows) heaviest = std::max(heaviest, mass_exponent(row));
+  for (const RowSurvey& row : rows) heaviest = std::max(heaviest, mass_exponent(row, width));
   LayerSurvey layer;
-  for (const RowSurvey& row : rows) layer.add(row, heaviest);
-  return adjustment_of(layer, static_cast<std::uint32_t>(params.width), heaviest, params.mis_compensation,
-                       params.uniform_if_all_zero);
+  for (const RowSurvey& row : rows) layer.add(row, width, heaviest);
+  return adjustment_of(layer, width, heaviest, params.mis_compensation, params.uniform_if_all_zero);
 }
 
 /// Fills `adjustments`, one a layer; `rows` is scratch, one for each row of all layers.

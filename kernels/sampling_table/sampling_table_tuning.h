@@ -20,6 +20,8 @@ inline constexpr std::uint32_t kWideRow = 8192;    // texels, more than
 inline constexpr std::uint32_t kWidestRowOnChip = 24576;
 
 inline constexpr int kMarginalThreads = 1024;
+inline constexpr int kNodeThreads = 256;
+inline constexpr int kConcludeThreads = 256;
 inline constexpr int kDrawThreads = 256;
 
 }  // namespace cumulus::sampling_tuning

@@ -9,10 +9,11 @@
 
 namespace cumulus::summed_area_table {
 
-/// Row and column of a tile.
-struct TileIndex {
+/// A tile of the grid of one plane; a row of -1: none.
+struct Tile {
   std::int32_t row;
   std::int32_t column;
+  std::uint32_t plane;
 };
 
 /// The largest d with d (d + 1) / 2 <= n.
@@ -23,10 +24,12 @@ __device__ inline std::uint32_t triangle_root(std::uint32_t n) {
   return static_cast<std::uint32_t>(d);
 }
 
-/// Tiles are taken in the order of their diagonals (row + column), so that the tiles above and to
-/// the left of a tile have lower tickets. A block waits for lower tickets only, and takes them one after the
-/// other: the block with the lowest ticket never waits, however few blocks are resident.
-__device__ inline TileIndex tile_of_ticket(std::uint32_t ticket, std::uint32_t rows, std::uint32_t columns) {
+/// Planes are taken one after the other, their tiles in the order of their diagonals (row + column), so that
+/// the tiles above and to the left of a tile have lower tickets. A block waits for lower tickets only, and
+/// takes them one after the other: the block with the lowest ticket never waits, however few blocks are
+/// resident. `ticket` counts from the plane's first.
+__device__ inline Tile tile_of_ticket(std::uint32_t plane, std::uint32_t ticket, std::uint32_t rows,
+                                      std::uint32_t columns) {
   const std::uint32_t longest = min(rows, columns);
   const std::uint32_t tiles = rows * columns;
   const auto growing =
@@ -46,7 +49,7 @@ __device__ inline TileIndex tile_of_ticket(std::uint32_t ticket, std::uint32_t r
     place = mirrored - (from_end - static_cast<std::uint32_t>(std::uint64_t{mirrored} * (mirrored + 1) / 2));
   }
   const std::uint32_t row = (diagonal >= columns ? diagonal - (columns - 1) : 0) + place;
-  return {static_cast<std::int32_t>(row), static_cast<std::int32_t>(diagonal - row)};
+  return {static_cast<std::int32_t>(row), static_cast<std::int32_t>(diagonal - row), plane};
 }
 
 /// What a word says: nothing yet, the tile's own sum, or the sum of the tile and all before it.

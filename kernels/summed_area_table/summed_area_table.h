@@ -2,70 +2,134 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/float16.h"
 #include "kernels/core/views.h"
 #include "kernels/summed_area_table/summed_area_table_scratch.h"
 
 namespace cumulus {
 
-// Summed-area tables (F. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984), inclusive:
+// Summed-area tables (F. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984):
 //
 //   sums(y, x, channel) = sum of image(v, u, channel) over all v <= y, u <= x.
 //
-// For every function here: images have 1 to 4 interleaved channels and at least one pixel; input rows may be
-// padded (row_stride), outputs are dense; input and output do not overlap. A view that breaks this,
-// or two views of different extents, throws std::invalid_argument before anything runs. Both views lie in the
-// executor's memory space. The CPU overloads return when the result is there; the CUDA overloads
-// put their work on the executor's stream and return. Before the call the caller reserves
-// at least the bytes that the matching *_scratch_bytes function (in the header included above) names; the
-// call takes exactly those. A failing device throws CudaError, a caller who has lost interest Interrupted
-// (checked between kernels).
+// For every function of this operation: images have 1 to 4 interleaved channels and at least one pixel; input
+// rows may be padded (row_stride), outputs are dense; input and output do not overlap. A view that breaks
+// this, or views whose extents do not go together, throws std::invalid_argument before anything runs. All
+// views lie in the executor's memory space. The CPU overloads return when the result is there; the CUDA
+// overloads put their work on the executor's stream and return. Before the call the caller reserves at least
+// the bytes that the matching *_scratch_bytes function (summed_area_table_scratch.h) names; the call
+// takes exactly those. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
+// between kernels).
 //
 // Results do not depend on the number of threads or on timing: the same call gives the same bits each time.
 
-/// 8-bit images, 32-bit sums: exact while 255 * height * width < 2^32, modulo 2^32 beyond, which
-/// still gives exact differences wherever the rectangle's own sum is below 2^32.
-void build_summed_area_table(CpuExecutor& executor, HostImage<const std::uint8_t> image,
-                             HostImage<std::uint32_t> sums);
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> image,
-                             DeviceImage<std::uint32_t> sums);
+/// One call: an image, or several of the same extents, and where their tables go.
+template <class Input, class Sum, Space S>
+struct TableJob {
+  ImageView<const Input, S> image;  // the first one
+  ImageView<Sum, S> sums;           // its table, dense; of height + 1 and width + 1 if exclusive
+  std::int64_t planes = 1;          // images, each summed by itself; their tables lie one after the other
+  std::int64_t plane_stride = 0;    // elements from one image to the next; matters where planes > 1
+  /// Each table begins with a row and a column of zeros: element (y, x) is the sum over v < y, u < x.
+  bool exclusive = false;
+  /// Also the tables of the squared pixels, laid out as `sums`; null: none. Where kSumsSquares only.
+  Sum* squares = nullptr;
+  /// What to subtract from every pixel before it is summed, a value for each plane and channel in the
+  /// executor's memory; null: nothing. Float sums only.
+  const float* offsets = nullptr;
+};
 
-/// 8-bit images, 64-bit sums: exact.
-void build_summed_area_table(CpuExecutor& executor, HostImage<const std::uint8_t> image,
-                             HostImage<std::uint64_t> sums);
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> image,
-                             DeviceImage<std::uint64_t> sums);
-
-/// Float images, summed and stored in double. |error| of an element is at most
-/// (height + width) * 2^-53 * (the sum of |image| over the element's rectangle), to first order.
-/// NaN and Inf spread to every element below and to the right of them, and to no other.
-void build_summed_area_table(CpuExecutor& executor, HostImage<const float> image, HostImage<double> sums);
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const float> image,
-                             DeviceImage<double> sums);
-
-/// Float images, summed and stored in float: the same bound with 2^-24. Differences of large sums
-/// lose what the sums have lost: prefer double where boxes are small and images large.
-void build_summed_area_table(CpuExecutor& executor, HostImage<const float> image, HostImage<float> sums);
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const float> image, DeviceImage<float> sums);
-
-/// The mean over the box of (2 * radius + 1)^2 pixels around each pixel, taken over those pixels of it that
-/// lie inside the image. `radius` >= 0, in pixels; any size beyond the image is as good as the image's.
+/// True where build_summed_area_table is defined for this pair:
 ///
-/// 8-bit images: from exact integer sums, one division in double, rounded to float: the same bits
-/// on both backends.
-void filter_box(CpuExecutor& executor, HostImage<const std::uint8_t> image, std::int64_t radius,
-                HostImage<float> filtered);
-void filter_box(CudaExecutor& executor, DeviceImage<const std::uint8_t> image, std::int64_t radius,
-                DeviceImage<float> filtered);
+///   image     sums
+///   u8, u16   u32, u64   exact modulo 2^32 or 2^64: differences are exact wherever the
+///   u32       u64        rectangle's own sum fits
+///   i32       i64        (likewise)
+///   f16, f32  f32, f64   |error| of an element is at most (height + width) * u * (the sum of |image| over
+///   its f64       f64        rectangle), to first order; u = 2^-24 for f32, 2^-53 for f64
+///
+/// NaN and Inf spread to every element below and to the right of them, and to no other.
+template <class Input, class Sum>
+inline constexpr bool kSummedAs = false;
+template <>
+inline constexpr bool kSummedAs<std::uint8_t, std::uint32_t> = true;
+template <>
+inline constexpr bool kSummedAs<std::uint8_t, std::uint64_t> = true;
+template <>
+inline constexpr bool kSummedAs<std::uint16_t, std::uint32_t> = true;
+template <>
+inline constexpr bool kSummedAs<std::uint16_t, std::uint64_t> = true;
+template <>
+inline constexpr bool kSummedAs<std::uint32_t, std::uint64_t> = true;
+template <>
+inline constexpr bool kSummedAs<std::int32_t, std::int64_t> = true;
+template <>
+inline constexpr bool kSummedAs<Float16, float> = true;
+template <>
+inline constexpr bool kSummedAs<Float16, double> = true;
+template <>
+inline constexpr bool kSummedAs<float, float> = true;
+template <>
+inline constexpr bool kSummedAs<float, double> = true;
+template <>
+inline constexpr bool kSummedAs<double, double> = true;
 
-/// Float images: from a table in double, so that |error| is at most 2^-24 |mean| plus
-/// (4 (height + width) + 4) * 2^-53 * (the sum of |image|) / (the box's pixels), to first order. A NaN or Inf
-/// spoils every pixel whose box reaches its row and column or lies below and to the right of them.
-void filter_box(CpuExecutor& executor, HostImage<const float> image, std::int64_t radius,
-                HostImage<float> filtered);
-void filter_box(CudaExecutor& executor, DeviceImage<const float> image, std::int64_t radius,
-                DeviceImage<float> filtered);
+/// True where squares can be summed too: the square of a 32-bit integer leaves no room for sums in 64 bits.
+template <class Input, class Sum>
+inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &&
+                                     !(std::is_integral_v<Input> && sizeof(Input) == 4);
+
+/// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
+/// are asked for, it sums each channel by itself, element by element.
+template <class Input>
+inline constexpr bool kSummedInterleaved =
+    std::is_same_v<Input, std::uint8_t> || std::is_same_v<Input, float>;
+
+namespace summed_area_table {
+/// Scratch bytes for the tables of `planes` images, each of `image`'s extents.
+template <class Input, class Sum, Space S>
+std::size_t tables_scratch_bytes(const ImageView<const Input, S>& image, std::int64_t planes, bool squares,
+                                 bool offsets) {
+  if constexpr (S == Space::kHost) return 0;
+  const bool interleaved = image.channels == 1 || (kSummedInterleaved<Input> && !squares && !offsets);
+  const std::int64_t tables = (squares ? 2 : 1) * (interleaved ? planes : planes * image.channels);
+  const TileGrid grid = tile_grid(sizeof(Input), sizeof(Sum), image.height, image.width,
+                                  interleaved ? image.channels : 1, tables);
+  return ScratchSize().add<std::byte>(grid.scratch_bytes()).bytes();
+}
+}  // namespace summed_area_table
+
+/// Scratch bytes of build_summed_area_table: exact, a function of the job's types and extents and of which
+/// pointers are null only.
+template <class Input, class Sum, Space S>
+std::size_t build_summed_area_table_scratch_bytes(const TableJob<Input, Sum, S>& job) {
+  return summed_area_table::tables_scratch_bytes<Input, Sum>(job.image, job.planes, job.squares != nullptr,
+                                                             job.offsets != nullptr);
+}
+
+template <class Input, class Sum>
+void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job);
+template <class Input, class Sum>
+void build_summed_area_table(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
+
+/// The mean of every channel of every plane of a float image, rounded to float, into `means` (planes *
+/// channels values): the offsets that keep a table's sums small. NaN where a pixel is. Of a job only the
+/// image and the planes matter.
+template <class Input, Space S>
+std::size_t average_image_scratch_bytes(const TableJob<Input, float, S>& job) {
+  return ScratchSize()
+      .add<double>(static_cast<std::size_t>(job.planes * job.image.height * job.image.channels))
+      .bytes();
+}
+template <class Input>
+void average_image(CpuExecutor& executor, const TableJob<Input, float, Space::kHost>& job,
+                   HostSpan<float> means);
+template <class Input>
+void average_image(CudaExecutor& executor, const TableJob<Input, float, Space::kDevice>& job,
+                   DeviceSpan<float> means);
 
 }  // namespace cumulus

@@ -3,37 +3,50 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
+#include "kernels/summed_area_table/summed_area_table_types.h"
 
 namespace cumulus {
 namespace {
 
-using summed_area_table::check_radius;
-using summed_area_table::check_views;
+using summed_area_table::Accumulator;
 using summed_area_table::kBandBytes;
 using summed_area_table::kBandRows;
-using summed_area_table::kBoxGrainElements;
+using summed_area_table::summand;
+using summed_area_table::Term;
 
 /// Rows whose running sums advance together: their additions do not wait for each other.
 constexpr std::int64_t kRowsAtOnce = 4;
 
-/// Writes the last row of the table of rows first..end alone to `last_row`.
-template <int C, class Input, class Sum>
-void sum_band(const HostImage<const Input>& image, std::int64_t first, std::int64_t end, Sum* last_row) {
+/// One image and its table: `sums` holds the inclusive sums, its rows maybe those of a wider table.
+template <class Input, class Sum>
+struct Plane {
+  HostImage<const Input> image;
+  HostImage<Sum> sums;
+  std::array<Sum, 4> offsets{};
+};
+
+/// Writes the last row of the table of rows first..end alone to that row's place.
+template <Term kTerm, int C, class Input, class Sum>
+void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
   constexpr std::int64_t kBlock = 480;  // whole pixels of any kind; its sums stay in the nearest cache
-  const std::int64_t elements = image.width * C;
+  const std::int64_t elements = plane.image.width * C;
+  Sum* last_row = plane.sums.row(end - 1);
   std::array<Sum, C> running{};
   for (std::int64_t x = 0; x < elements; x += kBlock) {
     const std::int64_t count = std::min(kBlock, elements - x);
     std::array<Sum, kBlock> columns{};
     for (std::int64_t y = first; y < end; ++y) {
-      const Input* row = image.row(y) + x;
-      for (std::int64_t i = 0; i < count; ++i)
-        columns[static_cast<std::size_t>(i)] += static_cast<Sum>(row[i]);
+      const Input* row = plane.image.row(y) + x;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto element = static_cast<std::size_t>(i);
+        columns[element] += summand<kTerm>(row[i], plane.offsets[element % C]);
+      }
     }
     for (std::int64_t i = 0; i < count; i += C) {
       for (std::size_t channel = 0; channel < C; ++channel) {
@@ -46,22 +59,21 @@ void sum_band(const HostImage<const Input>& image, std::int64_t first, std::int6
 }
 
 /// Fills rows first..first+R of the table, given the row above them (null: there is none).
-template <int C, int R, class Input, class Sum>
-void fill_rows(const HostImage<const Input>& image, const HostImage<Sum>& sums, std::int64_t first,
-               const Sum* above) {
+template <Term kTerm, int C, int R, class Input, class Sum>
+void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first, const Sum* above) {
   std::array<const Input*, R> in;
   std::array<Sum*, R> out;
   for (std::size_t r = 0; r < R; ++r) {
-    in[r] = image.row(first + static_cast<std::int64_t>(r));
-    out[r] = sums.row(first + static_cast<std::int64_t>(r));
+    in[r] = plane.image.row(first + static_cast<std::int64_t>(r));
+    out[r] = plane.sums.row(first + static_cast<std::int64_t>(r));
   }
   std::array<std::array<Sum, C>, R> running{};
-  for (std::int64_t x = 0; x < image.width * C; x += C) {
+  for (std::int64_t x = 0; x < plane.image.width * C; x += C) {
     for (std::size_t channel = 0; channel < C; ++channel) {
       const std::int64_t i = x + static_cast<std::int64_t>(channel);
       Sum sum = above != nullptr ? above[i] : Sum{0};
       for (std::size_t r = 0; r < R; ++r) {
-        running[r][channel] += static_cast<Sum>(in[r][i]);
+        running[r][channel] += summand<kTerm>(in[r][i], plane.offsets[channel]);
         sum += running[r][channel];
         out[r][i] = sum;
       }
@@ -69,23 +81,64 @@ void fill_rows(const HostImage<const Input>& image, const HostImage<Sum>& sums, 
   }
 }
 
-template <int C, class Input, class Sum>
-void fill_band(const HostImage<const Input>& image, const HostImage<Sum>& sums, std::int64_t first,
-               std::int64_t end) {
-  const auto row_above = [&sums](std::int64_t y) { return y > 0 ? sums.row(y - 1) : nullptr; };
+template <Term kTerm, int C, class Input, class Sum>
+void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
+  const auto row_above = [&plane](std::int64_t y) { return y > 0 ? plane.sums.row(y - 1) : nullptr; };
   std::int64_t y = first;
-  for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows<C, kRowsAtOnce>(image, sums, y, row_above(y));
-  for (; y < end; ++y) fill_rows<C, 1>(image, sums, y, row_above(y));
+  for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows<kTerm, C, kRowsAtOnce>(plane, y, row_above(y));
+  for (; y < end; ++y) fill_rows<kTerm, C, 1>(plane, y, row_above(y));
 }
+
+/// The tables of one image that are filled together: of its pixels, and maybe of their squares. A band's
+/// pixels come from memory once for both.
+template <int C, class Input, class Sum>
+struct Tables {
+  Plane<Input, Sum> values;
+  Plane<Input, Sum> squares;
+  bool has_squares;
+  bool has_offsets;
+
+  void sum(std::int64_t first, std::int64_t end) const {
+    if constexpr (std::is_same_v<Sum, float>) {
+      if (has_offsets) return sum_band<Term::kOffset, C>(values, first, end);
+    }
+    sum_band<Term::kValue, C>(values, first, end);
+    if constexpr (kSumsSquares<Input, Sum>) {
+      if (has_squares) sum_band<Term::kSquare, C>(squares, first, end);
+    }
+  }
+  void carry(std::int64_t first, std::int64_t end) const {
+    if (first == 0) return;
+    add_row(values.sums, first - 1, end - 1);
+    if (has_squares) add_row(squares.sums, first - 1, end - 1);
+  }
+  void fill(std::int64_t first, std::int64_t end) const {
+    if constexpr (std::is_same_v<Sum, float>) {
+      if (has_offsets) return fill_band<Term::kOffset, C>(values, first, end);
+    }
+    fill_band<Term::kValue, C>(values, first, end);
+    if constexpr (kSumsSquares<Input, Sum>) {
+      if (has_squares) fill_band<Term::kSquare, C>(squares, first, end);
+    }
+  }
+
+ private:
+  static void add_row(const HostImage<Sum>& sums, std::int64_t from, std::int64_t to) {
+    const Sum* before = sums.row(from);
+    Sum* last = sums.row(to);
+    for (std::int64_t i = 0; i < sums.width * C; ++i) last[i] += before[i];
+  }
+};
 
 /// Bands of rows pass through three stages: (1) each band's last row, as if the band were alone;
 /// (2) band after band, the last row of the band before is added to it, which makes it final;
 /// (3) the band's other rows, below the final last row of the band before.
 template <int C, class Input, class Sum>
-void build_in_bands(CpuExecutor& executor, const HostImage<const Input>& image, const HostImage<Sum>& sums) {
+void build_in_bands(CpuExecutor& executor, const Tables<C, Input, Sum>& tables) {
+  const HostImage<const Input>& image = tables.values.image;
   const std::int64_t row_bytes = image.width * C * static_cast<std::int64_t>(sizeof(Input));
   const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes);
-  if (image.height <= band_rows) return fill_band<C>(image, sums, 0, image.height);
+  if (image.height <= band_rows) return tables.fill(0, image.height);
 
   using Band = std::pair<std::int64_t, std::int64_t>;
   std::int64_t next_row = 0;
@@ -96,17 +149,14 @@ void build_in_bands(CpuExecutor& executor, const HostImage<const Input>& image, 
     return band;
   };
   const auto sum = [&](Band band) {
-    sum_band<C>(image, band.first, band.second, sums.row(band.second - 1));
+    tables.sum(band.first, band.second);
     return band;
   };
   const auto carry = [&](Band band) {
-    if (band.first == 0) return band;
-    const Sum* before = sums.row(band.first - 1);
-    Sum* last = sums.row(band.second - 1);
-    for (std::int64_t i = 0; i < image.width * C; ++i) last[i] += before[i];
+    tables.carry(band.first, band.second);
     return band;
   };
-  const auto fill = [&](Band band) { fill_band<C>(image, sums, band.first, band.second - 1); };
+  const auto fill = [&](Band band) { tables.fill(band.first, band.second - 1); };
 
   using oneapi::tbb::filter_mode;
   using oneapi::tbb::make_filter;
@@ -119,102 +169,99 @@ void build_in_bands(CpuExecutor& executor, const HostImage<const Input>& image, 
   });
 }
 
-template <class Input, class Sum>
-void build(CpuExecutor& executor, const HostImage<const Input>& image, const HostImage<Sum>& sums) {
-  check_views(image, sums);
-  executor.check_interrupt();
-  switch (image.channels) {
-    case 1:
-      return build_in_bands<1>(executor, image, sums);
-    case 2:
-      return build_in_bands<2>(executor, image, sums);
-    case 3:
-      return build_in_bands<3>(executor, image, sums);
-    default:
-      return build_in_bands<4>(executor, image, sums);
-  }
-}
-
-/// One row of the box filter: `bottom` is the table's row of the box's last row, `top` the one above
-/// its first (null: the box begins at the image's first row).
+/// The part of a table below its zero row and to the right of its zero column, which it fills.
 template <class Sum>
-void filter_row(const Sum* bottom, const Sum* top, std::int64_t box_rows, std::int64_t width,
-                std::int64_t channels, std::int64_t radius, float* filtered) {
-  const auto strip = [=](std::int64_t i) { return top != nullptr ? bottom[i] - top[i] : bottom[i]; };
-  const auto mean = [box_rows](Sum sum, std::int64_t box_columns) {
-    return static_cast<float>(static_cast<double>(sum) / static_cast<double>(box_rows * box_columns));
-  };
-  const auto clipped = [&](std::int64_t x) {
-    const std::int64_t last = std::min(x + radius, width - 1);
-    const std::int64_t before = x - radius - 1;
-    for (std::int64_t channel = 0; channel < channels; ++channel) {
-      const Sum to_last = strip(last * channels + channel);
-      const Sum sum = before >= 0 ? to_last - strip(before * channels + channel) : to_last;
-      filtered[x * channels + channel] = mean(sum, last - std::max<std::int64_t>(before, -1));
-    }
-  };
-  const std::int64_t inner_first = std::min(radius + 1, width);
-  const std::int64_t inner_end = std::max(inner_first, width - radius);
-  for (std::int64_t x = 0; x < inner_first; ++x) clipped(x);
-  for (std::int64_t i = inner_first * channels; i < inner_end * channels; ++i) {
-    filtered[i] = mean(strip(i + radius * channels) - strip(i - (radius + 1) * channels), 2 * radius + 1);
-  }
-  for (std::int64_t x = inner_end; x < width; ++x) clipped(x);
+HostImage<Sum> without_zeros(Sum* table, const HostImage<Sum>& shape, bool exclusive) {
+  HostImage<Sum> sums(table, shape.height, shape.width, shape.channels);
+  if (!exclusive) return sums;
+  std::fill_n(table, sums.row_stride, Sum{0});
+  for (std::int64_t y = 1; y < sums.height; ++y) std::fill_n(sums.row(y), sums.channels, Sum{0});
+  return {sums.row(1) + sums.channels, sums.height - 1, sums.width - 1, sums.channels, sums.row_stride};
 }
 
-template <class Sum, class Input>
-void filter_with_table_of(CpuExecutor& executor, const HostImage<const Input>& image, std::int64_t radius,
-                          const HostImage<float>& filtered) {
-  const auto storage = executor.scratch<Sum>(static_cast<std::size_t>(image.elements()));
-  const HostImage<Sum> sums(storage.data(), image.height, image.width, image.channels);
-  build_summed_area_table(executor, image, sums);
-  executor.check_interrupt();
-  const std::int64_t grain = std::max<std::int64_t>(1, kBoxGrainElements / (image.width * image.channels));
-  parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t y = first; y < end; ++y) {
-      const std::int64_t before = y - radius - 1;
-      const std::int64_t last = std::min(y + radius, image.height - 1);
-      filter_row(sums.row(last), before >= 0 ? sums.row(before) : nullptr,
-                 last - std::max<std::int64_t>(before, -1), image.width, image.channels, radius,
-                 filtered.row(y));
-    }
+template <int C, class Input, class Sum>
+void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job, std::int64_t plane) {
+  HostImage<const Input> image = job.image;
+  image.data += plane * job.plane_stride;
+  const std::int64_t table = plane * job.sums.elements();
+  Tables<C, Input, Sum> tables{{image, without_zeros(job.sums.data + table, job.sums, job.exclusive), {}},
+                               {},
+                               job.squares != nullptr,
+                               job.offsets != nullptr};
+  if (tables.has_squares)
+    tables.squares = {image, without_zeros(job.squares + table, job.sums, job.exclusive), {}};
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, tables.values.offsets.begin());
+  }
+  build_in_bands(executor, tables);
+}
+
+template <int C, class Input, class Sum>
+void build_planes(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
+  parallel_ranges(executor, job.planes, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t plane = first; plane < end; ++plane) build_plane<C>(executor, job, plane);
   });
+}
+
+/// The mean of one channel, row by row, so that the order of the sums does not depend on the threads.
+template <class Input>
+float average_channel(const HostImage<const Input>& image, std::int64_t channel, HostSpan<double> row_sums) {
+  double sum = 0;
+  for (std::int64_t y = 0; y < image.height; ++y)
+    sum += row_sums[static_cast<std::size_t>(y * image.channels + channel)];
+  return static_cast<float>(sum / static_cast<double>(image.pixels()));
 }
 
 }  // namespace
 
-void build_summed_area_table(CpuExecutor& executor, HostImage<const std::uint8_t> image,
-                             HostImage<std::uint32_t> sums) {
-  build(executor, image, sums);
-}
-void build_summed_area_table(CpuExecutor& executor, HostImage<const std::uint8_t> image,
-                             HostImage<std::uint64_t> sums) {
-  build(executor, image, sums);
-}
-void build_summed_area_table(CpuExecutor& executor, HostImage<const float> image, HostImage<double> sums) {
-  build(executor, image, sums);
-}
-void build_summed_area_table(CpuExecutor& executor, HostImage<const float> image, HostImage<float> sums) {
-  build(executor, image, sums);
-}
-
-void filter_box(CpuExecutor& executor, HostImage<const std::uint8_t> image, std::int64_t radius,
-                HostImage<float> filtered) {
-  check_views(image, filtered);
-  check_radius(radius);
-  radius = std::min(radius, std::max(image.height, image.width));
-  if (summed_area_table::box_sums_fit_32_bits(image.height, image.width, radius)) {
-    filter_with_table_of<std::uint32_t>(executor, image, radius, filtered);
-  } else {
-    filter_with_table_of<std::uint64_t>(executor, image, radius, filtered);
+template <class Input, class Sum>
+void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
+  summed_area_table::check_job(job);
+  executor.check_interrupt();
+  using Wide = Accumulator<Sum>;
+  const HostImage<Wide> sums(reinterpret_cast<Wide*>(job.sums.data), job.sums.height, job.sums.width,
+                             job.sums.channels);
+  const TableJob<Input, Wide, Space::kHost> wide{
+      job.image,  sums, job.planes, job.plane_stride, job.exclusive, reinterpret_cast<Wide*>(job.squares),
+      job.offsets};
+  switch (job.image.channels) {
+    case 1:
+      return build_planes<1>(executor, wide);
+    case 2:
+      return build_planes<2>(executor, wide);
+    case 3:
+      return build_planes<3>(executor, wide);
+    default:
+      return build_planes<4>(executor, wide);
   }
 }
-void filter_box(CpuExecutor& executor, HostImage<const float> image, std::int64_t radius,
-                HostImage<float> filtered) {
-  check_views(image, filtered);
-  check_radius(radius);
-  filter_with_table_of<double>(executor, image, std::min(radius, std::max(image.height, image.width)),
-                               filtered);
+
+template <class Input>
+void average_image(CpuExecutor& executor, const TableJob<Input, float, Space::kHost>& job,
+                   HostSpan<float> means) {
+  check_image("summed_area_table", job.image);
+  executor.check_interrupt();
+  const auto& image = job.image;
+  const auto row_sums =
+      executor.scratch<double>(static_cast<std::size_t>(job.planes * image.height * image.channels));
+  parallel_ranges(executor, job.planes * image.height, 16, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first; row < end; ++row) {
+      const Input* pixels = image.row(row % image.height) + row / image.height * job.plane_stride;
+      for (std::int64_t channel = 0; channel < image.channels; ++channel) {
+        double sum = 0;
+        for (std::int64_t x = 0; x < image.width; ++x)
+          sum += static_cast<double>(pixels[x * image.channels + channel]);
+        row_sums[static_cast<std::size_t>(row * image.channels + channel)] = sum;
+      }
+    }
+  });
+  for (std::int64_t plane = 0; plane < job.planes; ++plane) {
+    const auto rows = static_cast<std::size_t>(image.height * image.channels);
+    for (std::int64_t channel = 0; channel < image.channels; ++channel) {
+      means[static_cast<std::size_t>(plane * image.channels + channel)] =
+          average_channel(image, channel, row_sums.subspan(static_cast<std::size_t>(plane) * rows, rows));
+    }
+  }
 }
 
 #if !CUMULUS_WITH_CUDA
@@ -222,30 +269,28 @@ void filter_box(CpuExecutor& executor, HostImage<const float> image, std::int64_
 namespace {
 [[noreturn]] void no_cuda(const char* call) { throw CudaError(0, call, __FILE__, __LINE__); }
 }  // namespace
-void build_summed_area_table(CudaExecutor& /*executor*/, DeviceImage<const std::uint8_t> /*image*/,
-                             DeviceImage<std::uint32_t> /*sums*/) {
+template <class Input, class Sum>
+void build_summed_area_table(CudaExecutor& /*executor*/,
+                             const TableJob<Input, Sum, Space::kDevice>& /*job*/) {
   no_cuda("build_summed_area_table");
 }
-void build_summed_area_table(CudaExecutor& /*executor*/, DeviceImage<const std::uint8_t> /*image*/,
-                             DeviceImage<std::uint64_t> /*sums*/) {
-  no_cuda("build_summed_area_table");
+template <class Input>
+void average_image(CudaExecutor& /*executor*/, const TableJob<Input, float, Space::kDevice>& /*job*/,
+                   DeviceSpan<float> /*means*/) {
+  no_cuda("average_image");
 }
-void build_summed_area_table(CudaExecutor& /*executor*/, DeviceImage<const float> /*image*/,
-                             DeviceImage<double> /*sums*/) {
-  no_cuda("build_summed_area_table");
-}
-void build_summed_area_table(CudaExecutor& /*executor*/, DeviceImage<const float> /*image*/,
-                             DeviceImage<float> /*sums*/) {
-  no_cuda("build_summed_area_table");
-}
-void filter_box(CudaExecutor& /*executor*/, DeviceImage<const std::uint8_t> /*image*/,
-                std::int64_t /*radius*/, DeviceImage<float> /*filtered*/) {
-  no_cuda("filter_box");
-}
-void filter_box(CudaExecutor& /*executor*/, DeviceImage<const float> /*image*/, std::int64_t /*radius*/,
-                DeviceImage<float> /*filtered*/) {
-  no_cuda("filter_box");
-}
+#define CUMULUS_WITHOUT_CUDA(Input, Sum) \
+  template void build_summed_area_table(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_WITHOUT_CUDA);
+template void average_image(CudaExecutor&, const TableJob<Float16, float, Space::kDevice>&,
+                            DeviceSpan<float>);
+template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
+
+#define CUMULUS_ON_THE_CPU(Input, Sum) \
+  template void build_summed_area_table(CpuExecutor&, const TableJob<Input, Sum, Space::kHost>&)
+CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_ON_THE_CPU);
+template void average_image(CpuExecutor&, const TableJob<Float16, float, Space::kHost>&, HostSpan<float>);
+template void average_image(CpuExecutor&, const TableJob<float, float, Space::kHost>&, HostSpan<float>);
 
 }  // namespace cumulus

@@ -1,124 +1,20 @@
 #include <cuda_runtime.h>
 
-#include <algorithm>
-
 #include "kernels/core/cuda_error.h"
-#include "kernels/summed_area_table/look_back.cuh"
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
-#include "kernels/summed_area_table/summed_area_table_tuning.h"
-#include "kernels/summed_area_table/tile_strips.cuh"
+#include "kernels/summed_area_table/table_launch.cuh"
+#include "kernels/summed_area_table/warp_sums.cuh"
 
-// One kernel, one tile per block, in the spirit of the single-pass scan of D. Merrill and M. Garland
-// ("Single-pass parallel prefix scan with decoupled look-back", 2016), in two dimensions. Of its pixels, kept
-// in registers, a block publishes the sum of each column and of each row of the tile; from what the tiles
-// above and to the left have published it gathers, per column, the sum of everything above the tile
-// (`above`), per row the sum of everything to its left, and per channel the sum of everything above and to
-// the left of it (the corner). Then the table inside the tile needs one more scan and no further
-// communication.
-//
-// The corner is a column of its own (one for each group of 32 rows): tile (i, j) contributes to it the sum of
-// the pixels to the left of tile (i, j) in the tile's rows.
+// What comes before a table: its cleared scratch memory, and an image's means.
 
 namespace cumulus {
 namespace {
 
 using namespace summed_area_table;
 
-/// The row and channel that a lane of a row job looks after.
-template <class P>
-struct RowOfLane {
-  int row;
-  int channel;
-  __device__ explicit RowOfLane(int job)
-      : row(job / P::kChannels * 32 + lane_index()), channel(job % P::kChannels) {}
-  __device__ bool exists() const { return row < P::kRows; }
-  __device__ int word() const { return row * P::kChannels + channel; }
-};
-
-/// Publishes what the tile knows by itself, and turns memory.strips into sums over the strips before.
-template <class P>
-__device__ void publish_own_sums(TileMemory<P>& memory, TileIndex tile, Word<typename P::Sum>* words) {
-  using Sum = typename P::Sum;
-  for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
-    if (job < P::kRowJobs) {
-      const RowOfLane<P> lane(job);
-      const State state = tile.column == 0 ? State::kInclusive : State::kOwn;
-      if (lane.exists()) publish(words + P::kRowWord + lane.word(), state, memory.rows[lane.word()]);
-    } else {
-      const int column = (job - P::kRowJobs) * 32 + lane_index();
-      Sum sum = 0;
-#pragma unroll
-      for (int warp = 0; warp < P::kWarps; ++warp) {
-        const Sum own = memory.strips[warp][column];
-        memory.strips[warp][column] = sum;
-        sum += own;
-      }
-      publish(words + column, tile.row == 0 ? State::kInclusive : State::kOwn, sum);
-      memory.above[column] = sum;
-    }
-  }
-}
-
-/// Finds one column's sum above the tile.
-template <class P>
-__device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, TileIndex tile,
-                               Word<typename P::Sum>* words, int column) {
-  using Sum = typename P::Sum;
-  Sum above = 0;
-  if (tile.row > 0) {
-    above = look_back(words + column, a.tile_columns * a.words_per_tile, tile.row);
-    publish(words + column, State::kInclusive, above + memory.above[column]);
-  }
-  memory.above[column] = above;
-}
-
-/// Finds, for one channel of a group of rows, what lies to the left of the tile in each, and above that.
-template <class P>
-__device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, TileIndex tile,
-                             Word<typename P::Sum>* words, int job) {
-  using Sum = typename P::Sum;
-  const RowOfLane<P> lane(job);
-  Sum left = 0;
-  if (tile.column > 0 && lane.exists()) {
-    Word<Sum>* word = words + P::kRowWord + lane.word();
-    left = look_back(word, a.words_per_tile, tile.column);
-    publish(word, State::kInclusive, left + memory.rows[lane.word()]);
-  }
-  __syncwarp();
-  const Sum through_row = warp_inclusive_scan(left);
-  if (lane.exists()) memory.rows[lane.word()] = through_row;
-  if (lane_index() != 31) return;
-
-  memory.group_left[job] = through_row;
-  Sum corner = 0;
-  if (tile.column > 0) {
-    Word<Sum>* word = words + P::kCornerWord + job;
-    publish(word, tile.row == 0 ? State::kInclusive : State::kOwn, through_row);
-    if (tile.row > 0) {
-      corner = look_back(word, a.tile_columns * a.words_per_tile, tile.row);
-      publish(word, State::kInclusive, corner + through_row);
-    }
-  }
-  memory.group_corner[job] = corner;
-}
-
-template <class P>
-__device__ void resolve(const Arguments<P>& a, TileMemory<P>& memory, TileIndex tile,
-                        Word<typename P::Sum>* words) {
-  for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
-    if (job < P::kRowJobs) {
-      resolve_rows<P>(a, memory, tile, words, job);
-      __syncwarp();
-    } else {
-      resolve_column<P>(a, memory, tile, words, (job - P::kRowJobs) * 32 + lane_index());
-    }
-  }
-}
-
 constexpr int kClearThreads = 256;
 
-/// Zeroes the tickets and the words. The kernel after it may start at once; it waits where it needs them.
 __global__ void __launch_bounds__(kClearThreads) clear_scratch(uint4* scratch, std::int64_t count) {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -127,216 +23,78 @@ __global__ void __launch_bounds__(kClearThreads) clear_scratch(uint4* scratch, s
   if (i < count) scratch[i] = uint4{};
 }
 
-/// Blocks take tiles until there are none left; the next one's pixels come in while this one's table goes
-/// out.
-template <class P>
-__global__ void __launch_bounds__(P::kThreads, P::kResidentBlocks) build_table(const Arguments<P> a) {
-  extern __shared__ uint4 shared_memory[];
-  auto& memory = *reinterpret_cast<TileMemory<P>*>(shared_memory);
-  const std::uint32_t tiles = a.tile_rows * a.tile_columns;
-  const auto take_ticket = [&] { return atomicAdd(a.next_ticket, 1u); };
-  const auto announce = [&](std::uint32_t ticket) {
-    memory.next_tile =
-        ticket < tiles ? tile_of_ticket(ticket, a.tile_rows, a.tile_columns) : TileIndex{-1, -1};
-  };
-  const bool announcer = threadIdx.x == P::kThreads - 32;
+constexpr int kAverageThreads = 256;
 
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();  // for clear_scratch
-#endif
-  if (announcer) announce(take_ticket());
+/// Sums the block's values in a fixed order; the result is thread 0's.
+__device__ double block_sum(double value) {
+  __shared__ double of_warps[kAverageThreads / 32];
+  value = warp_sum(value);
+  if (lane_index() == 0) of_warps[warp_index()] = value;
   __syncthreads();
-  TileIndex tile = memory.next_tile;
-  if (tile.row >= 0) load_strip(a, memory, tile);
-  while (tile.row >= 0) {
-    Word<typename P::Sum>* words =
-        a.words + (std::int64_t{tile.row} * a.tile_columns + tile.column) * a.words_per_tile;
-    finish_copies();
-    sum_strip(memory);
-    __syncthreads();
-    publish_own_sums(memory, tile, words);
-    const std::uint32_t ticket = announcer ? take_ticket() : 0;
-    resolve(a, memory, tile, words);
-    if (announcer) announce(ticket);
-    __syncthreads();
-    store_strip(a, memory, tile);
-    // From here to the next barrier a warp touches its own strip and rows only.
-    tile = memory.next_tile;
-    __syncwarp();
-    if (tile.row >= 0) load_strip(a, memory, tile);
+  double sum = 0;
+  if (threadIdx.x == 0) {
+    for (const double of_warp : of_warps) sum += of_warp;
+  }
+  __syncthreads();
+  return sum;
+}
+
+/// A block for each row of each plane: its sum, channel by channel.
+template <class Input>
+__global__ void __launch_bounds__(kAverageThreads)
+    sum_rows(DeviceImage<const Input> image, std::int64_t plane_stride, double* row_sums) {
+  const std::int64_t row = blockIdx.x;
+  const Input* pixels =
+      image.data + row / image.height * plane_stride + row % image.height * image.row_stride;
+  for (std::int64_t channel = 0; channel < image.channels; ++channel) {
+    double sum = 0;
+    for (std::int64_t x = threadIdx.x; x < image.width; x += kAverageThreads)
+      sum += static_cast<double>(pixels[x * image.channels + channel]);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) row_sums[row * image.channels + channel] = sum;
   }
 }
 
-template <class T>
-bool rows_aligned(const T* data, std::int64_t row_stride) {
-  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
-         row_stride * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
-}
-
-/// Starts the kernel while clear_scratch still runs, where it has been compiled to wait for that by itself.
-template <class P>
-void launch_after_clearing(CudaExecutor& executor, std::int64_t tiles, const Arguments<P>& arguments) {
-  constexpr int kSharedBytes = sizeof(TileMemory<P>);
-  static_assert(kSharedBytes <= 64 * 1024, "every GPU offers a block this much");
-  CUMULUS_CUDA(
-      cudaFuncSetAttribute(build_table<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-  CUMULUS_CUDA(cudaFuncSetAttribute(build_table<P>, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                    cudaSharedmemCarveoutMaxShared));
-  cudaFuncAttributes compiled{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, build_table<P>));
-
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  const std::int64_t resident = std::int64_t{P::kBlocks} * executor.device().multiprocessors();
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned int>(std::min(tiles, resident));
-  config.blockDim = P::kThreads;
-  config.dynamicSmemBytes = kSharedBytes;
-  config.stream = executor.stream();
-  config.attrs = &early;
-  config.numAttrs = compiled.ptxVersion >= 90 ? 1 : 0;
-  CUMULUS_CUDA(cudaLaunchKernelEx(&config, build_table<P>, arguments));
-}
-
-template <class P>
-void launch(CudaExecutor& executor, const DeviceImage<const typename P::Input>& image,
-            const DeviceImage<typename P::Sum>& sums) {
-  using Sum = typename P::Sum;
-  const TileGrid grid =
-      tile_grid(sizeof(typename P::Input), sizeof(Sum), image.height, image.width, image.channels);
-  static_assert(sizeof(Word<Sum>) == (sizeof(Sum) <= 4 ? 8 : 16));
-  const auto scratch = executor.scratch<std::byte>(grid.scratch_bytes());
-  executor.bind_thread();
-  const auto scratch_words = static_cast<std::int64_t>(scratch.size() / sizeof(uint4));
-  clear_scratch<<<static_cast<unsigned int>(divide_up(scratch_words, kClearThreads)), kClearThreads, 0,
-                  executor.stream()>>>(reinterpret_cast<uint4*>(scratch.data()), scratch_words);
-  CUMULUS_CUDA(cudaGetLastError());
-
-  const Arguments<P> arguments{.image = image.data,
-                               .sums = sums.data,
-                               .height = image.height,
-                               .row_elements = image.width * image.channels,
-                               .row_stride = image.row_stride,
-                               .tile_rows = static_cast<std::uint32_t>(grid.tile_rows),
-                               .tile_columns = static_cast<std::uint32_t>(grid.tile_columns),
-                               .words_per_tile = grid.words_per_tile,
-                               .next_ticket = reinterpret_cast<std::uint32_t*>(scratch.data()),
-                               .words = reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment),
-                               .image_aligned = rows_aligned(image.data, image.row_stride),
-                               .sums_aligned = rows_aligned(sums.data, sums.row_stride)};
-  launch_after_clearing<P>(executor, grid.tiles(), arguments);
-}
-
-template <class Input, class Sum>
-void build(CudaExecutor& executor, const DeviceImage<const Input>& image, const DeviceImage<Sum>& sums) {
-  check_views(image, sums);
-  executor.check_interrupt();
-  switch (image.channels) {
-    case 1:
-      return launch<Plan<Input, Sum, 1>>(executor, image, sums);
-    case 2:
-      return launch<Plan<Input, Sum, 2>>(executor, image, sums);
-    case 3:
-      return launch<Plan<Input, Sum, 3>>(executor, image, sums);
-    default:
-      return launch<Plan<Input, Sum, 4>>(executor, image, sums);
-  }
-}
-
-constexpr int kFilterThreads = 256;
-constexpr std::int64_t kMostFilterBlocks = std::int64_t{1} << 30;
-
-template <class Sum>
-struct FilterArguments {
-  const Sum* sums;
-  std::int64_t height;
-  std::int64_t width;
-  std::int64_t channels;
-  std::int64_t radius;
-  std::int64_t stretches_per_row;  // of kFilterThreads elements
-  float* filtered;
-};
-
-template <class Sum>
-__device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, std::int64_t element) {
-  const std::int64_t row_elements = a.width * a.channels;
-  const std::int64_t x = element / a.channels;
-  const std::int64_t channel = element % a.channels;
-  const std::int64_t last_row = min(y + a.radius, a.height - 1);
-  const std::int64_t last_column = min(x + a.radius, a.width - 1);
-  const std::int64_t row_before = max(y - a.radius, std::int64_t{0}) - 1;
-  const std::int64_t column_before = max(x - a.radius, std::int64_t{0}) - 1;
-  const auto strip = [&](std::int64_t column) -> Sum {
-    const Sum* top_of_column = a.sums + column * a.channels + channel;
-    const Sum bottom = __ldg(top_of_column + last_row * row_elements);
-    return row_before < 0 ? bottom : bottom - __ldg(top_of_column + row_before * row_elements);
-  };
-  const Sum to_last = strip(last_column);
-  const Sum sum = column_before < 0 ? to_last : to_last - strip(column_before);
-  const auto pixels = static_cast<double>((last_row - row_before) * (last_column - column_before));
-  a.filtered[y * row_elements + element] = static_cast<float>(static_cast<double>(sum) / pixels);
-}
-
-template <class Sum>
-__global__ void __launch_bounds__(kFilterThreads) filter_from_table(const FilterArguments<Sum> a) {
-  for (std::int64_t stretch = blockIdx.x; stretch < a.height * a.stretches_per_row; stretch += gridDim.x) {
-    const std::int64_t element = stretch % a.stretches_per_row * kFilterThreads + threadIdx.x;
-    if (element < a.width * a.channels) filter_element(a, stretch / a.stretches_per_row, element);
-  }
-}
-
-template <class Sum, class Input>
-void filter_with_table_of(CudaExecutor& executor, const DeviceImage<const Input>& image, std::int64_t radius,
-                          const DeviceImage<float>& filtered) {
-  const auto storage = executor.scratch<Sum>(static_cast<std::size_t>(image.elements()));
-  const DeviceImage<Sum> sums(storage.data(), image.height, image.width, image.channels);
-  build_summed_area_table(executor, image, sums);
-  executor.check_interrupt();
-  const std::int64_t stretches = divide_up(image.width * image.channels, kFilterThreads);
-  const FilterArguments<Sum> arguments{sums.data, image.height, image.width,  image.channels,
-                                       radius,    stretches,    filtered.data};
-  const std::int64_t blocks = std::min(image.height * stretches, kMostFilterBlocks);
-  filter_from_table<<<static_cast<unsigned int>(blocks), kFilterThreads, 0, executor.stream()>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
+/// A block for each channel of each plane.
+__global__ void __launch_bounds__(kAverageThreads)
+    average_rows(const double* row_sums, std::int64_t height, std::int64_t width, std::int64_t channels,
+                 float* means) {
+  const std::int64_t plane = blockIdx.x / channels;
+  const std::int64_t channel = blockIdx.x % channels;
+  double sum = 0;
+  for (std::int64_t y = threadIdx.x; y < height; y += kAverageThreads)
+    sum += row_sums[(plane * height + y) * channels + channel];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) means[blockIdx.x] = static_cast<float>(sum / (static_cast<double>(height) * width));
 }
 
 }  // namespace
 
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> image,
-                             DeviceImage<std::uint32_t> sums) {
-  build(executor, image, sums);
-}
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> image,
-                             DeviceImage<std::uint64_t> sums) {
-  build(executor, image, sums);
-}
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const float> image,
-                             DeviceImage<double> sums) {
-  build(executor, image, sums);
-}
-void build_summed_area_table(CudaExecutor& executor, DeviceImage<const float> image,
-                             DeviceImage<float> sums) {
-  build(executor, image, sums);
+void summed_area_table::clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch) {
+  const auto words = static_cast<std::int64_t>(scratch.size() / sizeof(uint4));
+  clear_scratch<<<static_cast<unsigned int>(divide_up(words, kClearThreads)), kClearThreads, 0,
+                  executor.stream()>>>(reinterpret_cast<uint4*>(scratch.data()), words);
+  CUMULUS_CUDA(cudaGetLastError());
 }
 
-void filter_box(CudaExecutor& executor, DeviceImage<const std::uint8_t> image, std::int64_t radius,
-                DeviceImage<float> filtered) {
-  check_views(image, filtered);
-  check_radius(radius);
-  radius = std::min(radius, std::max(image.height, image.width));
-  if (box_sums_fit_32_bits(image.height, image.width, radius)) {
-    filter_with_table_of<std::uint32_t>(executor, image, radius, filtered);
-  } else {
-    filter_with_table_of<std::uint64_t>(executor, image, radius, filtered);
-  }
+template <class Input>
+void average_image(CudaExecutor& executor, const TableJob<Input, float, Space::kDevice>& job,
+                   DeviceSpan<float> means) {
+  check_image("summed_area_table", job.image);
+  executor.check_interrupt();
+  executor.bind_thread();
+  const std::int64_t rows = job.planes * job.image.height;
+  const auto row_sums = executor.scratch<double>(static_cast<std::size_t>(rows * job.image.channels));
+  sum_rows<<<static_cast<unsigned int>(rows), kAverageThreads, 0, executor.stream()>>>(
+      job.image, job.plane_stride, row_sums.data());
+  CUMULUS_CUDA(cudaGetLastError());
+  average_rows<<<static_cast<unsigned int>(job.planes * job.image.channels), kAverageThreads, 0,
+                 executor.stream()>>>(row_sums.data(), job.image.height, job.image.width, job.image.channels,
+                                      means.data());
+  CUMULUS_CUDA(cudaGetLastError());
 }
-void filter_box(CudaExecutor& executor, DeviceImage<const float> image, std::int64_t radius,
-                DeviceImage<float> filtered) {
-  check_views(image, filtered);
-  check_radius(radius);
-  filter_with_table_of<double>(executor, image, std::min(radius, std::max(image.height, image.width)),
-                               filtered);
-}
+template void average_image(CudaExecutor&, const TableJob<Float16, float, Space::kDevice>&,
+                            DeviceSpan<float>);
+template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 
 }  // namespace cumulus

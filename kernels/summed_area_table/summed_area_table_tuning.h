@@ -29,6 +29,8 @@ constexpr TileShape tile_shape(std::size_t input_bytes, std::size_t sum_bytes, i
     return channels == 1   ? TileShape{8, 16, 1, 4}
            : channels == 3 ? TileShape{8, 8, 1, 12}
                            : TileShape{8, 16, 2, 4};
+  if (input_bytes == 2) return TileShape{8, 16, 1, 4};
+  if (input_bytes == 8) return TileShape{8, 6, 1, 4};
   if (channels == 3) return sum_bytes == 4 ? TileShape{4, 8, 1, 12} : TileShape{4, 7, 1, 12};
   return sum_bytes == 4 ? TileShape{8, 8, 1, 4} : TileShape{8, 10, 1, 4};
 }
@@ -49,5 +51,7 @@ inline constexpr std::int64_t kBandBytes = 256 * 1024;
 inline constexpr std::int64_t kBandRows = 8;
 /// Output elements that one CPU task of the box filter computes, at least.
 inline constexpr std::int64_t kBoxGrainElements = 64 * 1024;
+/// Rectangles that one CPU task sums, at least.
+inline constexpr std::int64_t kRectangleGrain = 4096;
 
 }  // namespace cumulus::summed_area_table

@@ -25,6 +25,7 @@ class OperationsService final : public v1::Operations::CallbackService {
   Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<ops::DrawSamples>(c, q, r); }
   Reactor* EvaluateDensity(Context* c, const v1::EvaluateDensityRequest* q, Result* r) override { return pipeline_.start<ops::EvaluateDensity>(c, q, r); }
   Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
+  Reactor* SumRectangles(Context* c, const v1::SumRectanglesRequest* q, Result* r) override { return pipeline_.start<ops::SumRectangles>(c, q, r); }
   Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }
   Reactor* BuildKdTree(Context* c, const v1::BuildKdTreeRequest* q, Result* r) override { return pipeline_.start<ops::BuildKdTree>(c, q, r); }
   Reactor* FindNeighbors(Context* c, const v1::FindNeighborsRequest* q, Result* r) override { return pipeline_.start<ops::FindNeighbors>(c, q, r); }

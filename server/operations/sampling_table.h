@@ -19,7 +19,7 @@ struct BuildSamplingTable {
   using Request = v1::BuildSamplingTableRequest;
   using Report = SamplingTableReport;
   struct Plan {
-    ImageShape weights;
+    ImageShape weights;  // the rows of all layers
     SamplingTableParams params;
   };
   static constexpr std::string_view kName = "BuildSamplingTable";
@@ -29,13 +29,11 @@ struct BuildSamplingTable {
   }
 
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
-    const auto weights = read_image_shape(inputs[0], {v1::UINT8, v1::FLOAT16, v1::FLOAT32}, 4);
-    if (!weights.ok()) return weights.status();
-    if (weights->height > sampling::kMaxExtent || weights->width > sampling::kMaxExtent) {
-      return bad_field("weights", absl::StrCat("has ", weights->height, " x ", weights->width,
-                                               " pixels; at most ", sampling::kMaxExtent, " a side"));
-    }
-    SamplingTableParams params{.height = weights->height, .width = weights->width};
+    SamplingTableParams params;
+    const auto layer = read_layer_shape(inputs[0], request.layered(), params.layers);
+    if (!layer.ok()) return layer.status();
+    params.height = layer->height;
+    params.width = layer->width;
     switch (request.projection()) {
       case v1::PROJECTION_UNSPECIFIED:
       case v1::LAT_LONG:
@@ -44,9 +42,16 @@ struct BuildSamplingTable {
       case v1::PLANE:
         params.projection = sampling::Projection::kPlane;
         break;
+      case v1::EQUAL_AREA:
+        params.projection = sampling::Projection::kEqualArea;
+        break;
       default:
         return bad_field("projection", absl::StrCat("is ", static_cast<int>(request.projection()),
-                                                    "; LAT_LONG or PLANE is right"));
+                                                    "; LAT_LONG, PLANE or EQUAL_AREA is right"));
+    }
+    if (params.projection == sampling::Projection::kEqualArea && params.height != params.width) {
+      return bad_field("weights", absl::StrCat("has ", layer->height, " x ", layer->width,
+                                               " pixels; an EQUAL_AREA map is square"));
     }
     switch (request.invalid_weights()) {
       case v1::INVALID_WEIGHTS_UNSPECIFIED:
@@ -63,7 +68,10 @@ struct BuildSamplingTable {
     if (absl::Status read = read_luminance(request, params.luminance); !read.ok()) return read;
     params.mis_compensation = request.mis_compensation();
     params.uniform_if_all_zero = request.uniform_if_all_zero();
-    return Plan{*weights, params};
+    if (absl::Status read = read_method(request, params); !read.ok()) return read;
+    ImageShape rows = *layer;
+    rows.height *= params.layers;
+    return Plan{rows, params};
   }
 
   static std::vector<OutputSpec> outputs(const Plan& plan) {
@@ -88,27 +96,91 @@ struct BuildSamplingTable {
     build(inputs.template as<const float>(0));
   }
 
-  static absl::Status conclude(const Plan& /*plan*/, const Report& report) {
+  static absl::Status conclude(const Plan& plan, const Report& report) {
+    const std::string layer = plan.params.layers > 1 ? absl::StrCat("layer ", report.layer, ", ") : "";
     switch (report.outcome) {
       case Report::Outcome::kBuilt:
         return absl::OkStatus();
       case Report::Outcome::kAllZero:
         return no_answer("ALL_WEIGHTS_ZERO",
-                         "weights: every weight is zero, so there is nothing to draw; at least one "
-                         "texel needs a positive value, unless uniform_if_all_zero");
+                         absl::StrCat("weights: ", layer,
+                                      "every weight is zero, so there is nothing to draw; at least one "
+                                      "texel needs a positive value, unless uniform_if_all_zero"),
+                         {{"layer", absl::StrCat(report.layer)}});
       case Report::Outcome::kInvalidWeight:
         break;
     }
-    return no_answer(
-        "INVALID_WEIGHT",
-        absl::StrCat("weights: row ", report.y, ", column ", report.x, ", channel ", report.channel, " is ",
-                     report.value, "; weights are finite and not negative, unless invalid_weights is CLAMP"),
-        {{"row", absl::StrCat(report.y)},
-         {"column", absl::StrCat(report.x)},
-         {"channel", absl::StrCat(report.channel)}});
+    return no_answer("INVALID_WEIGHT",
+                     absl::StrCat("weights: ", layer, "row ", report.y, ", column ", report.x, ", channel ",
+                                  report.channel, " is ", report.value,
+                                  "; weights are finite and not negative, unless invalid_weights is CLAMP"),
+                     {{"layer", absl::StrCat(report.layer)},
+                      {"row", absl::StrCat(report.y)},
+                      {"column", absl::StrCat(report.x)},
+                      {"channel", absl::StrCat(report.channel)}});
   }
 
  private:
+  /// The shape of one layer: a list of weights is a single row.
+  static absl::StatusOr<ImageShape> read_layer_shape(const InputArray& weights, bool layered,
+                                                     std::int64_t& layers) {
+    InputArray layer = weights;
+    auto& extents = layer.shape.extents;
+    if (layered && extents.size() >= 2) {
+      layers = extents[0];
+      extents.erase(extents.begin());
+      if (layers < 1 || layers > sampling::kMaxLayers) {
+        return bad_field(weights.field,
+                         absl::StrCat("has ", layers, " layers; 1 to ", sampling::kMaxLayers, " is right"));
+      }
+    } else if (layered) {
+      return bad_field(weights.field, absl::StrCat("is ", weights.shape.text(),
+                                                   "; with layered, [layers, height, width] or "
+                                                   "[layers, height, width, channels] is right"));
+    }
+    if (extents.size() == 1) extents.insert(extents.begin(), 1);
+    const auto shape = read_image_shape(layer, {v1::UINT8, v1::FLOAT16, v1::FLOAT32}, 4);
+    if (!shape.ok()) return shape;
+    const std::int64_t widest = shape->height == 1 ? sampling::kMaxLineExtent : sampling::kMaxExtent;
+    if (shape->height > sampling::kMaxExtent || shape->width > widest) {
+      return bad_field(
+          weights.field,
+          absl::StrCat("has ", shape->height, " x ", shape->width, " pixels; at most ", sampling::kMaxExtent,
+                       " a side, or one row of at most ", sampling::kMaxLineExtent));
+    }
+    return shape;
+  }
+
+  static absl::Status read_method(const Request& request, SamplingTableParams& params) {
+    const v1::SamplingMethod method =
+        request.method() == v1::SAMPLING_METHOD_UNSPECIFIED ? v1::RADIX_FOREST : request.method();
+    if (!v1::SamplingMethod_IsValid(method)) {
+      return bad_field("method", absl::StrCat("is ", static_cast<int>(method),
+                                              "; RADIX_FOREST (6) or another of 1 to 9 is right"));
+    }
+    params.method = static_cast<sampling::Method>(method);
+    if (absl::Status read =
+            read_guide_size("guide_size", request.guide_size(), method, params.row_guide_size);
+        !read.ok()) {
+      return read;
+    }
+    return read_guide_size("marginal_guide_size", request.marginal_guide_size(), method,
+                           params.marginal_guide_size);
+  }
+
+  static absl::Status read_guide_size(const char* field, std::uint32_t asked, v1::SamplingMethod method,
+                                      std::uint32_t& size) {
+    if (asked > 0 && !sampling::has_guide(static_cast<sampling::Method>(method))) {
+      return bad_field(field, absl::StrCat("is ", asked, "; 0 is right of ", v1::SamplingMethod_Name(method),
+                                           ", which has no guide table"));
+    }
+    if (asked > sampling::kMaxGuideSize) {
+      return bad_field(field, absl::StrCat("is ", asked, "; at most ", sampling::kMaxGuideSize, " is right"));
+    }
+    size = asked;
+    return absl::OkStatus();
+  }
+
   static absl::Status read_luminance(const Request& request, LuminanceCoefficients& luminance) {
     const auto& custom = request.luminance_coefficients();
     if (request.luminance() != v1::CUSTOM && !custom.empty()) {
@@ -163,6 +235,12 @@ inline absl::Status read_table_header(const InputArray& table, sampling::TableHe
   return absl::OkStatus();
 }
 
+inline absl::Status check_layer(std::uint32_t layer, const sampling::TableHeader& header) {
+  if (layer < header.layers) return absl::OkStatus();
+  return bad_field("layer", absl::StrCat("is ", layer, "; the table has ", header.layers,
+                                         header.layers == 1 ? " layer" : " layers", ", counted from 0"));
+}
+
 struct DrawSamples {
   using Request = v1::DrawSamplesRequest;
   using Report = NoReport;
@@ -170,7 +248,7 @@ struct DrawSamples {
     sampling::TableHeader header;
     DrawParameters draw;
 
-    bool has_direction() const { return header.projection == sampling::Projection::kLatLong; }
+    bool has_direction() const { return sampling::on_sphere(header.projection); }
   };
   static constexpr std::string_view kName = "DrawSamples";
 
@@ -179,8 +257,10 @@ struct DrawSamples {
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
     Plan plan;
     absl::Status status = read_table_header(inputs[0], plan.header);
+    if (status.ok()) status = check_layer(request.layer(), plan.header);
     if (status.ok()) status = read_range(request, plan.draw);
     if (!status.ok()) return status;
+    plan.draw.layer = request.layer();
     plan.draw.seed = request.seed();
     switch (request.sequence()) {
       case v1::SEQUENCE_UNSPECIFIED:
@@ -257,6 +337,7 @@ struct EvaluateDensity {
     sampling::TableHeader header;
     std::int64_t count = 0;
     int dimensions = 2;
+    std::uint32_t layer = 0;
   };
   static constexpr std::string_view kName = "EvaluateDensity";
 
@@ -264,10 +345,12 @@ struct EvaluateDensity {
     return {{"table", &request.table()}, {"points", &request.points()}};
   }
 
-  static absl::StatusOr<Plan> validate(const Request& /*request*/, std::span<const InputArray> inputs) {
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs) {
     Plan plan;
     absl::Status status = read_table_header(inputs[0], plan.header);
+    if (status.ok()) status = check_layer(request.layer(), plan.header);
     if (status.ok()) status = read_points(inputs[1], plan);
+    plan.layer = request.layer();
     if (!status.ok()) return status;
     return plan;
   }
@@ -282,7 +365,7 @@ struct EvaluateDensity {
   template <class E>
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                   const Outputs<E::kSpace>& outputs, Report& /*report*/) {
-    const DensityPoints<E::kSpace> points{inputs.template as<const float>(1), plan.dimensions};
+    const DensityPoints<E::kSpace> points{inputs.template as<const float>(1), plan.dimensions, plan.layer};
     evaluate_density(executor, plan.header, inputs.template as<const std::byte>(0), points,
                      outputs.template as<float>(0));
   }
@@ -292,7 +375,7 @@ struct EvaluateDensity {
  private:
   static absl::Status read_points(const InputArray& points, Plan& plan) {
     const auto& extents = points.shape.extents;
-    const bool sphere = plan.header.projection == sampling::Projection::kLatLong;
+    const bool sphere = sampling::on_sphere(plan.header.projection);
     const bool list = points.shape.type == v1::FLOAT32 && extents.size() == 2 && extents[0] >= 1;
     if (!list || (extents[1] != 2 && !(extents[1] == 3 && sphere))) {
       return bad_field(points.field,

@@ -13,18 +13,22 @@ if [ -z "$sources" ]; then
 fi
 
 # shellcheck disable=SC2086  # no path of ours has a space
-exec awk '
+exec awk -v stems="$(ls kernels 2>/dev/null | tr '\n' ' ')" '
 function violation(text) {
   print FILENAME ":" FNR ": " text
   violations++
 }
 
-# The stem of kernels/STEM/..., server/operations/STEM.h or server/operations/STEM_request.h.
-function stem_of(path, parts) {
+# The stem of kernels/STEM/..., or of server/operations/STEM.h and STEM_part.h: the longest folder of kernels/ that fits.
+function stem_of(path, parts, count, list, best, i) {
   split(path, parts, "/")
   if (parts[1] == "kernels") return parts[2]
-  sub(/(_request)?\..*/, "", parts[3])
-  return parts[3]
+  sub(/\..*/, "", parts[3])
+  count = split(stems, list, " ")
+  for (i = 1; i <= count; ++i) {
+    if (index(parts[3] "_", list[i] "_") == 1 && length(list[i]) > length(best)) best = list[i]
+  }
+  return best != "" ? best : parts[3]
 }
 
 # What a file may include of the project, as a regular expression over the quoted path.
@@ -32,7 +36,7 @@ function allowed_from(path, stem) {
   stem = stem_of(path)
   if (path ~ /^kernels\/core\//) return "^kernels/core/"
   if (path ~ /^kernels\/primitives\//) return "^kernels/(core|primitives)/"
-  if (path ~ /^kernels\//) return "^(kernels/(core|primitives|" stem ")/|cumulus/(sampling|point_sequences|table_format)[.]h$)"
+  if (path ~ /^kernels\//) return "^(kernels/(core|primitives|" stem ")/|cumulus/(sampling|cell_search|equal_area|host_device|point_sequences|table_format)[.]h$)"
   if (path ~ /^server\/runtime\//) {
     return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|kernels/core/|cumulus/(v1|config/v1)/|google/rpc/)"
   }
@@ -40,7 +44,7 @@ function allowed_from(path, stem) {
   if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
   if (path ~ /^server\/operations\/operations_service[.]/) return "^(server/(operations|pipeline|runtime)/|cumulus/v1/)"
   if (path ~ /^server\/operations\//) {
-    return "^(server/(pipeline/|operations/" stem "(_request)?[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
+    return "^(server/(pipeline/|operations/" stem "(_[a-z_0-9]+)?[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
   }
   if (path ~ /^server\//) return "^(server|kernels|cumulus)/"
   if (path ~ /^client\/cli\//) return "^(cumulus|cli|client/cli|library)/"

@@ -31,6 +31,11 @@ inline const std::vector<MapShape> kSamplingTableShapes = {
 /// The widest and the highest, few cells the other way.
 inline const std::vector<MapShape> kExtremeShapes = {{3, 32768}, {2, 24577}, {32768, 3}, {1, 32767}};
 
+/// Every method, by its number in the .cst layout, and those that keep the order of points.
+inline constexpr int kSamplingMethods[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+inline constexpr int kMonotoneMethods[] = {1, 2, 3, 4, 5, 6, 7, 8};
+inline constexpr int kAliasMethod = 9;
+
 enum class MapPattern {
   kRandom,     // [0, 1), or 0..255
   kConstant,   // 0.1, or 255
@@ -40,6 +45,7 @@ enum class MapPattern {
   kDenormal,   // denormal floats
   kSun,        // a small disc a million times brighter than the rest
   kAllScales,  // 2^-120 to 2^120
+  kPowers,     // halved from texel to texel, again and again: the deepest trees
   kNearLimit,  // up to the largest float
 };
 
@@ -61,6 +67,8 @@ inline const char* name_of(MapPattern pattern) {
       return "sun";
     case MapPattern::kAllScales:
       return "all scales";
+    case MapPattern::kPowers:
+      return "powers of two";
     case MapPattern::kNearLimit:
       return "near the largest float";
   }
@@ -74,7 +82,7 @@ std::vector<MapPattern> map_patterns() {
                                       MapPattern::kZeroBands};
   if constexpr (std::is_same_v<T, float>) {
     patterns.insert(patterns.end(), {MapPattern::kContrast, MapPattern::kDenormal, MapPattern::kSun,
-                                     MapPattern::kAllScales, MapPattern::kNearLimit});
+                                     MapPattern::kAllScales, MapPattern::kPowers, MapPattern::kNearLimit});
   }
   return patterns;
 }
@@ -99,7 +107,7 @@ struct TestMap {
 namespace sampling_case_detail {
 
 template <class T>
-T draw_weight(MapPattern pattern, bool special, bool band, std::mt19937& bits) {
+T draw_weight(MapPattern pattern, bool special, bool band, std::int64_t x, std::mt19937& bits) {
   constexpr bool kBytes = std::is_same_v<T, std::uint8_t>;
   const float uniform = static_cast<float>(bits() >> 8) / 16777216.0F;
   const auto random = static_cast<T>(kBytes ? std::floor(uniform * 256.0F) : uniform);
@@ -121,6 +129,8 @@ T draw_weight(MapPattern pattern, bool special, bool band, std::mt19937& bits) {
       return static_cast<T>(uniform + (special ? 1e6F : 0.0F));
     case MapPattern::kAllScales:
       return static_cast<T>(std::ldexp(1.0F + uniform, static_cast<int>(bits() % 241) - 120));
+    case MapPattern::kPowers:
+      return static_cast<T>(std::ldexp(1.0F, static_cast<int>(-(x % 40))));
     case MapPattern::kNearLimit:
       return static_cast<T>(uniform * std::numeric_limits<float>::max());
   }
@@ -146,17 +156,16 @@ TestMap<T> make_map(MapShape shape, std::int64_t channels, std::int64_t padding,
           !special && (y % 3 == 1 || x < shape.width / 4 || x > shape.width - 1 - shape.width / 5 ||
                        y > shape.height - 1 - shape.height / 4);
       for (std::int64_t channel = 0; channel < channels; ++channel) {
-        map.at(y, x, channel) = sampling_case_detail::draw_weight<T>(pattern, special, band, bits);
+        map.at(y, x, channel) = sampling_case_detail::draw_weight<T>(pattern, special, band, x, bits);
       }
     }
   }
   return map;
 }
 
-/// The table of `map` by the oracle.
+/// The table of `map`, whose rows are those of all layers, by the oracle.
 template <class T>
-OracleTable oracle_table(const TestMap<T>& map, bool lat_long, std::uint32_t row_guide_size = 0,
-                         std::uint32_t marginal_guide_size = 0) {
+OracleTable oracle_table(const TestMap<T>& map, const OracleOptions& options) {
   std::vector<float> weights;
   weights.reserve(static_cast<std::size_t>(map.height * map.width));
   for (std::int64_t y = 0; y < map.height; ++y) {
@@ -167,8 +176,13 @@ OracleTable oracle_table(const TestMap<T>& map, bool lat_long, std::uint32_t row
                                                             static_cast<float>(map.at(y, x, 2))));
     }
   }
-  return OracleTable(weights, static_cast<std::uint32_t>(map.height), static_cast<std::uint32_t>(map.width),
-                     lat_long, row_guide_size, marginal_guide_size);
+  return OracleTable(weights, static_cast<std::uint32_t>(map.height) / options.layers,
+                     static_cast<std::uint32_t>(map.width), options);
+}
+
+template <class T>
+OracleTable oracle_table(const TestMap<T>& map, bool lat_long) {
+  return oracle_table(map, OracleOptions{.lat_long = lat_long});
 }
 
 /// Compares a whole table; empty where every byte is right.
@@ -183,26 +197,27 @@ inline std::string verify_sampling_table(const OracleTable& oracle, const unsign
   return text.str();
 }
 
-/// Compares `count` rows (their lower bounds and guides), spread over a map too large to go through whole.
+/// Compares `count` rows (their lower bounds, guides and nodes), spread over a map too large to go through
+/// whole.
 template <class T>
-std::string verify_sampling_table_rows(const TestMap<T>& map, const unsigned char* table,
-                                       std::int64_t count) {
-  std::uint64_t row_cdf = 0;
-  std::uint64_t row_guide = 0;
-  std::memcpy(&row_cdf, table + 80, sizeof(row_cdf));
-  std::memcpy(&row_guide, table + 88, sizeof(row_guide));
-  const auto width = static_cast<std::size_t>(map.width);
+std::string verify_sampling_table_rows(const TestMap<T>& map, const OracleOptions& options,
+                                       const unsigned char* table, std::int64_t count) {
+  const auto section = [table](std::size_t field) {
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, table + field, sizeof(offset));
+    return table + offset;
+  };
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t y = count > 1 ? i * (map.height - 1) / (count - 1) : 0;
     TestMap<T> row{1, map.width, map.channels, map.row_stride, {}};
     const T* first = &map.at(y, 0);
     row.elements.assign(first, first + map.width * map.channels);
-    const std::vector<unsigned char> expected = oracle_table(row, false).bytes();
-    std::uint64_t offsets[2];
-    std::memcpy(offsets, expected.data() + 80, sizeof(offsets));
-    const auto at = static_cast<std::size_t>(y) * width;
-    if (std::memcmp(expected.data() + offsets[0], table + row_cdf + at * 4, width * 4) != 0 ||
-        std::memcmp(expected.data() + offsets[1], table + row_guide + at * 2, width * 2) != 0) {
+    const auto expected = oracle_table(row, options).row_bytes(0);
+    const auto same = [&](const std::vector<unsigned char>& bytes, std::size_t field) {
+      return std::memcmp(bytes.data(), section(field) + static_cast<std::size_t>(y) * bytes.size(),
+                         bytes.size()) == 0;
+    };
+    if (!same(expected.lower, 80) || !same(expected.guide, 88) || !same(expected.nodes, 104)) {
       return "row " + std::to_string(y) + " is not the oracle's";
     }
   }

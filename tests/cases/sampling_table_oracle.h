@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -7,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/cases/sampling_table_lookup_oracle.h"
+
 // A sampling table the slow way, after docs/operations/sampling_table.md alone: one cell after another,
 // in 128-bit integers and long double. It shares no code with the kernels or with cumulus/sampling.h.
 
 namespace cumulus::testing {
-
-__extension__ typedef unsigned __int128 WideInteger;
 
 inline float oracle_luminance(float red, float green, float blue) {
   const long double sum = static_cast<long double>(0.2126F) * static_cast<long double>(red) +
@@ -23,30 +24,6 @@ inline float oracle_luminance(float red, float green, float blue) {
   const auto rounded = static_cast<float>(sum);
   return sum > 0 && rounded == 0.0F ? std::numeric_limits<float>::denorm_min() : rounded;
 }
-
-/// One inverted distribution: where each cell begins in [0, 2^32], and where it ends.
-struct OracleCells {
-  std::vector<std::uint64_t> begin;
-  std::vector<std::uint64_t> end;
-
-  std::size_t count() const { return begin.size(); }
-  std::uint64_t mass(std::size_t i) const { return end[i] - begin[i]; }
-  bool has_mass() const { return end.back() > 0; }
-
-  /// The cell of x, by walking.
-  std::size_t find(std::uint64_t x) const {
-    for (std::size_t i = 0; i < count(); ++i) {
-      if (begin[i] <= x && x < end[i]) return i;
-    }
-    return 0;  // there is no mass
-  }
-
-  /// As the table stores it: cells behind the last mass are marked.
-  std::uint32_t stored(std::size_t i) const {
-    return !has_mass() || begin[i] == std::uint64_t{1} << 32 ? 0xFFFFFFFFu
-                                                             : static_cast<std::uint32_t>(begin[i]);
-  }
-};
 
 inline OracleCells oracle_cells(const std::vector<std::uint64_t>& masses) {
   WideInteger all = 0;
@@ -75,88 +52,109 @@ inline OracleCells oracle_cells(const std::vector<std::uint64_t>& masses) {
   return cells;
 }
 
+/// What a table is asked to be. Methods by the numbers of the .cst layout; guide sizes 0: as many as cells.
+struct OracleOptions {
+  bool lat_long = true;
+  int method = 6;
+  std::uint32_t row_guide_size = 0;
+  std::uint32_t marginal_guide_size = 0;
+  std::uint32_t layers = 1;
+};
+
 class OracleTable {
  public:
-  /// Guide sizes 0: as many as cells.
-  OracleTable(const std::vector<float>& weights, std::uint32_t height, std::uint32_t width, bool lat_long,
-              std::uint32_t row_guide_size, std::uint32_t marginal_guide_size)
-      : height_(height),
-        width_(width),
-        lat_long_(lat_long),
-        row_guide_size_(row_guide_size > 0 ? row_guide_size : width),
-        marginal_guide_size_(marginal_guide_size > 0 ? marginal_guide_size : height) {
-    std::vector<double> row_mass;
-    std::vector<int> exponent;
-    for (std::uint32_t y = 0; y < height; ++y) {
-      const float* row = weights.data() + static_cast<std::size_t>(y) * width;
-      add_row(row, y, row_mass, exponent);
+  /// `height` rows of each layer.
+  OracleTable(const std::vector<float>& weights, std::uint32_t height, std::uint32_t width,
+              const OracleOptions& options)
+      : height_(height), width_(width), options_(options) {
+    if (OracleLookup::has_guide(options.method)) {
+      if (options_.row_guide_size == 0) options_.row_guide_size = width;
+      if (options_.marginal_guide_size == 0) options_.marginal_guide_size = height;
     }
-    marginal_ = oracle_cells(marginal_masses(row_mass, exponent));
+    for (std::uint32_t layer = 0; layer < options.layers; ++layer) {
+      std::vector<double> row_mass;
+      std::vector<int> exponent;
+      for (std::uint32_t y = 0; y < height; ++y) {
+        const float* row = weights.data() + (std::size_t{layer} * height + y) * width;
+        add_row(row, y, row_mass, exponent);
+      }
+      marginals_.push_back(oracle_cells(marginal_masses(row_mass, exponent)));
+    }
   }
 
   std::uint32_t height() const { return height_; }
   std::uint32_t width() const { return width_; }
-  bool lat_long() const { return lat_long_; }
-  const OracleCells& marginal() const { return marginal_; }
-  const OracleCells& row(std::size_t y) const { return rows_[y]; }
+  bool lat_long() const { return options_.lat_long; }
+  int method() const { return options_.method; }
+  const OracleCells& marginal(std::size_t layer = 0) const { return marginals_[layer]; }
+  const OracleCells& row(std::size_t y, std::size_t layer = 0) const { return rows_[layer * height_ + y]; }
+  bool every_layer_has_mass() const {
+    return std::all_of(marginals_.begin(), marginals_.end(),
+                       [](const auto& cells) { return cells.has_mass(); });
+  }
 
   /// Solid angle of a texel of row y, or its area in the unit square.
   long double texel_size(std::size_t y) const {
-    if (!lat_long_) return 1.0L / (static_cast<long double>(width_) * height_);
+    if (!options_.lat_long) return 1.0L / (static_cast<long double>(width_) * height_);
     const long double step = kPi / height_;
     // cos(a) - cos(b) = 2 sin((a + b) / 2) sin((b - a) / 2)
     const long double band = 2 * std::sin(step * (static_cast<long double>(y) + 0.5L)) * std::sin(step / 2);
     return 2 * kPi / width_ * band;
   }
-  long double density(std::size_t y, std::size_t x) const {
+  long double density(std::size_t y, std::size_t x, std::size_t layer = 0) const {
     const long double unit = std::ldexp(1.0L, -32);
-    return static_cast<long double>(marginal_.mass(y)) * unit * static_cast<long double>(rows_[y].mass(x)) *
-           unit / texel_size(y);
+    return static_cast<long double>(marginal(layer).mass(y)) * unit *
+           static_cast<long double>(row(y, layer).mass(x)) * unit / texel_size(y);
+  }
+
+  /// Lower bounds, guide and nodes of one row.
+  OracleLookup::Bytes row_bytes(std::size_t y) const {
+    return OracleLookup(rows_[y], options_.method, options_.row_guide_size).bytes();
   }
 
   /// The whole .cst blob.
   std::vector<unsigned char> bytes() const {
+    OracleLookup::Bytes marginal;
+    OracleLookup::Bytes row;
+    for (const OracleCells& cells : marginals_) {
+      marginal += OracleLookup(cells, options_.method, options_.marginal_guide_size).bytes();
+    }
+    for (const OracleCells& cells : rows_) {
+      row += OracleLookup(cells, options_.method, options_.row_guide_size).bytes();
+    }
+    const std::vector<unsigned char>* sections[] = {&marginal.lower, &marginal.guide, &row.lower,
+                                                    &row.guide,      &marginal.nodes, &row.nodes};
     std::vector<unsigned char> blob(256, 0);
-    const std::size_t marginal_cdf = blob.size();
-    append_bounds(marginal_, blob);
-    align(blob);
-    const std::size_t marginal_guide = blob.size();
-    append_guide(marginal_, marginal_guide_size_, blob);
-    align(blob);
-    const std::size_t row_cdf = blob.size();
-    for (const OracleCells& row : rows_) append_bounds(row, blob);
-    align(blob);
-    const std::size_t row_guide = blob.size();
-    for (const OracleCells& row : rows_) append_guide(row, row_guide_size_, blob);
-    align(blob);
-
+    for (std::size_t i = 0; i < 6; ++i) {
+      if (sections[i]->empty()) continue;
+      oracle_put(blob, 64 + 8 * i, 8, blob.size());
+      blob.insert(blob.end(), sections[i]->begin(), sections[i]->end());
+      blob.resize((blob.size() + 255) / 256 * 256, 0);
+    }
     std::memcpy(blob.data(), "CUMST\0\r\n", 8);
-    put(blob, 8, 4, 1);
-    put(blob, 12, 4, 256);
-    put(blob, 16, 8, blob.size());
-    put(blob, 24, 4, width_);
-    put(blob, 28, 4, height_);
-    put(blob, 32, 4, 1);
-    put(blob, 36, 4, lat_long_ ? 1 : 2);
-    put(blob, 40, 4, 1);
-    put(blob, 56, 4, marginal_guide_size_);
-    put(blob, 60, 4, row_guide_size_);
-    put(blob, 64, 8, marginal_cdf);
-    put(blob, 72, 8, marginal_guide);
-    put(blob, 80, 8, row_cdf);
-    put(blob, 88, 8, row_guide);
+    oracle_put(blob, 8, 4, 2);
+    oracle_put(blob, 12, 4, 256);
+    oracle_put(blob, 16, 8, blob.size());
+    oracle_put(blob, 24, 4, width_);
+    oracle_put(blob, 28, 4, height_);
+    oracle_put(blob, 32, 4, options_.layers);
+    oracle_put(blob, 36, 4, options_.lat_long ? 1 : 2);
+    oracle_put(blob, 40, 4, static_cast<std::uint64_t>(options_.method));
+    oracle_put(blob, 56, 4, options_.marginal_guide_size);
+    oracle_put(blob, 60, 4, options_.row_guide_size);
     return blob;
   }
 
   /// Where a byte lies, for messages.
   std::string section_at(std::size_t offset) const {
     const std::vector<unsigned char> blob = bytes();
-    const char* names[] = {"marginal_cdf", "marginal_guide", "row_cdf", "row_guide"};
-    std::string name = "header";
-    for (std::size_t i = 0; i < 4; ++i) {
+    const char* names[] = {"marginal_cdf", "marginal_guide", "row_cdf",
+                           "row_guide",    "marginal_nodes", "row_nodes"};
+    std::string name = "header + " + std::to_string(offset);
+    for (std::size_t i = 0; i < 6; ++i) {
       std::uint64_t begin = 0;
       std::memcpy(&begin, blob.data() + 64 + 8 * i, sizeof(begin));
-      if (offset >= begin) name = std::string(names[i]) + " + " + std::to_string(offset - begin);
+      if (begin > 0 && offset >= begin) name = std::string(names[i]) + " + " + std::to_string(offset - begin);
     }
     return name;
   }
@@ -167,7 +165,8 @@ class OracleTable {
   void add_row(const float* row, std::uint32_t y, std::vector<double>& row_mass, std::vector<int>& exponent) {
     float largest = 0;
     for (std::uint32_t x = 0; x < width_; ++x) largest = std::max(largest, row[x]);
-    const int scale = largest > 0 ? std::max(std::ilogb(largest), -126) : -126;
+    int scale = largest > 0 ? std::max(std::ilogb(largest), -126) : -126;
+    for (std::uint32_t room = 32768; room < width_; room *= 2) ++scale;
     std::vector<std::uint64_t> masses;
     WideInteger sum = 0;
     for (std::uint32_t x = 0; x < width_; ++x) {
@@ -178,7 +177,7 @@ class OracleTable {
     }
     rows_.push_back(oracle_cells(masses));
     const auto share =
-        lat_long_
+        options_.lat_long
             ? static_cast<float>(std::sin(kPi * (2 * static_cast<long double>(y) + 1) / (2.0L * height_)))
             : 1.0F;
     row_mass.push_back(static_cast<double>(sum) * static_cast<double>(share));
@@ -201,34 +200,10 @@ class OracleTable {
     return masses;
   }
 
-  static void put(std::vector<unsigned char>& blob, std::size_t offset, std::size_t bytes,
-                  std::uint64_t value) {
-    for (std::size_t i = 0; i < bytes; ++i) blob[offset + i] = static_cast<unsigned char>(value >> (8 * i));
-  }
-  static void append(std::vector<unsigned char>& blob, std::size_t bytes, std::uint64_t value) {
-    blob.resize(blob.size() + bytes);
-    put(blob, blob.size() - bytes, bytes, value);
-  }
-  static void align(std::vector<unsigned char>& blob) { blob.resize((blob.size() + 255) / 256 * 256, 0); }
-
-  static void append_bounds(const OracleCells& cells, std::vector<unsigned char>& blob) {
-    for (std::size_t i = 0; i < cells.count(); ++i) append(blob, 4, cells.stored(i));
-  }
-  static void append_guide(const OracleCells& cells, std::uint32_t size, std::vector<unsigned char>& blob) {
-    std::size_t cell = 0;
-    for (std::uint64_t g = 0; g < size; ++g) {
-      const std::uint64_t first = ((g << 32) + size - 1) / size;  // the smallest x of guide cell g
-      while (cells.has_mass() && !(first < cells.end[cell])) ++cell;
-      append(blob, 2, cell);
-    }
-  }
-
   std::uint32_t height_;
   std::uint32_t width_;
-  bool lat_long_;
-  std::uint32_t row_guide_size_;
-  std::uint32_t marginal_guide_size_;
-  OracleCells marginal_;
+  OracleOptions options_;
+  std::vector<OracleCells> marginals_;
   std::vector<OracleCells> rows_;
 };
 

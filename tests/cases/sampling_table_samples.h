@@ -49,20 +49,41 @@ struct ExpectedSample {
   long double pdf;
 };
 
-inline ExpectedSample expected_sample(const OracleTable& table, UnitPoint point) {
+/// A cell, and where within it.
+struct OraclePlace {
+  std::size_t cell;
+  long double fraction;
+};
+
+inline OraclePlace oracle_place(const OracleCells& cells, int method, std::uint32_t x) {
+  constexpr int kAlias = 9;
+  constexpr long double kWhole = 4294967296.0L;
+  if (method != kAlias) {
+    const std::size_t cell = cells.find(x);
+    return {cell, (static_cast<long double>(x - cells.begin[cell]) + 0.5L) /
+                      static_cast<long double>(cells.mass(cell))};
+  }
+  const OracleAliasTable table = oracle_alias_table(cells);
+  const std::uint64_t n = cells.count();
+  const auto column = static_cast<std::size_t>(n * x >> 32);
+  const auto middle = static_cast<long double>(n * x & 0xFFFFFFFFu) + 0.5L * static_cast<long double>(n);
+  const auto split = static_cast<long double>(n * table.split[column] & 0xFFFFFFFFu);
+  if (x < table.split[column]) return {column, std::min(middle / split, 1.0L)};
+  return {table.alias[column], std::min((middle - split) / (kWhole - split), 1.0L)};
+}
+
+inline ExpectedSample expected_sample(const OracleTable& table, UnitPoint point, std::size_t layer) {
   constexpr long double kPi = 3.14159265358979323846264338327950288L;
-  const auto fraction = [](const OracleCells& cells, std::size_t cell, std::uint32_t x) {
-    return (static_cast<long double>(x - cells.begin[cell]) + 0.5L) /
-           static_cast<long double>(cells.mass(cell));
-  };
   ExpectedSample expected{};
-  const std::size_t y = table.marginal().find(point.y);
-  const std::size_t x = table.row(y).find(point.x);
+  const OraclePlace row = oracle_place(table.marginal(layer), table.method(), point.y);
+  const std::size_t y = row.cell;
+  const OraclePlace column = oracle_place(table.row(y, layer), table.method(), point.x);
+  const std::size_t x = column.cell;
   expected.y = static_cast<std::uint32_t>(y);
   expected.x = static_cast<std::uint32_t>(x);
-  expected.u = (static_cast<long double>(x) + fraction(table.row(y), x, point.x)) / table.width();
-  expected.pdf = table.density(y, x);
-  const long double down = fraction(table.marginal(), y, point.y);
+  expected.u = (static_cast<long double>(x) + column.fraction) / table.width();
+  expected.pdf = table.density(y, x, layer);
+  const long double down = row.fraction;
   if (!table.lat_long()) {
     expected.v = (static_cast<long double>(y) + down) / table.height();
     return expected;
@@ -81,8 +102,8 @@ inline ExpectedSample expected_sample(const OracleTable& table, UnitPoint point)
 /// Empty where the sample is right: in the right texel, (u, v) within 3e-7, the direction within
 /// 1.5e-6 (float's rounding of u times 2 pi), the density within 1e-6 of itself. `direction` may be null.
 inline std::string verify_sample(const OracleTable& table, UnitPoint point, const float* position, float pdf,
-                                 const float* direction) {
-  const ExpectedSample expected = expected_sample(table, point);
+                                 const float* direction, std::size_t layer = 0) {
+  const ExpectedSample expected = expected_sample(table, point, layer);
   const auto near = [](float value, long double right, long double bound) {
     return std::abs(static_cast<long double>(value) - right) <= bound;
   };

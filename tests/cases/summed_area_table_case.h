@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,8 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "kernels/core/float16.h"
 
 // Summed-area tables: shapes, generator, oracle, verifier, bytes moved. For tests and benchmarks.
 
@@ -51,10 +54,13 @@ inline const char* name_of(ImagePattern pattern) {
   return "?";
 }
 
+template <class T>
+inline constexpr bool kIsFloating = !std::is_integral_v<T>;
+
 /// The patterns that make sense for pixels of type T.
 template <class T>
 std::vector<ImagePattern> image_patterns() {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (kIsFloating<T>) {
     return {ImagePattern::kRandom, ImagePattern::kConstant, ImagePattern::kSpikes, ImagePattern::kIntegers,
             ImagePattern::kCancelling};
   } else {
@@ -83,40 +89,94 @@ struct TestImage {
   const T* row(std::int64_t y) const { return elements.data() + y * row_stride; }
 };
 
-template <class T>
-T make_pixel(ImagePattern pattern, std::mt19937& random) {
-  constexpr bool kFloat = std::is_same_v<T, float>;
-  const auto bits = static_cast<std::uint32_t>(random());
+inline Float16 make_half_pixel(ImagePattern pattern, std::uint32_t bits) {
+  constexpr std::array<std::uint16_t, 8> kSmallIntegers = {0,      0x3C00, 0x4000, 0x4200,
+                                                           0x4400, 0x4500, 0x4600, 0x4700};
   switch (pattern) {
     case ImagePattern::kRandom:
-      return kFloat ? static_cast<T>(std::ldexp(static_cast<float>(bits >> 8), -24))
-                    : static_cast<T>(bits >> 24);
+      return {static_cast<std::uint16_t>(0x3800 | (bits & 0x3FF))};  // [0.5, 1)
     case ImagePattern::kConstant:
-      return kFloat ? static_cast<T>(0.1f) : static_cast<T>(255);
+      return {0x2E66};
     case ImagePattern::kSpikes:
-      return bits % 97 != 0 ? T{0} : kFloat ? static_cast<T>(1e4f) : static_cast<T>(255);
+      return {static_cast<std::uint16_t>(bits % 97 != 0 ? 0 : 0x70E2)};
     case ImagePattern::kIntegers:
-      return static_cast<T>(bits % 8);
-    case ImagePattern::kCancelling: {
-      const float magnitude = std::pow(10.0f, static_cast<float>(bits % 4096) / 4096.0f * 40.0f - 20.0f);
-      return static_cast<T>((bits & 4096) != 0 ? magnitude : -magnitude);
-    }
+      return {kSmallIntegers[bits % 8]};
+    case ImagePattern::kCancelling:  // every finite number, subnormal ones too
+      return {static_cast<std::uint16_t>((bits & 0x83FF) | ((bits >> 16) % 31) << 10)};
   }
-  return T{0};
+  return {0};
 }
 
-/// Padding between rows holds NaN or 0xEE: a sum that includes it is wrong.
+template <class T>
+T make_pixel(ImagePattern pattern, std::mt19937& random) {
+  const auto bits = static_cast<std::uint32_t>(random());
+  if constexpr (std::is_same_v<T, Float16>) {
+    return make_half_pixel(pattern, bits);
+  } else {
+    constexpr bool kFloat = kIsFloating<T>;
+    constexpr int kUnusedBits = kFloat ? 0 : 32 - static_cast<int>(8 * sizeof(T));
+    switch (pattern) {
+      case ImagePattern::kRandom:
+        return kFloat ? static_cast<T>(std::ldexp(static_cast<float>(bits >> 8), -24))
+                      : static_cast<T>(bits >> kUnusedBits);
+      case ImagePattern::kConstant:
+        return kFloat ? static_cast<T>(0.1) : std::numeric_limits<T>::max();
+      case ImagePattern::kSpikes:
+        return bits % 97 != 0 ? T{0} : kFloat ? static_cast<T>(1e4) : std::numeric_limits<T>::max();
+      case ImagePattern::kIntegers:
+        return static_cast<T>(bits % 8);
+      case ImagePattern::kCancelling: {
+        const float magnitude = std::pow(10.0f, static_cast<float>(bits % 4096) / 4096.0f * 40.0f - 20.0f);
+        return static_cast<T>((bits & 4096) != 0 ? magnitude : -magnitude);
+      }
+    }
+    return T{0};
+  }
+}
+
+/// What lies between rows: a sum that includes it is wrong.
+template <class T>
+T padding_pixel() {
+  if constexpr (std::is_same_v<T, Float16>) {
+    return Float16{0x7E00};
+  } else if constexpr (kIsFloating<T>) {
+    return std::numeric_limits<T>::quiet_NaN();
+  } else {
+    return static_cast<T>(0x6E6E6EEE);
+  }
+}
+
 template <class T>
 TestImage<T> make_image(ImageShape shape, std::int64_t channels, std::int64_t padding, ImagePattern pattern,
                         std::uint32_t seed = 1) {
   TestImage<T> image(shape, channels, padding);
-  std::fill(image.elements.begin(), image.elements.end(),
-            std::is_same_v<T, float> ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(0xEE));
+  std::fill(image.elements.begin(), image.elements.end(), padding_pixel<T>());
   std::mt19937 random(seed);
   for (std::int64_t y = 0; y < image.height; ++y) {
     for (std::int64_t i = 0; i < image.row_elements(); ++i) image.row(y)[i] = make_pixel<T>(pattern, random);
   }
   return image;
+}
+
+/// The image whose pixels are f(pixel, channel), without padding.
+template <class To, class From, class F>
+TestImage<To> map_image(const TestImage<From>& image, const F& f) {
+  TestImage<To> mapped({image.height, image.width}, image.channels);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t i = 0; i < image.row_elements(); ++i)
+      mapped.row(y)[i] = f(image.row(y)[i], i % image.channels);
+  }
+  return mapped;
+}
+
+/// The squares of an image, exactly, but for doubles' last bits.
+template <class T>
+auto squares_of(const TestImage<T>& image) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, long double>;
+  return map_image<Wide>(image, [](T pixel, std::int64_t) {
+    const auto value = static_cast<Wide>(pixel);
+    return value * value;
+  });
 }
 
 /// Bytes that any method must move: the image read once, the table written once.
@@ -145,8 +205,9 @@ class SummedAreaTableOracle {
     const auto channels = static_cast<std::size_t>(image_.channels);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       columns_[i] += static_cast<Wide>(row[i]);
-      column_magnitudes_[i] += std::abs(static_cast<double>(row[i]));
-      integral_ = integral_ && static_cast<float>(row[i]) == std::trunc(static_cast<float>(row[i]));
+      const auto pixel = static_cast<double>(row[i]);
+      column_magnitudes_[i] += std::abs(pixel);
+      integral_ = integral_ && pixel == std::trunc(pixel);
       sums_[i] = columns_[i] + (i >= channels ? sums_[i - channels] : Wide{0});
       magnitudes_[i] = column_magnitudes_[i] + (i >= channels ? magnitudes_[i - channels] : 0.0);
     }
@@ -186,14 +247,31 @@ double summed_area_table_tolerance(double magnitude, bool integral, std::int64_t
 }
 
 /// Compares a dense table with the oracle: integers exactly (modulo 2^32 for 32-bit sums), floats
-/// within the tolerance. Empty if they agree, otherwise the first difference in words.
+/// within the tolerance; of an exclusive table also the zeros. Empty if they agree, otherwise the first
+/// difference in words.
 template <class Input, class Sum>
-std::string verify_summed_area_table(const TestImage<Input>& image, const Sum* table) {
+std::string verify_summed_area_table(const TestImage<Input>& image, const Sum* table,
+                                     bool exclusive = false) {
   SummedAreaTableOracle<Input> oracle(image);
+  const std::int64_t border = exclusive ? image.channels : 0;
+  const std::int64_t row_elements = image.row_elements() + border;
+  const auto differs = [](std::int64_t y, std::int64_t i, Sum got, auto right) {
+    std::ostringstream text;
+    text.precision(20);
+    text << "row " << y << ", element " << i << " of the row: " << +got << ", not " << right;
+    return text.str();
+  };
+  for (std::int64_t i = 0; exclusive && i < row_elements; ++i) {
+    if (table[i] != Sum{0}) return differs(-1, i, table[i], 0);
+  }
   for (std::int64_t y = 0; y < image.height; ++y) {
     oracle.advance();
+    const Sum* row = table + (y + (exclusive ? 1 : 0)) * row_elements;
+    for (std::int64_t i = 0; i < border; ++i) {
+      if (row[i] != Sum{0}) return differs(y, i - border, row[i], 0);
+    }
     for (std::size_t i = 0; i < oracle.sums().size(); ++i) {
-      const Sum got = table[y * image.row_elements() + static_cast<std::int64_t>(i)];
+      const Sum got = row[static_cast<std::size_t>(border) + i];
       bool good = false;
       if constexpr (std::is_integral_v<Input>) {
         good = got == static_cast<Sum>(oracle.sums()[i]);
@@ -203,78 +281,7 @@ std::string verify_summed_area_table(const TestImage<Input>& image, const Sum* t
         good =
             std::abs(static_cast<long double>(got) - oracle.sums()[i]) <= static_cast<long double>(tolerance);
       }
-      if (!good) {
-        std::ostringstream text;
-        text.precision(20);
-        text << "row " << y << ", element " << i << " of the row: " << +got << ", not " << oracle.sums()[i];
-        return text.str();
-      }
-    }
-  }
-  return "";
-}
-
-/// Means over boxes, and the magnitude that the tolerance grows with, from loops over the box: columns first.
-struct BoxMean {
-  long double sum = 0;
-  std::int64_t pixels = 0;
-};
-
-template <class Input>
-std::vector<BoxMean> naive_box_means(const TestImage<Input>& image, std::int64_t radius) {
-  std::vector<BoxMean> means;
-  std::vector<long double> columns(static_cast<std::size_t>(image.row_elements()));
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    const std::int64_t top = std::max<std::int64_t>(0, y - radius);
-    const std::int64_t bottom = std::min(image.height - 1, y + radius);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      columns[i] = 0;
-      for (std::int64_t v = top; v <= bottom; ++v) columns[i] += static_cast<long double>(image.row(v)[i]);
-    }
-    for (std::int64_t i = 0; i < image.row_elements(); ++i) {
-      const std::int64_t x = i / image.channels;
-      const std::int64_t left = std::max<std::int64_t>(0, x - radius);
-      const std::int64_t right = std::min(image.width - 1, x + radius);
-      BoxMean mean;
-      for (std::int64_t u = left; u <= right; ++u) {
-        mean.sum += columns[static_cast<std::size_t>(u * image.channels + i % image.channels)];
-      }
-      mean.pixels = (bottom - top + 1) * (right - left + 1);
-      means.push_back(mean);
-    }
-  }
-  return means;
-}
-
-/// Compares a dense filtered image with the naive means. 8-bit images: exactly, the quotient of exact
-/// integers rounded to double, then to float. Float images: each of the table's four elements is
-/// off by at most (height + width) u times the image's sum of |pixel|, u = 2^-53; three subtractions and one
-/// division add 4 u of it at most; then comes the rounding to float. Empty if they agree.
-template <class Input>
-std::string verify_box_filter(const TestImage<Input>& image, std::int64_t radius, const float* filtered) {
-  const std::vector<BoxMean> means = naive_box_means(image, radius);
-  double magnitude = 0;
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    for (std::int64_t i = 0; i < image.row_elements(); ++i)
-      magnitude += std::abs(static_cast<double>(image.row(y)[i]));
-  }
-  for (std::size_t i = 0; i < means.size(); ++i) {
-    const auto sum = static_cast<double>(means[i].sum);
-    const auto pixels = static_cast<double>(means[i].pixels);
-    const double right = sum / pixels;
-    double tolerance = 0;
-    if constexpr (std::is_same_v<Input, float>) {
-      const auto steps = static_cast<double>(4 * (image.height + image.width) + 4);
-      tolerance = 1.001 * (steps * 0x1p-53 * magnitude / pixels + 0x1p-24 * std::abs(right)) + 0x1p-149;
-    }
-    const double error = std::abs(static_cast<double>(filtered[i]) -
-                                  (tolerance > 0 ? right : static_cast<double>(static_cast<float>(right))));
-    if (!(error <= tolerance)) {
-      std::ostringstream text;
-      text.precision(12);
-      text << "element " << i << ": " << filtered[i] << ", not " << right << " (tolerance " << tolerance
-           << ")";
-      return text.str();
+      if (!good) return differs(y, static_cast<std::int64_t>(i), got, oracle.sums()[i]);
     }
   }
   return "";

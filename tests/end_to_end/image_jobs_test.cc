@@ -1,4 +1,6 @@
 // Whole jobs on a real HDR map: the real command line against the real daemon.
+#include "tests/end_to_end/image_jobs.h"
+
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
@@ -12,59 +14,11 @@
 
 #include "cumulus/sampling.h"
 #include "tests/end_to_end/json.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/served_jobs.h"
-#include "tests/support/test_data.h"
 
 namespace cumulus::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string kMap = test_data("sunrise.exr").string();
-
-struct Picture {
-  int width = 0;
-  int height = 0;
-  int channels = 0;
-  OIIO::TypeDesc stored;
-  std::vector<float> pixels;
-};
-
-Picture read_picture(const std::string& path) {
-  Picture picture;
-  const auto input = OIIO::ImageInput::open(path);
-  EXPECT_NE(input, nullptr) << OIIO::geterror();
-  if (input == nullptr) return picture;
-  const OIIO::ImageSpec spec = input->spec();
-  picture = {spec.width, spec.height, spec.nchannels, spec.format, {}};
-  picture.pixels.resize(static_cast<std::size_t>(spec.width * spec.height * spec.nchannels));
-  EXPECT_TRUE(input->read_image(0, 0, 0, -1, OIIO::TypeDesc::FLOAT, picture.pixels.data()))
-      << input->geterror();
-  return picture;
-}
-
-void write_picture(const std::string& path, const Picture& picture) {
-  const auto output = OIIO::ImageOutput::create(path);
-  ASSERT_NE(output, nullptr) << OIIO::geterror();
-  ASSERT_TRUE(output->open(path, {picture.width, picture.height, picture.channels, picture.stored}));
-  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, picture.pixels.data())) << output->geterror();
-  ASSERT_TRUE(output->close());
-}
-
-struct Npy {
-  std::string header;
-  std::string data;
-};
-
-Npy read_npy(const std::string& path) {
-  const std::string file = read_file(path);
-  EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  const auto length = static_cast<std::size_t>(static_cast<unsigned char>(file[8]) +
-                                               256 * static_cast<unsigned char>(file[9]));
-  EXPECT_EQ((10 + length) % 64, 0U);
-  return {file.substr(10, length), file.substr(10 + length)};
-}
 
 /// A record of draw-samples' .npy file, of a lat-long map.
 struct SampleRecord {
@@ -83,25 +37,6 @@ std::vector<SampleRecord> read_samples(const std::string& path) {
   return samples;
 }
 
-class ImageJobs : public ServedJobs {
- protected:
-  static void succeed(const std::vector<std::string>& arguments) {
-    const Ended ended = run(arguments);
-    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
-    EXPECT_EQ(ended.errors, "");
-  }
-  /// Expects exit code 1 and one sentence that contains `part`.
-  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.exit_code, 1) << ended.output;
-    EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
-    EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
-    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
-    EXPECT_EQ(ended.output, "");
-  }
-
- private:
-};
 sampling::TableView view_of(const std::string& table) {
   sampling::TableView view;
   view.data = reinterpret_cast<const unsigned char*>(table.data());
@@ -281,18 +216,6 @@ TEST_F(ImageJobs, SumsAreThoseOfTheMap) {
   EXPECT_NEAR(narrowed.pixels.back(), sums.back(), 1e-6 * sums.back());
 }
 
-/// The mean of the box around a pixel, channel by channel, by its definition.
-double box_mean(const Picture& map, int y, int x, int channel, int radius) {
-  double sum = 0;
-  int count = 0;
-  for (int j = std::max(y - radius, 0); j <= std::min(y + radius, map.height - 1); ++j) {
-    for (int i = std::max(x - radius, 0); i <= std::min(x + radius, map.width - 1); ++i, ++count) {
-      sum += map.pixels[static_cast<std::size_t>((j * map.width + i) * map.channels + channel)];
-    }
-  }
-  return sum / count;
-}
-
 TEST_F(ImageJobs, BoxMeansAreThoseOfTheMap) {
   constexpr int kRadius = 5;
   succeed({"box-filter", kMap, "-o", folder_ / "box.exr", "--radius", std::to_string(kRadius)});
@@ -392,6 +315,31 @@ TEST_F(ImageJobs, PassOnWhatTheServerRefuses) {
   fail({"sampling-table", folder_ / "nan.exr", "-o", folder_ / "x.cst"}, "weights");
   fail({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "5000"}, "radius");
   EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
+}
+
+/// The example's last lines: "table, 64 samples: noise of the diffuse sphere 0.1, of the glossy one 0.2".
+std::vector<double> noise_of(const std::string& output, const std::string& picture) {
+  const std::size_t line = output.find(picture);
+  EXPECT_NE(line, std::string::npos) << output;
+  if (line == std::string::npos) return {0, 0};
+  const std::size_t diffuse = output.find("sphere ", line);
+  const std::size_t glossy = output.find("one ", line);
+  return {std::stod(output.substr(diffuse + 7)), std::stod(output.substr(glossy + 4))};
+}
+
+TEST(Example, SlowLightsSpheresWithLessNoiseByTheTable) {
+  Daemon daemon;
+  const Ended ended = Program(CUMULUS_EXAMPLE_LIGHT_SPHERES, {daemon.address(), kMap}).wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  for (const std::string samples : {"16", "64", "256"}) {
+    const auto table = noise_of(ended.output, "table, " + samples + " samples");
+    for (const std::string other : {"uniform", "cosine"}) {
+      const auto noise = noise_of(ended.output, other + ", " + samples + " samples");
+      for (std::size_t sphere = 0; sphere < 2; ++sphere) {
+        EXPECT_LT(table[sphere], noise[sphere]) << other << ", " << samples << '\n' << ended.output;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -46,6 +46,80 @@ TEST(ClientLibrary, ChainsOperationsOnBuffers) {
   EXPECT_EQ(sums->timings().device, "cpu");
 }
 
+TEST(ClientLibrary, AsksAResidentTableForRectangles) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> image = session->upload(ArrayView(ramp(12), {3, 4}));  // 1 to 12
+  ASSERT_TRUE(image.ok()) << image.status();
+  absl::StatusOr<Result> tables =
+      session->run(build_summed_area_table(*image, {.exclusive = true, .squares = true}));
+  ASSERT_TRUE(tables.ok()) << tables.status();
+  const std::vector<std::int32_t> edges = {0, 0, 3, 4, 1, 1, 2, 3};
+  SumRectanglesOptions options;
+  options.statistics = {RectangleStatistic::kSum, RectangleStatistic::kMean, RectangleStatistic::kVariance};
+  options.squares = Source(*tables->buffer("squares"));
+  options.exclusive = true;
+  options.refuse_outside = true;
+  absl::StatusOr<Result> answers =
+      session->run(sum_rectangles(*tables->buffer("sums"), ArrayView(edges, {2, 4}), options));
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  const auto values = [&](const char* name) {
+    const absl::StatusOr<Array> array = answers->fetch(name);
+    EXPECT_TRUE(array.ok()) << array.status();
+    const auto elements = array->values<double>();
+    return std::vector<double>(elements->begin(), elements->end());
+  };
+  EXPECT_EQ(values("sums"), (std::vector<double>{78, 13}));
+  EXPECT_EQ(values("means"), (std::vector<double>{6.5, 6.5}));
+  EXPECT_DOUBLE_EQ(values("variances")[1], 0.25);
+  const std::vector<std::int32_t> outside = {0, 0, 4, 4};
+  EXPECT_FALSE(
+      session->run(sum_rectangles(*tables->buffer("sums"), ArrayView(outside, {1, 4}), options)).ok());
+}
+
+TEST(ClientLibrary, AsksATileLocalTableForRectangles) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> image = session->upload(ArrayView(ramp(70 * 200), {70, 200}));
+  ASSERT_TRUE(image.ok()) << image.status();
+  absl::StatusOr<Result> table =
+      session->run(build_summed_area_table(*image, {.precision = SumPrecision::kTileLocal}));
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<std::int32_t> edges = {63, 127, 65, 129};  // a pixel of each of four tiles
+  SumRectanglesOptions options;
+  options.statistics = {RectangleStatistic::kMean};
+  options.above = Source(*table->buffer("above"));
+  options.left = Source(*table->buffer("left"));
+  absl::StatusOr<Result> answer =
+      session->run(sum_rectangles(*table->buffer("sums"), ArrayView(edges, {1, 4}), options));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const absl::StatusOr<Array> means = answer->fetch("means");
+  ASSERT_TRUE(means.ok()) << means.status();
+  EXPECT_NEAR(means->values<double>()->front(), (63 * 200 + 64 * 200) / 2.0 + 127.5 + 1, 1e-2);
+}
+
+TEST(ClientLibrary, BlursByTheRadiusOfEachPixel) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  const std::vector<float> radii = {0, 1, 1, 0};
+  BoxFilterOptions options;
+  options.radius = 0;
+  options.radius_map = Source(ArrayView(radii, {1, 4}));
+  options.boundary_x = BoxBoundary::kRepeat;
+  options.deviation = true;
+  absl::StatusOr<Result> blurred = client.run(filter_box(ArrayView(ramp(4), {1, 4}), options));
+  ASSERT_TRUE(blurred.ok()) << blurred.status();
+  const absl::StatusOr<Array> means = blurred->fetch("image");
+  ASSERT_TRUE(means.ok()) << means.status();
+  const auto values = means->values<float>();
+  EXPECT_EQ(std::vector<float>(values->begin(), values->end()), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_TRUE(blurred->fetch("deviation").ok());
+}
+
 TEST(ClientLibrary, RunsASmallJobInOneCall) {
   Daemon daemon;
   const Client client = connect(daemon);

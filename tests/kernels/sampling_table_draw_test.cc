@@ -85,9 +85,9 @@ void expect_the_oracles_samples(Backend& backend, const OracleTable& oracle,
   for (std::int64_t i = 0; i < parameters.count; ++i) {
     const auto k = static_cast<std::size_t>(i);
     const float* direction = oracle.lat_long() ? &drawn.direction[3 * k] : nullptr;
-    ASSERT_EQ(
-        verify_sample(oracle, expected_point(parameters, i), &drawn.position[2 * k], drawn.pdf[k], direction),
-        "")
+    ASSERT_EQ(verify_sample(oracle, expected_point(parameters, i), &drawn.position[2 * k], drawn.pdf[k],
+                            direction, parameters.layer),
+              "")
         << "sample " << i;
   }
 }
@@ -97,17 +97,37 @@ class DrawSamples : public testing::OnEveryBackend<Backend> {};
 TYPED_TEST_SUITE(DrawSamples, testing::Backends, testing::BackendNames);
 
 TYPED_TEST(DrawSamples, AreTheOraclesOnEveryKindOfMap) {
-  for (const MapShape shape : {MapShape{1, 1}, MapShape{1, 9}, MapShape{9, 1}, MapShape{2, 5},
-                               MapShape{37, 61}, MapShape{64, 128}, MapShape{5, 4099}, MapShape{4099, 3}}) {
-    for (const MapPattern pattern : testing::map_patterns<float>()) {
-      const auto map = make_map<float>(shape, 1, 0, pattern);
-      for (const bool lat_long : {true, false}) {
-        const OracleTable oracle = oracle_table(map, lat_long);
-        if (!oracle.marginal().has_mass()) continue;
-        SCOPED_TRACE(name_of(pattern));
-        expect_the_oracles_samples(this->backend(), oracle, {.count = 700});
+  for (const int method : testing::kSamplingMethods) {
+    for (const MapShape shape : {MapShape{1, 1}, MapShape{1, 9}, MapShape{9, 1}, MapShape{2, 5},
+                                 MapShape{37, 61}, MapShape{64, 128}, MapShape{5, 4099}, MapShape{4099, 3}}) {
+      for (const MapPattern pattern : testing::map_patterns<float>()) {
+        const auto map = make_map<float>(shape, 1, 0, pattern);
+        for (const bool lat_long : {true, false}) {
+          const OracleTable oracle = oracle_table(map, {.lat_long = lat_long, .method = method});
+          if (!oracle.marginal().has_mass()) continue;
+          SCOPED_TRACE(name_of(pattern));
+          expect_the_oracles_samples(this->backend(), oracle, {.count = 150});
+        }
       }
     }
+  }
+}
+
+TYPED_TEST(DrawSamples, AreTheOraclesOfEachLayer) {
+  const auto map = make_map<float>({3 * 37, 61}, 1, 0, MapPattern::kSun);
+  for (const int method : testing::kSamplingMethods) {
+    const OracleTable oracle = oracle_table(map, {.method = method, .layers = 3});
+    for (const std::uint32_t layer : {0u, 1u, 2u}) {
+      expect_the_oracles_samples(this->backend(), oracle, {.count = 500, .layer = layer});
+    }
+  }
+}
+
+TYPED_TEST(DrawSamples, AreTheOraclesOfALine) {
+  for (const int method : testing::kMonotoneMethods) {
+    const auto map = make_map<float>({1, 100'003}, 1, 0, MapPattern::kAllScales);
+    expect_the_oracles_samples(this->backend(), oracle_table(map, {.lat_long = false, .method = method}),
+                               {.count = 500});
   }
 }
 
@@ -212,16 +232,20 @@ TYPED_TEST(DrawSamples, OfAConstantSphereHaveConstantDensity) {
 }
 
 TYPED_TEST(DrawSamples, StayInBoundsWhateverTheSectionsHold) {
-  const OracleTable oracle = oracle_table(make_map<float>({37, 61}, 1, 0, MapPattern::kRandom), true);
-  std::vector<unsigned char> table = oracle.bytes();
-  std::mt19937 bits(99);
-  for (int round = 0; round < 8; ++round) {
-    for (std::size_t i = 256; i < table.size(); ++i) {
-      table[i] = static_cast<unsigned char>(round < 2 ? round * 255 : static_cast<int>(bits() & 255u));
+  for (const int method : testing::kSamplingMethods) {
+    for (const MapShape shape : {MapShape{37, 61}, MapShape{1, 32769}}) {
+      std::vector<unsigned char> table =
+          oracle_table(make_map<float>(shape, 1, 0, MapPattern::kRandom), {.method = method}).bytes();
+      std::mt19937 bits(99);
+      for (int round = 0; round < 8; ++round) {
+        for (std::size_t i = 256; i < table.size(); ++i) {
+          table[i] = static_cast<unsigned char>(round < 2 ? round * 255 : static_cast<int>(bits() & 255u));
+        }
+        const Drawn drawn = draw(this->backend(), table, {.count = 1000}, true);
+        for (const float x : drawn.position) ASSERT_TRUE(x >= 0.0F && x < 1.0F) << x;
+        evaluate(this->backend(), table, {0.5F, 0.5F, -1.0F, 2.0F, std::nanf(""), 1e30F, 0.999999F, 0.0F});
+      }
     }
-    const Drawn drawn = draw(this->backend(), table, {.count = 3000}, true);
-    for (const float x : drawn.position) ASSERT_TRUE(x >= 0.0F && x < 1.0F) << x;
-    evaluate(this->backend(), table, {0.5F, 0.5F, -1.0F, 2.0F, std::nanf(""), 1e30F, 0.999999F, 0.0F});
   }
 }
 
@@ -237,6 +261,7 @@ TYPED_TEST(DrawSamples, RefuseWhatDoesNotFit) {
   refused({.count = 2, .total = most + 1});
   refused({.count = 2, .total = -1});
   refused({.count = 2, .sequence = PointSequence::kHammersley, .total = 1});
+  refused({.count = 2, .layer = 1});
   EXPECT_THROW(draw(this->backend(), table, {.count = 2}, true), std::invalid_argument)
       << "directions of a plane";
   EXPECT_EQ(draw(this->backend(), table, {.count = 0}, false).pdf.size(), 0u);
@@ -265,11 +290,15 @@ double chi_square(const OracleTable& oracle, const std::vector<float>& position)
 TYPED_TEST(DrawSamples, PassAChiSquareTestThatACorruptedTableFails) {
   auto map = make_map<float>({16, 32}, 1, 0, MapPattern::kRandom);
   for (float& weight : map.elements) weight += 0.1F;  // every texel expects enough
-  const OracleTable oracle = oracle_table(map, true);
   const DrawParameters parameters{.count = 1'000'000, .sequence = PointSequence::kRandom, .seed = 2024};
   // 511 degrees of freedom: mean 511, deviation 32; six deviations above it.
   constexpr double kBound = 511 + 6 * 32;
-  EXPECT_LT(chi_square(oracle, draw(this->backend(), oracle.bytes(), parameters, false).position), kBound);
+  for (const int method : testing::kSamplingMethods) {
+    const OracleTable oracle = oracle_table(map, {.method = method});
+    EXPECT_LT(chi_square(oracle, draw(this->backend(), oracle.bytes(), parameters, false).position), kBound)
+        << "method " << method;
+  }
+  const OracleTable oracle = oracle_table(map, true);
 
   // The lower bound of the heaviest texel of row 8 moves by half the texel's mass.
   const testing::OracleCells& row = oracle.row(8);

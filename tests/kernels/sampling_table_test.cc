@@ -36,15 +36,17 @@ std::string describe(MapShape shape, std::int64_t channels, std::int64_t padding
 
 template <class T, class Backend>
 void expect_the_oracles_bytes(Backend& backend, MapShape shape, std::int64_t channels, std::int64_t padding,
-                              MapPattern pattern) {
+                              MapPattern pattern, int method = 6) {
   const auto map = make_map<T>(shape, channels, padding, pattern);
   for (const Projection projection : {Projection::kLatLong, Projection::kPlane}) {
-    const OracleTable oracle = oracle_table(map, projection == Projection::kLatLong);
-    const BuiltTable built = build_table(backend, map, {.projection = projection});
+    const OracleTable oracle =
+        oracle_table(map, {.lat_long = projection == Projection::kLatLong, .method = method});
+    const BuiltTable built = build_table(
+        backend, map, {.projection = projection, .method = static_cast<sampling::Method>(method)});
     const auto expected = oracle.marginal().has_mass() ? Outcome::kBuilt : Outcome::kAllZero;
     ASSERT_EQ(built.report.outcome, expected) << describe(shape, channels, padding, pattern);
     ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "")
-        << describe(shape, channels, padding, pattern)
+        << describe(shape, channels, padding, pattern) << ", method " << method
         << (projection == Projection::kPlane ? ", plane" : ", lat-long");
   }
 }
@@ -57,6 +59,47 @@ TYPED_TEST(SamplingTable, HasTheOraclesBytesOnEveryShape) {
   for (const MapShape shape : kSamplingTableShapes) {
     for (const MapPattern pattern : map_patterns<float>()) {
       expect_the_oracles_bytes<float>(this->backend(), shape, 1, 0, pattern);
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, HasTheOraclesBytesByEveryMethod) {
+  for (const int method : testing::kSamplingMethods) {
+    for (const MapShape shape :
+         {MapShape{1, 1}, MapShape{1, 2}, MapShape{2, 1}, MapShape{1, 517}, MapShape{517, 1}, MapShape{3, 5},
+          MapShape{33, 31}, MapShape{16, 64}, MapShape{4, 255}, MapShape{5, 257}, MapShape{3, 4099}}) {
+      for (const MapPattern pattern : map_patterns<float>()) {
+        expect_the_oracles_bytes<float>(this->backend(), shape, 1, 0, pattern, method);
+      }
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, HasTheOraclesBytesByEveryMethodOfALine) {
+  for (const int method : testing::kSamplingMethods) {
+    for (const std::int64_t width : {32769, 100'003}) {
+      for (const MapPattern pattern : {MapPattern::kRandom, MapPattern::kZeroBands, MapPattern::kAllScales}) {
+        expect_the_oracles_bytes<float>(this->backend(), {1, width}, 1, 0, pattern, method);
+      }
+    }
+  }
+}
+
+TYPED_TEST(SamplingTable, HasTheOraclesBytesOfTheLongestLine) {
+  const auto map = make_map<float>({1, sampling::kMaxLineExtent}, 1, 0, MapPattern::kSun);
+  const BuiltTable built = build_table(this->backend(), map, {.projection = Projection::kPlane});
+  ASSERT_EQ(verify_sampling_table(oracle_table(map, false), built.table.data()), "");
+}
+
+TYPED_TEST(SamplingTable, HasTheOraclesBytesOfEveryLayer) {
+  for (const int method : testing::kSamplingMethods) {
+    for (const MapShape shape : {MapShape{3 * 7, 61}, MapShape{3, 1100}, MapShape{3 * 130, 3}}) {
+      const auto map = make_map<float>(shape, 1, 0, MapPattern::kContrast);
+      const OracleTable oracle = oracle_table(map, {.method = method, .layers = 3});
+      const BuiltTable built =
+          build_table(this->backend(), map, {.layers = 3, .method = static_cast<sampling::Method>(method)});
+      ASSERT_EQ(built.report.outcome, Outcome::kBuilt);
+      ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "") << "method " << method;
     }
   }
 }
@@ -88,10 +131,16 @@ TYPED_TEST(SamplingTable, TakesBytes) {
 
 TYPED_TEST(SamplingTable, HasTheGuideSizesThatAreAskedFor) {
   const auto map = make_map<float>({29, 83}, 1, 0, MapPattern::kZeroBands);
-  for (const std::uint32_t size : {1u, 2u, 7u, 64u, 1000u, 70001u}) {
-    const BuiltTable built =
-        build_table(this->backend(), map, {.row_guide_size = size, .marginal_guide_size = size + 1});
-    ASSERT_EQ(verify_sampling_table(oracle_table(map, true, size, size + 1), built.table.data()), "") << size;
+  for (const int method : {1, 3, 5, 6, 7}) {
+    for (const std::uint32_t size : {1u, 2u, 7u, 64u, 1000u, 70001u}) {
+      const BuiltTable built = build_table(this->backend(), map,
+                                           {.method = static_cast<sampling::Method>(method),
+                                            .row_guide_size = size,
+                                            .marginal_guide_size = size + 1});
+      const OracleTable oracle =
+          oracle_table(map, {.method = method, .row_guide_size = size, .marginal_guide_size = size + 1});
+      ASSERT_EQ(verify_sampling_table(oracle, built.table.data()), "") << size << ", method " << method;
+    }
   }
 }
 
@@ -123,6 +172,24 @@ TYPED_TEST(SamplingTable, ReportsTheFirstInvalidWeightWithItsValue) {
       EXPECT_EQ(std::memcmp(&built.report.value, &bad, sizeof(bad)), 0) << bad;
     }
   }
+}
+
+TYPED_TEST(SamplingTable, ReportsTheLayerOfWhatIsWrong) {
+  TestMap<float> map = make_map<float>({5 * 7, 40}, 1, 0, MapPattern::kRandom);
+  for (std::int64_t y = 2 * 7; y < 4 * 7; ++y) {
+    for (std::int64_t x = 0; x < map.width; ++x) map.at(y, x) = 0;
+  }
+  BuiltTable built = build_table(this->backend(), map, {.layers = 5});
+  EXPECT_EQ(built.report.outcome, Outcome::kAllZero);
+  EXPECT_EQ(built.report.layer, 2);
+  map.at(3 * 7 + 4, 11) = -1.0F;
+  map.at(4 * 7, 0) = -2.0F;
+  built = build_table(this->backend(), map, {.layers = 5});
+  EXPECT_EQ(built.report.outcome, Outcome::kInvalidWeight);
+  EXPECT_EQ(built.report.layer, 3);
+  EXPECT_EQ(built.report.y, 4);
+  EXPECT_EQ(built.report.x, 11);
+  EXPECT_EQ(built.report.value, -1.0F);
 }
 
 TYPED_TEST(SamplingTable, ReportsTheInvalidChannelOfATexel) {
@@ -166,8 +233,11 @@ TYPED_TEST(SamplingTable, LooksOnlyAtTheChannelsThatCount) {
 
 TYPED_TEST(SamplingTable, GivesTheSameBytesEveryTime) {
   const auto map = make_map<float>({300, 1500}, 3, 0, MapPattern::kSun);
-  const BuiltTable first = build_table(this->backend(), map, {});
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(build_table(this->backend(), map, {}).table, first.table);
+  for (const int method : testing::kSamplingMethods) {
+    const SamplingTableParams params{.method = static_cast<sampling::Method>(method)};
+    const BuiltTable first = build_table(this->backend(), map, params);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(build_table(this->backend(), map, params).table, first.table);
+  }
 }
 
 TYPED_TEST(SamplingTable, RefusesViewsThatDoNotFit) {
@@ -191,6 +261,14 @@ TYPED_TEST(SamplingTable, RefusesViewsThatDoNotFit) {
   refused(Weights(data, 4, 8), bytes.subspan(0, bytes.size() - 256));
   EXPECT_THROW(sampling_table_bytes({.height = 0, .width = 8}), std::invalid_argument);
   EXPECT_THROW(sampling_table_bytes({.height = 8, .width = 32769}), std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes({.height = 1, .width = 4194305}), std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes({.layers = 0, .height = 1, .width = 1}), std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes({.layers = 65537, .height = 1, .width = 1}), std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes({.height = 1, .width = 1, .row_guide_size = 16777217}),
+               std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes(
+                   {.height = 1, .width = 1, .method = sampling::Method::kAlias, .marginal_guide_size = 1}),
+               std::invalid_argument);
 }
 
 }  // namespace

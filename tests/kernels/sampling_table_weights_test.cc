@@ -32,7 +32,7 @@ constexpr std::uint16_t kHalfMinusOne = 0xBC00;
 
 OracleTable table_of(const std::vector<float>& weights, MapShape shape, bool lat_long) {
   return OracleTable(weights, static_cast<std::uint32_t>(shape.height),
-                     static_cast<std::uint32_t>(shape.width), lat_long, 0, 0);
+                     static_cast<std::uint32_t>(shape.width), {.lat_long = lat_long});
 }
 
 std::vector<float> single_channel(const TestMap<float>& map) {

@@ -3,80 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tests/cases/summed_area_table_case.h"
+#include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
 namespace {
 
-using testing::BackendArray;
+using testing::build;
+using testing::for_every_image;
 using ::testing::HasSubstr;
-using testing::image_patterns;
 using testing::ImagePattern;
 using testing::ImageShape;
 using testing::kSummedAreaTableShapes;
 using testing::make_image;
 using testing::TestImage;
-
-template <class Backend, class Input>
-ImageView<const Input, Backend::kSpace> view_of(const TestImage<Input>& image,
-                                                Span<const Input, Backend::kSpace> at) {
-  return {at.data(), image.height, image.width, image.channels, image.row_stride};
-}
-
-/// Builds the table in fresh, poisoned memory; checks that exactly the stated scratch was taken.
-template <class Sum, class Backend, class Input>
-std::vector<Sum> build(Backend& backend, const TestImage<Input>& image) {
-  BackendArray<Backend, Input> pixels(backend, image.elements);
-  BackendArray<Backend, Sum> table(backend, static_cast<std::size_t>(image.height * image.row_elements()));
-  const auto view = view_of<Backend>(image, pixels.const_span());
-  const ImageView<Sum, Backend::kSpace> sums(table.span().data(), image.height, image.width, image.channels);
-  const std::size_t scratch_bytes = build_summed_area_table_scratch_bytes(view, sums);
-  backend.executor().reserve_scratch(scratch_bytes);
-  build_summed_area_table(backend.executor(), view, sums);
-  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
-  return table.to_host();
-}
-
-template <class Backend, class Input>
-std::vector<float> filter(Backend& backend, const TestImage<Input>& image, std::int64_t radius) {
-  BackendArray<Backend, Input> pixels(backend, image.elements);
-  BackendArray<Backend, float> means(backend, static_cast<std::size_t>(image.height * image.row_elements()));
-  const auto view = view_of<Backend>(image, pixels.const_span());
-  const ImageView<float, Backend::kSpace> filtered(means.span().data(), image.height, image.width,
-                                                   image.channels);
-  const std::size_t scratch_bytes = filter_box_scratch_bytes(view, radius, filtered);
-  backend.executor().reserve_scratch(scratch_bytes);
-  filter_box(backend.executor(), view, radius, filtered);
-  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
-  return means.to_host();
-}
-
-std::string describe(ImageShape shape, std::int64_t channels, std::int64_t padding, ImagePattern pattern) {
-  return std::string(name_of(pattern)) + ", " + std::to_string(shape.height) + " x " +
-         std::to_string(shape.width) + " x " + std::to_string(channels) + ", rows padded by " +
-         std::to_string(padding);
-}
-
-/// Calls check(image) for every shape, number of channels, padding and pattern.
-template <class Input, class Check>
-void for_every_image(const std::vector<ImageShape>& shapes, const Check& check) {
-  for (const ImageShape shape : shapes) {
-    for (const int channels : {1, 2, 3, 4}) {
-      for (const int padding : {0, channels == 1 ? 16 : 5}) {
-        for (const ImagePattern pattern : image_patterns<Input>()) {
-          SCOPED_TRACE(describe(shape, channels, padding, pattern));
-          check(make_image<Input>(shape, channels, padding, pattern));
-          if (::testing::Test::HasFailure()) return;
-        }
-      }
-    }
-  }
-}
 
 template <class Backend>
 class SummedAreaTable : public testing::OnEveryBackend<Backend> {};
@@ -134,36 +79,33 @@ TYPED_TEST(SummedAreaTable, SpreadsNanBelowAndToTheRightOnly) {
   }
 }
 
-TYPED_TEST(SummedAreaTable, TakesTheStatedScratchAtItsPeak) {
-  const auto image = make_image<std::uint8_t>({500, 700}, 2, 0, ImagePattern::kRandom);
-  filter(this->backend(), image, 4);
-  ImageView<const std::uint8_t, TypeParam::kSpace> pixels(nullptr, 500, 700, 2);
-  ImageView<float, TypeParam::kSpace> filtered(nullptr, 500, 700, 2);
-  EXPECT_EQ(this->executor().scratch_arena().high_water_bytes(),
-            filter_box_scratch_bytes(pixels, 4, filtered));
-}
-
 TYPED_TEST(SummedAreaTable, RefusesViewsThatDoNotFit) {
+  using Job = TableJob<float, double, TypeParam::kSpace>;
   using Image = ImageView<const float, TypeParam::kSpace>;
   using Sums = ImageView<double, TypeParam::kSpace>;
-  const auto text_of = [&](const Image& image, const Sums& sums) -> std::string {
+  const auto text_of = [&](const Job& job) -> std::string {
     try {
-      build_summed_area_table(this->executor(), image, sums);
+      build_summed_area_table(this->executor(), job);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
     return "accepted";
   };
-  EXPECT_THAT(text_of({nullptr, 0, 4}, {nullptr, 0, 4}),
+  EXPECT_THAT(text_of({Image(nullptr, 0, 4), Sums(nullptr, 0, 4)}),
               HasSubstr("the image is 0 x 4 x 1; it must have at least one"));
-  EXPECT_THAT(text_of({nullptr, 4, 4, 5}, {nullptr, 4, 4, 5}), HasSubstr("1 to 4 channels"));
-  EXPECT_THAT(text_of({nullptr, 4, 4, 3, 11}, {nullptr, 4, 4, 3}), HasSubstr("rows are 11 elements apart"));
-  EXPECT_THAT(text_of({nullptr, 4, 4}, {nullptr, 4, 5}),
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4, 5), Sums(nullptr, 4, 4, 5)}), HasSubstr("1 to 4 channels"));
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4, 3, 11), Sums(nullptr, 4, 4, 3)}),
+              HasSubstr("rows are 11 elements apart"));
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4), Sums(nullptr, 4, 5)}),
               HasSubstr("the output is 4 x 5 x 1; the image is 4 x 4 x 1"));
-  EXPECT_THAT(text_of({nullptr, 4, 4}, {nullptr, 4, 4, 1, 8}), HasSubstr("must be dense, 4 apart"));
-  EXPECT_THROW(filter_box(this->executor(), Image{nullptr, 4, 4}, -1,
-                          ImageView<float, TypeParam::kSpace>{nullptr, 4, 4}),
-               std::invalid_argument);
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4), Sums(nullptr, 4, 4, 1, 8)}),
+              HasSubstr("must be dense, 4 apart"));
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4), Sums(nullptr, 4, 4), 1, 0, true}),
+              HasSubstr("its table has a row and a column more"));
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4), Sums(nullptr, 4, 4), 0}), HasSubstr("there are 0 images"));
+  const float offset = 0;
+  EXPECT_THAT(text_of({Image(nullptr, 4, 4), Sums(nullptr, 4, 4), 1, 0, false, nullptr, &offset}),
+              HasSubstr("offsets are for float sums"));
 }
 
 TYPED_TEST(SummedAreaTable, DoesNotStartForACallerWhoHasLeft) {
@@ -175,34 +117,6 @@ TYPED_TEST(SummedAreaTable, DoesNotStartForACallerWhoHasLeft) {
   EXPECT_THROW(build<double>(this->backend(), image), Interrupted);
 }
 
-const std::vector<ImageShape> kBoxShapes = {{1, 1}, {1, 40}, {40, 1}, {7, 5}, {31, 67}, {66, 65}};
-
-TYPED_TEST(SummedAreaTable, FiltersBytesAsTheNaiveBoxDoes) {
-  for_every_image<std::uint8_t>(kBoxShapes, [&](const TestImage<std::uint8_t>& image) {
-    for (const std::int64_t radius : {0, 1, 6, 64, 1000}) {
-      EXPECT_EQ(verify_box_filter(image, radius, filter(this->backend(), image, radius).data()), "")
-          << radius;
-    }
-  });
-}
-
-TYPED_TEST(SummedAreaTable, FiltersFloatsAsTheNaiveBoxDoes) {
-  for_every_image<float>(kBoxShapes, [&](const TestImage<float>& image) {
-    for (const std::int64_t radius : {0, 1, 6, 64, 1000}) {
-      EXPECT_EQ(verify_box_filter(image, radius, filter(this->backend(), image, radius).data()), "")
-          << radius;
-    }
-  });
-}
-
-TYPED_TEST(SummedAreaTable, FiltersExactlyWhereBoxesOverflow32Bits) {
-  const auto image = make_image<std::uint8_t>({4200, 4100}, 1, 0, ImagePattern::kConstant);
-  ASSERT_FALSE(summed_area_table::box_sums_fit_32_bits(image.height, image.width, 5000));
-  for (const float mean : filter(this->backend(), image, 5000)) ASSERT_EQ(mean, 255.0f);
-  ASSERT_TRUE(summed_area_table::box_sums_fit_32_bits(image.height, image.width, 2000));
-  for (const float mean : filter(this->backend(), image, 2000)) ASSERT_EQ(mean, 255.0f);
-}
-
 TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   const auto image = make_image<float>({1000, 801}, 3, 0, ImagePattern::kCancelling);
   const HostImage<const float> view(image.elements.data(), image.height, image.width, image.channels);
@@ -210,61 +124,11 @@ TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
     CpuExecutor executor(threads);
     std::vector<double>& table = tables.emplace_back(image.elements.size());
-    build_summed_area_table(executor, view, {table.data(), image.height, image.width, image.channels});
+    build_summed_area_table(executor, TableJob<float, double, Space::kHost>{
+                                          view, {table.data(), image.height, image.width, image.channels}});
   }
   EXPECT_TRUE(tables[0] == tables[1]);
   EXPECT_TRUE(tables[0] == tables[2]);
-}
-
-/// One build with all its memory, on an executor of its own.
-struct BuildOnCuda {
-  BuildOnCuda(CudaDevice& device, ImageShape shape)
-      : image(make_image<float>(shape, 1, 0, ImagePattern::kRandom)),
-        executor(device),
-        pixels(executor.allocate(image.elements.size() * sizeof(float))),
-        table(executor.allocate(image.elements.size() * sizeof(double))),
-        host(image.elements.size()) {
-    executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
-                    {pixels.data(), pixels.bytes()});
-    executor.reserve_scratch(build_summed_area_table_scratch_bytes(view(), sums()));
-  }
-
-  DeviceImage<const float> view() const {
-    return {pixels.as<const float>(host.size()).data(), image.height, image.width};
-  }
-  DeviceImage<double> sums() const {
-    return {table.as<double>(host.size()).data(), image.height, image.width};
-  }
-  void start() {
-    executor.reuse_scratch();
-    build_summed_area_table(executor, view(), sums());
-  }
-  std::string verify() {
-    executor.download({table.data(), table.bytes()},
-                      {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
-    executor.synchronize();
-    return verify_summed_area_table(image, host.data());
-  }
-
-  TestImage<float> image;
-  CudaExecutor executor;
-  DeviceMemory pixels;
-  DeviceMemory table;
-  std::vector<double> host;
-};
-
-TEST(SummedAreaTableOnCuda, IsRightWhileManyAreBuiltAtOnce) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
-  CudaDevice device(0);
-  std::vector<std::unique_ptr<BuildOnCuda>> builds;
-  for (int i = 0; i < 64; ++i) {
-    builds.push_back(
-        std::make_unique<BuildOnCuda>(device, ImageShape{1 + 37 * i % 1500, 1 + 211 * i % 2300}));
-  }
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    for (const auto& build : builds) build->start();
-  }
-  for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
 }
 
 TEST(SummedAreaTableVerifier, RefusesOneWrongInteger) {
@@ -293,18 +157,6 @@ TEST(SummedAreaTableVerifier, RefusesAFloatBeyondTheBoundAndNan) {
   wrong = table;
   wrong[0] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_NE(verify_summed_area_table(image, wrong.data()), "");
-}
-
-TEST(SummedAreaTableVerifier, RefusesOneWrongMean) {
-  testing::CpuBackend backend;
-  const auto bytes = make_image<std::uint8_t>({40, 50}, 1, 0, ImagePattern::kRandom);
-  auto means = filter(backend, bytes, 3);
-  means[77] = std::nextafter(means[77], 0.0f);
-  EXPECT_THAT(verify_box_filter(bytes, 3, means.data()), HasSubstr("element 77"));
-  const auto floats = make_image<float>({40, 50}, 1, 0, ImagePattern::kRandom);
-  means = filter(backend, floats, 3);
-  means[78] *= 1 + 0x1p-21f;
-  EXPECT_THAT(verify_box_filter(floats, 3, means.data()), HasSubstr("element 78"));
 }
 
 }  // namespace

@@ -8,63 +8,14 @@
 #include <vector>
 
 #include "cumulus/sampling.h"
-#include "tests/support/test_server.h"
+#include "tests/support/sampling_table_service.h"
 
 namespace cumulus {
 namespace {
 
 using testing::expect_bad_field;
 using testing::expect_reason;
-using testing::TestServer;
-
-class SamplingTableService : public ::testing::Test {
- protected:
-  grpc::Status build(const v1::BuildSamplingTableRequest& request) {
-    grpc::ClientContext context;
-    return server_.operations->BuildSamplingTable(&context, request, &result_);
-  }
-  grpc::Status draw(const v1::DrawSamplesRequest& request) {
-    grpc::ClientContext context;
-    return server_.operations->DrawSamples(&context, request, &result_);
-  }
-  grpc::Status evaluate(const v1::EvaluateDensityRequest& request) {
-    grpc::ClientContext context;
-    return server_.operations->EvaluateDensity(&context, request, &result_);
-  }
-  static v1::BuildSamplingTableRequest weights(const std::vector<float>& values, std::int64_t width) {
-    v1::BuildSamplingTableRequest request;
-    testing::set_inline(*request.mutable_weights(), v1::FLOAT32,
-                        {static_cast<std::int64_t>(values.size()) / width, width}, values);
-    return request;
-  }
-  /// A request that draws from a table of two by two texels.
-  v1::DrawSamplesRequest draw_request(v1::Projection projection = v1::LAT_LONG) {
-    auto q = weights({1, 2, 3, 4}, 2);
-    q.set_projection(projection);
-    EXPECT_TRUE(build(q).ok());
-    v1::DrawSamplesRequest request;
-    *request.mutable_table()->mutable_inline_array() = result_.arrays(0).inline_array();
-    request.set_count(16);
-    return request;
-  }
-  /// A request for densities of a table of two by two texels.
-  v1::EvaluateDensityRequest evaluate_request(const std::vector<float>& points, std::int64_t dimensions,
-                                              v1::Projection projection = v1::LAT_LONG) {
-    v1::EvaluateDensityRequest request;
-    *request.mutable_table() = draw_request(projection).table();
-    testing::set_inline(*request.mutable_points(), v1::FLOAT32,
-                        {static_cast<std::int64_t>(points.size()) / dimensions, dimensions}, points);
-    return request;
-  }
-  std::vector<float> floats(const std::string& name) {
-    const auto* array = testing::find_array(result_, name);
-    if (array == nullptr) return {};
-    return testing::values_of<float>(array->inline_array());
-  }
-
-  TestServer server_;
-  v1::OperationResult result_;
-};
+using testing::SamplingTableService;
 
 TEST_F(SamplingTableService, BuildsATableThatThePublicHeaderReads) {
   ASSERT_TRUE(build(weights({1, 0, 3, 4, 5, 6}, 3)).ok());
@@ -152,11 +103,16 @@ TEST_F(SamplingTableService, RefusesWrongWeights) {
   expect_bad_field(build(q), "weights", "FLOAT64");
   testing::set_inline<float>(*q.mutable_weights(), v1::FLOAT32, {1, 1, 5}, {1, 1, 1, 1, 1});
   expect_bad_field(build(q), "weights", "5 channels");
-  testing::set_inline(*q.mutable_weights(), v1::UINT8, {1, 32769}, std::vector<std::uint8_t>(32769, 1));
+  testing::set_inline(*q.mutable_weights(), v1::UINT8, {2, 32769}, std::vector<std::uint8_t>(2 * 32769, 1));
   expect_bad_field(build(q), "weights", "32768");
+  testing::set_inline(*q.mutable_weights(), v1::UINT8, {4194305}, std::vector<std::uint8_t>(4194305, 1));
+  expect_bad_field(build(q), "weights", "one row of at most 4194304");
   q = weights({1}, 1);
   q.set_projection(static_cast<v1::Projection>(9));
   expect_bad_field(build(q), "projection", "9");
+  q = weights({1, 2, 3, 4, 5, 6}, 3);
+  q.set_projection(v1::EQUAL_AREA);
+  expect_bad_field(build(q), "weights", "2 x 3 pixels; an EQUAL_AREA map is square");
   q = weights({1}, 1);
   q.set_invalid_weights(static_cast<v1::InvalidWeights>(7));
   expect_bad_field(build(q), "invalid_weights", "7");
@@ -301,7 +257,7 @@ TEST_F(SamplingTableService, PartsReachToTheEndOfTheSequence) {
 }
 
 TEST_F(SamplingTableService, EvaluatesTheDensityThatItDraws) {
-  for (const v1::Projection projection : {v1::LAT_LONG, v1::PLANE}) {
+  for (const v1::Projection projection : {v1::LAT_LONG, v1::PLANE, v1::EQUAL_AREA}) {
     auto q = draw_request(projection);
     q.set_sequence(v1::RANDOM);
     ASSERT_TRUE(draw(q).ok());
@@ -311,7 +267,7 @@ TEST_F(SamplingTableService, EvaluatesTheDensityThatItDraws) {
     ASSERT_TRUE(evaluate(evaluate_request(position, 2, projection)).ok());
     EXPECT_EQ(floats("pdf"), pdf);
     if (projection == v1::PLANE) continue;
-    ASSERT_TRUE(evaluate(evaluate_request(direction, 3)).ok());
+    ASSERT_TRUE(evaluate(evaluate_request(direction, 3, projection)).ok());
     EXPECT_EQ(floats("pdf"), pdf);
   }
 }

@@ -77,7 +77,7 @@ class BackendArray {
       return {static_cast<std::byte*>(std::malloc(bytes > 0 ? bytes : 1)), bytes, nullptr,
               [](void*, std::byte* block, std::size_t) { std::free(block); }};
     } else {
-      return backend.executor().allocate(bytes);
+      return backend.executor().allocate(bytes > 0 ? bytes : 1);
     }
   }
 

@@ -15,10 +15,11 @@ struct BuiltTable {
   SamplingTableReport report;
 };
 
-/// Builds the table in fresh, poisoned memory; checks that exactly the stated scratch was taken.
+/// Builds the table of `map`, whose rows are those of all layers, in fresh, poisoned memory; checks that
+/// exactly the stated scratch was taken.
 template <class Backend, class T>
 BuiltTable build_table(Backend& backend, const TestMap<T>& map, SamplingTableParams params) {
-  params.height = map.height;
+  params.height = map.height / params.layers;
   params.width = map.width;
   auto& executor = backend.executor();
   BackendArray<Backend, T> elements(backend, map.elements);

@@ -13,30 +13,61 @@
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_density.h"
 #include "cli/commands/sampling_table_drawing.h"
+#include "cli/sampling_table_export.h"
 #include "cli/sampling_table_file.h"
 
 namespace cumulus::cli {
 namespace {
 
 const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProjection::kLatLong},
-                                                           {"plane", MapProjection::kPlane}};
+                                                           {"plane", MapProjection::kPlane},
+                                                           {"equal-area", MapProjection::kEqualArea}};
 const std::map<std::string, InvalidWeights> kInvalidWeights = {{"refuse", InvalidWeights::kRefuse},
                                                                {"clamp", InvalidWeights::kClamp}};
 const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec709},
                                                       {"rec2020", Luminance::kRec2020},
                                                       {"acescg", Luminance::kAcesCg},
                                                       {"average", Luminance::kAverage}};
+const std::map<std::string, SamplingMethod> kMethods = {{"radix-forest", SamplingMethod::kRadixForest},
+                                                        {"radix-forest-4", SamplingMethod::kRadixForest4},
+                                                        {"balanced-forest", SamplingMethod::kBalancedForest},
+                                                        {"cutpoint-binary", SamplingMethod::kCutpointBinary},
+                                                        {"cutpoint-linear", SamplingMethod::kCutpointLinear},
+                                                        {"binary-search", SamplingMethod::kBinarySearch},
+                                                        {"linear-search", SamplingMethod::kLinearSearch},
+                                                        {"quaternary-tree", SamplingMethod::kQuaternaryTree},
+                                                        {"alias", SamplingMethod::kAlias}};
 const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
                                                          {"hammersley", PointSequence::kHammersley},
                                                          {"random", PointSequence::kRandom}};
 
+const std::map<std::string, TableFormat> kExports = {
+    {"npz", TableFormat::kNpz}, {"pbrt", TableFormat::kPbrt}, {"mitsuba", TableFormat::kMitsuba}};
+
 struct TableOptions {
   std::string input;
   std::string output;
+  TableFormat format = TableFormat::kCst;
   SamplingTableOptions table = kTableDefaults;
 };
 
+/// A saved table in another format, which takes no server.
+absl::Status convert_table(Job& job, const TableOptions& options) {
+  job.stages().begin("read");
+  const absl::StatusOr<Array> table = read_table(options.input);
+  if (!table.ok()) return table.status();
+  job.stages().begin("write");
+  if (absl::Status written = export_table(options.output, table->view(), options.format); !written.ok())
+    return written;
+  job.stages().end();
+  job.report().add("command", "sampling-table");
+  job.report().add("input", options.input);
+  job.report().add("output", options.output);
+  return absl::OkStatus();
+}
+
 absl::Status run_sampling_table(Job& job, const TableOptions& options) {
+  if (is_table_file(options.input)) return convert_table(job, options);
   job.stages().begin("read");
   const absl::StatusOr<Map> map = read_map(options.input);
   if (!map.ok()) return map.status();
@@ -51,7 +82,8 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   const absl::StatusOr<Array> table = job.download(*session, *built, "table");
   if (!table.ok()) return table.status();
   job.stages().begin("write");
-  if (absl::Status written = write_table(options.output, table->view()); !written.ok()) return written;
+  if (absl::Status written = export_table(options.output, table->view(), options.format); !written.ok())
+    return written;
   job.stages().end();
 
   Report& report = job.report();
@@ -61,6 +93,12 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   report.add("table_bytes", table->bytes().size());
   job.describe_run(*client);
   return absl::OkStatus();
+}
+
+void require_another_format(const TableOptions& options) {
+  if (options.format != TableFormat::kCst || !is_table_file(options.input)) return;
+  throw CLI::ValidationError("sampling-table",
+                             options.input + " is a table already: give an image, or --export");
 }
 
 void require_an_output(const DrawingOptions& options) {
@@ -109,7 +147,9 @@ void read_luminance(const std::string& text, SamplingTableOptions& table) {
 }
 
 void add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
-  command.add_option("--projection", table.projection, condition + "lat-long (default) or plane")
+  command
+      .add_option("--projection", table.projection,
+                  condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
       ->transform(CLI::CheckedTransformer(kProjections).description(""));
   command
       .add_option("--invalid-weights", table.invalid_weights,
@@ -124,18 +164,42 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
                    condition + "Take the mean off all weights, for renderers that sample the BSDF besides");
   command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
                    condition + "Where all weights are zero, draw evenly instead of failing");
+  command
+      .add_option(
+          "--method", table.method,
+          condition +
+              "radix-forest (default), radix-forest-4, balanced-forest, cutpoint-binary, "
+              "cutpoint-linear, binary-search, linear-search, quaternary-tree or alias (not monotone)")
+      ->transform(CLI::CheckedTransformer(kMethods).description(""));
+  command
+      .add_option("--guide-size", table.guide_size,
+                  condition + "Entries of each row's guide table (default: as many as columns)")
+      ->check(CLI::Range(1, 1 << 24));
+  command
+      .add_option("--marginal-guide-size", table.marginal_guide_size,
+                  condition + "Entries of the guide table that chooses the row (default: as many as rows)")
+      ->check(CLI::Range(1, 1 << 24));
 }
 
 }  // namespace
 
 void add_sampling_table_commands(CommandLine& line) {
   const auto building = std::make_shared<TableOptions>();
-  CLI::App& table = line.add("sampling-table", "Build the importance-sampling table of an environment map",
-                             [building](Job& job) { return run_sampling_table(job, *building); });
-  table.add_option("input", building->input, "Image file")->required()->type_name("IN");
-  table.add_option("-o,--output", building->output, "Table to write (.cst)")
+  CLI::App& table = line.add(
+      "sampling-table", "Build the importance-sampling table of an environment map",
+      [building](Job& job) { return run_sampling_table(job, *building); },
+      [building] { require_another_format(*building); });
+  table.add_option("input", building->input, "Image file; with --export also a table (.cst)")
       ->required()
-      ->type_name("OUT.cst");
+      ->type_name("IN");
+  table.add_option("-o,--output", building->output, "Table to write (.cst; with --export .npz)")
+      ->required()
+      ->type_name("OUT");
+  table
+      .add_option("--export", building->format,
+                  "Write arrays for others instead, as .npz: npz (plain distributions), pbrt (members of "
+                  "PiecewiseConstant2D) or mitsuba (members of DiscreteDistribution2D)")
+      ->transform(CLI::CheckedTransformer(kExports).description(""));
   add_table_options(table, "", building->table);
 
   const auto drawing = std::make_shared<DrawingOptions>();
@@ -160,8 +224,10 @@ void add_sampling_table_commands(CommandLine& line) {
                   "hammersley: points of the whole set (default: --first-index + --count), so that several "
                   "runs can share one")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
+  draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)");
   add_table_options(draw, "Of an image: ", drawing->table);
-  draw.add_option("-o,--output", drawing->output, "Samples to write: fields u, v, direction (lat-long), pdf")
+  draw.add_option("-o,--output", drawing->output,
+                  "Samples to write: fields u, v, direction (unless of a plane), pdf")
       ->type_name("OUT.npy");
   draw.add_option("--preview", drawing->preview, "Picture of the map with the samples on it")
       ->type_name("OUT.png");

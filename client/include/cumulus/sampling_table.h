@@ -13,6 +13,8 @@ namespace cumulus {
 enum class MapProjection {
   kLatLong,  ///< rows are polar angle 0 (top, +Y) to pi, columns azimuth; weights are times the solid angle
   kPlane,    ///< the unit square; weights as they are
+  /// The equal-area octahedral map, as pbrt-v4 has it: square, +Z in the middle (cumulus/equal_area.h).
+  kEqualArea,
 };
 
 /// What becomes of weights that are no number, infinite or negative. Photographed maps often have some
@@ -31,6 +33,20 @@ enum class Luminance {
   kCustom,   ///< by luminance_coefficients
 };
 
+/// How a cell is found. All but kAlias map points monotonically, so that low-discrepancy points keep their
+/// evenness, and all of these draw the same samples.
+enum class SamplingMethod {
+  kRadixForest,     ///< a guide table of roots of radix trees (Binder and Keller, 2020)
+  kRadixForest4,    ///< the same with four children a node; 32 bytes a texel
+  kBalancedForest,  ///< a guide table, then the implicit balanced tree over the cells that overlap its cell
+  kCutpointBinary,  ///< a guide table, then binary search
+  kCutpointLinear,  ///< a guide table, then one cell after another
+  kBinarySearch,    ///< over all cells; no guide table, the smallest table
+  kLinearSearch,    ///< one cell after another; no guide table; for few cells
+  kQuaternaryTree,  ///< one implicit tree with four children a node; no guide table
+  kAlias,           ///< Walker's alias table; not monotone
+};
+
 struct SamplingTableOptions {
   MapProjection projection = MapProjection::kLatLong;
   InvalidWeights invalid_weights = InvalidWeights::kRefuse;
@@ -42,12 +58,21 @@ struct SamplingTableOptions {
   /// weights are equal stays as it is.
   bool mis_compensation = false;
   bool uniform_if_all_zero = false;  ///< Where all weights are zero, all count as 1.
+  SamplingMethod method = SamplingMethod::kRadixForest;
+  /// Entries of each row's guide table, and of the one that chooses the row: at most 2^24; 0: as many as
+  /// there are columns, rows. 0 where the method has no guide table.
+  std::uint32_t guide_size = 0;
+  std::uint32_t marginal_guide_size = 0;
+  /// The first extent of the weights, at most 65536, counts layers of equal shape, such as the frames of a
+  /// video: one distribution of each, all in one table.
+  bool layered = false;
 };
 
-/// Of `weights`, [height, width] or [height, width, channels], float32, float16 or uint8, at most 32768 a
-/// side. One channel is the weight itself, of two the first, of three or four the luminance.
-/// FAILED_PRECONDITION where all are zero (unless uniform_if_all_zero), or one is invalid and to be refused.
-/// Result: `table`, uint8 [bytes], in the layout that cumulus/sampling.h reads.
+/// Of `weights`, [height, width], [height, width, channels] or, of one row, [width]; float32, float16 or
+/// uint8; at most 32768 a side, a single row at most 2^22. One channel is the weight itself, of two the
+/// first, of three or four the luminance. FAILED_PRECONDITION where all are zero (unless
+/// uniform_if_all_zero), or one is invalid and to be refused. Result: `table`, uint8 [bytes], in the layout
+/// that cumulus/sampling.h reads.
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options = {});
 
 enum class PointSequence {
@@ -64,15 +89,17 @@ struct DrawSamplesOptions {
   std::uint64_t seed = 0;
   /// kHammersley: the size of the whole set, at most 2^32; 0: first_index + count.
   std::int64_t total = 0;
+  std::uint32_t layer = 0;  ///< of a layered table, which one
 };
 
 /// Of `table`, a result of build_sampling_table. Result: `position`, float32 [count, 2]: u, v in
-/// [0, 1), v down; `pdf`, float32 [count]: a lat-long table's per steradian, a plane's per unit of area;
-/// and, of a lat-long table, `direction`, float32 [count, 3], of unit length.
+/// [0, 1), v down; `pdf`, float32 [count]: per steradian, of a plane per unit of area; and, unless
+/// that is a plane, `direction`, float32 [count, 3], of unit length.
 Operation draw_samples(const Source& table, const DrawSamplesOptions& options);
 
-/// Of `table`, at `points`: float32 [count, 2], positions, or, of a lat-long table, [count, 3], directions of
-/// any length. Result: `pdf`, float32 [count], the density with which draw_samples draws there.
-Operation evaluate_density(const Source& table, const Source& points);
+/// Of `table`, at `points`: float32 [count, 2], positions, or, unless that is a plane, [count, 3], directions
+/// of any length. Result: `pdf`, float32 [count], the density with which draw_samples draws there.
+/// Of a layered table `layer` is the one that is meant.
+Operation evaluate_density(const Source& table, const Source& points, std::uint32_t layer = 0);
 
 }  // namespace cumulus

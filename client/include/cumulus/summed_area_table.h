@@ -1,29 +1,93 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "cumulus/operation.h"
 
-/// Summed-area tables: S(y, x) is the sum of all pixels in rows 0..y and columns 0..x, inclusive.
+/// Summed-area tables: S(y, x) is the sum of all pixels in rows 0..y and columns 0..x; sums over rectangles
+/// and box filters from them.
 namespace cumulus {
 
-struct SummedAreaTableOptions {
-  /// uint8 images: kUint32 (default; 255 * height * width has to fit) or kUint64.
-  /// float32 images: kFloat64 (default) or kFloat32.
-  std::optional<ElementType> accumulator;
+enum class SumPrecision {
+  kPlain,           ///< sums of the pixels, in the accumulator's precision
+  kMeanSubtracted,  ///< float32 sums of the pixels less their channel's mean, which comes back as `offsets`
+  /// Float32 sums within tiles of 64 x 128 pixels, on top of float64 bases, `above` and `left`.
+  kTileLocal,
 };
 
-/// Of `image`, [height, width] or [height, width, channels], 1 to 4 channels, uint8 or float32.
-/// Result: `sums`, of the image's shape and the accumulator's type.
+struct SummedAreaTableOptions {
+  /// uint8 images: kUint32 (default) or kUint64; uint16: kUint64 (default) or kUint32; uint32: kUint64;
+  /// int32: kInt64; float16 and float32: kFloat64 (default) or kFloat32; float64: kFloat64.
+  std::optional<ElementType> accumulator = std::nullopt;
+  /// The table begins with a row and a column of zeros: element (y, x) is the sum above row y and left of
+  /// column x.
+  bool exclusive = false;
+  /// Also the sums of the squared pixels: of uint8, uint16 and float images, in 64 bits.
+  bool squares = false;
+  /// The image's outermost extent counts images, and each is summed by itself.
+  bool planar = false;
+  /// Only the first `width` columns of each row are pixels; 0: all.
+  std::int64_t width = 0;
+  /// Let integer sums that could exceed the accumulator wrap around instead of refusing the image.
+  bool wrap = false;
+  SumPrecision precision = SumPrecision::kPlain;
+};
+
+/// Of `image`, [height, width] or [height, width, channels], 1 to 4 channels.
+/// Results: `sums`; with squares also `squares`; with kMeanSubtracted also `offsets`, float32 [channels];
+/// with kTileLocal also `above` and `left`.
 Operation build_summed_area_table(const Source& image, const SummedAreaTableOptions& options = {});
 
-struct BoxFilterOptions {
-  /// The box covers 2 * radius + 1 pixels a side; 0 to the larger of the image's width and height.
-  int radius = 1;
+enum class RectangleStatistic {
+  kSum,       ///< `sums`, of the table's type
+  kMean,      ///< `means`, float64
+  kVariance,  ///< `variances`, float64; needs the table of squares
 };
 
-/// Of `image`, as in build_summed_area_table. Result: `image`, float32, of the image's shape: the mean
-/// over the box of the pixels that lie inside the image.
+struct SumRectanglesOptions {
+  std::vector<RectangleStatistic> statistics = {RectangleStatistic::kSum};
+  std::optional<Source> squares = std::nullopt;  ///< the table's `squares`
+  std::optional<Source> offsets = std::nullopt;  ///< the table's `offsets`, where it has them
+  std::optional<Source> above = std::nullopt;    ///< a tile-local table's `above`
+  std::optional<Source> left = std::nullopt;     ///< and its `left`
+  bool exclusive = false;                        ///< the table is exclusive
+  /// FAILED_PRECONDITION where a rectangle is empty or reaches beyond the image; otherwise it is clipped, and
+  /// of nothing the sum is 0, mean and variance are NaN.
+  bool refuse_outside = false;
+};
+
+/// Over `rectangles`, int32 [count, 4]: top, left, bottom and right, rows top..bottom - 1 and columns
+/// left..right - 1; of `sums`, a result of build_summed_area_table of one image. Results: the statistics,
+/// [count] or [count, channels].
+Operation sum_rectangles(const Source& sums, const Source& rectangles,
+                         const SumRectanglesOptions& options = {});
+
+/// What a box sees beyond the image's edge.
+enum class BoxBoundary {
+  kExact,    ///< nothing: the mean is over those of its pixels that lie inside
+  kZero,     ///< zeros
+  kClamp,    ///< the edge's pixels: aaa|abcd|ddd
+  kRepeat,   ///< the image again: bcd|abcd|abc; what a lat-long map wants along its rows
+  kReflect,  ///< its mirror image: cba|abcd|dcb
+};
+
+struct BoxFilterOptions {
+  /// The box covers 2 * radius + 1 pixels along each axis; 0 to the larger of the image's width and height.
+  int radius = 1;
+  std::optional<int> radius_x = std::nullopt;  ///< along the rows, instead of `radius`
+  std::optional<int> radius_y = std::nullopt;  ///< along the columns, instead of `radius`
+  /// float32 [height, width]: the radius at each pixel, rounded; no axis takes more than its radius above,
+  /// unless that is 0.
+  std::optional<Source> radius_map = std::nullopt;
+  BoxBoundary boundary_x = BoxBoundary::kExact;
+  BoxBoundary boundary_y = BoxBoundary::kExact;
+  bool deviation = false;  ///< also the standard deviation; not of 32-bit integers
+};
+
+/// Of `image`, as in build_summed_area_table. Results: `image`, float32, of the image's shape: the mean over
+/// the box; with deviation also `deviation`, alike.
 Operation filter_box(const Source& image, const BoxFilterOptions& options);
 
 }  // namespace cumulus

@@ -5,11 +5,7 @@
 
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define CUMULUS_HOST_DEVICE __host__ __device__
-#else
-#define CUMULUS_HOST_DEVICE
-#endif
+#include "cumulus/host_device.h"
 
 namespace cumulus::sampling {
 

@@ -9,17 +9,20 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cumulus/cell_search.h"
+#include "cumulus/equal_area.h"
 #include "cumulus/point_sequences.h"
 #include "cumulus/table_format.h"
 
 namespace cumulus::sampling {
 
-/// A table whose header check_header has accepted. `data` is its first byte, aligned to 4 bytes, in
+/// A table whose header check_header has accepted. `data` is its first byte, aligned to 8 bytes, in
 /// the memory of whoever samples (device memory in a kernel); `header` is a copy of its first 256.
 /// Whatever the sections hold, no function here reads outside of them.
 struct TableView {
   TableHeader header;
   const unsigned char* data = nullptr;
+  std::uint32_t layer = 0;  ///< The one that is sampled, below header.layers.
 };
 
 /// One drawn point.
@@ -28,78 +31,41 @@ struct Sample {
   float v = 0;          ///< [0, 1), down.
   std::uint32_t x = 0;  ///< The texel that holds it: cell_of(u, width), cell_of(v, height).
   std::uint32_t y = 0;
-  float pdf = 0;  ///< The density with which it is drawn: per steradian (kLatLong), per unit area (kPlane).
-  float direction[3] = {0, 0, 0};  ///< kLatLong: unit vector. kPlane: zero.
+  float pdf = 0;  ///< The density with which it is drawn: per steradian, of kPlane per unit area.
+  float direction[3] = {0, 0, 0};  ///< Unit vector; of kPlane zero.
 };
 
 namespace detail {
 
 inline constexpr float kPi = 3.14159265358979F;
-inline constexpr float kBelowOne = 0.99999994F;  // the largest float below 1
 
-struct Cell {
-  std::uint32_t index = 0;
-  std::uint32_t lower = 0;
-  std::uint64_t mass = 0;  ///< In units of 2^-32.
-};
-
-CUMULUS_HOST_DEVICE inline const std::uint32_t* marginal_cdf(const TableView& table) {
-  return reinterpret_cast<const std::uint32_t*>(table.data + table.header.marginal_cdf_offset);
-}
-CUMULUS_HOST_DEVICE inline const std::uint32_t* row_cdf(const TableView& table, std::uint32_t y) {
-  return reinterpret_cast<const std::uint32_t*>(table.data + table.header.row_cdf_offset) +
-         static_cast<std::size_t>(y) * table.header.width;
-}
-CUMULUS_HOST_DEVICE inline const std::uint16_t* marginal_guide(const TableView& table) {
-  return reinterpret_cast<const std::uint16_t*>(table.data + table.header.marginal_guide_offset);
-}
-CUMULUS_HOST_DEVICE inline const std::uint16_t* row_guide(const TableView& table, std::uint32_t y) {
-  return reinterpret_cast<const std::uint16_t*>(table.data + table.header.row_guide_offset) +
-         static_cast<std::size_t>(y) * table.header.row_guide_size;
+/// The i-th of the distributions over `count` cells whose sections begin at these offsets.
+CUMULUS_HOST_DEVICE inline Distribution distribution_at(const TableView& table, std::uint64_t i,
+                                                        std::uint32_t count, std::uint32_t guide_size,
+                                                        std::uint64_t cdf_offset, std::uint64_t guide_offset,
+                                                        std::uint64_t nodes_offset) {
+  const Method method = table.header.method;
+  Distribution cells;
+  cells.lower = reinterpret_cast<const std::uint32_t*>(table.data + cdf_offset) + i * count;
+  cells.count = count;
+  cells.guide_size = guide_size;
+  cells.guide = table.data + guide_offset + i * guide_size * guide_entry_bytes(method, count);
+  cells.nodes = table.data + nodes_offset + i * node_bytes(method, count);
+  return cells;
 }
 
-/// The last cell of [first, last] whose lower bound is at most x, or first.
-CUMULUS_HOST_DEVICE inline std::uint32_t find_cell(const std::uint32_t* lower, std::uint32_t first,
-                                                   std::uint32_t last, std::uint32_t x) {
-  // No cell with mass begins at kEmptyTail: the last x belongs to the cell of the last but one.
-  const std::uint32_t key = x == kEmptyTail ? kEmptyTail - 1 : x;
-  while (first < last) {
-    const std::uint32_t middle = first + (last - first + 1) / 2;
-    if (lower[middle] <= key) {
-      first = middle;
-    } else {
-      last = middle - 1;
-    }
-  }
-  return first;
+CUMULUS_HOST_DEVICE inline Distribution marginal(const TableView& table) {
+  const TableHeader& header = table.header;
+  return distribution_at(table, table.layer, header.height, header.marginal_guide_size,
+                         header.marginal_cdf_offset, header.marginal_guide_offset,
+                         header.marginal_nodes_offset);
 }
 
-/// The cell with this stored lower bound, whose right neighbour's is `next` (kEmptyTail: there is none).
-CUMULUS_HOST_DEVICE inline Cell cell_between(std::uint32_t index, std::uint32_t lower, std::uint32_t next) {
-  const std::uint64_t end = next == kEmptyTail ? kWholeMass : next;
-  return {index, lower, lower != kEmptyTail && end > lower ? end - lower : 0};
-}
-
-CUMULUS_HOST_DEVICE inline Cell cell_at(const std::uint32_t* lower, std::uint32_t count,
-                                        std::uint32_t index) {
-  return cell_between(index, lower[index], index + 1 < count ? lower[index + 1] : kEmptyTail);
-}
-
-CUMULUS_HOST_DEVICE inline std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
-
-CUMULUS_HOST_DEVICE inline Cell locate(const std::uint32_t* lower, std::uint32_t count,
-                                       const std::uint16_t* guide, std::uint32_t guide_size,
-                                       std::uint32_t x) {
-  const auto entry = static_cast<std::uint32_t>(static_cast<std::uint64_t>(x) * guide_size >> 32);
-  const std::uint32_t first = smaller(guide[entry], count - 1);
-  const std::uint32_t last = entry + 1 < guide_size ? smaller(guide[entry + 1], count - 1) : count - 1;
-  return cell_at(lower, count, find_cell(lower, first, last, x));
-}
-
-/// Where x lies within its cell, in (0, 1): the middle of its unit of mass.
-CUMULUS_HOST_DEVICE inline float fraction_within(const Cell& cell, std::uint32_t x) {
-  const float fraction = (static_cast<float>(x - cell.lower) + 0.5F) / static_cast<float>(cell.mass);
-  return fraction < kBelowOne ? fraction : kBelowOne;
+CUMULUS_HOST_DEVICE inline Distribution row(const TableView& table, std::uint32_t y) {
+  const TableHeader& header = table.header;
+  return distribution_at(table, static_cast<std::uint64_t>(table.layer) * header.height + y, header.width,
+                         header.row_guide_size, header.row_cdf_offset, header.row_guide_offset,
+                         header.row_nodes_offset);
 }
 
 /// `ulps` floats further from 0, for positive x.
@@ -197,10 +163,11 @@ CUMULUS_HOST_DEVICE inline float density(const TableView& table, std::uint32_t y
   const float probability =
       (static_cast<float>(row_mass) * kUnit) * (static_cast<float>(column_mass) * kUnit);
   const auto width = static_cast<float>(table.header.width);
-  if (table.header.projection == Projection::kPlane) {
-    return probability * width * static_cast<float>(table.header.height);
+  if (table.header.projection == Projection::kLatLong) {
+    return probability * width / (4.0F * kPi * row_band(y, table.header.height).extent);
   }
-  return probability * width / (4.0F * kPi * row_band(y, table.header.height).extent);
+  const float per_area = probability * width * static_cast<float>(table.header.height);
+  return table.header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
 }
 
 /// v and the direction for a point that lies `fraction` of the row's solid angle below its top.
@@ -222,26 +189,24 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float frac
 
 }  // namespace detail
 
-/// Maps a point of the unit square, in fixed point, to the table's density; monotone in both
-/// coordinates, so that low-discrepancy points keep their evenness. x0 chooses the column, x1 the
-/// row. Within a texel the density is constant: in area (kPlane), in solid angle (kLatLong).
+/// Maps a point of the unit square, in fixed point, to the table's density. x0 chooses the column, x1 the
+/// row; by any method but kAlias monotonically, so that low-discrepancy points keep their evenness. Within
+/// a texel the density is constant: in solid angle, of kPlane in area.
 CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
-  const detail::Cell row = detail::locate(detail::marginal_cdf(table), header.height,
-                                          detail::marginal_guide(table), header.marginal_guide_size, x1);
-  drawn.y = row.index;
-  const detail::Cell column = detail::locate(detail::row_cdf(table, row.index), header.width,
-                                             detail::row_guide(table, row.index), header.row_guide_size, x0);
-  drawn.x = column.index;
-  drawn.pdf = detail::density(table, row.index, row.mass, column.mass);
-  drawn.u = detail::position_in(column.index, detail::fraction_within(column, x0), header.width);
-  const float fraction = detail::fraction_within(row, x1);
-  if (header.projection == Projection::kPlane) {
-    drawn.v = detail::position_in(row.index, fraction, header.height);
-  } else {
-    detail::place_on_sphere(header.height, fraction, drawn);
+  const detail::Located row = detail::locate(header.method, detail::marginal(table), x1);
+  drawn.y = row.cell.index;
+  const detail::Located column = detail::locate(header.method, detail::row(table, drawn.y), x0);
+  drawn.x = column.cell.index;
+  drawn.pdf = detail::density(table, drawn.y, row.cell.mass, column.cell.mass);
+  drawn.u = detail::position_in(drawn.x, column.fraction, header.width);
+  if (header.projection == Projection::kLatLong) {
+    detail::place_on_sphere(header.height, row.fraction, drawn);
+    return drawn;
   }
+  drawn.v = detail::position_in(drawn.y, row.fraction, header.height);
+  if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
   return drawn;
 }
 
@@ -251,16 +216,20 @@ CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, float u, float v) {
   const TableHeader& header = table.header;
   const std::uint32_t y = cell_of(v, header.height);
   const std::uint32_t x = cell_of(u, header.width);
-  const detail::Cell row = detail::cell_at(detail::marginal_cdf(table), header.height, y);
-  const detail::Cell column = detail::cell_at(detail::row_cdf(table, y), header.width, x);
+  const detail::Cell row = detail::cell_at(detail::marginal(table).lower, header.height, y);
+  const detail::Cell column = detail::cell_at(detail::row(table, y).lower, header.width, x);
   return detail::density(table, y, row.mass, column.mass);
 }
 
-/// The same for a direction, per steradian; kLatLong tables only.
+/// The same for a direction, of any length; tables of the sphere only.
 CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, const float direction[3]) {
   float u = 0;
   float v = 0;
-  position_of(direction, u, v);
+  if (table.header.projection == Projection::kEqualArea) {
+    equal_area_position(direction, u, v);
+  } else {
+    position_of(direction, u, v);
+  }
   return pdf(table, u, v);
 }
 

@@ -9,38 +9,104 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cumulus/host_device.h"
+
 namespace cumulus::sampling {
 
 /// What the table's plane stands for.
 enum class Projection : std::uint32_t {
-  kLatLong = 1,  ///< The sphere: rows are polar angle from +Y, columns azimuth; pdf per steradian.
-  kPlane = 2,    ///< The unit square; pdf per unit of area.
+  kLatLong = 1,    ///< The sphere: rows are polar angle from +Y, columns azimuth; pdf per steradian.
+  kPlane = 2,      ///< The unit square; pdf per unit of area.
+  kEqualArea = 3,  ///< The sphere, as cumulus/equal_area.h has it; square; pdf per steradian.
 };
 
-/// How a cell is found.
+/// Whether positions are directions.
+constexpr bool on_sphere(Projection projection) { return projection != Projection::kPlane; }
+
+/// How a cell is found. All but kAlias map points monotonically, so that low-discrepancy points keep
+/// their evenness, and all of these find the same cell.
 enum class Method : std::uint32_t {
   kCutpointBinary = 1,  ///< A guide table, then binary search between two of its entries.
+  kBinarySearch = 2,    ///< Binary search over all cells; no guide table.
+  kCutpointLinear = 3,  ///< A guide table, then one cell after another.
+  kLinearSearch = 4,    ///< One cell after another from the first; no guide table. For few cells.
+  kBalancedForest =
+      5,              ///< A guide table of first and last cells, and the implicit balanced tree between them.
+  kRadixForest = 6,   ///< A guide table of roots of radix trees.
+  kRadixForest4 = 7,  ///< The same, two levels of the trees collapsed into one.
+  kQuaternaryTree = 8,  ///< One implicit tree over all cells, four children a node; no guide table.
+  kAlias = 9,           ///< Walker's alias table. Not monotone.
 };
 
+/// Whether a method has a guide table; the others have guide sizes of 0.
+CUMULUS_HOST_DEVICE constexpr bool has_guide(Method method) {
+  return method == Method::kCutpointBinary || method == Method::kCutpointLinear ||
+         method == Method::kBalancedForest || method == Method::kRadixForest ||
+         method == Method::kRadixForest4;
+}
+
 inline constexpr char kMagic[8] = {'C', 'U', 'M', 'S', 'T', '\0', '\r', '\n'};
-inline constexpr std::uint32_t kFormatVersion = 1;
+/// What is written. Version 1 had kCutpointBinary alone, one layer and no nodes; such tables are read.
+inline constexpr std::uint32_t kFormatVersion = 2;
 inline constexpr std::uint32_t kHeaderBytes = 256;
 /// Every section begins at a multiple of this.
 inline constexpr std::uint64_t kSectionAlignment = 256;
 /// The largest width and height.
 inline constexpr std::uint32_t kMaxExtent = 32768;
+/// The largest width where the height is 1: a distribution in one dimension.
+inline constexpr std::uint32_t kMaxLineExtent = std::uint32_t{1} << 22;
+inline constexpr std::uint32_t kMaxLayers = 65536;
+inline constexpr std::uint32_t kMaxGuideSize = std::uint32_t{1} << 24;
 
-/// The first 256 bytes of a table.
+/// Cells of a distribution of at most this many are numbered in 15 bits, of a longer one in 30.
+inline constexpr std::uint32_t kNarrowCells = 32768;
+
+/// Bytes of one guide entry of a distribution over `cells` cells.
+CUMULUS_HOST_DEVICE constexpr std::uint64_t guide_entry_bytes(Method method, std::uint32_t cells) {
+  const std::uint64_t number = cells <= kNarrowCells ? 2 : 4;
+  if (!has_guide(method)) return 0;
+  if (method == Method::kBalancedForest) return 2 * number;
+  return method == Method::kRadixForest || method == Method::kRadixForest4 ? 4 : number;
+}
+
+/// Levels of kQuaternaryTree below its root, the cells themselves being the last.
+CUMULUS_HOST_DEVICE constexpr std::uint32_t quaternary_levels(std::uint32_t cells) {
+  std::uint32_t levels = 1;
+  while (std::uint64_t{1} << 2 * levels < cells) ++levels;
+  return levels;
+}
+
+/// Bytes of the nodes of a distribution over `cells` cells.
+CUMULUS_HOST_DEVICE constexpr std::uint64_t node_bytes(Method method, std::uint32_t cells) {
+  switch (method) {
+    case Method::kRadixForest:
+      return std::uint64_t{cells} * (cells <= kNarrowCells ? 4 : 8);
+    case Method::kRadixForest4:
+      return std::uint64_t{cells} * 32;
+    case Method::kQuaternaryTree:
+      return ((std::uint64_t{1} << 2 * quaternary_levels(cells)) - 4) / 3 * 4;
+    case Method::kAlias:
+      return std::uint64_t{cells} * 8;
+    default:
+      return 0;
+  }
+}
+
+/// The first 256 bytes of a table. It has `layers` layers of equal shape, each a marginal distribution
+/// over its rows and a distribution over the columns of each row.
 ///
-/// Sections, of which each begins at its offset from the start of the table:
-///   marginal_cdf   u32[height]         lower bound of each row in [0, 2^32)
-///   marginal_guide u16[marginal_guide_size]
-///   row_cdf        u32[height][width]  lower bound of each column within its row
-///   row_guide      u16[height][row_guide_size]
+/// Sections, of which each begins at its offset from the start of the table; those without bytes have
+/// offset 0:
+///   marginal_cdf    u32[layers][height]         lower bound of each row in [0, 2^32)
+///   marginal_guide  entries[layers][marginal_guide_size]
+///   row_cdf         u32[layers][height][width]  lower bound of each column within its row
+///   row_guide       entries[layers][height][row_guide_size]
+///   marginal_nodes  nodes[layers]
+///   row_nodes       nodes[layers][height]
 ///
 /// A lower bound is the mass before the cell in units of 2^-32 of the whole. kEmptyTail stands for
-/// a cell of no mass behind the last cell that has any. Guide entry g is the cell of the smallest x
-/// with floor(x * guide_size / 2^32) = g.
+/// a cell of no mass behind the last cell that has any. Guide cell g holds the x with
+/// floor(x * guide_size / 2^32) = g. docs/operations/sampling_table.md describes entries and nodes.
 struct TableHeader {
   char magic[8] = {};
   std::uint32_t version = 0;
@@ -48,7 +114,7 @@ struct TableHeader {
   std::uint64_t total_bytes = 0;
   std::uint32_t width = 0;
   std::uint32_t height = 0;
-  std::uint32_t layers = 0;  ///< 1; more in a later version.
+  std::uint32_t layers = 0;
   Projection projection = Projection::kPlane;
   Method method = Method::kCutpointBinary;
   std::uint32_t interpolation = 0;  ///< 0: constant over each cell.
@@ -60,14 +126,16 @@ struct TableHeader {
   std::uint64_t marginal_guide_offset = 0;
   std::uint64_t row_cdf_offset = 0;
   std::uint64_t row_guide_offset = 0;
-  unsigned char reserved[160] = {};  ///< Zero.
+  std::uint64_t marginal_nodes_offset = 0;
+  std::uint64_t row_nodes_offset = 0;
+  unsigned char reserved[144] = {};  ///< Zero.
 };
 static_assert(sizeof(TableHeader) == kHeaderBytes, "the header's size is part of the format");
 static_assert(offsetof(TableHeader, total_bytes) == 16, "part of the format");
 static_assert(offsetof(TableHeader, projection) == 36, "part of the format");
 static_assert(offsetof(TableHeader, crc32c) == 52, "part of the format");
 static_assert(offsetof(TableHeader, marginal_cdf_offset) == 64, "part of the format");
-static_assert(offsetof(TableHeader, reserved) == 96, "part of the format");
+static_assert(offsetof(TableHeader, reserved) == 112, "part of the format");
 static_assert(std::is_trivially_copyable<TableHeader>::value, "a header is read with memcpy");
 
 /// The stored lower bound of a cell without mass behind the last cell that has any. No cell with
@@ -102,23 +170,23 @@ inline const char* describe(TableError error) {
     case TableError::kNotATable:
       return "the first eight bytes are not those of a sampling table (CUMST, 0, CR, LF)";
     case TableError::kUnknownVersion:
-      return "the table's version is not 1, the only one that this code reads";
+      return "the table's version is neither 1 nor 2, which this code reads";
     case TableError::kWrongHeaderSize:
-      return "the table says that its header does not take 256 bytes, as version 1 has it";
+      return "the table says that its header does not take 256 bytes, as versions 1 and 2 have it";
     case TableError::kWrongTotalSize:
       return "the table's size in bytes is not the one that its header states; it was cut off or padded";
     case TableError::kBadExtent:
-      return "the table's width and height must be 1 to 32768";
+      return "the table's width and height must be 1 to 32768 (the width to 4194304 where the height is 1), "
+             "its layers 1 to 65536";
     case TableError::kUnknownProjection:
-      return "the table's projection must be 1 (lat-long) or 2 (plane)";
+      return "the table's projection must be 1 (lat-long), 2 (plane) or 3 (equal-area)";
     case TableError::kUnknownMethod:
-      return "the table's method must be 1 (cutpoint with binary search)";
+      return "the table's method must be 1 to 9, and 1 (cutpoint with binary search) in version 1";
     case TableError::kUnknownOption:
-      return "the table uses an option that version 1 does not have: layers must be 1; interpolation, flags "
-             "and "
-             "the reserved bytes 0";
+      return "the table uses an option that its version does not have: interpolation, flags and the reserved "
+             "bytes must be 0; in version 1 layers 1, and nodes missing";
     case TableError::kBadGuideSize:
-      return "the table's guide sizes must be at least 1";
+      return "the table's guide sizes must be 1 to 16777216, or 0 where its method has no guide";
     case TableError::kMisalignedSection:
       return "a section of the table does not begin at a multiple of 256 bytes behind the header";
     case TableError::kSectionOutOfBounds:
@@ -130,20 +198,53 @@ inline const char* describe(TableError error) {
 namespace detail {
 
 constexpr TableError check_section(const TableHeader& header, std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return offset == 0 ? TableError::kNone : TableError::kMisalignedSection;
   if (offset % kSectionAlignment != 0 || offset < kHeaderBytes) return TableError::kMisalignedSection;
-  // No overflow: bytes is at most 2^15 * 2^32 * 2.
   if (offset > header.total_bytes || bytes > header.total_bytes - offset)
     return TableError::kSectionOutOfBounds;
   return TableError::kNone;
 }
 
-inline TableError check_sections(const TableHeader& header) {
-  const std::uint64_t height = header.height;
-  const std::uint64_t sections[4][2] = {
-      {header.marginal_cdf_offset, height * sizeof(std::uint32_t)},
-      {header.marginal_guide_offset, header.marginal_guide_size * sizeof(std::uint16_t)},
-      {header.row_cdf_offset, height * header.width * sizeof(std::uint32_t)},
-      {header.row_guide_offset, height * header.row_guide_size * sizeof(std::uint16_t)},
+}  // namespace detail
+
+/// Bytes of each section. Of a header whose extents and guide sizes are in range none overflows: the
+/// longest has less than 2^16 layers * 2^15 rows * 2^24 entries * 8 bytes.
+struct SectionBytes {
+  std::uint64_t marginal_cdf;
+  std::uint64_t marginal_guide;
+  std::uint64_t row_cdf;
+  std::uint64_t row_guide;
+  std::uint64_t marginal_nodes;
+  std::uint64_t row_nodes;
+};
+
+constexpr SectionBytes section_bytes(const TableHeader& header) {
+  const std::uint64_t layers = header.layers;
+  const std::uint64_t rows = layers * header.height;
+  return {rows * sizeof(std::uint32_t),
+          layers * header.marginal_guide_size * guide_entry_bytes(header.method, header.height),
+          rows * header.width * sizeof(std::uint32_t),
+          rows * header.row_guide_size * guide_entry_bytes(header.method, header.width),
+          layers * node_bytes(header.method, header.height),
+          rows * node_bytes(header.method, header.width)};
+}
+
+namespace detail {
+
+constexpr bool known_projection(Projection projection) {
+  return projection == Projection::kLatLong || projection == Projection::kPlane ||
+         projection == Projection::kEqualArea;
+}
+
+constexpr TableError check_sections(const TableHeader& header) {
+  const SectionBytes bytes = section_bytes(header);
+  const std::uint64_t sections[6][2] = {
+      {header.marginal_cdf_offset, bytes.marginal_cdf},
+      {header.marginal_guide_offset, bytes.marginal_guide},
+      {header.row_cdf_offset, bytes.row_cdf},
+      {header.row_guide_offset, bytes.row_guide},
+      {header.marginal_nodes_offset, bytes.marginal_nodes},
+      {header.row_nodes_offset, bytes.row_nodes},
   };
   for (const auto& section : sections) {
     const TableError error = check_section(header, section[0], section[1]);
@@ -152,12 +253,29 @@ inline TableError check_sections(const TableHeader& header) {
   return TableError::kNone;
 }
 
-inline bool known_options_only(const TableHeader& header) {
-  if (header.layers != 1 || header.interpolation != 0 || header.flags != 0) return false;
+constexpr bool known_options_only(const TableHeader& header) {
+  if (header.interpolation != 0 || header.flags != 0) return false;
+  if (header.version == 1 && header.layers != 1) return false;
   for (const unsigned char byte : header.reserved) {
     if (byte != 0) return false;
   }
   return true;
+}
+
+constexpr bool known_method(const TableHeader& header) {
+  const std::uint32_t last =
+      static_cast<std::uint32_t>(header.version == 1 ? Method::kCutpointBinary : Method::kAlias);
+  return static_cast<std::uint32_t>(header.method) >= 1 && static_cast<std::uint32_t>(header.method) <= last;
+}
+
+constexpr bool extents_in_range(const TableHeader& header) {
+  const std::uint32_t widest = header.version > 1 && header.height == 1 ? kMaxLineExtent : kMaxExtent;
+  return header.width >= 1 && header.width <= widest && header.height >= 1 && header.height <= kMaxExtent &&
+         header.layers >= 1 && header.layers <= kMaxLayers;
+}
+
+constexpr bool guide_size_in_range(const TableHeader& header, std::uint32_t size) {
+  return has_guide(header.method) ? size >= 1 && size <= kMaxGuideSize : size == 0;
 }
 
 }  // namespace detail
@@ -166,17 +284,17 @@ inline bool known_options_only(const TableHeader& header) {
 /// outside of it, whatever the rest of it holds. The checksum is not looked at.
 inline TableError check_header(const TableHeader& header, std::uint64_t table_bytes) {
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) return TableError::kNotATable;
-  if (header.version != kFormatVersion) return TableError::kUnknownVersion;
+  if (header.version < 1 || header.version > kFormatVersion) return TableError::kUnknownVersion;
   if (header.header_bytes != kHeaderBytes) return TableError::kWrongHeaderSize;
   if (header.total_bytes != table_bytes) return TableError::kWrongTotalSize;
-  if (header.width < 1 || header.width > kMaxExtent) return TableError::kBadExtent;
-  if (header.height < 1 || header.height > kMaxExtent) return TableError::kBadExtent;
-  if (header.projection != Projection::kLatLong && header.projection != Projection::kPlane) {
-    return TableError::kUnknownProjection;
-  }
-  if (header.method != Method::kCutpointBinary) return TableError::kUnknownMethod;
+  if (!detail::extents_in_range(header)) return TableError::kBadExtent;
+  if (!detail::known_projection(header.projection)) return TableError::kUnknownProjection;
+  if (!detail::known_method(header)) return TableError::kUnknownMethod;
   if (!detail::known_options_only(header)) return TableError::kUnknownOption;
-  if (header.marginal_guide_size < 1 || header.row_guide_size < 1) return TableError::kBadGuideSize;
+  if (!detail::guide_size_in_range(header, header.marginal_guide_size) ||
+      !detail::guide_size_in_range(header, header.row_guide_size)) {
+    return TableError::kBadGuideSize;
+  }
   return detail::check_sections(header);
 }
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace cumulus::bench {
+
+/// Writes sampling_paper_fig1.svg, _fig8.svg and _fig9.svg into `folder` and prints the numbers of the third.
+/// Throws std::runtime_error where a file cannot be written.
+void write_figures(const std::string& folder, int log2_samples);
+
+}  // namespace cumulus::bench

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <OpenImageIO/imageio.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/served_jobs.h"
+#include "tests/support/test_data.h"
+
+// Image files, for tests of whole jobs on them.
+
+namespace cumulus::testing {
+
+inline const std::string kMap = test_data("sunrise.exr").string();
+
+struct Picture {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  OIIO::TypeDesc stored;
+  std::vector<float> pixels;
+};
+
+inline Picture read_picture(const std::string& path) {
+  Picture picture;
+  const auto input = OIIO::ImageInput::open(path);
+  EXPECT_NE(input, nullptr) << OIIO::geterror();
+  if (input == nullptr) return picture;
+  const OIIO::ImageSpec spec = input->spec();
+  picture = {spec.width, spec.height, spec.nchannels, spec.format, {}};
+  picture.pixels.resize(static_cast<std::size_t>(spec.width * spec.height * spec.nchannels));
+  EXPECT_TRUE(input->read_image(0, 0, 0, -1, OIIO::TypeDesc::FLOAT, picture.pixels.data()))
+      << input->geterror();
+  return picture;
+}
+
+inline void write_picture(const std::string& path, const Picture& picture) {
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_NE(output, nullptr) << OIIO::geterror();
+  ASSERT_TRUE(output->open(path, {picture.width, picture.height, picture.channels, picture.stored}));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, picture.pixels.data())) << output->geterror();
+  ASSERT_TRUE(output->close());
+}
+
+struct Npy {
+  std::string header;
+  std::string data;
+};
+
+inline Npy read_npy(const std::string& path) {
+  const std::string file = read_file(path);
+  EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const auto length = static_cast<std::size_t>(static_cast<unsigned char>(file[8]) +
+                                               256 * static_cast<unsigned char>(file[9]));
+  EXPECT_EQ((10 + length) % 64, 0U);
+  return {file.substr(10, length), file.substr(10 + length)};
+}
+
+/// The mean of the box around a pixel, channel by channel, by its definition.
+inline double box_mean(const Picture& map, int y, int x, int channel, int radius) {
+  double sum = 0;
+  int count = 0;
+  for (int j = std::max(y - radius, 0); j <= std::min(y + radius, map.height - 1); ++j) {
+    for (int i = std::max(x - radius, 0); i <= std::min(x + radius, map.width - 1); ++i, ++count) {
+      sum += map.pixels[static_cast<std::size_t>((j * map.width + i) * map.channels + channel)];
+    }
+  }
+  return sum / count;
+}
+
+/// Jobs that read and write image files.
+class ImageJobs : public ServedJobs {
+ protected:
+  static void succeed(const std::vector<std::string>& arguments) {
+    const Ended ended = run(arguments);
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    EXPECT_EQ(ended.errors, "");
+  }
+  /// Expects exit code 1 and one sentence that contains `part`.
+  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.exit_code, 1) << ended.output;
+    EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
+    EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
+    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
+    EXPECT_EQ(ended.output, "");
+  }
+};
+
+}  // namespace cumulus::testing

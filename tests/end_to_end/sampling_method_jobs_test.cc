@@ -1,0 +1,49 @@
+// Tables of every method through the command line, the daemon and a file.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cumulus/sampling.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/served_jobs.h"
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+const std::string kMap = test_data("sunrise.exr").string();
+
+class SamplingMethodJobs : public ServedJobs {
+ protected:
+  static sampling::TableHeader header_of(const std::string& table) {
+    sampling::TableHeader header;
+    EXPECT_EQ(sampling::parse_header(table.data(), table.size(), table.size(), header),
+              sampling::TableError::kNone);
+    return header;
+  }
+};
+
+TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
+  succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "samples.npy"});
+  const std::string expected = read_file(folder_ / "samples.npy");
+  for (const char* method : {"radix-forest-4", "balanced-forest", "cutpoint-binary", "cutpoint-linear",
+                             "binary-search", "linear-search", "quaternary-tree"}) {
+    succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method});
+    succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "again.npy"});
+    EXPECT_EQ(read_file(folder_ / "again.npy"), expected) << method;
+  }
+  succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "again.npy", "--method", "alias"});
+  EXPECT_NE(read_file(folder_ / "again.npy"), expected);
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--guide-size", "77", "--marginal-guide-size",
+           "5"});
+  const std::string table = read_file(folder_ / "map.cst");
+  EXPECT_EQ(header_of(table).row_guide_size, 77U);
+  EXPECT_EQ(header_of(table).marginal_guide_size, 5U);
+  fail({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", "alias", "--guide-size", "77"},
+       "guide_size");
+  fail({"draw-samples", folder_ / "map.cst", "-n", "3", "-o", folder_ / "again.npy", "--layer", "1"},
+       "layer");
+}
+
+}  // namespace
+}  // namespace cumulus::testing

@@ -1,0 +1,232 @@
+#include "tests/cases/summed_area_table_boxes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "tests/support/executors.h"
+
+namespace cumulus {
+namespace {
+
+using testing::BackendArray;
+using ::testing::HasSubstr;
+using testing::image_patterns;
+using testing::ImagePattern;
+using testing::ImageShape;
+using testing::make_image;
+using testing::NaiveBox;
+using testing::TestImage;
+using testing::verify_box_filter;
+using testing::verify_square_filter;
+
+struct Boundaries {
+  Boundary kernel;
+  const char* name;
+};
+constexpr std::array<Boundaries, 5> kBoundaries = {{{Boundary::kExact, "exact"},
+                                                    {Boundary::kZero, "zero"},
+                                                    {Boundary::kClamp, "clamp"},
+                                                    {Boundary::kRepeat, "repeat"},
+                                                    {Boundary::kReflect, "reflect"}}};
+
+struct Filtered {
+  std::vector<float> means;
+  std::vector<float> deviations;
+};
+
+/// Filters in fresh, poisoned memory; checks that exactly the stated scratch was taken, and that as its peak.
+template <class Backend, class Input>
+Filtered filter(Backend& backend, const TestImage<Input>& image, const BoxShape& box, bool deviations = false,
+                const std::vector<float>& radii = {}) {
+  BackendArray<Backend, Input> pixels(backend, image.elements);
+  const auto count = static_cast<std::size_t>(image.height * image.row_elements());
+  BackendArray<Backend, float> means(backend, count);
+  BackendArray<Backend, float> spreads(backend, deviations ? count : 0);
+  BackendArray<Backend, float> map(backend, radii);
+  BoxFilterJob<Input, Backend::kSpace> job;
+  job.image = {pixels.const_span().data(), image.height, image.width, image.channels, image.row_stride};
+  job.means = {means.span().data(), image.height, image.width, image.channels};
+  if (deviations) job.deviations = spreads.span().data();
+  if (!radii.empty()) job.radii = map.const_span().data();
+  job.box = box;
+  const std::size_t scratch_bytes = filter_box_scratch_bytes(job);
+  backend.executor().reserve_scratch(scratch_bytes);
+  filter_box(backend.executor(), job);
+  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
+  return {means.to_host(), spreads.to_host()};
+}
+
+template <class Backend, class Input>
+std::vector<float> filter(Backend& backend, const TestImage<Input>& image, std::int64_t radius) {
+  return filter(backend, image, BoxShape{radius, radius}).means;
+}
+
+template <class Backend>
+class BoxFilters : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(BoxFilters, testing::Backends, testing::BackendNames);
+
+const std::vector<ImageShape> kBoxShapes = {{1, 1}, {1, 40}, {40, 1}, {7, 5}, {31, 23}};
+
+template <class Input, class Backend>
+void expect_naive_means(Backend& backend, const std::vector<ImageShape>& shapes) {
+  for (const ImageShape shape : shapes) {
+    for (const int channels : {1, 2, 3, 4}) {
+      for (const ImagePattern pattern : image_patterns<Input>()) {
+        const auto image = make_image<Input>(shape, channels, channels - 1, pattern);
+        for (const std::int64_t radius : {0, 1, 6, 64, 1000}) {
+          ASSERT_EQ(verify_square_filter(image, radius, filter(backend, image, radius).data()), "")
+              << name_of(pattern) << ", radius " << radius << ", " << shape.height << " x " << shape.width
+              << " x " << channels;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(BoxFilters, FiltersIntegersAsTheNaiveBoxDoes) {
+  expect_naive_means<std::uint8_t>(this->backend(), kBoxShapes);
+  expect_naive_means<std::uint16_t>(this->backend(), {{13, 21}});
+  expect_naive_means<std::uint32_t>(this->backend(), {{13, 21}});
+  expect_naive_means<std::int32_t>(this->backend(), {{13, 21}});
+}
+
+TYPED_TEST(BoxFilters, FiltersFloatsAsTheNaiveBoxDoes) {
+  expect_naive_means<float>(this->backend(), kBoxShapes);
+  expect_naive_means<Float16>(this->backend(), {{13, 21}});
+  expect_naive_means<double>(this->backend(), {{13, 21}});
+}
+
+TYPED_TEST(BoxFilters, FiltersExactlyWhereBoxesOverflow32Bits) {
+  const auto image = make_image<std::uint8_t>({4200, 4100}, 1, 0, ImagePattern::kConstant);
+  using summed_area_table::box_sums_fit_32_bits;
+  ASSERT_FALSE(box_sums_fit_32_bits(image.height, image.width, {5000, 5000}));
+  for (const float mean : filter(this->backend(), image, 5000)) ASSERT_EQ(mean, 255.0f);
+  ASSERT_TRUE(box_sums_fit_32_bits(image.height, image.width, {2000, 2000}));
+  for (const float mean : filter(this->backend(), image, 2000)) ASSERT_EQ(mean, 255.0f);
+  // A border that repeats the image makes the box as large as its radius says.
+  ASSERT_FALSE(box_sums_fit_32_bits(10, 10, {2100, 2100, Boundary::kRepeat, Boundary::kClamp}));
+}
+
+/// Both moments on every pair of boundaries, with a radius of its own along each axis.
+template <class Input, class Backend>
+void expect_boundaries(Backend& backend, ImageShape shape, int channels) {
+  const auto image = make_image<Input>(shape, channels, 2, ImagePattern::kRandom);
+  for (const Boundaries vertical : kBoundaries) {
+    for (const Boundaries horizontal : kBoundaries) {
+      for (const auto& [radius_y, radius_x] : {std::array{0, 3}, std::array{2, 1}, std::array{19, 30}}) {
+        SCOPED_TRACE(std::string(vertical.name) + ", " + horizontal.name + ", " + std::to_string(radius_y));
+        const BoxShape box{radius_y, radius_x, vertical.kernel, horizontal.kernel};
+        const NaiveBox naive{radius_y, radius_x, vertical.name, horizontal.name};
+        const auto box_at = [&](std::int64_t, std::int64_t) { return naive; };
+        constexpr bool kDeviations = !(std::is_integral_v<Input> && sizeof(Input) == 4);
+        const Filtered filtered = filter(backend, image, box, kDeviations);
+        ASSERT_EQ(verify_box_filter(image, box_at, filtered.means.data(),
+                                    kDeviations ? filtered.deviations.data() : nullptr),
+                  "");
+        if (kDeviations) {
+          ASSERT_EQ(verify_box_filter(image, box_at, filter(backend, image, box).means.data()), "");
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(BoxFilters, GoesOnBeyondTheEdgesAsAsked) {
+  for (const ImageShape shape : {ImageShape{1, 1}, ImageShape{5, 1}, ImageShape{6, 11}}) {
+    expect_boundaries<float>(this->backend(), shape, 1);
+    expect_boundaries<std::uint8_t>(this->backend(), shape, 3);
+    expect_boundaries<std::int32_t>(this->backend(), shape, 1);
+    expect_boundaries<std::uint16_t>(this->backend(), shape, 1);
+  }
+}
+
+TYPED_TEST(BoxFilters, ALatLongMapGoesOnAtItsLeftEdge) {
+  auto map = make_image<float>({8, 16}, 1, 0, ImagePattern::kConstant);
+  for (std::int64_t y = 0; y < 8; ++y) map.row(y)[15] = 7;
+  const auto means = filter(this->backend(), map, {1, 1, Boundary::kClamp, Boundary::kRepeat}).means;
+  for (std::int64_t y = 0; y < 8; ++y) {
+    EXPECT_EQ(means[static_cast<std::size_t>(y * 16)], means[static_cast<std::size_t>(y * 16 + 14)]);
+    EXPECT_GT(means[static_cast<std::size_t>(y * 16)], 2.0f);
+  }
+}
+
+TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> wanted = {
+      0, 1, 2.4f, 2.5f, -3, nan, 9, 1e30f, std::numeric_limits<float>::infinity()};
+  const std::vector<std::int64_t> rounded = {0, 1, 2, 3, 0, 0, 9, 12, 12};
+  for (const auto& [name, channels] : {std::pair("exact", 1), std::pair("repeat", 3)}) {
+    const auto image = make_image<float>({14, 17}, channels, 0, ImagePattern::kRandom);
+    std::vector<float> radii;
+    for (std::size_t i = 0; i < 14 * 17; ++i) radii.push_back(wanted[i * 5 % wanted.size()]);
+    const Boundary boundary = std::string(name) == "exact" ? Boundary::kExact : Boundary::kRepeat;
+    const auto filtered = filter(this->backend(), image, {12, 4, boundary, boundary}, true, radii);
+    const auto box_at = [&, boundary_name = name](std::int64_t y, std::int64_t x) {
+      const std::int64_t radius = rounded[static_cast<std::size_t>(y * 17 + x) * 5 % wanted.size()];
+      return NaiveBox{radius, std::min<std::int64_t>(radius, 4), boundary_name, boundary_name};
+    };
+    EXPECT_EQ(verify_box_filter(image, box_at, filtered.means.data(), filtered.deviations.data()), "");
+  }
+}
+
+TYPED_TEST(BoxFilters, RefusesFiltersThatDoNotFit) {
+  BoxFilterJob<std::uint32_t, TypeParam::kSpace> job;
+  job.image = {nullptr, 4, 4};
+  job.means = {nullptr, 4, 4};
+  const auto text_of = [&]() -> std::string {
+    try {
+      filter_box(this->executor(), job);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  job.box.radius_y = -1;
+  EXPECT_THAT(text_of(), HasSubstr("the radii are -1 and 0"));
+  job.box.radius_y = 0;
+  float deviation = 0;
+  job.deviations = &deviation;
+  EXPECT_THAT(text_of(), HasSubstr("deviations of 32-bit integers"));
+  job.means.height = 3;
+  EXPECT_THAT(text_of(), HasSubstr("the output is 3 x 4 x 1"));
+}
+
+template <class Backend>
+class BoxFiltersOfSmallImages : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(BoxFiltersOfSmallImages, testing::Backends, testing::BackendNames);
+
+TYPED_TEST(BoxFiltersOfSmallImages, AreRight) {
+  expect_boundaries<float>(this->backend(), {3, 5}, 1);
+  expect_boundaries<double>(this->backend(), {3, 5}, 1);
+  expect_boundaries<Float16>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::uint8_t>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::uint16_t>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::uint32_t>(this->backend(), {3, 5}, 1);
+  expect_boundaries<std::int32_t>(this->backend(), {3, 5}, 1);
+}
+
+TEST(BoxFilterVerifier, RefusesOneWrongMeanAndOneWrongDeviation) {
+  testing::CpuBackend backend;
+  const auto bytes = make_image<std::uint8_t>({20, 25}, 3, 0, ImagePattern::kRandom);
+  auto means = filter(backend, bytes, 3);
+  means[77] = std::nextafter(means[77], 0.0f);
+  EXPECT_THAT(verify_square_filter(bytes, 3, means.data()), HasSubstr("element 77"));
+  const auto floats = make_image<float>({20, 25}, 1, 0, ImagePattern::kRandom);
+  means = filter(backend, floats, 3);
+  means[78] *= 1 + 0x1p-21f;
+  EXPECT_THAT(verify_square_filter(floats, 3, means.data()), HasSubstr("element 78"));
+  auto both = filter(backend, floats, BoxShape{3, 3}, true);
+  const auto box_at = [](std::int64_t, std::int64_t) { return NaiveBox{3, 3}; };
+  both.deviations[79] *= 1 + 0x1p-20f;
+  EXPECT_THAT(verify_box_filter(floats, box_at, both.means.data(), both.deviations.data()),
+              HasSubstr("element 79: variance"));
+}
+
+}  // namespace
+}  // namespace cumulus

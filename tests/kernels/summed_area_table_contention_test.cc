@@ -1,0 +1,172 @@
+// Many tables at once, and large ones.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/summed_area_table/summed_area_table.h"
+#include "tests/cases/summed_area_table_case.h"
+#include "tests/support/executors.h"
+
+namespace cumulus {
+namespace {
+
+using testing::ImagePattern;
+using testing::ImageShape;
+using testing::make_image;
+using testing::TestImage;
+
+/// A build in progress, to be started again and again.
+struct Build {
+  virtual ~Build() = default;
+  virtual void start() = 0;
+  virtual std::string verify() = 0;
+};
+
+/// One with all its memory, on an executor of its own.
+template <class Input, class Sum>
+struct BuildOnCuda final : Build {
+  BuildOnCuda(CudaDevice& device, ImageShape shape)
+      : image(make_image<Input>(shape, 1, 0, ImagePattern::kRandom)),
+        executor(device),
+        pixels(executor.allocate(image.elements.size() * sizeof(Input))),
+        table(executor.allocate(image.elements.size() * sizeof(Sum))),
+        host(image.elements.size()) {
+    executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
+                    {pixels.data(), pixels.bytes()});
+    executor.reserve_scratch(build_summed_area_table_scratch_bytes(job()));
+  }
+
+  TableJob<Input, Sum, Space::kDevice> job() const {
+    return {DeviceImage<const Input>(pixels.as<const Input>(host.size()).data(), image.height, image.width),
+            DeviceImage<Sum>(table.as<Sum>(host.size()).data(), image.height, image.width)};
+  }
+  void start() override {
+    executor.reuse_scratch();
+    build_summed_area_table(executor, job());
+  }
+  std::string verify() override {
+    executor.download({table.data(), table.bytes()},
+                      {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
+    executor.synchronize();
+    return verify_summed_area_table(image, host.data());
+  }
+
+  TestImage<Input> image;
+  CudaExecutor executor;
+  DeviceMemory pixels;
+  DeviceMemory table;
+  std::vector<Sum> host;
+};
+
+/// One on an executor of its own, of two threads.
+template <class Input, class Sum>
+struct BuildOnCpu final : Build {
+  explicit BuildOnCpu(ImageShape shape)
+      : image(make_image<Input>(shape, 1, 0, ImagePattern::kRandom)), table(image.elements.size()) {}
+
+  void start() override {
+    std::memset(table.data(), 0xA5, table.size() * sizeof(Sum));
+    build_summed_area_table(
+        executor, TableJob<Input, Sum, Space::kHost>{{image.elements.data(), image.height, image.width},
+                                                     {table.data(), image.height, image.width}});
+  }
+  std::string verify() override { return verify_summed_area_table(image, table.data()); }
+
+  TestImage<Input> image;
+  CpuExecutor executor{2};
+  std::vector<Sum> table;
+};
+
+constexpr int kBuildsAtOnce = 64;
+
+/// Gives make(Input*, Sum*, shape) the types and the shape of build `number`.
+template <class Make>
+std::unique_ptr<Build> make_build(int number, const Make& make) {
+  const ImageShape shape{1 + 37 * number % 1500, 1 + 211 * number % 2300};
+  switch (number % 4) {
+    case 0:
+      return make(static_cast<float*>(nullptr), static_cast<double*>(nullptr), shape);
+    case 1:
+      return make(static_cast<float*>(nullptr), static_cast<float*>(nullptr), shape);
+    case 2:
+      return make(static_cast<std::uint8_t*>(nullptr), static_cast<std::uint32_t*>(nullptr), shape);
+    default:
+      return make(static_cast<std::uint16_t*>(nullptr), static_cast<std::uint64_t*>(nullptr), shape);
+  }
+}
+
+TEST(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  CudaDevice device(0);
+  const auto make = [&]<class Input, class Sum>(Input*, Sum*, ImageShape shape) -> std::unique_ptr<Build> {
+    return std::make_unique<BuildOnCuda<Input, Sum>>(device, shape);
+  };
+  std::vector<std::unique_ptr<Build>> builds;
+  for (int i = 0; i < kBuildsAtOnce; ++i) builds.push_back(make_build(i, make));
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const auto& build : builds) build->start();
+  }
+  for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
+}
+
+TEST(SummedAreaTableOnTheCpu, IsRightWhile64AreBuiltAtOnce) {
+  const auto make = []<class Input, class Sum>(Input*, Sum*, ImageShape shape) -> std::unique_ptr<Build> {
+    return std::make_unique<BuildOnCpu<Input, Sum>>(shape);
+  };
+  std::vector<std::unique_ptr<Build>> builds;
+  for (int i = 0; i < kBuildsAtOnce; ++i) builds.push_back(make_build(i, make));
+  {
+    std::vector<std::jthread> callers;
+    for (const auto& build : builds) callers.emplace_back([&build] { build->start(); });
+  }
+  for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
+}
+
+constexpr ImageShape kBeyondTwoToThe31Bytes{29000, 20001};  // 2.3 GB of floats
+
+TestImage<float> make_large_image() {
+  TestImage<float> image(kBeyondTwoToThe31Bytes, 1);
+  for (std::size_t i = 0; i < image.elements.size(); ++i)
+    image.elements[i] = static_cast<float>(i * 2654435761U % 1024) * 0x1p-10f;
+  return image;
+}
+
+TEST(SlowSummedAreaTableOnTheCpu, IsRightBeyondTwoToThe31Bytes) {
+  const TestImage<float> image = make_large_image();
+  std::vector<float> table(image.elements.size());
+  CpuExecutor executor(2);
+  build_summed_area_table(
+      executor, TableJob<float, float, Space::kHost>{{image.elements.data(), image.height, image.width},
+                                                     {table.data(), image.height, image.width}});
+  EXPECT_EQ(verify_summed_area_table(image, table.data()), "");
+}
+
+TEST(SummedAreaTableOnCuda, IsRightBeyondTwoToThe31Bytes) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  CudaDevice device(0);
+  constexpr ImageShape kShape = kBeyondTwoToThe31Bytes;
+  if (device.free_bytes() < std::size_t{6} << 30) GTEST_SKIP() << "takes 5 GB of the device's memory";
+  const TestImage<float> image = make_large_image();
+  CudaExecutor executor(device);
+  const DeviceMemory pixels = executor.allocate(image.elements.size() * sizeof(float));
+  const DeviceMemory table = executor.allocate(pixels.bytes());
+  executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
+                  {pixels.data(), pixels.bytes()});
+  const TableJob<float, float, Space::kDevice> job{
+      DeviceImage<const float>(pixels.as<const float>(0).data(), kShape.height, kShape.width),
+      DeviceImage<float>(table.as<float>(0).data(), kShape.height, kShape.width)};
+  executor.reserve_scratch(build_summed_area_table_scratch_bytes(job));
+  build_summed_area_table(executor, job);
+  std::vector<float> host(image.elements.size());
+  executor.download({table.data(), table.bytes()},
+                    {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
+  executor.synchronize();
+  EXPECT_EQ(verify_summed_area_table(image, host.data()), "");
+}
+
+}  // namespace
+}  // namespace cumulus
