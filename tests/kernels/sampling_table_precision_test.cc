@@ -127,7 +127,7 @@ void expect_precise(std::int64_t height, std::int64_t width) {
 
 TEST(SamplingTablePrecision, OfASunAMillionTimesBrighterThanTheSky) { expect_precise(512, 1024); }
 TEST(SamplingTablePrecision, SlowOfASunOverAMapOf8192Columns) { expect_precise(4096, 8192); }
-/// Takes 1 GiB for the map and 3 GiB or more for the table.
+/// Takes 1 GiB for the map and 6 GiB for the table.
 TEST(SamplingTablePrecision, SlowOfASunOverTheLargestMap) { expect_precise(16384, 32768); }
 
 }  // namespace
