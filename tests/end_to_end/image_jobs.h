@@ -72,22 +72,6 @@ inline double box_mean(const Picture& map, int y, int x, int channel, int radius
 }
 
 /// Jobs that read and write image files.
-class ImageJobs : public ServedJobs {
- protected:
-  static void succeed(const std::vector<std::string>& arguments) {
-    const Ended ended = run(arguments);
-    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
-    EXPECT_EQ(ended.errors, "");
-  }
-  /// Expects exit code 1 and one sentence that contains `part`.
-  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.exit_code, 1) << ended.output;
-    EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
-    EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
-    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
-    EXPECT_EQ(ended.output, "");
-  }
-};
+class ImageJobs : public ServedJobs {};
 
 }  // namespace cumulus::testing
