@@ -261,6 +261,8 @@ TYPED_TEST(SamplingTable, RefusesViewsThatDoNotFit) {
   refused(Weights(data, 4, 8), bytes.subspan(0, bytes.size() - 256));
   EXPECT_THROW(sampling_table_bytes({.height = 0, .width = 8}), std::invalid_argument);
   EXPECT_THROW(sampling_table_bytes({.height = 8, .width = 32769}), std::invalid_argument);
+  EXPECT_THROW(sampling_table_bytes({.height = 1, .width = sampling::kMaxLineExtent + 1}),
+               std::invalid_argument);
   EXPECT_THROW(sampling_table_bytes({.height = 1, .width = 4194305}), std::invalid_argument);
   EXPECT_THROW(sampling_table_bytes({.layers = 0, .height = 1, .width = 1}), std::invalid_argument);
   EXPECT_THROW(sampling_table_bytes({.layers = 65537, .height = 1, .width = 1}), std::invalid_argument);

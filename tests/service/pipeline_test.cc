@@ -33,7 +33,8 @@ TEST_F(PipelineTest, OutputsStayOnTheDeviceAndChainOnTheirHandles) {
   image.set_buffer(sums.name());
   auto second = first;
   *second.mutable_image() = image;
-  expect_bad_field(build(second), "image", "FLOAT64");  // it is a table of doubles, and is known as one
+  second.set_accumulator(v1::UINT32);
+  expect_bad_field(build(second), "accumulator", "FLOAT64");  // it is a table of doubles, and is known as one
   google::protobuf::Empty empty;
   v1::DeleteSessionRequest end;
   end.set_name(first.options().session());
