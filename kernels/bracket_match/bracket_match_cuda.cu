@@ -31,9 +31,10 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// its closes reach out of it.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads)
-    match_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
+    match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
+                const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
-  TileMatcher<Symbol, Index>(a, *reinterpret_cast<MatchMemory<Symbol>*>(memory)).run();
+  TileMatcher<Symbol, Index>(a, codes, *reinterpret_cast<MatchMemory<Symbol>*>(memory)).run();
 }
 
 /// Step 2, one block: the stack's size before each tile, and the tree of minima over the tiles' bottoms.
@@ -194,8 +195,8 @@ __global__ void __launch_bounds__(32)
 }
 
 /// One block a tile, with `Memory` in shared memory.
-template <class Memory, class Kernel, class Tiles>
-void launch(CudaExecutor& executor, Kernel* kernel, const Tiles& arguments) {
+template <class Memory, class Kernel, class Tiles, class... Others>
+void launch(CudaExecutor& executor, Kernel* kernel, const Tiles& arguments, const Others&... others) {
   constexpr auto kBytes = static_cast<int>(sizeof(Memory));
   static_assert(kBytes <= 64 * 1024, "the oldest architecture has 64 KiB of shared memory for a block");
   if (arguments.tiles.count == 0) return;
@@ -203,7 +204,7 @@ void launch(CudaExecutor& executor, Kernel* kernel, const Tiles& arguments) {
     CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   }
   kernel<<<static_cast<unsigned int>(arguments.tiles.count), kTileThreads, kBytes, executor.stream()>>>(
-      arguments);
+      arguments, others...);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -239,8 +240,8 @@ std::uint32_t* mark_segments(CudaExecutor& executor, DeviceSpan<const std::int64
 
 template <class Symbol, class Index>
 void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Symbol>& rules,
-           DeviceSpan<const std::int64_t> segments, const BracketOutputs<Index, Space::kDevice>& outputs,
-           BracketReport* report) {
+           const Codes<Symbol>& codes, DeviceSpan<const std::int64_t> segments,
+           const BracketOutputs<Index, Space::kDevice>& outputs, BracketReport* report) {
   check_outputs(text.size(), outputs);
   executor.bind_thread();
   executor.check_interrupt();
@@ -258,7 +259,7 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
       tiles,
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
       findings};
-  launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, arguments);
+  launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, arguments, codes);
   scan_tiles<<<1, kScanThreads, 0, executor.stream()>>>(tiles, findings);
   CUMULUS_CUDA(cudaGetLastError());
   executor.check_interrupt();
@@ -281,14 +282,14 @@ void match_brackets(CudaExecutor& executor, DeviceSpan<const std::uint8_t> text,
   Rules<std::uint8_t> rules;
   std::memcpy(rules.role, table.role.data(), sizeof(rules.role));
   std::memcpy(rules.mate, table.mate.data(), sizeof(rules.mate));
-  match(executor, text, rules, segments, outputs, report);
+  match(executor, text, rules, Codes<std::uint8_t>::of(table), segments, outputs, report);
 }
 
 template <class Index>
 void match_brackets(CudaExecutor& executor, DeviceSpan<const std::int32_t> tokens,
                     DeviceSpan<const std::int64_t> segments,
                     const BracketOutputs<Index, Space::kDevice>& outputs, BracketReport* report) {
-  match(executor, tokens, Rules<std::int32_t>{}, segments, outputs, report);
+  match(executor, tokens, Rules<std::int32_t>{}, Codes<std::int32_t>{}, segments, outputs, report);
 }
 
 template void match_brackets(CudaExecutor&, DeviceSpan<const std::uint8_t>, const BracketTable&,

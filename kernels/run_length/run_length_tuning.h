@@ -53,11 +53,9 @@ inline constexpr int kFewHeadsShare = 16;
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// A granule of at most this many elements is written by one warp: runs of 4 on average. Small elements are
-/// better off in tiles.
-constexpr int short_granule_elements(int element_bytes) { return element_bytes < 4 ? 0 : 4 * kGranuleRuns; }
-/// Granules whose lengths one block adds up: one per lane of a warp.
-inline constexpr int kBlockGranules = 32;
+/// Elements of as many granules as a block has warps that the block writes itself: runs of 8 on average. A
+/// multiple of 32 for each of its threads.
+inline constexpr int kShortTileElements = 8 * kTileWarps * kGranuleRuns;
 
 /// The CPU encoder takes the array in pieces of this many bytes: each is read twice, the second time
 /// from the core's own cache.
