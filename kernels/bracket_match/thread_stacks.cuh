@@ -37,17 +37,16 @@ class ThreadStacks {
     __device__ int opens() const { return (top_ - begin_) / kRow; }
     __device__ int closes() const { return (begin_ + kLast - close_) / kRow; }
     __device__ void clear() { top_ = begin_; }
-    __device__ void push(Entry entry) {
-      stacks_.set(top_, entry);
-      top_ += kRow;
+    /// Keeps an open, or a close that found the stack empty. Anything else is put where the next close goes,
+    /// so that no element takes a branch: there is a place left as long as there are elements.
+    __device__ void keep(Entry entry, bool opens, bool found_nothing) {
+      stacks_.set(opens ? top_ : close_, entry);
+      if (opens) top_ += kRow;
+      if (found_nothing) close_ -= kRow;
     }
     __device__ Entry pop() {
       top_ -= kRow;
       return stacks_.at(top_);
-    }
-    __device__ void keep_close(Entry entry) {
-      stacks_.set(close_, entry);
-      close_ -= kRow;
     }
 
    private:

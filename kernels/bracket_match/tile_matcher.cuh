@@ -149,15 +149,12 @@ class TileMatcher {
         partner = first_number | item_of(open);
       }
       row[i] = partner;
-      if (opens) column.push(entry);
-      if (closes && !pops) {
-        if (!kPlain && begun) {
-          found_.meet(fault_at(i, kCloseFault));
-          ++found_.unmatched;
-        } else {
-          column.keep_close(entry);
-        }
+      const bool finds_nothing = closes && !pops;
+      if (!kPlain && begun && finds_nothing) {
+        found_.meet(fault_at(i, kCloseFault));
+        ++found_.unmatched;
       }
+      column.keep(entry, opens, finds_nothing && (kPlain || !begun));
     }
     if ((mismatches & kKindBits) != 0) part_wrong_pairs(items, row);
   }

@@ -27,18 +27,65 @@ template <class T>
 struct RunTile {
   static constexpr int kRuns = kTileWarps * kGranuleRuns;
   static constexpr int kThreads = 32 * (kTileWarps + 1);  // one warp looks back
+  static constexpr int kBlocks = sizeof(T) <= 4 ? 5 : 2;  // at once on a multiprocessor
   static constexpr int kWords = kShortTileElements / 32;
   static constexpr int kWordsPerLane = kWords / (32 * kTileWarps);
   static constexpr int kVectors = static_cast<int>(kRuns * sizeof(T) / 16);
   static_assert(kWordsPerLane * 32 * kTileWarps == kWords && kRuns <= 65536);
 
   alignas(16) T symbols[kRuns];
-  MarkedWord words[kWords];
-  std::uint16_t runs[kRuns];  // where there are runs of no elements: those of some, by rank
-  std::uint64_t warp_elements[kTileWarps];
+  MarkedWord words[kWords + 1];  // runs of no elements may mark the one behind the last
+  std::uint16_t runs[kRuns];     // where there are runs of no elements: those of some, by rank
+  alignas(16) std::uint32_t warp_elements[kTileWarps];
   std::uint32_t warp_heads[kTileWarps];
+  std::uint64_t long_warp_elements[kTileWarps];
   std::int64_t index;
   std::uint64_t before;  // elements of the tiles before
+};
+
+/// The counts of a lane's runs of a granule, as far as a tile of short runs may have them: anything larger is
+/// one more than such a tile has elements.
+struct ShortCounts {
+  std::uint32_t counts[kLaneRuns];
+
+  __device__ ShortCounts(const DecodeArguments& a, std::int64_t granule, int lane) {
+    constexpr std::uint32_t kMost = kShortTileElements + 1;
+    const std::int64_t first_run = granule * kGranuleRuns + lane * kLaneRuns;
+    if (!a.wide_lengths && !a.ends && first_run + kLaneRuns <= a.runs) {
+      const auto* from =
+          reinterpret_cast<const uint4*>(static_cast<const std::uint32_t*>(a.lengths) + first_run);
+#pragma unroll
+      for (int k = 0; k < kLaneRuns / 4; ++k) {
+        const uint4 four = __ldg(from + k);
+        counts[4 * k] = min(four.x, kMost);
+        counts[4 * k + 1] = min(four.y, kMost);
+        counts[4 * k + 2] = min(four.z, kMost);
+        counts[4 * k + 3] = min(four.w, kMost);
+      }
+      return;
+    }
+    const LaneCounts all = load_counts(a, granule, lane);
+    if (all.descending_run >= 0) {
+      atomicMin(reinterpret_cast<unsigned long long*>(&a.shared->report.run),
+                static_cast<unsigned long long>(all.descending_run));
+    }
+#pragma unroll
+    for (int k = 0; k < kLaneRuns; ++k)
+      counts[k] = static_cast<std::uint32_t>(min(all.counts[k], std::uint64_t{kMost}));
+  }
+
+  __device__ std::uint32_t sum() const {
+    std::uint32_t total = 0;
+#pragma unroll
+    for (int k = 0; k < kLaneRuns; ++k) total += counts[k];
+    return total;
+  }
+  __device__ bool any_zero() const {
+    std::uint32_t least = counts[0];
+#pragma unroll
+    for (int k = 1; k < kLaneRuns; ++k) least = min(least, counts[k]);
+    return least == 0;
+  }
 };
 
 template <class T>
@@ -73,22 +120,38 @@ __device__ void connect(const DecodeArguments& a, RunTile<T>& tile, std::uint64_
   }
 }
 
-/// Marks where the lane's runs begin; the first of them at element `begin` of the tile.
+/// A bit; none where there is no such bit in a word.
+__device__ inline std::uint32_t bit_or_none(std::uint32_t bit) {
+  std::uint32_t word;
+  asm("shl.b32 %0, 1, %1;" : "=r"(word) : "r"(bit));  // amounts beyond 31 leave nothing, unlike those of C++
+  return word;
+}
+
+/// Marks where the lane's runs begin; the first of them at element `begin` of the tile. A run of no elements
+/// marks where the next one begins.
 template <class T>
-__device__ void mark_heads(const LaneCounts& own, std::uint32_t begin, RunTile<T>& tile) {
+__device__ void mark_heads(const ShortCounts& own, std::uint32_t begin, RunTile<T>& tile) {
+  const std::uint32_t word = begin / 32;
+  std::uint32_t at = begin % 32;
   std::uint32_t heads = 0;
-  std::uint32_t word = begin / 32;
+  std::uint32_t next_heads = 0;
+  std::uint32_t last = at;
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) {
-    if (begin / 32 != word) {
-      if (heads != 0) atomicOr(&tile.words[word].heads, heads);
-      word = begin / 32;
-      heads = 0;
-    }
-    if (own.counts[k] > 0) heads |= 1u << begin % 32;
-    begin += static_cast<std::uint32_t>(own.counts[k]);
+    last = at;
+    heads |= bit_or_none(at);
+    next_heads |= bit_or_none(at - 32);
+    at += own.counts[k];
   }
-  if (heads != 0) atomicOr(&tile.words[word].heads, heads);
+  atomicOr(&tile.words[word].heads, heads);
+  if (next_heads != 0) atomicOr(&tile.words[word + 1].heads, next_heads);
+  if (last < 64) return;
+  at = begin % 32;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    if (at >= 64) atomicOr(&tile.words[word + at / 32].heads, 1u << at % 32);
+    at += own.counts[k];
+  }
 }
 
 /// Heads among the elements of a word up to its `bit`-th.
@@ -98,13 +161,13 @@ __device__ inline std::uint32_t heads_through(const MarkedWord& word, std::uint3
 
 /// For each lane's runs that have elements: which they are, by rank.
 template <class T>
-__device__ void list_runs(const LaneCounts& own, std::uint32_t begin, int first_run, RunTile<T>& tile) {
+__device__ void list_runs(const ShortCounts& own, std::uint32_t begin, int first_run, RunTile<T>& tile) {
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) {
     if (own.counts[k] == 0) continue;
     tile.runs[heads_through(tile.words[begin / 32], begin % 32) - 1] =
         static_cast<std::uint16_t>(first_run + k);
-    begin += static_cast<std::uint32_t>(own.counts[k]);
+    begin += own.counts[k];
   }
 }
 
@@ -134,22 +197,32 @@ __device__ void rank_words(RunTile<T>& tile, std::uint32_t rank, int warp) {
   }
 }
 
-/// Writes the tile's `count` elements, 32 whole ones of the output by each warp at a time.
+/// Writes the tile's `count` elements, 32 whole ones of the output by each warp at a time: a lane's have the
+/// same place in their words.
 template <bool kListed, class T>
-__device__ void write_elements(const RunTile<T>& tile, std::int64_t count, T* elements, int warp, int lane) {
+__device__ void write_elements(const RunTile<T>& tile, int count, T* elements, int warp, int lane) {
   const auto begin = static_cast<std::int64_t>(tile.before);
   const int past = static_cast<int>(begin % 32);
-  const int end = static_cast<int>(count) + past;
-  T* to = elements + (begin - past);
+  const int first = lane - past;  // of the tile
+  const std::uint32_t through = (2u << (first & 31)) - 1;
+  const int first_word = first >> 5;
+  T* to = elements + (begin + first);
+  const int rows = (count + past + 31) / 32;
 #pragma unroll 4
-  for (int i = warp * 32 + lane; i < end; i += RunTile<T>::kThreads) {
-    const int element = i - past;
-    if (element < 0) continue;
-    const auto at = static_cast<std::uint32_t>(element);
-    std::uint32_t run = heads_through(tile.words[at / 32], at % 32) - 1;
+  for (int row = warp; row < rows; row += kTileWarps + 1) {
+    const int element = first + row * 32;
+    if (element < 0 || element >= count) continue;
+    const MarkedWord word = tile.words[first_word + row];
+    std::uint32_t run = word.rank + static_cast<std::uint32_t>(__popc(word.heads & through)) - 1;
     if constexpr (kListed) run = tile.runs[run];
-    to[i] = tile.symbols[run];
+    to[row * 32] = tile.symbols[run];
   }
+}
+
+/// Where tiles have too many elements for 32 bits: what the warp's runs add up to.
+__device__ inline std::uint64_t sum_long_granule(const DecodeArguments& a, std::int64_t granule, int lane) {
+  const std::uint64_t through = warp_scan(load_counts(a, granule, lane).sum(), lane);
+  return __shfl_sync(~0u, through, 31);
 }
 
 /// Which tile the block takes. While others may wait for it they are dealt out in the order of tickets.
@@ -160,7 +233,7 @@ __device__ void take_tile(const DecodeArguments& a, DecodePass pass, RunTile<T>&
 }
 
 template <class T>
-__global__ void __launch_bounds__(RunTile<T>::kThreads)
+__global__ void __launch_bounds__(RunTile<T>::kThreads, RunTile<T>::kBlocks)
     decode_runs(const DecodeArguments a, DecodePass pass, const T* symbols, T* elements) {
   using Tile = RunTile<T>;
   extern __shared__ uint4 tile_memory[];
@@ -171,33 +244,36 @@ __global__ void __launch_bounds__(RunTile<T>::kThreads)
   if (!pass.sums && a.shared->report.outcome != DecodeRunLengthsReport::Outcome::kDecoded) return;
   take_tile(a, pass, tile);
   const std::int64_t granule = tile.index * kTileWarps + warp;
-  LaneCounts own;
-  std::uint64_t begin = 0;
-  bool zero = false;
-  if (!connects) {
-    if (pass.writes) copy_symbols(a, symbols, tile);
-    own = load_counts(a, granule, lane);
-    zero = own.any_zero();
-    if (own.descending_run >= 0) {
-      atomicMin(reinterpret_cast<unsigned long long*>(&a.shared->report.run),
-                static_cast<unsigned long long>(own.descending_run));
-    }
-    for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += 32 * kTileWarps)
-      tile.words[word].heads = 0;
-    const std::uint64_t through = warp_scan(own.sum(), lane);
-    begin = before_lane(through, lane);
-    if (lane == 31) tile.warp_elements[warp] = through;
-  }
-  const bool any_zero = __syncthreads_or(zero ? 1 : 0) != 0;
-  std::uint64_t count = 0;
-  std::uint64_t before_warp = 0;
+  if (!connects && pass.writes) copy_symbols(a, symbols, tile);
+  const ShortCounts own(a, connects ? a.granules : granule, lane);
+  for (int word = static_cast<int>(threadIdx.x); word <= Tile::kWords; word += Tile::kThreads)
+    tile.words[word].heads = 0;
+  const std::uint32_t sum = own.sum();
+  const std::uint32_t through = warp_prefix_sum(sum);
+  if (lane == 31 && !connects) tile.warp_elements[warp] = through;
+  const bool any_zero = __syncthreads_or(!connects && own.any_zero() ? 1 : 0) != 0;
+  std::uint32_t short_count = 0;
+  std::uint32_t begin = through - sum;
 #pragma unroll
   for (int w = 0; w < kTileWarps; ++w) {
-    if (w == warp) before_warp = count;
-    count = saturating_sum(count, tile.warp_elements[w]);
+    if (w < warp) begin += tile.warp_elements[w];
+    short_count += tile.warp_elements[w];
   }
-  begin += before_warp;
-  const bool is_short = count <= kShortTileElements;
+  const bool is_short = short_count <= kShortTileElements;
+  std::uint64_t count = short_count;
+  std::uint64_t before_warp = __shfl_sync(~0u, begin, 0);
+  if (!is_short) {
+    if (!connects) {
+      const std::uint64_t elements_of_warp = sum_long_granule(a, granule, lane);
+      if (lane == 0) tile.long_warp_elements[warp] = elements_of_warp;
+    }
+    __syncthreads();
+    count = 0;
+    for (int w = 0; w < kTileWarps; ++w) {
+      if (w == warp) before_warp = count;
+      count = saturating_sum(count, tile.long_warp_elements[w]);
+    }
+  }
   if (connects) {
     if (pass.sums) {
       connect(a, tile, count, lane);
@@ -205,7 +281,7 @@ __global__ void __launch_bounds__(RunTile<T>::kThreads)
       tile.before = a.granule_offsets[granule - kTileWarps];
     }
   } else if (is_short && pass.writes) {
-    mark_heads(own, static_cast<std::uint32_t>(begin), tile);
+    mark_heads(own, begin, tile);
   }
   __syncthreads();
   if (pass.sums) {
@@ -222,11 +298,9 @@ __global__ void __launch_bounds__(RunTile<T>::kThreads)
   if (!connects) rank_words(tile, rank, warp);
   __pipeline_wait_prior(0);
   __syncthreads();
-  const auto written = static_cast<std::int64_t>(count);
+  const auto written = static_cast<int>(short_count);
   if (!any_zero) return write_elements<false>(tile, written, elements, warp, lane);
-  if (!connects) {
-    list_runs(own, static_cast<std::uint32_t>(begin), static_cast<int>(threadIdx.x) * kLaneRuns, tile);
-  }
+  if (!connects) list_runs(own, begin, static_cast<int>(threadIdx.x) * kLaneRuns, tile);
   __syncthreads();
   write_elements<true>(tile, written, elements, warp, lane);
 }

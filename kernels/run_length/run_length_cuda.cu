@@ -24,6 +24,14 @@ void allow_shared_memory(Kernel kernel, std::size_t bytes) {
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 
+/// Blocks of a kernel that the device has at once.
+template <class Kernel>
+std::int64_t resident_blocks(CudaExecutor& executor, Kernel kernel, int threads, std::size_t shared_bytes) {
+  int blocks = 0;
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
+  return std::int64_t{blocks} * executor.device().multiprocessors();
+}
+
 template <class Report>
 void download_report(CudaExecutor& executor, const Report* from, Report* to) {
   executor.download({reinterpret_cast<const std::byte*>(from), sizeof(Report)},
@@ -52,9 +60,11 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
   using Tile = EncodeTile<T>;
   allow_shared_memory(encode_tiles<T>, sizeof(Tile));
-  const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
+  const std::int64_t blocks =
+      std::min(divide_up(params.elements, Tile::kElements),
+               resident_blocks(executor, encode_tiles<T>, Tile::kThreads, sizeof(Tile)));
   encode_tiles<T>
-      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
+      <<<static_cast<unsigned int>(blocks), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   download_report(executor, &shared->report, report);
 }

@@ -4,26 +4,28 @@
 
 namespace cumulus::run_length {
 
-/// Elements that one block of the CUDA encoder takes: 16 to 32 KiB of them, so that they fit into the shared
-/// memory of a multiprocessor several times. A multiple of 2048, at most 32768.
+/// Elements of a tile of the CUDA encoder: 8 to 32 KiB of them, of which a block has two at a time. A
+/// multiple of 2048, at most 32768.
 constexpr int encode_tile_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 16384;
+#ifdef ENC1
+      return ENC1;
+#endif
+      return 8192;
     case 2:
     case 3:
-    case 4:
       return 8192;
+    case 4:
+#ifdef ENC4
+      return ENC4;
+#endif
     case 6:
-    case 8:
       return 4096;
     default:
       return 2048;
   }
 }
-
-/// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
-constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
