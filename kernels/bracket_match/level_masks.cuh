@@ -15,12 +15,14 @@ struct LevelMasks {
   static_assert(kTileWarps == 4, "a word for each warp");
 
   __device__ void clear() {
-    for (int i = static_cast<int>(threadIdx.x); i < kMaskedLevels; i += kTileThreads)
-      threads[i] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < kMaskedLevels / kTileThreads; ++i)
+      threads[i * kTileThreads + threadIdx.x] = {0, 0, 0, 0};
   }
   /// The thread pushes at the `count` levels above `bottom`.
   __device__ void add(std::int32_t bottom, int count) {
     const std::uint32_t lane = 1u << (threadIdx.x % 32);
+#pragma unroll 1
     for (std::int32_t level = bottom + 1; level <= bottom + count; ++level)
       atomicOr(words(level) + threadIdx.x / 32, lane);
   }

@@ -4,6 +4,7 @@
 
 #include "kernels/bracket_match/bracket_match_scratch.h"
 #include "kernels/bracket_match/stack_change.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 
 // Where in earlier tiles the opens of the stack are.
 
@@ -63,14 +64,7 @@ struct OpenStretch {
   /// By whole warps.
   __device__ OpenStretch(const DeviceTiles& tiles, std::int64_t tile, int stretch, int first)
       : word(tiles.surviving_opens[(tile * kTileWarps + stretch) * 32 + threadIdx.x % 32]) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    int sum = __popc(word);
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int others = __shfl_up_sync(kAllLanes, sum, distance);
-      if (lane >= distance) sum += others;
-    }
-    through = first + sum;
+    through = first + warp_prefix_sum(__popc(word));
     before = through - __popc(word);
   }
 

@@ -238,28 +238,26 @@ class TileMatcher {
     return bits;
   }
 
-  /// Four elements at a time. Those whose partner is not in the tile get none, until link_tiles finds it.
+  /// Those whose partner is not in the tile get none, until link_tiles finds it.
   __device__ void write_partners() {
-    constexpr int kAtOnce = kTileThreads / (kThreadItems / 4);  // threads whose elements are written at once
-    const bool whole =
-        reinterpret_cast<std::uintptr_t>(a_.outputs.partner) % alignof(FourIndices<Index>) == 0 &&
-        first_ + kTileItems <= a_.count;
-    const int item = 4 * (thread_ % (kThreadItems / 4));
+    const bool aligned =
+        reinterpret_cast<std::uintptr_t>(a_.outputs.partner) % alignof(FourIndices<Index>) == 0;
+    Index* out = a_.outputs.partner + first_;
+    if (!aligned || first_ + kTileItems > a_.count) {
+      for (int i = thread_; i < min(a_.count - first_, std::int64_t{kTileItems}); i += kTileThreads) {
+        out[i] = index_of(memory_.partners.row(i / kThreadItems)[i % kThreadItems]);
+      }
+      return;
+    }
+    constexpr int kFours = kThreadItems / 4;  // in the row of a thread
 #pragma unroll
-    for (int owner = thread_ / (kThreadItems / 4); owner < kTileThreads; owner += kAtOnce) {
-      const std::int32_t* numbers = memory_.partners.row(owner) + item;
-      const std::int64_t element = first_ + owner * kThreadItems + item;
+    for (int k = 0; k < kFours; ++k) {
+      const int four = k * kTileThreads + thread_;
+      const std::int32_t* numbers = memory_.partners.row(four / kFours) + four % kFours * 4;
       FourIndices<Index> partners;
 #pragma unroll
       for (int i = 0; i < 4; ++i) partners.of[i] = index_of(numbers[i]);
-      if (whole) {
-        *reinterpret_cast<FourIndices<Index>*>(a_.outputs.partner + element) = partners;
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (element + i < a_.count) a_.outputs.partner[element + i] = partners.of[i];
-      }
+      *reinterpret_cast<FourIndices<Index>*>(out + 4 * four) = partners;
     }
   }
   __device__ Index index_of(std::int32_t number) const {
