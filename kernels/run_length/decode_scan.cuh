@@ -3,13 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/run_length/look_back.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_scratch.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// What the decoder's kernels know of lengths, which are added up by granules of runs, and the kernel between
-// the two that write: each tile of the output finds the granule that its first element is in.
+// The decoder's first kernels: lengths are added up, by granules of runs and blocks of granules, and
+// checked; then each tile of the output finds the granule that its first element is in.
 
 namespace cumulus::run_length {
 
@@ -37,32 +36,20 @@ __device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
   return lane == 0 ? 0 : left;
 }
 
-/// The decoder's scratch memory before the rest. All bits one before the kernels run.
-struct DecodeShared {
-  unsigned int last_ticket;
-  int no_long_tile;  // 0: there are tiles of runs that decode_runs has left to expand_tiles
-  DecodeRunLengthsReport report;
-};
-
-/// What decode_runs does: both at once, or one after the other.
-struct DecodePass {
-  bool sums;    // where runs begin, and what is wrong with them
-  bool writes;  // elements of short runs; without sums, those have been found, and nothing is wrong
-};
-
-/// What the kernels of one call share.
+/// What the kernels of one call share. `report.run` is all bits one before they run.
 struct DecodeArguments {
   const void* lengths;
   bool wide_lengths;  // of 8 bytes rather than 4
   bool ends;          // rather than counts
   std::int64_t runs;
   std::int64_t granules;
+  std::int64_t blocks;  // of granules
   std::int64_t max_elements;
   std::int64_t tile_elements;
   std::int64_t tiles;
-  DecodeShared* shared;
-  Word* words;                     // of each tile of runs: what it adds up to
-  std::uint64_t* granule_offsets;  // where each granule begins
+  DecodeRunLengthsReport* report;
+  std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin
+  std::uint64_t* block_offsets;    // where each block begins; until they are scanned, its elements
   std::int64_t* first_granules;    // of each tile: the granule that its first element is in
 };
 
@@ -85,12 +72,6 @@ struct LaneCounts {
 #pragma unroll
     for (int k = 0; k < kLaneRuns; ++k) total = saturating_sum(total, counts[k]);
     return total;
-  }
-  __device__ bool any_zero() const {
-    bool zero = false;
-#pragma unroll
-    for (int k = 0; k < kLaneRuns; ++k) zero |= counts[k] == 0;
-    return zero;
   }
 };
 
@@ -138,27 +119,60 @@ __device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t 
   return own;
 }
 
-/// By a whole warp: what the tiles of runs before `tile` add up to. Waits for those that have published
-/// nothing yet; they have lower tickets, so their blocks run.
-__device__ inline std::uint64_t elements_before(const Word* words, std::int64_t tile, int lane) {
-  std::uint64_t before = 0;
-  for (std::int64_t nearest = tile - 1;; nearest -= 32) {
-    Word word = word_or_origin(words, nearest - lane);
-    unsigned int inclusive;
-    unsigned int wanted;
-    for (;;) {
-      inclusive = __ballot_sync(~0u, word.state() == State::kInclusive);
-      wanted = through_lowest(inclusive);
-      if ((__ballot_sync(~0u, word.state() == State::kEmpty) & wanted) == 0) break;
-      if (word.state() == State::kEmpty) word = word_or_origin(words, nearest - lane);
-    }
-    std::uint64_t sum = (wanted >> lane & 1) != 0 ? word.open : 0;
+/// Adds up one block of granules per block of threads.
+__global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
+  __shared__ std::uint64_t sums[kBlockGranules];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
 #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2)
-      sum = saturating_sum(sum, __shfl_xor_sync(~0u, sum, distance));
-    before = saturating_sum(before, sum);
-    if (inclusive != 0) return before;
+  for (int g = warp; g < kBlockGranules; g += kTileWarps) {
+    const LaneCounts own = load_counts(a, first + g, lane);
+    if (own.descending_run >= 0) {
+      atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
+                static_cast<unsigned long long>(own.descending_run));
+    }
+    const std::uint64_t sum = warp_scan(own.sum(), lane);
+    if (lane == 31) sums[g] = sum;
   }
+  __syncthreads();
+  if (warp != 0) return;
+  const std::uint64_t through = warp_scan(sums[lane], lane);
+  const std::uint64_t before = before_lane(through, lane);
+  if (first + lane < a.granules) a.granule_offsets[first + lane] = before;
+  if (lane == 31) a.block_offsets[blockIdx.x] = through;
+}
+
+inline constexpr int kScanThreads = 1024;
+
+/// One block: turns the blocks' sums into where they begin, and says what is wrong.
+__global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
+  __shared__ std::uint64_t warp_sums[32];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  std::uint64_t before_round = 0;
+  for (std::int64_t first = 0; first < a.blocks; first += kScanThreads) {
+    const std::int64_t block = first + threadIdx.x;
+    const std::uint64_t through = warp_scan(block < a.blocks ? a.block_offsets[block] : 0, lane);
+    const std::uint64_t before = before_lane(through, lane);
+    if (lane == 31) warp_sums[warp] = through;
+    __syncthreads();
+    const std::uint64_t warps_through = warp_scan(warp_sums[lane], lane);
+    const std::uint64_t before_warp = __shfl_sync(~0u, before_lane(warps_through, lane), warp);
+    const std::uint64_t round = __shfl_sync(~0u, warps_through, 31);
+    if (block < a.blocks) {
+      a.block_offsets[block] = saturating_sum(before_round, saturating_sum(before_warp, before));
+    }
+    before_round = saturating_sum(before_round, round);
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  const auto elements = static_cast<std::int64_t>(before_round);
+  a.report->elements = elements;
+  a.report->outcome = a.report->run >= 0          ? Outcome::kDescendingEnds
+                      : elements > a.max_elements ? Outcome::kTooLong
+                                                  : Outcome::kDecoded;
 }
 
 /// The last of `count` ascending offsets that is at most `at`; the first is.
@@ -173,27 +187,23 @@ __device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::i
   return low;
 }
 
-/// True for tiles of the output that there is something to write to.
+/// True for tiles that there is something to write to.
 __device__ inline bool has_elements(const DecodeArguments& a, std::int64_t tile) {
-  return tile * a.tile_elements < a.shared->report.elements;
+  return a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded &&
+         tile * a.tile_elements < a.report->elements;
 }
 
 inline constexpr int kFindThreads = 128;
 
-/// Says what is wrong, and if nothing is, finds the first granules of the output's tiles, if anything is left
-/// to write to them.
 __global__ void __launch_bounds__(kFindThreads) find_first_granules(const DecodeArguments a) {
-  using Outcome = DecodeRunLengthsReport::Outcome;
   const std::int64_t tile = std::int64_t{blockIdx.x} * kFindThreads + threadIdx.x;
-  const DecodeRunLengthsReport& report = a.shared->report;
-  const Outcome outcome = report.run >= 0                    ? Outcome::kDescendingEnds
-                          : report.elements > a.max_elements ? Outcome::kTooLong
-                                                             : Outcome::kDecoded;
-  if (tile == 0) a.shared->report.outcome = outcome;
-  if (outcome != Outcome::kDecoded || a.shared->no_long_tile != 0) return;
   if (tile >= a.tiles || !has_elements(a, tile)) return;
+  const auto at = static_cast<std::uint64_t>(tile * a.tile_elements);
+  const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at);
+  const std::int64_t first = block * kBlockGranules;
+  const std::int64_t granules = min(std::int64_t{kBlockGranules}, a.granules - first);
   a.first_granules[tile] =
-      last_at_most(a.granule_offsets, a.granules, static_cast<std::uint64_t>(tile * a.tile_elements));
+      first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block]);
 }
 
 }  // namespace cumulus::run_length

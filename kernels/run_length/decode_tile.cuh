@@ -2,16 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
+#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// The decoder's last kernel, where runs are long: a block per tile of the output puts each run's symbol where
-// the run begins in the tile, marks that place in words of 32 bits, and fills forward.
+// The decoder's last kernel: a block per tile of the output puts each run's symbol where the run begins in
+// the tile, marks that place in words of 32 bits, and fills forward.
 
 namespace cumulus::run_length {
 
@@ -30,55 +29,19 @@ struct DecodeTile {
   std::int32_t warp_last_head[kTileWarps];
 };
 
-/// A lane's runs of a granule: their counts, and where they are words their symbols, asked for at once.
-template <class T>
-struct LaneRuns {
-  LaneCounts counts;
-  T symbols[kIsWord<T> ? kLaneRuns : 1];
-
-  __device__ void load(const DecodeArguments& a, const T* from, std::int64_t granule, int lane) {
-    counts = load_counts(a, granule, lane);
-    if constexpr (kIsWord<T>) {
-      if (counts.first_run + kLaneRuns <= a.runs) {
-        load_vectors(from + counts.first_run);
-      } else {
-        for (int k = 0; k < kLaneRuns; ++k) {
-          if (counts.first_run + k < a.runs) symbols[k] = from[counts.first_run + k];
-        }
-      }
-    }
-  }
-  __device__ T symbol(const T* from, int k) const {
-    if constexpr (kIsWord<T>) return symbols[k];
-    return from[counts.first_run + k];
-  }
-
- private:
-  __device__ void load_vectors(const T* from) {
-    using Vector = std::conditional_t<sizeof(T) == 1, uint2, uint4>;
-    constexpr int kVectors = static_cast<int>(sizeof(symbols) / sizeof(Vector));
-    Vector vectors[kVectors];
-#pragma unroll
-    for (int v = 0; v < kVectors; ++v) vectors[v] = __ldg(reinterpret_cast<const Vector*>(from) + v);
-    memcpy(symbols, vectors, sizeof(symbols));
-  }
-};
-
 /// Puts the symbols of the lane's runs that lie in the tile to where they begin there. `begin` is where the
 /// first of them begins, from the tile's begin; it may be negative.
 template <class T>
-__device__ void place_runs(const LaneRuns<T>& own, const T* symbols, std::int64_t begin,
-                           DecodeTile<T>& tile) {
+__device__ void place_runs(const LaneCounts& own, const T* symbols, std::int64_t begin, DecodeTile<T>& tile) {
   using Tile = DecodeTile<T>;
   std::uint32_t flags = 0;
   int word = -1;
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) {
-    const std::uint64_t count = own.counts.counts[k];
-    const std::int64_t end = begin + static_cast<std::int64_t>(count);
-    if (count > 0 && end > 0 && begin < Tile::kElements) {
+    const std::int64_t end = begin + static_cast<std::int64_t>(own.counts[k]);
+    if (own.counts[k] > 0 && end > 0 && begin < Tile::kElements) {
       const int head = static_cast<int>(max(begin, std::int64_t{0}));
-      tile.elements[head] = own.symbol(symbols, k);
+      tile.elements[head] = symbols[own.first_run + k];
       if (head / 32 != word) {
         if (flags != 0) atomicOr(&tile.heads[word], flags);
         word = head / 32;
@@ -132,40 +95,6 @@ __device__ int head_of(const DecodeTile<T>& tile, int word, std::uint32_t heads,
   return through == 0 ? tile.head_before[word] : word * 32 + 31 - __clz(static_cast<int>(through));
 }
 
-template <class T>
-__device__ uint4 splat(T value) {
-  if constexpr (sizeof(T) == 8) {
-    const auto low = static_cast<unsigned int>(value);
-    const auto high = static_cast<unsigned int>(value >> 32);
-    return {low, high, low, high};
-  } else {
-    const unsigned int word = value * (sizeof(T) == 1 ? 0x01010101u : sizeof(T) == 2 ? 0x00010001u : 1u);
-    return {word, word, word, word};
-  }
-}
-
-/// All bits from bit `bit` on; none from bit 64 on.
-__device__ inline std::uint64_t bits_from(unsigned int bit) {
-  return bit < 64 ? ~std::uint64_t{0} << bit : 0;
-}
-
-/// The same of bytes, head by head: most vectors have few.
-__device__ inline uint4 filled_bytes(const std::uint8_t* raw, std::uint32_t heads, std::uint8_t value) {
-  std::uint64_t low = value * 0x0101010101010101u;
-  std::uint64_t high = low;
-  for (; heads != 0; heads &= heads - 1) {
-    const int head = __ffs(static_cast<int>(heads)) - 1;
-    const std::uint64_t symbol = raw[head] * 0x0101010101010101u;
-    const std::uint64_t low_bits = bits_from(static_cast<unsigned int>(8 * head));
-    const std::uint64_t high_bits =
-        head <= 8 ? ~std::uint64_t{0} : bits_from(static_cast<unsigned int>(8 * head - 64));
-    low = (low & ~low_bits) | (symbol & low_bits);
-    high = (high & ~high_bits) | (symbol & high_bits);
-  }
-  return {static_cast<unsigned int>(low), static_cast<unsigned int>(low >> 32),
-          static_cast<unsigned int>(high), static_cast<unsigned int>(high >> 32)};
-}
-
 /// The elements of a vector of words: those at heads as they are, the others as the one before them, the
 /// first as `value`. `heads` has a bit for each.
 template <class T>
@@ -194,6 +123,18 @@ __device__ uint4 filled(const uint4& raw, std::uint32_t heads, T value) {
   }
 }
 
+template <class T>
+__device__ uint4 splat(T value) {
+  if constexpr (sizeof(T) == 8) {
+    const auto low = static_cast<unsigned int>(value);
+    const auto high = static_cast<unsigned int>(value >> 32);
+    return {low, high, low, high};
+  } else {
+    const unsigned int word = value * (sizeof(T) == 1 ? 0x01010101u : sizeof(T) == 2 ? 0x00010001u : 1u);
+    return {word, word, word, word};
+  }
+}
+
 /// A whole tile of words: filled in registers, 16 bytes at a time.
 template <class T>
 __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
@@ -208,11 +149,7 @@ __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
     const std::uint32_t word_heads = tile.heads[word];
     const std::uint32_t heads = word_heads >> bit & ((1u << kPerVector) - 1);
     const T first = tile.elements[head_of(tile, word, word_heads, bit)];
-    if constexpr (sizeof(T) == 1) {
-      __stcs(to + v, filled_bytes(tile.elements + v * kPerVector, heads & ~1u, first));
-    } else {
-      __stcs(to + v, (heads & ~1u) == 0 ? splat(first) : filled(raw[v], heads, first));
-    }
+    __stcs(to + v, (heads & ~1u) == 0 ? splat(first) : filled(raw[v], heads, first));
   }
 }
 
@@ -236,17 +173,6 @@ __device__ void fill_and_store(DecodeTile<T>& tile, std::int64_t count, T* eleme
   }
 }
 
-/// Where a granule begins in the output; behind the last one, where that ends.
-__device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {
-  if (granule >= a.granules) return static_cast<std::uint64_t>(a.shared->report.elements);
-  return a.granule_offsets[granule];
-}
-/// True for granules whose tile decode_runs has left.
-__device__ inline bool is_left(const DecodeArguments& a, std::int64_t granule) {
-  const std::int64_t first = granule / kTileWarps * kTileWarps;
-  return granule_begin(a, first + kTileWarps) - granule_begin(a, first) > kShortTileElements;
-}
-
 template <class T>
 __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
     expand_tiles(const DecodeArguments a, const T* symbols, T* elements) {
@@ -255,35 +181,32 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
   Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (a.shared->no_long_tile != 0) return;
-  if (a.shared->report.outcome != DecodeRunLengthsReport::Outcome::kDecoded) return;
   if (!has_elements(a, blockIdx.x)) return;
   const std::int64_t begin = std::int64_t{blockIdx.x} * Tile::kElements;
   const bool last = !has_elements(a, std::int64_t{blockIdx.x} + 1);
   const std::int64_t first_granule = a.first_granules[blockIdx.x];
   const std::int64_t last_granule = last ? a.granules - 1 : a.first_granules[blockIdx.x + 1];
-  std::int64_t granule = first_granule + warp;
-  LaneRuns<T> own;
-  if (granule <= last_granule) own.load(a, symbols, granule, lane);
-  bool any_left = false;
-  for (std::int64_t other = first_granule + threadIdx.x; other <= last_granule; other += Tile::kThreads) {
-    any_left |= is_left(a, other);
+  bool any_long = false;
+  for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule;
+       granule += Tile::kThreads) {
+    any_long |= !is_short<T>(granule_begin(a, granule + 1) - granule_begin(a, granule));
   }
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.heads[word] = 0;
-  if (__syncthreads_or(any_left ? 1 : 0) == 0) return;
-  while (granule <= last_granule) {
-    const std::uint64_t before = before_lane(warp_scan(own.counts.sum(), lane), lane);
-    place_runs(own, symbols, static_cast<std::int64_t>(a.granule_offsets[granule] + before) - begin, tile);
-    granule += kTileWarps;
-    if (granule <= last_granule) own.load(a, symbols, granule, lane);
+  if (__syncthreads_or(any_long ? 1 : 0) == 0) return;  // expand_short_granules has written all of it
+  for (std::int64_t granule = first_granule + warp; granule <= last_granule; granule += kTileWarps) {
+    const LaneCounts own = load_counts(a, granule, lane);
+    const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
+    const std::uint64_t granule_begin =
+        a.block_offsets[granule / kBlockGranules] + a.granule_offsets[granule];
+    place_runs(own, symbols, static_cast<std::int64_t>(granule_begin + before) - begin, tile);
   }
   __syncthreads();
   find_heads_before(tile, warp, lane);
   if constexpr (kIsWord<T>) {
-    if (begin + Tile::kElements <= a.shared->report.elements) return store_words(tile, elements + begin);
+    if (begin + Tile::kElements <= a.report->elements) return store_words(tile, elements + begin);
   }
-  const std::int64_t count = min(std::int64_t{Tile::kElements}, a.shared->report.elements - begin);
+  const std::int64_t count = min(std::int64_t{Tile::kElements}, a.report->elements - begin);
   fill_and_store(tile, count, elements + begin, warp, lane);
 }
 

@@ -61,10 +61,7 @@ template <class T>
 struct EncodeTile {
   static constexpr int kElements = encode_tile_elements(sizeof(T));
   static constexpr int kThreads = 32 * (kTileWarps + 1);
-#ifndef ENCB
-#define ENCB 5
-#endif
-  static constexpr int kBlocks = kIsWord<T> ? ENCB : 2;  // at once on a multiprocessor
+  static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
   static constexpr int kWarpElements = kElements / kTileWarps;
   static constexpr int kWarpWords = kWarpElements / 32;
   static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
@@ -75,26 +72,15 @@ struct EncodeTile {
   static_assert(kElements <= 65535);
   static_assert(kWarpWords * 32 * kTileWarps == kElements && kVectorsPerLane * 32 * kTileWarps == kVectors);
 
-  alignas(16) T buffers[2][kElements];  // one tile's elements, while the next one's are on their way
+  alignas(16) T elements[kElements];
   HeadWord words[kElements / 32];
   std::uint16_t heads[kListedHeads + 1];
   // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
   alignas(16) std::int32_t warp_heads[kTileWarps];
   std::int32_t warp_first_head[kTileWarps];  // kElements: none
   std::int32_t warp_last_head[kTileWarps];   // -1: none
-  std::uint32_t ticket;
+  std::int64_t index;
   Stretch before;
-};
-
-/// A tile that a block has taken.
-template <class T>
-struct TakenTile {
-  std::uint32_t number;
-  int buffer;     // that its elements come to
-  T before_warp;  // in the first lane of a warp: the element before the warp's
-
-  __device__ std::int64_t first() const { return std::int64_t{number} * EncodeTile<T>::kElements; }
-  __device__ bool is_whole(std::int64_t count) const { return first() + EncodeTile<T>::kElements <= count; }
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -162,39 +148,42 @@ __device__ void store_flags(HeadWord* words, int vector, unsigned int bits) {
   }
 }
 
-/// Begins to bring a tile's elements to shared memory: asynchronously, where it is whole.
-template <class T>
-__device__ void fetch(const EncodeArguments<T>& a, TakenTile<T>& taken, EncodeTile<T>& tile, int warp,
-                      int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = taken.first();
-  T* elements = tile.buffers[taken.buffer];
-  if (taken.is_whole(a.count)) {
-    const int first_vector = warp * Tile::kVectorsPerLane * 32 + lane;
-    const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
-    auto* to = reinterpret_cast<uint4*>(elements) + first_vector;
-#pragma unroll
-    for (int k = 0; k < Tile::kVectorsPerLane; ++k)
-      __pipeline_memcpy_async(to + k * 32, from + k * 32, sizeof(uint4));
-    const std::int64_t warp_first = first + warp * Tile::kWarpElements;
-    if (kIsWord<T> && lane == 0 && warp_first > 0) taken.before_warp = a.elements[warp_first - 1];
-  } else {
-    for (int i = warp * 32 + lane; i < a.count - first; i += 32 * kTileWarps)
-      elements[i] = a.elements[first + i];
-  }
+/// Copies 16 bytes to shared memory; they are there for this thread once wait_for_copies has returned.
+__device__ inline void copy_later(uint4* to, const uint4* from) {
+  __pipeline_memcpy_async(to, from, sizeof(uint4));
+}
+__device__ inline void wait_for_copies() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
 }
 
-/// A whole tile of words: each lane compares what it has fetched itself. Cuts and the array's first element
-/// are not marked yet.
+/// A whole tile of words. Cuts and the array's first element are not marked yet. No thread holds elements in
+/// registers while they are on their way, so that more blocks fit on a multiprocessor.
 template <class T>
-__device__ void flag_words(const TakenTile<T>& taken, EncodeTile<T>& tile, int warp, int lane) {
+__device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;
   const int first_vector = warp * Tile::kVectorsPerLane * 32;
-  const auto* vectors = reinterpret_cast<const uint4*>(tile.buffers[taken.buffer]) + first_vector;
-  T before_warp = taken.before_warp;
+  const std::int64_t first = tile.index * Tile::kElements;
+  const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
+  auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
+  constexpr bool kThroughRegisters = Tile::kThroughRegisters;
+  uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
 #pragma unroll
   for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    const uint4 vector = vectors[k * 32 + lane];
+    if constexpr (kThroughRegisters) {
+      vectors[k] = __ldcs(from + k * 32 + lane);
+    } else {
+      copy_later(to + k * 32 + lane, from + k * 32 + lane);
+    }
+  }
+  const std::int64_t warp_first = first + warp * Tile::kWarpElements;
+  T before_warp = 0;
+  if (lane == 0 && warp_first > 0) before_warp = a.elements[warp_first - 1];
+  if constexpr (!kThroughRegisters) wait_for_copies();
+#pragma unroll
+  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
+    if constexpr (kThroughRegisters) to[k * 32 + lane] = vectors[k];
+    const uint4 vector = kThroughRegisters ? vectors[k] : to[k * 32 + lane];
     const T last = Vector<T>{vector}.last();
     T before = __shfl_up_sync(~0u, last, 1);
     if (lane == 0) before = before_warp;
@@ -203,18 +192,32 @@ __device__ void flag_words(const TakenTile<T>& taken, EncodeTile<T>& tile, int w
   }
 }
 
-/// Any tile; the block has to have synchronised since its elements are there.
+/// Any tile: the elements first; the block then has to synchronise before flag_elements.
 template <class T>
-__device__ void flag_elements(const EncodeArguments<T>& a, const TakenTile<T>& taken, EncodeTile<T>& tile,
-                              int warp, int lane) {
+__device__ void load_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, bool whole, int warp,
+                              int lane) {
   using Tile = EncodeTile<T>;
-  const std::int64_t first = taken.first();
-  const T* elements = tile.buffers[taken.buffer];
+  const std::int64_t first = tile.index * Tile::kElements;
+  if (whole) {
+    const auto* from = reinterpret_cast<const uint4*>(a.elements + first);
+    auto* to = reinterpret_cast<uint4*>(tile.elements);
+    for (int i = warp * 32 + lane; i < Tile::kVectors; i += 32 * kTileWarps) copy_later(to + i, from + i);
+    wait_for_copies();
+  } else {
+    for (int i = warp * 32 + lane; i < a.count - first; i += 32 * kTileWarps)
+      tile.elements[i] = a.elements[first + i];
+  }
+}
+
+template <class T>
+__device__ void flag_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
+  using Tile = EncodeTile<T>;
+  const std::int64_t first = tile.index * Tile::kElements;
   for (int word = warp * Tile::kWarpWords; word < (warp + 1) * Tile::kWarpWords; ++word) {
     const int i = word * 32 + lane;
     bool head = false;
     if (first + i < a.count && first + i > 0) {
-      head = differ(elements[i], i > 0 ? elements[i - 1] : a.elements[first - 1]);
+      head = differ(tile.elements[i], i > 0 ? tile.elements[i - 1] : a.elements[first - 1]);
     }
     const unsigned int flags = __ballot_sync(~0u, head);
     if (lane == 0) tile.words[word].flags = flags;
@@ -243,8 +246,7 @@ struct LaneFlags {
 
 /// Reads and completes the flags of the warp's words, which it has written itself; leaves the warp's count.
 template <class T>
-__device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, const TakenTile<T>& taken,
-                                    EncodeTile<T>& tile, int warp, int lane) {
+__device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;
   LaneFlags<T> own;
   const int word_in_warp = lane * Tile::kWordsPerLane;
@@ -257,7 +259,7 @@ __device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, const TakenTile
     own.words[k] = 0;
     if (word_in_warp + k >= Tile::kWarpWords) continue;
     const int begin = (own.first_word + k) * 32;
-    own.words[k] = tile.words[own.first_word + k].flags | cut_flags(a, taken.first() + begin);
+    own.words[k] = tile.words[own.first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
     if (own.words[k] == 0) continue;
     heads += __popc(own.words[k]);
     first_head = min(first_head, begin + __ffs(static_cast<int>(own.words[k])) - 1);
@@ -344,7 +346,7 @@ template <class T>
 __device__ void list_many_heads(EncodeTile<T>& tile, int first_rank, int warp, int lane) {
   using Tile = EncodeTile<T>;
   const std::uint32_t before_lane = (1u << lane) - 1;
-#pragma unroll 4
+#pragma unroll 8
   for (int w = warp * Tile::kWarpWords; w < (warp + 1) * Tile::kWarpWords; ++w) {
     const HeadWord word = tile.words[w];
     const int place = word.rank + __popc(word.flags & before_lane) - first_rank;

@@ -15,17 +15,17 @@ namespace cumulus::run_length {
 
 /// By one warp: publishes the tile's stretch, looks back, publishes the stretch through the tile.
 template <class T>
-__device__ void connect(const EncodeArguments<T>& a, std::int64_t index, EncodeTile<T>& tile, int lane) {
+__device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
   const int heads = heads_of_tile(tile);
   int last_head = -1;
   for (int w = 0; w < kTileWarps; ++w) last_head = max(last_head, tile.warp_last_head[w]);
   const auto runs = static_cast<std::uint64_t>(heads);
   const auto open = static_cast<std::uint64_t>(EncodeTile<T>::kElements - max(last_head, 0));
-  Word* word = a.words + index;
-  if (lane == 0) publish(word, index == 0 ? State::kInclusive : State::kOwn, {runs, open});
+  Word* word = a.words + tile.index;
+  if (lane == 0) publish(word, tile.index == 0 ? State::kInclusive : State::kOwn, {runs, open});
   Stretch before{0, 0};
-  if (index > 0) {
-    before = look_back(a.words, index);
+  if (tile.index > 0) {
+    before = look_back(a.words, tile.index);
     if (lane == 0)
       publish(word, State::kInclusive, {before.runs + runs, runs > 0 ? open : before.open + open});
   }
@@ -52,24 +52,23 @@ __device__ void store_length(const EncodeArguments<T>& a, std::int64_t run, std:
 /// Of each listed head, the first of which has rank `first_rank` of the tile's `heads`, symbol and length,
 /// except for the last head's length; a thread per head.
 template <class T>
-__device__ void write_listed_runs(const EncodeArguments<T>& a, const TakenTile<T>& taken,
-                                  const EncodeTile<T>& tile, int first_rank, int heads) {
+__device__ void write_listed_runs(const EncodeArguments<T>& a, const EncodeTile<T>& tile, int first_rank,
+                                  int heads) {
   using Tile = EncodeTile<T>;
-  const std::int64_t first = taken.first();
+  const std::int64_t first = tile.index * Tile::kElements;
   const std::int64_t run = static_cast<std::int64_t>(tile.before.runs) + first_rank;
   const int listed = min(heads - first_rank, Tile::kListedHeads);
   const int with_length = min(heads - first_rank - 1, Tile::kListedHeads);
-  const T* elements = tile.buffers[taken.buffer];
   const bool plain =
       !a.wide_lengths && !a.ends && run + listed <= a.max_runs;  // a tile's counts fit into 32 bits
   for (int r = static_cast<int>(threadIdx.x); r < listed; r += Tile::kThreads) {
     const int head = tile.heads[r];
     const int count = r < with_length ? tile.heads[r + 1] - head : 0;
     if (plain) {
-      a.symbols[run + r] = elements[head];
+      a.symbols[run + r] = tile.elements[head];
       if (count > 0) static_cast<std::uint32_t*>(a.lengths)[run + r] = static_cast<std::uint32_t>(count);
     } else {
-      if (run + r < a.max_runs) a.symbols[run + r] = elements[head];
+      if (run + r < a.max_runs) a.symbols[run + r] = tile.elements[head];
       if (count > 0) store_length(a, run + r, count, first + head + count);
     }
   }
@@ -77,10 +76,9 @@ __device__ void write_listed_runs(const EncodeArguments<T>& a, const TakenTile<T
 
 /// The first run of each piece that begins in the tile, whose words are ranked.
 template <class T>
-__device__ void write_first_runs(const EncodeArguments<T>& a, const TakenTile<T>& taken,
-                                 const EncodeTile<T>& tile) {
+__device__ void write_first_runs(const EncodeArguments<T>& a, const EncodeTile<T>& tile) {
   using Tile = EncodeTile<T>;
-  const std::int64_t first = taken.first();
+  const std::int64_t first = tile.index * Tile::kElements;
   const std::int64_t end = min(first + Tile::kElements, a.count);
   const auto run = static_cast<std::int64_t>(tile.before.runs);
   for (std::int64_t piece = (first + a.piece - 1) / a.piece + threadIdx.x; piece * a.piece < end;
@@ -93,10 +91,9 @@ __device__ void write_first_runs(const EncodeArguments<T>& a, const TakenTile<T>
 
 /// By one thread: the length of the run that the tile ends, and at the array's end that of the last.
 template <class T>
-__device__ void finish_runs(const EncodeArguments<T>& a, const TakenTile<T>& taken, const EncodeTile<T>& tile,
-                            int heads) {
+__device__ void finish_runs(const EncodeArguments<T>& a, const EncodeTile<T>& tile, int heads) {
   using Tile = EncodeTile<T>;
-  const std::int64_t first = taken.first();
+  const std::int64_t first = tile.index * Tile::kElements;
   const auto run = static_cast<std::int64_t>(tile.before.runs);
   const auto open = static_cast<std::int64_t>(tile.before.open);
   int first_head = Tile::kElements;
@@ -113,34 +110,36 @@ __device__ void finish_runs(const EncodeArguments<T>& a, const TakenTile<T>& tak
   if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = run + heads;
 }
 
-/// The block's next tile. Tiles are taken in the order of tickets, and each block finishes them in that
-/// order: whoever holds the lowest unfinished one waits for nobody, however few blocks are resident.
 template <class T>
-__device__ std::uint32_t take_ticket(const EncodeArguments<T>& a) {
-  return atomicAdd(&a.shared->last_ticket, 1u) + 1u;
-}
-
-/// Everything about a tile but bringing it; leaves before all threads have written.
-template <class T>
-__device__ void encode_tile(const EncodeArguments<T>& a, const TakenTile<T>& taken, EncodeTile<T>& tile,
-                            int warp, int lane) {
+__global__ void __launch_bounds__(EncodeTile<T>::kThreads) encode_tiles(const EncodeArguments<T> a) {
   using Tile = EncodeTile<T>;
-  if (kIsWord<T> && taken.is_whole(a.count)) {
+  extern __shared__ uint4 tile_memory[];
+  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  // Tiles are taken in the order of tickets: whoever holds a lower one is running, so that waiting for it
+  // ends, however few blocks are resident.
+  if (threadIdx.x == 0) tile.index = atomicAdd(&a.shared->last_ticket, 1u) + 1u;
+  __syncthreads();
+  const bool whole = (tile.index + 1) * Tile::kElements <= a.count;
+  if (kIsWord<T> && whole) {
     if constexpr (kIsWord<T>) {
-      if (warp < kTileWarps) flag_words(taken, tile, warp, lane);
+      if (warp < kTileWarps) load_words(a, tile, warp, lane);
     }
+    __syncwarp();
   } else {
+    if (warp < kTileWarps) load_elements(a, tile, whole, warp, lane);
     __syncthreads();
-    if (warp < kTileWarps) flag_elements(a, taken, tile, warp, lane);
+    if (warp < kTileWarps) flag_elements(a, tile, warp, lane);
+    __syncwarp();
   }
-  __syncwarp();
   LaneFlags<T> own;
-  if (warp < kTileWarps) own = count_heads(a, taken, tile, warp, lane);
+  if (warp < kTileWarps) own = count_heads(a, tile, warp, lane);
   __syncthreads();
   const int heads = heads_of_tile(tile);
   const bool few = heads <= Tile::kElements / kFewHeadsShare;
   if (warp == kTileWarps) {
-    connect(a, taken.number, tile, lane);
+    connect(a, tile, lane);
   } else {
     if (few) list_few_heads(tile, own, warp);
     if (!few || a.first_runs != nullptr) rank_words(tile, own, warp, lane);
@@ -148,48 +147,14 @@ __device__ void encode_tile(const EncodeArguments<T>& a, const TakenTile<T>& tak
     if (!few) list_many_heads(tile, 0, warp, lane);
   }
   __syncthreads();
-  if (a.first_runs != nullptr) write_first_runs(a, taken, tile);
-  if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, taken, tile, heads);
-  write_listed_runs(a, taken, tile, 0, heads);
+  if (a.first_runs != nullptr) write_first_runs(a, tile);
+  if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, tile, heads);
+  write_listed_runs(a, tile, 0, heads);
   for (int listed = Tile::kListedHeads; listed < heads; listed += Tile::kListedHeads) {
     __syncthreads();
     if (warp < kTileWarps) list_many_heads(tile, listed, warp, lane);
     __syncthreads();
-    write_listed_runs(a, taken, tile, listed, heads);
-  }
-}
-
-/// Any number of blocks: each goes from tile to tile, and fetches the next one while it handles one.
-template <class T>
-__global__ void __launch_bounds__(EncodeTile<T>::kThreads, EncodeTile<T>::kBlocks)
-    encode_tiles(const EncodeArguments<T> a) {
-  using Tile = EncodeTile<T>;
-  extern __shared__ uint4 tile_memory[];
-  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto begin_fetch = [&](std::uint32_t ticket, int round) {
-    TakenTile<T> taken{ticket, round % 2, {}};
-    if (warp < kTileWarps && taken.first() < a.count) fetch(a, taken, tile, warp, lane);
-    __pipeline_commit();
-    return taken;
-  };
-  const auto share_ticket = [&](std::uint32_t ticket) {
-    if (threadIdx.x == 0) tile.ticket = ticket;
-    __syncthreads();
-    return tile.ticket;
-  };
-  TakenTile<T> taken = begin_fetch(share_ticket(threadIdx.x == 0 ? take_ticket(a) : 0), 0);
-  std::uint32_t next = threadIdx.x == 0 ? take_ticket(a) : 0;
-  __syncthreads();
-  next = share_ticket(next);
-  for (int round = 1; taken.first() < a.count; ++round) {
-    const TakenTile<T> upcoming = begin_fetch(next, round);
-    if (threadIdx.x == 0) next = take_ticket(a);
-    __pipeline_wait_prior(1);
-    encode_tile(a, taken, tile, warp, lane);
-    next = share_ticket(next);
-    taken = upcoming;
+    write_listed_runs(a, tile, listed, heads);
   }
 }
 

@@ -64,8 +64,8 @@ struct DecodeRunLengthsReport {
 };
 
 /// Writes the array whose runs these are to the first elements of `elements`, which has room for
-/// params.max_elements. Runs of length 0 are allowed and leave no trace. Of another outcome than
-/// kDecoded nothing is written, unless params.refused allows it; beyond params.max_elements nothing ever is.
+/// params.max_elements. Runs of length 0 are allowed and leave no trace. All lengths are checked before
+/// anything is written: of another outcome than kDecoded, nothing is.
 void decode_run_lengths(CpuExecutor& executor, const DecodeRunLengthsParams& params,
                         HostSpan<const std::byte> symbols, HostSpan<const std::byte> lengths,
                         HostSpan<std::byte> elements, DecodeRunLengthsReport* report);

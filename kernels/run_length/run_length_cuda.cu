@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/run_length/decode_runs.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
@@ -16,20 +15,12 @@ namespace {
 
 using namespace run_length;
 
-static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeShared) <= kBlockAlignment);
+static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) <= kBlockAlignment);
 
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, std::size_t bytes) {
   CUMULUS_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
-}
-
-/// Blocks of a kernel that the device has at once.
-template <class Kernel>
-std::int64_t resident_blocks(CudaExecutor& executor, Kernel kernel, int threads, std::size_t shared_bytes) {
-  int blocks = 0;
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
-  return std::int64_t{blocks} * executor.device().multiprocessors();
 }
 
 template <class Report>
@@ -60,11 +51,9 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
   using Tile = EncodeTile<T>;
   allow_shared_memory(encode_tiles<T>, sizeof(Tile));
-  const std::int64_t blocks =
-      std::min(divide_up(params.elements, Tile::kElements),
-               resident_blocks(executor, encode_tiles<T>, Tile::kThreads, sizeof(Tile)));
+  const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
   encode_tiles<T>
-      <<<static_cast<unsigned int>(blocks), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
+      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   download_report(executor, &shared->report, report);
 }
@@ -72,21 +61,21 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
 /// The scratch memory of a call, and what its kernels have in common.
 DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsParams& params,
                                  DeviceSpan<const std::byte> lengths) {
-  const auto shared = executor.scratch<std::byte>(decode_shared_bytes(params.runs));
-  CUMULUS_CUDA(cudaMemsetAsync(shared.data(), 0xFF, shared.size(), executor.stream()));
+  const RunGrid grid = run_grid(params.runs);
   DecodeArguments arguments{};
   arguments.lengths = lengths.data();
   arguments.wide_lengths = params.format.length_bytes == 8;
   arguments.ends = params.format.form == RunLengthForm::kEnds;
   arguments.runs = params.runs;
-  arguments.granules = run_grid(params.runs).granules;
+  arguments.granules = grid.granules;
+  arguments.blocks = grid.blocks;
   arguments.max_elements = params.max_elements;
   arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
   arguments.tiles = decode_tiles(params);
-  arguments.shared = reinterpret_cast<DecodeShared*>(shared.data());
-  arguments.words = reinterpret_cast<Word*>(shared.data() + kBlockAlignment);
-  const auto granules = static_cast<std::size_t>(arguments.granules);
-  arguments.granule_offsets = executor.scratch<std::uint64_t>(granules).data();
+  arguments.report =
+      reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
+  arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
+  arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
   arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();
   return arguments;
 }
@@ -97,23 +86,25 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
             DecodeRunLengthsReport* report) {
   const DecodeArguments arguments = decode_arguments(executor, params, lengths);
   const auto stream = executor.stream();
-  const auto* from = reinterpret_cast<const T*>(symbols.data());
-  auto* to = reinterpret_cast<T*>(elements.data());
-  allow_shared_memory(decode_runs<T>, sizeof(RunTile<T>));
-  const auto decode_in = [&](DecodePass pass) {
-    decode_runs<T><<<static_cast<unsigned int>(run_grid(params.runs).tiles), RunTile<T>::kThreads,
-                     sizeof(RunTile<T>), stream>>>(arguments, pass, from, to);
-    CUMULUS_CUDA(cudaGetLastError());
-  };
-  const bool at_once = params.refused == RefusedRuns::kSpoilElements;
-  decode_in({.sums = true, .writes = at_once});
-  const std::int64_t find_blocks = std::max(divide_up(arguments.tiles, kFindThreads), std::int64_t{1});
-  find_first_granules<<<static_cast<unsigned int>(find_blocks), kFindThreads, 0, stream>>>(arguments);
+  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
+  sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  download_report(executor, &arguments.shared->report, report);
+  scan_blocks<<<1, kScanThreads, 0, stream>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  download_report(executor, arguments.report, report);
   if (arguments.tiles == 0) return;
   executor.check_interrupt();
-  if (!at_once) decode_in({.sums = false, .writes = true});
+  const std::int64_t find_blocks = divide_up(arguments.tiles, kFindThreads);
+  find_first_granules<<<static_cast<unsigned int>(find_blocks), kFindThreads, 0, stream>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  const auto* from = reinterpret_cast<const T*>(symbols.data());
+  auto* to = reinterpret_cast<T*>(elements.data());
+  if constexpr (short_granule_elements(sizeof(T)) > 0) {
+    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
+    expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from,
+                                                                                             to);
+    CUMULUS_CUDA(cudaGetLastError());
+  }
   using Tile = DecodeTile<T>;
   allow_shared_memory(expand_tiles<T>, sizeof(Tile));
   expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(

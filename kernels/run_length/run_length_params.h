@@ -34,20 +34,12 @@ constexpr std::int64_t run_pieces(const EncodeRunLengthsParams& params) {
   return params.elements == 0 ? 0 : (params.elements - 1) / cut + 1;
 }
 
-/// What a decoder that refuses its runs may have done by then. Never has it written behind max_elements.
-enum class RefusedRuns {
-  kLeaveElements,  ///< Nothing is written: all lengths are checked before the first element is.
-  kSpoilElements,  ///< The elements hold anything. A GPU then reads the lengths of short runs once, not
-                   ///< twice.
-};
-
 struct DecodeRunLengthsParams {
   RunLengthFormat format = {};
   /// Runs, at least 0.
   std::int64_t runs = 0;
   /// Elements that the output array has room for.
   std::int64_t max_elements = 0;
-  RefusedRuns refused = RefusedRuns::kLeaveElements;
 };
 
 }  // namespace cumulus

@@ -23,19 +23,14 @@ constexpr std::size_t encode_shared_bytes(const EncodeRunLengthsParams& params) 
   return kBlockAlignment + static_cast<std::size_t>(tiles) * 16;
 }
 
-/// How the runs of an array are cut into granules and tiles of them.
+/// How the runs of an array are cut into granules and blocks of them.
 struct RunGrid {
   std::int64_t granules;
-  std::int64_t tiles;
+  std::int64_t blocks;
 };
 
 constexpr RunGrid run_grid(std::int64_t runs) {
-  return {divide_up(runs, kGranuleRuns), divide_up(runs, kGranuleRuns * kTileWarps)};
-}
-
-/// What the tiles of runs share: a block for ticket and report, and 16 bytes per tile.
-constexpr std::size_t decode_shared_bytes(std::int64_t runs) {
-  return kBlockAlignment + static_cast<std::size_t>(run_grid(runs).tiles) * 16;
+  return {divide_up(runs, kGranuleRuns), divide_up(runs, kGranuleRuns * kBlockGranules)};
 }
 
 constexpr std::int64_t decode_tiles(const DecodeRunLengthsParams& params) {
@@ -63,8 +58,9 @@ std::size_t decode_run_lengths_scratch_bytes(const DecodeRunLengthsParams& param
   } else {
     const run_length::RunGrid grid = run_length::run_grid(params.runs);
     return ScratchSize()
-        .add<std::byte>(run_length::decode_shared_bytes(params.runs))
+        .add<std::byte>(kBlockAlignment)
         .add<std::uint64_t>(static_cast<std::size_t>(grid.granules))
+        .add<std::uint64_t>(static_cast<std::size_t>(grid.blocks))
         .add<std::int64_t>(static_cast<std::size_t>(run_length::decode_tiles(params)))
         .bytes();
   }

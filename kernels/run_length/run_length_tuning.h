@@ -4,28 +4,26 @@
 
 namespace cumulus::run_length {
 
-/// Elements of a tile of the CUDA encoder: 8 to 32 KiB of them, of which a block has two at a time. A
-/// multiple of 2048, at most 32768.
+/// Elements that one block of the CUDA encoder takes: 16 to 32 KiB of them, so that they fit into the shared
+/// memory of a multiprocessor several times. A multiple of 2048, at most 32768.
 constexpr int encode_tile_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-#ifdef ENC1
-      return ENC1;
-#endif
-      return 8192;
+      return 16384;
     case 2:
     case 3:
-      return 8192;
     case 4:
-#ifdef ENC4
-      return ENC4;
-#endif
+      return 8192;
     case 6:
+    case 8:
       return 4096;
     default:
       return 2048;
   }
 }
+
+/// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
+constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
@@ -55,9 +53,11 @@ inline constexpr int kFewHeadsShare = 16;
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// Elements of as many granules as a block has warps that the block writes itself: runs of 8 on average. A
-/// multiple of 32 for each of its threads.
-inline constexpr int kShortTileElements = 8 * kTileWarps * kGranuleRuns;
+/// A granule of at most this many elements is written by one warp: runs of 4 on average. Small elements are
+/// better off in tiles.
+constexpr int short_granule_elements(int element_bytes) { return element_bytes < 4 ? 0 : 4 * kGranuleRuns; }
+/// Granules whose lengths one block adds up: one per lane of a warp.
+inline constexpr int kBlockGranules = 32;
 
 /// The CPU encoder takes the array in pieces of this many bytes: each is read twice, the second time
 /// from the core's own cache.

@@ -200,7 +200,6 @@ struct DecodeRunLengths {
     if (!unit.ok()) return unit.status();
     Plan plan{*unit, {}, {}, {}};
     plan.params.format.element_bytes = unit->bytes();
-    plan.params.refused = RefusedRuns::kSpoilElements;  // nobody sees the array of a request that is refused
     absl::Status status = read_runs(request, inputs[0].shape, inputs[1].shape, plan);
     if (status.ok()) status = read_size(request, plan);
     if (status.ok()) status = read_order(request, plan);

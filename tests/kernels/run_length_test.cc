@@ -79,7 +79,7 @@ struct Decoding {
 };
 
 template <class Backend>
-Decoding decode_in_one_way(Backend& backend, const EncodedRuns& runs, const DecodeRunLengthsParams& params) {
+Decoding decode(Backend& backend, const EncodedRuns& runs, const DecodeRunLengthsParams& params) {
   BackendArray<Backend, std::byte> symbols(backend, runs.symbols);
   BackendArray<Backend, std::byte> lengths(backend, runs.lengths);
   BackendArray<Backend, std::byte> elements(backend,
@@ -91,24 +91,6 @@ Decoding decode_in_one_way(Backend& backend, const EncodedRuns& runs, const Deco
                      &decoding.report);
   EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
   decoding.elements = elements.to_host();
-  return decoding;
-}
-
-/// As params say, having seen that the other way with refused runs finds and decodes the same.
-template <class Backend>
-Decoding decode(Backend& backend, const EncodedRuns& runs, const DecodeRunLengthsParams& params) {
-  const Decoding decoding = decode_in_one_way(backend, runs, params);
-  DecodeRunLengthsParams spoiling = params;
-  spoiling.refused = RefusedRuns::kSpoilElements;
-  const Decoding spoilt = decode_in_one_way(backend, runs, spoiling);
-  EXPECT_EQ(spoilt.report.outcome, decoding.report.outcome);
-  EXPECT_EQ(spoilt.report.run, decoding.report.run);
-  if (decoding.report.outcome != DecodeRunLengthsReport::Outcome::kDescendingEnds) {
-    EXPECT_EQ(spoilt.report.elements, decoding.report.elements);
-  }
-  if (decoding.report.outcome == DecodeRunLengthsReport::Outcome::kDecoded) {
-    EXPECT_EQ(spoilt.elements, decoding.elements);
-  }
   return decoding;
 }
 
