@@ -4,8 +4,21 @@
 
 #include "kernels/kd_tree/kd_tree_query.h"
 
-// How queries are put on a GPU. Follows from shapes and parameters alone.
+// How queries are put on a backend. Follows from shapes and parameters alone.
 namespace cumulus::kd_tree {
+
+/// A query of a CPU's search and its place on a curve through the tree.
+struct OrderedQuery {
+  std::uint64_t code;
+  std::int64_t number;
+
+  bool operator<(const OrderedQuery& other) const { return code < other.code; }
+};
+
+/// Whether a CPU answers neighbouring queries one after another: where a tree is larger than a core's caches.
+constexpr bool orders_queries(const KdTreeShape& shape, const NeighborSearch& search) {
+  return shape.points >= (1 << 16) && search.queries >= (1 << 12);
+}
 
 /// The longest list that a thread keeps in registers.
 inline constexpr int kMostGroupedNeighbors = 64;
