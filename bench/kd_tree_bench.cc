@@ -320,6 +320,7 @@ void bench_all(Runner<Executor>& runner) {
   for (const std::string& cloud : runner.clouds()) bench_build_of(runner, cloud);
   if constexpr (!kGpu) {
     for (const std::int64_t size : sizes) bench_threads(runner, size);
+    if (!runner.quick()) bench_threads(runner, 10'000'000);
   }
   const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
   for (const std::int64_t size : sizes) {
@@ -338,6 +339,7 @@ void bench_all(Runner<Executor>& runner) {
       bench_nanoflann(runner, size, CloudPattern::kUniform);
       bench_nanoflann(runner, size, CloudPattern::kClustered);
     }
+    if (!runner.quick()) bench_nanoflann(runner, 10'000'000, CloudPattern::kUniform);
     for (const std::size_t nearest : {8, 50}) {
       for (const bool sorted : {true, false})
         bench_nanoflann_nearest(runner, runner.quick() ? 20'000 : 1'000'000, queries, nearest, sorted);
