@@ -22,6 +22,7 @@
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
 #include "tests/cases/kd_tree_case.h"
+#include "tests/cases/kd_tree_check.h"
 #include "tests/cases/neighbor_case.h"
 
 namespace cumulus::bench {
@@ -208,7 +209,7 @@ void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t c
       .bytes = queries.size() * sizeof(float) + results * (sizeof(std::int64_t) + sizeof(float)),
       .items = static_cast<double>(count),
       .unit = "queries",
-      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search, nearest),
+      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search),
       .run =
           [&] {
             find_nearest(executor, shape, forest.view(), {asked.span(), {}}, search, nearest, indices.span(),
