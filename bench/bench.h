@@ -22,7 +22,7 @@
 namespace cumulus::bench {
 
 struct Options {
-  std::vector<std::string> filters;  // parts of the names to measure; empty: all
+  std::vector<std::string> filters;  // parts of the names to measure, with $ at their ends; empty: all
   bool quick = false;                // small sizes and few samples: shows that everything runs
   std::vector<std::string> clouds;   // files of points, for KD-trees
 };
@@ -58,9 +58,11 @@ class Runner {
   const std::vector<std::string>& clouds() const { return options_.clouds; }
   /// False where the user's filter leaves this name out: ask before preparing a subject's data.
   bool wants(std::string_view name) const {
-    return options_.filters.empty() ||
-           std::any_of(options_.filters.begin(), options_.filters.end(),
-                       [&](const std::string& part) { return name.find(part) != std::string_view::npos; });
+    if (options_.filters.empty()) return true;
+    return std::any_of(options_.filters.begin(), options_.filters.end(), [&](std::string_view part) {
+      if (part.ends_with('$')) return name.ends_with(part.substr(0, part.size() - 1));
+      return name.find(part) != std::string_view::npos;
+    });
   }
 
   /// Warms up, measures the subject and a copy of as many bytes, verifies, and puts the row into

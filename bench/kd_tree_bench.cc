@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -220,12 +221,14 @@ void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t c
             const auto found = indices.to_host();
             const auto far = distances.to_host();
             for (std::int64_t i = 0; i < count; i += std::max<std::int64_t>(1, count / 16)) {
-              std::string wrong =
-                  testing::verify_nearest(testing::neighbors_by_brute_force(
-                                              forest.cloud, 3, &queries[static_cast<std::size_t>(3 * i)],
-                                              std::numeric_limits<float>::infinity(), search),
-                                          search, nearest, &found[static_cast<std::size_t>(i * nearest)],
-                                          &far[static_cast<std::size_t>(i * nearest)]);
+              // There must be as many within the last one's distance, which may have been rounded down.
+              const float reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
+                                                 std::numeric_limits<float>::infinity());
+              std::string wrong = testing::verify_nearest(
+                  testing::neighbors_by_brute_force(forest.cloud, 3,
+                                                    &queries[static_cast<std::size_t>(3 * i)], reach, search),
+                  search, nearest, &found[static_cast<std::size_t>(i * nearest)],
+                  &far[static_cast<std::size_t>(i * nearest)]);
               if (!wrong.empty()) return wrong;
             }
             return std::string();

@@ -60,10 +60,9 @@ TYPED_TEST(KdTreeManyQueries, FindsWhateverTheOrderOfManyQueries) {
                                      CloudPattern::kAllEqual, CloudPattern::kInfinities}) {
     SCOPED_TRACE(name_of(pattern));
     expect_nearest_of_many<float>(this->backend(), pattern, 3);
-    expect_nearest_of_many<double>(this->backend(), pattern, 2);
     if (this->HasFailure()) return;
   }
-  expect_nearest_of_many<float>(this->backend(), CloudPattern::kUniform, 16);
+  expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, 2);
 }
 
 }  // namespace
