@@ -15,8 +15,8 @@ constexpr int kMostRunsPerSample = 100;
 constexpr int kWarmUps = 3;
 constexpr std::size_t kSamples = 21;
 constexpr std::size_t kQuickSamples = 3;
-/// A run that takes seconds is not repeated beyond about this time, but to kQuickSamples.
-constexpr double kMostSeconds = 3;
+/// Slow runs are not repeated beyond about this time, but at least once.
+constexpr double kMostSeconds = 1;
 
 struct Measurement {
   std::size_t samples;
@@ -27,8 +27,8 @@ struct Measurement {
 template <class Executor>
 Measurement sample(Executor& executor, std::size_t samples, const std::function<void()>& run) {
   double warm = time_runs(executor, 1, run);
-  for (int i = 1; i < kWarmUps && warm < kMostSeconds / 10; ++i) warm = time_runs(executor, 1, run);
-  samples = std::clamp(static_cast<std::size_t>(kMostSeconds / warm), kQuickSamples, samples);
+  for (int i = 1; i < kWarmUps && warm < kMostSeconds / 2; ++i) warm = time_runs(executor, 1, run);
+  samples = std::clamp<std::size_t>(static_cast<std::size_t>(kMostSeconds / warm), 2, samples);
   const int runs = std::clamp(static_cast<int>(std::ceil(kSampleSeconds / warm)), 1, kMostRunsPerSample);
   std::vector<double> seconds(samples);
   for (double& one : seconds) one = time_runs(executor, runs, run) / runs;
