@@ -61,13 +61,13 @@ absl::StatusOr<KdTreeFile> download_tree(Job& job, const Session& session, const
 }
 
 /// What both layouts' commands say.
-void describe_build(Job& job, const BuildOptions& options, const Client& client) {
+void describe_build(Job& job, const BuildOptions& options) {
   job.report().add("output", options.output);
-  job.describe_run(client);
+  job.describe_run();
 }
 
-absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Client& client,
-                                  const Session& session, const Buffer& points) {
+absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Session& session,
+                                  const Buffer& points) {
   const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
   if (!arranged.ok()) return arranged.status();
   const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
@@ -84,7 +84,7 @@ absl::Status export_left_balanced(Job& job, const BuildOptions& options, const C
   job.report().add("layout", "left-balanced");
   job.report().add("points", nodes->shape()[0]);
   job.report().add("dimensions", nodes->shape()[1]);
-  describe_build(job, options, client);
+  describe_build(job, options);
   return absl::OkStatus();
 }
 
@@ -92,13 +92,11 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   job.stages().begin("read");
   absl::StatusOr<Array> points = read_points(options.input);
   if (!points.ok()) return points.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
-  if (options.left_balanced) return export_left_balanced(job, options, *client, *session, *uploaded);
+  if (options.left_balanced) return export_left_balanced(job, options, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
   if (!built.ok()) return built.status();
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
@@ -112,7 +110,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   report.add("command", "kd-tree build");
   report.add("input", options.input);
   describe_tree(*tree, report);
-  describe_build(job, options, *client);
+  describe_build(job, options);
   return absl::OkStatus();
 }
 
@@ -197,6 +195,21 @@ absl::StatusOr<Result> ask(Job& job, const Session& session, const QueryOptions&
                                      : count_neighbors(tree, queries, how));
 }
 
+absl::Status save_results(Job& job, const Session& session, const Result& found, const std::string& path) {
+  std::vector<std::pair<std::string, Array>> results;
+  for (const std::string& name : found.names()) {
+    absl::StatusOr<Array> downloaded = job.download(session, found, name);
+    if (!downloaded.ok()) return downloaded.status();
+    results.emplace_back(name, *std::move(downloaded));
+  }
+  job.stages().begin("write");
+  std::vector<std::pair<std::string, ArrayView>> views;
+  for (const auto& [name, array] : results) views.emplace_back(name, array.view());
+  if (absl::Status written = write_npz(path, views); !written.ok()) return written;
+  job.stages().end();
+  return absl::OkStatus();
+}
+
 absl::Status run_query(Job& job, const QueryOptions& options) {
   job.stages().begin("read");
   const absl::StatusOr<KdTreeFile> tree = read_kd_tree(options.tree);
@@ -206,9 +219,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   if (!queries.ok()) return queries.status();
   const absl::StatusOr<std::optional<Array>> radii = read_radii(options.radii, queries->shape()[0]);
   if (!radii.ok()) return radii.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<std::vector<Buffer>> arrays = upload_tree(job, *session, *tree);
   if (!arrays.ok()) return arrays.status();
@@ -219,17 +230,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   if (!own_radii.ok()) return own_radii.status();
   const auto found = ask(job, *session, options, handles, *asked, neighbor_options(options, *own_radii));
   if (!found.ok()) return found.status();
-  std::vector<std::pair<std::string, Array>> results;
-  for (const std::string& name : found->names()) {
-    absl::StatusOr<Array> downloaded = job.download(*session, *found, name);
-    if (!downloaded.ok()) return downloaded.status();
-    results.emplace_back(name, *std::move(downloaded));
-  }
-  job.stages().begin("write");
-  std::vector<std::pair<std::string, ArrayView>> views;
-  for (const auto& [name, array] : results) views.emplace_back(name, array.view());
-  if (absl::Status written = write_npz(options.output, views); !written.ok()) return written;
-  job.stages().end();
+  if (absl::Status saved = save_results(job, *session, *found, options.output); !saved.ok()) return saved;
 
   Report& report = job.report();
   report.add("command", "kd-tree query");
@@ -238,7 +239,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   report.add("queries", queries->shape()[0]);
   report.add("arrays", found->names());
   report.add("output", options.output);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 
