@@ -24,9 +24,8 @@ TYPED_TEST_SUITE(KdTreeManyQueries, testing::Backends, testing::BackendNames);
 /// Of queries in random order: every distance that it says is right, and of some queries, that none is
 /// missing.
 template <class T, class Backend>
-void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensions) {
+void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensions, int neighbors) {
   const KdTreeShape shape = kd_tree_shape(2, 66'000, dimensions, 10);
-  const int neighbors = 5;
   NeighborSearch search;
   search.queries = 5000;
   search.radius = 0.5;
@@ -55,14 +54,11 @@ void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensio
   }
 }
 
-TYPED_TEST(KdTreeManyQueries, FindsWhateverTheOrderOfManyQueries) {
-  for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kDuplicates,
-                                     CloudPattern::kAllEqual, CloudPattern::kInfinities}) {
-    SCOPED_TRACE(name_of(pattern));
-    expect_nearest_of_many<float>(this->backend(), pattern, 3);
-    if (this->HasFailure()) return;
-  }
-  expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, 2);
+TYPED_TEST(KdTreeManyQueries, FindsWhateverTheirOrder) {
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kUniform, 3, 5);
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kDuplicates, 3, 40);
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kInfinities, 3, 40);
+  expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, 2, 5);
 }
 
 }  // namespace
