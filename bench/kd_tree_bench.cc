@@ -316,7 +316,9 @@ void bench_all(Runner<Executor>& runner) {
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 10), {10}, pattern);
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40, KdTreeSplit::kRoundRobin}, pattern);
-      if (size <= 10'000'000) bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
+      if (size > 10'000'000) continue;
+      bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
+      bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40, KdTreeSplit::kRoundRobin}, pattern);
     }
   }
   const std::int64_t trees = runner.quick() ? 20 : 4000;
