@@ -57,8 +57,45 @@ struct TileImages {
   float* last_pixels;
   int rows_left_out, columns_left_out;  // pixels at the end of runs over the image
   bool along_columns, along_rows;       // where anything is to be filtered at all
-  bool vector_loads, vector_stores;     // rows of floats of one channel, each at a multiple of 16 bytes
+  bool vector_loads, vector_stores;     // rows of one channel, each at a multiple of four elements
 };
+
+/// Whether rows are of one channel and each begins at a multiple of four elements.
+template <class T>
+bool moves_by_vectors(const FilterImages<T, Space::kDevice>& images) {
+  return images.first.channels == 1 && images.first.row_stride % 4 == 0 && images.image_stride % 4 == 0 &&
+         reinterpret_cast<std::uintptr_t>(images.first.data) % (4 * sizeof(T)) == 0;
+}
+
+/// All but what the tiled method alone needs.
+template <class T>
+TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
+                       const FilterImages<T, Space::kDevice>& filtered, const AxisPlan& y,
+                       const AxisPlan& x) {
+  const DeviceImage<const T>& image = images.first;
+  const FilterTiles tiles(image.height, image.width, image.channels);
+  const CarryMap carries{target_elements(filtered.first.data),
+                         nullptr,
+                         filtered.image_stride,
+                         image.width,
+                         image.channels,
+                         tiles.rows,
+                         tiles.columns,
+                         0};
+  return {source_elements(image.data),
+          images.image_stride,
+          image.row_stride,
+          image.height,
+          carries,
+          nullptr,
+          nullptr,
+          static_cast<int>(y.pixels_left_out()),
+          static_cast<int>(x.pixels_left_out()),
+          !y.identity,
+          !x.identity,
+          moves_by_vectors(images),
+          moves_by_vectors(filtered)};
+}
 
 /// One tile, and which of its pixels take part in runs.
 struct Tile {
@@ -110,6 +147,24 @@ __device__ inline float4& vector_at(TilePixels& pixels, int row, int column) {
 struct HeldPixels {
   float v[kTile];
   __device__ float& operator[](int i) { return v[i]; }
+  __device__ float last(int /*length*/) const { return v[kTile - 1]; }
+  /// From and to shared memory, at a multiple of 16 bytes.
+  __device__ void load(const float* pixels) {
+#pragma unroll
+    for (int i = 0; i < kTile; i += kVector) {
+      const float4 four = *reinterpret_cast<const float4*>(pixels + i);
+      v[i] = four.x;
+      v[i + 1] = four.y;
+      v[i + 2] = four.z;
+      v[i + 3] = four.w;
+    }
+  }
+  __device__ void store(float* pixels) const {
+#pragma unroll
+    for (int i = 0; i < kTile; i += kVector) {
+      *reinterpret_cast<float4*>(pixels + i) = make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
+    }
+  }
   template <class F>
   __device__ void ascending(int /*first*/, int /*end*/, const F& f) {
 #pragma unroll
@@ -126,6 +181,8 @@ struct HeldPixels {
 struct SharedPixels {
   float* pixels;
   int step;
+  __device__ float& operator[](int i) { return pixels[i * step]; }
+  __device__ float last(int length) const { return pixels[(length - 1) * step]; }
   template <class F>
   __device__ void ascending(int first, int end, const F& f) {
 #pragma unroll 1
@@ -239,23 +296,48 @@ __device__ void finish_line(const TileAxis<Order, Real>& axis, Pixels& pixels, i
   filter_held_line(axis, pixels, length, before, after);
 }
 
-/// A whole tile of floats into shared memory, four at a time.
-__device__ inline void load_vectors(const float* tile, std::int64_t row_stride, TilePixels& pixels) {
+/// Four neighbouring elements, from an address that is a multiple of their size.
+__device__ inline float4 load_four(const float* elements) {
+  return __ldg(reinterpret_cast<const float4*>(elements));
+}
+__device__ inline float4 load_four(const __half* elements) {
+  const uint2 halves = __ldg(reinterpret_cast<const uint2*>(elements));
+  const float2 low = __half22float2(reinterpret_cast<const __half2&>(halves.x));
+  const float2 high = __half22float2(reinterpret_cast<const __half2&>(halves.y));
+  return make_float4(low.x, low.y, high.x, high.y);
+}
+
+/// Four neighbouring elements of the output, past the caches.
+__device__ inline void store_four(const TargetElements& elements, std::int64_t at, const float4& four) {
+  if (elements.kind == ElementKind::kFloat) {
+    __stcs(reinterpret_cast<float4*>(elements.as<float>() + at), four);
+    return;
+  }
+  const __half2 low = __floats2half2_rn(four.x, four.y);
+  const __half2 high = __floats2half2_rn(four.z, four.w);
+  __stcs(reinterpret_cast<uint2*>(elements.as<__half>() + at),
+         make_uint2(reinterpret_cast<const unsigned int&>(low), reinterpret_cast<const unsigned int&>(high)));
+}
+
+/// A whole tile into shared memory, four pixels at a time.
+template <class T>
+__device__ void load_vectors(const T* tile, std::int64_t row_stride, TilePixels& pixels) {
   const int column = static_cast<int>(threadIdx.x) % kRowThreads * kVector;
   const int first_row = static_cast<int>(threadIdx.x) / kRowThreads;
   constexpr int kRows = kTile / kRowThreads;
   float4 held[kTile / kRows];
 #pragma unroll
   for (int i = 0; i < kTile / kRows; ++i) {
-    held[i] = __ldg(reinterpret_cast<const float4*>(tile + (first_row + i * kRows) * row_stride + column));
+    held[i] = load_four(tile + (first_row + i * kRows) * row_stride + column);
   }
 #pragma unroll
   for (int i = 0; i < kTile / kRows; ++i) vector_at(pixels, first_row + i * kRows, column) = held[i];
 }
 
-/// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row. If
-/// `Keep`, what they make of the tile is then in `pixels`; otherwise they leave it as it is.
-template <bool Keep, class OnColumn, class OnRow>
+/// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row.
+/// What they make of the tile is then in `pixels` where KeepColumns and KeepRows say so; otherwise they leave
+/// it as it is.
+template <bool KeepColumns, bool KeepRows, class OnColumn, class OnRow>
 __device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels& pixels,
                                const OnColumn& on_column, const OnRow& on_row) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -268,7 +350,11 @@ __device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels
   if (tile.plain()) {
     HeldPixels line;
     if (a.vector_loads) {
-      load_vectors(a.images.as<float>() + corner, a.row_stride, pixels);
+      if (half) {
+        load_vectors(a.images.as<__half>() + corner, a.row_stride, pixels);
+      } else {
+        load_vectors(a.images.as<float>() + corner, a.row_stride, pixels);
+      }
       __syncthreads();
 #pragma unroll
       for (int i = 0; i < kTile; ++i) line[i] = pixels[i][thread];
@@ -280,26 +366,14 @@ __device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels
       for (int i = 0; i < kTile; ++i) line[i] = __ldg(floats + i * a.row_stride);
     }
     on_column(line, thread);
-    if (Keep || !a.vector_loads) {
+    if (KeepColumns || !a.vector_loads) {
 #pragma unroll
       for (int i = 0; i < kTile; ++i) pixels[i][thread] = line[i];
       __syncthreads();
     }
-#pragma unroll
-    for (int i = 0; i < kTile; i += kVector) {
-      const float4 four = vector_at(pixels, thread, i);
-      line[i] = four.x;
-      line[i + 1] = four.y;
-      line[i + 2] = four.z;
-      line[i + 3] = four.w;
-    }
+    line.load(pixels[thread]);
     on_row(line, thread);
-    if constexpr (Keep) {
-#pragma unroll
-      for (int i = 0; i < kTile; i += kVector) {
-        vector_at(pixels, thread, i) = make_float4(line[i], line[i + 1], line[i + 2], line[i + 3]);
-      }
-    }
+    if constexpr (KeepRows) line.store(pixels[thread]);
     return;
   }
   if (thread < tile.columns) {
@@ -325,7 +399,7 @@ __global__ void __launch_bounds__(kTile, gather_blocks(Order))
   __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, blockIdx.x);
   const TileCarries carries = a.carries.at(tile.at);
-  pass_over_tile<false>(
+  pass_over_tile<false, false>(
       a, tile, pixels,
       [&](auto& column, int position) {
         if (!a.along_columns) return;
@@ -350,11 +424,11 @@ __device__ inline void store_tile(const TileImages& a, const Tile& tile, TilePix
   const std::int64_t corner = tile.at.image * a.carries.image_stride + tile.at.row * kTile * row_elements +
                               tile.at.column * kTile * a.carries.channels + tile.at.channel;
   if (a.vector_stores && tile.columns == kTile) {
-    float* floats = a.carries.filtered.as<float>() + corner + thread % kRowThreads * kVector;
+    const int first_column = thread % kRowThreads * kVector;
 #pragma unroll 4
     for (int row = thread / kRowThreads; row < tile.rows; row += kTile / kRowThreads) {
-      __stcs(reinterpret_cast<float4*>(floats + row * row_elements),
-             vector_at(pixels, row, thread % kRowThreads * kVector));
+      store_four(a.carries.filtered, corner + first_column + row * row_elements,
+                 vector_at(pixels, row, first_column));
     }
     return;
   }
@@ -379,7 +453,7 @@ __global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Rea
   __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, std::int64_t{gridDim.x} - 1 - blockIdx.x);
   const TileCarries carries = a.carries.at(tile.at);
-  pass_over_tile<true>(
+  pass_over_tile<true, true>(
       a, tile, pixels,
       [&](auto& column, int position) {
         if (a.along_columns) finish_line(y, column, tile.rows, carries, 0, position);

@@ -15,6 +15,18 @@ constexpr int filter_blocks(int order, bool single_precision) {
   return !single_precision ? 1 : order <= 3 ? 12 : 8;
 }
 
+/// The same for the passes that sum neighbours' states.
+constexpr int window_blocks(int order) { return order <= 3 ? 10 : 8; }
+/// Tiles whose states a thread has on their way at once when it sums those of its window.
+inline constexpr int kWindowBatch = 4;
+/// The widest window that a filter may need, in tiles, unless that is the whole axis.
+inline constexpr int kMaxWindow = 8;
+/// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
+inline constexpr int kMaxWholeAxis = 40;
+/// Bytes of the image that are published, and others that are filtered, at once: what was published last is
+/// to be in the cache still when it is filtered.
+inline constexpr std::int64_t kBandBytes = 8 << 20;
+
 /// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in
 /// `kCarrySegments` stretches of tiles at once.
 inline constexpr int kCarryLines = 32;

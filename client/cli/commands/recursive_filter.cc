@@ -25,6 +25,12 @@ const std::map<std::string, ImageBoundary> kBoundaries = {{"zero", ImageBoundary
                                                           {"reflect", ImageBoundary::kReflect},
                                                           {"mirror", ImageBoundary::kMirror}};
 
+const std::map<std::string, FilterMethod> kAlgorithms = {{"auto", FilterMethod::kFastest},
+                                                         {"lines", FilterMethod::kLines},
+                                                         {"tiled", FilterMethod::kTiled},
+                                                         {"on-chip", FilterMethod::kOnChip},
+                                                         {"decaying", FilterMethod::kDecaying}};
+
 /// Options that take one value for both axes or X,Y have one or two elements.
 struct Options {
   std::string command;
@@ -37,6 +43,8 @@ struct Options {
   int degree = 3;
   std::vector<double> feedback;
   std::optional<double> gain;
+  std::string algorithm = "auto";
+  std::optional<double> max_truncation_error;
 };
 
 template <class T>
@@ -121,13 +129,17 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   job.report().add("channels", image->shape().size() == 2 ? 1 : image->shape()[rows + 2]);
   job.report().add("element_type", std::string(element_name(image->type())));
   job.report().add("output", options.output);
+  for (const auto& [name, fact] : result->facts()) job.report().add(name, fact);
   job.describe_run(*client);
   return absl::OkStatus();
 }
 
 template <class KernelOfAxis>
 RecursiveFilterOptions on_both_axes(const Options& options, const KernelOfAxis& kernel) {
-  return {.y = axis_of(options, 1, kernel(1)), .x = axis_of(options, 0, kernel(0))};
+  return {.y = axis_of(options, 1, kernel(1)),
+          .x = axis_of(options, 0, kernel(0)),
+          .method = kAlgorithms.at(options.algorithm),
+          .max_truncation_error = options.max_truncation_error};
 }
 
 /// What all commands share.
@@ -154,6 +166,21 @@ void add_file_options(CLI::App& command, Options& options) {
       ->expected(1, 2)
       ->check(CLI::IsMember({"zero", "clamp", "repeat", "reflect", "mirror"}))
       ->type_name("NAME[,NAME]");
+  command
+      .add_option(
+          "--algorithm", options.algorithm,
+          "How a GPU goes about it, for study: lines, tiled, on-chip, decaying; auto takes the fastest "
+          "that can do it")
+      ->check(CLI::IsMember({"auto", "lines", "tiled", "on-chip", "decaying"}))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-truncation-error", options.max_truncation_error,
+          "What auto, on-chip and decaying may leave out of a pixel because the filter has all but "
+          "forgotten it, relative to the image's largest magnitude; 0: nothing; without it, less than "
+          "rounding")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE");
 }
 
 void add_blur(CommandLine& line) {

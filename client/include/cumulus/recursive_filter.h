@@ -56,6 +56,15 @@ struct AxisKernel {
   ImageBoundary boundary = ImageBoundary::kClamp;
 };
 
+/// How a GPU goes about it; the CPU has one way, by lines, exact, and takes any of these for it.
+enum class FilterMethod {
+  kFastest,   ///< that can do it within max_truncation_error
+  kLines,     ///< a thread for each row or column; takes everything
+  kTiled,     ///< reads the image twice, writes it once; not float64
+  kOnChip,    ///< reads and writes it once, where it fits on the chip and the filter remembers little
+  kDecaying,  ///< images of any size, where the filter remembers little: the second pass reads from the cache
+};
+
 /// An absent one leaves its axis as it is; at least one is there.
 struct RecursiveFilterOptions {
   std::optional<AxisKernel> y = std::nullopt;  ///< along the columns
@@ -63,11 +72,17 @@ struct RecursiveFilterOptions {
   /// Of the image's type and shape: the result is accumulate + weight * the filtered image.
   std::optional<Source> accumulate = std::nullopt;
   double weight = 1;  ///< finite
+  FilterMethod method = FilterMethod::kFastest;
+  /// What kOnChip and kDecaying may leave out of a filtered pixel at most, relative to the image's largest
+  /// magnitude, 0 to 1; 0: nothing. Absent: less than float32 rounds off.
+  std::optional<double> max_truncation_error = std::nullopt;
 };
 
 /// Of `image`, [height, width], [height, width, channels] or a batch [images, height, width, channels], 1 to
 /// 4 channels, of float32, float16 or float64. Result: `image`, of the image's type and shape. Where the
-/// image is a Buffer, the result stays with it, ready for the next operation.
+/// image is a Buffer, the result stays with it, ready for the next operation. Facts: `method`, the one that
+/// ran (FILTER_BY_LINES, FILTER_TILED, FILTER_ON_CHIP or FILTER_DECAYING), and `truncation_bound`, what it
+/// may have left out at most.
 Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptions& options);
 
 }  // namespace cumulus

@@ -1,0 +1,238 @@
+#include "kernels/recursive_filter/recursive_filter_window.h"
+
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/recursive_filter/recursive_filter_scratch.h"
+
+namespace cumulus::recursive_filter {
+namespace {
+
+using Real = long double;
+
+/// What is left of a pixel in a direction's state, and what the direction does to a signal.
+struct Forgetting {
+  std::array<StateVector, kMaxWindow + 1> tails{};  // sums of magnitudes from `window` tiles on
+  Real gain = 0;                                    // the sum of |impulse response|
+};
+
+bool is_nothing(const StateVector& response, const StateVector& total) {
+  constexpr Real kNothing = 1e-20L;
+  for (std::size_t k = 0; k < response.size(); ++k) {
+    if (std::abs(response[k]) * kTile > kNothing * total[k]) return false;
+  }
+  return total[0] > 0;
+}
+
+Forgetting forgetting_of(const DirectionPlan& plan) {
+  const auto order = static_cast<std::size_t>(plan.transition.order);
+  // Poles of single precision have forgotten everything twice over by then.
+  constexpr std::int64_t kEnd = 2 * kMaxWindow * kTile;
+  Forgetting forgetting;
+  const StateVector weights = plan.weights();
+  StateVector response = plan.input;
+  for (std::int64_t pixel = 0; pixel < kEnd; ++pixel) {
+    if (pixel % kTile == 0 && is_nothing(response, forgetting.tails[0])) break;
+    const auto tile = static_cast<std::size_t>(std::min<std::int64_t>(pixel / kTile, kMaxWindow));
+    Real output = pixel == 0 ? plan.sections.direct : 0;
+    for (std::size_t k = 0; k < order; ++k) {
+      forgetting.tails[tile][k] += std::abs(response[k]);
+      output += weights[k] * response[k];
+    }
+    forgetting.gain += std::abs(output);
+    response = plan.transition * response;
+  }
+  for (std::size_t tile = kMaxWindow; tile-- > 0;) {
+    for (std::size_t k = 0; k < order; ++k) forgetting.tails[tile][k] += forgetting.tails[tile + 1][k];
+  }
+  return forgetting;
+}
+
+StateVector product_of_magnitudes(const StateMatrix& matrix, const StateVector& vector) {
+  StateVector product{};
+  const auto order = static_cast<std::size_t>(matrix.order);
+  for (std::size_t row = 0; row < order; ++row) {
+    for (std::size_t column = 0; column < order; ++column) {
+      product[row] += std::abs(matrix.rows[row][column]) * vector[column];
+    }
+  }
+  return product;
+}
+
+/// One axis: what windows of each size leave out.
+class AxisTruncation {
+ public:
+  explicit AxisTruncation(const AxisPlan& plan)
+      : plan_(plan),
+        tiles_((plan.length + kTile - 1) / kTile),
+        causal_(forgetting_of(plan.causal)),
+        anticausal_(forgetting_of(plan.anticausal)) {
+    with_order(plan.order, [&]<int Order>() {
+      for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
+        const TileResponses<Order> responses(plan, rows);
+        for (std::size_t k = 0; k < 2 * Order; ++k) {
+          for (const float response : responses.of[k]) {
+            Real& largest = k < Order ? to_before_[k] : to_after_[k - Order];
+            largest = std::max(largest, static_cast<Real>(std::abs(response)));
+          }
+        }
+      }
+    });
+  }
+
+  Real gain() const { return plan_.identity ? 1 : causal_.gain * anticausal_.gain; }
+
+  /// Of a filtered pixel, relative to the image's largest magnitude.
+  Real bound(std::int64_t window) const {
+    if (plan_.identity || window >= tiles_ - 1) return 0;
+    const StateVector& before = causal_.tails[static_cast<std::size_t>(window)];
+    const StateVector& after = anticausal_.tails[static_cast<std::size_t>(window)];
+    Real bound = weighed(to_before_, before) + weighed(to_after_, after);
+    if (!plan_.needs_runs()) return bound;
+    // A run of the reversed image has forgotten as much as the direction's own run.
+    const StateVector start = sum(product_of_magnitudes(plan_.start_from_causal_run, before),
+                                  product_of_magnitudes(plan_.start_from_reversed_run, before));
+    const StateVector end = sum(product_of_magnitudes(plan_.end_from_anticausal_run, after),
+                                product_of_magnitudes(plan_.end_from_reversed_run, after));
+    return bound + largest_moved(plan_.causal, start, to_before_) +
+           largest_moved(plan_.anticausal, end, to_after_);
+  }
+
+  std::optional<std::int64_t> smallest_window(Real max_error) const {
+    if (plan_.identity) return 0;
+    for (std::int64_t window = std::min<std::int64_t>(1, tiles_ - 1); window <= kMaxWindow; ++window) {
+      if (bound(window) <= max_error) return std::min(window, tiles_ - 1);
+    }
+    if (tiles_ <= kMaxWholeAxis) return tiles_ - 1;
+    return std::nullopt;
+  }
+
+ private:
+  Real weighed(const StateVector& responses, const StateVector& state) const {
+    Real total = 0;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(plan_.order); ++k) total += responses[k] * state[k];
+    return total;
+  }
+  static StateVector sum(StateVector a, const StateVector& b) {
+    for (std::size_t k = 0; k < a.size(); ++k) a[k] += b[k];
+    return a;
+  }
+  /// The most that an error of the state at the border does to any tile that the border's state reaches.
+  Real largest_moved(const DirectionPlan& direction, const StateVector& error,
+                     const StateVector& responses) const {
+    Real largest = 0;
+    for (std::int64_t tile = 0; tile <= std::min<std::int64_t>(tiles_, kMaxWindow); ++tile) {
+      const StateMatrix moved = power(direction.transition, tile * kTile);
+      largest = std::max(largest, weighed(responses, product_of_magnitudes(moved, error)));
+    }
+    return largest;
+  }
+
+  const AxisPlan& plan_;
+  std::int64_t tiles_;
+  Forgetting causal_, anticausal_;
+  StateVector to_before_{}, to_after_{};
+};
+
+}  // namespace
+
+std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double max_truncation_error) {
+  const AxisTruncation along_y(y);
+  const AxisTruncation along_x(x);
+  const Real share = static_cast<Real>(max_truncation_error) / 2;
+  const auto window_y = along_y.smallest_window(share / along_x.gain());
+  const auto window_x = along_x.smallest_window(share / along_y.gain());
+  if (!window_y.has_value() || !window_x.has_value()) return std::nullopt;
+  const Real error_y = along_y.bound(*window_y);
+  const Real error_x = along_x.bound(*window_x);
+  return Windows{*window_y, *window_x,
+                 static_cast<double>(error_y * along_x.gain() + error_x * (along_y.gain() + error_y))};
+}
+
+RecursiveFilterPlan plan_on_gpu(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
+                                bool of_doubles, const RecursiveFilterChoice& choice) {
+  using Method = RecursiveFilterMethod;
+  const Precision precision = of_doubles ? Precision::kDouble : precision_for(filter);
+  const int order = kernel_order(filter);
+  RecursiveFilterPlan plan{precision,
+                           order,
+                           plan_axis(filter.y, height, order, precision),
+                           plan_axis(filter.x, width, order, precision),
+                           MethodObstacle::kNone,
+                           Method::kLines,
+                           std::nullopt};
+  if (choice.method == Method::kLines) return plan;
+  const auto stopped_by = [&](MethodObstacle obstacle) {
+    if (choice.method != Method::kAutomatic) plan.obstacle = obstacle;
+    return plan;
+  };
+  if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
+  plan.method = Method::kTiled;
+  if (choice.method == Method::kTiled) return plan;
+  if (precision == Precision::kDouble) return stopped_by(MethodObstacle::kMemory);
+  plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
+  if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
+  plan.method = Method::kOnChip;
+  return plan;
+}
+
+RecursiveFilterPlan require_plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
+                                        std::int64_t width, bool of_doubles,
+                                        const RecursiveFilterChoice& choice) {
+  RecursiveFilterPlan plan = plan_on_gpu(filter, height, width, of_doubles, choice);
+  const auto refuse = [](const std::string& why) { throw std::invalid_argument("recursive_filter: " + why); };
+  switch (plan.obstacle) {
+    case MethodObstacle::kNone:
+      break;
+    case MethodObstacle::kTiles:
+      refuse(
+          "tiles do not serve images of double, nor a boundary that folds the image back (reflect, mirror) "
+          "for "
+          "a filter whose directions differ; the line method does");
+      break;
+    case MethodObstacle::kMemory:
+      refuse(
+          "the on-chip and the decaying method take filters whose poles lie within 15/16 of the origin; the "
+          "tiled method takes any");
+      break;
+    case MethodObstacle::kTruncation:
+      refuse("the filter remembers too much of this image to leave out no more than " +
+             std::to_string(choice.max_truncation_error) + "; the tiled method leaves out nothing");
+      break;
+  }
+  return plan;
+}
+
+WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t images,
+                             const Windows& windows) {
+  const std::int64_t tile_rows = (height + kTile - 1) / kTile;
+  const std::int64_t tile_row_bytes = row_bytes * kTile;
+  if (height * row_bytes <= 3 * kBandBytes) {
+    const std::int64_t fitting = std::max<std::int64_t>(1, 3 * kBandBytes / (height * row_bytes));
+    return {std::min(images, fitting), tile_rows, {tile_rows, 0, tile_rows}};
+  }
+  // A band is filtered once the bands behind it, which its windows reach, have been published.
+  const std::int64_t band = std::max({kBandBytes / tile_row_bytes, windows.y, std::int64_t{1}});
+  const std::int64_t kept = std::min(windows.y + 1, tile_rows);
+  return {1, std::min(band, tile_rows), {tile_rows, kept, 3 * band + windows.y}};
+}
+
+}  // namespace cumulus::recursive_filter
+
+namespace cumulus {
+
+DoesNotFitOnChip::DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chip)
+    : std::invalid_argument("recursive_filter: the on-chip method holds " + std::to_string(tiles_on_chip) +
+                            " tiles of 64 x 64 pixels of one channel on this device; the image has " +
+                            std::to_string(tiles)),
+      tiles_(tiles),
+      tiles_on_chip_(tiles_on_chip) {}
+
+MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
+                           bool of_doubles, const RecursiveFilterChoice& choice) {
+  return recursive_filter::plan_on_gpu(filter, height, width, of_doubles, choice).obstacle;
+}
+
+}  // namespace cumulus
