@@ -19,9 +19,9 @@
 namespace cumulus::recursive_filter {
 
 /// What windows need of one axis' plan.
-template <int Order>
+template <int Order, class Real>
 struct WindowAxis {
-  TileAxis<Order, float> line;
+  TileAxis<Order, Real> line;
   TileMoves<Order, float> moves;
   int tiles;
   int window;  // tiles on either side
@@ -49,12 +49,12 @@ struct StateMap {
   }
 };
 
-template <int Order>
+template <int Order, class Real>
 struct WindowFilter {
   TileImages a;
   StateMap states;
   float* responses;  // of a whole tile, then of one in the last row
-  WindowAxis<Order> y, x;
+  WindowAxis<Order, Real> y, x;
   RunWeights<Order> y_weights, x_weights;
   TileResponses<Order> whole_responses, last_responses;
 
@@ -91,9 +91,9 @@ __device__ void sum_states(int first, int count, int step, const Load& load, con
 /// The states before and after a tile. A Source knows what tiles have published:
 ///   causal(tile, state), anticausal(tile, state)   what their runs from nothing left
 ///   first_pixel(), last_pixel()                     of the whole line
-template <int Order, class Source>
-__device__ void find_carries(const WindowAxis<Order>& axis, std::int64_t tile_index, const Source& source,
-                             float (&before)[Order], float (&after)[Order]) {
+template <int Order, class Real, class Source>
+__device__ void find_carries(const WindowAxis<Order, Real>& axis, std::int64_t tile_index,
+                             const Source& source, float (&before)[Order], float (&after)[Order]) {
   const TileMoves<Order, float>& moves = axis.moves;
   const int tile = static_cast<int>(tile_index);
   const int last_tile = axis.tiles - 1;
@@ -257,8 +257,9 @@ struct CarrySource {
 
 /// What the tile's carries along y, and its neighbours', add to the rows' states before and after it:
 /// [carry along y][causal, anticausal] to be weighed by the row's responses. Threads are together afterwards.
-template <int Order>
-__device__ const float* find_cross_carries(const WindowFilter<Order>& f, const Tile& tile, float* memory) {
+template <int Order, class Real>
+__device__ const float* find_cross_carries(const WindowFilter<Order, Real>& f, const Tile& tile,
+                                           float* memory) {
   constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
   const int thread = static_cast<int>(threadIdx.x);
   const CrossSlots slots{f.x.tiles, f.x.window, static_cast<int>(tile.at.column), f.x.sees_all(),
@@ -295,8 +296,8 @@ __device__ const float* find_cross_carries(const WindowFilter<Order>& f, const T
 }
 
 /// The states before and after the tile's row `position`.
-template <int Order>
-__device__ void find_row_carries(const WindowFilter<Order>& f, const Tile& tile, int position,
+template <int Order, class Real>
+__device__ void find_row_carries(const WindowFilter<Order, Real>& f, const Tile& tile, int position,
                                  const float* cross, float (&before)[Order], float (&after)[Order]) {
   find_carries(f.x, tile.at.column, RowSource<Order>{f.states, tile.at, position}, before, after);
   if (!f.a.along_columns) return;
@@ -310,6 +311,30 @@ __device__ void find_row_carries(const WindowFilter<Order>& f, const Tile& tile,
       after[m] += response * cross[k * 2 * Order + Order + m];
     }
   }
+}
+
+/// Filters the line's first `length` pixels in place, given what lies before and after them. Returns the
+/// causal state of the last pixel in `last`.
+template <int Order, class Real, class Pixels>
+__device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
+                               const float (&before)[Order], const float (&after)[Order],
+                               float (&last)[Order]) {
+  Real causal[Order];
+  Real anticausal[Order];
+#pragma unroll
+  for (int k = 0; k < Order; ++k) {
+    causal[k] = static_cast<Real>(before[k]);
+    anticausal[k] = static_cast<Real>(after[k]);
+  }
+  filter_held_line(axis, line, length, causal, anticausal);
+#pragma unroll
+  for (int k = 0; k < Order; ++k) last[k] = static_cast<float>(causal[k]);
+}
+template <int Order, class Real, class Pixels>
+__device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
+                               const float (&before)[Order], const float (&after)[Order]) {
+  float last[Order];
+  filter_between(axis, line, length, before, after, last);
 }
 
 /// The anticausal states that runs over a line from nothing leave.
@@ -331,25 +356,24 @@ __device__ void run_back_over(const RunWeights<Order>& weights, const HeldPixels
 }
 
 /// Filters a tile's column as if nothing lay above and below, and finds the states that it leaves.
-template <int Order>
-__device__ void filter_alone(const WindowFilter<Order>& f, const Tile& tile, HeldPixels& column,
+template <int Order, class Real>
+__device__ void filter_alone(const WindowFilter<Order, Real>& f, const Tile& tile, HeldPixels& column,
                              float (&causal)[Order], float (&anticausal)[Order]) {
   const float nothing[Order] = {};
   run_back_over(f.y_weights, column, tile, anticausal);
-  filter_held_line(f.y.line, column, tile.rows, causal, nothing);
+  filter_between(f.y.line, column, tile.rows, nothing, nothing, causal);
 }
-template <int Order>
-__device__ void filter_alone(const WindowFilter<Order>& f, const Tile& tile, SharedPixels& column,
+template <int Order, class Real>
+__device__ void filter_alone(const WindowFilter<Order, Real>& f, const Tile& tile, SharedPixels& column,
                              float (&causal)[Order], float (&anticausal)[Order]) {
   const float nothing[Order] = {};
-  float state[Order] = {};
   run_over(f.y_weights, column, tile.causal_rows, tile.anticausal_row, tile.rows, causal, anticausal);
-  filter_held_line(f.y.line, column, tile.rows, state, nothing);
+  filter_between(f.y.line, column, tile.rows, nothing, nothing);
 }
 
 /// First pass: publishes the tile's states. Leaves the tile filtered along y as if nothing lay around it.
-template <int Order>
-__device__ void publish_states(const WindowFilter<Order>& f, const Tile& tile, TilePixels& pixels,
+template <int Order, class Real>
+__device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
                                float* more) {
   using Layout = StateLayout<Order>;
   const TileImages& a = f.a;
@@ -414,8 +438,9 @@ __device__ void publish_states(const WindowFilter<Order>& f, const Tile& tile, T
 }
 
 /// Second pass.
-template <int Order>
-__device__ void filter_tile(const WindowFilter<Order>& f, const Tile& tile, TilePixels& pixels, float* more) {
+template <int Order, class Real>
+__device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
+                            float* more) {
   const TileImages& a = f.a;
   const float* cross = nullptr;
   if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, more);
@@ -426,14 +451,14 @@ __device__ void filter_tile(const WindowFilter<Order>& f, const Tile& tile, Tile
         float before[Order];
         float after[Order];
         find_carries(f.y, tile.at.row, ColumnSource<Order>{a, f.states, tile.at, position}, before, after);
-        filter_held_line(f.y.line, column, tile.rows, before, after);
+        filter_between(f.y.line, column, tile.rows, before, after);
       },
       [&](auto& row, int position) {
         if (!a.along_rows) return;
         float before[Order];
         float after[Order];
         find_row_carries(f, tile, position, cross, before, after);
-        filter_held_line(f.x.line, row, tile.columns, before, after);
+        filter_between(f.x.line, row, tile.columns, before, after);
       });
   __syncthreads();
   store_tile(a, tile, pixels);
@@ -446,9 +471,10 @@ struct TileRange {
 
 /// Passes over two ranges of tiles at once, taking turns: the first pass over one, the second over another,
 /// for whose windows all has been published before.
-template <int Order>
-__global__ void __launch_bounds__(kTile, window_blocks(Order))
-    filter_windows(const __grid_constant__ WindowFilter<Order> f, TileRange to_publish, TileRange to_filter) {
+template <int Order, class Real>
+__global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
+    filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, TileRange to_publish,
+                   TileRange to_filter) {
   WindowMemory& memory = shared_window();
   const std::int64_t block = blockIdx.x;
   const std::int64_t both = 2 * min(to_publish.count, to_filter.count);
@@ -463,8 +489,8 @@ __global__ void __launch_bounds__(kTile, window_blocks(Order))
 }
 
 /// Adds the responses to what lies above and below to a tile that was filtered along y alone.
-template <int Order>
-__device__ void respond_to_carries(const WindowFilter<Order>& f, const Tile& tile, TilePixels& pixels) {
+template <int Order, class Real>
+__device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels) {
   const int position = static_cast<int>(threadIdx.x);
   float before[Order];
   float after[Order];
@@ -490,8 +516,8 @@ __device__ void respond_to_carries(const WindowFilter<Order>& f, const Tile& til
 }
 
 /// Filters the tile's row in shared memory.
-template <int Order>
-__device__ void filter_row(const WindowFilter<Order>& f, const Tile& tile, TilePixels& pixels,
+template <int Order, class Real>
+__device__ void filter_row(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
                            const float* cross) {
   const int position = static_cast<int>(threadIdx.x);
   float before[Order];
@@ -499,20 +525,20 @@ __device__ void filter_row(const WindowFilter<Order>& f, const Tile& tile, TileP
   find_row_carries(f, tile, position, cross, before, after);
   if (tile.columns < kTile) {
     SharedPixels row{&pixels[position][0], 1};
-    filter_held_line(f.x.line, row, tile.columns, before, after);
+    filter_between(f.x.line, row, tile.columns, before, after);
     return;
   }
   HeldPixels row;
   row.load(pixels[position]);
-  filter_held_line(f.x.line, row, kTile, before, after);
+  filter_between(f.x.line, row, kTile, before, after);
   row.store(pixels[position]);
 }
 
 /// Both passes, with a block for every tile on the device at the same time: the tile stays in shared memory
 /// while the grid waits for all states to be published.
-template <int Order>
-__global__ void __launch_bounds__(kTile, window_blocks(Order))
-    filter_on_chip(const __grid_constant__ WindowFilter<Order> f) {
+template <int Order, class Real>
+__global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
+    filter_on_chip(const __grid_constant__ WindowFilter<Order, Real> f) {
   WindowMemory& memory = shared_window();
   const TileImages& a = f.a;
   const int thread = static_cast<int>(threadIdx.x);

@@ -7,8 +7,8 @@
 namespace cumulus::recursive_filter {
 
 /// Filters images by the on-chip or the decaying method; `wanted` says which, or kAutomatic. T is float or
-/// Float16. Throws std::invalid_argument where kOnChip is wanted and the images do not fit.
-template <class T>
+/// Float16, Real (float or double) the plan's precision. Throws DoesNotFitOnChip.
+template <class Real, class T>
 RecursiveFilterRun filter_by_windows(CudaExecutor& executor,
                                      const FilterImages<const T, Space::kDevice>& images,
                                      const RecursiveFilterPlan& plan, RecursiveFilterMethod wanted,

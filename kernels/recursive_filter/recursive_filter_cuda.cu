@@ -153,7 +153,9 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
   executor.bind_thread();
   if constexpr (!kDoubles) {
     if (plan.method == Method::kOnChip) {
-      return filter_by_windows(executor, images, plan, choice.method, filtered);
+      return plan.precision == Precision::kSingle
+                 ? filter_by_windows<float>(executor, images, plan, choice.method, filtered)
+                 : filter_by_windows<double>(executor, images, plan, choice.method, filtered);
     }
   }
   with_order(plan.order, [&]<int Order>() {

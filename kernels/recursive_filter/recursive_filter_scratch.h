@@ -22,10 +22,10 @@ enum class RecursiveFilterMethod {
   kLines,      // a thread for each column, then for each row
   kTiled,      // reads the image twice, writes it once; not for images of double, nor for filters whose
                // directions have different poles while a boundary is kReflect or kMirror
-  kOnChip,  // reads and writes the image once: all tiles stay on the chip. Where kTiled can do it, the image
-            // fits, and all poles lie within 15/16 of the origin
-  kDecaying,  // the same with two passes, the second a little behind the first, out of the cache; each tile
-              // looks at as many neighbours as the filter remembers
+  kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each looks at as many
+               // neighbours as the filter remembers. Where kTiled can do it, and the image fits
+  kDecaying,   // the same with two passes, the second a little behind the first, out of the cache. Where the
+               // filter remembers at most kMaxWindow tiles, or the axis has at most kMaxWholeAxis
 };
 
 /// Rounding of float32 images errs by more.
@@ -47,7 +47,6 @@ struct RecursiveFilterChoice {
 enum class MethodObstacle {
   kNone,
   kTiles,       // images of double, or directions that differ where the image is folded back
-  kMemory,      // poles beyond 15/16 of the origin
   kTruncation,  // more would be left out than max_truncation_error
 };
 

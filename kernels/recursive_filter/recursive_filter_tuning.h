@@ -16,11 +16,14 @@ constexpr int filter_blocks(int order, bool single_precision) {
 }
 
 /// The same for the passes that sum neighbours' states.
-constexpr int window_blocks(int order) { return order <= 3 ? 10 : 8; }
+template <class Real>
+constexpr int window_blocks(int order) {
+  return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
+}
 /// Tiles whose states a thread has on their way at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.
-inline constexpr int kMaxWindow = 8;
+inline constexpr int kMaxWindow = 16;
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
 /// Bytes of the image that are published, and others that are filtered, at once: what was published last is

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -28,7 +29,6 @@ bool is_nothing(const StateVector& response, const StateVector& total) {
 
 Forgetting forgetting_of(const DirectionPlan& plan) {
   const auto order = static_cast<std::size_t>(plan.transition.order);
-  // Poles of single precision have forgotten everything twice over by then.
   constexpr std::int64_t kEnd = 2 * kMaxWindow * kTile;
   Forgetting forgetting;
   const StateVector weights = plan.weights();
@@ -43,6 +43,11 @@ Forgetting forgetting_of(const DirectionPlan& plan) {
     }
     forgetting.gain += std::abs(output);
     response = plan.transition * response;
+  }
+  if (!is_nothing(response, forgetting.tails[0])) {
+    // There is more, nobody knows how much.
+    forgetting.tails.back().fill(std::numeric_limits<Real>::infinity());
+    forgetting.gain = std::numeric_limits<Real>::infinity();
   }
   for (std::size_t tile = kMaxWindow; tile-- > 0;) {
     for (std::size_t k = 0; k < order; ++k) forgetting.tails[tile][k] += forgetting.tails[tile + 1][k];
@@ -82,6 +87,8 @@ class AxisTruncation {
     });
   }
 
+  /// The window that holds the axis.
+  std::int64_t last_tile() const { return plan_.identity ? 0 : tiles_ - 1; }
   Real gain() const { return plan_.identity ? 1 : causal_.gain * anticausal_.gain; }
 
   /// Of a filtered pixel, relative to the image's largest magnitude.
@@ -145,6 +152,8 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
   const auto window_y = along_y.smallest_window(share / along_x.gain());
   const auto window_x = along_x.smallest_window(share / along_y.gain());
   if (!window_y.has_value() || !window_x.has_value()) return std::nullopt;
+  if (window_y == along_y.last_tile() && window_x == along_x.last_tile())
+    return Windows{*window_y, *window_x, 0};
   const Real error_y = along_y.bound(*window_y);
   const Real error_x = along_x.bound(*window_x);
   return Windows{*window_y, *window_x,
@@ -171,7 +180,6 @@ RecursiveFilterPlan plan_on_gpu(const RecursiveFilter& filter, std::int64_t heig
   if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
   plan.method = Method::kTiled;
   if (choice.method == Method::kTiled) return plan;
-  if (precision == Precision::kDouble) return stopped_by(MethodObstacle::kMemory);
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
   plan.method = Method::kOnChip;
@@ -191,11 +199,6 @@ RecursiveFilterPlan require_plan_on_gpu(const RecursiveFilter& filter, std::int6
           "tiles do not serve images of double, nor a boundary that folds the image back (reflect, mirror) "
           "for "
           "a filter whose directions differ; the line method does");
-      break;
-    case MethodObstacle::kMemory:
-      refuse(
-          "the on-chip and the decaying method take filters whose poles lie within 15/16 of the origin; the "
-          "tiled method takes any");
       break;
     case MethodObstacle::kTruncation:
       refuse("the filter remembers too much of this image to leave out no more than " +

@@ -82,7 +82,7 @@ struct Windows {
 };
 
 /// The smallest windows with a bound of at most `max_truncation_error`; none where the filter remembers more
-/// than kMaxWindow tiles of an axis that has more than kMaxWholeAxis. In single precision only.
+/// than kMaxWindow tiles of an axis that has more than kMaxWholeAxis.
 std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double max_truncation_error);
 
 /// How the windowed methods go through the images.

@@ -177,11 +177,6 @@ struct ApplyRecursiveFilter {
             "method",
             "goes by tiles, which take no FLOAT64 image, nor FILTER_REFLECT and FILTER_MIRROR for a "
             "filter whose two directions have different poles; FILTER_BY_LINES is right");
-      case MethodObstacle::kMemory:
-        return bad_field(
-            "method",
-            "is for filters whose poles lie within 15/16 of the origin (a Gaussian's sigma up to "
-            "about 15); FILTER_TILED is right");
       case MethodObstacle::kTruncation:
         return bad_field(
             "max_truncation_error",
