@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/recursive_filter/filter_tiles.cuh"
+#include "kernels/recursive_filter/line_stretches.cuh"
 #include "kernels/recursive_filter/recursive_filter_window.h"
 
 // The methods that complete no carries. Each tile publishes the states that it leaves by itself; a tile that
@@ -22,12 +22,18 @@ namespace cumulus::recursive_filter {
 template <int Order, class Real>
 struct WindowAxis {
   TileAxis<Order, Real> line;
+  StretchMoves<Order, Real> causal_stretches, anticausal_stretches;
   TileMoves<Order, float> moves;
   int tiles;
   int window;  // tiles on either side
 
   WindowAxis(const AxisPlan& plan, std::int64_t tiles_seen)
-      : line(plan), moves(plan), tiles(static_cast<int>(moves.tiles)), window(static_cast<int>(tiles_seen)) {}
+      : line(plan),
+        causal_stretches(plan.causal),
+        anticausal_stretches(plan.anticausal),
+        moves(plan),
+        tiles(static_cast<int>(moves.tiles)),
+        window(static_cast<int>(tiles_seen)) {}
   __device__ bool sees_all() const { return window >= tiles - 1; }
 };
 
@@ -55,7 +61,6 @@ struct WindowFilter {
   StateMap states;
   float* responses;  // of a whole tile, then of one in the last row
   WindowAxis<Order, Real> y, x;
-  RunWeights<Order> y_weights, x_weights;
   TileResponses<Order> whole_responses, last_responses;
 
   __device__ const float* responses_of(const TileIndex& tile) const {
@@ -217,22 +222,26 @@ struct CrossSource {
   __device__ float last_pixel() const { return *of(last_row, 2 * Order + 1); }
 };
 
-/// The columns of tiles whose cross states a block sums along y, and where it keeps the sums.
+/// The columns of tiles whose cross states a block sums along y: those of its window and, where the boundary
+/// asks for runs over the image, the first and the last that such a run sees.
 struct CrossSlots {
   int tiles, window, column;
   bool sees_all, needs_runs;
 
-  __host__ __device__ int count() const { return sees_all ? tiles : (needs_runs ? 4 : 2) * window + 1; }
+  __host__ __device__ int count() const {
+    return sees_all ? tiles : 2 * window + 1 + (needs_runs ? 2 * (window + 1) : 0);
+  }
   /// Not always a tile of the image.
   __device__ int column_of(int slot) const {
     if (sees_all) return slot;
     if (slot <= 2 * window) return column - window + slot;
-    return slot <= 3 * window ? slot - 2 * window - 1 : tiles - 4 * window - 1 + slot;
+    const int beyond = slot - (2 * window + 1);
+    return beyond <= window ? beyond : tiles - 2 * (window + 1) + beyond;
   }
   __device__ int slot_of(int other) const {
     if (sees_all) return other;
     if (other >= column - window && other <= column + window) return other - column + window;
-    return other < window ? 2 * window + 1 + other : 4 * window + 1 - tiles + other;
+    return 2 * window + 1 + (other <= window ? other : other - tiles + 2 * (window + 1));
   }
 };
 
@@ -337,38 +346,59 @@ __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, 
   filter_between(axis, line, length, before, after, last);
 }
 
-/// The anticausal states that runs over a line from nothing leave.
-template <int Order>
-__device__ void run_back_over(const RunWeights<Order>& weights, const HeldPixels& line, const Tile& /*tile*/,
-                              float (&state)[Order]) {
-  constexpr int kStretch = 16;  // added up by themselves first: fewer roundings a sum
+template <int Order, class Real>
+__device__ void store_states(float* states, int stride, const Real (&causal)[Order],
+                             const Real (&anticausal)[Order]) {
 #pragma unroll
-  for (int first = 0; first < kTile; first += kStretch) {
-    float sum[Order] = {};
-#pragma unroll
-    for (int i = first; i < first + kStretch; ++i) {
-#pragma unroll
-      for (int k = 0; k < Order; ++k) sum[k] += weights.anticausal[i][k] * line.v[i];
-    }
-#pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] += sum[k];
+  for (int k = 0; k < Order; ++k) {
+    states[k * stride] = static_cast<float>(causal[k]);
+    states[(Order + k) * stride] = static_cast<float>(anticausal[k]);
   }
 }
 
-/// Filters a tile's column as if nothing lay above and below, and finds the states that it leaves.
+/// Publishes the cross states of a tile: the states along x of `rows`, its columns' states and its first and
+/// last row of pixels. A few threads share a row, each with a stretch of it, and add up.
 template <int Order, class Real>
-__device__ void filter_alone(const WindowFilter<Order, Real>& f, const Tile& tile, HeldPixels& column,
-                             float (&causal)[Order], float (&anticausal)[Order]) {
-  const float nothing[Order] = {};
-  run_back_over(f.y_weights, column, tile, anticausal);
-  filter_between(f.y.line, column, tile.rows, nothing, nothing, causal);
-}
-template <int Order, class Real>
-__device__ void filter_alone(const WindowFilter<Order, Real>& f, const Tile& tile, SharedPixels& column,
-                             float (&causal)[Order], float (&anticausal)[Order]) {
-  const float nothing[Order] = {};
-  run_over(f.y_weights, column, tile.causal_rows, tile.anticausal_row, tile.rows, causal, anticausal);
-  filter_between(f.y.line, column, tile.rows, nothing, nothing);
+__device__ void publish_cross_states(const WindowAxis<Order, Real>& x, const Tile& tile, float* rows,
+                                     float* cross) {
+  constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
+  const int line = static_cast<int>(threadIdx.x) / kStretches;
+  const int part = static_cast<int>(threadIdx.x) % kStretches;
+  if (static_cast<int>(threadIdx.x) / 32 * 32 >= kFunctionals * kStretches) return;  // a whole warp
+  TileRow row{{rows + min(line, kFunctionals - 1) * kTilePitch}};
+  Real causal[Order] = {};
+  Real anticausal[Order] = {};
+  if (tile.causal_columns < kTile || tile.anticausal_column > 0) {
+    if (part == 0) {
+      run_both_ways(x.line, row, tile.causal_columns, tile.anticausal_column, tile.columns, causal,
+                    anticausal);
+    }
+  } else {
+    float pixels[kStretch];
+    row.load(part * kStretch, pixels);
+    Real forward[Order] = {};
+    Real backward[Order] = {};
+#pragma unroll
+    for (int k = 0; k < kStretch; ++k) {
+      x.line.causal.advance(forward, static_cast<Real>(pixels[k]));
+      x.line.anticausal.advance(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
+    }
+    x.causal_stretches.of[kStretches - 1 - part].add_product(forward, causal);
+    x.anticausal_stretches.of[part].add_product(backward, anticausal);
+#pragma unroll
+    for (int distance = 1; distance < kStretches; distance *= 2) {
+#pragma unroll
+      for (int k = 0; k < Order; ++k) {
+        causal[k] += __shfl_xor_sync(~0u, causal[k], distance);
+        anticausal[k] += __shfl_xor_sync(~0u, anticausal[k], distance);
+      }
+    }
+  }
+  if (part > 0 || line >= kFunctionals) return;
+  cross += line * kFunctionals;
+  store_states(cross, 1, causal, anticausal);
+  cross[2 * Order] = row.at(0);
+  cross[2 * Order + 1] = row.at(tile.columns - 1);
 }
 
 /// First pass: publishes the tile's states. Leaves the tile filtered along y as if nothing lay around it.
@@ -377,64 +407,61 @@ __device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& t
                                float* more) {
   using Layout = StateLayout<Order>;
   const TileImages& a = f.a;
+  const int thread = static_cast<int>(threadIdx.x);
   float* states = f.states.at(tile.at);
+  begin_loading(a, tile, pixels);
   if (blockIdx.x == 0) {
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * Order * kTile; i += kTile) {
+    for (int i = thread; i < 2 * Order * kTile; i += kTile) {
       f.responses[i] = f.whole_responses.of[i / kTile][i % kTile];
       f.responses[2 * Order * kTile + i] = f.last_responses.of[i / kTile][i % kTile];
     }
   }
-  // Behind the tile's rows: its columns' states, then the first and the last row as they were.
-  const auto extra_row = [more](int k) { return more + k * kTilePitch; };
-  const auto gather_row = [&](const auto& row, float(&causal)[Order], float(&anticausal)[Order]) {
-    run_over(f.x_weights, row, tile.causal_columns, tile.anticausal_column, tile.columns, causal, anticausal);
-  };
-  pass_over_tile<true, false>(
-      a, tile, pixels,
-      [&](auto& column, int position) {
-        if (!a.along_columns) return;
-        extra_row(2 * Order)[position] = column[0];
-        extra_row(2 * Order + 1)[position] = column.last(tile.rows);
-        float causal[Order] = {};
-        float anticausal[Order] = {};
-        filter_alone(f, tile, column, causal, anticausal);
-        for (int k = 0; k < Order; ++k) {
-          extra_row(k)[position] = states[k * kTile + position] = causal[k];
-          extra_row(Order + k)[position] = states[(Order + k) * kTile + position] = anticausal[k];
-        }
-      },
-      [&](auto& row, int position) {
-        if (!a.along_rows) return;
-        float causal[Order] = {};
-        float anticausal[Order] = {};
-        gather_row(row, causal, anticausal);
-        for (int k = 0; k < Order; ++k) {
-          states[(Layout::kRows + k) * kTile + position] = causal[k];
-          states[(Layout::kRows + Order + k) * kTile + position] = anticausal[k];
-        }
-        if (tile.at.column == 0) states[Layout::kBorder * kTile + position] = pixels[position][0];
-        if (tile.at.column == f.x.tiles - 1) {
-          states[(Layout::kBorder + 1) * kTile + position] = pixels[position][tile.columns - 1];
-        }
-      });
-  const int line = static_cast<int>(threadIdx.x);
-  if (!a.along_columns || !a.along_rows || line >= Layout::kFunctionals) return;
-  float causal[Order] = {};
-  float anticausal[Order] = {};
-  if (tile.columns == kTile && tile.causal_columns == kTile && tile.anticausal_column == 0) {
-    HeldPixels row;
-    row.load(extra_row(line));
-    gather_row(row, causal, anticausal);
-  } else {
-    gather_row(SharedPixels{extra_row(line), 1}, causal, anticausal);
+  finish_loading();
+  if (a.along_columns && thread < tile.columns) {
+    TileColumn column{{&pixels[0][thread]}};
+    // As rows of pixels: the columns' states, then the first and the last row as they were.
+    more[2 * Order * kTilePitch + thread] = column.at(0);
+    more[(2 * Order + 1) * kTilePitch + thread] = column.at(tile.rows - 1);
+    Real causal[Order] = {};
+    Real anticausal[Order] = {};
+    if (tile.causal_rows == kTile && tile.anticausal_row == 0) {
+      filter_alone(f.y.line, f.y.anticausal_stretches, column, causal, anticausal);
+    } else {
+      run_both_ways(f.y.line, column, tile.causal_rows, tile.anticausal_row, tile.rows, causal, anticausal);
+      const float nothing[Order] = {};
+      filter_between(f.y.line, column, tile.rows, nothing, nothing);
+    }
+    store_states(states + thread, kTile, causal, anticausal);
+    store_states(more + thread, kTilePitch, causal, anticausal);
   }
-  float* cross = states + Layout::kCross + line * Layout::kFunctionals;
-  for (int k = 0; k < Order; ++k) {
-    cross[k] = causal[k];
-    cross[Order + k] = anticausal[k];
+  __syncthreads();
+  if (!a.along_rows) return;
+  if (thread < tile.rows) {
+    const TileRow row{{&pixels[thread][0]}};
+    Real causal[Order] = {};
+    Real anticausal[Order] = {};
+    run_both_ways(f.x.line, row, tile.causal_columns, tile.anticausal_column, tile.columns, causal,
+                  anticausal);
+    store_states(states + Layout::kRows * kTile + thread, kTile, causal, anticausal);
+    if (tile.at.column == 0) states[Layout::kBorder * kTile + thread] = row.at(0);
+    if (tile.at.column == f.x.tiles - 1) {
+      states[(Layout::kBorder + 1) * kTile + thread] = row.at(tile.columns - 1);
+    }
   }
-  cross[2 * Order] = extra_row(line)[0];
-  cross[2 * Order + 1] = extra_row(line)[tile.columns - 1];
+  if (a.along_columns) publish_cross_states(f.x, tile, more, states + Layout::kCross);
+}
+
+/// Filters the tile's rows in shared memory.
+template <int Order, class Real>
+__device__ void filter_rows(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
+                            const float* cross) {
+  const int position = static_cast<int>(threadIdx.x);
+  if (!f.a.along_rows || position >= tile.rows) return;
+  float before[Order];
+  float after[Order];
+  find_row_carries(f, tile, position, cross, before, after);
+  TileRow row{{&pixels[position][0]}};
+  filter_between(f.x.line, row, tile.columns, before, after);
 }
 
 /// Second pass.
@@ -442,24 +469,23 @@ template <int Order, class Real>
 __device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
                             float* more) {
   const TileImages& a = f.a;
+  const int position = static_cast<int>(threadIdx.x);
+  begin_loading(a, tile, pixels);
   const float* cross = nullptr;
   if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, more);
-  pass_over_tile<true, true>(
-      a, tile, pixels,
-      [&](auto& column, int position) {
-        if (!a.along_columns) return;
-        float before[Order];
-        float after[Order];
-        find_carries(f.y, tile.at.row, ColumnSource<Order>{a, f.states, tile.at, position}, before, after);
-        filter_between(f.y.line, column, tile.rows, before, after);
-      },
-      [&](auto& row, int position) {
-        if (!a.along_rows) return;
-        float before[Order];
-        float after[Order];
-        find_row_carries(f, tile, position, cross, before, after);
-        filter_between(f.x.line, row, tile.columns, before, after);
-      });
+  float before[Order];
+  float after[Order];
+  const bool filters_column = a.along_columns && position < tile.columns;
+  if (filters_column) {
+    find_carries(f.y, tile.at.row, ColumnSource<Order>{a, f.states, tile.at, position}, before, after);
+  }
+  finish_loading();
+  if (filters_column) {
+    TileColumn column{{&pixels[0][position]}};
+    filter_between(f.y.line, column, tile.rows, before, after);
+  }
+  __syncthreads();
+  filter_rows(f, tile, pixels, cross);
   __syncthreads();
   store_tile(a, tile, pixels);
 }
@@ -495,43 +521,16 @@ __device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Til
   float before[Order];
   float after[Order];
   find_carries(f.y, tile.at.row, ColumnSource<Order>{f.a, f.states, tile.at, position}, before, after);
-  const auto response = [&](const auto& of) {
+  const TileResponses<Order>& responses = tile.at.row == f.y.tiles - 1 ? f.last_responses : f.whole_responses;
+#pragma unroll 8
+  for (int y = 0; y < kTile; ++y) {
     float sum = 0;
 #pragma unroll
-    for (int k = 0; k < Order; ++k) sum += of(k) * before[k] + of(Order + k) * after[k];
-    return sum;
-  };
-  if (tile.rows == kTile) {
-#pragma unroll
-    for (int y = 0; y < kTile; ++y) {
-      pixels[y][position] += response([&](int k) { return f.whole_responses.of[k][y]; });
+    for (int k = 0; k < Order; ++k) {
+      sum += responses.of[k][y] * before[k] + responses.of[Order + k][y] * after[k];
     }
-    return;
+    pixels[y][position] += sum;
   }
-  const float* responses = f.responses_of(tile.at);
-#pragma unroll 1
-  for (int y = 0; y < tile.rows; ++y) {
-    pixels[y][position] += response([&](int k) { return responses[k * kTile + y]; });
-  }
-}
-
-/// Filters the tile's row in shared memory.
-template <int Order, class Real>
-__device__ void filter_row(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
-                           const float* cross) {
-  const int position = static_cast<int>(threadIdx.x);
-  float before[Order];
-  float after[Order];
-  find_row_carries(f, tile, position, cross, before, after);
-  if (tile.columns < kTile) {
-    SharedPixels row{&pixels[position][0], 1};
-    filter_between(f.x.line, row, tile.columns, before, after);
-    return;
-  }
-  HeldPixels row;
-  row.load(pixels[position]);
-  filter_between(f.x.line, row, kTile, before, after);
-  row.store(pixels[position]);
 }
 
 /// Both passes, with a block for every tile on the device at the same time: the tile stays in shared memory
@@ -549,7 +548,7 @@ __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
   if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, memory.more);
   if (a.along_columns && thread < tile.columns) respond_to_carries(f, tile, memory.pixels);
   __syncthreads();
-  if (a.along_rows && thread < tile.rows) filter_row(f, tile, memory.pixels, cross);
+  filter_rows(f, tile, memory.pixels, cross);
   __syncthreads();
   store_tile(a, tile, memory.pixels);
 }

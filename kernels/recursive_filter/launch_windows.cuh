@@ -105,8 +105,6 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       responses,
       WindowAxis<Order, Real>(plan.y, plan.windows->y),
       WindowAxis<Order, Real>(plan.x, plan.windows->x),
-      RunWeights<Order>(plan.y),
-      RunWeights<Order>(plan.x),
       TileResponses<Order>(plan.y, kTile),
       TileResponses<Order>(plan.y, last_rows)};
   const std::int64_t resident = resident_blocks<Order, Real>(executor, shared_bytes(filter));

@@ -29,7 +29,7 @@ enum class RecursiveFilterMethod {
 };
 
 /// Rounding of float32 images errs by more.
-inline constexpr double kNegligibleTruncation = 0x1p-27;
+inline constexpr double kNegligibleTruncation = 0x1p-26;
 
 struct RecursiveFilterChoice {
   RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic;

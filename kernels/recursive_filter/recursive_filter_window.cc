@@ -19,38 +19,44 @@ struct Forgetting {
   Real gain = 0;                                    // the sum of |impulse response|
 };
 
+/// The share of a state's usual size below which what is left of a pixel is not followed any further.
+constexpr Real kNothing = 1e-20L;
+
 bool is_nothing(const StateVector& response, const StateVector& total) {
-  constexpr Real kNothing = 1e-20L;
   for (std::size_t k = 0; k < response.size(); ++k) {
     if (std::abs(response[k]) * kTile > kNothing * total[k]) return false;
   }
-  return total[0] > 0;
+  return true;
 }
 
 Forgetting forgetting_of(const DirectionPlan& plan) {
   const auto order = static_cast<std::size_t>(plan.transition.order);
-  constexpr std::int64_t kEnd = 2 * kMaxWindow * kTile;
   Forgetting forgetting;
   const StateVector weights = plan.weights();
   StateVector response = plan.input;
-  for (std::int64_t pixel = 0; pixel < kEnd; ++pixel) {
-    if (pixel % kTile == 0 && is_nothing(response, forgetting.tails[0])) break;
-    const auto tile = static_cast<std::size_t>(std::min<std::int64_t>(pixel / kTile, kMaxWindow));
-    Real output = pixel == 0 ? plan.sections.direct : 0;
-    for (std::size_t k = 0; k < order; ++k) {
-      forgetting.tails[tile][k] += std::abs(response[k]);
-      output += weights[k] * response[k];
+  StateVector total{};
+  std::size_t tile = 0;
+  for (; tile < 2 * kMaxWindow && (tile == 0 || !is_nothing(response, total)); ++tile) {
+    for (int pixel = 0; pixel < kTile; ++pixel) {
+      Real output = tile == 0 && pixel == 0 ? plan.sections.direct : 0;
+      for (std::size_t k = 0; k < order; ++k) {
+        forgetting.tails[std::min<std::size_t>(tile, kMaxWindow)][k] += std::abs(response[k]);
+        total[k] += std::abs(response[k]);
+        output += weights[k] * response[k];
+      }
+      forgetting.gain += std::abs(output);
+      response = plan.transition * response;
     }
-    forgetting.gain += std::abs(output);
-    response = plan.transition * response;
   }
-  if (!is_nothing(response, forgetting.tails[0])) {
-    // There is more, nobody knows how much.
-    forgetting.tails.back().fill(std::numeric_limits<Real>::infinity());
-    forgetting.gain = std::numeric_limits<Real>::infinity();
+  // What was not followed: a trifle, or nobody knows how much.
+  const bool forgotten = is_nothing(response, total);
+  const Real infinity = std::numeric_limits<Real>::infinity();
+  for (std::size_t k = 0; k < order; ++k) {
+    forgetting.tails.back()[k] += forgotten ? kTile * kNothing * total[k] : infinity;
   }
-  for (std::size_t tile = kMaxWindow; tile-- > 0;) {
-    for (std::size_t k = 0; k < order; ++k) forgetting.tails[tile][k] += forgetting.tails[tile + 1][k];
+  if (!forgotten) forgetting.gain = infinity;
+  for (std::size_t shorter = kMaxWindow; shorter-- > 0;) {
+    for (std::size_t k = 0; k < order; ++k) forgetting.tails[shorter][k] += forgetting.tails[shorter + 1][k];
   }
   return forgetting;
 }
@@ -74,6 +80,10 @@ class AxisTruncation {
         tiles_((plan.length + kTile - 1) / kTile),
         causal_(forgetting_of(plan.causal)),
         anticausal_(forgetting_of(plan.anticausal)) {
+    if (plan.needs_runs()) {
+      causal_moves_ = largest_moves(plan.causal);
+      anticausal_moves_ = largest_moves(plan.anticausal);
+    }
     with_order(plan.order, [&]<int Order>() {
       for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
         const TileResponses<Order> responses(plan, rows);
@@ -103,8 +113,8 @@ class AxisTruncation {
                                   product_of_magnitudes(plan_.start_from_reversed_run, before));
     const StateVector end = sum(product_of_magnitudes(plan_.end_from_anticausal_run, after),
                                 product_of_magnitudes(plan_.end_from_reversed_run, after));
-    return bound + largest_moved(plan_.causal, start, to_before_) +
-           largest_moved(plan_.anticausal, end, to_after_);
+    return bound + weighed(to_before_, product_of_magnitudes(causal_moves_, start)) +
+           weighed(to_after_, product_of_magnitudes(anticausal_moves_, end));
   }
 
   std::optional<std::int64_t> smallest_window(Real max_error) const {
@@ -126,13 +136,18 @@ class AxisTruncation {
     for (std::size_t k = 0; k < a.size(); ++k) a[k] += b[k];
     return a;
   }
-  /// The most that an error of the state at the border does to any tile that the border's state reaches.
-  Real largest_moved(const DirectionPlan& direction, const StateVector& error,
-                     const StateVector& responses) const {
-    Real largest = 0;
-    for (std::int64_t tile = 0; tile <= std::min<std::int64_t>(tiles_, kMaxWindow); ++tile) {
-      const StateMatrix moved = power(direction.transition, tile * kTile);
-      largest = std::max(largest, weighed(responses, product_of_magnitudes(moved, error)));
+  /// Magnitudes that bound how the border's state reaches any of the tiles that see it.
+  static StateMatrix largest_moves(const DirectionPlan& direction) {
+    const StateMatrix over_tile = power(direction.transition, kTile);
+    StateMatrix moved = StateMatrix::identity(over_tile.order);
+    StateMatrix largest = moved;
+    for (int tile = 0; tile < kMaxWindow; ++tile) {
+      moved = moved * over_tile;
+      for (int row = 0; row < moved.order; ++row) {
+        for (int column = 0; column < moved.order; ++column) {
+          largest.at(row, column) = std::max(largest.at(row, column), std::abs(moved.at(row, column)));
+        }
+      }
     }
     return largest;
   }
@@ -140,6 +155,7 @@ class AxisTruncation {
   const AxisPlan& plan_;
   std::int64_t tiles_;
   Forgetting causal_, anticausal_;
+  StateMatrix causal_moves_, anticausal_moves_;
   StateVector to_before_{}, to_after_{};
 };
 
