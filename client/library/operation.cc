@@ -36,7 +36,6 @@ class ResultDecoder {
     result.timings_ = {wire::decode_duration(timings.queue()), wire::decode_duration(timings.input()),
                        wire::decode_duration(timings.compute()), wire::decode_duration(timings.output()),
                        timings.device()};
-    result.facts_.insert(answer.facts().begin(), answer.facts().end());
     // Every buffer gets its owner before an error can be answered, so that none is left behind.
     absl::Status first_problem;
     for (const v1::NamedArray& array : answer.arrays()) {

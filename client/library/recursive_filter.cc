@@ -82,6 +82,7 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
   if (options.max_truncation_error.has_value()) {
     request.set_max_truncation_error(*options.max_truncation_error);
   }
+  request.set_tell_method(options.tell_method);
   return OperationAccess::make("ApplyRecursiveFilter", request);
 }
 

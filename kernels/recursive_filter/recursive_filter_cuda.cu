@@ -147,8 +147,9 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
   using Method = RecursiveFilterMethod;
   constexpr bool kDoubles = std::is_same_v<T, double>;
   check_views(images, filtered);
-  const RecursiveFilterPlan plan =
+  const auto kept_plan =
       require_plan_on_gpu(filter, images.first.height, images.first.width, kDoubles, choice);
+  const RecursiveFilterPlan& plan = *kept_plan;
   executor.check_interrupt();
   executor.bind_thread();
   if constexpr (!kDoubles) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -41,6 +42,7 @@ struct RecursiveFilterChoice {
   constexpr RecursiveFilterChoice(RecursiveFilterMethod of_method,  // NOLINT(google-explicit-constructor)
                                   double max_error = kNegligibleTruncation)
       : method(of_method), max_truncation_error(max_error) {}
+  bool operator==(const RecursiveFilterChoice&) const = default;
 };
 
 /// Why a GPU cannot do as chosen.
@@ -113,13 +115,16 @@ struct RecursiveFilterPlan {
   std::optional<Windows> windows;
 };
 
-/// Throws std::invalid_argument where a pole is unstable.
-RecursiveFilterPlan plan_on_gpu(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
-                                bool of_doubles, const RecursiveFilterChoice& choice);
+/// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws
+/// std::invalid_argument where a pole is unstable.
+std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
+                                                       std::int64_t width, bool of_doubles,
+                                                       const RecursiveFilterChoice& choice);
 /// The same, and throws where there is an obstacle.
-RecursiveFilterPlan require_plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
-                                        std::int64_t width, bool of_doubles,
-                                        const RecursiveFilterChoice& choice);
+std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFilter& filter,
+                                                               std::int64_t height, std::int64_t width,
+                                                               bool of_doubles,
+                                                               const RecursiveFilterChoice& choice);
 
 }  // namespace cumulus::recursive_filter
 
@@ -139,8 +144,9 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
     return kHalf ? ScratchSize().add<float>(static_cast<std::size_t>(image.elements())).bytes() : 0;
   }
   const auto count = static_cast<std::size_t>(images.count);
-  const recursive_filter::RecursiveFilterPlan plan = recursive_filter::require_plan_on_gpu(
-      filter, image.height, image.width, std::is_same_v<T, double>, choice);
+  const auto kept_plan = recursive_filter::require_plan_on_gpu(filter, image.height, image.width,
+                                                               std::is_same_v<T, double>, choice);
+  const recursive_filter::RecursiveFilterPlan& plan = *kept_plan;
   if (plan.method == Method::kLines) {
     return kHalf ? ScratchSize().add<float>(count * static_cast<std::size_t>(image.elements())).bytes() : 0;
   }

@@ -3,8 +3,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/recursive_filter/recursive_filter_scratch.h"
 
@@ -176,8 +179,10 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
                  static_cast<double>(error_y * along_x.gain() + error_x * (along_y.gain() + error_y))};
 }
 
-RecursiveFilterPlan plan_on_gpu(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
-                                bool of_doubles, const RecursiveFilterChoice& choice) {
+namespace {
+
+RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
+                              bool of_doubles, const RecursiveFilterChoice& choice) {
   using Method = RecursiveFilterMethod;
   const Precision precision = of_doubles ? Precision::kDouble : precision_for(filter);
   const int order = kernel_order(filter);
@@ -202,12 +207,64 @@ RecursiveFilterPlan plan_on_gpu(const RecursiveFilter& filter, std::int64_t heig
   return plan;
 }
 
-RecursiveFilterPlan require_plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
-                                        std::int64_t width, bool of_doubles,
-                                        const RecursiveFilterChoice& choice) {
-  RecursiveFilterPlan plan = plan_on_gpu(filter, height, width, of_doubles, choice);
+/// The plans of the last few calls, of all threads.
+class KeptPlans {
+ public:
+  struct Call {
+    RecursiveFilter filter;
+    std::int64_t height, width;
+    bool of_doubles;
+    RecursiveFilterChoice choice;
+
+    bool operator==(const Call&) const = default;
+  };
+  using Plan = std::shared_ptr<const RecursiveFilterPlan>;
+
+  Plan find(const Call& call) {
+    const std::lock_guard lock(mutex_);
+    const auto kept =
+        std::find_if(plans_.begin(), plans_.end(), [&](const Kept& a) { return a.call == call; });
+    if (kept == plans_.end()) return nullptr;
+    std::rotate(plans_.begin(), kept, kept + 1);
+    return plans_.front().plan;
+  }
+  void keep(const Call& call, const Plan& plan) {
+    const std::lock_guard lock(mutex_);
+    std::rotate(plans_.begin(), plans_.end() - 1, plans_.end());
+    plans_.front() = {call, plan};
+  }
+
+ private:
+  struct Kept {
+    Call call;
+    Plan plan;
+  };
+  std::mutex mutex_;
+  std::vector<Kept> plans_ = std::vector<Kept>(16);
+};
+
+}  // namespace
+
+std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
+                                                       std::int64_t width, bool of_doubles,
+                                                       const RecursiveFilterChoice& choice) {
+  static KeptPlans kept;
+  const KeptPlans::Call call{filter, height, width, of_doubles, choice};
+  KeptPlans::Plan plan = kept.find(call);
+  if (plan == nullptr) {
+    plan = std::make_shared<const RecursiveFilterPlan>(make_plan(filter, height, width, of_doubles, choice));
+    kept.keep(call, plan);
+  }
+  return plan;
+}
+
+std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFilter& filter,
+                                                               std::int64_t height, std::int64_t width,
+                                                               bool of_doubles,
+                                                               const RecursiveFilterChoice& choice) {
+  const auto plan = plan_on_gpu(filter, height, width, of_doubles, choice);
   const auto refuse = [](const std::string& why) { throw std::invalid_argument("recursive_filter: " + why); };
-  switch (plan.obstacle) {
+  switch (plan->obstacle) {
     case MethodObstacle::kNone:
       break;
     case MethodObstacle::kTiles:
@@ -251,7 +308,7 @@ DoesNotFitOnChip::DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chi
 
 MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                            bool of_doubles, const RecursiveFilterChoice& choice) {
-  return recursive_filter::plan_on_gpu(filter, height, width, of_doubles, choice).obstacle;
+  return recursive_filter::plan_on_gpu(filter, height, width, of_doubles, choice)->obstacle;
 }
 
 }  // namespace cumulus

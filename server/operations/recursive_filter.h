@@ -6,7 +6,6 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,7 +23,8 @@ struct ApplyRecursiveFilter {
   using Request = v1::ApplyRecursiveFilterRequest;
   using Method = RecursiveFilterMethod;
   struct Report {
-    RecursiveFilterRun run;
+    std::int32_t method;  // a v1::RecursiveFilterMethod
+    double truncation_bound;
     std::int64_t tiles;          // of the image
     std::int64_t tiles_on_chip;  // fewer: the image does not fit
   };
@@ -36,6 +36,7 @@ struct ApplyRecursiveFilter {
     bool accumulates;
     double weight;
     RecursiveFilterChoice choice;
+    bool tells_method;
   };
   static constexpr std::string_view kName = "ApplyRecursiveFilter";
 
@@ -65,7 +66,8 @@ struct ApplyRecursiveFilter {
               {},
               request.has_accumulate(),
               request.has_weight() ? request.weight() : 1,
-              {}};
+              {},
+              request.tell_method()};
     if (request.has_y()) {
       if (auto status = read_axis(request.y(), "y", plan.filter.y); !status.ok()) return status;
     }
@@ -76,7 +78,14 @@ struct ApplyRecursiveFilter {
     return plan;
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"image", plan.shape}}; }
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    std::vector<OutputSpec> specs = {{"image", plan.shape}};
+    if (plan.tells_method) {
+      specs.push_back({"method", {v1::INT32, {1}}});
+      specs.push_back({"truncation_bound", {v1::FLOAT64, {1}}});
+    }
+    return specs;
+  }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
@@ -91,9 +100,11 @@ struct ApplyRecursiveFilter {
                   const Outputs<E::kSpace>& outputs, Report& report) {
     with_element(plan, [&]<class T>(T*) {
       try {
-        report.run = apply_recursive_filter<T>(
+        const RecursiveFilterRun run = apply_recursive_filter<T>(
             executor, {plan.image.view(inputs.template as<const T>(0)), plan.images}, plan.filter,
             {plan.image.view(outputs.template as<T>(0)), plan.images}, plan.choice);
+        report.method = wire_method(run.method);
+        report.truncation_bound = run.truncation_bound;
       } catch (const DoesNotFitOnChip& misfit) {
         report.tiles = misfit.tiles();
         report.tiles_on_chip = misfit.tiles_on_chip();
@@ -101,6 +112,10 @@ struct ApplyRecursiveFilter {
       }
       if (plan.accumulates) {
         add_scaled<T>(executor, inputs.template as<const T>(1), plan.weight, outputs.template as<T>(0));
+      }
+      if (plan.tells_method) {
+        executor.upload(bytes_of(report.method), outputs.template as<std::byte>(1));
+        executor.upload(bytes_of(report.truncation_bound), outputs.template as<std::byte>(2));
       }
       return std::size_t{0};
     });
@@ -116,12 +131,12 @@ struct ApplyRecursiveFilter {
         {{"tiles", absl::StrCat(report.tiles)}, {"tiles_on_chip", absl::StrCat(report.tiles_on_chip)}});
   }
 
-  static std::map<std::string, std::string> facts(const Plan& /*plan*/, const Report& report) {
-    return {{"method", v1::RecursiveFilterMethod_Name(wire_method(report.run.method))},
-            {"truncation_bound", absl::StrCat(report.run.truncation_bound)}};
+ private:
+  template <class T>
+  static HostSpan<const std::byte> bytes_of(const T& value) {
+    return {reinterpret_cast<const std::byte*>(&value), sizeof(T)};
   }
 
- private:
   /// Calls `body` with a null pointer to the image's elements.
   template <class Body>
   static std::size_t with_element(const Plan& plan, const Body& body) {

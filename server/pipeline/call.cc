@@ -269,9 +269,6 @@ bool OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
     if (status.ok() && !concluded_) {
       concluded_ = true;
       status = conclude(lane.landing().data());
-      if (status.ok()) {
-        for (auto& [name, text] : facts(lane.landing().data())) (*response_.mutable_facts())[name] = text;
-      }
       if (status.ok() && sized_by_its_run()) {
         status = fit_outputs(lane);
         if (status.ok()) return false;

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -58,7 +57,6 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
                    const Outputs<Space::kDevice>& outputs, std::byte* report) = 0;
   virtual absl::Status conclude(const std::byte* report) const = 0;
-  virtual std::map<std::string, std::string> facts(const std::byte* report) const = 0;
   /// True: the outputs' shapes are upper bounds, and final_shapes, after the run, says what they are.
   virtual bool sized_by_its_run() const = 0;
   virtual std::vector<ArrayShape> final_shapes(const std::byte* report) const = 0;

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,10 +74,6 @@ struct NoReport {};
 ///
 /// Its `outputs` are then the largest that the results can be, and `run` writes every byte of those parts of
 /// them, from their beginnings, that final_shapes names; they are copied into buffers of their own sizes.
-///
-/// An operation that has more to say of a run than its arrays do has besides
-///
-///   static std::map<std::string, std::string> facts(const Plan& plan, const Report& report);
 template <class Op>
 concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
                              const typename Op::Plan& plan, typename Op::Report& report, CpuExecutor& cpu,
@@ -101,12 +96,6 @@ concept Operation = requires(const typename Op::Request& request, std::span<cons
 template <class Op>
 concept SizedByItsRun = requires(const typename Op::Plan& plan, const typename Op::Report& report) {
   { Op::final_shapes(plan, report) } -> std::same_as<std::vector<ArrayShape>>;
-};
-
-/// True for operations with something to say in OperationResult.facts.
-template <class Op>
-concept TellsFacts = requires(const typename Op::Plan& plan, const typename Op::Report& report) {
-  { Op::facts(plan, report) } -> std::same_as<std::map<std::string, std::string>>;
 };
 
 }  // namespace cumulus::server

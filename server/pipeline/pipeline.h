@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -54,14 +53,6 @@ class TypedCall final : public OperationCall {
 #endif
   }
   absl::Status conclude(const std::byte* report) const override { return Op::conclude(plan_, *read(report)); }
-  std::map<std::string, std::string> facts(const std::byte* report) const override {
-    if constexpr (TellsFacts<Op>) {
-      return Op::facts(plan_, *read(report));
-    } else {
-      (void)report;
-      return {};
-    }
-  }
   bool sized_by_its_run() const override { return SizedByItsRun<Op>; }
   std::vector<ArrayShape> final_shapes(const std::byte* report) const override {
     if constexpr (SizedByItsRun<Op>) {

@@ -159,9 +159,14 @@ TEST_F(RecursiveFilterService, TakesEveryMethodAndSaysWhichRan) {
   for (const v1::RecursiveFilterMethod method : {v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED, v1::FILTER_BY_LINES,
                                                  v1::FILTER_TILED, v1::FILTER_ON_CHIP, v1::FILTER_DECAYING}) {
     request.set_method(method);
+    request.set_tell_method(true);
     expect_result(image, request, filter);
-    EXPECT_EQ(result_.facts().at("method"), "FILTER_BY_LINES");  // the CPU's way
-    EXPECT_EQ(result_.facts().at("truncation_bound"), "0");
+    const auto number = [&]<class T>(T /*type*/, const char* name) {
+      return testing::values_of<T>(testing::find_array(result_, name)->inline_array()).at(0);
+    };
+    ASSERT_EQ(result_.arrays_size(), 3);
+    EXPECT_EQ(number(std::int32_t{}, "method"), v1::FILTER_BY_LINES);  // the CPU's way
+    EXPECT_EQ(number(double{}, "truncation_bound"), 0);
   }
 }
 

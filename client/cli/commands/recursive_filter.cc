@@ -98,6 +98,26 @@ absl::Status write_result(const std::string& path, const ArrayView& image) {
   return write_image(path, image);
 }
 
+template <class T>
+absl::StatusOr<T> download_number(Job& job, const Session& session, const Result& result, const char* name) {
+  const absl::StatusOr<Array> array = job.download(session, result, name);
+  if (!array.ok()) return array.status();
+  const auto values = array->values<T>();
+  if (!values.ok()) return values.status();
+  return values->front();
+}
+
+/// The name of the one that ran.
+absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session, const Result& result) {
+  const absl::StatusOr<std::int32_t> method = download_number<std::int32_t>(job, session, result, "method");
+  if (!method.ok()) return method.status();
+  for (const auto& [name, algorithm] : kAlgorithms) {
+    if (static_cast<std::int32_t>(algorithm) == *method) return name;
+  }
+  return absl::InternalError(
+      absl::StrCat("the server ran method ", *method, ", which this program does not know"));
+}
+
 absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterOptions& filter) {
   job.stages().begin("read");
   absl::StatusOr<Array> file = is_npy(options.input) ? read_npy(options.input) : read_image(options.input);
@@ -113,6 +133,10 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   if (!result.ok()) return result.status();
   const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
   if (!filtered.ok()) return filtered.status();
+  const auto ran = download_algorithm(job, *session, *result);
+  if (!ran.ok()) return ran.status();
+  const auto truncation_bound = download_number<double>(job, *session, *result, "truncation_bound");
+  if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
   const absl::Status written = write_result(options.output, filtered->view());
   job.stages().end();
@@ -127,7 +151,8 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   job.report().add("channels", image->shape().size() == 2 ? 1 : image->shape()[rows + 2]);
   job.report().add("element_type", std::string(element_name(image->type())));
   job.report().add("output", options.output);
-  for (const auto& [name, fact] : result->facts()) job.report().add(name, fact);
+  job.report().add("algorithm", *ran);
+  job.report().add("truncation_bound", *truncation_bound);
   job.describe_run();
   return absl::OkStatus();
 }
@@ -137,7 +162,8 @@ RecursiveFilterOptions on_both_axes(const Options& options, const KernelOfAxis& 
   return {.y = axis_of(options, 1, kernel(1)),
           .x = axis_of(options, 0, kernel(0)),
           .method = kAlgorithms.at(options.algorithm),
-          .max_truncation_error = options.max_truncation_error};
+          .max_truncation_error = options.max_truncation_error,
+          .tell_method = true};
 }
 
 /// What all commands share.

@@ -5,7 +5,6 @@
 #include <absl/time/time.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -127,9 +126,6 @@ class Result {
 
   const Timings& timings() const { return timings_; }
 
-  /// What else there is to say of the run, by the names that the operation's documentation gives.
-  const std::map<std::string, std::string>& facts() const { return facts_; }
-
   /// In the order of the operation's documentation.
   std::vector<std::string> names() const;
 
@@ -150,7 +146,6 @@ class Result {
   absl::StatusOr<Entry*> find(std::string_view name);
 
   Timings timings_;
-  std::map<std::string, std::string> facts_;
   std::vector<Entry> entries_;
 };
 
