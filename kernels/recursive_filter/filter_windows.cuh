@@ -76,74 +76,112 @@ struct WindowMemory {
 extern __shared__ float4 window_memory[];
 __device__ inline WindowMemory& shared_window() { return *reinterpret_cast<WindowMemory*>(window_memory); }
 
-/// Sums the states of `count` tiles from `first` on, towards the tile that wants them, into `state`. The
-/// states of kWindowBatch tiles are on their way at once.
-template <int Order, class Load, class MatrixOver>
-__device__ void sum_states(int first, int count, int step, const Load& load, const MatrixOver& over,
-                           float (&state)[Order]) {
+/// A walk over `count` tiles from `first` on, towards the tile that wants their states summed.
+template <int Order>
+struct StateWalk {
+  int first;
+  int count;
+  int step;
+  float own[kWindowBatch][Order];  // on their way at once
+
+  template <class Load>
+  __device__ void load(int begin, const Load& load_state) {
+    if (count == 0) return;
+#pragma unroll
+    for (int k = 0; k < kWindowBatch; ++k) load_state(first + step * min(begin + k, count - 1), own[k]);
+  }
+  /// Once the first batch is loaded.
+  template <class Load, class MatrixOver>
+  __device__ void sum(const Load& load_state, const MatrixOver& over, float (&state)[Order]) {
 #pragma unroll 1
-  for (int i = 0; i < count; i += kWindowBatch) {
-    float own[kWindowBatch][Order];
+    for (int i = 0; i < count; i += kWindowBatch) {
+      if (i > 0) load(i, load_state);
 #pragma unroll
-    for (int k = 0; k < kWindowBatch; ++k) load(first + step * min(i + k, count - 1), own[k]);
-#pragma unroll
-    for (int k = 0; k < kWindowBatch; ++k) {
-      if (i + k < count) move_over(over(first + step * (i + k)), own[k], state);
+      for (int k = 0; k < kWindowBatch; ++k) {
+        if (i + k < count) move_over(over(first + step * (i + k)), own[k], state);
+      }
     }
   }
-}
+};
 
-/// The states before and after a tile. A Source knows what tiles have published:
+/// The states before and after a tile, from those that other tiles have published. A Source knows these:
 ///   causal(tile, state), anticausal(tile, state)   what their runs from nothing left
 ///   first_pixel(), last_pixel()                     of the whole line
+/// They begin to be loaded at once; `finish` waits for them.
 template <int Order, class Real, class Source>
-__device__ void find_carries(const WindowAxis<Order, Real>& axis, std::int64_t tile_index,
-                             const Source& source, float (&before)[Order], float (&after)[Order]) {
-  const TileMoves<Order, float>& moves = axis.moves;
-  const int tile = static_cast<int>(tile_index);
-  const int last_tile = axis.tiles - 1;
-  const int first = max(tile - axis.window, 0);
-  const int last = min(tile + axis.window, last_tile);
-  const auto causal = [&](int other, float(&state)[Order]) { source.causal(other, state); };
-  const auto anticausal = [&](int other, float(&state)[Order]) { source.anticausal(other, state); };
+class WindowCarries {
+ public:
+  __device__ WindowCarries(const WindowAxis<Order, Real>& axis, std::int64_t tile, const Source& source)
+      : axis_(axis), source_(source), last_tile_(axis.tiles - 1) {
+    const int here = static_cast<int>(tile);
+    const int first = max(here - axis.window, 0);
+    const int last = min(here + axis.window, last_tile_);
+    before_ = {first, here - first, 1, {}};
+    after_ = {last, last - here, -1, {}};
+    before_.load(0, causal());
+    after_.load(0, anticausal());
+  }
+
+  __device__ void finish(float (&before)[Order], float (&after)[Order]) {
+    const TileMoves<Order, float>& moves = axis_.moves;
 #pragma unroll
-  for (int k = 0; k < Order; ++k) before[k] = after[k] = 0;
-  if (first == 0 || last == last_tile) {
+    for (int k = 0; k < Order; ++k) before[k] = after[k] = 0;
+    if (before_.first == 0 || after_.first == last_tile_) begin_at_borders(before, after);
+    before_.sum(
+        causal(), [&](int) -> const auto& { return moves.forward; }, before);
+    after_.sum(
+        anticausal(),
+        [&](int other) -> const auto& { return other == last_tile_ ? moves.backward_last : moves.backward; },
+        after);
+  }
+
+ private:
+  __device__ auto causal() const {
+    return [this](int other, float(&state)[Order]) { source_.causal(other, state); };
+  }
+  __device__ auto anticausal() const {
+    return [this](int other, float(&state)[Order]) { source_.anticausal(other, state); };
+  }
+  __device__ void begin_at_borders(float (&before)[Order], float (&after)[Order]) const {
+    const TileMoves<Order, float>& moves = axis_.moves;
     float forward[Order] = {};
     float backward[Order] = {};
     if (moves.needs_runs) {
-      const int seen = min(axis.window + 1, axis.tiles);
-      sum_states<Order>(
-          axis.tiles - seen, seen, 1, causal,
-          [&](int other) -> const auto& { return other == last_tile ? moves.forward_last : moves.forward; },
+      const int seen = min(axis_.window + 1, axis_.tiles);
+      StateWalk<Order> run{axis_.tiles - seen, seen, 1, {}};
+      run.load(0, causal());
+      run.sum(
+          causal(),
+          [&](int other) -> const auto& { return other == last_tile_ ? moves.forward_last : moves.forward; },
           forward);
-      sum_states<Order>(
-          seen - 1, seen, -1, anticausal,
+      run = {seen - 1, seen, -1, {}};
+      run.load(0, anticausal());
+      run.sum(
+          anticausal(),
           [&](int other) -> const auto& { return other == 0 ? moves.backward_first : moves.backward; },
           backward);
     }
-    if (first == 0) {
-      const float pixel = source.first_pixel();
+    if (before_.first == 0) {
+      const float pixel = source_.first_pixel();
 #pragma unroll
       for (int k = 0; k < Order; ++k) before[k] = moves.start_from_first_pixel[k] * pixel;
       moves.start_from_forward.add_product(forward, before);
       moves.start_from_backward.add_product(backward, before);
     }
-    if (last == last_tile) {
-      const float pixel = source.last_pixel();
+    if (after_.first == last_tile_) {
+      const float pixel = source_.last_pixel();
 #pragma unroll
       for (int k = 0; k < Order; ++k) after[k] = moves.end_from_last_pixel[k] * pixel;
       moves.end_from_forward.add_product(forward, after);
       moves.end_from_backward.add_product(backward, after);
     }
   }
-  sum_states<Order>(
-      first, tile - first, 1, causal, [&](int) -> const auto& { return moves.forward; }, before);
-  sum_states<Order>(
-      last, last - tile, -1, anticausal,
-      [&](int other) -> const auto& { return other == last_tile ? moves.backward_last : moves.backward; },
-      after);
-}
+
+  const WindowAxis<Order, Real>& axis_;
+  Source source_;
+  int last_tile_;
+  StateWalk<Order> before_, after_;
+};
 
 template <int Order>
 __device__ void load_lines(const float* lines, std::int64_t stride, float (&state)[Order]) {
@@ -281,9 +319,9 @@ __device__ const float* find_cross_carries(const WindowFilter<Order, Real>& f, c
     if (column < 0 || column >= f.x.tiles) continue;
     float before[Order];
     float after[Order];
-    find_carries(f.y, tile.at.row,
-                 CrossSource<Order>{f.states, tile.at, f.y.tiles - 1, column, task % kFunctionals}, before,
-                 after);
+    WindowCarries(f.y, tile.at.row,
+                  CrossSource<Order>{f.states, tile.at, f.y.tiles - 1, column, task % kFunctionals})
+        .finish(before, after);
     float* sum = sums + slot * 2 * Order * kFunctionals + task % kFunctionals;
     for (int k = 0; k < Order; ++k) {
       sum[k * kFunctionals] = before[k];
@@ -294,7 +332,7 @@ __device__ const float* find_cross_carries(const WindowFilter<Order, Real>& f, c
   if (thread < 2 * Order) {
     float before[Order];
     float after[Order];
-    find_carries(f.x, tile.at.column, CarrySource<Order>{slots, sums, thread}, before, after);
+    WindowCarries(f.x, tile.at.column, CarrySource<Order>{slots, sums, thread}).finish(before, after);
     for (int k = 0; k < Order; ++k) {
       cross[thread * 2 * Order + k] = before[k];
       cross[thread * 2 * Order + Order + k] = after[k];
@@ -304,13 +342,14 @@ __device__ const float* find_cross_carries(const WindowFilter<Order, Real>& f, c
   return cross;
 }
 
-/// The states before and after the tile's row `position`.
+/// The states before and after the thread's row of a tile, once `neighbours` are there.
 template <int Order, class Real>
-__device__ void find_row_carries(const WindowFilter<Order, Real>& f, const Tile& tile, int position,
-                                 const float* cross, float (&before)[Order], float (&after)[Order]) {
-  find_carries(f.x, tile.at.column, RowSource<Order>{f.states, tile.at, position}, before, after);
+__device__ void finish_row_carries(const WindowFilter<Order, Real>& f, const Tile& tile, const float* cross,
+                                   WindowCarries<Order, Real, RowSource<Order>>& neighbours,
+                                   float (&before)[Order], float (&after)[Order]) {
+  neighbours.finish(before, after);
   if (!f.a.along_columns) return;
-  const float* responses = f.responses_of(tile.at) + position;
+  const float* responses = f.responses_of(tile.at) + threadIdx.x;
 #pragma unroll
   for (int k = 0; k < 2 * Order; ++k) {
     const float response = responses[k * kTile];
@@ -451,15 +490,26 @@ __device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& t
   if (a.along_columns) publish_cross_states(f.x, tile, more, states + Layout::kCross);
 }
 
+template <int Order, class Real>
+__device__ auto column_carries(const WindowFilter<Order, Real>& f, const Tile& tile) {
+  const int position = min(static_cast<int>(threadIdx.x), tile.columns - 1);
+  return WindowCarries(f.y, tile.at.row, ColumnSource<Order>{f.a, f.states, tile.at, position});
+}
+template <int Order, class Real>
+__device__ auto row_carries(const WindowFilter<Order, Real>& f, const Tile& tile) {
+  const int position = min(static_cast<int>(threadIdx.x), tile.rows - 1);
+  return WindowCarries(f.x, tile.at.column, RowSource<Order>{f.states, tile.at, position});
+}
+
 /// Filters the tile's rows in shared memory.
 template <int Order, class Real>
 __device__ void filter_rows(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
-                            const float* cross) {
+                            const float* cross, WindowCarries<Order, Real, RowSource<Order>>& neighbours) {
   const int position = static_cast<int>(threadIdx.x);
-  if (!f.a.along_rows || position >= tile.rows) return;
+  if (position >= tile.rows) return;
   float before[Order];
   float after[Order];
-  find_row_carries(f, tile, position, cross, before, after);
+  finish_row_carries(f, tile, cross, neighbours, before, after);
   TileRow row{{&pixels[position][0]}};
   filter_between(f.x.line, row, tile.columns, before, after);
 }
@@ -473,19 +523,22 @@ __device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile
   begin_loading(a, tile, pixels);
   const float* cross = nullptr;
   if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, more);
-  float before[Order];
-  float after[Order];
-  const bool filters_column = a.along_columns && position < tile.columns;
-  if (filters_column) {
-    find_carries(f.y, tile.at.row, ColumnSource<Order>{a, f.states, tile.at, position}, before, after);
-  }
-  finish_loading();
-  if (filters_column) {
+  if (a.along_columns) {
+    auto carries = column_carries(f, tile);
+    float before[Order];
+    float after[Order];
+    carries.finish(before, after);
+    finish_loading();
     TileColumn column{{&pixels[0][position]}};
-    filter_between(f.y.line, column, tile.rows, before, after);
+    if (position < tile.columns) filter_between(f.y.line, column, tile.rows, before, after);
+  } else {
+    finish_loading();
   }
   __syncthreads();
-  filter_rows(f, tile, pixels, cross);
+  if (a.along_rows) {
+    auto carries = row_carries(f, tile);
+    filter_rows(f, tile, pixels, cross, carries);
+  }
   __syncthreads();
   store_tile(a, tile, pixels);
 }
@@ -516,11 +569,9 @@ __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
 
 /// Adds the responses to what lies above and below to a tile that was filtered along y alone.
 template <int Order, class Real>
-__device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels) {
+__device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
+                                   const float (&before)[Order], const float (&after)[Order]) {
   const int position = static_cast<int>(threadIdx.x);
-  float before[Order];
-  float after[Order];
-  find_carries(f.y, tile.at.row, ColumnSource<Order>{f.a, f.states, tile.at, position}, before, after);
   const TileResponses<Order>& responses = tile.at.row == f.y.tiles - 1 ? f.last_responses : f.whole_responses;
 #pragma unroll 8
   for (int y = 0; y < kTile; ++y) {
@@ -536,7 +587,7 @@ __device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Til
 /// Both passes, with a block for every tile on the device at the same time: the tile stays in shared memory
 /// while the grid waits for all states to be published.
 template <int Order, class Real>
-__global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
+__global__ void __launch_bounds__(kTile, on_chip_blocks<Real>(Order))
     filter_on_chip(const __grid_constant__ WindowFilter<Order, Real> f) {
   WindowMemory& memory = shared_window();
   const TileImages& a = f.a;
@@ -545,10 +596,17 @@ __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
   publish_states(f, tile, memory.pixels, memory.more);
   cooperative_groups::this_grid().sync();
   const float* cross = nullptr;
+  auto of_column = column_carries(f, tile);
+  auto of_row = row_carries(f, tile);
   if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, memory.more);
-  if (a.along_columns && thread < tile.columns) respond_to_carries(f, tile, memory.pixels);
+  if (a.along_columns) {
+    float before[Order];
+    float after[Order];
+    of_column.finish(before, after);
+    if (thread < tile.columns) respond_to_carries(f, tile, memory.pixels, before, after);
+  }
   __syncthreads();
-  filter_rows(f, tile, memory.pixels, cross);
+  if (a.along_rows) filter_rows(f, tile, memory.pixels, cross, of_row);
   __syncthreads();
   store_tile(a, tile, memory.pixels);
 }

@@ -20,6 +20,11 @@ template <class Real>
 constexpr int window_blocks(int order) {
   return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
 }
+/// The same for the on-chip method, whose blocks have to be there all at once.
+template <class Real>
+constexpr int on_chip_blocks(int order) {
+  return sizeof(Real) > sizeof(float) ? 5 : order <= 3 ? 8 : 7;
+}
 /// Tiles whose states a thread has on their way at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.
