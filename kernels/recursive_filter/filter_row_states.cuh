@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kRowStateThreads)
                       const __grid_constant__ RunWeights<Order> x, std::int64_t tiles) {
   constexpr int kStates = 2 * Order;
   __shared__ SharedRunWeights<Order> weights;
-  __shared__ alignas(16) float lines[kRowStateThreads][kTilePitch];
+  __shared__ float lines[kRowStateThreads][kTile + 1];  // no two threads' lines begin in the same bank
   weights.fill(x);
   __syncthreads();
   // Lines of tiles, then border pixels: of each row of tiles, first and last.
@@ -80,17 +80,16 @@ __global__ void __launch_bounds__(kRowStateThreads)
   }
 
   const auto filter_states = [&](const auto& states, int number) {
-    float* pixels = lines[threadIdx.x];
+    SharedPixels pixels{lines[threadIdx.x], 1};
     if (tile.rows == kTile) {
 #pragma unroll 16
-      for (int i = 0; i < kTile; ++i) pixels[i] = states.load(number, i);
+      for (int i = 0; i < kTile; ++i) pixels.pixels[i] = states.load(number, i);
     } else {
-      for (int i = 0; i < tile.rows; ++i) pixels[i] = states.load(number, i);
+      for (int i = 0; i < tile.rows; ++i) pixels.pixels[i] = states.load(number, i);
     }
-    TileRow line_of_states{{pixels}};
-    filter_held_line(y, line_of_states, tile.rows, before, after);
+    filter_held_line(y, pixels, tile.rows, before, after);
 #pragma unroll 4
-    for (int i = 0; i < tile.rows; ++i) states.store(number, i, pixels[i]);
+    for (int i = 0; i < tile.rows; ++i) states.store(number, i, pixels.pixels[i]);
   };
   if (is_border) {
     float* border = (is_last ? a.last_pixels : a.first_pixels) + border_index(a, tile.at, 0);

@@ -139,6 +139,13 @@ __device__ void run_descending(const Sections<Order, Real>& sections, const Line
   for (int i = end - 1; i >= first; --i) sections.advance(state, static_cast<Real>(line.at(i)));
 }
 
+/// Runs from nothing may leave the gain to the end.
+template <int Order, class Real>
+__device__ void scale(Real gain, Real (&state)[Order]) {
+#pragma unroll
+  for (int k = 0; k < Order; ++k) state[k] *= gain;
+}
+
 /// The states that runs over a line from nothing leave: over its pixels before `causal_end`, and backwards
 /// over those from `anticausal_first` to before `end`.
 template <int Order, class Real, class Line>
@@ -158,10 +165,12 @@ __device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& lin
     line.load(kTile - kStretch - i, behind);
 #pragma unroll
     for (int k = 0; k < kStretch; ++k) {
-      axis.causal.advance(causal, static_cast<Real>(ahead[k]));
-      axis.anticausal.advance(anticausal, static_cast<Real>(behind[kStretch - 1 - k]));
+      axis.causal.advance_unscaled(causal, static_cast<Real>(ahead[k]));
+      axis.anticausal.advance_unscaled(anticausal, static_cast<Real>(behind[kStretch - 1 - k]));
     }
   }
+  scale(axis.causal.gain, causal);
+  scale(axis.anticausal.gain, anticausal);
 }
 
 /// Filters a whole column as if nothing lay above and below, and finds the states that it leaves.
@@ -177,7 +186,7 @@ __device__ void filter_alone(const TileAxis<Order, Real>& axis,
     float filtered[kStretch];
 #pragma unroll
     for (int k = 0; k < kStretch; ++k) {
-      axis.anticausal.advance(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
+      axis.anticausal.advance_unscaled(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
       Real value = static_cast<Real>(pixels[k]);
       axis.causal.filter(causal, value);
       filtered[k] = static_cast<float>(value);
@@ -185,6 +194,7 @@ __device__ void filter_alone(const TileAxis<Order, Real>& axis,
     column.store(j * kStretch, filtered);
     anticausal_moves.of[j].add_product(backward, anticausal);
   }
+  scale(axis.anticausal.gain, anticausal);
   Real state[Order] = {};
   axis.through_causal.add_product(causal, state);
   column.descending(kTile, [&](float& pixel) {

@@ -31,6 +31,8 @@ inline constexpr int kWindowBatch = 4;
 inline constexpr int kMaxWindow = 16;
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
+/// The most tiles of a call that go by windows of themselves: an H200 holds as many on the chip.
+inline constexpr std::int64_t kMostTilesByWindows = 1056;
 /// Bytes of the image that are published, and others that are filtered, at once: what was published last is
 /// to be in the cache still when it is filtered.
 inline constexpr std::int64_t kBandBytes = 8 << 20;

@@ -90,10 +90,10 @@ class AxisTruncation {
     with_order(plan.order, [&]<int Order>() {
       for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
         const TileResponses<Order> responses(plan, rows);
-        for (std::size_t k = 0; k < 2 * Order; ++k) {
-          for (const float response : responses.of[k]) {
+        for (const auto& of_pixel : responses.of) {
+          for (std::size_t k = 0; k < 2 * Order; ++k) {
             Real& largest = k < Order ? to_before_[k] : to_after_[k - Order];
-            largest = std::max(largest, static_cast<Real>(std::abs(response)));
+            largest = std::max(largest, static_cast<Real>(std::abs(of_pixel[k])));
           }
         }
       }
@@ -181,6 +181,8 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
 
 namespace {
 
+std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile; }
+
 RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                               bool of_doubles, const RecursiveFilterChoice& choice) {
   using Method = RecursiveFilterMethod;
@@ -200,7 +202,9 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   };
   if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
   plan.method = Method::kTiled;
-  if (choice.method == Method::kTiled) return plan;
+  const bool automatic = choice.method == Method::kAutomatic;
+  const bool is_small = tiles_of(height) * tiles_of(width) <= kMostTilesByWindows;
+  if (choice.method == Method::kTiled || (automatic && !is_small)) return plan;
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
   plan.method = Method::kOnChip;
