@@ -90,10 +90,10 @@ class AxisTruncation {
     with_order(plan.order, [&]<int Order>() {
       for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
         const TileResponses<Order> responses(plan, rows);
-        for (const auto& of_pixel : responses.of) {
-          for (std::size_t k = 0; k < 2 * Order; ++k) {
+        for (std::size_t k = 0; k < 2 * Order; ++k) {
+          for (const float response : responses.of[k]) {
             Real& largest = k < Order ? to_before_[k] : to_after_[k - Order];
-            largest = std::max(largest, static_cast<Real>(std::abs(of_pixel[k])));
+            largest = std::max(largest, static_cast<Real>(std::abs(response)));
           }
         }
       }
@@ -196,17 +196,18 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            Method::kLines,
                            std::nullopt};
   if (choice.method == Method::kLines) return plan;
+  const bool automatic = choice.method == Method::kAutomatic;
   const auto stopped_by = [&](MethodObstacle obstacle) {
-    if (choice.method != Method::kAutomatic) plan.obstacle = obstacle;
+    if (!automatic) plan.obstacle = obstacle;
     return plan;
   };
   if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
   plan.method = Method::kTiled;
-  const bool automatic = choice.method == Method::kAutomatic;
   const bool is_small = tiles_of(height) * tiles_of(width) <= kMostTilesByWindows;
   if (choice.method == Method::kTiled || (automatic && !is_small)) return plan;
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
+  if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
   plan.method = Method::kOnChip;
   return plan;
 }
