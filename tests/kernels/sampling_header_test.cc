@@ -255,7 +255,7 @@ TEST_F(HostileHeader, IsRefusedForEachField) {
   EXPECT_EQ(with(0, 1, 'X'), TableError::kNotATable);
   EXPECT_EQ(with(7, 1, ' '), TableError::kNotATable);
   EXPECT_EQ(with(8, 4, 0), TableError::kUnknownVersion);
-  EXPECT_EQ(with(8, 4, 3), TableError::kUnknownVersion);
+  EXPECT_EQ(with(8, 4, 4), TableError::kUnknownVersion);
   EXPECT_EQ(with(12, 4, 128), TableError::kWrongHeaderSize);
   EXPECT_EQ(with(16, 8, ~std::uint64_t{0}), TableError::kWrongTotalSize);
   for (const std::size_t extent : {24, 28}) {
