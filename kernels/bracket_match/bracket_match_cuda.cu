@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles ti
 
 /// Step 3: pairs the closes that reach out of their tiles.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, 10)
     link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
   extern __shared__ __align__(16) unsigned char memory[];
   TileLinker<Symbol, Index>(a, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();
@@ -164,24 +164,35 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class Symbol, class Index>
 __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
                                    const typename Rules<Symbol>::Shared& rules, std::int64_t position) {
+  constexpr int kAtOnce = 4;  // elements of a lane, asked for together
+  const auto lane = static_cast<int>(threadIdx.x);
   const std::int64_t tile = (position - 1) / kTileItems;
-  std::int64_t open = -1;
-  std::int64_t level = a.tiles.depth[tile];
-  if (threadIdx.x == 0) {
-    std::int64_t closes = 0;
-    bool begun = false;
-    for (std::int64_t i = position - 1; i >= tile * kTileItems && open < 0 && !begun; --i) {
-      const std::uint32_t role = rules.role_of(a.text[i]);
-      if (role == kRoleClose) ++closes;
-      if (role == kRoleOpen && closes-- == 0) open = i;
-      begun = a.begins_at(i);
+  const std::int64_t begin = tile * kTileItems;
+  int closes = 0;  // whose opens are further back
+  for (std::int64_t end = position; end > begin; end -= 32 * kAtOnce) {
+    int rises[kAtOnce];
+    bool begins[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::int64_t element = end - 1 - 32 * k - lane;
+      const std::uint32_t role = element >= begin ? rules.role_of(a.text[element]) : 0;
+      rises[k] = role == kRoleOpen ? 1 : role == kRoleClose ? -1 : 0;
+      begins[k] = element >= begin && a.begins_at(element);
     }
-    level = open >= 0 || begun ? 0 : level - closes;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int rise = warp_prefix_sum(rises[k]);
+      const std::uint32_t tops = __ballot_sync(kAllLanes, rise > closes);
+      const std::uint32_t beginnings = __ballot_sync(kAllLanes, begins[k]);
+      if (tops != 0 && (beginnings == 0 || lowest_bit(tops) <= lowest_bit(beginnings))) {
+        return end - 1 - 32 * k - lowest_bit(tops);
+      }
+      if (beginnings != 0) return -1;
+      closes -= __shfl_sync(kAllLanes, rise, 31);
+    }
   }
-  open = __shfl_sync(kAllLanes, open, 0);
-  level = __shfl_sync(kAllLanes, level, 0);
-  if (level <= 0) return open;
-  return open_at(a.tiles, tile, level);
+  const std::int64_t level = a.tiles.depth[tile] - closes;
+  return level <= 0 ? -1 : open_at(a.tiles, tile, level);
 }
 
 /// The number of the document that has `element`.
@@ -262,6 +273,7 @@ DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
   tiles.surviving_opens = executor.scratch<std::uint32_t>(size * kTileThreads).data();
   tiles.reaching_closes = executor.scratch<std::uint32_t>(size * kTileThreads).data();
   tiles.opens_before = executor.scratch<std::uint16_t>(size * kTileWarps).data();
+  tiles.listed_opens = executor.scratch<std::uint16_t>(size * kListedOpens).data();
   tiles.change = executor.scratch<StackChange<std::int32_t>>(size).data();
   tiles.depth = executor.scratch<std::int64_t>(size).data();
   tiles.bottoms = executor.scratch<std::int64_t>(static_cast<std::size_t>(tiles.tree.total)).data();

@@ -17,5 +17,9 @@ inline constexpr int kScanThreads = 1024;
 inline constexpr int kScanTilesPerThread = 4;
 /// Closes that reach out of a tile and are left to one warp; the whole block links a tile with more.
 inline constexpr int kFewCloses = 256;
+/// Of the opens that a tile leaves, so many of the lowest are listed by number.
+inline constexpr int kListedOpens = 128;
+/// Closes that a block links at once.
+inline constexpr int kLinkedAtOnce = 1024;
 
 }  // namespace cumulus::bracket_match

@@ -19,6 +19,8 @@ struct DeviceTiles {
   std::uint32_t* surviving_opens;  // kTileThreads words for each tile, a bit for each element
   std::uint32_t* reaching_closes;  // likewise: closes that pop no open of the tile
   std::uint16_t* opens_before;     // for each stretch of 32 words: surviving opens of the tile before it
+  std::uint16_t*
+      listed_opens;  // kListedOpens for each tile: its lowest surviving opens, as numbers in the tile
   StackChange<std::int32_t>* change;
   const std::uint32_t*
       begins;             // a bit for each element: a document begins there; null: there is one document
@@ -152,14 +154,13 @@ __device__ void for_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, s
   }
 }
 
-/// Calls body(number, open) for what the first `count` pops out of `tile` pop, by one lane each: the stack
-/// before the tile is `depth` deep, at least `count`. By a whole block, a share for each warp.
+/// The same, by a whole block: a share for each warp.
 template <class Body>
-__device__ void for_opens_below_tile(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
-                                     int count, const Body& body) {
-  const int share = max((count + kTileWarps - 1) / kTileWarps, 32);
-  const int first = static_cast<int>(threadIdx.x) / 32 * share;
-  for_opens_of_pops(tiles, tile, depth, first, min(first + share, count), body);
+__device__ void share_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
+                                    int number, int end, const Body& body) {
+  const int share = max((end - number + kTileWarps - 1) / kTileWarps, 32);
+  const int first = number + static_cast<int>(threadIdx.x) / 32 * share;
+  for_opens_of_pops(tiles, tile, depth, first, min(first + share, end), body);
 }
 
 }  // namespace cumulus::bracket_match

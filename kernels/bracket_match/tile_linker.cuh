@@ -1,5 +1,6 @@
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "kernels/bracket_match/tile_memory.cuh"
@@ -18,6 +19,7 @@ struct LinkMemory {
         reaching_closes[kTileItems];  // of the tile that the block links: their numbers in it, in order
     std::uint16_t few_closes[kTileWarps][kFewCloses];  // of the tile that each warp links
   };
+  std::int64_t opens[kLinkedAtOnce];  // that they pop
   int reaching_before[kTileWarps];
   int first_beginning;
   BlockTally tally;
@@ -64,26 +66,93 @@ class TileLinker {
   __device__ void link_by_block() {
     if (thread_ == 0) memory_.first_beginning = kTileItems;
     const int closes = list_reaching_closes();
-    const auto close = [&](int number) { return first_ + memory_.reaching_closes[number]; };
     const std::int64_t depth = a_.tiles.depth[tile_];
     const auto served = static_cast<int>(min(depth, static_cast<std::int64_t>(closes)));
-    for_opens_below_tile(a_.tiles, tile_, depth, served,
-                         [&](int number, std::int64_t open) { pair(memory_.rules, open, close(number)); });
-    for (int number = served + thread_; number < closes; number += kTileThreads) lose(close(number));
+    for (int first = 0; first < served; first += kLinkedAtOnce) {
+      const int end = min(first + kLinkedAtOnce, served);
+      share_opens_of_pops(a_.tiles, tile_, depth, first, end,
+                          [&](int number, std::int64_t open) { memory_.opens[number - first] = open; });
+      __syncthreads();
+      pair_listed(first, end);
+      __syncthreads();
+    }
+    for (int number = served + thread_; number < closes; number += kTileThreads)
+      lose(close(memory_.reaching_closes, number));
     if (depth > closes) meet_first_beginning();
   }
 
-  /// No document begins in a tile of few pops.
+  /// The closes from number `first` to before `end` with the opens that are listed: several at a time, as
+  /// their symbols are far.
+  __device__ void pair_listed(int first, int end) {
+    constexpr int kAtOnce = 4;
+    for (int number = first + thread_; number < end; number += kAtOnce * kTileThreads) {
+      std::int64_t opens[kAtOnce];
+      std::int64_t closes[kAtOnce];
+      bool fits[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int mine = min(number + i * kTileThreads, end - 1);
+        opens[i] = memory_.opens[mine - first];
+        closes[i] = close(memory_.reaching_closes, mine);
+        fits[i] = memory_.rules.fit(a_.text[opens[i]], a_.text[closes[i]]);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (number + i * kTileThreads < end) pair(fits[i], opens[i], closes[i]);
+      }
+    }
+  }
+
+  /// No document begins in a tile of few pops. Its closes are dealt out to the lanes.
   __device__ void link_by_warp(int closes) {
     const int lane = thread_ % 32;
     std::uint16_t* numbers = memory_.few_closes[thread_ / 32];
     list_few_closes(numbers);
-    const auto close = [&](int number) { return first_ + numbers[number]; };
     const std::int64_t depth = a_.tiles.depth[tile_];
     const auto served = static_cast<int>(min(depth, static_cast<std::int64_t>(closes)));
-    for_opens_of_pops(a_.tiles, tile_, depth, 0, served,
-                      [&](int number, std::int64_t open) { pair(a_.rules, open, close(number)); });
-    for (int number = served + lane; number < closes; number += 32) lose(close(number));
+    for (int first = 0; first < served; first += 32) {
+      const std::int64_t open = listed_open(depth, first + lane, first + lane < served);
+      if (open >= 0) pair_few(open, close(numbers, first + lane));
+      const std::uint32_t others = __ballot_sync(kAllLanes, open < 0 && first + lane < served);
+      if (others == 0) continue;
+      for_opens_of_pops(a_.tiles, tile_, depth, first + lowest_bit(others), first + highest_bit(others) + 1,
+                        [&](int number, std::int64_t far) {
+                          if ((others >> (number - first) & 1) != 0) pair_few(far, close(numbers, number));
+                        });
+    }
+    for (int number = served + lane; number < closes; number += 32) lose(close(numbers, number));
+  }
+
+  /// What the tile's pop `number` pops, if one of the tiles not far before has pushed it and lists it;
+  /// otherwise, and to lanes that do not ask, -1. Each lane asks for its own. The stack before the tile is
+  /// `depth` deep.
+  __device__ std::int64_t listed_open(std::int64_t depth, int number, bool asks) const {
+    constexpr int kWindows = 4;
+    const int lane = thread_ % 32;
+    std::int64_t open = -1;
+    for (int window = 0; window < kWindows; ++window) {
+      const std::int64_t nearest = tile_ - 1 - 32 * window;
+      // How many pops it takes to get to the bottom of that lane's tile.
+      int pops = -1;
+      if (nearest >= lane) {
+        pops = static_cast<int>(
+            max(min(depth - a_.tiles.bottoms[nearest - lane], std::int64_t{INT_MAX}), std::int64_t{-1}));
+      }
+      const int most = warp_prefix_max(pops);
+      int server = 0;  // the first lane whose tile's bottom is beyond the lane's own pop, if there is one
+#pragma unroll
+      for (int step = 16; step > 0; step /= 2) {
+        if (__shfl_sync(kAllLanes, most, server + step - 1) <= number) server += step;
+      }
+      const int rank = __shfl_sync(kAllLanes, most, server) - number - 1;
+      if (asks && rank >= 0) {
+        asks = false;
+        const std::int64_t tile = nearest - server;
+        if (rank < kListedOpens) open = tile * kTileItems + a_.tiles.listed_opens[tile * kListedOpens + rank];
+      }
+      if (!__any_sync(kAllLanes, asks)) break;
+    }
+    return open;
   }
 
   __device__ void list_few_closes(std::uint16_t* numbers) const {
@@ -128,9 +197,15 @@ class TileLinker {
     return total;
   }
 
-  template <class AnyRules>
-  __device__ void pair(const AnyRules& rules, std::int64_t open, std::int64_t close) {
-    if (!rules.fit(a_.text[open], a_.text[close])) return lose(close);
+  __device__ std::int64_t close(const std::uint16_t* numbers, int number) const {
+    return first_ + numbers[number];
+  }
+
+  __device__ void pair_few(std::int64_t open, std::int64_t close) {
+    pair(a_.rules.fit(a_.text[open], a_.text[close]), open, close);
+  }
+  __device__ void pair(bool fits, std::int64_t open, std::int64_t close) {
+    if (!fits) return lose(close);
     found_.unmatched -= 2;
     if (a_.outputs.partner == nullptr) return;
     a_.outputs.partner[close] = static_cast<Index>(open);

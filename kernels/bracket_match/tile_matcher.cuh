@@ -83,7 +83,8 @@ class TileMatcher {
     const std::uint32_t unserved = closes_from(served, closes);
     if (lost && unserved != 0) found_.meet(fault_at(lowest_bit(unserved), kCloseFault));
     a_.tiles.reaching_closes[word] = lost ? 0 : unserved;
-    a_.tiles.surviving_opens[word] = lowest_opens(min(opens, levels.later() - levels.bottom()));
+    a_.tiles.surviving_opens[word] =
+        list_opens(min(opens, levels.later() - levels.bottom()), levels.bottom() - levels.least());
     if (thread_ % 32 == 0) {
       a_.tiles.opens_before[tile_ * kTileWarps + thread_ / 32] =
           static_cast<std::uint16_t>(levels.opens_before_warp());
@@ -231,10 +232,17 @@ class TileMatcher {
     for (int rank = served; rank < closes; ++rank) bits |= 1u << item_of(memory_.stacks.close(rank, thread_));
     return bits;
   }
-  /// A bit for each of the lowest `count` opens that the thread has left.
-  __device__ std::uint32_t lowest_opens(int count) const {
+  /// A bit for each of the lowest `count` opens that the thread has left, which are listed: the lowest has
+  /// `rank` others of the tile below it.
+  __device__ std::uint32_t list_opens(int count, int rank) const {
     std::uint32_t bits = 0;
-    for (int level = 0; level < count; ++level) bits |= 1u << item_of(memory_.stacks.open(level, thread_));
+    std::uint16_t* listed = a_.tiles.listed_opens + tile_ * kListedOpens + rank;
+    for (int level = 0; level < count; ++level) {
+      const int item = item_of(memory_.stacks.open(level, thread_));
+      bits |= 1u << item;
+      if (rank + level < kListedOpens)
+        listed[level] = static_cast<std::uint16_t>(thread_ * kThreadItems + item);
+    }
     return bits;
   }
 

@@ -130,7 +130,7 @@ class TileTreeWriter {
 
   __device__ void list_outer_opens(int count) {
     const auto present = static_cast<int>(min(depth_, static_cast<std::int64_t>(count)));
-    for_opens_below_tile(a_.tiles, tile_, depth_, present, [&](int number, std::int64_t open) {
+    share_opens_of_pops(a_.tiles, tile_, depth_, 0, present, [&](int number, std::int64_t open) {
       memory_.stage.outer[number] = static_cast<Index>(open);
     });
     for (int number = present + thread_; number < count; number += kTileThreads)
