@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> filters;  // parts of the names to measure, with $ at their ends; empty: all
   bool quick = false;                // small sizes and few samples: shows that everything runs
   std::vector<std::string> clouds;   // files of points, for KD-trees
+  std::vector<std::string> maps;     // environment maps, for sampling tables
 };
 
 /// One thing to measure.
@@ -56,6 +57,7 @@ class Runner {
   Executor& executor() const { return *executor_; }
   bool quick() const { return options_.quick; }
   const std::vector<std::string>& clouds() const { return options_.clouds; }
+  const std::vector<std::string>& maps() const { return options_.maps; }
   /// False where the user's filter leaves this name out: ask before preparing a subject's data.
   bool wants(std::string_view name) const {
     if (options_.filters.empty()) return true;

@@ -94,6 +94,8 @@ int main(int argc, char** argv) {
                  "measure only what has this, or one of these, in its name; with $, at its end");
   app.add_flag("--quick", arguments.options.quick, "small sizes, few samples: shows that everything runs");
   app.add_option("--cloud", arguments.options.clouds, "points (.ply, .npy, .npz) to build KD-trees of too");
+  app.add_option("--map", arguments.options.maps,
+                 "environment maps (images, or .npy of float32 or uint8) to build sampling tables of too");
   app.add_option("--json", arguments.json, "write the rows to this file too");
   CLI11_PARSE(app, argc, argv);
   try {

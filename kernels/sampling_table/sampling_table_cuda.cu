@@ -9,6 +9,7 @@
 #include "kernels/sampling_table/sampling_table_points.h"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/sampling_table_vertices.cuh"
 
 namespace cumulus {
 namespace {
@@ -121,8 +122,7 @@ __global__ void __launch_bounds__(kThreads) build_rows(RowsArguments<T> argument
       header.width, [&](std::uint32_t x) { return integer_weight(cells[x], exponent); },
       [&](std::uint32_t x) -> std::uint32_t& { return cells[x]; });
   if (threadIdx.x == 0) {
-    arguments.row_masses[row] = {row_mass(all.sum, header.projection, row % header.height, header.height),
-                                 exponent, 0};
+    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent, 0};
   }
   __syncthreads();
   sampling_lookup::write_guide_and_forest<kThreads>(
@@ -171,9 +171,9 @@ __global__ void __launch_bounds__(kThreads)
   sampling_lookup::write_other_nodes<kThreads>(target);
 }
 
-/// One block: the header, the padding and the report.
+/// One block: the header, the padding and the report on a map of layers of `height` rows.
 template <class T>
-__global__ void conclude(RowsArguments<T> arguments, TableGaps gaps) {
+__global__ void conclude(RowsArguments<T> arguments, std::uint32_t height, TableGaps gaps) {
   for (const TableGap& gap : gaps.gaps) {
     for (std::uint64_t i = gap.begin + threadIdx.x; i < gap.end; i += blockDim.x) {
       arguments.table[i] = std::byte{0};
@@ -181,7 +181,7 @@ __global__ void conclude(RowsArguments<T> arguments, TableGaps gaps) {
   }
   if (threadIdx.x > 0) return;
   *reinterpret_cast<sampling::TableHeader*>(arguments.table) = arguments.header;
-  arguments.findings->report = report_of(*arguments.findings, arguments.weights, arguments.header.height);
+  arguments.findings->report = report_of(*arguments.findings, arguments.weights, height);
 }
 
 /// Whether a block of `kernel` may use `dynamic_bytes` of shared memory on this device.
@@ -221,35 +221,60 @@ void launch_build_other_nodes(CudaExecutor& executor, const sampling::TableHeade
 }
 
 template <class T>
+void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
+  const std::uint32_t width = arguments.header.width;
+  if (width <= sampling_tuning::kNarrowRow) {
+    launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
+  } else if (width <= sampling_tuning::kWideRow) {
+    launch_build_rows<T, sampling_tuning::kRowThreads>(executor, arguments);
+  } else {
+    launch_build_rows<T, sampling_tuning::kWideRowThreads>(executor, arguments);
+  }
+}
+
+/// Of a bilinear table: the vertices, then the rows of the cells between them. `map` has the map's weights.
+template <class T>
+void build_all_bilinear_rows(CudaExecutor& executor, const RowsArguments<T>& map) {
+  using sampling_vertices::CellWeight;
+  const sampling::TableHeader& header = map.header;
+  sampling_vertices::write_vertices_and_cells<T>(
+      executor, {map.weights, map.rule, header, sampling_vertices::vertex_rule(header), map.table,
+                 map.adjustments, map.findings});
+  executor.check_interrupt();
+  const auto* cells = reinterpret_cast<const CellWeight*>(map.table + header.row_cdf_offset);
+  const DeviceImage<const CellWeight> image(cells, std::int64_t{header.layers} * header.height, header.width);
+  build_all_rows<CellWeight>(
+      executor, {image, weight_rule({}, 1), header, map.table, map.row_masses, nullptr, map.findings});
+}
+
+template <class T>
 void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
            DeviceSpan<std::byte> table, SamplingTableReport* report) {
   sampling_check::check_build(weights, params, table);
   executor.bind_thread();
-  const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(params.layers * params.height));
+  const sampling::TableHeader header = sampling_table_header(params);
+  const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   const auto findings = executor.scratch<BuildFindings>(1);
   CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
 
   DeviceSpan<WeightAdjustment> adjustments;
   if (params.needs_survey()) {
-    const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
+    const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));
     adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
     sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
     executor.check_interrupt();
   }
   const RowsArguments<T> arguments{weights,
                                    weight_rule(params, weights.channels),
-                                   sampling_table_header(params),
+                                   header,
                                    table.data(),
                                    row_masses.data(),
                                    adjustments.data(),
                                    findings.data()};
-  const sampling::TableHeader& header = arguments.header;
-  if (header.width <= sampling_tuning::kNarrowRow) {
-    launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
-  } else if (header.width <= sampling_tuning::kWideRow) {
-    launch_build_rows<T, sampling_tuning::kRowThreads>(executor, arguments);
+  if (header.interpolation == sampling::Interpolation::kBilinear) {
+    build_all_bilinear_rows(executor, arguments);
   } else {
-    launch_build_rows<T, sampling_tuning::kWideRowThreads>(executor, arguments);
+    build_all_rows(executor, arguments);
   }
   executor.check_interrupt();
   constexpr int kThreads = sampling_tuning::kMarginalThreads;
@@ -262,7 +287,8 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
     executor.check_interrupt();
     launch_build_other_nodes(executor, header, table.data());
   }
-  conclude<T><<<1, sampling_tuning::kConcludeThreads, 0, executor.stream()>>>(arguments, table_gaps(header));
+  conclude<T><<<1, sampling_tuning::kConcludeThreads, 0, executor.stream()>>>(
+      arguments, static_cast<std::uint32_t>(params.height), table_gaps(header));
   CUMULUS_CUDA(cudaGetLastError());
   executor.download({reinterpret_cast<const std::byte*>(&findings.data()->report), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
@@ -278,7 +304,7 @@ __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const sampling::FixedPoint2 point = points.point(i);
-  store_sample(sampling::sample(table, point.x, point.y), i, arrays);
+  store_sample(sampling::sample_constant(table, point.x, point.y), i, arrays);
 }
 
 __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
@@ -319,7 +345,11 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
   sampling_check::check_draw(header, table, parameters, samples);
   if (parameters.count == 0) return;
   executor.bind_thread();
-  draw_points<<<blocks_for(parameters.count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
+  // Two kernels: what a bilinear table takes would cost the other registers.
+  const auto kernel = header.interpolation == sampling::Interpolation::kBilinear
+                          ? sampling_vertices::draw_bilinear_points
+                          : draw_points;
+  kernel<<<blocks_for(parameters.count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
       view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
       sample_arrays(samples));
   CUMULUS_CUDA(cudaGetLastError());

@@ -23,5 +23,6 @@ inline constexpr int kMarginalThreads = 1024;
 inline constexpr int kNodeThreads = 256;
 inline constexpr int kConcludeThreads = 256;
 inline constexpr int kDrawThreads = 256;
+inline constexpr int kVertexThreads = 256;
 
 }  // namespace cumulus::sampling_tuning

@@ -97,6 +97,28 @@ TEST_F(ImageJobs, TheMapsNegativeChannelsAreClampedUnlessTheyAreToBeRefused) {
   EXPECT_FALSE(fs::exists(folder_ / "other.cst"));
 }
 
+TEST_F(ImageJobs, AMapOfHalfFloatsTravelsAsSuchAndGivesTheTableOfTheSameFloats) {
+  Picture map = read_picture(kMap);
+  map.stored = OIIO::TypeDesc::HALF;
+  write_picture(folder_ / "halves.exr", map);
+  map = read_picture(folder_ / "halves.exr");  // rounded
+  ASSERT_EQ(map.stored, OIIO::TypeDesc(OIIO::TypeDesc::HALF));
+  map.stored = OIIO::TypeDesc::FLOAT;
+  write_picture(folder_ / "floats.exr", map);
+  const auto build = [&](const std::string& input, const std::string& output) {
+    const Ended built = run({"--json", "sampling-table", input, "-o", output});
+    EXPECT_EQ(built.exit_code, 0) << built.errors;
+    return Json(built.output).text("element_type");
+  };
+  for (const std::string& name : {std::string("halves"), std::string("floats")}) {
+    EXPECT_EQ(build(folder_ / (name + ".exr"), folder_ / (name + ".cst")),
+              name == "halves" ? "float16" : "float32");
+    succeed({"draw-samples", folder_ / (name + ".exr"), "-n", "100", "--preview", folder_ / (name + ".png")});
+  }
+  EXPECT_EQ(read_file(folder_ / "halves.cst"), read_file(folder_ / "floats.cst"));
+  EXPECT_EQ(read_file(folder_ / "halves.png"), read_file(folder_ / "floats.png"));
+}
+
 TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
   succeed({"draw-samples", kMap, "-n", "10", "--projection", "plane", "--sequence", "random", "-o",
            folder_ / "s.npy"});

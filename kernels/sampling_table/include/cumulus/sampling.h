@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cumulus/bilinear.h"
 #include "cumulus/cell_search.h"
 #include "cumulus/equal_area.h"
 #include "cumulus/point_sequences.h"
@@ -27,9 +28,11 @@ struct TableView {
 
 /// One drawn point.
 struct Sample {
-  float u = 0;          ///< [0, 1), to the right.
-  float v = 0;          ///< [0, 1), down.
-  std::uint32_t x = 0;  ///< The texel that holds it: cell_of(u, width), cell_of(v, height).
+  float u = 0;  ///< [0, 1), to the right.
+  float v = 0;  ///< [0, 1), down.
+  /// The cell that holds it. Of a constant table the texel: cell_of(u, width), cell_of(v, height). Of a
+  /// bilinear one what lies between the centres of texels x - 1 and x, y - 1 and y.
+  std::uint32_t x = 0;
   std::uint32_t y = 0;
   float pdf = 0;  ///< The density with which it is drawn: per steradian, of kPlane per unit area.
   float direction[3] = {0, 0, 0};  ///< Unit vector; of kPlane zero.
@@ -189,10 +192,10 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float frac
 
 }  // namespace detail
 
-/// Maps a point of the unit square, in fixed point, to the table's density. x0 chooses the column, x1 the
-/// row; by any method but kAlias monotonically, so that low-discrepancy points keep their evenness. Within
-/// a texel the density is constant: in solid angle, of kPlane in area.
-CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
+// Of tables that are known to be constant, or bilinear: what `sample` and `pdf` below choose between.
+
+CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
+                                                  std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
   const detail::Located row = detail::locate(header.method, detail::marginal(table), x1);
@@ -210,15 +213,119 @@ CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x
   return drawn;
 }
 
-/// The density with which `sample` draws points at (u, v); positions outside [0, 1) count as the nearest
-/// inside.
-CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, float u, float v) {
+CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {
   const TableHeader& header = table.header;
   const std::uint32_t y = cell_of(v, header.height);
   const std::uint32_t x = cell_of(u, header.width);
   const detail::Cell row = detail::cell_at(detail::marginal(table).lower, header.height, y);
   const detail::Cell column = detail::cell_at(detail::row(table, y).lower, header.width, x);
   return detail::density(table, y, row.mass, column.mass);
+}
+
+namespace detail {
+
+/// One cell of a bilinear table.
+struct BilinearCell {
+  CellAxis columns;
+  CellAxis rows;
+  Cell row;
+  Cell column;
+  Corners corners;
+};
+
+CUMULUS_HOST_DEVICE inline BilinearCell bilinear_cell(const TableView& table, const Cell& row,
+                                                      const Cell& column) {
+  const TableHeader& header = table.header;
+  const std::size_t wide = static_cast<std::size_t>(header.width) + 1;
+  const std::size_t first = static_cast<std::size_t>(table.layer) * vertex_rows(header) + row.index;
+  const auto* above = reinterpret_cast<const float*>(table.data + header.vertices_offset) + first * wide;
+  const float* below = header.height == 1 ? above : above + wide;
+  return {
+      {header.width}, {header.height}, row, column, corners_of(above + column.index, below + column.index)};
+}
+
+/// The density where these shares of the cell lie to the left and above.
+CUMULUS_HOST_DEVICE inline float bilinear_density(Projection projection, const BilinearCell& cell,
+                                                  double across, double down) {
+  constexpr double kSphere = 4.0 * 3.14159265358979323846;
+  const double mass = static_cast<double>(cell.row.mass) * static_cast<double>(cell.column.mass);
+  const double wide = static_cast<double>(cell.columns.extent(cell.column.index)) / cell.columns.units();
+  const double high = projection == Projection::kLatLong
+                          ? PolarBand(cell.rows, cell.row.index).extent()
+                          : static_cast<double>(cell.rows.extent(cell.row.index)) / cell.rows.units();
+  const double size = (projection == Projection::kPlane ? 1.0 : kSphere) * wide * high;
+  if (!(mass > 0.0)) return 0.0F;
+  const double unit = 1.0 / (4294967296.0 * 4294967296.0);
+  return static_cast<float>(mass * unit / size * (cell.corners.at(across, down) / cell.corners.mean()));
+}
+
+/// Which share of its cell lies above v.
+CUMULUS_HOST_DEVICE inline double share_above(Projection projection, const BilinearCell& cell, float v) {
+  return projection == Projection::kLatLong ? PolarBand(cell.rows, cell.row.index).share_above(v)
+                                            : cell.rows.share_before(cell.row.index, static_cast<double>(v));
+}
+
+CUMULUS_HOST_DEVICE inline float row_position(Projection projection, const BilinearCell& cell, double down) {
+  double share = down;
+  if (projection == Projection::kLatLong) {
+    share = cell.rows.share_before(cell.row.index, PolarBand(cell.rows, cell.row.index).position_of(down));
+  }
+  return cell.rows.position_of(cell.row.index, share);
+}
+
+}  // namespace detail
+
+CUMULUS_HOST_DEVICE inline float pdf_bilinear(const TableView& table, float u, float v) {
+  const TableHeader& header = table.header;
+  const detail::CellAxis columns{header.width};
+  const std::uint32_t y = detail::CellAxis{header.height}.cell_of(static_cast<double>(v));
+  const std::uint32_t x = columns.cell_of(static_cast<double>(u));
+  const detail::BilinearCell cell =
+      detail::bilinear_cell(table, detail::cell_at(detail::marginal(table).lower, header.height, y),
+                            detail::cell_at(detail::row(table, y).lower, header.width, x));
+  return detail::bilinear_density(header.projection, cell, columns.share_before(x, static_cast<double>(u)),
+                                  detail::share_above(header.projection, cell, v));
+}
+
+CUMULUS_HOST_DEVICE inline Sample sample_bilinear(const TableView& table, std::uint32_t x0,
+                                                  std::uint32_t x1) {
+  const TableHeader& header = table.header;
+  const detail::Located row = detail::locate(header.method, detail::marginal(table), x1);
+  const detail::Located column = detail::locate(header.method, detail::row(table, row.cell.index), x0);
+  const detail::BilinearCell cell = detail::bilinear_cell(table, row.cell, column.cell);
+  const detail::Corners& corners = cell.corners;
+  const double down =
+      detail::invert_linear(corners.top_left + corners.top_right, corners.bottom_left + corners.bottom_right,
+                            static_cast<double>(row.fraction));
+  const double across =
+      detail::invert_linear(corners.left(down), corners.right(down), static_cast<double>(column.fraction));
+  Sample drawn;
+  drawn.x = column.cell.index;
+  drawn.y = row.cell.index;
+  drawn.u = cell.columns.position_of(drawn.x, across);
+  drawn.v = detail::row_position(header.projection, cell, down);
+  // Of the position that has been rounded to float, so that it is what `pdf` gives there.
+  drawn.pdf = detail::bilinear_density(header.projection, cell,
+                                       cell.columns.share_before(drawn.x, static_cast<double>(drawn.u)),
+                                       detail::share_above(header.projection, cell, drawn.v));
+  if (header.projection == Projection::kLatLong) direction_of(drawn.u, drawn.v, drawn.direction);
+  if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
+  return drawn;
+}
+
+/// Maps a point of the unit square, in fixed point, to the table's density. x0 chooses the column, x1 the
+/// row; by any method but kAlias monotonically, so that low-discrepancy points keep their evenness. Within
+/// a cell the density is constant, or bilinear: in solid angle, of kPlane in area.
+CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
+  return table.header.interpolation == Interpolation::kBilinear ? sample_bilinear(table, x0, x1)
+                                                                : sample_constant(table, x0, x1);
+}
+
+/// The density with which `sample` draws points at (u, v); positions outside [0, 1) count as the nearest
+/// inside.
+CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, float u, float v) {
+  return table.header.interpolation == Interpolation::kBilinear ? pdf_bilinear(table, u, v)
+                                                                : pdf_constant(table, u, v);
 }
 
 /// The same for a direction, of any length; tables of the sphere only.
