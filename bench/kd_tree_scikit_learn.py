@@ -5,13 +5,12 @@
 """
 import argparse
 import json
+import sys
 import time
 
 import numpy
 import sklearn
 from sklearn.neighbors import KDTree
-
-RUNS = 5
 
 
 def clustered(random, points):
@@ -24,6 +23,7 @@ def clustered(random, points):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--json", required=True, help="write the rows to this file")
+    arguments.add_argument("--runs", type=int, default=5, help="of each build")
     arguments.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     options = arguments.parse_args()
     rows = []
@@ -31,18 +31,18 @@ def main():
         random = numpy.random.default_rng(1)
         for pattern, points in (("uniform", random.random((size, 3))), ("clustered", clustered(random, size))):
             seconds = []
-            for _ in range(RUNS):
+            for _ in range(options.runs):
                 start = time.perf_counter()
                 KDTree(points, leaf_size=40)
                 seconds.append(time.perf_counter() - start)
             seconds.sort()
             rows.append({"name": f"kd_tree_build/scikit-learn/{pattern}/leaf-40/{size}", "backend": "cpu",
-                         "samples": RUNS, "median_us": seconds[RUNS // 2] * 1e6, "fastest_us": seconds[0] * 1e6,
-                         "items_per_s": size / seconds[RUNS // 2], "unit": "points", "verified": True,
+                         "samples": options.runs, "median_us": seconds[options.runs // 2] * 1e6, "fastest_us": seconds[0] * 1e6,
+                         "items_per_s": size / seconds[options.runs // 2], "unit": "points", "verified": True,
                          "verified_by": "nothing: another library, for comparison"})
             print(rows[-1]["name"], f"{seconds[0]:.3f} s")
     with open(options.json, "w", encoding="utf-8") as file:
-        json.dump({"command": "bench/kd_tree_scikit_learn.py", "devices": [f"cpu: scikit-learn {sklearn.__version__}, one thread"],
+        json.dump({"command": " ".join(["bench/kd_tree_scikit_learn.py", *sys.argv[1:]]), "devices": [f"cpu: scikit-learn {sklearn.__version__}, one thread"],
                    "rows": rows}, file, indent=1)
 
 

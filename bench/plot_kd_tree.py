@@ -15,7 +15,7 @@ import log_plot
 # what stands between "kd_tree_build/" and the number of points: label, colour, dashes
 SERIES = {
     "scikit-learn/uniform/leaf-40": ("scikit-learn, FLOAT64, leaves of 40", "#d1495b", ""),
-    "f64-3d/uniform/leaf-40": ("Cumulus, FLOAT64, leaves of 40", "#1f5fbf", ""),
+    "f64-3d/uniform/leaf-40": ("Cumulus, FLOAT64, leaves of 40, all threads", "#1f5fbf", ""),
     "f64-3d/uniform-round-robin/leaf-40": ("likewise, round robin", "#1f5fbf", "6 4"),
     "nanoflann/uniform/leaf-10": ("nanoflann, leaves of 10", "#e0a030", ""),
     "f32-3d/uniform/leaf-10/threads-1": ("Cumulus, leaves of 10, one thread", "#2a9d4a", ""),

@@ -11,19 +11,10 @@
 
 namespace cumulus::kd_tree {
 
-template <class Tree>
-__device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t leaf, RegisterList& list) {
-  tree.for_points(leaf, [&](std::uint32_t position) {
-    const float distance = tree.squared_point_distance(query, position);
-    if (!(distance <= list.limit())) return;
-    list.offer(candidate_key(distance, static_cast<std::uint32_t>(tree.index(position))));
-  });
-}
-
 /// A heap costs more than a distance: first, all lanes find which points of their leaves are near enough;
 /// then each offers its first one, its second one, and so on, so that no lane waits for another's.
-template <class Tree>
-__device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t leaf, HeapList& list) {
+template <class Tree, class List>
+__device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t leaf, List& list) {
   constexpr std::uint32_t kAtOnce = 32;
   constexpr std::uint32_t kUnderWay = 4;  // loads
   std::uint32_t begin = 0;
@@ -31,14 +22,16 @@ __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t l
   tree.leaf_range(leaf, &begin, &end);
   for (std::uint32_t first = begin; first < end; first += kAtOnce) {
     const std::uint32_t count = min(end - first, kAtOnce);
+    const float limit = list.limit();
     std::uint32_t near = 0;
     for (std::uint32_t i = 0; i < count; i += kUnderWay) {
 #pragma unroll
       for (std::uint32_t j = i; j < i + kUnderWay; ++j) {
         const float distance = tree.squared_point_distance(query, min(first + j, end - 1));
-        if (j < count && distance <= list.limit()) near |= 1u << j;
+        if (distance <= limit) near |= 1u << j;
       }
     }
+    near &= ~0u >> (kAtOnce - count);
     for (; near != 0; near &= near - 1) {
       const std::uint32_t position = first + static_cast<std::uint32_t>(__ffs(static_cast<int>(near))) - 1;
       list.offer(candidate_key(tree.squared_point_distance(query, position),
