@@ -180,6 +180,7 @@ CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
     : device_(other.device_),
       stream_(std::exchange(other.stream_, nullptr)),
       scratch_(std::move(other.scratch_)),
+      counters_(std::move(other.counters_)),
       interrupt_(other.interrupt_) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -195,6 +196,16 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
   synchronize();  // the block goes back to the pool, which other streams draw on
   release_scratch();
   if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
+}
+
+DeviceSpan<std::uint32_t> CudaExecutor::counters(std::size_t count) {
+  const std::size_t bytes = count * sizeof(std::uint32_t);
+  if (counters_.bytes() < bytes) {
+    synchronize();  // the block goes back to the pool, which other streams draw on
+    counters_ = allocate(bytes);
+    CUMULUS_CUDA(cudaMemsetAsync(counters_.data(), 0, bytes, stream_));
+  }
+  return counters_.as<std::uint32_t>(count);
 }
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {

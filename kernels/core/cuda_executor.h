@@ -103,6 +103,10 @@ class CudaExecutor {
   }
   const ScratchArena<Space::kDevice>& scratch_arena() const { return scratch_; }
 
+  /// Counters that kernels start from: all zero, and a kernel that counts in them leaves zeros behind. Until the
+  /// next call only.
+  DeviceSpan<std::uint32_t> counters(std::size_t count);
+
   DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
   void upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to);
@@ -121,6 +125,7 @@ class CudaExecutor {
   CudaDevice* device_;
   CUstream_st* stream_ = nullptr;
   ScratchArena<Space::kDevice> scratch_;
+  DeviceMemory counters_;
   const Interrupt* interrupt_ = nullptr;
 };
 

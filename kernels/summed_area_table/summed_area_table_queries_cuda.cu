@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/summed_area_table/small_boxes.cuh"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_queries.h"
 #include "kernels/summed_area_table/table_reader.h"
@@ -106,6 +107,22 @@ void filter_with_tables(CudaExecutor& executor, const BoxFilterJob<Input, Space:
   CUMULUS_CUDA(cudaGetLastError());
 }
 
+template <class Input>
+void filter_without_table(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
+  executor.check_interrupt();
+  executor.bind_thread();
+  switch (job.image.channels) {
+    case 1:
+      return launch_small_boxes<Input, 1>(executor, job);
+    case 2:
+      return launch_small_boxes<Input, 2>(executor, job);
+    case 3:
+      return launch_small_boxes<Input, 3>(executor, job);
+    default:
+      return launch_small_boxes<Input, 4>(executor, job);
+  }
+}
+
 }  // namespace
 
 template <class Sum>
@@ -139,6 +156,7 @@ template <class Input>
 void filter_box(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
   check_filter(job);
   const auto limited = limit_radii(job);
+  if (takes_small_boxes(job)) return filter_without_table(executor, limited);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
 }
 
