@@ -1,5 +1,6 @@
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/core/cuda_executor.h"
@@ -180,7 +181,8 @@ CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
     : device_(other.device_),
       stream_(std::exchange(other.stream_, nullptr)),
       scratch_(std::move(other.scratch_)),
-      counters_(std::move(other.counters_)),
+      signals_{std::move(other.signals_[0]), std::move(other.signals_[1])},
+      last_tag_(other.last_tag_),
       interrupt_(other.interrupt_) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -198,14 +200,20 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
   if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
 }
 
-DeviceSpan<std::uint32_t> CudaExecutor::counters(std::size_t count) {
-  const std::size_t bytes = count * sizeof(std::uint32_t);
-  if (counters_.bytes() < bytes) {
+CudaExecutor::Signals CudaExecutor::signals(std::size_t count, std::size_t word_bytes) {
+  DeviceMemory& words = signals_[word_bytes == 8 ? 0 : 1];
+  const std::size_t bytes = count * word_bytes;
+  if (words.bytes() < bytes) {
     synchronize();  // the block goes back to the pool, which other streams draw on
-    counters_ = allocate(bytes);
-    CUMULUS_CUDA(cudaMemsetAsync(counters_.data(), 0, bytes, stream_));
+    words = allocate(bytes);
+    CUMULUS_CUDA(cudaMemsetAsync(words.data(), 0, bytes, stream_));
   }
-  return counters_.as<std::uint32_t>(count);
+  if (last_tag_ == UINT32_MAX) {
+    for (const DeviceMemory& used : signals_)
+      CUMULUS_CUDA(cudaMemsetAsync(used.data(), 0, used.bytes(), stream_));
+    last_tag_ = 0;
+  }
+  return {words.data(), ++last_tag_};
 }
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {

@@ -35,7 +35,7 @@ struct SmallBoxArguments {
 };
 
 /// The position within the axis that is seen at `at`; -1: zero.
-__device__ inline std::int64_t seen_at(std::int64_t at, std::int64_t extent, Boundary boundary) {
+__device__ inline int seen_at(int at, int extent, Boundary boundary) {
   if (at >= 0 && at < extent) return at;
   switch (boundary) {
     case Boundary::kExact:
@@ -48,17 +48,17 @@ __device__ inline std::int64_t seen_at(std::int64_t at, std::int64_t extent, Bou
     case Boundary::kReflect:
       break;
   }
-  const std::int64_t period = 2 * extent;
-  const std::int64_t rest = (at % period + period) % period;
+  const int period = 2 * extent;
+  const int rest = (at % period + period) % period;
   return rest < extent ? rest : period - 1 - rest;
 }
 
 /// Of the 2 * radius + 1 positions around `center`, those that count.
-__device__ inline std::int64_t positions_around(std::int64_t center, std::int64_t radius, std::int64_t extent,
+__device__ inline int positions_around(int center, int radius, int extent,
                                                 Boundary boundary) {
   if (boundary != Boundary::kExact) return 2 * radius + 1;
-  const std::int64_t first = center < radius ? 0 : center - radius;
-  const std::int64_t last = center + radius < extent ? center + radius : extent - 1;
+  const int first = center < radius ? 0 : center - radius;
+  const int last = center + radius < extent ? center + radius : extent - 1;
   return last - first + 1;
 }
 
@@ -82,47 +82,51 @@ class SmallBoxWarp {
       kLaneElements + (kLaneElements * sizeof(Sum) / 16 % 2 == 0 ? 16 / static_cast<int>(sizeof(Sum)) : 0);
   static constexpr int kSharedElements = 32 * kLaneStride;
 
-  __device__ SmallBoxWarp(const SmallBoxArguments<Input>& a, Sum* shared, std::int64_t strip)
+  __device__ SmallBoxWarp(const SmallBoxArguments<Input>& a, Sum* shared, int strip)
       : a_(a),
         shared_(shared),
         first_(strip * a.strip_elements),
-        halo_(static_cast<int>(a.box.radius_x) * kChannels) {
-    const std::int64_t first_seen = first_ / kChannels - a.box.radius_x;
+        radius_y_(static_cast<int>(a.box.radius_y)),
+        radius_x_(static_cast<int>(a.box.radius_x)),
+        height_(static_cast<int>(a.image.height)),
+        width_(static_cast<int>(a.image.width)),
+        halo_(radius_x_ * kChannels) {
+    const int first_seen = first_ / kChannels - radius_x_;
 #pragma unroll
     for (int e = 0; e < kLaneElements; ++e) {
       const int element = e * 32 + lane_index();
-      const std::int64_t column =
-          seen_at(first_seen + element / kChannels, a.image.width, a.box.boundary_x);
+      const int column = seen_at(first_seen + element / kChannels, width_, a.box.boundary_x);
       column_[e] = column < 0 || !inside(element - 2 * halo_)
                        ? -1
-                       : static_cast<std::int32_t>(column * kChannels + element % kChannels);
+                       : column * kChannels + element % kChannels;
     }
   }
 
-  __device__ void filter(std::int64_t top) {
-    const std::int64_t radius = a_.box.radius_y;
-    const std::int64_t end = min(top + a_.segment_rows, a_.image.height);
-    for (std::int64_t y = top - radius; y < top + radius; ++y) sum_row<false>(y);
-    for (std::int64_t y = top; y < end; ++y) {
-      sum_row<false>(y + radius);
+  __device__ void filter(int top) {
+    const int end = min(top + a_.segment_rows, height_);
+#pragma unroll 2
+    for (int y = top - radius_y_; y < top + radius_y_; ++y) sum_row<false>(y);
+#pragma unroll 1
+    for (int y = top; y < end; ++y) {
+      sum_row<false>(y + radius_y_);
       scan_columns();
       write_row(y);
-      sum_row<true>(y - radius);
+      sum_row<true>(y - radius_y_);
     }
   }
 
  private:
   /// Whether the image goes as far as the element, counted from the first that the warp writes.
-  __device__ bool inside(int element) const { return first_ + element < a_.image.width * kChannels; }
+  __device__ bool inside(int element) const { return first_ + element < width_ * kChannels; }
   __device__ static int place(int element) {
     return element / kLaneElements * kLaneStride + element % kLaneElements;
   }
 
   template <bool kLeaves>
-  __device__ void sum_row(std::int64_t y) {
-    const std::int64_t row = seen_at(y, a_.image.height, a_.box.boundary_y);
+  __device__ void sum_row(int y) {
+    const int row = seen_at(y, height_, a_.box.boundary_y);
     if (row < 0) return;
-    const Input* pixels = a_.image.data + row * a_.image.row_stride;
+    const Input* pixels = a_.image.data + std::int64_t{row} * a_.image.row_stride;
     Input read[kLaneElements];
 #pragma unroll
     for (int e = 0; e < kLaneElements; ++e) read[e] = column_[e] < 0 ? Input{} : pixels[column_[e]];
@@ -156,10 +160,10 @@ class SmallBoxWarp {
     __syncwarp();
   }
 
-  __device__ void write_row(std::int64_t y) {
-    const std::int64_t rows = positions_around(y, a_.box.radius_y, a_.image.height, a_.box.boundary_y);
+  __device__ void write_row(int y) {
+    const int rows = positions_around(y, radius_y_, height_, a_.box.boundary_y);
     if (rows != rows_) count_pixels(rows);
-    float* means = a_.means + y * a_.image.width * kChannels + first_;
+    float* means = a_.means + std::int64_t{y} * width_ * kChannels + first_;
 #pragma unroll
     for (int e = 0; e < kLaneElements; ++e) {
       const int element = e * 32 + lane_index();
@@ -173,25 +177,28 @@ class SmallBoxWarp {
     __syncwarp();
   }
 
-  __device__ void count_pixels(std::int64_t rows) {
+  __device__ void count_pixels(int rows) {
     rows_ = rows;
 #pragma unroll
     for (int e = 0; e < kLaneElements; ++e) {
-      const std::int64_t x = (first_ + e * 32 + lane_index()) / kChannels;
-      pixels_[e] = static_cast<double>(
-          rows * positions_around(x, a_.box.radius_x, a_.image.width, a_.box.boundary_x));
+      const int x = (first_ + e * 32 + lane_index()) / kChannels;
+      pixels_[e] = rows * positions_around(x, radius_x_, width_, a_.box.boundary_x);
       reciprocals_[e] = 1.0 / pixels_[e];
     }
   }
 
   const SmallBoxArguments<Input>& a_;
   Sum* shared_;
-  const std::int64_t first_;  // element of each row that the warp writes
-  const int halo_;            // elements that it needs before and after them
-  std::int32_t column_[kLaneElements];  // in the image's rows; -1: zeros
-  Sum sums_[kLaneElements] = {};        // over the box's rows
-  std::int64_t rows_ = 0;               // that these count for:
-  double pixels_[kLaneElements];        // of the boxes
+  const int first_;  // element of each row that the warp writes
+  const int radius_y_;
+  const int radius_x_;
+  const int height_;
+  const int width_;
+  const int halo_;                // elements that the warp needs before and after those it writes
+  int column_[kLaneElements];     // in the image's rows; -1: zeros
+  Sum sums_[kLaneElements] = {};  // over the box's rows
+  int rows_ = 0;                  // that these count for:
+  double pixels_[kLaneElements];  // of the boxes
   double reciprocals_[kLaneElements];
 };
 
@@ -199,9 +206,9 @@ template <class Input, int kChannels>
 __global__ void __launch_bounds__(32 * kSmallBoxWarps) filter_small_boxes(const SmallBoxArguments<Input> a) {
   using Warp = SmallBoxWarp<Input, kChannels>;
   __shared__ alignas(16) typename Warp::Sum shared[kSmallBoxWarps][Warp::kSharedElements];
-  const std::int64_t segment = std::int64_t{blockIdx.y} * kSmallBoxWarps + warp_index();
-  if (segment * a.segment_rows >= a.image.height) return;
-  Warp(a, shared[warp_index()], blockIdx.x).filter(segment * a.segment_rows);
+  const int top = (static_cast<int>(blockIdx.y) * kSmallBoxWarps + warp_index()) * a.segment_rows;
+  if (top >= a.image.height) return;
+  Warp(a, shared[warp_index()], static_cast<int>(blockIdx.x)).filter(top);
 }
 
 template <class Input, int kChannels>

@@ -30,9 +30,8 @@ struct TileGrid {
 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
-constexpr TileGrid tile_grid(std::size_t input_bytes, std::size_t sum_bytes, std::int64_t height,
+constexpr TileGrid tile_grid(const TileShape& shape, std::size_t sum_bytes, std::int64_t height,
                              std::int64_t width, std::int64_t channels, std::int64_t tables) {
-  const TileShape shape = tile_shape(input_bytes, sum_bytes, static_cast<int>(channels));
   const std::int64_t words = shape.columns() + (row_groups(shape) + shape.rows()) * channels;
   return {shape,
           divide_up(height, shape.rows()),
@@ -40,31 +39,6 @@ constexpr TileGrid tile_grid(std::size_t input_bytes, std::size_t sum_bytes, std
           divide_up(words, 16) * 16,
           sum_bytes <= 4 ? 8 : 16,
           tables};
-}
-
-/// The strips of an image on the GPU, and what each of them tells the others.
-struct StripGrid {
-  StripShape shape;
-  std::int64_t planes;
-  std::int64_t strips;  // of a plane
-  std::int64_t bands;
-  std::int64_t channels;
-
-  constexpr std::int64_t groups() const { return divide_up(strips, kStripsOfGroup); }
-  constexpr std::int64_t words_of_strip() const { return bands * shape.rows() * channels; }
-  /// Totals of all rows of all strips, and of all groups.
-  constexpr std::size_t scratch_bytes(std::size_t sum_bytes) const {
-    return static_cast<std::size_t>(planes * (strips + groups()) * words_of_strip()) * sum_bytes;
-  }
-  /// Tickets taken, blocks done, bands told by each strip and each group.
-  constexpr std::size_t counters() const {
-    return 2 + static_cast<std::size_t>(planes * (strips + groups()));
-  }
-};
-
-constexpr StripGrid strip_grid(const StripShape& shape, std::int64_t height, std::int64_t width,
-                               std::int64_t channels, std::int64_t planes) {
-  return {shape, planes, divide_up(width * channels, shape.columns()), divide_up(height, shape.rows()), channels};
 }
 
 }  // namespace cumulus::summed_area_table

@@ -41,27 +41,13 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
   return sum_bytes == 4 ? 5 : 4;
 }
 
-/// How one block of the CUDA kernel of strips covers a band of its strip: groups of `row_lanes` lanes take
-/// `group_rows` rows each, a lane `lane_elements` neighbouring elements. `stages` bands are in shared memory.
-struct StripShape {
-  int warps;
-  int row_lanes;
-  int lane_elements;
-  int group_rows;
-  int stages;
-
-  constexpr int columns() const { return row_lanes * lane_elements; }
-  constexpr int groups() const { return warps * 32 / row_lanes; }
-  constexpr int rows() const { return groups() * group_rows; }
-};
-
-constexpr StripShape strip_shape(std::size_t input_bytes, std::size_t sum_bytes, int channels) {
-  (void)input_bytes;
-  return {8, 16, channels == 3 ? 12 : 4, sum_bytes == 4 ? 4 : 2, 6};
+/// Tiles of small images, of which each block has one (resident_build.cuh): `tall` ones have more rows. These
+/// may take more shared memory than every GPU offers.
+constexpr TileShape resident_shape(int channels, bool tall) {
+  return {8, tall ? 16 : 8, 1, channels == 3 ? 12 : 4};
 }
-
-/// Strips that add up their rows' totals among themselves.
-inline constexpr std::uint32_t kStripsOfGroup = 12;
+/// Tall tiles that a multiprocessor shall hold at most; of others one.
+inline constexpr int kResidentTallTiles = 2;
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

@@ -1,0 +1,70 @@
+#include "kernels/summed_area_table/resident_build.cuh"
+#include "kernels/summed_area_table/table_launch.cuh"
+
+namespace cumulus::summed_area_table {
+namespace {
+
+template <class P, class Job>
+bool build_from_tiles(CudaExecutor& executor, const Job& job, int tiles_of_multiprocessor) {
+  const TileGrid grid = grid_of_job<P>(job);
+  const std::int64_t tiles = grid.tiles_per_plane();
+  if (tiles > std::int64_t{tiles_of_multiprocessor} * executor.device().multiprocessors()) return false;
+  constexpr int kSharedBytes = sizeof(TileMemory<P>);
+  const auto kernel = build_resident_table<P>;
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) != cudaSuccess) {
+    (void)cudaGetLastError();  // this GPU has less
+    return false;
+  }
+  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared));
+  const auto signals =
+      executor.signals(static_cast<std::size_t>(tiles * grid.words_per_tile), sizeof(Word<typename P::Sum>));
+  const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, signals.words), signals.tag};
+
+  // Blocks wait for any other: all run at once, or none does.
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned int>(tiles);
+  config.blockDim = P::kThreads;
+  config.dynamicSmemBytes = kSharedBytes;
+  config.stream = executor.stream();
+  config.attrs = &together;
+  config.numAttrs = 1;
+  const cudaError_t launched = cudaLaunchKernelEx(&config, kernel, arguments);
+  if (launched == cudaErrorCooperativeLaunchTooLarge) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  CUMULUS_CUDA(launched);
+  return true;
+}
+
+template <class Input, class Sum, int kChannels, bool kTall>
+using ResidentPlan = Plan<Input, Sum, kChannels, Terms::kValues,
+                          kChannels == 1 ? Layout::kOne : Layout::kPlanes, resident_shape(kChannels, kTall)>;
+
+}  // namespace
+
+template <class Input, class Sum>
+bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  switch (job.image.channels) {
+    case 1:
+      return build_from_tiles<ResidentPlan<Input, Sum, 1, false>>(executor, job, 1) ||
+             build_from_tiles<ResidentPlan<Input, Sum, 1, true>>(executor, job, kResidentTallTiles);
+    case 2:
+      return build_from_tiles<ResidentPlan<Input, Sum, 2, true>>(executor, job, kResidentTallTiles);
+    case 3:
+      return build_from_tiles<ResidentPlan<Input, Sum, 3, false>>(executor, job, 1);
+    default:
+      return build_from_tiles<ResidentPlan<Input, Sum, 4, true>>(executor, job, kResidentTallTiles);
+  }
+}
+
+#define CUMULUS_WHILE_RESIDENT(Input, Sum) \
+  template bool build_while_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_WHILE_RESIDENT);
+CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_WHILE_RESIDENT);
+
+}  // namespace cumulus::summed_area_table
