@@ -1,6 +1,5 @@
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "kernels/core/cuda_executor.h"
@@ -181,8 +180,6 @@ CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
     : device_(other.device_),
       stream_(std::exchange(other.stream_, nullptr)),
       scratch_(std::move(other.scratch_)),
-      signals_{std::move(other.signals_[0]), std::move(other.signals_[1])},
-      last_tag_(other.last_tag_),
       interrupt_(other.interrupt_) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -198,22 +195,6 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
   synchronize();  // the block goes back to the pool, which other streams draw on
   release_scratch();
   if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
-}
-
-CudaExecutor::Signals CudaExecutor::signals(std::size_t count, std::size_t word_bytes) {
-  DeviceMemory& words = signals_[word_bytes == 8 ? 0 : 1];
-  const std::size_t bytes = count * word_bytes;
-  if (words.bytes() < bytes) {
-    synchronize();  // the block goes back to the pool, which other streams draw on
-    words = allocate(bytes);
-    CUMULUS_CUDA(cudaMemsetAsync(words.data(), 0, bytes, stream_));
-  }
-  if (last_tag_ == UINT32_MAX) {
-    for (const DeviceMemory& used : signals_)
-      CUMULUS_CUDA(cudaMemsetAsync(used.data(), 0, used.bytes(), stream_));
-    last_tag_ = 0;
-  }
-  return {words.data(), ++last_tag_};
 }
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {

@@ -103,15 +103,6 @@ class CudaExecutor {
   }
   const ScratchArena<Space::kDevice>& scratch_arena() const { return scratch_; }
 
-  /// Where the blocks of one kernel leave words for each other without clearing them first. A word has 8 or 16
-  /// bytes, the upper half of which is a tag: zero at first, then that of some earlier launch. Until the next
-  /// call.
-  struct Signals {
-    std::byte* words;
-    std::uint32_t tag;  // of this launch: larger than all before
-  };
-  Signals signals(std::size_t count, std::size_t word_bytes);
-
   DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
   void upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to);
@@ -130,8 +121,6 @@ class CudaExecutor {
   CudaDevice* device_;
   CUstream_st* stream_ = nullptr;
   ScratchArena<Space::kDevice> scratch_;
-  DeviceMemory signals_[2];  // of 8 bytes and of 16: a value must never be taken for a tag
-  std::uint32_t last_tag_ = 0;
   const Interrupt* interrupt_ = nullptr;
 };
 

@@ -141,32 +141,4 @@ __device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int availab
   }
 }
 
-/// The sum over all `count` words at `words`, `stride` apart, each of which is another block's own sum, tagged
-/// with the number of this launch instead of a state. Waits for them all; adds them in their order.
-template <class Sum>
-__device__ Sum sum_own(const Word<Sum>* words, std::int64_t stride, int count, std::uint32_t launch) {
-  constexpr int kAtOnce = sizeof(Sum) <= 4 ? 8 : 4;
-  Sum sum = 0;
-  for (int first = 0; first < count; first += kAtOnce) {
-    Published<Sum> own[kAtOnce];
-    bool complete = false;
-    while (!complete) {
-      complete = true;
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        if (first + k < count) own[k] = read(words + (first + k) * stride);
-      }
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        if (first + k < count) complete = complete && static_cast<std::uint32_t>(own[k].state) == launch;
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      if (first + k < count) sum += own[k].value;
-    }
-  }
-  return sum;
-}
-
 }  // namespace cumulus::summed_area_table

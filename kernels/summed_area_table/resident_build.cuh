@@ -1,54 +1,64 @@
 #pragma once
 
+#include <cooperative_groups.h>
+
 #include "kernels/summed_area_table/tile_build.cuh"
 
-// The kernel of small images, all of whose tiles are on the GPU at once, one per block. Each block publishes its
-// own sums, tagged with the number of the launch, and adds up itself what it needs of the others': one exchange,
-// no chain, nothing to clear before.
+// The kernel of small images, all of whose tiles are on the GPU at once, one per block. Each block stores its own
+// sums by column and by row in scratch memory, and once all have done so adds up itself what it needs of the
+// others'. No chain, and nothing to clear before.
 
 namespace cumulus::summed_area_table {
 
 template <class P>
 struct ResidentArguments {
-  Arguments<P> table;
-  std::uint32_t launch;
+  Arguments<P> table;          // but for its tickets and words
+  typename P::Sum* tile_sums;  // words_per_tile of each: as the words of tile_plan.cuh
 };
 
-/// Publishes the tile's columns, its rows, and the sums of its groups of rows.
+/// Stores the tile's columns, its rows, and the sums of its groups of rows.
 template <class P>
-__device__ void publish_to_all(TileMemory<P>& memory, Word<typename P::Sum>* words, std::uint32_t launch) {
+__device__ void store_own_sums(TileMemory<P>& memory, typename P::Sum* sums) {
   using Sum = typename P::Sum;
-  const auto tag = static_cast<State>(launch);
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
       const RowOfLane<P> lane(job);
       const Sum own = lane.exists() ? memory.rows[lane.word()] : Sum{0};
-      if (lane.exists()) publish(words + P::kRowWord + lane.word(), tag, own);
+      if (lane.exists()) sums[P::kRowWord + lane.word()] = own;
       const Sum of_group = warp_sum(own);
-      if (lane_index() == 0) publish(words + P::kCornerWord + job, tag, of_group);
+      if (lane_index() == 0) sums[P::kCornerWord + job] = of_group;
     } else {
       const int column = (job - P::kRowJobs) * 32 + lane_index();
-      publish(words + column, tag, turn_into_sums_before(memory, column));
+      sums[column] = turn_into_sums_before(memory, column);
     }
   }
+}
+
+/// The sum over `count` values, `stride` apart, in their order.
+template <class Sum>
+__device__ Sum sum_apart(const Sum* values, std::int64_t stride, int count) {
+  Sum sum = 0;
+#pragma unroll 8
+  for (int i = 0; i < count; ++i) sum += __ldcg(values + i * stride);
+  return sum;
 }
 
 /// What lies left of the tile in a group of rows, and above that: the sums of the same group of all tiles above
 /// and to the left.
 template <class P>
-__device__ void gather_rows(const ResidentArguments<P>& a, TileMemory<P>& memory, Tile tile,
-                            const Word<typename P::Sum>* plane, int job) {
+__device__ void gather_rows(const ResidentArguments<P>& a, TileMemory<P>& memory, Tile tile, int job) {
   using Sum = typename P::Sum;
   const Arguments<P>& t = a.table;
   const RowOfLane<P> lane(job);
-  const auto* row_of_tiles = plane + std::int64_t{tile.row} * t.tile_columns * t.words_per_tile;
   Sum left = 0;
-  if (lane.exists())
-    left = sum_own(row_of_tiles + P::kRowWord + lane.word(), t.words_per_tile, tile.column, a.launch);
+  if (lane.exists()) {
+    const Sum* first = a.tile_sums + std::int64_t{tile.row} * t.tile_columns * t.words_per_tile;
+    left = sum_apart(first + P::kRowWord + lane.word(), t.words_per_tile, tile.column);
+  }
   Sum corner = 0;
   for (int n = lane_index(); n < tile.row * tile.column; n += 32) {
     const std::int64_t other = std::int64_t{n / tile.column} * t.tile_columns + n % tile.column;
-    corner += sum_own(plane + other * t.words_per_tile + P::kCornerWord + job, 0, 1, a.launch);
+    corner += __ldcg(a.tile_sums + other * t.words_per_tile + P::kCornerWord + job);
   }
   __syncwarp();
   corner = warp_sum(corner);
@@ -60,16 +70,15 @@ __device__ void gather_rows(const ResidentArguments<P>& a, TileMemory<P>& memory
 }
 
 template <class P>
-__device__ void gather(const ResidentArguments<P>& a, TileMemory<P>& memory, Tile tile,
-                       const Word<typename P::Sum>* plane) {
+__device__ void gather(const ResidentArguments<P>& a, TileMemory<P>& memory, Tile tile) {
   const Arguments<P>& t = a.table;
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
-      gather_rows(a, memory, tile, plane, job);
+      gather_rows(a, memory, tile, job);
     } else {
       const int column = (job - P::kRowJobs) * 32 + lane_index();
-      memory.above[column] = sum_own(plane + tile.column * t.words_per_tile + column,
-                                     t.tile_columns * t.words_per_tile, tile.row, a.launch);
+      memory.above[column] = sum_apart(a.tile_sums + tile.column * t.words_per_tile + column,
+                                       t.tile_columns * t.words_per_tile, tile.row);
     }
   }
 }
@@ -86,8 +95,9 @@ __global__ void __launch_bounds__(P::kThreads) build_resident_table(const Reside
   finish_copies();
   sum_strip<P, P::kFirstTerm>(t, memory, tile, offsets);
   __syncthreads();
-  publish_to_all(memory, t.words + blockIdx.x * t.words_per_tile, a.launch);
-  gather(a, memory, tile, t.words);
+  store_own_sums(memory, a.tile_sums + blockIdx.x * t.words_per_tile);
+  cooperative_groups::this_grid().sync();
+  gather(a, memory, tile);
   __syncthreads();
   store_strip<P, P::kFirstTerm>(t, t.sums, memory, tile, offsets);
 }

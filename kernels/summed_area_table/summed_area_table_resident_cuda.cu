@@ -5,10 +5,15 @@ namespace cumulus::summed_area_table {
 namespace {
 
 template <class P, class Job>
-bool build_from_tiles(CudaExecutor& executor, const Job& job, int tiles_of_multiprocessor) {
+bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch,
+                      int tiles_of_multiprocessor) {
+  using Sum = typename P::Sum;
   const TileGrid grid = grid_of_job<P>(job);
   const std::int64_t tiles = grid.tiles_per_plane();
-  if (tiles > std::int64_t{tiles_of_multiprocessor} * executor.device().multiprocessors()) return false;
+  if (tiles > std::int64_t{tiles_of_multiprocessor} * executor.device().multiprocessors() ||
+      static_cast<std::size_t>(tiles * grid.words_per_tile) * sizeof(Sum) > scratch.size()) {
+    return false;
+  }
   constexpr int kSharedBytes = sizeof(TileMemory<P>);
   const auto kernel = build_resident_table<P>;
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) != cudaSuccess) {
@@ -17,11 +22,10 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job, int tiles_of_multi
   }
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                     cudaSharedmemCarveoutMaxShared));
-  const auto signals =
-      executor.signals(static_cast<std::size_t>(tiles * grid.words_per_tile), sizeof(Word<typename P::Sum>));
-  const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, signals.words), signals.tag};
+  const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, nullptr),
+                                       reinterpret_cast<Sum*>(scratch.data())};
 
-  // Blocks wait for any other: all run at once, or none does.
+  // The blocks wait for each other: all of them run at once, or none does.
   cudaLaunchAttribute together{};
   together.id = cudaLaunchAttributeCooperative;
   together.val.cooperative = 1;
@@ -48,22 +52,24 @@ using ResidentPlan = Plan<Input, Sum, kChannels, Terms::kValues,
 }  // namespace
 
 template <class Input, class Sum>
-bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
+                          DeviceSpan<std::byte> scratch) {
   switch (job.image.channels) {
     case 1:
-      return build_from_tiles<ResidentPlan<Input, Sum, 1, false>>(executor, job, 1) ||
-             build_from_tiles<ResidentPlan<Input, Sum, 1, true>>(executor, job, kResidentTallTiles);
+      return build_from_tiles<ResidentPlan<Input, Sum, 1, false>>(executor, job, scratch, 1) ||
+             build_from_tiles<ResidentPlan<Input, Sum, 1, true>>(executor, job, scratch, kResidentTallTiles);
     case 2:
-      return build_from_tiles<ResidentPlan<Input, Sum, 2, true>>(executor, job, kResidentTallTiles);
+      return build_from_tiles<ResidentPlan<Input, Sum, 2, true>>(executor, job, scratch, kResidentTallTiles);
     case 3:
-      return build_from_tiles<ResidentPlan<Input, Sum, 3, false>>(executor, job, 1);
+      return build_from_tiles<ResidentPlan<Input, Sum, 3, false>>(executor, job, scratch, 1);
     default:
-      return build_from_tiles<ResidentPlan<Input, Sum, 4, true>>(executor, job, kResidentTallTiles);
+      return build_from_tiles<ResidentPlan<Input, Sum, 4, true>>(executor, job, scratch, kResidentTallTiles);
   }
 }
 
 #define CUMULUS_WHILE_RESIDENT(Input, Sum) \
-  template bool build_while_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
+  template bool build_while_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&, \
+                                     DeviceSpan<std::byte>)
 CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_WHILE_RESIDENT);
 CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_WHILE_RESIDENT);
 
