@@ -104,14 +104,19 @@ class SmallBoxWarp {
 
   __device__ void filter(int top) {
     const int end = min(top + a_.segment_rows, height_);
-#pragma unroll 2
-    for (int y = top - radius_y_; y < top + radius_y_; ++y) sum_row<false>(y);
+#pragma unroll 4
+    for (int y = top - radius_y_; y < top + radius_y_; ++y) add(read_row(y));
+    // The rows of the next step are on their way while this one's boxes are summed.
+    Row entering = read_row(top + radius_y_);
+    Row leaving{};
 #pragma unroll 1
     for (int y = top; y < end; ++y) {
-      sum_row<false>(y + radius_y_);
+      subtract(leaving);
+      add(entering);
+      leaving = read_row(y - radius_y_);
+      if (y + 1 < end) entering = read_row(y + 1 + radius_y_);
       scan_columns();
       write_row(y);
-      sum_row<true>(y - radius_y_);
     }
   }
 
@@ -122,19 +127,27 @@ class SmallBoxWarp {
     return element / kLaneElements * kLaneStride + element % kLaneElements;
   }
 
-  template <bool kLeaves>
-  __device__ void sum_row(int y) {
-    const int row = seen_at(y, height_, a_.box.boundary_y);
-    if (row < 0) return;
-    const Input* pixels = a_.image.data + std::int64_t{row} * a_.image.row_stride;
-    Input read[kLaneElements];
-#pragma unroll
-    for (int e = 0; e < kLaneElements; ++e) read[e] = column_[e] < 0 ? Input{} : pixels[column_[e]];
+  struct Row {
+    Input pixels[kLaneElements];
+  };
+  __device__ Row read_row(int y) const {
+    Row row{};
+    const int seen = seen_at(y, height_, a_.box.boundary_y);
+    if (seen < 0) return row;
+    const Input* pixels = a_.image.data + std::int64_t{seen} * a_.image.row_stride;
 #pragma unroll
     for (int e = 0; e < kLaneElements; ++e) {
-      const Sum value = static_cast<Sum>(read[e]);
-      sums_[e] = kLeaves ? sums_[e] - value : sums_[e] + value;
+      if (column_[e] >= 0) row.pixels[e] = pixels[column_[e]];
     }
+    return row;
+  }
+  __device__ void add(const Row& row) {
+#pragma unroll
+    for (int e = 0; e < kLaneElements; ++e) sums_[e] += static_cast<Sum>(row.pixels[e]);
+  }
+  __device__ void subtract(const Row& row) {
+#pragma unroll
+    for (int e = 0; e < kLaneElements; ++e) sums_[e] -= static_cast<Sum>(row.pixels[e]);
   }
 
   /// The prefix sums of the columns' sums, each channel by itself, to shared memory.
