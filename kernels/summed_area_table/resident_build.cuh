@@ -4,9 +4,9 @@
 
 #include "kernels/summed_area_table/tile_build.cuh"
 
-// The kernel of small images, all of whose tiles are on the GPU at once, one per block. Each block stores its own
-// sums by column and by row in scratch memory, and once all have done so adds up itself what it needs of the
-// others'. No chain, and nothing to clear before.
+// The kernel of small images, all of whose tiles are on the GPU at once, one per block. Each block stores its
+// own sums by column and by row in scratch memory, and once all have done so adds up itself what it needs of
+// the others'. No chain, and nothing to clear before.
 
 namespace cumulus::summed_area_table {
 
@@ -34,7 +34,8 @@ __device__ void store_own_sums(TileMemory<P>& memory, typename P::Sum* sums) {
   }
 }
 
-/// The sum over `count` values, `stride` apart, in their order. Reads several at once: each takes as long as all.
+/// The sum over `count` values, `stride` apart, in their order. Reads several at once: each takes as long as
+/// all.
 template <class Sum>
 __device__ Sum sum_apart(const Sum* values, std::int64_t stride, int count) {
   constexpr int kAtOnce = 8;
@@ -54,8 +55,8 @@ __device__ Sum sum_apart(const Sum* values, std::int64_t stride, int count) {
   return sum;
 }
 
-/// What lies left of the tile in a group of rows, and above that: the sums of the same group of all tiles above
-/// and to the left.
+/// What lies left of the tile in a group of rows, and above that: the sums of the same group of all tiles
+/// above and to the left.
 template <class P>
 __device__ void gather_rows(const ResidentArguments<P>& a, TileMemory<P>& memory, Tile tile, int job) {
   using Sum = typename P::Sum;

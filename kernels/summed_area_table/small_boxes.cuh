@@ -18,9 +18,8 @@ namespace cumulus::summed_area_table {
 
 /// Room for the sum of a box of at most kMostSmallRadius.
 template <class Input>
-using SmallBoxSum =
-    std::conditional_t<!std::is_integral_v<Input>, double,
-                       std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
+using SmallBoxSum = std::conditional_t<!std::is_integral_v<Input>, double,
+                                       std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
 static_assert((2 * kMostSmallRadius + 1) * (2 * kMostSmallRadius + 1) * std::int64_t{65535} <= 0xFFFFFFFF);
 
 inline constexpr int kSmallBoxWarps = 4;  // of a block, each with rows of its own
@@ -54,16 +53,15 @@ __device__ inline int seen_at(int at, int extent, Boundary boundary) {
 }
 
 /// Of the 2 * radius + 1 positions around `center`, those that count.
-__device__ inline int positions_around(int center, int radius, int extent,
-                                                Boundary boundary) {
+__device__ inline int positions_around(int center, int radius, int extent, Boundary boundary) {
   if (boundary != Boundary::kExact) return 2 * radius + 1;
   const int first = center < radius ? 0 : center - radius;
   const int last = center + radius < extent ? center + radius : extent - 1;
   return last - first + 1;
 }
 
-/// The quotient, rounded as IEEE 754 has it, by means of the divisor's reciprocal (P. Markstein, "Computation of
-/// elementary functions on the IBM RISC System/6000 processor", 1990): 3 operations instead of 30.
+/// The quotient, rounded as IEEE 754 has it, by means of the divisor's reciprocal (P. Markstein, "Computation
+/// of elementary functions on the IBM RISC System/6000 processor", 1990): 3 operations instead of 30.
 __device__ inline double divide_by(double sum, double pixels, double reciprocal) {
   const double quotient = sum * reciprocal;
   const double rest = fma(-quotient, pixels, sum);
@@ -96,9 +94,7 @@ class SmallBoxWarp {
     for (int e = 0; e < kLaneElements; ++e) {
       const int element = e * 32 + lane_index();
       const int column = seen_at(first_seen + element / kChannels, width_, a.box.boundary_x);
-      column_[e] = column < 0 || !inside(element - 2 * halo_)
-                       ? -1
-                       : column * kChannels + element % kChannels;
+      column_[e] = column < 0 || !inside(element - 2 * halo_) ? -1 : column * kChannels + element % kChannels;
     }
   }
 

@@ -16,7 +16,8 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::by
   }
   constexpr int kSharedBytes = sizeof(TileMemory<P>);
   const auto kernel = build_resident_table<P>;
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) != cudaSuccess) {
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) !=
+      cudaSuccess) {
     (void)cudaGetLastError();  // this GPU has less
     return false;
   }
@@ -67,7 +68,7 @@ bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Spa
   }
 }
 
-#define CUMULUS_WHILE_RESIDENT(Input, Sum) \
+#define CUMULUS_WHILE_RESIDENT(Input, Sum)                                                       \
   template bool build_while_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&, \
                                      DeviceSpan<std::byte>)
 CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_WHILE_RESIDENT);

@@ -28,6 +28,13 @@ template <class Input, class Sum>
 bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
                           DeviceSpan<std::byte> scratch);
 
+/// Builds the inclusive table of one large image of one channel in strips, where these are as many as the
+/// GPU's multiprocessors, or a little fewer; false: they are not, or rows are not aligned, and nothing was
+/// done.
+template <class Input, class Sum>
+bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
+                     DeviceSpan<std::byte> scratch);
+
 /// Starts the kernel while its scratch memory is still being cleared, where it has been compiled to wait for
 /// that by itself.
 template <class P>
@@ -75,11 +82,13 @@ template <class P, class Job>
 TileGrid grid_of_job(const Job& job) {
   const std::int64_t tables = planes_of_job<P>(job) * (P::kTerms == Terms::kValuesAndSquares ? 2 : 1);
   static_assert(sizeof(Word<typename P::Sum>) == (sizeof(typename P::Sum) <= 4 ? 8 : 16));
-  return tile_grid(P::kShape, sizeof(typename P::Sum), job.image.height, job.image.width, P::kChannels, tables);
+  return tile_grid(P::kShape, sizeof(typename P::Sum), job.image.height, job.image.width, P::kChannels,
+                   tables);
 }
 
 template <class P, class Job>
-Arguments<P> arguments_of(const Job& job, const TileGrid& grid, std::uint32_t* next_ticket, std::byte* words) {
+Arguments<P> arguments_of(const Job& job, const TileGrid& grid, std::uint32_t* next_ticket,
+                          std::byte* words) {
   using Sum = typename P::Sum;
   const std::int64_t zeros = job.exclusive ? job.sums.row_stride + job.sums.channels : 0;
   const auto table = [&](auto* data) {
@@ -114,7 +123,8 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
 template <class Input, class Sum, class Job>
 void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
-  if (one && build_while_resident(executor, job, scratch)) return;
+  if (one && (build_while_resident(executor, job, scratch) || build_in_strips(executor, job, scratch)))
+    return;
   switch (job.image.channels) {
     case 2:
       return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);

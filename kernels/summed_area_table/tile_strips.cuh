@@ -170,8 +170,8 @@ __device__ void sum_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile til
 }
 
 /// Stores the warp's quads, `stride` elements from lane to lane, `to` being this lane's place; of lanes for
-/// which they exist. One instruction writes 16 bytes a lane and memory takes whole sectors of 32: of quads of 32
-/// bytes two lanes write one together, then the other.
+/// which they exist. One instruction writes 16 bytes a lane and memory takes whole sectors of 32: of quads of
+/// 32 bytes two lanes write one together, then the other.
 template <class Sum>
 __device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad, bool exists = true) {
   const auto* words = reinterpret_cast<const uint4*>(&quad);
