@@ -145,14 +145,15 @@ auto with_box_sum(const BoxFilterJob<Input, S>& job, const Body& body) {
 }
 
 /// True where the GPU filters without a table (small_boxes.cuh).
-inline constexpr std::int64_t kMostSmallRadius = 32;
+inline constexpr std::int64_t kMostSmallRadius = 8;
 template <class Input, Space S>
 constexpr bool takes_small_boxes(const BoxFilterJob<Input, S>& job) {
   constexpr std::int64_t kMostHaloElements = 64;
+  constexpr std::int64_t kLeastElements = std::int64_t{1} << 22;  // warps for all multiprocessors
   return S == Space::kDevice && job.radii == nullptr && job.deviations == nullptr &&
          job.box.radius_y <= kMostSmallRadius && job.box.radius_x <= kMostSmallRadius &&
          job.box.radius_x * job.image.channels <= kMostHaloElements &&
-         job.image.height <= std::int64_t{1} << 21 &&
+         job.image.elements() >= kLeastElements && job.image.height <= std::int64_t{1} << 21 &&
          job.image.width * job.image.channels <= std::int64_t{1} << 30;
 }
 

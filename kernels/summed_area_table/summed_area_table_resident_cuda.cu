@@ -5,12 +5,11 @@ namespace cumulus::summed_area_table {
 namespace {
 
 template <class P, class Job>
-bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch,
-                      int tiles_of_multiprocessor) {
+bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   using Sum = typename P::Sum;
   const TileGrid grid = grid_of_job<P>(job);
   const std::int64_t tiles = grid.tiles_per_plane();
-  if (tiles > std::int64_t{tiles_of_multiprocessor} * executor.device().multiprocessors() ||
+  if (tiles > executor.device().multiprocessors() ||
       static_cast<std::size_t>(tiles * grid.words_per_tile) * sizeof(Sum) > scratch.size()) {
     return false;
   }
@@ -46,26 +45,13 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::by
   return true;
 }
 
-template <class Input, class Sum, int kChannels, bool kTall>
-using ResidentPlan = Plan<Input, Sum, kChannels, Terms::kValues,
-                          kChannels == 1 ? Layout::kOne : Layout::kPlanes, resident_shape(kChannels, kTall)>;
-
 }  // namespace
 
 template <class Input, class Sum>
 bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
                           DeviceSpan<std::byte> scratch) {
-  switch (job.image.channels) {
-    case 1:
-      return build_from_tiles<ResidentPlan<Input, Sum, 1, false>>(executor, job, scratch, 1) ||
-             build_from_tiles<ResidentPlan<Input, Sum, 1, true>>(executor, job, scratch, kResidentTallTiles);
-    case 2:
-      return build_from_tiles<ResidentPlan<Input, Sum, 2, true>>(executor, job, scratch, kResidentTallTiles);
-    case 3:
-      return build_from_tiles<ResidentPlan<Input, Sum, 3, false>>(executor, job, scratch, 1);
-    default:
-      return build_from_tiles<ResidentPlan<Input, Sum, 4, true>>(executor, job, scratch, kResidentTallTiles);
-  }
+  using P = Plan<Input, Sum, 1, Terms::kValues, Layout::kOne, kResidentShape>;
+  return job.image.channels == 1 && build_from_tiles<P>(executor, job, scratch);
 }
 
 #define CUMULUS_WHILE_RESIDENT(Input, Sum)                                                       \

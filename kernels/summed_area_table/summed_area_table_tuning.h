@@ -41,41 +41,8 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
   return sum_bytes == 4 ? 5 : 4;
 }
 
-/// Tiles of small images, of which each block has one (resident_build.cuh): `tall` ones have more rows. These
-/// may take more shared memory than every GPU offers.
-constexpr TileShape resident_shape(int channels, bool tall) {
-  return {8, tall ? 16 : 8, 1, channels == 3 ? 12 : 4};
-}
-/// Tall tiles that a multiprocessor shall hold at most; of others one.
-inline constexpr int kResidentTallTiles = 2;
-
-/// How one block of the CUDA kernel of strips covers a band of its strip: groups of `row_lanes` lanes take
-/// `group_rows` rows each, a lane `lane_elements` neighbouring elements. Shared memory holds `stages` bands,
-/// of which `lag` wait to be finished. `messengers` warps talk to other blocks.
-struct StripShape {
-  int warps;
-  int row_lanes;
-  int lane_elements;
-  int group_rows;
-  int stages;
-  int lag;
-  int messengers;
-
-  constexpr int columns() const { return row_lanes * lane_elements; }
-  constexpr int groups() const { return warps * 32 / row_lanes; }
-  constexpr int rows() const { return groups() * group_rows; }
-};
-
-/// Of one channel. Bands of 128 rows by 32 or 64 columns, or of 64 by 128: as many as shared memory holds.
-constexpr StripShape strip_shape(std::size_t input_bytes, std::size_t sum_bytes, int row_lanes) {
-  const bool narrow = row_lanes == 8;
-  const int stages = input_bytes == 1 ? 12 : narrow ? (sum_bytes == 4 ? 12 : 9) : (sum_bytes == 4 ? 6 : 5);
-  const int lag = stages == 12 ? 8 : stages == 9 ? 6 : stages - 2;
-  return {8, row_lanes, 4, narrow ? 4 : 8, stages, lag, 8};
-}
-
-/// Strips that add up their rows' totals among themselves.
-inline constexpr std::uint32_t kStripsOfGroup = 12;
+/// Tiles of small images of one channel, of which each multiprocessor has one (resident_build.cuh).
+inline constexpr TileShape kResidentShape = {8, 8, 1, 4};
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

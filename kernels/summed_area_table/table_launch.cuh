@@ -28,13 +28,6 @@ template <class Input, class Sum>
 bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
                           DeviceSpan<std::byte> scratch);
 
-/// Builds the inclusive table of one large image of one channel in strips, where these are as many as the
-/// GPU's multiprocessors, or a little fewer; false: they are not, or rows are not aligned, and nothing was
-/// done.
-template <class Input, class Sum>
-bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
-                     DeviceSpan<std::byte> scratch);
-
 /// Starts the kernel while its scratch memory is still being cleared, where it has been compiled to wait for
 /// that by itself.
 template <class P>
@@ -123,8 +116,7 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
 template <class Input, class Sum, class Job>
 void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
-  if (one && (build_while_resident(executor, job, scratch) || build_in_strips(executor, job, scratch)))
-    return;
+  if (one && build_while_resident(executor, job, scratch)) return;
   switch (job.image.channels) {
     case 2:
       return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);

@@ -51,26 +51,6 @@ TYPED_TEST(SummedAreaTable, MatchesTheOracleOnManyTiles) {
   }
 }
 
-template <class Input, class Sum, class Backend>
-void expect_strips(Backend& backend, ImageShape shape, std::int64_t padding = 0) {
-  const auto image = make_image<Input>(shape, 1, padding, ImagePattern::kRandom);
-  const auto table = build<Sum>(backend, image);
-  EXPECT_EQ(verify_summed_area_table(image, table.data()), "") << shape.height << " x " << shape.width;
-  EXPECT_TRUE(build<Sum>(backend, image) == table);
-}
-
-/// Images that a GPU of 132 multiprocessors builds in strips of 32, 64 and 128 columns; the last ones of rows
-/// and columns are not whole.
-TYPED_TEST(SummedAreaTable, MatchesTheOracleInStrips) {
-  for (const ImageShape shape : {ImageShape{2050, 3204}, ImageShape{2047, 6404}, ImageShape{1025, 12804}}) {
-    expect_strips<float, float>(this->backend(), shape);
-    expect_strips<float, float>(this->backend(), shape, 16);
-    expect_strips<float, double>(this->backend(), shape);
-    expect_strips<std::uint8_t, std::uint32_t>(this->backend(), shape);
-    expect_strips<std::uint8_t, std::uint64_t>(this->backend(), shape);
-  }
-}
-
 TYPED_TEST(SummedAreaTable, WrapsAroundModulo2To32) {
   const auto image = make_image<std::uint8_t>({4200, 4100}, 1, 0, ImagePattern::kConstant);
   EXPECT_EQ(verify_summed_area_table(image, build<std::uint32_t>(this->backend(), image).data()), "");
