@@ -97,8 +97,9 @@ std::size_t tables_scratch_bytes(const ImageView<const Input, S>& image, std::in
   if constexpr (S == Space::kHost) return 0;
   const bool interleaved = image.channels == 1 || (kSummedInterleaved<Input> && !squares && !offsets);
   const std::int64_t tables = (squares ? 2 : 1) * (interleaved ? planes : planes * image.channels);
-  const TileGrid grid = tile_grid(sizeof(Input), sizeof(Sum), image.height, image.width,
-                                  interleaved ? image.channels : 1, tables);
+  const std::int64_t channels = interleaved ? image.channels : 1;
+  const TileShape shape = tile_shape(sizeof(Input), sizeof(Sum), static_cast<int>(channels));
+  const TileGrid grid = tile_grid(shape, sizeof(Sum), image.height, image.width, channels, tables);
   return ScratchSize().add<std::byte>(grid.scratch_bytes()).bytes();
 }
 }  // namespace summed_area_table

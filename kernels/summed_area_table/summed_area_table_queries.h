@@ -144,6 +144,19 @@ auto with_box_sum(const BoxFilterJob<Input, S>& job, const Body& body) {
   }
 }
 
+/// True where the GPU filters without a table (small_boxes.cuh).
+inline constexpr std::int64_t kMostSmallRadius = 8;
+template <class Input, Space S>
+constexpr bool takes_small_boxes(const BoxFilterJob<Input, S>& job) {
+  constexpr std::int64_t kMostHaloElements = 64;
+  constexpr std::int64_t kLeastElements = std::int64_t{1} << 22;  // warps for all multiprocessors
+  return S == Space::kDevice && job.radii == nullptr && job.deviations == nullptr &&
+         job.box.radius_y <= kMostSmallRadius && job.box.radius_x <= kMostSmallRadius &&
+         job.box.radius_x * job.image.channels <= kMostHaloElements &&
+         job.image.elements() >= kLeastElements && job.image.height <= std::int64_t{1} << 21 &&
+         job.image.width * job.image.channels <= std::int64_t{1} << 30;
+}
+
 /// The job that makes the box filter's tables, in `storage` (of elements, twice that with deviations).
 template <class Sum, class Input, Space S>
 TableJob<Input, Sum, S> box_tables(const BoxFilterJob<Input, S>& job, Sum* storage) {
@@ -156,9 +169,10 @@ TableJob<Input, Sum, S> box_tables(const BoxFilterJob<Input, S>& job, Sum* stora
 
 }  // namespace summed_area_table
 
-/// Scratch bytes of filter_box: its tables, and what building them takes.
+/// Scratch bytes of filter_box: its tables, if it takes any, and what building them takes.
 template <class Input, Space S>
 std::size_t filter_box_scratch_bytes(const BoxFilterJob<Input, S>& job) {
+  if (summed_area_table::takes_small_boxes(job)) return 0;
   return summed_area_table::with_box_sum(job, [&job]<class Sum>(Sum*) {
     const bool squares = job.deviations != nullptr;
     const auto elements = static_cast<std::size_t>(job.image.elements());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/summed_area_table/small_boxes.cuh"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_queries.h"
 #include "kernels/summed_area_table/table_reader.h"
@@ -80,13 +81,59 @@ __device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, st
     a.deviations[element] = static_cast<float>(sqrt(variance_of(sum, sum_of_squares, pixels)));
 }
 
+constexpr int kRowsOfThread = 4;
+
+/// Means of kRowsOfThread pixels of a column by boxes of one size that lie inside the image and do not touch
+/// its first row and column; false: they are not such.
+template <class Sum>
+__device__ bool filter_inner_pixels(const FilterArguments<Sum>& a, std::int64_t top, std::int64_t x,
+                                    std::int64_t channel) {
+  const std::int64_t radius_y = a.box.radius_y;
+  const std::int64_t radius_x = a.box.radius_x;
+  if (a.radii != nullptr || a.squares != nullptr || top <= radius_y || x <= radius_x ||
+      top + kRowsOfThread + radius_y > a.shape.height || x + radius_x >= a.shape.width) {
+    return false;
+  }
+  const std::int64_t channels = a.shape.channels;
+  const std::int64_t stride = a.shape.width * channels;
+  const std::int64_t right = (x + radius_x) * channels + channel;
+  const std::int64_t left = (x - radius_x - 1) * channels + channel;
+  using Wide = Accumulator<Sum>;
+  Wide corners[kRowsOfThread][4];
+#pragma unroll
+  for (int i = 0; i < kRowsOfThread; ++i) {
+    const Sum* below = a.sums + (top + i + radius_y) * stride;
+    const Sum* above = a.sums + (top + i - radius_y - 1) * stride;
+    corners[i][0] = static_cast<Wide>(below[right]);
+    corners[i][1] = static_cast<Wide>(above[right]);
+    corners[i][2] = static_cast<Wide>(below[left]);
+    corners[i][3] = static_cast<Wide>(above[left]);
+  }
+  const auto pixels = static_cast<double>((2 * radius_y + 1) * (2 * radius_x + 1));
+  const double reciprocal = 1.0 / pixels;
+  float* means = a.means + top * stride + x * channels + channel;
+#pragma unroll
+  for (int i = 0; i < kRowsOfThread; ++i) {
+    const Wide sum = (corners[i][0] - corners[i][1]) - (corners[i][2] - corners[i][3]);
+    means[i * stride] =
+        static_cast<float>(divide_by(static_cast<double>(static_cast<Sum>(sum)), pixels, reciprocal));
+  }
+  return true;
+}
+
 template <class Sum>
 __global__ void __launch_bounds__(kQueryThreads) filter_from_table(const FilterArguments<Sum> a) {
   const std::int64_t element = std::int64_t{blockIdx.x} * kQueryThreads + threadIdx.x;
   if (element >= a.shape.width * a.shape.channels) return;
   const std::int64_t x = a.shape.channels == 1 ? element : element / a.shape.channels;
-  for (std::int64_t y = blockIdx.y; y < a.shape.height; y += gridDim.y)
-    filter_element(a, y, x, element - x * a.shape.channels);
+  const std::int64_t channel = element - x * a.shape.channels;
+  const std::int64_t step = std::int64_t{gridDim.y} * kRowsOfThread;
+  for (std::int64_t top = std::int64_t{blockIdx.y} * kRowsOfThread; top < a.shape.height; top += step) {
+    if (filter_inner_pixels(a, top, x, channel)) continue;
+    const std::int64_t end = min(top + kRowsOfThread, a.shape.height);
+#pragma unroll 1
+    for (std::int64_t y = top; y < end; ++y) filter_element(a, y, x, channel);
+  }
 }
 
 template <class Sum, class Input>
@@ -100,10 +147,27 @@ void filter_with_tables(CudaExecutor& executor, const BoxFilterJob<Input, Space:
       tables.sums.data, tables.squares, {job.image.height, job.image.width, job.image.channels, false},
       job.box,          job.radii,      job.means.data,
       job.deviations};
-  const dim3 blocks(static_cast<unsigned int>(divide_up(job.image.width * job.image.channels, kQueryThreads)),
-                    static_cast<unsigned int>(std::min(job.image.height, kMostFilterRows)));
+  const dim3 blocks(
+      static_cast<unsigned int>(divide_up(job.image.width * job.image.channels, kQueryThreads)),
+      static_cast<unsigned int>(std::min(divide_up(job.image.height, kRowsOfThread), kMostFilterRows)));
   filter_from_table<<<blocks, kQueryThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <class Input>
+void filter_without_table(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
+  executor.check_interrupt();
+  executor.bind_thread();
+  switch (job.image.channels) {
+    case 1:
+      return launch_small_boxes<Input, 1>(executor, job);
+    case 2:
+      return launch_small_boxes<Input, 2>(executor, job);
+    case 3:
+      return launch_small_boxes<Input, 3>(executor, job);
+    default:
+      return launch_small_boxes<Input, 4>(executor, job);
+  }
 }
 
 }  // namespace
@@ -139,6 +203,7 @@ template <class Input>
 void filter_box(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
   check_filter(job);
   const auto limited = limit_radii(job);
+  if (takes_small_boxes(job)) return filter_without_table(executor, limited);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
 }
 

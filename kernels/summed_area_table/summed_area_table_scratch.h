@@ -30,9 +30,8 @@ struct TileGrid {
 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
-constexpr TileGrid tile_grid(std::size_t input_bytes, std::size_t sum_bytes, std::int64_t height,
+constexpr TileGrid tile_grid(const TileShape& shape, std::size_t sum_bytes, std::int64_t height,
                              std::int64_t width, std::int64_t channels, std::int64_t tables) {
-  const TileShape shape = tile_shape(input_bytes, sum_bytes, static_cast<int>(channels));
   const std::int64_t words = shape.columns() + (row_groups(shape) + shape.rows()) * channels;
   return {shape,
           divide_up(height, shape.rows()),

@@ -41,6 +41,9 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
   return sum_bytes == 4 ? 5 : 4;
 }
 
+/// Tiles of small images of one channel, of which each multiprocessor has one (resident_build.cuh).
+inline constexpr TileShape kResidentShape = {8, 8, 1, 4};
+
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;
 inline constexpr int kLookBackWindow = 6;

@@ -22,6 +22,12 @@ namespace summed_area_table {
 /// Zeroes the scratch memory. The kernel after it may start at once; it waits for that where it needs it.
 void clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch);
 
+/// Builds the inclusive table of one small image, all of whose tiles are on the GPU at once; false: it is too
+/// large for that, and nothing was done.
+template <class Input, class Sum>
+bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
+                          DeviceSpan<std::byte> scratch);
+
 /// Starts the kernel while its scratch memory is still being cleared, where it has been compiled to wait for
 /// that by itself.
 template <class P>
@@ -59,54 +65,68 @@ Planes<T, P::kLayout> planes_of(T* data, const View& view, std::int64_t plane_st
   return {data, plane_stride, view.row_stride, parts, aligned};
 }
 
+/// The planes that the kernel sees.
 template <class P, class Job>
-void launch(CudaExecutor& executor, const Job& job) {
-  using Sum = typename P::Sum;
-  const DeviceImage<const typename P::Input>& image = job.image;
-  const std::int64_t planes = P::kChannels == image.channels ? job.planes : job.planes * image.channels;
-  const std::int64_t tables = P::kTerms == Terms::kValuesAndSquares ? 2 * planes : planes;
-  const TileGrid grid =
-      tile_grid(sizeof(typename P::Input), sizeof(Sum), image.height, image.width, P::kChannels, tables);
-  static_assert(sizeof(Word<Sum>) == (sizeof(Sum) <= 4 ? 8 : 16));
-  const auto scratch = executor.scratch<std::byte>(grid.scratch_bytes());
-  executor.bind_thread();
-  clear_before_table(executor, scratch);
+std::int64_t planes_of_job(const Job& job) {
+  return P::kChannels == job.image.channels ? job.planes : job.planes * job.image.channels;
+}
 
+template <class P, class Job>
+TileGrid grid_of_job(const Job& job) {
+  const std::int64_t tables = planes_of_job<P>(job) * (P::kTerms == Terms::kValuesAndSquares ? 2 : 1);
+  static_assert(sizeof(Word<typename P::Sum>) == (sizeof(typename P::Sum) <= 4 ? 8 : 16));
+  return tile_grid(P::kShape, sizeof(typename P::Sum), job.image.height, job.image.width, P::kChannels,
+                   tables);
+}
+
+template <class P, class Job>
+Arguments<P> arguments_of(const Job& job, const TileGrid& grid, std::uint32_t* next_ticket,
+                          std::byte* words) {
+  using Sum = typename P::Sum;
   const std::int64_t zeros = job.exclusive ? job.sums.row_stride + job.sums.channels : 0;
   const auto table = [&](auto* data) {
     return planes_of<P>(data == nullptr ? nullptr : reinterpret_cast<Sum*>(data) + zeros, job.sums,
                         job.sums.elements());
   };
-  const Arguments<P> arguments{.image = planes_of<P>(image.data, image, job.plane_stride),
-                               .sums = table(job.sums.data),
-                               .squares = table(job.squares),
-                               .offsets = job.offsets,
-                               .height = image.height,
-                               .row_elements = image.width * P::kChannels,
-                               .planes = static_cast<std::uint32_t>(planes),
-                               .tile_rows = static_cast<std::uint32_t>(grid.tile_rows),
-                               .tile_columns = static_cast<std::uint32_t>(grid.tile_columns),
-                               .words_per_tile = grid.words_per_tile,
-                               .next_ticket = reinterpret_cast<std::uint32_t*>(scratch.data()),
-                               .words = reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment),
-                               .exclusive = job.exclusive};
-  launch_after_clearing<P>(executor, planes * grid.tiles_per_plane(), arguments);
+  return {.image = planes_of<P>(job.image.data, job.image, job.plane_stride),
+          .sums = table(job.sums.data),
+          .squares = table(job.squares),
+          .offsets = job.offsets,
+          .height = job.image.height,
+          .row_elements = job.image.width * P::kChannels,
+          .planes = static_cast<std::uint32_t>(planes_of_job<P>(job)),
+          .tile_rows = static_cast<std::uint32_t>(grid.tile_rows),
+          .tile_columns = static_cast<std::uint32_t>(grid.tile_columns),
+          .words_per_tile = grid.words_per_tile,
+          .next_ticket = next_ticket,
+          .words = reinterpret_cast<Word<Sum>*>(words),
+          .exclusive = job.exclusive};
+}
+
+template <class P, class Job>
+void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
+  const TileGrid grid = grid_of_job<P>(job);
+  clear_before_table(executor, scratch);
+  const auto arguments = arguments_of<P>(job, grid, reinterpret_cast<std::uint32_t*>(scratch.data()),
+                                         scratch.data() + kBlockAlignment);
+  launch_after_clearing<P>(executor, planes_of_job<P>(job) * grid.tiles_per_plane(), arguments);
 }
 
 /// Of an image whose channels are summed together, or has only one.
 template <class Input, class Sum, class Job>
-void launch_interleaved(CudaExecutor& executor, const Job& job) {
+void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
+  if (one && build_while_resident(executor, job, scratch)) return;
   switch (job.image.channels) {
     case 2:
-      return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job);
+      return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
     case 3:
-      return launch<Plan<Input, Sum, 3, Terms::kValues, Layout::kPlanes>>(executor, job);
+      return launch<Plan<Input, Sum, 3, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
     case 4:
-      return launch<Plan<Input, Sum, 4, Terms::kValues, Layout::kPlanes>>(executor, job);
+      return launch<Plan<Input, Sum, 4, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
     default:
-      return one ? launch<Plan<Input, Sum, 1, Terms::kValues, Layout::kOne>>(executor, job)
-                 : launch<Plan<Input, Sum, 1, Terms::kValues, Layout::kPlanes>>(executor, job);
+      return one ? launch<Plan<Input, Sum, 1, Terms::kValues, Layout::kOne>>(executor, job, scratch)
+                 : launch<Plan<Input, Sum, 1, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
   }
 }
 
@@ -117,19 +137,21 @@ void build_summed_area_table(CudaExecutor& executor, const TableJob<Input, Sum, 
   using namespace summed_area_table;
   check_job(job);
   executor.check_interrupt();
+  executor.bind_thread();
+  const auto scratch = executor.scratch<std::byte>(build_summed_area_table_scratch_bytes(job));
   using Wide = Accumulator<Sum>;
   if constexpr (std::is_same_v<Sum, float>) {
     if (job.offsets != nullptr)
-      return launch<Plan<Input, Wide, 1, Terms::kOffsets, Layout::kStrided>>(executor, job);
+      return launch<Plan<Input, Wide, 1, Terms::kOffsets, Layout::kStrided>>(executor, job, scratch);
   }
   if constexpr (kSumsSquares<Input, Sum>) {
     if (job.squares != nullptr)
-      return launch<Plan<Input, Wide, 1, Terms::kValuesAndSquares, Layout::kStrided>>(executor, job);
+      return launch<Plan<Input, Wide, 1, Terms::kValuesAndSquares, Layout::kStrided>>(executor, job, scratch);
   }
   if constexpr (kSummedInterleaved<Input>) {
-    launch_interleaved<Input, Wide>(executor, job);
+    launch_interleaved<Input, Wide>(executor, job, scratch);
   } else {
-    launch<Plan<Input, Wide, 1, Terms::kValues, Layout::kStrided>>(executor, job);
+    launch<Plan<Input, Wide, 1, Terms::kValues, Layout::kStrided>>(executor, job, scratch);
   }
 }
 

@@ -32,10 +32,22 @@ struct RowOfLane {
   __device__ int word() const { return row * P::kChannels + channel; }
 };
 
+/// Turns memory.strips into sums over the strips before, in one column; returns the tile's sum.
+template <class P>
+__device__ typename P::Sum turn_into_sums_before(TileMemory<P>& memory, int column) {
+  typename P::Sum sum = 0;
+#pragma unroll
+  for (int warp = 0; warp < P::kWarps; ++warp) {
+    const typename P::Sum own = memory.strips[warp][column];
+    memory.strips[warp][column] = sum;
+    sum += own;
+  }
+  return sum;
+}
+
 /// Publishes what the tile knows by itself, and turns memory.strips into sums over the strips before.
 template <class P>
 __device__ void publish_own_sums(TileMemory<P>& memory, Tile tile, Word<typename P::Sum>* words) {
-  using Sum = typename P::Sum;
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
       const RowOfLane<P> lane(job);
@@ -43,13 +55,7 @@ __device__ void publish_own_sums(TileMemory<P>& memory, Tile tile, Word<typename
       if (lane.exists()) publish(words + P::kRowWord + lane.word(), state, memory.rows[lane.word()]);
     } else {
       const int column = (job - P::kRowJobs) * 32 + lane_index();
-      Sum sum = 0;
-#pragma unroll
-      for (int warp = 0; warp < P::kWarps; ++warp) {
-        const Sum own = memory.strips[warp][column];
-        memory.strips[warp][column] = sum;
-        sum += own;
-      }
+      const typename P::Sum sum = turn_into_sums_before(memory, column);
       publish(words + column, tile.row == 0 ? State::kInclusive : State::kOwn, sum);
       memory.above[column] = sum;
     }

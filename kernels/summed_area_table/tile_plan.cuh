@@ -46,7 +46,8 @@ enum class Layout {
 };
 
 /// What the kernel knows at compile time.
-template <class InputType, class SumType, int ChannelCount, Terms kWhat, Layout kWhere>
+template <class InputType, class SumType, int ChannelCount, Terms kWhat, Layout kWhere,
+          TileShape kTile = tile_shape(sizeof(InputType), sizeof(SumType), ChannelCount)>
 struct Plan {
   using Input = InputType;
   using Sum = SumType;
@@ -54,7 +55,7 @@ struct Plan {
   static constexpr int kChannels = ChannelCount;
   static constexpr Terms kTerms = kWhat;
   static constexpr Term kFirstTerm = kWhat == Terms::kOffsets ? Term::kOffset : Term::kValue;
-  static constexpr TileShape kShape = tile_shape(sizeof(Input), sizeof(Sum), kChannels);
+  static constexpr TileShape kShape = kTile;
   static constexpr int kThreads = kShape.threads();
   static constexpr int kWarps = kShape.warps;
   static constexpr int kRowsPerWarp = kShape.rows_per_warp;

@@ -169,22 +169,23 @@ __device__ void sum_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile til
   }
 }
 
-/// Stores the warp's quads, `stride` elements from lane to lane, `to` being this lane's place. One
-/// instruction writes 16 bytes a lane and memory takes whole sectors of 32: of quads of 32 bytes two lanes
-/// write one together, then the other.
+/// Stores the warp's quads, `stride` elements from lane to lane, `to` being this lane's place; of lanes for
+/// which they exist. One instruction writes 16 bytes a lane and memory takes whole sectors of 32: of quads of
+/// 32 bytes two lanes write one together, then the other.
 template <class Sum>
-__device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad) {
+__device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad, bool exists = true) {
   const auto* words = reinterpret_cast<const uint4*>(&quad);
   if constexpr (sizeof(quad) == 16) {
-    __stcs(reinterpret_cast<uint4*>(to), words[0]);
+    if (exists) __stcs(reinterpret_cast<uint4*>(to), words[0]);
   } else {
     const bool odd = lane_index() % 2 == 1;
+    const bool other_exists = __shfl_xor_sync(~0u, exists, 1);
     const uint4 given = odd ? words[0] : words[1];
     const uint4 taken{__shfl_xor_sync(~0u, given.x, 1), __shfl_xor_sync(~0u, given.y, 1),
                       __shfl_xor_sync(~0u, given.z, 1), __shfl_xor_sync(~0u, given.w, 1)};
     Sum* first = odd ? to - stride + 2 : to;
-    __stcs(reinterpret_cast<uint4*>(first), odd ? taken : words[0]);
-    __stcs(reinterpret_cast<uint4*>(first + stride), odd ? words[1] : taken);
+    if (odd ? other_exists : exists) __stcs(reinterpret_cast<uint4*>(first), odd ? taken : words[0]);
+    if (odd ? exists : other_exists) __stcs(reinterpret_cast<uint4*>(first + stride), odd ? words[1] : taken);
   }
 }
 

@@ -146,6 +146,22 @@ TYPED_TEST(BoxFilters, GoesOnBeyondTheEdgesAsAsked) {
   }
 }
 
+/// Large enough that a GPU takes no table; every 997th element is compared.
+TYPED_TEST(BoxFilters, FiltersLargeImagesBySmallBoxes) {
+  for (const Boundaries boundary : kBoundaries) {
+    const BoxShape box{3, 8, boundary.kernel, boundary.kernel};
+    const NaiveBox naive{3, 8, boundary.name, boundary.name};
+    const auto box_at = [&](std::int64_t, std::int64_t) { return naive; };
+    const auto floats = make_image<float>({1025, 4099}, 1, 3, ImagePattern::kRandom);
+    EXPECT_EQ(
+        verify_box_filter(floats, box_at, filter(this->backend(), floats, box).means.data(), nullptr, 997),
+        "");
+    const auto bytes = make_image<std::uint8_t>({1400, 1001}, 3, 5, ImagePattern::kRandom);
+    EXPECT_EQ(
+        verify_box_filter(bytes, box_at, filter(this->backend(), bytes, box).means.data(), nullptr, 997), "");
+  }
+}
+
 TYPED_TEST(BoxFilters, ALatLongMapGoesOnAtItsLeftEdge) {
   auto map = make_image<float>({8, 16}, 1, 0, ImagePattern::kConstant);
   for (std::int64_t y = 0; y < 8; ++y) map.row(y)[15] = 7;
