@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
+#include <type_traits>
 
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_lookup.cuh"
 #include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_rows.cuh"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 
@@ -132,6 +134,176 @@ __global__ void __launch_bounds__(kThreads) build_rows(RowsArguments<T> argument
       });
 }
 
+/// Four neighbouring texels of kChannels each.
+template <class T, int kChannels>
+struct TexelQuad {
+  static constexpr int kBytes = 4 * kChannels * static_cast<int>(sizeof(T));
+  using Unit = std::conditional_t<kBytes % 16 == 0, uint4, std::conditional_t<kBytes % 8 == 0, uint2, unsigned>>;
+  static constexpr int kUnits = kBytes / static_cast<int>(sizeof(Unit));
+  alignas(Unit) T texels[4 * kChannels];
+
+  static __device__ bool fits(const T* from) { return reinterpret_cast<std::uintptr_t>(from) % sizeof(Unit) == 0; }
+  __device__ void load(const T* from) {
+#pragma unroll
+    for (int i = 0; i < kUnits; ++i) reinterpret_cast<Unit*>(texels)[i] = reinterpret_cast<const Unit*>(from)[i];
+  }
+};
+
+/// The bits of a block's weights, a thread's in its registers.
+template <class T, int kThreads, int kQuads>
+class RowWeights {
+ public:
+  __device__ RowWeights(const RowsArguments<T>& arguments, std::uint32_t row)
+      : arguments_(arguments),
+        texels_(arguments.weights.data + row * arguments.weights.row_stride),
+        row_(row) {}
+
+  /// Reads the row, and returns the largest bits of this thread's weights.
+  __device__ std::uint32_t read() {
+    std::uint32_t guard = 0;
+    switch (arguments_.weights.channels) {
+      case 1:
+        guard = read_all<1>();
+        break;
+      case 3:
+        guard = read_all<3>();
+        break;
+      case 4:
+        guard = read_all<4>();
+        break;
+      default:
+        guard = read_each();
+    }
+    if (guard >= kInfinityBits) note_invalid();
+    std::uint32_t largest = 0;
+    const WeightAdjustment adjustment = arguments_.adjustments != nullptr
+                                            ? arguments_.adjustments[row_ / arguments_.header.height]
+                                            : WeightAdjustment{};
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < 4; ++k) {
+        const bool inside = Cells::first_cell(quad) + k < arguments_.header.width;
+        bits_[quad][k] = inside ? adjusted(bits_[quad][k], adjustment) : 0;
+        largest = max(largest, bits_[quad][k]);
+      }
+    }
+    return largest;
+  }
+
+  __device__ std::uint32_t bits(int quad, std::uint32_t k) const { return bits_[quad][k]; }
+
+ private:
+  using Cells = sampling_rows::Shape<kThreads, kQuads>;
+
+  __device__ std::uint32_t note(int quad, std::uint32_t k, const T* texel) {
+    const Weight weight = load_weight(texel, arguments_.rule);
+    bits_[quad][k] = weight.bits;
+    return weight.guard;
+  }
+
+  template <int kChannels>
+  __device__ std::uint32_t read_all() {
+    using Texels = TexelQuad<T, kChannels>;
+    const std::uint32_t width = arguments_.header.width;
+    if (width % 4 != 0 || !Texels::fits(texels_)) return read_each();
+    Texels loaded[kQuads];
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad) {
+      const std::uint32_t cell = Cells::first_cell(quad);
+      loaded[quad] = {};
+      if (cell < width) loaded[quad].load(texels_ + cell * kChannels);
+    }
+    std::uint32_t guard = 0;
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < 4; ++k) guard = max(guard, note(quad, k, loaded[quad].texels + k * kChannels));
+    }
+    return guard;
+  }
+
+  __device__ std::uint32_t read_each() {
+    std::uint32_t guard = 0;
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < 4; ++k) {
+        const std::uint32_t x = Cells::first_cell(quad) + k;
+        bits_[quad][k] = 0;
+        if (x < arguments_.header.width) guard = max(guard, note(quad, k, texels_ + x * arguments_.weights.channels));
+      }
+    }
+    return guard;
+  }
+
+  __device__ void note_invalid() const {
+    for (int quad = 0; quad < kQuads; ++quad) {
+      for (std::uint32_t k = 0; k < 4; ++k) {
+        const std::uint32_t x = Cells::first_cell(quad) + k;
+        if (x >= arguments_.header.width) return;
+        const T* texel = texels_ + x * arguments_.weights.channels;
+        if (load_weight(texel, arguments_.rule).guard < kInfinityBits) continue;
+        const std::uint64_t key = invalid_key(x, row_, arguments_.header.width,
+                                              first_invalid_channel(texel, arguments_.rule.counted));
+        atomicMin(reinterpret_cast<unsigned long long*>(&arguments_.findings->first_invalid),
+                  static_cast<unsigned long long>(key));
+        return;
+      }
+    }
+  }
+
+  const RowsArguments<T>& arguments_;
+  const T* texels_;
+  std::uint32_t row_;
+  std::uint32_t bits_[kQuads][4];
+};
+
+/// One block a row of any layer, which stays on chip.
+template <class T, int kThreads, int kQuads>
+__global__ void __launch_bounds__(kThreads) build_rows_on_chip(const __grid_constant__ RowsArguments<T> arguments) {
+  extern __shared__ uint4 shared_quads[];
+  const sampling::TableHeader& header = arguments.header;
+  const std::uint32_t row = blockIdx.x;
+  const sampling_layout::Target target = sampling_layout::row_target(header, arguments.table, row);
+  const sampling_rows::OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
+
+  sampling_rows::clear<kThreads>(chip, target.guide_size);
+  RowWeights<T, kThreads, kQuads> weights(arguments, row);
+  const std::uint32_t largest = sampling_rows::largest_of_block<kThreads / 32>(weights.read());
+  const std::uint32_t exponent = row_exponent(largest, header.width);
+  const Tally all = sampling_rows::build_distribution<kThreads, kQuads>(
+      target, chip, [&](int quad, std::uint32_t k) { return integer_weight(weights.bits(quad, k), exponent); });
+  if (threadIdx.x == 0) {
+    arguments.row_masses[row] = {row_mass(all.sum, header.projection, row % header.height, header.height),
+                                 exponent, 0};
+  }
+}
+
+/// One block a layer: the marginal over its rows, which stays on chip.
+template <int kThreads, int kQuads>
+__global__ void __launch_bounds__(kThreads)
+    build_marginals_on_chip(const __grid_constant__ sampling::TableHeader header, std::byte* table, const RowMass* row_masses,
+                    BuildFindings* findings) {
+  extern __shared__ uint4 shared_quads[];
+  using Cells = sampling_rows::Shape<kThreads, kQuads>;
+  const sampling_layout::Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
+  const sampling_rows::OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
+  const RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
+
+  sampling_rows::clear<kThreads>(chip, target.guide_size);
+  std::uint32_t largest = 0;
+  for (std::uint32_t y = threadIdx.x; y < header.height; y += kThreads) {
+    largest = max(largest, mass_exponent(rows[y].mass, rows[y].exponent));
+  }
+  const std::uint32_t heaviest = sampling_rows::largest_of_block<kThreads / 32>(largest);
+  const Tally all = sampling_rows::build_distribution<kThreads, kQuads>(target, chip, [&](int quad, std::uint32_t k) -> std::uint64_t {
+    const std::uint32_t y = Cells::first_cell(quad) + k;
+    return y < header.height ? integer_mass(rows[y].mass, rows[y].exponent, heaviest) : 0;
+  });
+  if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
+}
+
 /// One block a layer: the marginal over its rows.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
@@ -182,6 +354,56 @@ __global__ void conclude(RowsArguments<T> arguments, TableGaps gaps) {
   if (threadIdx.x > 0) return;
   *reinterpret_cast<sampling::TableHeader*>(arguments.table) = arguments.header;
   arguments.findings->report = report_of(*arguments.findings, arguments.weights, arguments.header.height);
+}
+
+/// Calls `launch` with the smallest shape of a block that holds `count` cells.
+template <class Launch>
+void with_shape(std::uint32_t count, const Launch& launch) {
+  if (count <= 512) return launch(std::integral_constant<int, 128>{}, std::integral_constant<int, 1>{});
+  if (count <= 1024) return launch(std::integral_constant<int, 128>{}, std::integral_constant<int, 2>{});
+  if (count <= 2048) return launch(std::integral_constant<int, 256>{}, std::integral_constant<int, 2>{});
+  if (count <= 4096) return launch(std::integral_constant<int, 256>{}, std::integral_constant<int, 4>{});
+  if (count <= 8192) return launch(std::integral_constant<int, 512>{}, std::integral_constant<int, 4>{});
+  if (count <= 16384) return launch(std::integral_constant<int, 1024>{}, std::integral_constant<int, 4>{});
+  return launch(std::integral_constant<int, 1024>{}, std::integral_constant<int, 8>{});
+}
+
+/// Shared memory that a block of this device may have, less what the kernels have besides OnChip.
+std::size_t most_on_chip(const CudaExecutor& executor) {
+  int limit = 0;
+  CUMULUS_CUDA(
+      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
+  return static_cast<std::size_t>(limit) - 2048;
+}
+
+template <class... Arguments, class... Values>
+void launch_on_chip(const CudaExecutor& executor, void (*kernel)(Arguments...), unsigned blocks, int threads,
+                    std::size_t bytes, const Values&... values) {
+  CUMULUS_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  kernel<<<blocks, static_cast<unsigned>(threads), bytes, executor.stream()>>>(values...);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <class T>
+bool build_rows_where_they_fit(const CudaExecutor& executor, const RowsArguments<T>& arguments) {
+  const sampling::TableHeader& header = arguments.header;
+  const std::size_t bytes = sampling_rows::OnChip::bytes(header.width, header.row_guide_size);
+  if (header.width > sampling::kNarrowCells || bytes > most_on_chip(executor)) return false;
+  with_shape(header.width, [&](auto threads, auto quads) {
+    launch_on_chip(executor, build_rows_on_chip<T, decltype(threads)::value, decltype(quads)::value>, header.layers * header.height, threads, bytes, arguments);
+  });
+  return true;
+}
+
+bool build_marginals_where_they_fit(const CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
+                                    const RowMass* row_masses, BuildFindings* findings) {
+  const std::size_t bytes = sampling_rows::OnChip::bytes(header.height, header.marginal_guide_size);
+  if (bytes > most_on_chip(executor)) return false;
+  with_shape(header.height, [&](auto threads, auto quads) {
+    launch_on_chip(executor, build_marginals_on_chip<decltype(threads)::value, decltype(quads)::value>, header.layers, threads, bytes, header, table, row_masses, findings);
+  });
+  return true;
 }
 
 /// Whether a block of `kernel` may use `dynamic_bytes` of shared memory on this device.
@@ -244,7 +466,8 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
                                    adjustments.data(),
                                    findings.data()};
   const sampling::TableHeader& header = arguments.header;
-  if (header.width <= sampling_tuning::kNarrowRow) {
+  if (build_rows_where_they_fit(executor, arguments)) {
+  } else if (header.width <= sampling_tuning::kNarrowRow) {
     launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
   } else if (header.width <= sampling_tuning::kWideRow) {
     launch_build_rows<T, sampling_tuning::kRowThreads>(executor, arguments);
@@ -253,6 +476,7 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   }
   executor.check_interrupt();
   constexpr int kThreads = sampling_tuning::kMarginalThreads;
+  if (!build_marginals_where_they_fit(executor, header, table.data(), row_masses.data(), findings.data()))
   build_marginals<kThreads><<<header.layers, kThreads, 0, executor.stream()>>>(
       header, table.data(), row_masses.data(), findings.data());
   CUMULUS_CUDA(cudaGetLastError());
