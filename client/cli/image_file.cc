@@ -49,27 +49,6 @@ void keep_channels(const std::vector<T>& all, std::size_t stride, const std::vec
   }
 }
 
-template <class T>
-absl::StatusOr<Array> read_pixels(OIIO::ImageInput& input, OIIO::TypeDesc type) {
-  const OIIO::ImageSpec& spec = input.spec();
-  const absl::StatusOr<std::vector<int>> channels = choose_channels(spec);
-  if (!channels.ok()) return channels.status();
-  auto image = Array::allocate(element_type_of<T>(),
-                               {spec.height, spec.width, static_cast<std::int64_t>(channels->size())});
-  if (!image.ok()) return image;
-  if (static_cast<int>(channels->size()) == spec.nchannels) {
-    if (!input.read_image(0, 0, 0, -1, type, image->mutable_bytes().data())) {
-      return absl::DataLossError(input.geterror());
-    }
-    return image;
-  }
-  std::vector<T> all(static_cast<std::size_t>(spec.image_pixels()) *
-                     static_cast<std::size_t>(spec.nchannels));
-  if (!input.read_image(0, 0, 0, -1, type, all.data())) return absl::DataLossError(input.geterror());
-  keep_channels(all, static_cast<std::size_t>(spec.nchannels), *channels, *image);
-  return image;
-}
-
 OIIO::TypeDesc type_of(ElementType type) {
   switch (type) {
     case ElementType::kUint8:
@@ -92,6 +71,28 @@ OIIO::TypeDesc type_of(ElementType type) {
       return OIIO::TypeDesc::DOUBLE;
   }
   return OIIO::TypeDesc::UNKNOWN;
+}
+
+/// `T` is as wide as an element of `type`.
+template <class T>
+absl::StatusOr<Array> read_pixels(OIIO::ImageInput& input, ElementType type) {
+  const OIIO::ImageSpec& spec = input.spec();
+  const absl::StatusOr<std::vector<int>> channels = choose_channels(spec);
+  if (!channels.ok()) return channels.status();
+  const OIIO::TypeDesc samples = type_of(type);
+  auto image = Array::allocate(type, {spec.height, spec.width, static_cast<std::int64_t>(channels->size())});
+  if (!image.ok()) return image;
+  if (static_cast<int>(channels->size()) == spec.nchannels) {
+    if (!input.read_image(0, 0, 0, -1, samples, image->mutable_bytes().data())) {
+      return absl::DataLossError(input.geterror());
+    }
+    return image;
+  }
+  std::vector<T> all(static_cast<std::size_t>(spec.image_pixels()) *
+                     static_cast<std::size_t>(spec.nchannels));
+  if (!input.read_image(0, 0, 0, -1, samples, all.data())) return absl::DataLossError(input.geterror());
+  keep_channels(all, static_cast<std::size_t>(spec.nchannels), *channels, *image);
+  return image;
 }
 
 /// The element type of a file's samples; nothing for those that arrays do not have.
@@ -138,13 +139,18 @@ absl::StatusOr<Array> read_image_as_stored(const std::string& path) {
   return image;
 }
 
-absl::StatusOr<Array> read_image(const std::string& path) {
+absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves) {
   if (const absl::Status exists = check_exists(path); !exists.ok()) return exists;
   const auto input = OIIO::ImageInput::open(path);
   if (input == nullptr) return cannot_read(path, OIIO::geterror());
-  auto image = input->spec().format == OIIO::TypeDesc::UINT8
-                   ? read_pixels<std::uint8_t>(*input, OIIO::TypeDesc::UINT8)
-                   : read_pixels<float>(*input, OIIO::TypeDesc::FLOAT);
+  const auto read = [&]() -> absl::StatusOr<Array> {
+    const OIIO::TypeDesc samples = input->spec().format;
+    if (samples == OIIO::TypeDesc::UINT8) return read_pixels<std::uint8_t>(*input, ElementType::kUint8);
+    if (samples == OIIO::TypeDesc::HALF && halves == HalfFloats::kKeep)
+      return read_pixels<std::uint16_t>(*input, ElementType::kFloat16);
+    return read_pixels<float>(*input, ElementType::kFloat32);
+  };
+  absl::StatusOr<Array> image = read();
   if (!image.ok()) return cannot_read(path, std::string(image.status().message()));
   return image;
 }

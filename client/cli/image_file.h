@@ -9,9 +9,15 @@
 
 namespace cumulus::cli {
 
+/// What becomes of half floats.
+enum class HalfFloats {
+  kWiden,  ///< float32, as all that are not 8-bit
+  kKeep,   ///< float16: half of the bytes, for what takes them
+};
+
 /// Reads an image file's first picture as [height, width, channels]: uint8 where the file holds 8-bit
-/// samples, else float32. 1 to 4 channels; of a file with more, those named R, G and B.
-absl::StatusOr<Array> read_image(const std::string& path);
+/// samples, else float32, or float16. 1 to 4 channels; of a file with more, those named R, G and B.
+absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves = HalfFloats::kWiden);
 
 /// Reads an image file's first picture bit for bit: [height, width, channels] of the file's own sample type,
 /// all channels, colours not multiplied by alpha.

@@ -12,7 +12,7 @@ namespace cumulus::cli {
 
 /// A picture to be importance-sampled.
 struct Map {
-  Array pixels;  // [height, width, channels]
+  Array pixels;  // [height, width, channels] of uint8, float32 or, as many files have them, float16
   /// Values that are no number, infinite or, as resampling filters leave them in photographs, negative: the
   /// server clamps or refuses them.
   std::int64_t invalid_values = 0;

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/image_file.h"
 #include "cli/npy_file.h"
 
 namespace cumulus::cli {
@@ -21,16 +20,19 @@ absl::StatusOr<Array> with_channel_axis(const Array& array) {
 
 }  // namespace
 
-absl::StatusOr<Array> read_picture(const std::string& path) {
-  if (std::filesystem::path(path).extension() != ".npy") return read_image(path);
+absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves) {
+  if (std::filesystem::path(path).extension() != ".npy") return read_image(path, halves);
   absl::StatusOr<Array> array = read_npy(path);
   if (!array.ok()) return array.status();
   const std::size_t axes = array->shape().size();
-  const bool elements_fit = array->type() == ElementType::kUint8 || array->type() == ElementType::kFloat32;
+  const bool keep = halves == HalfFloats::kKeep;
+  const bool elements_fit = array->type() == ElementType::kUint8 || array->type() == ElementType::kFloat32 ||
+                            (keep && array->type() == ElementType::kFloat16);
   if (!elements_fit || (axes != 2 && axes != 3)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " holds ", std::string(element_name(array->type())),
-                                                   " in ", axes,
-                                                   " axes; a picture is uint8 or float32, [height, width] or "
+                                                   " in ", axes, " axes; a picture is uint8",
+                                                   keep ? ", float16" : "",
+                                                   " or float32, [height, width] or "
                                                    "[height, width, channels]"));
   }
   return axes == 3 ? std::move(array) : with_channel_axis(*array);

@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "cli/image_file.h"
 #include "cumulus/array.h"
 
 namespace cumulus::cli {
 
-/// A picture of any kind that the commands take, as [height, width, channels] of uint8 or float32: an image
-/// file (read_image), or a .npy file of such an array, with or without its channels.
-absl::StatusOr<Array> read_picture(const std::string& path);
+/// A picture of any kind that the commands take, as [height, width, channels] of uint8 or float32 (with kKeep
+/// also float16): an image file (read_image), or a .npy file of such an array, with or without its channels.
+absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves = HalfFloats::kWiden);
 
 }  // namespace cumulus::cli

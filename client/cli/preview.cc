@@ -31,20 +31,33 @@ float srgb_from_linear(float l) {
   return l <= 0.0031308F ? 12.92F * l : 1.055F * std::pow(l, 1.0F / 2.4F) - 0.055F;
 }
 
+float float_from_half(std::uint16_t half) {
+  const int exponent = half >> 10 & 31;
+  const auto fraction = static_cast<float>(half & 1023u);
+  if (exponent == 31) return fraction > 0 ? 0.0F : 65536.0F;
+  const float magnitude =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024.0F + fraction, exponent - 25);
+  return half >= 0x8000u ? -magnitude : magnitude;
+}
+
 float luminance(const Rgb& c) { return 0.2126F * c[0] + 0.7152F * c[1] + 0.0722F * c[2]; }
 
 /// Linear light; one or two channels are grey, a fourth is dropped. What is no number, or negative, is black.
 Picture to_linear(const ArrayView& map) {
   const Shape& shape = map.shape();
   const std::size_t channels = shape.size() > 2 ? static_cast<std::size_t>(shape[2]) : 1;
-  const bool bytes = map.type() == ElementType::kUint8;
   const auto* values8 = reinterpret_cast<const std::uint8_t*>(map.bytes().data());
+  const auto* values16 = reinterpret_cast<const std::uint16_t*>(map.bytes().data());
   const auto* values32 = reinterpret_cast<const float*>(map.bytes().data());
+  const auto linear_at = [&, type = map.type()](std::size_t i) {
+    if (type == ElementType::kUint8) return linear_from_srgb(static_cast<float>(values8[i]) / 255.0F);
+    return type == ElementType::kFloat16 ? float_from_half(values16[i]) : values32[i];
+  };
   Picture picture(shape[0], shape[1]);
   for (std::size_t i = 0; i < picture.pixels.size(); ++i) {
     for (std::size_t c = 0; c < 3; ++c) {
       const std::size_t at = i * channels + (channels >= 3 ? c : 0);
-      const float value = bytes ? linear_from_srgb(static_cast<float>(values8[at]) / 255.0F) : values32[at];
+      const float value = linear_at(at);
       picture.pixels[i][c] = value > 0.0F ? std::min(value, 1e30F) : 0.0F;
     }
   }
@@ -134,9 +147,10 @@ void draw_dots(Picture& picture, std::span<const PicturePoint> points) {
 }  // namespace
 
 absl::StatusOr<Array> render_preview(const ArrayView& map, std::span<const PicturePoint> points) {
-  const bool known = map.type() == ElementType::kUint8 || map.type() == ElementType::kFloat32;
+  const bool known = map.type() == ElementType::kUint8 || map.type() == ElementType::kFloat16 ||
+                     map.type() == ElementType::kFloat32;
   if (!known || map.shape().size() < 2 || map.bytes().empty()) {
-    return absl::InvalidArgumentError("a preview needs a map of float32 or uint8 pixels");
+    return absl::InvalidArgumentError("a preview needs a map of float32, float16 or uint8 pixels");
   }
   Picture picture = to_preview_size(to_linear(map));
   tone_map(picture);

@@ -156,6 +156,12 @@ absl::Status export_table(const std::string& path, const ArrayView& table, Table
     return absl::UnimplementedError(
         absl::StrCat("a table of ", header->layers, " layers cannot be exported; build one of each layer"));
   }
+  if (header->interpolation != sampling::Interpolation::kConstant) {
+    return absl::UnimplementedError(
+        "a bilinear table cannot be exported: pbrt, Mitsuba and the plain arrays are constant over each "
+        "texel; "
+        "build one with --interpolation constant");
+  }
   const Distributions distributions(*header, table.bytes().data());
   if (format == TableFormat::kPbrt) return write_pbrt(path, distributions);
   if (format == TableFormat::kMitsuba) return write_mitsuba(path, distributions);

@@ -30,6 +30,10 @@ v1::Projection to_wire(MapProjection projection) {
   return v1::PROJECTION_UNSPECIFIED;
 }
 
+v1::Interpolation to_wire(MapInterpolation interpolation) {
+  return interpolation == MapInterpolation::kBilinear ? v1::BILINEAR : v1::CONSTANT;
+}
+
 v1::Luminance to_wire(Luminance luminance) {
   switch (luminance) {
     case Luminance::kRec709:
@@ -84,6 +88,7 @@ Operation build_sampling_table(const Source& weights, const SamplingTableOptions
   }
   request.set_mis_compensation(options.mis_compensation);
   request.set_uniform_if_all_zero(options.uniform_if_all_zero);
+  request.set_interpolation(to_wire(options.interpolation));
   request.set_method(to_wire(options.method));
   request.set_guide_size(options.guide_size);
   request.set_marginal_guide_size(options.marginal_guide_size);

@@ -30,9 +30,9 @@ CUMULUS_HOST_DEVICE inline std::uint32_t row_exponent(std::uint32_t largest_bits
 CUMULUS_HOST_DEVICE inline std::uint64_t integer_weight(std::uint32_t bits, std::uint32_t exponent) {
   if (bits == 0) return 0;
   const std::uint32_t own = weight_exponent(bits);
-  const std::uint64_t mantissa = (bits & 0x007FFFFFu) | (bits >> 23 != 0 ? 0x00800000u : 0u);
+  const std::uint32_t mantissa = bits - ((own - 1) << 23);
   const std::uint32_t down = exponent - own;
-  const std::uint64_t weight = down < 64 ? mantissa << 24 >> down : 0;
+  const std::uint64_t weight = static_cast<std::uint64_t>(mantissa) << 24 >> (down < 63 ? down : 63);
   return weight > 0 ? weight : 1;
 }
 
@@ -57,11 +57,32 @@ CUMULUS_HOST_DEVICE inline float row_weight(sampling::Projection projection, std
       sine_of_half_turns(static_cast<double>(2 * rank + 1) / static_cast<double>(2 * height)));
 }
 
-/// `mass` of a RowMass: one rounding in the conversion, one in the product.
-CUMULUS_HOST_DEVICE inline double row_mass(std::uint64_t sum, sampling::Projection projection,
-                                           std::uint32_t y, std::uint32_t height) {
-  return static_cast<double>(static_cast<std::int64_t>(sum)) *
-         static_cast<double>(row_weight(projection, y, height));
+/// The same of a row of a bilinear table's cells, which ends where texels have their centres. The first and
+/// the last row have half the height; sin^2(pi / 4H) of the sphere over sin(pi / 2H) is their share.
+CUMULUS_HOST_DEVICE inline float bilinear_row_weight(sampling::Projection projection, std::uint32_t y,
+                                                     std::uint32_t rows) {
+  if (rows == 1) return 1.0F;
+  const bool outermost = y == 0 || y + 1 == rows;
+  if (projection != sampling::Projection::kLatLong) return outermost ? 0.5F : 1.0F;
+  const double height = static_cast<double>(rows - 1);
+  if (outermost) {
+    const double half = sine_of_half_turns(0.25 / height);
+    return static_cast<float>(half * half / sine_of_half_turns(0.5 / height));
+  }
+  const std::uint32_t rank = y < rows - 1 - y ? y : rows - 1 - y;
+  return static_cast<float>(sine_of_half_turns(static_cast<double>(rank) / height));
+}
+
+CUMULUS_HOST_DEVICE inline float row_weight(const sampling::TableHeader& header, std::uint32_t y) {
+  return header.interpolation == sampling::Interpolation::kBilinear
+             ? bilinear_row_weight(header.projection, y, header.height)
+             : row_weight(header.projection, y, header.height);
+}
+
+/// `mass` of a RowMass of a row with this share of the sphere: one rounding in the conversion, one in the
+/// product.
+CUMULUS_HOST_DEVICE inline double row_mass(std::uint64_t sum, float row_share) {
+  return static_cast<double>(static_cast<std::int64_t>(sum)) * static_cast<double>(row_share);
 }
 
 /// A row's mass as integer on the scale on which the heaviest row lies in [2^47, 2^48); at least 1
@@ -108,13 +129,13 @@ class BoundScale {
   CUMULUS_HOST_DEVICE std::uint32_t lower_bound(const Tally& before) const {
     if (before.positive == positive_) return sampling::kEmptyTail;
     const double exact = static_cast<double>(static_cast<std::int64_t>(before.sum)) * factor_;
-    const auto whole = static_cast<std::int64_t>(exact);
-    return before.positive + static_cast<std::uint32_t>(whole < share_ ? whole : share_);
+    return before.positive +
+           (exact < static_cast<double>(share_) ? static_cast<std::uint32_t>(exact) : share_);
   }
 
  private:
   std::uint32_t positive_;
-  std::int64_t share_;
+  std::uint32_t share_;
   double factor_;
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/sampling_table/sampling_table_survey_cpu.h"
 #include "kernels/sampling_table/sampling_table_target.h"
 #include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/sampling_table_vertices_cpu.h"
 
 namespace cumulus {
 namespace {
@@ -44,23 +45,45 @@ struct OneAfterAnother {
   }
 };
 
-/// One build: the rows of all layers in parallel, then the marginals.
+template <class Key>
+void note_earlier(Key& first, Key found) {
+  std::atomic_ref<Key> shared(first);
+  Key earliest = shared.load();
+  while (found < earliest && !shared.compare_exchange_weak(earliest, found)) {
+  }
+}
+
+/// The rows of all layers in parallel, then the marginals.
 template <class T>
 class TableBuilder {
  public:
-  TableBuilder(HostImage<const T> weights, const SamplingTableParams& params, HostSpan<std::byte> table,
-               HostSpan<RowMass> row_masses, HostSpan<const WeightAdjustment> adjustments,
-               BuildFindings& findings)
+  /// `weights` are those of the table's cells.
+  TableBuilder(HostImage<const T> weights, const WeightRule& rule, const sampling::TableHeader& header,
+               HostSpan<std::byte> table, HostSpan<RowMass> row_masses,
+               HostSpan<const WeightAdjustment> adjustments, BuildFindings& findings)
       : weights_(weights),
-        header_(sampling_table_header(params)),
+        header_(header),
         table_(table),
         row_masses_(row_masses),
         adjustments_(adjustments),
         findings_(findings),
-        rule_(weight_rule(params, weights.channels)) {
-    findings_ = {kNoneInvalid, kNoneEmpty, 0, {}};
+        rule_(rule) {}
+
+  void build(CpuExecutor& executor) {
+    const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / header_.width);
+    parallel_ranges(executor, std::int64_t{header_.layers} * header_.height, grain,
+                    [&](std::int64_t first, std::int64_t last) {
+                      for (std::int64_t row = first; row < last; ++row)
+                        build_row(static_cast<std::uint32_t>(row));
+                    });
+    executor.check_interrupt();
+    parallel_ranges(executor, header_.layers, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t layer = first; layer < last; ++layer)
+        build_marginal(static_cast<std::uint32_t>(layer));
+    });
   }
 
+ private:
   /// `row` counts through all layers.
   void build_row(std::uint32_t row) {
     const sampling_layout::Target target = sampling_layout::row_target(header_, table_.data(), row);
@@ -69,8 +92,7 @@ class TableBuilder {
     const Tally all = write_lower_bounds(
         header_.width, [&](std::uint32_t x) { return integer_weight(cells[x], exponent); }, cells);
     sampling_lookup::write_lookup(target, OneAfterAnother{});
-    row_masses_[row] = {row_mass(all.sum, header_.projection, row % header_.height, header_.height), exponent,
-                        0};
+    row_masses_[row] = {row_mass(all.sum, row_weight(header_, row % header_.height)), exponent, 0};
   }
 
   void build_marginal(std::uint32_t layer) {
@@ -87,15 +109,6 @@ class TableBuilder {
     if (all.positive == 0) note_earlier(findings_.first_empty, layer);
   }
 
-  SamplingTableReport report() const { return report_of(findings_, weights_, header_.height); }
-
-  void write_header_and_padding() {
-    std::memcpy(table_.data(), &header_, sizeof(header_));
-    for (const auto& gap : table_gaps(header_).gaps)
-      std::memset(table_.data() + gap.begin, 0, gap.end - gap.begin);
-  }
-
- private:
   /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
   std::uint32_t stage_weights(std::uint32_t row, std::uint32_t* cells) {
     const T* texels = weights_.row(row);
@@ -121,14 +134,6 @@ class TableBuilder {
                  invalid_key(x, row, header_.width, first_invalid_channel(texel, rule_.counted)));
   }
 
-  template <class Key>
-  static void note_earlier(Key& first, Key found) {
-    std::atomic_ref<Key> shared(first);
-    Key earliest = shared.load();
-    while (found < earliest && !shared.compare_exchange_weak(earliest, found)) {
-    }
-  }
-
   HostImage<const T> weights_;
   sampling::TableHeader header_;
   HostSpan<std::byte> table_;
@@ -138,31 +143,58 @@ class TableBuilder {
   WeightRule rule_;
 };
 
+/// The vertices and cells of a bilinear table, and what is invalid.
+template <class T>
+void write_bilinear(CpuExecutor& executor, HostImage<const T> weights, const WeightRule& rule,
+                    const sampling::TableHeader& header, std::int64_t height, HostSpan<std::byte> table,
+                    HostSpan<const WeightAdjustment> adjustments, BuildFindings& findings) {
+  const auto weight_at = [&](std::uint32_t layer, std::uint32_t x, std::uint32_t y) {
+    const auto row = static_cast<std::uint32_t>(layer * height + y);
+    const T* texel = weights.row(row) + x * weights.channels;
+    const Weight weight = load_weight(texel, rule);
+    if (weight.guard >= kInfinityBits) {
+      note_earlier(findings.first_invalid, invalid_key(x, row, static_cast<std::uint32_t>(weights.width),
+                                                       first_invalid_channel(texel, rule.counted)));
+    }
+    return sampling_vertices::CellWeight{
+        adjusted(weight.bits, adjustments.empty() ? WeightAdjustment{} : adjustments[layer])};
+  };
+  sampling_vertices::write_vertices_and_cells(executor, header, table, weight_at);
+}
+
+void write_header_and_padding(const sampling::TableHeader& header, HostSpan<std::byte> table) {
+  std::memcpy(table.data(), &header, sizeof(header));
+  for (const auto& gap : table_gaps(header).gaps)
+    std::memset(table.data() + gap.begin, 0, gap.end - gap.begin);
+}
+
 template <class T>
 void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTableParams& params,
            HostSpan<std::byte> table, SamplingTableReport* report) {
   sampling_check::check_build(weights, params, table);
-  const std::int64_t rows = params.layers * params.height;
-  const auto row_masses = executor.scratch<RowMass>(static_cast<std::size_t>(rows));
+  const sampling::TableHeader header = sampling_table_header(params);
+  const WeightRule rule = weight_rule(params, weights.channels);
+  const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
+  findings = {kNoneInvalid, kNoneEmpty, 0, {}};
   HostSpan<WeightAdjustment> adjustments;
   if (params.needs_survey()) {
-    const auto surveys = executor.scratch<RowSurvey>(row_masses.size());
+    const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));
     adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
     sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
   }
-  TableBuilder<T> builder(weights, params, table, row_masses, adjustments, findings);
-  const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / params.width);
-  parallel_ranges(executor, rows, grain, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row) builder.build_row(static_cast<std::uint32_t>(row));
-  });
-  executor.check_interrupt();
-  parallel_ranges(executor, params.layers, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t layer = first; layer < last; ++layer)
-      builder.build_marginal(static_cast<std::uint32_t>(layer));
-  });
-  builder.write_header_and_padding();
-  *report = builder.report();
+  if (params.interpolation == sampling::Interpolation::kBilinear) {
+    using sampling_vertices::CellWeight;
+    write_bilinear(executor, weights, rule, header, params.height, table, adjustments, findings);
+    const auto* cells = reinterpret_cast<const CellWeight*>(table.data() + header.row_cdf_offset);
+    const HostImage<const CellWeight> image(cells, std::int64_t{header.layers} * header.height, header.width);
+    TableBuilder<CellWeight>(image, weight_rule({}, 1), header, table, row_masses, {}, findings)
+        .build(executor);
+  } else {
+    TableBuilder<T>(weights, rule, header, table, row_masses, adjustments, findings).build(executor);
+  }
+  write_header_and_padding(header, table);
+  *report = report_of(findings, weights, static_cast<std::uint32_t>(params.height));
 }
 
 }  // namespace
@@ -185,19 +217,33 @@ void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weight
   build(executor, weights, params, table, report);
 }
 
-void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
-                  const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
-  sampling_check::check_draw(header, table, parameters, samples);
-  const sampling::TableView view = view_of(header, table, parameters.layer);
-  const PointSource points(parameters);
-  const SampleArrays arrays = sample_arrays(samples);
-  parallel_ranges(executor, parameters.count, sampling_tuning::kSamplesPerTask,
+namespace {
+template <class Points>
+void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
+          const SampleArrays& arrays) {
+  parallel_ranges(executor, count, sampling_tuning::kSamplesPerTask,
                   [&](std::int64_t first, std::int64_t last) {
                     for (std::int64_t i = first; i < last; ++i) {
                       const sampling::FixedPoint2 point = points.point(i);
-                      store_sample(sampling::sample(view, point.x, point.y), i, arrays);
+                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
                     }
                   });
+}
+}  // namespace
+
+void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
+                  const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
+  sampling_check::check_draw(header, table, parameters, samples);
+  draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
+       sample_arrays(samples));
+}
+
+void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
+                   HostSpan<const std::byte> table, HostSpan<const sampling::FixedPoint2> points,
+                   std::uint32_t layer, DrawnSamples<Space::kHost> samples) {
+  sampling_check::check_points(header, table, points.size(), layer, samples);
+  draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
+       static_cast<std::int64_t>(points.size()), sample_arrays(samples));
 }
 
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
@@ -237,6 +283,11 @@ void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*hea
                   DeviceSpan<const std::byte> /*table*/, const DrawParameters& /*parameters*/,
                   DrawnSamples<Space::kDevice> /*samples*/) {
   no_cuda("draw_samples");
+}
+void sample_points(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
+                   DeviceSpan<const std::byte> /*table*/, DeviceSpan<const sampling::FixedPoint2> /*points*/,
+                   std::uint32_t /*layer*/, DrawnSamples<Space::kDevice> /*samples*/) {
+  no_cuda("sample_points");
 }
 void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
                       DeviceSpan<const std::byte> /*table*/, DensityPoints<Space::kDevice> /*points*/,

@@ -34,6 +34,7 @@ struct SamplingTableParams {
   std::int64_t height = 0;
   std::int64_t width = 0;
   sampling::Projection projection = sampling::Projection::kLatLong;
+  sampling::Interpolation interpolation = sampling::Interpolation::kConstant;
   sampling::Method method = sampling::Method::kRadixForest;
   InvalidWeights invalid_weights = InvalidWeights::kRefuse;
   /// Entries of the guide table of each row, and of the marginal, at most sampling::kMaxGuideSize; 0: as many
@@ -104,16 +105,18 @@ inline std::uint32_t guide_size(const SamplingTableParams& params, std::uint32_t
 inline sampling::TableHeader sampling_table_header(const SamplingTableParams& params) {
   sampling_layout::check_extents(params);
   sampling::TableHeader header;
+  const bool bilinear = params.interpolation == sampling::Interpolation::kBilinear;
   std::memcpy(header.magic, sampling::kMagic, sizeof(header.magic));
-  header.version = sampling::kFormatVersion;
+  header.version = sampling::version_of(params.interpolation);
   header.header_bytes = sampling::kHeaderBytes;
-  header.width = static_cast<std::uint32_t>(params.width);
-  header.height = static_cast<std::uint32_t>(params.height);
+  header.width = static_cast<std::uint32_t>(params.width) + (bilinear ? 1 : 0);
+  header.height = static_cast<std::uint32_t>(params.height) + (bilinear && params.height > 1 ? 1 : 0);
   header.layers = static_cast<std::uint32_t>(params.layers);
   header.projection = params.projection;
   header.method = params.method;
-  header.row_guide_size = sampling_layout::guide_size(params, params.row_guide_size, params.width);
-  header.marginal_guide_size = sampling_layout::guide_size(params, params.marginal_guide_size, params.height);
+  header.interpolation = params.interpolation;
+  header.row_guide_size = sampling_layout::guide_size(params, params.row_guide_size, header.width);
+  header.marginal_guide_size = sampling_layout::guide_size(params, params.marginal_guide_size, header.height);
 
   std::uint64_t end = sampling::kHeaderBytes;
   const auto place = [&end](std::uint64_t bytes) -> std::uint64_t {
@@ -130,6 +133,7 @@ inline sampling::TableHeader sampling_table_header(const SamplingTableParams& pa
   header.row_guide_offset = place(bytes.row_guide);
   header.marginal_nodes_offset = place(bytes.marginal_nodes);
   header.row_nodes_offset = place(bytes.row_nodes);
+  header.vertices_offset = place(bytes.vertices);
   header.total_bytes = end;
   return header;
 }
@@ -145,6 +149,21 @@ struct RowMass {
   std::uint32_t exponent;
   std::uint32_t padding;
 };
+
+/// Where a row has more than kNarrowCells cells, a block of a GPU works on this many of them.
+inline constexpr std::uint32_t kTileCells = 4096;
+
+/// What the blocks of such a row let each other know.
+struct RowTile {
+  std::uint64_t sum;       ///< Of the integer weights.
+  std::uint32_t positive;  ///< How many of them are positive.
+  std::uint32_t largest;   ///< Bits of the largest weight.
+};
+
+/// Tiles of each row; 0 where a row is one block's work.
+inline std::uint32_t tiles_of_row(const sampling::TableHeader& header) {
+  return header.width > sampling::kNarrowCells ? (header.width + kTileCells - 1) / kTileCells : 0;
+}
 
 /// What a survey finds out about a row.
 struct RowSurvey {
@@ -176,7 +195,7 @@ CUMULUS_HOST_DEVICE inline std::uint64_t invalid_key(std::uint32_t x, std::uint3
   return (static_cast<std::uint64_t>(row) * width + x) * 4 + static_cast<std::uint64_t>(channel);
 }
 
-/// The report on a table with these findings about `weights`, whose rows are those of all layers.
+/// The report on a table with these findings about `weights`, whose rows are those of all layers of `height`.
 template <class T, Space S>
 CUMULUS_HOST_DEVICE SamplingTableReport report_of(const BuildFindings& findings,
                                                   const ImageView<const T, S>& weights,
@@ -209,20 +228,21 @@ struct TableGap {
   std::uint64_t end;
 };
 struct TableGaps {
-  TableGap gaps[6];
+  TableGap gaps[7];
 };
 
 /// What section alignment leaves free behind each section.
 inline TableGaps table_gaps(const sampling::TableHeader& header) {
   const sampling::SectionBytes bytes = sampling::section_bytes(header);
-  const std::uint64_t sections[6][2] = {{header.marginal_cdf_offset, bytes.marginal_cdf},
+  const std::uint64_t sections[7][2] = {{header.marginal_cdf_offset, bytes.marginal_cdf},
                                         {header.marginal_guide_offset, bytes.marginal_guide},
                                         {header.row_cdf_offset, bytes.row_cdf},
                                         {header.row_guide_offset, bytes.row_guide},
                                         {header.marginal_nodes_offset, bytes.marginal_nodes},
-                                        {header.row_nodes_offset, bytes.row_nodes}};
+                                        {header.row_nodes_offset, bytes.row_nodes},
+                                        {header.vertices_offset, bytes.vertices}};
   TableGaps gaps{};
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 7; ++i) {
     const std::uint64_t end = sections[i][0] + sections[i][1];
     const std::uint64_t aligned =
         (end + sampling::kSectionAlignment - 1) / sampling::kSectionAlignment * sampling::kSectionAlignment;
@@ -233,11 +253,13 @@ inline TableGaps table_gaps(const sampling::TableHeader& header) {
 
 /// Scratch memory that build_sampling_table takes, on either backend; reserve it before the call.
 inline std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params) {
-  const auto rows = static_cast<std::size_t>(params.layers * params.height);
+  const sampling::TableHeader header = sampling_table_header(params);
   ScratchSize size;
-  size.add<RowMass>(rows).add<BuildFindings>(1);
+  const std::size_t rows = std::size_t{header.layers} * header.height;
+  size.add<RowMass>(rows).add<BuildFindings>(1).add<RowTile>(rows * tiles_of_row(header));
   if (params.needs_survey()) {
-    size.add<RowSurvey>(rows).add<WeightAdjustment>(static_cast<std::size_t>(params.layers));
+    size.add<RowSurvey>(static_cast<std::size_t>(params.layers * params.height))
+        .add<WeightAdjustment>(static_cast<std::size_t>(params.layers));
   }
   return size.bytes();
 }

@@ -12,7 +12,8 @@ namespace cumulus::sampling_arithmetic {
 CUMULUS_HOST_DEVICE inline RowSurvey row_survey(std::uint64_t sum, std::uint32_t largest,
                                                 sampling::Projection projection, std::uint32_t y,
                                                 std::uint32_t height) {
-  return {row_mass(sum, projection, y, height), largest, row_weight(projection, y, height)};
+  const float share = row_weight(projection, y, height);
+  return {row_mass(sum, share), largest, share};
 }
 
 CUMULUS_HOST_DEVICE inline std::uint32_t mass_exponent(const RowSurvey& row, std::uint32_t width) {

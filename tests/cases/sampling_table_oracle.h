@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -59,6 +60,10 @@ struct OracleOptions {
   std::uint32_t row_guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
   std::uint32_t layers = 1;
+  /// What each row counts, where that is not sin of a texel's middle, or 1.
+  std::vector<float> row_shares{};
+  /// Of a bilinear table, all layers after each other.
+  std::vector<float> vertices{};
 };
 
 class OracleTable {
@@ -122,17 +127,19 @@ class OracleTable {
     for (const OracleCells& cells : rows_) {
       row += OracleLookup(cells, options_.method, options_.row_guide_size).bytes();
     }
-    const std::vector<unsigned char>* sections[] = {&marginal.lower, &marginal.guide, &row.lower,
-                                                    &row.guide,      &marginal.nodes, &row.nodes};
+    std::vector<unsigned char> vertices(4 * options_.vertices.size());
+    if (!vertices.empty()) std::memcpy(vertices.data(), options_.vertices.data(), vertices.size());
+    const std::vector<unsigned char>* sections[] = {&marginal.lower, &marginal.guide, &row.lower, &row.guide,
+                                                    &marginal.nodes, &row.nodes,      &vertices};
     std::vector<unsigned char> blob(256, 0);
-    for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t i = 0; i < std::size(sections); ++i) {
       if (sections[i]->empty()) continue;
       oracle_put(blob, 64 + 8 * i, 8, blob.size());
       blob.insert(blob.end(), sections[i]->begin(), sections[i]->end());
       blob.resize((blob.size() + 255) / 256 * 256, 0);
     }
     std::memcpy(blob.data(), "CUMST\0\r\n", 8);
-    oracle_put(blob, 8, 4, 2);
+    oracle_put(blob, 8, 4, vertices.empty() ? 2 : 3);
     oracle_put(blob, 12, 4, 256);
     oracle_put(blob, 16, 8, blob.size());
     oracle_put(blob, 24, 4, width_);
@@ -140,6 +147,7 @@ class OracleTable {
     oracle_put(blob, 32, 4, options_.layers);
     oracle_put(blob, 36, 4, options_.lat_long ? 1 : 2);
     oracle_put(blob, 40, 4, static_cast<std::uint64_t>(options_.method));
+    oracle_put(blob, 44, 4, vertices.empty() ? 0 : 1);
     oracle_put(blob, 56, 4, options_.marginal_guide_size);
     oracle_put(blob, 60, 4, options_.row_guide_size);
     return blob;
@@ -148,10 +156,10 @@ class OracleTable {
   /// Where a byte lies, for messages.
   std::string section_at(std::size_t offset) const {
     const std::vector<unsigned char> blob = bytes();
-    const char* names[] = {"marginal_cdf", "marginal_guide", "row_cdf",
-                           "row_guide",    "marginal_nodes", "row_nodes"};
+    const char* names[] = {"marginal_cdf",   "marginal_guide", "row_cdf", "row_guide",
+                           "marginal_nodes", "row_nodes",      "vertices"};
     std::string name = "header + " + std::to_string(offset);
-    for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t i = 0; i < std::size(names); ++i) {
       std::uint64_t begin = 0;
       std::memcpy(&begin, blob.data() + 64 + 8 * i, sizeof(begin));
       if (begin > 0 && offset >= begin) name = std::string(names[i]) + " + " + std::to_string(offset - begin);
@@ -176,12 +184,14 @@ class OracleTable {
       sum += masses.back();
     }
     rows_.push_back(oracle_cells(masses));
-    const auto share =
-        options_.lat_long
-            ? static_cast<float>(std::sin(kPi * (2 * static_cast<long double>(y) + 1) / (2.0L * height_)))
-            : 1.0F;
-    row_mass.push_back(static_cast<double>(sum) * static_cast<double>(share));
+    row_mass.push_back(static_cast<double>(sum) * static_cast<double>(share_of_row(y)));
     exponent.push_back(scale);
+  }
+
+  float share_of_row(std::uint32_t y) const {
+    if (!options_.row_shares.empty()) return options_.row_shares[y];
+    if (!options_.lat_long) return 1.0F;
+    return static_cast<float>(std::sin(kPi * (2 * static_cast<long double>(y) + 1) / (2.0L * height_)));
   }
 
   static std::vector<std::uint64_t> marginal_masses(const std::vector<double>& mass,

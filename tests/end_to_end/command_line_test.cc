@@ -38,6 +38,7 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"sampling-table", kMap},
       {"sampling-table", kMap, "-o", "x.cst", "--projection", "globe"},
       {"sampling-table", kMap, "-o", "x.cst", "--method", "magic"},
+      {"sampling-table", kMap, "-o", "x.cst", "--interpolation", "cubic"},
       {"sampling-table", kMap, "-o", "x.cst", "--guide-size", "0"},
       {"sampling-table", kMap, "-o", "x.cst", "--luminance", "bt601"},
       {"sampling-table", kMap, "-o", "x.npz", "--export", "renderman"},

@@ -97,6 +97,26 @@ TEST_F(ImageJobs, TheMapsNegativeChannelsAreClampedUnlessTheyAreToBeRefused) {
   EXPECT_FALSE(fs::exists(folder_ / "other.cst"));
 }
 
+TEST_F(ImageJobs, AMapOfHalfFloatsTravelsAsSuchAndGivesTheTableOfTheSameFloats) {
+  Picture map = read_picture(kMap);
+  ASSERT_EQ(map.stored, OIIO::TypeDesc(OIIO::TypeDesc::HALF));
+  map.stored = OIIO::TypeDesc::FLOAT;
+  write_picture(folder_ / "floats.exr", map);
+  const auto build = [&](const std::string& input, const std::string& output) {
+    const Ended built = run({"--json", "sampling-table", input, "-o", output});
+    EXPECT_EQ(built.exit_code, 0) << built.errors;
+    return Json(built.output).text("element_type");
+  };
+  EXPECT_EQ(build(kMap, folder_ / "halves.cst"), "float16");
+  EXPECT_EQ(build(folder_ / "floats.exr", folder_ / "floats.cst"), "float32");
+  EXPECT_EQ(read_file(folder_ / "halves.cst"), read_file(folder_ / "floats.cst"));
+  for (const std::string& input : {kMap, std::string(folder_ / "floats.exr")}) {
+    succeed({"draw-samples", input, "-n", "100", "--preview",
+             input == kMap ? folder_ / "h.png" : folder_ / "f.png"});
+  }
+  EXPECT_EQ(read_file(folder_ / "h.png"), read_file(folder_ / "f.png"));
+}
+
 TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
   succeed({"draw-samples", kMap, "-n", "10", "--projection", "plane", "--sequence", "random", "-o",
            folder_ / "s.npy"});

@@ -45,5 +45,16 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
        "layer");
 }
 
+TEST_F(SamplingMethodJobs, ABilinearTableIsSavedDrawnFromAndEvaluated) {
+  succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--interpolation", "bilinear"});
+  const sampling::TableHeader header = header_of(read_file(folder_ / "map.cst"));
+  EXPECT_EQ(header.interpolation, sampling::Interpolation::kBilinear);
+  EXPECT_EQ(header.version, 3U);
+  succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "samples.npy"});
+  succeed({"draw-samples", kMap, "--interpolation", "bilinear", "-n", "300", "-o", folder_ / "again.npy"});
+  EXPECT_EQ(read_file(folder_ / "again.npy"), read_file(folder_ / "samples.npy"));
+  fail({"sampling-table", folder_ / "map.cst", "--export", "pbrt", "-o", folder_ / "map.npz"}, "bilinear");
+}
+
 }  // namespace
 }  // namespace cumulus::testing

@@ -126,6 +126,36 @@ TEST_F(SamplingTableMethodsService, BuildsAndDrawsTheLayersOfAVideo) {
   expect_bad_field(draw(draws), "layer", "3 layers");
 }
 
+TEST_F(SamplingTableMethodsService, InterpolatesBetweenWeightsWhereThatIsAskedFor) {
+  auto q = weights({0, 1}, 2);
+  q.set_projection(v1::PLANE);
+  q.set_interpolation(v1::BILINEAR);
+  ASSERT_TRUE(build(q).ok());
+  EXPECT_EQ(built_header().interpolation, sampling::Interpolation::kBilinear);
+  const v1::DrawSamplesRequest draws = draw_from_built(4096);
+  ASSERT_TRUE(draw(draws).ok());
+  const auto position = floats("position");
+  const auto drawn_pdf = floats("pdf");
+  v1::EvaluateDensityRequest evaluation;
+  *evaluation.mutable_table() = draws.table();
+  testing::set_inline(*evaluation.mutable_points(), v1::FLOAT32, {4096, 2}, position);
+  ASSERT_TRUE(evaluate(evaluation).ok());
+  EXPECT_EQ(floats("pdf"), drawn_pdf);
+  // 0 up to 1/4, where the first texel has its centre, then growing to 2 at 3/4, the centre of the other.
+  for (std::size_t i = 0; i < drawn_pdf.size(); ++i) {
+    const double u = static_cast<double>(position[2 * i]);
+    ASSERT_GT(u, 0.25);
+    const double expected = u < 0.75 ? 4 * (u - 0.25) : 2.0;
+    ASSERT_NEAR(static_cast<double>(drawn_pdf[i]), expected, 1e-6 * expected) << u;
+  }
+}
+
+TEST_F(SamplingTableMethodsService, RefusesAnInterpolationThatIsNone) {
+  auto q = weights({1, 2}, 2);
+  q.set_interpolation(static_cast<v1::Interpolation>(3));
+  expect_bad_field(build(q), "interpolation", "3; CONSTANT or BILINEAR");
+}
+
 TEST_F(SamplingTableMethodsService, NamesTheLayerThatIsWrong) {
   v1::BuildSamplingTableRequest q;
   q.set_layered(true);

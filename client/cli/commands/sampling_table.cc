@@ -22,6 +22,8 @@ namespace {
 const std::map<std::string, MapProjection> kProjections = {{"lat-long", MapProjection::kLatLong},
                                                            {"plane", MapProjection::kPlane},
                                                            {"equal-area", MapProjection::kEqualArea}};
+const std::map<std::string, MapInterpolation> kInterpolations = {{"constant", MapInterpolation::kConstant},
+                                                                 {"bilinear", MapInterpolation::kBilinear}};
 const std::map<std::string, InvalidWeights> kInvalidWeights = {{"refuse", InvalidWeights::kRefuse},
                                                                {"clamp", InvalidWeights::kClamp}};
 const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec709},
@@ -151,6 +153,12 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
       .add_option("--projection", table.projection,
                   condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
       ->transform(CLI::CheckedTransformer(kProjections).description(""));
+  command
+      .add_option("--interpolation", table.interpolation,
+                  condition +
+                      "constant (default): each texel has one density; bilinear: between centres of "
+                      "texels it is interpolated")
+      ->transform(CLI::CheckedTransformer(kInterpolations).description(""));
   command
       .add_option("--invalid-weights", table.invalid_weights,
                   condition +

@@ -33,6 +33,15 @@ enum class Luminance {
   kCustom,   ///< by luminance_coefficients
 };
 
+/// What lies between the numbers of a map.
+enum class MapInterpolation {
+  kConstant,  ///< each texel has one density
+  /// Weights are those at the centres of texels, the density between them is bilinear and continuous (along a
+  /// column of a lat-long map linear in solid angle). A map of the sphere is interpolated across its seams,
+  /// the edge texels of a plane continue to its edges. 4 bytes a texel more.
+  kBilinear,
+};
+
 /// How a cell is found. All but kAlias map points monotonically, so that low-discrepancy points keep their
 /// evenness, and all of these draw the same samples.
 enum class SamplingMethod {
@@ -58,9 +67,10 @@ struct SamplingTableOptions {
   /// weights are equal stays as it is.
   bool mis_compensation = false;
   bool uniform_if_all_zero = false;  ///< Where all weights are zero, all count as 1.
+  MapInterpolation interpolation = MapInterpolation::kConstant;
   SamplingMethod method = SamplingMethod::kRadixForest;
   /// Entries of each row's guide table, and of the one that chooses the row: at most 2^24; 0: as many as
-  /// there are columns, rows. 0 where the method has no guide table.
+  /// the table has columns, rows. 0 where the method has no guide table.
   std::uint32_t guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
   /// The first extent of the weights, at most 65536, counts layers of equal shape, such as the frames of a

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cumulus/bilinear.h"
 #include "cumulus/cell_search.h"
 #include "cumulus/equal_area.h"
 #include "cumulus/point_sequences.h"
@@ -27,9 +28,11 @@ struct TableView {
 
 /// One drawn point.
 struct Sample {
-  float u = 0;          ///< [0, 1), to the right.
-  float v = 0;          ///< [0, 1), down.
-  std::uint32_t x = 0;  ///< The texel that holds it: cell_of(u, width), cell_of(v, height).
+  float u = 0;  ///< [0, 1), to the right.
+  float v = 0;  ///< [0, 1), down.
+  /// The cell that holds it. Of a constant table the texel: cell_of(u, width), cell_of(v, height). Of a
+  /// bilinear one what lies between the centres of texels x - 1 and x, y - 1 and y.
+  std::uint32_t x = 0;
   std::uint32_t y = 0;
   float pdf = 0;  ///< The density with which it is drawn: per steradian, of kPlane per unit area.
   float direction[3] = {0, 0, 0};  ///< Unit vector; of kPlane zero.
@@ -94,6 +97,15 @@ CUMULUS_HOST_DEVICE inline float cos_pi(float x) {
 #endif
 }
 
+CUMULUS_HOST_DEVICE inline void sin_cos_pi(float x, float& sine, float& cosine) {
+#if defined(__CUDA_ARCH__)
+  sincospif(x, &sine, &cosine);
+#else
+  sine = sin_pi(x);
+  cosine = cos_pi(x);
+#endif
+}
+
 }  // namespace detail
 
 /// Which of `count` equal parts of [0, 1) holds `position`; outside of it the nearest; of NaN the first.
@@ -106,10 +118,13 @@ CUMULUS_HOST_DEVICE inline std::uint32_t cell_of(float position, std::uint32_t c
 /// The unit vector of a lat-long position: (0, 1, 0) for v = 0; (0, 0, -1) for (0, 1/2); (1, 0, 0) for (1/4,
 /// 1/2).
 CUMULUS_HOST_DEVICE inline void direction_of(float u, float v, float direction[3]) {
-  const float sine = detail::sin_pi(v);
-  direction[0] = sine * detail::sin_pi(2.0F * u);
-  direction[1] = detail::cos_pi(v);
-  direction[2] = -sine * detail::cos_pi(2.0F * u);
+  float ring = 0;
+  float sine = 0;
+  float cosine = 0;
+  detail::sin_cos_pi(v, ring, direction[1]);
+  detail::sin_cos_pi(2.0F * u, sine, cosine);
+  direction[0] = ring * sine;
+  direction[2] = -ring * cosine;
 }
 
 /// The lat-long position of a direction, which need not be of unit length.
@@ -156,23 +171,31 @@ CUMULUS_HOST_DEVICE inline RowBand row_band(std::uint32_t y, std::uint32_t heigh
   return band;
 }
 
+/// The band of a row, which kLatLong tables have.
+struct BandOfRow {
+  Projection projection;
+  std::uint32_t height;
+
+  CUMULUS_HOST_DEVICE RowBand operator()(std::uint32_t y) const {
+    return projection == Projection::kLatLong ? row_band(y, height) : RowBand{};
+  }
+};
+
 /// Density of a cell with this probability: the reciprocal of the texel's area, times it.
-CUMULUS_HOST_DEVICE inline float density(const TableView& table, std::uint32_t y, std::uint64_t row_mass,
-                                         std::uint64_t column_mass) {
+CUMULUS_HOST_DEVICE inline float density(const TableHeader& header, const RowBand& band,
+                                         std::uint64_t row_mass, std::uint64_t column_mass) {
   constexpr float kUnit = 1.0F / 4294967296.0F;
   const float probability =
       (static_cast<float>(row_mass) * kUnit) * (static_cast<float>(column_mass) * kUnit);
-  const auto width = static_cast<float>(table.header.width);
-  if (table.header.projection == Projection::kLatLong) {
-    return probability * width / (4.0F * kPi * row_band(y, table.header.height).extent);
-  }
-  const float per_area = probability * width * static_cast<float>(table.header.height);
-  return table.header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
+  const auto width = static_cast<float>(header.width);
+  if (header.projection == Projection::kLatLong) return probability * width / (4.0F * kPi * band.extent);
+  const float per_area = probability * width * static_cast<float>(header.height);
+  return header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
 }
 
 /// v and the direction for a point that lies `fraction` of the row's solid angle below its top.
-CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float fraction, Sample& drawn) {
-  const RowBand band = row_band(drawn.y, height);
+CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowBand& band, float fraction,
+                                                Sample& drawn) {
   const float rise = (band.south ? 1.0F - fraction : fraction) * band.extent;
   const float s = band.begin + rise;
   // asin(sqrt(s)) - asin(sqrt(begin)) without cancellation
@@ -182,43 +205,161 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float frac
   drawn.v = position_in(drawn.y, band.south ? 1.0F - offset : offset, height);
 
   const float ring = 2.0F * sqrtf(s * (1.0F - s));
-  drawn.direction[0] = ring * sin_pi(2.0F * drawn.u);
+  float sine = 0;
+  float cosine = 0;
+  sin_cos_pi(2.0F * drawn.u, sine, cosine);
+  drawn.direction[0] = ring * sine;
   drawn.direction[1] = band.south ? 2.0F * s - 1.0F : 1.0F - 2.0F * s;
-  drawn.direction[2] = -ring * cos_pi(2.0F * drawn.u);
+  drawn.direction[2] = -ring * cosine;
 }
 
-}  // namespace detail
-
-/// Maps a point of the unit square, in fixed point, to the table's density. x0 chooses the column, x1 the
-/// row; by any method but kAlias monotonically, so that low-discrepancy points keep their evenness. Within
-/// a texel the density is constant: in solid angle, of kPlane in area.
-CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
+/// `marginal` is the layer's, and `band_at(y)` the band of a row: who draws many may have them nearer at
+/// hand.
+template <class BandAt>
+CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, const Distribution& marginal,
+                                           const BandAt& band_at, std::uint32_t x0, std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
-  const detail::Located row = detail::locate(header.method, detail::marginal(table), x1);
-  drawn.y = row.cell.index;
-  const detail::Located column = detail::locate(header.method, detail::row(table, drawn.y), x0);
-  drawn.x = column.cell.index;
-  drawn.pdf = detail::density(table, drawn.y, row.cell.mass, column.cell.mass);
-  drawn.u = detail::position_in(drawn.x, column.fraction, header.width);
+  const Located at_row = locate(header.method, marginal, x1);
+  drawn.y = at_row.cell.index;
+  const Located at_column = locate(header.method, row(table, drawn.y), x0);
+  drawn.x = at_column.cell.index;
+  const RowBand band = band_at(drawn.y);
+  drawn.pdf = density(header, band, at_row.cell.mass, at_column.cell.mass);
+  drawn.u = position_in(drawn.x, at_column.fraction, header.width);
   if (header.projection == Projection::kLatLong) {
-    detail::place_on_sphere(header.height, row.fraction, drawn);
+    place_on_sphere(header.height, band, at_row.fraction, drawn);
     return drawn;
   }
-  drawn.v = detail::position_in(drawn.y, row.fraction, header.height);
+  drawn.v = position_in(drawn.y, at_row.fraction, header.height);
   if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
   return drawn;
 }
 
-/// The density with which `sample` draws points at (u, v); positions outside [0, 1) count as the nearest
-/// inside.
-CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, float u, float v) {
+}  // namespace detail
+
+// Of tables that are known to be constant, or bilinear: what `sample` and `pdf` below choose between.
+
+CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
+                                                  std::uint32_t x1) {
+  const detail::BandOfRow band_at{table.header.projection, table.header.height};
+  return detail::sample_constant(table, detail::marginal(table), band_at, x0, x1);
+}
+
+CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {
   const TableHeader& header = table.header;
   const std::uint32_t y = cell_of(v, header.height);
   const std::uint32_t x = cell_of(u, header.width);
   const detail::Cell row = detail::cell_at(detail::marginal(table).lower, header.height, y);
   const detail::Cell column = detail::cell_at(detail::row(table, y).lower, header.width, x);
-  return detail::density(table, y, row.mass, column.mass);
+  const detail::BandOfRow band_at{header.projection, header.height};
+  return detail::density(header, band_at(y), row.mass, column.mass);
+}
+
+namespace detail {
+
+/// One cell of a bilinear table.
+struct BilinearCell {
+  CellAxis columns;
+  CellAxis rows;
+  Cell row;
+  Cell column;
+  Corners corners;
+};
+
+CUMULUS_HOST_DEVICE inline BilinearCell bilinear_cell(const TableView& table, const Cell& row,
+                                                      const Cell& column) {
+  const TableHeader& header = table.header;
+  const std::size_t wide = static_cast<std::size_t>(header.width) + 1;
+  const std::size_t first = static_cast<std::size_t>(table.layer) * vertex_rows(header) + row.index;
+  const auto* above = reinterpret_cast<const float*>(table.data + header.vertices_offset) + first * wide;
+  const float* below = header.height == 1 ? above : above + wide;
+  return {
+      {header.width}, {header.height}, row, column, corners_of(above + column.index, below + column.index)};
+}
+
+/// The density where these shares of the cell lie to the left and above.
+CUMULUS_HOST_DEVICE inline float bilinear_density(Projection projection, const BilinearCell& cell,
+                                                  double across, double down) {
+  constexpr double kSphere = 4.0 * 3.14159265358979323846;
+  const double mass = static_cast<double>(cell.row.mass) * static_cast<double>(cell.column.mass);
+  const double wide = static_cast<double>(cell.columns.extent(cell.column.index)) / cell.columns.units();
+  const double high = projection == Projection::kLatLong
+                          ? PolarBand(cell.rows, cell.row.index).extent()
+                          : static_cast<double>(cell.rows.extent(cell.row.index)) / cell.rows.units();
+  const double size = (projection == Projection::kPlane ? 1.0 : kSphere) * wide * high;
+  if (!(mass > 0.0)) return 0.0F;
+  const double unit = 1.0 / (4294967296.0 * 4294967296.0);
+  return static_cast<float>(mass * unit / size * (cell.corners.at(across, down) / cell.corners.mean()));
+}
+
+/// Which share of its cell lies above v.
+CUMULUS_HOST_DEVICE inline double share_above(Projection projection, const BilinearCell& cell, float v) {
+  return projection == Projection::kLatLong ? PolarBand(cell.rows, cell.row.index).share_above(v)
+                                            : cell.rows.share_before(cell.row.index, static_cast<double>(v));
+}
+
+CUMULUS_HOST_DEVICE inline float row_position(Projection projection, const BilinearCell& cell, double down) {
+  double share = down;
+  if (projection == Projection::kLatLong) {
+    share = cell.rows.share_before(cell.row.index, PolarBand(cell.rows, cell.row.index).position_of(down));
+  }
+  return cell.rows.position_of(cell.row.index, share);
+}
+
+}  // namespace detail
+
+CUMULUS_HOST_DEVICE inline float pdf_bilinear(const TableView& table, float u, float v) {
+  const TableHeader& header = table.header;
+  const detail::CellAxis columns{header.width};
+  const std::uint32_t y = detail::CellAxis{header.height}.cell_of(static_cast<double>(v));
+  const std::uint32_t x = columns.cell_of(static_cast<double>(u));
+  const detail::BilinearCell cell =
+      detail::bilinear_cell(table, detail::cell_at(detail::marginal(table).lower, header.height, y),
+                            detail::cell_at(detail::row(table, y).lower, header.width, x));
+  return detail::bilinear_density(header.projection, cell, columns.share_before(x, static_cast<double>(u)),
+                                  detail::share_above(header.projection, cell, v));
+}
+
+CUMULUS_HOST_DEVICE inline Sample sample_bilinear(const TableView& table, std::uint32_t x0,
+                                                  std::uint32_t x1) {
+  const TableHeader& header = table.header;
+  const detail::Located row = detail::locate(header.method, detail::marginal(table), x1);
+  const detail::Located column = detail::locate(header.method, detail::row(table, row.cell.index), x0);
+  const detail::BilinearCell cell = detail::bilinear_cell(table, row.cell, column.cell);
+  const detail::Corners& corners = cell.corners;
+  const double down =
+      detail::invert_linear(corners.top_left + corners.top_right, corners.bottom_left + corners.bottom_right,
+                            static_cast<double>(row.fraction));
+  const double across =
+      detail::invert_linear(corners.left(down), corners.right(down), static_cast<double>(column.fraction));
+  Sample drawn;
+  drawn.x = column.cell.index;
+  drawn.y = row.cell.index;
+  drawn.u = cell.columns.position_of(drawn.x, across);
+  drawn.v = detail::row_position(header.projection, cell, down);
+  // Of the position that has been rounded to float, so that it is what `pdf` gives there.
+  drawn.pdf = detail::bilinear_density(header.projection, cell,
+                                       cell.columns.share_before(drawn.x, static_cast<double>(drawn.u)),
+                                       detail::share_above(header.projection, cell, drawn.v));
+  if (header.projection == Projection::kLatLong) direction_of(drawn.u, drawn.v, drawn.direction);
+  if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
+  return drawn;
+}
+
+/// Maps a point of the unit square, in fixed point, to the table's density. x0 chooses the column, x1 the
+/// row; by any method but kAlias monotonically, so that low-discrepancy points keep their evenness. Within
+/// a cell the density is constant, or bilinear: in solid angle, of kPlane in area.
+CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
+  return table.header.interpolation == Interpolation::kBilinear ? sample_bilinear(table, x0, x1)
+                                                                : sample_constant(table, x0, x1);
+}
+
+/// The density with which `sample` draws points at (u, v); positions outside [0, 1) count as the nearest
+/// inside.
+CUMULUS_HOST_DEVICE inline float pdf(const TableView& table, float u, float v) {
+  return table.header.interpolation == Interpolation::kBilinear ? pdf_bilinear(table, u, v)
+                                                                : pdf_constant(table, u, v);
 }
 
 /// The same for a direction, of any length; tables of the sphere only.

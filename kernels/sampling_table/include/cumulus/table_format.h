@@ -38,6 +38,13 @@ enum class Method : std::uint32_t {
   kAlias = 9,           ///< Walker's alias table. Not monotone.
 };
 
+/// What lies between the numbers of a map.
+enum class Interpolation : std::uint32_t {
+  kConstant = 0,  ///< Cells are texels, of constant density.
+  /// Cells lie between the centres of texels; density is bilinear over each and continuous.
+  kBilinear = 1,
+};
+
 /// Whether a method has a guide table; the others have guide sizes of 0.
 CUMULUS_HOST_DEVICE constexpr bool has_guide(Method method) {
   return method == Method::kCutpointBinary || method == Method::kCutpointLinear ||
@@ -46,8 +53,13 @@ CUMULUS_HOST_DEVICE constexpr bool has_guide(Method method) {
 }
 
 inline constexpr char kMagic[8] = {'C', 'U', 'M', 'S', 'T', '\0', '\r', '\n'};
-/// What is written. Version 1 had kCutpointBinary alone, one layer and no nodes; such tables are read.
-inline constexpr std::uint32_t kFormatVersion = 2;
+/// The newest version. A table is written with the lowest that has what it uses: 3 where it is kBilinear,
+/// else
+/// 2. Version 1 had kCutpointBinary alone, one layer and no nodes; such tables are read.
+inline constexpr std::uint32_t kFormatVersion = 3;
+CUMULUS_HOST_DEVICE constexpr std::uint32_t version_of(Interpolation interpolation) {
+  return interpolation == Interpolation::kConstant ? 2 : 3;
+}
 inline constexpr std::uint32_t kHeaderBytes = 256;
 /// Every section begins at a multiple of this.
 inline constexpr std::uint64_t kSectionAlignment = 256;
@@ -93,7 +105,9 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t node_bytes(Method method, std::uint3
 }
 
 /// The first 256 bytes of a table. It has `layers` layers of equal shape, each a marginal distribution
-/// over its rows and a distribution over the columns of each row.
+/// over its rows and a distribution over the columns of each row. Its cells are a map's texels or, of
+/// kBilinear, what lies between their centres and its edges: one row and one column more (of a single row one
+/// row).
 ///
 /// Sections, of which each begins at its offset from the start of the table; those without bytes have
 /// offset 0:
@@ -103,6 +117,7 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t node_bytes(Method method, std::uint3
 ///   row_guide       entries[layers][height][row_guide_size]
 ///   marginal_nodes  nodes[layers]
 ///   row_nodes       nodes[layers][height]
+///   vertices        f32[layers][vertex_rows][width + 1]  of kBilinear: the weights at the cells' corners
 ///
 /// A lower bound is the mass before the cell in units of 2^-32 of the whole. kEmptyTail stands for
 /// a cell of no mass behind the last cell that has any. Guide cell g holds the x with
@@ -117,9 +132,9 @@ struct TableHeader {
   std::uint32_t layers = 0;
   Projection projection = Projection::kPlane;
   Method method = Method::kCutpointBinary;
-  std::uint32_t interpolation = 0;  ///< 0: constant over each cell.
-  std::uint32_t flags = 0;          ///< 0.
-  std::uint32_t crc32c = 0;         ///< In a file, of all its bytes with this field zero; 0 in memory.
+  Interpolation interpolation = Interpolation::kConstant;
+  std::uint32_t flags = 0;   ///< 0.
+  std::uint32_t crc32c = 0;  ///< In a file, of all its bytes with this field zero; 0 in memory.
   std::uint32_t marginal_guide_size = 0;
   std::uint32_t row_guide_size = 0;
   std::uint64_t marginal_cdf_offset = 0;
@@ -128,14 +143,15 @@ struct TableHeader {
   std::uint64_t row_guide_offset = 0;
   std::uint64_t marginal_nodes_offset = 0;
   std::uint64_t row_nodes_offset = 0;
-  unsigned char reserved[144] = {};  ///< Zero.
+  std::uint64_t vertices_offset = 0;
+  unsigned char reserved[136] = {};  ///< Zero.
 };
 static_assert(sizeof(TableHeader) == kHeaderBytes, "the header's size is part of the format");
 static_assert(offsetof(TableHeader, total_bytes) == 16, "part of the format");
 static_assert(offsetof(TableHeader, projection) == 36, "part of the format");
 static_assert(offsetof(TableHeader, crc32c) == 52, "part of the format");
 static_assert(offsetof(TableHeader, marginal_cdf_offset) == 64, "part of the format");
-static_assert(offsetof(TableHeader, reserved) == 112, "part of the format");
+static_assert(offsetof(TableHeader, reserved) == 120, "part of the format");
 static_assert(std::is_trivially_copyable<TableHeader>::value, "a header is read with memcpy");
 
 /// The stored lower bound of a cell without mass behind the last cell that has any. No cell with
@@ -170,21 +186,22 @@ inline const char* describe(TableError error) {
     case TableError::kNotATable:
       return "the first eight bytes are not those of a sampling table (CUMST, 0, CR, LF)";
     case TableError::kUnknownVersion:
-      return "the table's version is neither 1 nor 2, which this code reads";
+      return "the table's version is none of 1 to 3, which this code reads";
     case TableError::kWrongHeaderSize:
-      return "the table says that its header does not take 256 bytes, as versions 1 and 2 have it";
+      return "the table says that its header does not take 256 bytes, as versions 1 to 3 have it";
     case TableError::kWrongTotalSize:
       return "the table's size in bytes is not the one that its header states; it was cut off or padded";
     case TableError::kBadExtent:
-      return "the table's width and height must be 1 to 32768 (the width to 4194304 where the height is 1), "
-             "its layers 1 to 65536";
+      return "the table's width and height must be 1 to 32768 (the width to 4194304 where the height is 1; "
+             "one more where it is bilinear), its layers 1 to 65536";
     case TableError::kUnknownProjection:
       return "the table's projection must be 1 (lat-long), 2 (plane) or 3 (equal-area)";
     case TableError::kUnknownMethod:
       return "the table's method must be 1 to 9, and 1 (cutpoint with binary search) in version 1";
     case TableError::kUnknownOption:
-      return "the table uses an option that its version does not have: interpolation, flags and the reserved "
-             "bytes must be 0; in version 1 layers 1, and nodes missing";
+      return "the table uses an option that its version does not have: flags and the reserved bytes must be "
+             "0; "
+             "interpolation 0, or 1 from version 3 on; in version 1 layers 1, and nodes missing";
     case TableError::kBadGuideSize:
       return "the table's guide sizes must be 1 to 16777216, or 0 where its method has no guide";
     case TableError::kMisalignedSection:
@@ -216,7 +233,13 @@ struct SectionBytes {
   std::uint64_t row_guide;
   std::uint64_t marginal_nodes;
   std::uint64_t row_nodes;
+  std::uint64_t vertices;
 };
+
+/// Rows of vertices of a layer of a kBilinear table: of a single row of cells one, for both of its edges.
+CUMULUS_HOST_DEVICE constexpr std::uint32_t vertex_rows(const TableHeader& header) {
+  return header.height == 1 ? 1 : header.height + 1;
+}
 
 constexpr SectionBytes section_bytes(const TableHeader& header) {
   const std::uint64_t layers = header.layers;
@@ -226,7 +249,10 @@ constexpr SectionBytes section_bytes(const TableHeader& header) {
           rows * header.width * sizeof(std::uint32_t),
           rows * header.row_guide_size * guide_entry_bytes(header.method, header.width),
           layers * node_bytes(header.method, header.height),
-          rows * node_bytes(header.method, header.width)};
+          rows * node_bytes(header.method, header.width),
+          header.interpolation == Interpolation::kBilinear
+              ? layers * vertex_rows(header) * (std::uint64_t{header.width} + 1) * sizeof(float)
+              : 0};
 }
 
 namespace detail {
@@ -238,13 +264,14 @@ constexpr bool known_projection(Projection projection) {
 
 constexpr TableError check_sections(const TableHeader& header) {
   const SectionBytes bytes = section_bytes(header);
-  const std::uint64_t sections[6][2] = {
+  const std::uint64_t sections[7][2] = {
       {header.marginal_cdf_offset, bytes.marginal_cdf},
       {header.marginal_guide_offset, bytes.marginal_guide},
       {header.row_cdf_offset, bytes.row_cdf},
       {header.row_guide_offset, bytes.row_guide},
       {header.marginal_nodes_offset, bytes.marginal_nodes},
       {header.row_nodes_offset, bytes.row_nodes},
+      {header.vertices_offset, bytes.vertices},
   };
   for (const auto& section : sections) {
     const TableError error = check_section(header, section[0], section[1]);
@@ -254,8 +281,13 @@ constexpr TableError check_sections(const TableHeader& header) {
 }
 
 constexpr bool known_options_only(const TableHeader& header) {
-  if (header.interpolation != 0 || header.flags != 0) return false;
-  if (header.version == 1 && header.layers != 1) return false;
+  if (header.interpolation != Interpolation::kConstant &&
+      (header.interpolation != Interpolation::kBilinear ||
+       header.version < version_of(Interpolation::kBilinear))) {
+    return false;
+  }
+  if (header.interpolation == Interpolation::kConstant && header.vertices_offset != 0) return false;
+  if (header.flags != 0 || (header.version == 1 && header.layers != 1)) return false;
   for (const unsigned char byte : header.reserved) {
     if (byte != 0) return false;
   }
@@ -269,9 +301,11 @@ constexpr bool known_method(const TableHeader& header) {
 }
 
 constexpr bool extents_in_range(const TableHeader& header) {
-  const std::uint32_t widest = header.version > 1 && header.height == 1 ? kMaxLineExtent : kMaxExtent;
-  return header.width >= 1 && header.width <= widest && header.height >= 1 && header.height <= kMaxExtent &&
-         header.layers >= 1 && header.layers <= kMaxLayers;
+  const std::uint32_t between = header.interpolation == Interpolation::kBilinear ? 1 : 0;
+  const std::uint32_t widest =
+      (header.version > 1 && header.height == 1 ? kMaxLineExtent : kMaxExtent) + between;
+  return header.width >= 1 + between && header.width <= widest && header.height >= 1 &&
+         header.height <= kMaxExtent + between && header.layers >= 1 && header.layers <= kMaxLayers;
 }
 
 constexpr bool guide_size_in_range(const TableHeader& header, std::uint32_t size) {

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/cuda_executor.h"
+#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/sampling_table_vertices.h"
+
+// What a bilinear table takes beside a constant one: a pass for the vertices, one for the weights of the
+// cells.
+namespace cumulus::sampling_vertices {
+
+template <class T>
+struct VerticesArguments {
+  DeviceImage<const T> weights;  // of the map
+  sampling_arithmetic::WeightRule rule;
+  sampling::TableHeader header;
+  VertexRule vertices;
+  std::byte* table;
+  const WeightAdjustment* adjustments;  // null: weights stay as they are
+  BuildFindings* findings;
+
+  __device__ float* first_vertex() const { return reinterpret_cast<float*>(table + header.vertices_offset); }
+};
+
+/// The weight of a texel of a layer; notes where it is invalid.
+template <class T>
+__device__ float texel_weight(const VerticesArguments<T>& arguments, std::uint32_t layer, std::uint32_t x,
+                              std::uint32_t y) {
+  const DeviceImage<const T>& weights = arguments.weights;
+  const std::uint32_t row = layer * arguments.vertices.height + y;
+  const T* texel = weights.data + row * weights.row_stride + x * weights.channels;
+  const sampling_arithmetic::Weight weight = sampling_arithmetic::load_weight(texel, arguments.rule);
+  if (weight.guard >= sampling_arithmetic::kInfinityBits) {
+    const std::uint64_t key =
+        invalid_key(x, row, arguments.vertices.width,
+                    sampling_arithmetic::first_invalid_channel(texel, arguments.rule.counted));
+    atomicMin(reinterpret_cast<unsigned long long*>(&arguments.findings->first_invalid),
+              static_cast<unsigned long long>(key));
+  }
+  const WeightAdjustment adjustment =
+      arguments.adjustments != nullptr ? arguments.adjustments[layer] : WeightAdjustment{};
+  return CellWeight{sampling_arithmetic::adjusted(weight.bits, adjustment)};
+}
+
+/// One block a row of vertices of any layer.
+template <class T>
+__global__ void __launch_bounds__(sampling_tuning::kVertexThreads)
+    write_vertices(VerticesArguments<T> arguments) {
+  const sampling::TableHeader& header = arguments.header;
+  const VertexRow at = vertex_row(header, blockIdx.x);
+  float* values = arguments.first_vertex() + static_cast<std::size_t>(blockIdx.x) * (header.width + 1);
+  const auto weight_at = [&](std::uint32_t x, std::uint32_t y) {
+    return texel_weight(arguments, at.layer, x, y);
+  };
+  for (std::uint32_t x = threadIdx.x; x <= header.width; x += blockDim.x)
+    values[x] = arguments.vertices.value(x, at.y, weight_at);
+}
+
+/// One block a row of cells of any layer.
+template <class T>
+__global__ void __launch_bounds__(sampling_tuning::kVertexThreads)
+    write_cells(VerticesArguments<T> arguments) {
+  const sampling::TableHeader& header = arguments.header;
+  const EdgeRows edges = edge_rows(header, arguments.first_vertex(), blockIdx.x);
+  auto* weights = reinterpret_cast<CellWeight*>(arguments.table + header.row_cdf_offset) +
+                  static_cast<std::size_t>(blockIdx.x) * header.width;
+  for (std::uint32_t x = threadIdx.x; x < header.width; x += blockDim.x)
+    weights[x] = cell_weight(edges.above, edges.below, x, header.width);
+}
+
+template <class T>
+void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>& arguments) {
+  constexpr int kThreads = sampling_tuning::kVertexThreads;
+  const sampling::TableHeader& header = arguments.header;
+  write_vertices<T>
+      <<<header.layers * sampling::vertex_rows(header), kThreads, 0, executor.stream()>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+  write_cells<T><<<header.layers * header.height, kThreads, 0, executor.stream()>>>(arguments);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+}  // namespace cumulus::sampling_vertices
