@@ -43,8 +43,8 @@ struct WarpChunks {
 ///
 /// Edge i, between cells i - 1 and i, is a byte: 0x80 where no guide cell overlaps both beyond the smallest
 /// x, and if there is a node, 1 + the highest bit in which the keys differ that it parts. The tree of a guide
-/// cell is the Cartesian tree of those. `groups` and `chunks` hold for 16 and 128 edges the largest and where
-/// it is, so that a search can leap; all ones where it cannot.
+/// cell is the Cartesian tree of those. While the forest is built, kDone is added. `groups` and `chunks` hold
+/// for 16 and 128 edges the largest and where it is, so that a search can leap; all ones where it cannot.
 struct OnChip {
   std::uint32_t* cells;
   std::uint32_t* slots;
@@ -391,26 +391,133 @@ __device__ inline std::uint32_t guide_cell_of(const Target& target, const OnChip
 
 inline constexpr std::uint32_t kLeaf = 0x8000;
 
-/// Writes the nodes, and into the slots the roots: kLeaf and the node where it parts two cells only.
+/// What the slots say of a tree: kLeaf and its root where that parts two cells only.
+__device__ inline std::uint32_t root_note(std::uint32_t root, bool two_cells) {
+  return two_cells ? kLeaf | root : root;
+}
+
+/// A tree of few edges, whose nodes one thread adds from left to right, into `cells`: nodes as in the table.
+class SmallTree {
+ public:
+  static constexpr std::uint32_t kMostEdges = 16;
+
+  __device__ SmallTree(const OnChip& chip, std::uint32_t first_edge)
+      : halves_(reinterpret_cast<std::uint16_t*>(chip.cells)), first_(first_edge) {}
+
+  __device__ std::uint32_t nodes() const { return nodes_; }
+  __device__ std::uint32_t root() const { return root_; }
+
+  /// Adds a node at an edge of the value `value`; `end_cell` has been told of all before.
+  __device__ void add(std::uint32_t node, std::uint32_t value) {
+    const std::uint32_t level = std::uint32_t{1} << (value - 1);
+    const std::uint32_t below = levels_ & (level - 1);
+    const int popped = __popc(below);
+    const auto topmost = static_cast<std::uint32_t>(path_ >> 4 * (popped > 0 ? popped - 1 : 0)) & 15;
+    halves_[2 * node] = static_cast<std::uint16_t>(popped > 0 ? first_ + topmost : kLeaf | (node - 1));
+    path_ >>= 4 * popped;
+    levels_ ^= below;
+    if (levels_ == 0) {
+      root_ = node;
+    } else {
+      halves_[2 * (first_ + static_cast<std::uint32_t>(path_ & 15)) + 1] = static_cast<std::uint16_t>(node);
+    }
+    path_ = path_ << 4 | (node - first_);
+    levels_ |= level;
+    last_ = node;
+    ++nodes_;
+  }
+
+  /// The last node's right neighbour is `cell`, until a node to the right is added.
+  __device__ void end_cell(std::uint32_t cell) {
+    halves_[2 * last_ + 1] = static_cast<std::uint16_t>(kLeaf | cell);
+  }
+
+ private:
+  std::uint16_t* halves_;
+  std::uint32_t first_;
+  std::uint32_t levels_ = 0;  // bit v - 1: a node with edge v is on the way from the root to the last node
+  std::uint64_t path_ = 0;    // that way, upwards, in nibbles: a node's edge less the first
+  std::uint32_t root_ = 0;
+  std::uint32_t last_ = 0;
+  std::uint32_t nodes_ = 0;
+};
+
+/// What marks an edge whose node is in `cells`.
+inline constexpr std::uint32_t kDone = 0x40;
+inline constexpr std::uint32_t kEdgeValue = 0x3F;
+
+/// Builds the tree whose first edge is `start`, if it is small, and returns the next tree's first edge, or
+/// `end` where that is not below it.
+__device__ inline std::uint32_t build_small_tree(const Target& target, const OnChip& chip,
+                                                 std::uint32_t start, std::uint32_t end) {
+  const std::uint32_t g = __umulhi(chip.cells[start], target.guide_size);
+  SmallTree tree(chip, start);
+  std::uint32_t i = start;
+  for (; i < start + SmallTree::kMostEdges; ++i) {
+    const std::uint32_t edge = i < target.count ? chip.edge(i) : kBoundary;
+    if (i > start && edge >= kBoundary) break;
+    const std::uint32_t value = edge & kEdgeValue;
+    if (value == 0) continue;
+    if (tree.nodes() > 0) tree.end_cell(i - 1);
+    tree.add(i, value);
+    chip.edges[static_cast<int>(i) - 1] = static_cast<unsigned char>(edge | kDone);
+  }
+  if (i == target.count || chip.edge(i) >= kBoundary) {
+    if (tree.nodes() == 0) return i;
+    tree.end_cell(i - 1);
+    chip.set_root(g, root_note(tree.root(), tree.nodes() == 1 && tree.root() == i - 1));
+    return i;
+  }
+#pragma unroll 1  // rare
+  for (std::uint32_t k = start; k < i; ++k)
+    chip.edges[static_cast<int>(k) - 1] &= static_cast<unsigned char>(~kDone);
+  while (i < end && chip.edge(i) < kBoundary) ++i;
+  return i;
+}
+
+/// Each thread has the trees that begin within a run of edges.
+template <int kThreads>
+__device__ void build_small_trees(const Target& target, const OnChip& chip) {
+  constexpr std::uint32_t kRun = 17;  // odd: no two of a warp in one bank
+  for (std::uint32_t first = threadIdx.x * kRun; first < target.count; first += kThreads * kRun) {
+    const std::uint32_t end = min(first + kRun, target.count);
+    std::uint32_t i = first;
+    while (i < end && chip.edge(i) < kBoundary) ++i;
+    while (i < end) i = build_small_tree(target, chip, i, end);
+  }
+}
+
+/// Node j, found by itself; notes the root.
+__device__ inline std::uint32_t find_node(const Target& target, const OnChip& chip, std::uint32_t j,
+                                          std::uint32_t edge) {
+  const std::uint32_t own = edge & kEdgeValue;
+  const Side right = look_right(chip, j, own);
+  const Side left = edge >= kBoundary ? Side{0, j, true} : look_left(chip, j, own);
+  const std::uint32_t right_child =
+      right.largest >> 16 > 0 ? right.largest & 0xFFFFu : kLeaf | (right.last - 1);
+  const std::uint32_t left_child = left.largest >> 16 > 0 ? left.largest & 0xFFFFu : kLeaf | (j - 1);
+  if (left.open && right.open) {  // `cells` may have lost the bound
+    chip.set_root(__umulhi(target.lower[j], target.guide_size),
+                  root_note(j, right_child == (kLeaf | j) && left_child >= kLeaf));
+  }
+  return left_child | right_child << 16;
+}
+
+/// Writes the nodes, and into the slots the roots. Every thread of the block comes here.
 template <int kThreads>
 __device__ void write_forest(const Target& target, const OnChip& chip) {
+  build_small_trees<kThreads>(target, chip);
+  __syncthreads();
+  auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
   for (std::uint32_t j = threadIdx.x; j < target.count; j += kThreads) {
     const std::uint32_t edge = chip.edge(j);
-    const std::uint32_t own = edge & ~kBoundary;
     std::uint32_t word = 0;
-    if (own > 0) {
-      const Side right = look_right(chip, j, own);
-      const Side left = edge >= kBoundary ? Side{0, j, true} : look_left(chip, j, own);
-      const std::uint32_t right_child =
-          right.largest >> 16 > 0 ? right.largest & 0xFFFFu : kLeaf | (right.last - 1);
-      const std::uint32_t left_child = left.largest >> 16 > 0 ? left.largest & 0xFFFFu : kLeaf | (j - 1);
-      word = left_child | right_child << 16;
-      if (left.open && right.open) {
-        const bool two_cells = right_child == (kLeaf | j) && left_child >= kLeaf;
-        chip.set_root(guide_cell_of(target, chip, j), two_cells ? kLeaf | j : j);
-      }
+    if ((edge & kDone) != 0) {
+      word = chip.cells[j];
+    } else if ((edge & kEdgeValue) > 0) {
+      word = find_node(target, chip, j, edge);
     }
-    if (target.method == Method::kRadixForest) reinterpret_cast<std::uint32_t*>(target.nodes)[j] = word;
+    if (target.method == Method::kRadixForest) nodes[j] = word;
   }
 }
 
@@ -425,80 +532,111 @@ __device__ void note_last_cells(const Target& target, const OnChip& chip) {
   }
 }
 
-__device__ inline std::uint32_t guide_entry(Method method, std::uint32_t cell, std::uint32_t root) {
-  using sampling::detail::kRootNumberBits;
-  using sampling::detail::RootKind;
-  if (method == Method::kBalancedForest) return cell | (root > 0 ? root : cell) << 16;
-  if (root == 0) return cell;
-  const RootKind kind = root >= kLeaf ? RootKind::kTwoCells : RootKind::kNode;
-  return static_cast<std::uint32_t>(kind) << kRootNumberBits | (root & ~kLeaf);
+/// The lanes' largest values up to their own.
+__device__ inline std::uint32_t scan_warp_for_largest(std::uint32_t value) {
+  const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+  for (unsigned step = 1; step < 32; step *= 2) {
+    const std::uint32_t other = __shfl_up_sync(kWholeWarp, value, step);
+    value = max(value, lane >= step ? other : 0);
+  }
+  return value;
 }
 
-/// The slots become the guide. Every thread of the block comes here.
-template <int kThreads>
-__device__ void write_guide(const Target& target, const OnChip& chip) {
+/// The slots of a quad of guide cells, of which there are `count`; the others are 0.
+__device__ inline void load_slots(const OnChip& chip, std::uint32_t g, std::uint32_t count,
+                                  std::uint32_t (&slots)[kQuad]) {
+  load_quad(chip.slots + (g < count ? g : 0), slots);
+#pragma unroll
+  for (std::uint32_t& slot : slots) slot = g < count ? slot : 0;
+}
+
+/// `store(g, cells, roots)` sees each quad of guide cells whose first, g, is one: the cell that holds the
+/// smallest x of each, and what the upper half of its slot says. Every thread of the block comes here.
+template <int kThreads, class Store>
+__device__ void fill_guide(std::uint32_t count, const OnChip& chip, const Store& store) {
   constexpr std::uint32_t kWarps = kThreads / 32;
+  constexpr std::uint32_t kHolder = 0xFFFF;
   __shared__ std::uint32_t holders[kWarps];
   const unsigned lane = threadIdx.x % 32;
   const unsigned warp = threadIdx.x / 32;
-  const WarpChunks chunks = WarpChunks::of<kThreads>(target.guide_size);
-  const auto slots_at = [&](std::uint32_t g) {
-    return g < target.guide_size ? *reinterpret_cast<const uint4*>(chip.slots + g) : make_uint4(0, 0, 0, 0);
-  };
+  const WarpChunks chunks = WarpChunks::of<kThreads>(count);
+  std::uint32_t slots[kQuad];
 
   std::uint32_t holder = 0;
   for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
-    const uint4 slots = slots_at(chunk * kChunk + lane * kQuad);
-    holder = max(holder,
-                 max(max(slots.x & 0xFFFFu, slots.y & 0xFFFFu), max(slots.z & 0xFFFFu, slots.w & 0xFFFFu)));
+    load_slots(chip, chunk * kChunk + lane * kQuad, count, slots);
+#pragma unroll
+    for (const std::uint32_t slot : slots) holder = max(holder, slot & kHolder);
   }
   holder = largest_of_warp(holder);
   if (lane == 0) holders[warp] = holder;
   __syncthreads();
   holder = max(1u, largest_of_warp(lane < warp ? holders[lane] : 0));  // 1: without mass, zeros
 
-  const bool narrow = sampling::guide_entry_bytes(target.method, target.count) == 2;
   for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const std::uint32_t g = chunk * kChunk + lane * kQuad;
-    const uint4 loaded = slots_at(g);
-    const std::uint32_t slots[kQuad] = {loaded.x, loaded.y, loaded.z, loaded.w};
+    load_slots(chip, g, count, slots);
     std::uint32_t cells[kQuad];
+    std::uint32_t roots[kQuad];
     std::uint32_t own = 0;
 #pragma unroll
     for (std::uint32_t k = 0; k < kQuad; ++k) {
-      own = max(own, slots[k] & 0xFFFFu);
+      own = max(own, slots[k] & kHolder);
       cells[k] = own;
+      roots[k] = slots[k] >> 16;
     }
+    const std::uint32_t through = max(holder, scan_warp_for_largest(own));
+    const std::uint32_t of_lane_before = __shfl_up_sync(kWholeWarp, through, 1);
+    const std::uint32_t before = lane > 0 ? of_lane_before : holder;
+    holder = __shfl_sync(kWholeWarp, through, 31);
 #pragma unroll
-    for (unsigned step = 1; step < 32; step *= 2) {
-      const std::uint32_t other = __shfl_up_sync(kWholeWarp, own, step);
-      if (lane >= step) own = max(own, other);
-    }
-    std::uint32_t before = __shfl_up_sync(kWholeWarp, own, 1);
-    before = max(holder, lane > 0 ? before : 0);
-    holder = max(holder, __shfl_sync(kWholeWarp, own, 31));
-    if (g >= target.guide_size) continue;
-    const std::uint32_t valid = target.guide_size - g;
-    std::uint32_t entries[kQuad];
+    for (std::uint32_t& cell : cells) cell = max(before, cell) - 1;
+    if (g < count) store(g, cells, roots);
+  }
+}
+
+/// The slots become the guide. Every thread of the block comes here.
+template <int kThreads>
+__device__ void write_guide(const Target& target, const OnChip& chip) {
+  using sampling::detail::kRootNumberBits;
+  using sampling::detail::RootKind;
+  const std::uint32_t count = target.guide_size;
+  auto* const words = reinterpret_cast<std::uint32_t*>(target.guide);
+  auto* const numbers = reinterpret_cast<std::uint16_t*>(target.guide);
+  if (target.method == Method::kRadixForest || target.method == Method::kRadixForest4) {
+    constexpr std::uint32_t kTwoCells = static_cast<std::uint32_t>(RootKind::kTwoCells) << kRootNumberBits;
+    constexpr std::uint32_t kNode = static_cast<std::uint32_t>(RootKind::kNode) << kRootNumberBits;
+    fill_guide<kThreads>(count, chip, [=](std::uint32_t g, const auto& cells, const auto& roots) {
+      std::uint32_t entries[kQuad];
 #pragma unroll
-    for (std::uint32_t k = 0; k < kQuad; ++k) {
-      const std::uint32_t cell = max(before, cells[k]) - 1;
-      entries[k] = narrow ? cell : guide_entry(target.method, cell, slots[k] >> 16);
-    }
-    if (!narrow) {
-      store_quad(reinterpret_cast<std::uint32_t*>(target.guide) + g, entries, valid);
-      continue;
-    }
-    auto* to = reinterpret_cast<std::uint16_t*>(target.guide) + g;
-    if (valid >= kQuad && reinterpret_cast<std::uintptr_t>(to) % 8 == 0) {
-      *reinterpret_cast<uint2*>(to) =
-          make_uint2(entries[0] | entries[1] << 16, entries[2] | entries[3] << 16);
-      continue;
-    }
+      for (std::uint32_t k = 0; k < kQuad; ++k) {
+        const std::uint32_t root = (roots[k] >= kLeaf ? kTwoCells : kNode) | (roots[k] & ~kLeaf);
+        entries[k] = roots[k] == 0 ? cells[k] : root;
+      }
+      store_quad(words + g, entries, count - g);
+    });
+  } else if (target.method == Method::kBalancedForest) {
+    fill_guide<kThreads>(count, chip, [=](std::uint32_t g, const auto& cells, const auto& roots) {
+      std::uint32_t entries[kQuad];
 #pragma unroll
-    for (std::uint32_t k = 0; k < kQuad; ++k) {
-      if (k < valid) to[k] = static_cast<std::uint16_t>(entries[k]);
-    }
+      for (std::uint32_t k = 0; k < kQuad; ++k) {
+        entries[k] = cells[k] | (roots[k] == 0 ? cells[k] : roots[k]) << 16;
+      }
+      store_quad(words + g, entries, count - g);
+    });
+  } else {
+    fill_guide<kThreads>(count, chip, [=](std::uint32_t g, const auto& cells, const auto&) {
+      if (count - g >= kQuad && reinterpret_cast<std::uintptr_t>(numbers + g) % 8 == 0) {
+        *reinterpret_cast<uint2*>(numbers + g) =
+            make_uint2(cells[0] | cells[1] << 16, cells[2] | cells[3] << 16);
+        return;
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < kQuad; ++k) {
+        if (g + k < count) numbers[g + k] = static_cast<std::uint16_t>(cells[k]);
+      }
+    });
   }
 }
 
