@@ -24,6 +24,7 @@ struct Options {
   std::string filter;               // a part of the names to measure; empty: all
   bool quick = false;               // small sizes and few samples: shows that everything runs
   std::vector<std::string> clouds;  // files of points, for KD-trees
+  std::vector<std::string> maps;    // environment maps, for sampling tables
 };
 
 /// One thing to measure.
@@ -55,6 +56,7 @@ class Runner {
   Executor& executor() const { return *executor_; }
   bool quick() const { return options_.quick; }
   const std::vector<std::string>& clouds() const { return options_.clouds; }
+  const std::vector<std::string>& maps() const { return options_.maps; }
   /// False where the user's filter leaves this name out: ask before preparing a subject's data.
   bool wants(std::string_view name) const { return name.find(options_.filter) != std::string_view::npos; }
 

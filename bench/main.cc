@@ -93,6 +93,8 @@ int main(int argc, char** argv) {
   app.add_option("--filter", arguments.options.filter, "measure only what has this in its name");
   app.add_flag("--quick", arguments.options.quick, "small sizes, few samples: shows that everything runs");
   app.add_option("--cloud", arguments.options.clouds, "points (.ply, .npy, .npz) to build KD-trees of too");
+  app.add_option("--map", arguments.options.maps,
+                 "environment maps (images, or .npy of float32 or uint8) to build sampling tables of too");
   app.add_option("--json", arguments.json, "write the rows to this file too");
   CLI11_PARSE(app, argc, argv);
   try {

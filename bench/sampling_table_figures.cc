@@ -28,11 +28,13 @@ struct Density {
 
 class Table {
  public:
-  Table(const Density& density, Method method) {
+  Table(const Density& density, Method method,
+        sampling::Interpolation interpolation = sampling::Interpolation::kConstant) {
     CpuExecutor executor;
     const SamplingTableParams params{.height = density.height,
                                      .width = density.width,
                                      .projection = sampling::Projection::kPlane,
+                                     .interpolation = interpolation,
                                      .method = method};
     bytes_.resize(sampling_table_bytes(params));
     executor.reserve_scratch(sampling_table_scratch_bytes(params));
@@ -44,6 +46,9 @@ class Table {
   }
 
   sampling::Sample sample(FixedPoint2 point) const { return sampling::sample(view_, point.x, point.y); }
+  double density(double u, double v) const {
+    return static_cast<double>(sampling::pdf(view_, static_cast<float>(u), static_cast<float>(v)));
+  }
   /// The probability of each texel.
   std::vector<double> probabilities() const {
     std::vector<double> all;
@@ -190,6 +195,36 @@ void write_figure8(const std::string& path) {
   picture.save();
 }
 
+/// What lies between the numbers of a map: its density, and points drawn with it.
+void write_interpolations(const std::string& path) {
+  constexpr std::uint32_t kPoints = 2048;
+  constexpr int kAcross = 36;
+  constexpr int kDown = 24;
+  const Density map{4, 6, {1, 1, 2, 6, 2, 1, 1, 3, 1, 2, 8, 2, 2, 9, 3, 1, 2, 1, 1, 2, 1, 1, 1, 5}};
+  Picture picture(path, 1000, 360);
+  double left = 10;
+  for (const auto interpolation : {sampling::Interpolation::kConstant, sampling::Interpolation::kBilinear}) {
+    const Table table(map, Method::kRadixForest, interpolation);
+    for (int i = 0; i < kAcross * kDown; ++i) {
+      const int x = i % kAcross;
+      const int y = i / kAcross;
+      const double density = table.density((x + 0.5) / kAcross, (y + 0.5) / kDown);
+      const std::string level = std::to_string(252 - static_cast<int>(36 * density));
+      picture.box(left + x * 480.0 / kAcross, 30 + y * 320.0 / kDown, 480.2 / kAcross, 320.2 / kDown,
+                  "rgb(" + level + "," + level + "," + level + ")");
+    }
+    std::vector<std::array<double, 2>> dots;
+    for (std::uint32_t i = 0; i < kPoints; ++i) {
+      const sampling::Sample drawn = table.sample(sampling::sobol_point(i));
+      dots.push_back({left + 480 * static_cast<double>(drawn.u), 30 + 320 * static_cast<double>(drawn.v)});
+    }
+    picture.dots(dots, 1.6, "#c03018");
+    picture.text(left, 20, interpolation == sampling::Interpolation::kConstant ? "constant" : "bilinear");
+    left += 500;
+  }
+  picture.save();
+}
+
 struct PointSet {
   const char* name;
   const char* colour;
@@ -266,6 +301,7 @@ void write_figure9(const std::string& path, int log2_samples) {
 void write_figures(const std::string& folder, int log2_samples) {
   write_figure1(folder + "/sampling_paper_fig1.svg");
   write_figure8(folder + "/sampling_paper_fig8.svg");
+  write_interpolations(folder + "/sampling_interpolations.svg");
   write_figure9(folder + "/sampling_paper_fig9.svg", log2_samples);
 }
 

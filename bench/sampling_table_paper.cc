@@ -2,6 +2,7 @@
 // Radix Tree Forests for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions",
 // 2020: prints the table beside the paper's, and writes the figures as SVG.
 #include <CLI/CLI.hpp>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -121,12 +122,18 @@ Loads paper_binary_search(const std::vector<double>& bounds) {
   return histogram.loads();
 }
 
-/// Algorithm 1 with bounds in fixed point for keys: a radix tree over the bounds that lie in the guide cell,
-/// below a root that separates the cell from the left, "since it in practice almost always overlaps".
+/// The numbers whose bits a radix tree halves.
+enum class Keys {
+  kFixedPoint,  // in units of 2^-60
+  kFloat,       // a float's representation, as the paper has it
+};
+
+/// Algorithm 1: a radix tree over the bounds that lie in the guide cell, below a root that separates the cell
+/// from the left, "since it in practice almost always overlaps". Guide cells end where they end.
 class PaperForest {
  public:
-  PaperForest(const std::vector<double>& bounds, bool always_a_root)
-      : bounds_(bounds), always_(always_a_root) {}
+  PaperForest(const std::vector<double>& bounds, bool always_a_root, Keys keys = Keys::kFixedPoint)
+      : bounds_(bounds), always_(always_a_root), keys_(keys) {}
 
   Loads loads() {
     for_guide_cells(bounds_, [&](std::size_t first, std::size_t last, double edge, double end) {
@@ -145,7 +152,10 @@ class PaperForest {
   }
 
  private:
-  static std::uint64_t key(double bound) { return static_cast<std::uint64_t>(std::ldexp(bound, 60)); }
+  std::uint64_t key(double bound) const {
+    if (keys_ == Keys::kFixedPoint) return static_cast<std::uint64_t>(std::ldexp(bound, 60));
+    return std::bit_cast<std::uint32_t>(static_cast<float>(bound));
+  }
   void leaf(std::size_t cell, int loads) {
     histogram_.add(std::min(bounds_[cell + 1], end_) - std::max(bounds_[cell], edge_), loads);
   }
@@ -164,6 +174,7 @@ class PaperForest {
 
   const std::vector<double>& bounds_;
   bool always_;
+  Keys keys_;
   Histogram histogram_;
   double edge_ = 0;
   double end_ = 0;
@@ -246,6 +257,7 @@ void print_table() {
     print_row("cutpoint + radix forest, paper", distribution.paper_forest);
     print_row("Algorithm 1, always a root for the cell from the left", PaperForest(bounds, true).loads());
     print_row("Algorithm 1, such a root where a cell reaches in", PaperForest(bounds, false).loads());
+    print_row("the same with floats for keys", PaperForest(bounds, false, Keys::kFloat).loads());
     print_row("Cumulus: radix-forest", cumulus_forest(distribution));
   }
 }
@@ -254,10 +266,14 @@ void print_table() {
 }  // namespace cumulus::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Table 1 and Figures 1, 8 and 9 of Binder and Keller's radix tree forests");
+  CLI::App app(
+      "Table 1 and Figures 1, 8 and 9 of Binder and Keller's radix tree forests, and a picture of bilinear "
+      "interpolation");
   std::string folder;
   int log2_samples = 22;
-  app.add_option("--figures", folder, "Folder for sampling_paper_fig1.svg, ..._fig8.svg, ..._fig9.svg");
+  app.add_option(
+      "--figures", folder,
+      "Folder for sampling_paper_fig1.svg, ..._fig8.svg, ..._fig9.svg and sampling_interpolations.svg");
   app.add_option("--samples", log2_samples, "Figure 9 goes up to 2^this")->check(CLI::Range(8, 30));
   CLI11_PARSE(app, argc, argv);
   cumulus::bench::print_table();

@@ -3,10 +3,12 @@
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "cumulus/v1/operations.grpc.pb.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/command_line.h"
 #include "server/runtime/lifecycle.h"
@@ -31,11 +33,11 @@ int serve(Configuration configuration) {
   absl::StatusOr<std::vector<DeviceSlot>> devices = open_devices(configuration);
   if (!devices.ok()) return fail(devices.status());
   Runtime runtime(configuration, *std::move(devices));
-  OperationsService operations(runtime);
+  const std::unique_ptr<grpc::Service> operations = make_operations_service(runtime);
   SessionsService sessions(runtime);
   TransferService transfer(runtime);
   ServerService server(runtime);
-  auto lifecycle = ServerLifecycle::start(configuration, {&operations, &sessions, &transfer, &server});
+  auto lifecycle = ServerLifecycle::start(configuration, {operations.get(), &sessions, &transfer, &server});
   if (!lifecycle.ok()) return fail(lifecycle.status());
   runtime.set_endpoint(lifecycle->addresses().front());
   const absl::Status announced = lifecycle->announce(

@@ -30,6 +30,13 @@ absl::StatusOr<Client> Job::connect() {
   return client;
 }
 
+absl::StatusOr<Session> Job::open_session() {
+  absl::StatusOr<Client> client = connect();
+  if (!client.ok()) return client.status();
+  client_ = *std::move(client);
+  return client_->create_session();
+}
+
 absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array) {
   stages_.begin("upload");
   UploadOptions options;
@@ -72,10 +79,10 @@ void Job::count(const Timings& timings) {
   server_times_.device = timings.device;
 }
 
-void Job::describe_run(const Client& client) {
+void Job::describe_run() {
   Report device;
   device.add("name", server_times_.device);
-  const absl::StatusOr<Capabilities> capabilities = client.capabilities(call());
+  const absl::StatusOr<Capabilities> capabilities = client_->capabilities(call());
   if (capabilities.ok()) {
     for (const DeviceInfo& info : capabilities->devices) {
       if (info.name != server_times_.device) continue;

@@ -30,6 +30,8 @@ class Job {
 
   /// The server that was named, or a private one, started at the first call.
   absl::StatusOr<Client> connect();
+  /// Connects and opens the command's session.
+  absl::StatusOr<Session> open_session();
   /// Whether connect() found no server.
   bool no_server() const { return no_server_; }
 
@@ -57,8 +59,8 @@ class Job {
   absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
 
   void count(const Timings& timings);
-  /// Adds device, server and times to the report.
-  void describe_run(const Client& client);
+  /// Adds device, server and times to the report. After open_session().
+  void describe_run();
 
  private:
   absl::StatusOr<std::string> target();
@@ -67,6 +69,7 @@ class Job {
   const Cancellation interrupt_;
   bool no_server_ = false;
   std::unique_ptr<PrivateDaemon> daemon_;
+  std::optional<Client> client_;  // of the session
   Stages stages_;
   Report report_;
   Timings server_times_;

@@ -22,6 +22,23 @@ sampling::TableView view_of(const sampling::TableHeader& header, HostSpan<const 
   return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
 }
 
+/// sampling_arithmetic::integer_weight of one row, by one product, which is exact in double.
+class IntegerWeight {
+ public:
+  explicit IntegerWeight(std::uint32_t exponent)
+      : scale_(std::ldexp(1.0, 174 - static_cast<int>(exponent))) {}
+  std::uint64_t operator()(std::uint32_t bits) const {
+    float weight = 0;
+    std::memcpy(&weight, &bits, sizeof(weight));
+    const auto whole =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<double>(weight) * scale_));
+    return whole + (whole == 0 && bits != 0 ? 1 : 0);
+  }
+
+ private:
+  double scale_;
+};
+
 /// Turns masses into lower bounds. `mass_at(i)` may read lower[i], which is written after it.
 template <class MassAt>
 Tally write_lower_bounds(std::uint32_t count, const MassAt& mass_at, std::uint32_t* lower) {
@@ -89,8 +106,9 @@ class TableBuilder {
     const sampling_layout::Target target = sampling_layout::row_target(header_, table_.data(), row);
     std::uint32_t* cells = target.lower;
     const std::uint32_t exponent = row_exponent(stage_weights(row, cells), header_.width);
+    const IntegerWeight weight(exponent);
     const Tally all = write_lower_bounds(
-        header_.width, [&](std::uint32_t x) { return integer_weight(cells[x], exponent); }, cells);
+        header_.width, [&](std::uint32_t x) { return weight(cells[x]); }, cells);
     sampling_lookup::write_lookup(target, OneAfterAnother{});
     row_masses_[row] = {row_mass(all.sum, row_weight(header_, row % header_.height)), exponent, 0};
   }
@@ -114,10 +132,13 @@ class TableBuilder {
     const T* texels = weights_.row(row);
     const WeightAdjustment adjustment =
         adjustments_.empty() ? WeightAdjustment{} : adjustments_[row / header_.height];
+    const WeightRule rule = rule_;  // members might change with every cell that is written
+    const std::uint32_t width = header_.width;
+    const std::int64_t channels = weights_.channels;
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
-    for (std::uint32_t x = 0; x < header_.width; ++x) {
-      const Weight weight = load_weight(texels + x * weights_.channels, rule_);
+    for (std::uint32_t x = 0; x < width; ++x) {
+      const Weight weight = load_weight(texels + x * channels, rule);
       cells[x] = adjusted(weight.bits, adjustment);
       largest = std::max(largest, cells[x]);
       guard = std::max(guard, weight.guard);

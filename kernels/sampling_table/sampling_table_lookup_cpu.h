@@ -28,6 +28,132 @@ inline Forest forest_of(const Target& target) {
   return {LowerIn{target.lower}, target.count, target.guide_size};
 }
 
+/// A cell's stored lower bound as mass; that of the cell behind the last is all of it.
+inline std::uint64_t mass_before(const Target& target, std::uint32_t i) {
+  const std::uint32_t lower = i < target.count ? target.lower[i] : sampling::kEmptyTail;
+  return lower == sampling::kEmptyTail ? sampling::kWholeMass : lower;
+}
+
+/// The guide of cutpoints: each cell notes itself where it begins, the last of those that begin together
+/// stays; what lies between belongs to the one before. No branch depends on the weights.
+template <class Entry>
+void write_cutpoints(const Target& target) {
+  auto* guide = reinterpret_cast<Entry*>(target.guide);
+  std::fill_n(guide, target.guide_size, Entry{0});
+  for (std::uint32_t i = 0; i < target.count; ++i) {
+    const std::uint32_t begin =
+        sampling_trees::guide_entries_below(mass_before(target, i), target.guide_size);
+    if (begin < target.guide_size) guide[begin] = static_cast<Entry>(i);
+  }
+  for (std::uint32_t g = 1; g < target.guide_size; ++g) guide[g] = std::max(guide[g], guide[g - 1]);
+}
+
+/// Guide and nodes of kRadixForest in one pass over the cells, which meet the trees' nodes from left to
+/// right: a node stays open, on a stack, until one comes whose keys differ in a higher bit.
+template <class Word>
+class ForestWriter {
+ public:
+  explicit ForestWriter(const Target& target)
+      : target_(target),
+        guide_(reinterpret_cast<std::uint32_t*>(target.guide)),
+        nodes_(reinterpret_cast<Word*>(target.nodes)),
+        leaf_bit_(sampling::detail::leaf_bit(target.count)) {}
+
+  void write() {
+    std::fill_n(nodes_, target_.count, Word{0});
+    std::uint32_t i = 0;
+    while (target_.lower[i] == lower_behind(i)) ++i;  // to the first cell with mass
+    begin_with(i, 0);
+    for (++i; i < target_.count && target_.lower[i] != sampling::kEmptyTail; ++i) {
+      const std::uint32_t first = i;  // of those that begin together only the last has mass
+      while (target_.lower[i] == lower_behind(i)) ++i;
+      add(first, i);
+    }
+    finish_up_to(target_.guide_size);
+  }
+
+ private:
+  struct Open {
+    std::uint64_t difference;
+    std::uint32_t node;
+    std::uint32_t left;
+  };
+  /// Differences grow from the top of the stack down, in their highest bits, of 32.
+  static constexpr std::uint32_t kMostOpen = 33;
+
+  std::uint32_t lower_behind(std::uint32_t i) const {
+    return i + 1 < target_.count ? target_.lower[i + 1] : sampling::kEmptyTail;
+  }
+
+  /// The cells from `first` on begin together; `cell`, the last of them, has mass.
+  void add(std::uint32_t first, std::uint32_t cell) {
+    const std::uint64_t key = std::uint64_t{target_.lower[cell]} * target_.guide_size;
+    const bool at_edge = static_cast<std::uint32_t>(key) < target_.guide_size;  // no x of the cell before it
+    finish_up_to(static_cast<std::uint32_t>(key >> 32));
+    if (at_edge) return begin_with(cell, key);
+    push(first, key);
+    last_cell_ = cell;
+    last_key_ = key;
+    ++leaves_;
+  }
+
+  /// The guide cell at hand has this leaf first.
+  void begin_with(std::uint32_t cell, std::uint64_t key) {
+    first_cell_ = cell;
+    last_cell_ = cell;
+    last_key_ = key;
+    leaves_ = 1;
+  }
+
+  void push(std::uint32_t node, std::uint64_t key) {
+    const std::uint64_t difference = last_key_ ^ key;
+    std::uint32_t left = last_cell_ | leaf_bit_;
+    while (open_ > 0 && stack_[open_ - 1].difference < difference) left = close(left);
+    stack_[open_++] = {difference, node, left};
+  }
+
+  /// Gives the topmost open node its right child, and returns it.
+  std::uint32_t close(std::uint32_t right) {
+    const Open& top = stack_[--open_];
+    nodes_[top.node] = static_cast<Word>(top.left | std::uint64_t{right} << 4 * sizeof(Word));
+    return top.node;
+  }
+
+  /// Writes the entries of the guide cells up to g, the first of which has the open tree.
+  void finish_up_to(std::uint32_t g) {
+    using sampling::detail::RootKind;
+    if (next_entry_ == g) return;
+    std::uint32_t root = last_cell_ | leaf_bit_;
+    while (open_ > 0) root = close(root);
+    guide_[next_entry_++] = entry(root);
+    const std::uint32_t alone = pack(RootKind::kOneCell, last_cell_);
+    while (next_entry_ < g) guide_[next_entry_++] = alone;
+    begin_with(last_cell_, std::uint64_t{g} << 32);  // it reaches in from the left
+  }
+
+  std::uint32_t entry(std::uint32_t root) const {
+    using sampling::detail::RootKind;
+    if (leaves_ == 1) return pack(RootKind::kOneCell, last_cell_);
+    if (leaves_ == 2 && last_cell_ == first_cell_ + 1) return pack(RootKind::kTwoCells, last_cell_);
+    return pack(RootKind::kNode, root);
+  }
+  static std::uint32_t pack(sampling::detail::RootKind kind, std::uint32_t number) {
+    return static_cast<std::uint32_t>(kind) << sampling::detail::kRootNumberBits | number;
+  }
+
+  const Target& target_;
+  std::uint32_t* guide_;
+  Word* nodes_;
+  std::uint32_t leaf_bit_;
+  std::uint32_t next_entry_ = 0;  // that of the guide cell at hand
+  std::uint32_t first_cell_ = 0;  // of its leaves
+  std::uint32_t last_cell_ = 0;
+  std::uint64_t last_key_ = 0;
+  std::uint32_t leaves_ = 1;
+  Open stack_[kMostOpen] = {};
+  std::uint32_t open_ = 0;
+};
+
 /// The guide entries whose smallest x lies in cells [first, last).
 template <class Entry>
 void write_guide(const Target& target, std::uint32_t first, std::uint32_t last) {
@@ -51,19 +177,6 @@ inline void write_guide(const Target& target, std::uint32_t first, std::uint32_t
       return write_guide<std::uint32_t>(target, first, last);
     default:
       return write_guide<std::uint64_t>(target, first, last);
-  }
-}
-
-template <class Word>
-void write_pairs(const Target& target, std::uint32_t first, std::uint32_t last) {
-  const Forest forest = forest_of(target);
-  const std::uint32_t leaf = sampling::detail::leaf_bit(target.count);
-  auto* nodes = reinterpret_cast<Word*>(target.nodes);
-  for (std::uint32_t j = first; j < last; ++j) {
-    nodes[j] = 0;
-    if (!forest.has_node(j)) continue;
-    const auto node = forest.node(j, leaf);
-    nodes[j] = static_cast<Word>(node.left | std::uint64_t{node.right} << 4 * sizeof(Word));
   }
 }
 
@@ -114,13 +227,7 @@ void write_alias(const Target& target, const Loop& loop) {
 
 template <class Loop>
 void write_nodes(const Target& target, const Loop& loop) {
-  const bool narrow = target.count <= sampling::kNarrowCells;
   switch (target.method) {
-    case Method::kRadixForest:
-      return loop(target.count, [&](std::uint32_t first, std::uint32_t last) {
-        return narrow ? write_pairs<std::uint32_t>(target, first, last)
-                      : write_pairs<std::uint64_t>(target, first, last);
-      });
     case Method::kRadixForest4:
       return loop(target.count,
                   [&](std::uint32_t first, std::uint32_t last) { write_nodes_of_four(target, first, last); });
@@ -133,6 +240,22 @@ void write_nodes(const Target& target, const Loop& loop) {
   }
 }
 
+/// Those that are fastest from left to right.
+inline bool write_in_one_pass(const Target& target) {
+  const bool narrow = target.count <= sampling::kNarrowCells;
+  switch (target.method) {
+    case Method::kRadixForest:
+      narrow ? ForestWriter<std::uint32_t>(target).write() : ForestWriter<std::uint64_t>(target).write();
+      return true;
+    case Method::kCutpointBinary:
+    case Method::kCutpointLinear:
+      narrow ? write_cutpoints<std::uint16_t>(target) : write_cutpoints<std::uint32_t>(target);
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// All that the method keeps beside the lower bounds; zeros where there is no mass.
 template <class Loop>
 void write_lookup(const Target& target, const Loop& loop) {
@@ -141,6 +264,7 @@ void write_lookup(const Target& target, const Loop& loop) {
     std::fill_n(target.nodes, target.node_bytes(), std::byte{0});
     return;
   }
+  if (write_in_one_pass(target)) return;
   if (sampling::has_guide(target.method)) {
     loop(target.count, [&](std::uint32_t first, std::uint32_t last) { write_guide(target, first, last); });
   }

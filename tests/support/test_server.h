@@ -54,13 +54,13 @@ class TestServer {
   explicit TestServer(server::Configuration settings = configuration())
       : devices_(open(settings)),
         runtime(settings, std::move(devices_)),
-        operations_service_(runtime),
+        operations_service_(server::make_operations_service(runtime)),
         sessions_service_(runtime),
         server_service_(runtime),
         transfer_service_(runtime) {
     keep_grpc_engine();
     grpc::ServerBuilder builder;
-    builder.RegisterService(&operations_service_);
+    builder.RegisterService(operations_service_.get());
     builder.RegisterService(&sessions_service_);
     builder.RegisterService(&server_service_);
     builder.RegisterService(&transfer_service_);
@@ -106,7 +106,7 @@ class TestServer {
     return *std::move(devices);
   }
 
-  server::OperationsService operations_service_;
+  std::unique_ptr<grpc::Service> operations_service_;
   server::SessionsService sessions_service_;
   server::ServerService server_service_;
   server::TransferService transfer_service_;

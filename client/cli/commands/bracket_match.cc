@@ -124,9 +124,8 @@ absl::StatusOr<std::int64_t> download_number(Job& job, const Session& session, c
   return values->front();
 }
 
-absl::StatusOr<Nesting> match(Job& job, const Client& client, const Options& options,
-                              const Document& document) {
-  const absl::StatusOr<Session> session = client.create_session();
+absl::StatusOr<Nesting> match(Job& job, const Options& options, const Document& document) {
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, document.elements());
   if (!buffer.ok()) return buffer.status();
@@ -238,9 +237,7 @@ absl::Status run_match_brackets(Job& job, const Options& options) {
   job.stages().begin("read");
   const absl::StatusOr<Document> document = read_document(options);
   if (!document.ok()) return document.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Nesting> nesting = match(job, *client, options, *document);
+  const absl::StatusOr<Nesting> nesting = match(job, options, *document);
   if (!nesting.ok()) return nesting.status();
   if (!options.output.empty()) {
     if (absl::Status written = write_nesting(job, options.output, *document, *nesting); !written.ok())
@@ -258,7 +255,7 @@ absl::Status run_match_brackets(Job& job, const Options& options) {
                                : describe_nesting<std::int32_t>(job, *document, *nesting);
   if (!described.ok()) return described;
   if (!options.output.empty()) report.add("output", options.output);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

@@ -48,8 +48,8 @@ ArrayView boxes_view(const std::vector<DrawingBox>& boxes) {
       ElementType::kFloat32, std::as_bytes(std::span(boxes)), {static_cast<std::int64_t>(boxes.size()), 4}};
 }
 
-absl::StatusOr<std::vector<DrawingBox>> intersect(Job& job, const Client& client, const DrawingScene& scene) {
-  const absl::StatusOr<Session> session = client.create_session();
+absl::StatusOr<std::vector<DrawingBox>> intersect(Job& job, const DrawingScene& scene) {
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> elements = job.upload(*session, ArrayView(scene.elements));
   if (!elements.ok()) return elements.status();
@@ -103,9 +103,7 @@ absl::Status run_clip_drawing(Job& job, const Options& options) {
   job.stages().begin("read");
   const absl::StatusOr<DrawingScene> scene = read_scene(options);
   if (!scene.ok()) return scene.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<std::vector<DrawingBox>> bounds = intersect(job, *client, *scene);
+  const absl::StatusOr<std::vector<DrawingBox>> bounds = intersect(job, *scene);
   if (!bounds.ok()) return bounds.status();
   if (absl::Status written = write_files(job, options, *scene, *bounds); !written.ok()) return written;
   Report& report = job.report();
@@ -114,7 +112,7 @@ absl::Status run_clip_drawing(Job& job, const Options& options) {
   describe(report, *scene, *bounds);
   if (!options.output.empty()) report.add("output", options.output);
   if (!options.preview.empty()) report.add("preview", options.preview);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

@@ -59,13 +59,13 @@ absl::StatusOr<KdTreeFile> download_tree(Job& job, const Session& session, const
 }
 
 /// What both layouts' commands say.
-void describe_build(Job& job, const BuildOptions& options, const Client& client) {
+void describe_build(Job& job, const BuildOptions& options) {
   job.report().add("output", options.output);
-  job.describe_run(client);
+  job.describe_run();
 }
 
-absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Client& client,
-                                  const Session& session, const Buffer& points) {
+absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Session& session,
+                                  const Buffer& points) {
   const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
   if (!arranged.ok()) return arranged.status();
   const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
@@ -82,7 +82,7 @@ absl::Status export_left_balanced(Job& job, const BuildOptions& options, const C
   job.report().add("layout", "left-balanced");
   job.report().add("points", nodes->shape()[0]);
   job.report().add("dimensions", nodes->shape()[1]);
-  describe_build(job, options, client);
+  describe_build(job, options);
   return absl::OkStatus();
 }
 
@@ -90,13 +90,11 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   job.stages().begin("read");
   absl::StatusOr<Array> points = read_points(options.input);
   if (!points.ok()) return points.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
-  if (options.left_balanced) return export_left_balanced(job, options, *client, *session, *uploaded);
+  if (options.left_balanced) return export_left_balanced(job, options, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
   if (!built.ok()) return built.status();
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
@@ -110,7 +108,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   report.add("command", "kd-tree build");
   report.add("input", options.input);
   describe_tree(*tree, report);
-  describe_build(job, options, *client);
+  describe_build(job, options);
   return absl::OkStatus();
 }
 
@@ -175,9 +173,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   absl::StatusOr<Array> queries = read_points(options.queries);
   if (queries.ok()) queries = to_float64(*std::move(queries));
   if (!queries.ok()) return queries.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<std::vector<Buffer>> arrays = upload_tree(job, *session, *tree);
   if (!arrays.ok()) return arrays.status();
@@ -205,7 +201,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   report.add("queries", queries->shape()[0]);
   report.add("arrays", found->names());
   report.add("output", options.output);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

@@ -97,9 +97,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   if (absl::Status status = require_room(options, file->type()); !status.ok()) return status;
   const absl::StatusOr<Array> image = as_floats(options.input, *std::move(file));
   if (!image.ok()) return image.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
@@ -121,7 +119,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   job.report().add("channels", image->shape().size() == 2 ? 1 : image->shape()[rows + 2]);
   job.report().add("element_type", std::string(element_name(image->type())));
   job.report().add("output", options.output);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

@@ -73,9 +73,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   job.stages().begin("read");
   const absl::StatusOr<Map> map = read_map(options.input);
   if (!map.ok()) return map.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> weights = job.upload(*session, map->pixels.view());
   if (!weights.ok()) return weights.status();
@@ -93,7 +91,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   describe_table_input(options.input, *map, options.table, report);
   report.add("output", options.output);
   report.add("table_bytes", table->bytes().size());
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

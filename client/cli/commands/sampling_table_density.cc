@@ -33,9 +33,7 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   absl::StatusOr<Array> points = read_npy(options.points);
   if (points.ok()) points = to_float32(*std::move(points));
   if (!points.ok()) return points.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
   if (!table.ok()) return table.status();
@@ -54,7 +52,7 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   describe_table_input(options.input, *input, options.table, report);
   report.add("points", pdf->shape()[0]);
   report.add("output", options.output);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

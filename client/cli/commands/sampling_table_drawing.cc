@@ -141,9 +141,7 @@ absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   job.stages().begin("read");
   const absl::StatusOr<Map> input = read_map_or_table(options.input);
   if (!input.ok()) return input.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
   if (!table.ok()) return table.status();
@@ -158,7 +156,7 @@ absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   describe_table_input(options.input, *input, options.table, report);
   report.add("samples", options.samples.count);
   report.add("files", files_of(options));
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

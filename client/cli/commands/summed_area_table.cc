@@ -87,9 +87,7 @@ absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
   job.stages().begin("read");
   const absl::StatusOr<Array> image = read_input(files.input);
   if (!image.ok()) return image.status();
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
@@ -113,7 +111,7 @@ absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
   job.report().add("stored_as", stored_type(files.output, sums->type()));
   if (!files.squares.empty()) job.report().add("squares", files.squares);
   if (!files.offsets.empty()) job.report().add("offsets", files.offsets);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 
@@ -217,9 +215,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
     return absl::InvalidArgumentError(absl::StrCat("a preview is for floating-point images; ", files.output,
                                                    " can be a picture itself: leave --preview out"));
   }
-  const absl::StatusOr<Client> client = job.connect();
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Session> session = client->create_session();
+  const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
@@ -245,7 +241,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   if (!files.radius_map.empty()) job.report().add("radius_map", files.radius_map);
   job.report().add("output", files.output);
   if (!files.deviation.empty()) job.report().add("deviation", files.deviation);
-  job.describe_run(*client);
+  job.describe_run();
   return absl::OkStatus();
 }
 

@@ -37,7 +37,7 @@ struct CellAxis {
   CUMULUS_HOST_DEVICE std::uint32_t cell_of(double position) const {
     if (!(position > 0.0)) return 0;
     if (position >= 1.0) return cells - 1;
-    const auto k = static_cast<std::uint32_t>(position * texels() + 0.5);
+    const std::uint32_t k = (static_cast<std::uint32_t>(position * units()) + 1) / 2;
     return k < cells ? k : cells - 1;
   }
 
