@@ -145,9 +145,9 @@ namespace detail {
 CUMULUS_HOST_DEVICE inline float position_in(std::uint32_t index, float fraction, std::uint32_t count) {
   float position = (static_cast<float>(index) + fraction) / static_cast<float>(count);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const bool beyond = position >= 1.0F || cell_of(position, count) > index;
-    const bool before = !beyond && cell_of(position, count) < index;
-    position = step(position, (before ? 1 : 0) - (beyond ? 1 : 0));
+    const std::uint32_t cell = position < 1.0F ? cell_of(position, count) : count;
+    if (cell == index) break;
+    position = step(position, cell < index ? 1 : -1);
   }
   return position;
 }
