@@ -28,12 +28,11 @@ CUMULUS_HOST_DEVICE inline std::uint32_t row_exponent(std::uint32_t largest_bits
 /// floor(weight * 2^(174 - exponent)), below 2^48; at least 1 where the weight is positive. A row
 /// of such weights adds up to less than 2^63.
 CUMULUS_HOST_DEVICE inline std::uint64_t integer_weight(std::uint32_t bits, std::uint32_t exponent) {
-  if (bits == 0) return 0;
   const std::uint32_t own = weight_exponent(bits);
   const std::uint32_t mantissa = bits - ((own - 1) << 23);
   const std::uint32_t down = exponent - own;
   const std::uint64_t weight = static_cast<std::uint64_t>(mantissa) << 24 >> (down < 63 ? down : 63);
-  return weight > 0 ? weight : 1;
+  return weight > 0 ? weight : std::uint64_t{bits > 0};
 }
 
 /// sin(pi * x) for x in (0, 1/2], to about 1e-16: Taylor's series, its steps fused on host and device.

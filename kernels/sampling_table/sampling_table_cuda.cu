@@ -37,9 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   const TexelRun<T> texels(arguments, row, 0, header.width);
   const std::uint32_t largest = largest_of_block<kThreads / 32>(texels.template stage<kThreads>(chip.cells));
   const std::uint32_t exponent = row_exponent(largest, header.width);
-  const Tally all = build_distribution<kThreads>(
-      target, chip, lookup,
-      [=](std::uint32_t bits, std::uint32_t) { return integer_weight(bits, exponent); });
+  const Tally all = build_distribution<kThreads>(target, chip, lookup, WeightTally{exponent});
   if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
 }
 
@@ -66,10 +64,11 @@ __global__ void __launch_bounds__(kThreads)
     largest = max(largest, mass_exponent(rows[y].mass, rows[y].exponent));
   }
   const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
-  const Tally all = build_distribution<kThreads>(
-      target, chip, lookup, [=](std::uint32_t, std::uint32_t y) -> std::uint64_t {
-        return y < header.height ? integer_mass(rows[y].mass, rows[y].exponent, heaviest) : 0;
-      });
+  const auto mass_of = [=](std::uint32_t, std::uint32_t y) -> Tally {
+    const std::uint64_t mass = y < header.height ? integer_mass(rows[y].mass, rows[y].exponent, heaviest) : 0;
+    return {mass, mass > 0 ? 1u : 0u};
+  };
+  const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_check.h"
@@ -117,8 +116,14 @@ __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, st
   }
 }
 
-/// Samples of a constant table. With kNear what all begin with is in shared memory, which pays for many.
-template <bool kNear, bool kDirections, class Points>
+// Numbers, since nvcc 13.0 writes code that does not compile where a kernel has an enumerator for an
+// argument.
+constexpr unsigned number_of(sampling::Method method) { return static_cast<unsigned>(method); }
+constexpr unsigned kAnyMethod = 0;
+
+/// Samples of a constant table, of method kMethod unless that is kAnyMethod. With kNear what all begin with
+/// is in shared memory, which pays for many.
+template <bool kNear, unsigned kMethod, bool kDirections, class Points>
 __global__ void __launch_bounds__(kThreads)
     draw_points(const __grid_constant__ sampling::TableView table, const __grid_constant__ Points points,
                 std::int64_t count, SampleArrays arrays, NearbyBytes bytes) {
@@ -139,7 +144,8 @@ __global__ void __launch_bounds__(kThreads)
     sampling::Sample drawn;
     if (i < count) {
       const sampling::FixedPoint2 point = points.point(i);
-      drawn = sampling::detail::sample_constant(table, near.marginal, band_at, point.x, point.y);
+      const auto method = kMethod == kAnyMethod ? table.header.method : sampling::Method{kMethod};
+      drawn = sampling::detail::sample_constant(table, method, near.marginal, band_at, point.x, point.y);
     }
     store_warp<kDirections>(drawn, first, count, arrays, of_warp);
   }
@@ -155,25 +161,11 @@ __global__ void __launch_bounds__(kThreads)
   store_sample(sampling::sample_bilinear(table, point.x, point.y), i, arrays);
 }
 
-template <bool kDirections, class Points>
-void draw_constant(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
-                   std::int64_t count, const SampleArrays& arrays) {
-  constexpr std::int64_t kMany = 1 << 20;
-  // Two blocks of an H200's multiprocessor have room for this much each, three for less.
-  constexpr std::uint32_t kMostNear = 100 * 1024;
-  NearbyBytes bytes = nearby_bytes(table.header);
-  if (bytes.all() > kMostNear) bytes.bands = 0;
-  int limit = 0;
-  CUMULUS_CUDA(
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
-  const auto room = std::min(kMostNear, static_cast<std::uint32_t>(limit) - 8192);
-  if (count < kMany || bytes.all() > room) {
-    draw_points<false, kDirections>
-        <<<blocks_for(count), kThreads, 0, executor.stream()>>>(table, points, count, arrays, bytes);
-    CUMULUS_CUDA(cudaGetLastError());
-    return;
-  }
-  const auto kernel = draw_points<true, kDirections, Points>;
+/// As many blocks as the device holds.
+template <unsigned kMethod, bool kDirections, class Points>
+void draw_many(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
+               std::int64_t count, const SampleArrays& arrays, const NearbyBytes& bytes) {
+  const auto kernel = draw_points<true, kMethod, kDirections, Points>;
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(bytes.all())));
   int of_each = 0;
@@ -182,6 +174,38 @@ void draw_constant(CudaExecutor& executor, const sampling::TableView& table, con
   kernel<<<std::min(blocks, blocks_for(count)), kThreads, bytes.all(), executor.stream()>>>(
       table, points, count, arrays, bytes);
   CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <bool kDirections, class Points>
+void draw_constant(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
+                   std::int64_t count, const SampleArrays& arrays) {
+  using sampling::Method;
+  constexpr std::int64_t kMany = 1 << 20;
+  constexpr std::uint32_t kMostNear = 72 * 1024;  // so that three blocks fit into an H200's multiprocessor
+  NearbyBytes bytes = nearby_bytes(table.header);
+  if (bytes.all() > kMostNear) bytes.bands = 0;
+  int limit = 0;
+  CUMULUS_CUDA(
+      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
+  const auto room = std::min(kMostNear, static_cast<std::uint32_t>(limit) - 8192);
+  if (count < kMany || bytes.all() > room) {
+    draw_points<false, kAnyMethod, kDirections>
+        <<<blocks_for(count), kThreads, 0, executor.stream()>>>(table, points, count, arrays, bytes);
+    CUMULUS_CUDA(cudaGetLastError());
+    return;
+  }
+  switch (table.header.method) {
+    case Method::kRadixForest:
+      return draw_many<number_of(Method::kRadixForest), kDirections>(executor, table, points, count, arrays,
+                                                                     bytes);
+    case Method::kCutpointBinary:
+      return draw_many<number_of(Method::kCutpointBinary), kDirections>(executor, table, points, count,
+                                                                        arrays, bytes);
+    case Method::kAlias:
+      return draw_many<number_of(Method::kAlias), kDirections>(executor, table, points, count, arrays, bytes);
+    default:
+      return draw_many<kAnyMethod, kDirections>(executor, table, points, count, arrays, bytes);
+  }
 }
 
 template <class Points>

@@ -73,9 +73,8 @@ __global__ void __launch_bounds__(kTileThreads) add_up(const __grid_constant__ L
   const OwnTile<T> tile(arguments);
   tile.stage(reinterpret_cast<std::uint32_t*>(cells));
   const std::uint32_t exponent = tile.exponent_of_row();
-  const Tally all = tally_warps<kTileThreads>(
-                        reinterpret_cast<const std::uint32_t*>(cells), tile.count,
-                        [=](std::uint32_t bits, std::uint32_t) { return integer_weight(bits, exponent); })
+  const Tally all = tally_warps<kTileThreads>(reinterpret_cast<const std::uint32_t*>(cells), tile.count,
+                                              WeightTally{exponent})
                         .all;
   if (threadIdx.x > 0) return;
   tile.own().sum = all.sum;
@@ -118,7 +117,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const std::uint32_t exponent = tile.exponent_of_row();
   const Tally all = tally_of(tile.of_row, arguments.tiles_of_row);
   const Tally tiles_before = tally_of(tile.of_row, tile.index);
-  const auto mass_of = [=](std::uint32_t bits, std::uint32_t) { return integer_weight(bits, exponent); };
+  const WeightTally mass_of{exponent};
   const Tally warps_before = tally_warps<kTileThreads>(cells, tile.count, mass_of).before;
   std::uint32_t* const lower = sampling_layout::row_target(header, arguments.rows.table, tile.row).lower;
   write_bounds<kTileThreads>(cells, tile.count, BoundScale(all), tiles_before + warps_before, mass_of,

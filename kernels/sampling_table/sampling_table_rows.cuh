@@ -117,8 +117,8 @@ __device__ inline std::uint32_t edge_between(const Key& before, const Key& key) 
 
 /// Tallies of a warp's chunk in one word: their number in the upper 8 bits, the sum, at most 2^55, below.
 inline constexpr int kCountShift = 56;
-__device__ inline std::uint64_t packed(std::uint64_t mass) {
-  return mass > 0 ? mass | std::uint64_t{1} << kCountShift : 0;
+__device__ inline std::uint64_t packed(const Tally& tally) {
+  return tally.sum + (static_cast<std::uint64_t>(tally.positive) << kCountShift);
 }
 __device__ inline Tally unpacked(std::uint64_t word) {
   return {word & ((std::uint64_t{1} << kCountShift) - 1), static_cast<std::uint32_t>(word >> kCountShift)};
@@ -209,14 +209,23 @@ __device__ inline void load_quad(const std::uint32_t* from, std::uint32_t (&word
   words[3] = loaded.w;
 }
 
+/// The tally of a cell of which `cells` has the weight's bits.
+struct WeightTally {
+  std::uint32_t exponent;
+
+  __device__ Tally operator()(std::uint32_t bits, std::uint32_t /*cell*/) const {
+    return {integer_weight(bits, exponent), min(bits, 1u)};
+  }
+};
+
 /// The tallies before a warp's chunks, and of all of the block's.
 struct WarpTallies {
   Tally before;
   Tally all;
 };
 
-/// `mass_of(word, i)` is the mass of cell i, of which `cells` has `word`; 0 behind the last. The block must
-/// have met since `cells` was written.
+/// `mass_of(word, i)` is the tally of cell i, of which `cells` has `word`; of nothing behind the last. The
+/// block must have met since `cells` was written.
 template <int kThreads, class MassOf>
 __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t count, const MassOf& mass_of) {
   constexpr unsigned kWarps = kThreads / 32;
@@ -231,7 +240,7 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
     std::uint32_t words[kQuad];
     load_quad(cells + cell, words);
 #pragma unroll
-    for (std::uint32_t k = 0; k < kQuad; ++k) own.add(mass_of(words[k], cell + k));
+    for (std::uint32_t k = 0; k < kQuad; ++k) own = own + mass_of(words[k], cell + k);
   }
 #pragma unroll
   for (unsigned step = 16; step > 0; step /= 2) {
@@ -263,7 +272,7 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
     const std::uint32_t cell = chunk * kChunk + lane * kQuad;
     std::uint32_t bounds[kQuad];
     load_quad(cells + cell, bounds);
-    std::uint64_t masses[kQuad];
+    Tally masses[kQuad];
     std::uint64_t own = 0;
 #pragma unroll
     for (std::uint32_t k = 0; k < kQuad; ++k) {
@@ -275,7 +284,7 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
     std::uint32_t behind[kQuad];
 #pragma unroll
     for (std::uint32_t k = 0; k < kQuad; ++k) {
-      tally.add(masses[k]);
+      tally = tally + masses[k];
       behind[k] = scale.lower_bound(tally);
     }
     const std::uint32_t of_lane_before = __shfl_up_sync(kWholeWarp, behind[kQuad - 1], 1);

@@ -213,16 +213,17 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowB
   drawn.direction[2] = -ring * cosine;
 }
 
-/// `marginal` is the layer's, and `band_at(y)` the band of a row: who draws many may have them nearer at
-/// hand.
+/// `method` is the table's, `marginal` the layer's, and `band_at(y)` the band of a row: who draws many may
+/// know them beforehand, or have them nearer at hand.
 template <class BandAt>
-CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, const Distribution& marginal,
-                                           const BandAt& band_at, std::uint32_t x0, std::uint32_t x1) {
+CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, Method method,
+                                           const Distribution& marginal, const BandAt& band_at,
+                                           std::uint32_t x0, std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
-  const Located at_row = locate(header.method, marginal, x1);
+  const Located at_row = locate(method, marginal, x1);
   drawn.y = at_row.cell.index;
-  const Located at_column = locate(header.method, row(table, drawn.y), x0);
+  const Located at_column = locate(method, row(table, drawn.y), x0);
   drawn.x = at_column.cell.index;
   const RowBand band = band_at(drawn.y);
   drawn.pdf = density(header, band, at_row.cell.mass, at_column.cell.mass);
@@ -243,7 +244,7 @@ CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, const Distrib
 CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
                                                   std::uint32_t x1) {
   const detail::BandOfRow band_at{table.header.projection, table.header.height};
-  return detail::sample_constant(table, detail::marginal(table), band_at, x0, x1);
+  return detail::sample_constant(table, table.header.method, detail::marginal(table), band_at, x0, x1);
 }
 
 CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {
