@@ -88,7 +88,7 @@ __global__ void conclude(RowsArguments<T> arguments, std::uint32_t height, Table
 /// Calls `launch` with the threads of a block for `count` cells.
 template <class Launch>
 void with_threads(std::uint32_t count, const Launch& launch) {
-  if (count <= 1024) return launch(std::integral_constant<int, 128>{});
+  if (count <= 2048) return launch(std::integral_constant<int, 128>{});
   if (count <= 4096) return launch(std::integral_constant<int, 256>{});
   if (count <= 12288) return launch(std::integral_constant<int, 512>{});
   return launch(std::integral_constant<int, 1024>{});
@@ -142,7 +142,8 @@ void build_all_marginals(CudaExecutor& executor, const sampling::TableHeader& he
       header, row_masses);
   CUMULUS_CUDA(cudaGetLastError());
   const Room room = room_for(executor, header.height, header.marginal_guide_size);
-  with_threads(header.height, [&](auto threads) {
+  // Often there is one block alone, which is the sooner ready the more threads it has.
+  with_threads(4 * header.height, [&](auto threads) {
     launch(executor, build_marginals<decltype(threads)::value>, header.layers, threads, room.bytes, header,
            table, static_cast<const RowMass*>(row_masses), findings, room.lookup);
   });
