@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/bracket_match/bracket_match.h"
@@ -31,56 +32,59 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// its closes reach out of it.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads)
-    match_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
+    match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
+                const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
-  TileMatcher<Symbol, Index>(a, *reinterpret_cast<MatchMemory<Symbol>*>(memory)).run();
+  TileMatcher<Symbol, Index>(a, codes, *reinterpret_cast<MatchMemory<Symbol>*>(memory)).run();
 }
 
-/// Step 2, one block: the stack's size before each tile, and the tree of minima over the tiles' bottoms.
-__global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles tiles, Findings* findings) {
-  __shared__ StackChange<std::int64_t> warps[kScanThreads / 32];
-  // As many pops as there are elements empty any stack; added up over the tiles they stay below 2^63 up to
-  // 2^37 elements.
+/// As many pops as there are elements empty any stack; added up over the tiles they stay below 2^63 up to
+/// 2^37 elements.
+__device__ StackChange<std::int64_t> change_of_tile(const DeviceTiles& tiles, std::int64_t tile) {
+  if (tile >= tiles.count) return {};
+  const StackChange<std::int32_t> change = tiles.change[tile];
   const std::int64_t everything = tiles.count * kTileItems;
-  std::int64_t carry = 0;
-  for (std::int64_t base = 0; base < tiles.count; base += kScanThreads * kScanTilesPerThread) {
-    const std::int64_t first = base + threadIdx.x * kScanTilesPerThread;
-    StackChange<std::int64_t> changes[kScanTilesPerThread];
-    StackChange<std::int64_t> sum;
+  return {reaches_beyond_a_beginning(change.closes) ? everything : change.closes, change.opens};
+}
+
+/// What a thread's tiles do to the stack, one by one and together.
+struct ThreadTiles {
+  std::int64_t first;
+  StackChange<std::int64_t> changes[kScanTilesPerThread];
+  StackChange<std::int64_t> sum;
+
+  __device__ explicit ThreadTiles(const DeviceTiles& tiles)
+      : first((std::int64_t{blockIdx.x} * kScanThreads + threadIdx.x) * kScanTilesPerThread) {
 #pragma unroll
     for (int i = 0; i < kScanTilesPerThread; ++i) {
-      if (first + i < tiles.count) {
-        const StackChange<std::int32_t> change = tiles.change[first + i];
-        changes[i] = {reaches_beyond_a_beginning(change.closes) ? everything : change.closes, change.opens};
-      }
+      changes[i] = change_of_tile(tiles, first + i);
       sum = compose(sum, changes[i]);
     }
-    StackChange<std::int64_t> total;
-    std::int64_t depth = apply(block_exclusive_prefix<kScanThreads>(sum, warps, total), carry);
-    std::int64_t least = INT64_MAX;
-#pragma unroll
-    for (int i = 0; i < kScanTilesPerThread; ++i) {
-      if (first + i < tiles.count) {
-        tiles.depth[first + i] = depth;
-        const std::int64_t bottom = max(depth - changes[i].closes, std::int64_t{0});
-        tiles.bottoms[first + i] = bottom;
-        least = min(least, bottom);
-      }
-      depth = apply(changes[i], depth);
-    }
-    // A node of the tree is over the tiles of eight threads.
-    for (int distance = 4; distance > 0; distance /= 2) {
-      least = min(least, __shfl_xor_sync(kAllLanes, least, distance));
-    }
-    if (tiles.tree.levels > 1 && threadIdx.x % 8 == 0 && first < tiles.count) {
-      tiles.bottoms[tiles.tree.first[1] + first / 32] = least;
-    }
-    carry = apply(total, carry);
-    __syncthreads();
   }
-  if (threadIdx.x == 0) findings->final_depth = carry;
+};
 
-  static_assert(kScanTilesPerThread == 4, "eight threads have the 32 tiles of a node");
+/// Step 2a, a block for each group of kScanGroup tiles, where there are several: what the group does to the
+/// stack.
+__global__ void __launch_bounds__(kScanThreads) sum_groups(const DeviceTiles tiles) {
+  __shared__ StackChange<std::int64_t> warps[kScanThreads / 32];
+  StackChange<std::int64_t> total;
+  block_exclusive_prefix<kScanThreads>(ThreadTiles(tiles).sum, warps, total);
+  if (threadIdx.x == 0) tiles.groups[blockIdx.x] = total;
+}
+
+/// The stack's size before a group. By one warp.
+__device__ std::int64_t depth_before_group(const DeviceTiles& tiles, std::int64_t group) {
+  std::int64_t depth = 0;
+  for (std::int64_t base = 0; base < group; base += 32) {
+    const std::int64_t mine = base + threadIdx.x % 32;
+    const auto through = warp_prefix(mine < group ? tiles.groups[mine] : StackChange<std::int64_t>{});
+    depth = apply(shuffle(through, 31), depth);
+  }
+  return depth;
+}
+
+/// The levels of the tree of minima above the first. By one block.
+__device__ void build_upper_levels(const DeviceTiles& tiles) {
   std::int64_t below = (tiles.count + 31) / 32;
   for (int level = 2; level < tiles.tree.levels; ++level) {
     for (std::int64_t base = 0; base < below; base += kScanThreads) {
@@ -95,6 +99,48 @@ __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles til
     below = (below + 31) / 32;
     __syncthreads();
   }
+}
+
+/// Step 2b, a block for each group: the stack's size before each tile, and the tiles' bottoms with the first
+/// level of the tree of minima over them; where there is one group, the whole tree.
+__global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles tiles, Findings* findings) {
+  __shared__ StackChange<std::int64_t> warps[kScanThreads / 32];
+  __shared__ std::int64_t depth_before;
+  if (threadIdx.x < 32) {
+    const std::int64_t before = depth_before_group(tiles, blockIdx.x);
+    if (threadIdx.x == 0) depth_before = before;
+  }
+  const ThreadTiles own(tiles);
+  StackChange<std::int64_t> total;  // synchronizes
+  const StackChange<std::int64_t> before = block_exclusive_prefix<kScanThreads>(own.sum, warps, total);
+  std::int64_t depth = apply(before, depth_before);
+  std::int64_t least = INT64_MAX;
+#pragma unroll
+  for (int i = 0; i < kScanTilesPerThread; ++i) {
+    if (own.first + i < tiles.count) {
+      tiles.depth[own.first + i] = depth;
+      const std::int64_t bottom = max(depth - own.changes[i].closes, std::int64_t{0});
+      tiles.bottoms[own.first + i] = bottom;
+      least = min(least, bottom);
+    }
+    depth = apply(own.changes[i], depth);
+  }
+  static_assert(kScanTilesPerThread == 4, "eight threads have the 32 tiles of a node");
+  for (int distance = 4; distance > 0; distance /= 2) {
+    least = min(least, __shfl_xor_sync(kAllLanes, least, distance));
+  }
+  if (tiles.tree.levels > 1 && threadIdx.x % 8 == 0 && own.first < tiles.count) {
+    tiles.bottoms[tiles.tree.first[1] + own.first / 32] = least;
+  }
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) findings->final_depth = apply(total, depth_before);
+  if (gridDim.x > 1) return;
+  __syncthreads();
+  build_upper_levels(tiles);
+}
+
+/// Step 2c, one block, where there are several groups.
+__global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles tiles) {
+  build_upper_levels(tiles);
 }
 
 /// Step 3: pairs the closes that reach out of their tiles.
@@ -193,17 +239,18 @@ __global__ void __launch_bounds__(32)
   if (unmatched != nullptr) *unmatched = result.unmatched;
 }
 
-/// One block a tile, with `Memory` in shared memory.
-template <class Memory, class Kernel, class Tiles>
-void launch(CudaExecutor& executor, Kernel* kernel, const Tiles& arguments) {
+/// A block for each `tiles_each` tiles, with `Memory` in shared memory.
+template <class Memory, class Kernel, class Tiles, class... Others>
+void launch(CudaExecutor& executor, Kernel* kernel, std::int64_t tiles_each, const Tiles& arguments,
+            const Others&... others) {
   constexpr auto kBytes = static_cast<int>(sizeof(Memory));
   static_assert(kBytes <= 64 * 1024, "the oldest architecture has 64 KiB of shared memory for a block");
   if (arguments.tiles.count == 0) return;
   if (kBytes > 48 * 1024) {
     CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   }
-  kernel<<<static_cast<unsigned int>(arguments.tiles.count), kTileThreads, kBytes, executor.stream()>>>(
-      arguments);
+  kernel<<<static_cast<unsigned int>(divide_up(arguments.tiles.count, tiles_each)), kTileThreads, kBytes,
+           executor.stream()>>>(arguments, others...);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -218,7 +265,18 @@ DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
   tiles.change = executor.scratch<StackChange<std::int32_t>>(size).data();
   tiles.depth = executor.scratch<std::int64_t>(size).data();
   tiles.bottoms = executor.scratch<std::int64_t>(static_cast<std::size_t>(tiles.tree.total)).data();
+  const auto groups = static_cast<std::size_t>(scan_groups_of(tiles.count));
+  tiles.groups = executor.scratch<StackChange<std::int64_t>>(groups).data();
   return tiles;
+}
+
+/// Step 2.
+void scan(CudaExecutor& executor, const DeviceTiles& tiles, Findings* findings) {
+  const auto groups = static_cast<unsigned int>(std::max(scan_groups_of(tiles.count), std::int64_t{1}));
+  if (groups > 1) sum_groups<<<groups, kScanThreads, 0, executor.stream()>>>(tiles);
+  scan_tiles<<<groups, kScanThreads, 0, executor.stream()>>>(tiles, findings);
+  if (groups > 1) finish_tree<<<1, kScanThreads, 0, executor.stream()>>>(tiles);
+  CUMULUS_CUDA(cudaGetLastError());
 }
 
 constexpr int kMarkThreads = 256;
@@ -239,8 +297,8 @@ std::uint32_t* mark_segments(CudaExecutor& executor, DeviceSpan<const std::int64
 
 template <class Symbol, class Index>
 void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Symbol>& rules,
-           DeviceSpan<const std::int64_t> segments, const BracketOutputs<Index, Space::kDevice>& outputs,
-           BracketReport* report) {
+           const Codes<Symbol>& codes, DeviceSpan<const std::int64_t> segments,
+           const BracketOutputs<Index, Space::kDevice>& outputs, BracketReport* report) {
   check_outputs(text.size(), outputs);
   executor.bind_thread();
   executor.check_interrupt();
@@ -258,12 +316,12 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
       tiles,
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
       findings};
-  launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, arguments);
-  scan_tiles<<<1, kScanThreads, 0, executor.stream()>>>(tiles, findings);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
+  scan(executor, tiles, findings);
   executor.check_interrupt();
-  launch<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, arguments);
-  if (wants_tree(outputs)) launch<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, arguments);
+  launch<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, kLinkedTiles, arguments);
+  if (wants_tree(outputs))
+    launch<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, 1, arguments);
   write_report<<<1, 32, 0, executor.stream()>>>(
       arguments, segments.data(), static_cast<std::int64_t>(segments.size()), wants_tree(outputs),
       device_report, outputs.maximum_depth.data(), outputs.unmatched.data());
@@ -281,14 +339,14 @@ void match_brackets(CudaExecutor& executor, DeviceSpan<const std::uint8_t> text,
   Rules<std::uint8_t> rules;
   std::memcpy(rules.role, table.role.data(), sizeof(rules.role));
   std::memcpy(rules.mate, table.mate.data(), sizeof(rules.mate));
-  match(executor, text, rules, segments, outputs, report);
+  match(executor, text, rules, Codes<std::uint8_t>::of(table), segments, outputs, report);
 }
 
 template <class Index>
 void match_brackets(CudaExecutor& executor, DeviceSpan<const std::int32_t> tokens,
                     DeviceSpan<const std::int64_t> segments,
                     const BracketOutputs<Index, Space::kDevice>& outputs, BracketReport* report) {
-  match(executor, tokens, Rules<std::int32_t>{}, segments, outputs, report);
+  match(executor, tokens, Rules<std::int32_t>{}, Codes<std::int32_t>{}, segments, outputs, report);
 }
 
 template void match_brackets(CudaExecutor&, DeviceSpan<const std::uint8_t>, const BracketTable&,

@@ -57,6 +57,11 @@ constexpr std::int64_t tiles_of(std::int64_t count, Space space) {
   return divide_up(count, space == Space::kHost ? kCpuTile : kTileItems);
 }
 
+/// Groups of tiles that the device scans one by one.
+constexpr std::int64_t scan_groups_of(std::int64_t tiles) {
+  return divide_up(tiles, std::int64_t{kScanThreads} * kScanTilesPerThread);
+}
+
 inline std::size_t host_scratch_bytes(std::size_t tiles) {
   ScratchSize size;
   size.add<std::uint64_t>(tiles * (kCpuTile / 64));  // opens that outlive their tile
@@ -77,6 +82,8 @@ inline std::size_t device_scratch_bytes(std::size_t tiles, bool segmented) {
   size.add<StackChange<std::int32_t>>(tiles);
   size.add<std::int64_t>(tiles);  // depth before each tile
   size.add<std::int64_t>(static_cast<std::size_t>(tree.total));
+  size.add<StackChange<std::int64_t>>(static_cast<std::size_t>(
+      scan_groups_of(static_cast<std::int64_t>(tiles))));  // what groups do to the stack
   size.add<Findings>(1);
   size.add<std::byte>(kReportBytes);
   if (segmented) size.add<std::uint32_t>(tiles * kTileThreads);  // where documents begin

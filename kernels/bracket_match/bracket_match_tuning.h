@@ -12,8 +12,10 @@ inline constexpr int kThreadItems = 32;
 /// Threads of a block, which matches one tile.
 inline constexpr int kTileThreads = 128;
 inline constexpr int kTileItems = kTileThreads * kThreadItems;
-/// Threads of the block that scans the tiles, and tiles that each of them takes at once.
+/// Threads of a block that scans tiles, and tiles that each of them takes.
 inline constexpr int kScanThreads = 1024;
 inline constexpr int kScanTilesPerThread = 4;
+/// Closes that reach out of a tile and are left to one warp; the whole block links a tile with more.
+inline constexpr int kFewCloses = 256;
 
 }  // namespace cumulus::bracket_match

@@ -4,6 +4,7 @@
 
 #include "kernels/bracket_match/bracket_match_scratch.h"
 #include "kernels/bracket_match/stack_change.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 
 // Where in earlier tiles the opens of the stack are.
 
@@ -23,6 +24,7 @@ struct DeviceTiles {
       begins;             // a bit for each element: a document begins there; null: there is one document
   std::int64_t* depth;    // the stack's size before the tile
   std::int64_t* bottoms;  // what of it the tile leaves in place; above it the levels of the tree of minima
+  StackChange<std::int64_t>* groups;  // of tiles, for the scan
   TileTree tree;
   std::int64_t count;
 
@@ -62,14 +64,7 @@ struct OpenStretch {
   /// By whole warps.
   __device__ OpenStretch(const DeviceTiles& tiles, std::int64_t tile, int stretch, int first)
       : word(tiles.surviving_opens[(tile * kTileWarps + stretch) * 32 + threadIdx.x % 32]) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    int sum = __popc(word);
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int others = __shfl_up_sync(kAllLanes, sum, distance);
-      if (lane >= distance) sum += others;
-    }
-    through = first + sum;
+    through = first + warp_prefix_sum(__popc(word));
     before = through - __popc(word);
   }
 
@@ -142,14 +137,12 @@ __device__ inline std::int64_t open_at(const DeviceTiles& tiles, std::int64_t ti
   return found;
 }
 
-/// Calls body(number, open) for what the first `count` pops out of `tile` pop, by one lane each: the stack
-/// before the tile is `depth` deep, at least `count`. By a whole block, a share for each warp.
+/// Calls body(number, open) for what the pops out of `tile` from number `number` to before `end` pop, by one
+/// lane each: the stack before the tile is `depth` deep, at least `end`. By whole warps, with the same
+/// arguments in all lanes.
 template <class Body>
-__device__ void for_opens_below_tile(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
-                                     int count, const Body& body) {
-  const int share = max((count + kTileWarps - 1) / kTileWarps, 32);
-  int number = static_cast<int>(threadIdx.x) / 32 * share;
-  const int end = min(number + share, count);
+__device__ void for_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth, int number,
+                                  int end, const Body& body) {
   while (number < end) {
     tile = last_tile_below(tiles, tile, depth - number);
     const auto rank = static_cast<int>(depth - number - tiles.bottoms[tile] - 1);
@@ -157,6 +150,16 @@ __device__ void for_opens_below_tile(const DeviceTiles& tiles, std::int64_t tile
     for_surviving_opens(tiles, tile, rank, here, [&](int i, std::int64_t open) { body(number + i, open); });
     number += here;
   }
+}
+
+/// Calls body(number, open) for what the first `count` pops out of `tile` pop, by one lane each: the stack
+/// before the tile is `depth` deep, at least `count`. By a whole block, a share for each warp.
+template <class Body>
+__device__ void for_opens_below_tile(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
+                                     int count, const Body& body) {
+  const int share = max((count + kTileWarps - 1) / kTileWarps, 32);
+  const int first = static_cast<int>(threadIdx.x) / 32 * share;
+  for_opens_of_pops(tiles, tile, depth, first, min(first + share, count), body);
 }
 
 }  // namespace cumulus::bracket_match

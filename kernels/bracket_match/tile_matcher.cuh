@@ -3,6 +3,10 @@
 #include <climits>
 #include <cstdint>
 
+#include "kernels/bracket_match/level_masks.cuh"
+#include "kernels/bracket_match/thread_stacks.cuh"
+#include "kernels/bracket_match/tile_items.cuh"
+#include "kernels/bracket_match/tile_levels.cuh"
 #include "kernels/bracket_match/tile_memory.cuh"
 
 // Matching within threads and within the tile.
@@ -11,70 +15,81 @@ namespace cumulus::bracket_match {
 
 template <class Symbol>
 struct MatchMemory {
-  TileSymbols<Symbol> symbols;
-  TileCodes<> partners;
+  TilePartners partners;
+  ThreadStacks stacks;
   LevelMasks masks;
   BottomTree<> bottoms;
-  std::uint32_t live[kTileThreads];  // opens that their own thread does not close
-  StackChange<std::int32_t> warps[kTileWarps];
-  int surviving_opens[kTileWarps];
-  int highest;  // level of the opens that their own thread does not close
+  TileLevels::Memory levels;
   BlockTally tally;
-  typename Rules<Symbol>::Shared rules;
+  typename TileItems<Symbol>::Memory items;
 };
 
 /// Matches the tile that is the block's number in itself, and says what it leaves to others.
 template <class Symbol, class Index>
 class TileMatcher {
   using Memory = MatchMemory<Symbol>;
+  using Items = TileItems<Symbol>;
+  static constexpr bool kStoresNumbers = sizeof(Index) == 4;
 
  public:
-  __device__ TileMatcher(const Arguments<Symbol, Index>& arguments, Memory& memory)
+  __device__ TileMatcher(const Arguments<Symbol, Index>& arguments, const Codes<Symbol>& codes,
+                         Memory& memory)
       : a_(arguments),
+        codes_(codes),
         memory_(memory),
         tile_(blockIdx.x),
         first_(tile_ * kTileItems),
-        thread_(static_cast<int>(threadIdx.x)) {}
+        thread_(static_cast<int>(threadIdx.x)),
+        valid_(static_cast<int>(max(
+            min(a_.count - first_ - thread_ * kThreadItems, std::int64_t{kThreadItems}), std::int64_t{0}))),
+        offset_(kStoresNumbers ? static_cast<std::int32_t>(first_) : 0) {}
 
   __device__ void run() {
-    a_.rules.prepare(memory_.rules);
-    memory_.partners.clear();
     memory_.masks.clear();
     memory_.tally.clear();
-    if (thread_ == 0) memory_.highest = INT_MIN / 2;
-    memory_.symbols.load(a_.text, first_, a_.count);
-    __syncthreads();
+    const Items items(codes_, memory_.items, memory_.partners, a_.text, first_, valid_);
     const std::int64_t word = tile_ * kTileThreads + thread_;
-    const RoleBits roles = memory_.symbols.roles(memory_.rules, a_.count - first_ - thread_ * kThreadItems,
-                                                 a_.tiles.begins_of(word));
-    found_.unmatched = __popc(roles.opens) + __popc(roles.closes);
-    const OpenEnds ends =
-        match_in_thread(roles, [&](int open, int close) { pair(thread_, open, thread_, close); });
-    const StackChange<std::int32_t> change = ends.change(roles.begins);
-    StackChange<std::int32_t> total;
-    const auto before = block_exclusive_prefix<kTileThreads>(change, memory_.warps, total);
-    const std::int32_t bottom = before.opens - before.closes - change.closes;
-    memory_.live[thread_] = ends.opens;
-    memory_.bottoms.build(bottom);
-    // What the tile leaves on the stack lies at as many levels.
-    const bool few_levels = total.opens <= kMaskedLevels;
-    if (few_levels) mask_opens(bottom, change.opens);
-    if (roles.begins != 0) meet_beginnings(roles, ends, before);
+    const std::uint32_t begins = a_.tiles.begins_of(word);
     __syncthreads();
-    const int served = min(__popc(ends.closes), before.opens);
-    if (few_levels && memory_.highest - memory_.bottoms.least() <= kMaskedLevels) {
-      match_by_level(ends.closes, before, served);
+    ThreadStacks::Column column(memory_.stacks, thread_);
+    if (__any_sync(kAllLanes, begins != 0 || valid_ < kThreadItems)) {
+      match_in_thread<false>(items, begins, column);
     } else {
-      match_in_order(ends.closes, before, served);
+      match_in_thread<true>(items, begins, column);
     }
-    const std::uint32_t unserved = ends.closes & ~lowest_set_bits(ends.closes, served);
+    const int opens = column.opens();
+    const int closes = column.closes();
+    found_.unmatched += opens + closes;
+
+    const TileLevels levels(memory_.levels, closes + (begins != 0 ? kPopsOfABeginning : 0), opens);
+    const StackChange<std::int32_t> before = levels.before();
+    if (begins != 0 && before.opens > closes) found_.meet(fault_at(lowest_bit(begins), kUnclosedFault));
+    const bool few_levels = levels.highest() - levels.least() <= kMaskedLevels;
+    if (few_levels) {
+      memory_.bottoms.set(levels.bottom());
+      memory_.masks.add(levels.bottom(), opens);
+      __syncthreads();
+    } else {
+      memory_.bottoms.build(levels.bottom());
+      __syncthreads();
+    }
+    const int served = min(closes, before.opens);
+    if (few_levels) {
+      match_by_level(items, levels.height(), served);
+    } else {
+      match_in_order(items, levels.height(), served);
+    }
     const bool lost = reaches_beyond_a_beginning(before.closes);
+    const std::uint32_t unserved = closes_from(served, closes);
     if (lost && unserved != 0) found_.meet(fault_at(lowest_bit(unserved), kCloseFault));
     a_.tiles.reaching_closes[word] = lost ? 0 : unserved;
-    store_survivors(word, ends.opens, bottom);
-    if (thread_ == 0) a_.tiles.change[tile_] = total;
+    a_.tiles.surviving_opens[word] = lowest_opens(min(opens, levels.later() - levels.bottom()));
+    if (thread_ % 32 == 0) {
+      a_.tiles.opens_before[tile_ * kTileWarps + thread_ / 32] =
+          static_cast<std::uint16_t>(levels.opens_before_warp());
+    }
+    if (thread_ == 0) a_.tiles.change[tile_] = levels.total();
     __syncthreads();
-    if (thread_ < kTileWarps) store_survivor_counts();
     if (a_.outputs.partner != nullptr) write_partners();
     memory_.tally.publish(found_, a_.findings);
   }
@@ -83,49 +98,101 @@ class TileMatcher {
   __device__ std::int64_t fault_at(int item, std::int64_t kind) const {
     return 2 * (first_ + thread_ * kThreadItems + item) + kind;
   }
-
-  /// Where a document begins, the one before may be unclosed; closes after it may find nothing. What lies on
-  /// the stack below the tile is link_tiles' to see.
-  __device__ void meet_beginnings(const RoleBits& roles, const OpenEnds& ends,
-                                  StackChange<std::int32_t> before) {
-    if (ends.lost != 0) found_.meet(fault_at(lowest_bit(ends.lost), kCloseFault));
-    if (ends.unclosed != 0) found_.meet(fault_at(lowest_bit(ends.unclosed), kUnclosedFault));
-    if (before.opens > __popc(ends.closes)) found_.meet(fault_at(lowest_bit(roles.begins), kUnclosedFault));
+  __device__ std::int32_t number(int thread, int item) const {
+    return offset_ | (thread * kThreadItems + item);
+  }
+  /// Of the elements themselves, which may be far: where their entries do not say enough.
+  __device__ bool fit(const Items& items, int owner, int open, int closer, int close) const {
+    return items.fit(a_.text[first_ + owner * kThreadItems + open],
+                     a_.text[first_ + closer * kThreadItems + close]);
   }
 
-  /// Pairs element `open` of thread `owner` with element `close` of thread `closer`, if they fit.
-  __device__ void pair(int owner, int open, int closer, int close) {
-    if (memory_.rules.fit(memory_.symbols.at(owner, open), memory_.symbols.at(closer, close))) {
-      found_.unmatched -= 2;
-      memory_.partners.at(owner, open) = static_cast<Code>(closer * kThreadItems + close);
-      memory_.partners.at(closer, close) = static_cast<Code>(owner * kThreadItems + open);
-    } else {
-      found_.meet(2 * (first_ + closer * kThreadItems + close) + kCloseFault);
-    }
-  }
-
-  /// Marks the levels at which the thread pushes.
-  __device__ void mask_opens(std::int32_t bottom, std::int32_t opens) {
-    for (std::int32_t level = bottom + 1; level <= bottom + opens; ++level) memory_.masks.add(level);
-    int highest = opens > 0 ? bottom + opens : INT_MIN / 2;
-    for (int distance = 16; distance > 0; distance /= 2) {
-      highest = max(highest, __shfl_xor_sync(kAllLanes, highest, distance));
-    }
-    if (thread_ % 32 == 0) atomicMax(&memory_.highest, highest);
-  }
-
-  /// Matches the first `served` closes of each thread, which reach out of it and not out of the tile. A warp
-  /// deals out those of its threads: a close pops a level, and its open is in the last thread before that has
-  /// pushed there.
-  __device__ void match_by_level(std::uint32_t closes, StackChange<std::int32_t> before, int served) {
-    const int lane = thread_ % 32;
-    const std::int32_t height = before.opens - before.closes;
-    int through = served;
+  /// Runs the stack over the thread's elements. Kinds are compared all at once, at the end. `kPlain`: all
+  /// elements are there, and no document begins among them.
+  template <bool kPlain>
+  __device__ void match_in_thread(const Items& items, std::uint32_t begins, ThreadStacks::Column& column) {
+    std::int32_t* row = memory_.partners.row(thread_);
+    const std::int32_t first_number = number(thread_, 0);
+    Entry mismatches = 0;
+    bool begun = false;
+    constexpr int kAhead = 4;  // codes are looked up before the stack is in the way
+    unsigned int codes[kAhead];
 #pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int others = __shfl_up_sync(kAllLanes, through, distance);
-      if (lane >= distance) through += others;
+    for (int i = 0; i < kThreadItems; ++i) {
+      if (i % kAhead == 0) {
+#pragma unroll
+        for (int j = 0; j < kAhead; ++j) codes[j] = items.code(i + j);
+      }
+      const unsigned int code = codes[i % kAhead];
+      bool opens = items.is_open(code);
+      bool closes = items.is_close(code);
+      if constexpr (!kPlain) {
+        opens = opens && i < valid_;
+        closes = closes && i < valid_;
+        if ((begins >> i & 1) != 0) {
+          if (!column.empty()) found_.meet(fault_at(i, kUnclosedFault));
+          found_.unmatched += column.opens();
+          column.clear();
+          begun = true;
+        }
+      }
+      const auto entry = code << kKindShift | static_cast<Entry>(i);
+      const bool pops = closes && !column.empty();
+      std::int32_t partner = -1;
+      if (pops) {
+        const Entry open = column.pop();
+        mismatches |= open ^ entry;
+        if constexpr (!Items::kCodesAreExact) {
+          if (!fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
+        }
+        row[item_of(open)] = first_number | i;
+        partner = first_number | item_of(open);
+      }
+      row[i] = partner;
+      const bool finds_nothing = closes && !pops;
+      if (!kPlain && begun && finds_nothing) {
+        found_.meet(fault_at(i, kCloseFault));
+        ++found_.unmatched;
+      }
+      column.keep(entry, opens, finds_nothing && (kPlain || !begun));
     }
+    if ((mismatches & kKindBits) != 0) part_wrong_pairs(items, row);
+  }
+
+  /// Of the pairs within the thread.
+  __device__ void part_wrong_pairs(const Items& items, std::int32_t* row) {
+    for (int close = 0; close < kThreadItems; ++close) {
+      const int open = item_of(static_cast<Entry>(row[close]));
+      if (row[close] < 0 || open > close) continue;
+      if (fit(items, thread_, open, thread_, close)) continue;
+      row[open] = -1;
+      row[close] = -1;
+      found_.unmatched += 2;
+      found_.meet(fault_at(close, kCloseFault));
+    }
+  }
+
+  /// Pairs an open of thread `owner` with a close of a later thread, if they fit.
+  __device__ void pair(const Items& items, int owner, Entry open, int closer, Entry close) {
+    bool fits = ((open ^ close) & kKindBits) == 0;
+    if constexpr (!Items::kCodesAreExact) {
+      fits = fits && fit(items, owner, item_of(open), closer, item_of(close));
+    }
+    if (fits) {
+      found_.unmatched -= 2;
+      memory_.partners.row(owner)[item_of(open)] = number(closer, item_of(close));
+      memory_.partners.row(closer)[item_of(close)] = number(owner, item_of(open));
+    } else {
+      found_.meet(2 * (first_ + closer * kThreadItems + item_of(close)) + kCloseFault);
+    }
+  }
+
+  /// Matches the first `served` closes that each thread has kept, which pop what earlier threads have left:
+  /// from level `height` of the stack downwards. A warp deals out those of its threads: the open of each is
+  /// in the last thread before that has pushed at its level.
+  __device__ void match_by_level(const Items& items, std::int32_t height, int served) {
+    const int lane = thread_ % 32;
+    const int through = warp_prefix_sum(served);
     const int first = through - served;
     const int total = __shfl_sync(kAllLanes, through, 31);
     for (int group = 0; group < total; group += 32) {
@@ -136,84 +203,76 @@ class TileMatcher {
         if (__shfl_sync(kAllLanes, first, closer + step) <= item) closer += step;
       }
       const int rank = item - __shfl_sync(kAllLanes, first, closer);
-      const std::uint32_t closers = __shfl_sync(kAllLanes, closes, closer);
       const std::int32_t level = __shfl_sync(kAllLanes, height, closer) - rank;
       if (item >= total) continue;
       closer += thread_ - lane;
       const int owner = memory_.masks.last_at(level, closer);
-      const int open = select_bit(memory_.live[owner], level - memory_.bottoms.bottom(owner) - 1);
-      pair(owner, open, closer, select_bit(closers, rank));
+      const Entry open = memory_.stacks.open(level - memory_.bottoms.bottom(owner) - 1, owner);
+      pair(items, owner, open, closer, memory_.stacks.close(rank, closer));
     }
   }
 
-  /// The same for any number of levels: each thread takes its own.
-  __device__ void match_in_order(std::uint32_t closes, StackChange<std::int32_t> before, int served) {
-    for_opens_below(memory_.bottoms, memory_.live, thread_, before.opens - before.closes, served,
-                    [&](int owner, int open) {
-                      pair(owner, open, thread_, lowest_bit(closes));
-                      closes &= closes - 1;
-                    });
-  }
-
-  /// Of the thread's opens, those that lie at or below all later threads' bottoms.
-  __device__ void store_survivors(std::int64_t word, std::uint32_t opens, std::int32_t bottom) {
-    const int lane = thread_ % 32;
-    const int warp = thread_ / 32;
-    std::int32_t later = INT_MAX / 2;  // and no overflow below
-    for (int other = warp + 1; other < kTileWarps; ++other) {
-      later = min(later, memory_.bottoms.least_of_warp(other));
+  /// The same for any number of levels: each thread takes its own closes.
+  __device__ void match_in_order(const Items& items, std::int32_t level, int served) {
+    int owner = thread_;
+    for (int done = 0; done < served;) {
+      owner = memory_.bottoms.last_below(owner, level);
+      const std::int32_t bottom = memory_.bottoms.bottom(owner);
+      for (; done < served && level > bottom; ++done, --level) {
+        pair(items, owner, memory_.stacks.open(level - bottom - 1, owner), thread_,
+             memory_.stacks.close(done, thread_));
+      }
     }
-    std::int32_t from_here = bottom;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const std::int32_t after = __shfl_down_sync(kAllLanes, from_here, distance);
-      if (lane + distance < 32) from_here = min(from_here, after);
-    }
-    const std::int32_t after = __shfl_down_sync(kAllLanes, from_here, 1);
-    if (lane < 31) later = min(later, after);
-    const int count = max(min(__popc(opens), later - bottom), 0);
-    a_.tiles.surviving_opens[word] = lowest_set_bits(opens, count);
-    int sum = count;
-    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
-    if (lane == 0) memory_.surviving_opens[warp] = sum;
   }
 
-  __device__ void store_survivor_counts() {
-    int before = 0;
-    for (int warp = 0; warp < thread_; ++warp) before += memory_.surviving_opens[warp];
-    a_.tiles.opens_before[tile_ * kTileWarps + thread_] = static_cast<std::uint16_t>(before);
+  /// A bit for each close that the thread has kept, but the first `served`.
+  __device__ std::uint32_t closes_from(int served, int closes) const {
+    std::uint32_t bits = 0;
+    for (int rank = served; rank < closes; ++rank) bits |= 1u << item_of(memory_.stacks.close(rank, thread_));
+    return bits;
+  }
+  /// A bit for each of the lowest `count` opens that the thread has left.
+  __device__ std::uint32_t lowest_opens(int count) const {
+    std::uint32_t bits = 0;
+    for (int level = 0; level < count; ++level) bits |= 1u << item_of(memory_.stacks.open(level, thread_));
+    return bits;
   }
 
-  /// Four elements at a time. Those whose partner is not in the tile get none, until link_tiles finds it.
+  /// Those whose partner is not in the tile get none, until link_tiles finds it.
   __device__ void write_partners() {
     const bool aligned =
         reinterpret_cast<std::uintptr_t>(a_.outputs.partner) % alignof(FourIndices<Index>) == 0;
-    const int first_item = 4 * (thread_ % 8);
-    for (int owner = thread_ / 8; owner < kTileThreads; owner += kTileThreads / 8) {
-      const std::int64_t element = first_ + owner * kThreadItems + first_item;
+    Index* out = a_.outputs.partner + first_;
+    if (!aligned || first_ + kTileItems > a_.count) {
+      for (int i = thread_; i < min(a_.count - first_, std::int64_t{kTileItems}); i += kTileThreads) {
+        out[i] = index_of(memory_.partners.row(i / kThreadItems)[i % kThreadItems]);
+      }
+      return;
+    }
+    constexpr int kFours = kThreadItems / 4;  // in the row of a thread
+#pragma unroll
+    for (int k = 0; k < kFours; ++k) {
+      const int four = k * kTileThreads + thread_;
+      const std::int32_t* numbers = memory_.partners.row(four / kFours) + four % kFours * 4;
       FourIndices<Index> partners;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const Code code = memory_.partners.at(owner, first_item + i);
-        partners.of[i] = code == kNobody ? Index{-1} : static_cast<Index>(first_ + code);
-      }
-      Index* out = a_.outputs.partner + element;
-      if (aligned && element + 4 <= a_.count) {
-        *reinterpret_cast<FourIndices<Index>*>(out) = partners;
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (element + i < a_.count) out[i] = partners.of[i];
-      }
+      for (int i = 0; i < 4; ++i) partners.of[i] = index_of(numbers[i]);
+      *reinterpret_cast<FourIndices<Index>*>(out + 4 * four) = partners;
     }
+  }
+  __device__ Index index_of(std::int32_t number) const {
+    if constexpr (kStoresNumbers) return number;
+    return number < 0 ? Index{-1} : static_cast<Index>(first_ + number);
   }
 
   const Arguments<Symbol, Index>& a_;
+  const Codes<Symbol>& codes_;
   Memory& memory_;
   const std::int64_t tile_;
   const std::int64_t first_;
   const int thread_;
+  const int valid_;            // of the thread's elements, those in the text
+  const std::int32_t offset_;  // of numbers in memory: those of the whole text where they fit
   Found found_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "kernels/bracket_match/stack_lookup.cuh"
 #include "kernels/bracket_match/tile_symbols.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 
 // What a block keeps of its tile in shared memory.
 
@@ -106,9 +107,10 @@ template <int kThreads = kTileThreads>
 struct BottomTree {
   std::int32_t nodes[2 * kThreads];
 
-  __device__ std::int32_t least() const { return nodes[1]; }
-  __device__ std::int32_t least_of_warp(int warp) const { return nodes[kThreads / 32 + warp]; }
   __device__ std::int32_t bottom(int thread) const { return nodes[kThreads + thread]; }
+
+  /// The thread's own alone, which is all that bottom() needs.
+  __device__ void set(std::int32_t bottom) { nodes[kThreads + static_cast<int>(threadIdx.x)] = bottom; }
 
   /// Synchronizes the block once, before the last levels, which the caller has to follow by another.
   __device__ void build(std::int32_t bottom) {
@@ -182,14 +184,12 @@ struct BlockTally {
   __device__ void publish(Found found, Findings* findings) {
     for (int distance = 16; distance > 0; distance /= 2) {
       found.unmatched += __shfl_xor_sync(kAllLanes, found.unmatched, distance);
-      found.first_fault = min(found.first_fault, __shfl_xor_sync(kAllLanes, found.first_fault, distance));
-      found.maximum_depth =
-          max(found.maximum_depth, __shfl_xor_sync(kAllLanes, found.maximum_depth, distance));
     }
-    if (threadIdx.x % 32 == 0) {
-      if (found.unmatched != 0) atomicAdd(&sum.unmatched, found.unmatched);
-      if (found.first_fault != kNoFault) atomicMin(&sum.first_fault, found.first_fault);
-      if (found.maximum_depth > 0) atomicMax(&sum.maximum_depth, found.maximum_depth);
+    if (threadIdx.x % 32 == 0 && found.unmatched != 0) atomicAdd(&sum.unmatched, found.unmatched);
+    if (found.first_fault != kNoFault) atomicMin(&sum.first_fault, found.first_fault);
+    if (__any_sync(kAllLanes, found.maximum_depth > 0)) {
+      const long long deepest = warp_max(found.maximum_depth);
+      if (threadIdx.x % 32 == 0) atomicMax(&sum.maximum_depth, deepest);
     }
     __syncthreads();
     if (threadIdx.x != 0) return;
@@ -199,35 +199,6 @@ struct BlockTally {
     // As complements, so that zeros say that there is none.
     if (sum.first_fault != kNoFault) atomicMax(&findings->first_fault, ~sum.first_fault);
     if (sum.maximum_depth > 0) atomicMax(&findings->maximum_depth, sum.maximum_depth);
-  }
-};
-
-/// Levels of the stack for which a tile keeps masks; tiles that spread over more search a tree.
-inline constexpr int kMaskedLevels = 256;
-
-/// Which threads push at which level, so that each close finds its open by itself.
-struct LevelMasks {
-  std::uint32_t threads[kMaskedLevels][kTileWarps];
-
-  __device__ void clear() {
-    auto* words = &threads[0][0];
-    for (int i = static_cast<int>(threadIdx.x); i < kMaskedLevels * kTileWarps; i += kTileThreads)
-      words[i] = 0;
-  }
-  __device__ void add(std::int32_t level) {
-    atomicOr(&threads[row(level)][threadIdx.x / 32], 1u << (threadIdx.x % 32));
-  }
-  /// The last thread before `thread` that has pushed at `level`; there must be one.
-  __device__ int last_at(std::int32_t level, int thread) const {
-    int warp = thread / 32;
-    std::uint32_t mask = threads[row(level)][warp] & ((1u << (thread % 32)) - 1);
-    while (mask == 0) mask = threads[row(level)][--warp];
-    return warp * 32 + highest_bit(mask);
-  }
-
- private:
-  __device__ static unsigned int row(std::int32_t level) {
-    return static_cast<unsigned int>(level) % kMaskedLevels;
   }
 };
 

@@ -23,6 +23,9 @@ struct Rules<std::uint8_t> {
   std::uint8_t role[256];  // a BracketTable::Role
   std::uint8_t mate[256];
 
+  /// Of few symbols; where there are many, Shared is faster.
+  __device__ bool fit(std::uint8_t open, std::uint8_t close) const { return mate[open] == close; }
+
   struct Shared {
     std::uint32_t role[256];
     std::uint8_t mate[256];
@@ -54,6 +57,8 @@ struct Rules<std::int32_t> {
       return static_cast<std::int32_t>(0u - static_cast<std::uint32_t>(open));
     }
   };
+
+  __device__ static bool fit(std::int32_t open, std::int32_t close) { return Shared().fit(open, close); }
 
   __device__ void prepare(Shared&) const {}
 };

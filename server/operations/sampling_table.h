@@ -53,18 +53,11 @@ struct BuildSamplingTable {
       return bad_field("weights", absl::StrCat("has ", layer->height, " x ", layer->width,
                                                " pixels; an EQUAL_AREA map is square"));
     }
-    switch (request.interpolation()) {
-      case v1::INTERPOLATION_UNSPECIFIED:
-      case v1::CONSTANT:
-        params.interpolation = sampling::Interpolation::kConstant;
-        break;
-      case v1::BILINEAR:
-        params.interpolation = sampling::Interpolation::kBilinear;
-        break;
-      default:
-        return bad_field("interpolation", absl::StrCat("is ", static_cast<int>(request.interpolation()),
-                                                       "; CONSTANT or BILINEAR is right"));
+    if (!v1::Interpolation_IsValid(request.interpolation())) {
+      return bad_field("interpolation", absl::StrCat("is ", static_cast<int>(request.interpolation()),
+                                                     "; CONSTANT or BILINEAR is right"));
     }
+    if (request.interpolation() == v1::BILINEAR) params.interpolation = sampling::Interpolation::kBilinear;
     switch (request.invalid_weights()) {
       case v1::INVALID_WEIGHTS_UNSPECIFIED:
       case v1::REFUSE:

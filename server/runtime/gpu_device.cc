@@ -113,12 +113,35 @@ class GpuDevice final : public Device {
   CompletionPoller poller_;
 };
 
+struct OpenGpu {
+  std::unique_ptr<CudaDevice> device;
+  std::size_t pool_bytes;
+};
+
+/// With a pool of 80 % of the free memory. Who opens the GPU at the same moment saw the same memory free: the
+/// one that comes too late looks again.
+OpenGpu open_with_most_of_free_memory(int ordinal) {
+  constexpr int kAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    const std::size_t pool_bytes = CudaDevice(ordinal).free_bytes() / 10 * 8;
+    try {
+      return {std::make_unique<CudaDevice>(ordinal, pool_bytes), pool_bytes};
+    } catch (const CudaError& error) {
+      if (!error.out_of_memory() || attempt == kAttempts) throw;
+    }
+  }
+}
+
+OpenGpu open_gpu(const GpuDeviceOptions& options) {
+  if (options.budget_bytes == 0) return open_with_most_of_free_memory(options.ordinal);
+  return {std::make_unique<CudaDevice>(options.ordinal, options.budget_bytes), options.budget_bytes};
+}
+
 }  // namespace
 
 std::unique_ptr<Device> make_gpu_device(const GpuDeviceOptions& options) {
-  std::size_t budget = options.budget_bytes;
-  if (budget == 0) budget = CudaDevice(options.ordinal).free_bytes() / 10 * 8;
-  return std::make_unique<GpuDevice>(std::make_unique<CudaDevice>(options.ordinal, budget), options, budget);
+  OpenGpu gpu = open_gpu(options);
+  return std::make_unique<GpuDevice>(std::move(gpu.device), options, gpu.pool_bytes);
 }
 
 }  // namespace cumulus::server

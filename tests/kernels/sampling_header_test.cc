@@ -8,6 +8,7 @@
 
 #include "cumulus/sampling.h"
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "tests/cases/sampling_table_bilinear_case.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/cases/sampling_table_samples.h"
 #include "tests/support/sampling_table_view.h"
@@ -315,6 +316,32 @@ TEST(HostileHeaders, NeverLeadOutOfBoundsWhateverTheirBytes) {
     }
     EXPECT_GT(accepted, 30) << "method " << method;
   }
+}
+
+TEST(BilinearHeader, IsRefusedWhereItsVerticesOrItsVersionAreWrong) {
+  const std::vector<unsigned char> table =
+      testing::BilinearOracle(make_map<float>({5, 7}, 1, 0, MapPattern::kRandom).elements, {5, 7}).bytes();
+  const auto with = [&](std::size_t offset, std::size_t bytes, std::uint64_t value) {
+    std::vector<unsigned char> changed = table;
+    std::memcpy(changed.data() + offset, &value, bytes);
+    sampling::TableHeader header;
+    return sampling::parse_header(changed.data(), changed.size(), changed.size(), header);
+  };
+  EXPECT_EQ(with(8, 4, 3), TableError::kNone);
+  EXPECT_EQ(with(8, 4, 2), TableError::kUnknownOption) << "of version 2 none is bilinear";
+  EXPECT_EQ(with(8, 4, 4), TableError::kUnknownVersion);
+  EXPECT_EQ(with(44, 4, 0), TableError::kUnknownOption) << "a constant table with vertices";
+  EXPECT_EQ(with(44, 4, 2), TableError::kUnknownOption);
+  EXPECT_EQ(with(112, 8, 0), TableError::kMisalignedSection);
+  EXPECT_EQ(with(112, 8, 257), TableError::kMisalignedSection);
+  EXPECT_EQ(with(112, 8, table.size()), TableError::kSectionOutOfBounds);
+  EXPECT_EQ(with(112, 8, ~std::uint64_t{0} << 8), TableError::kSectionOutOfBounds);
+  EXPECT_EQ(with(120, 1, 1), TableError::kUnknownOption);
+  for (const std::size_t extent : {24, 28}) {
+    EXPECT_EQ(with(extent, 4, 32770), TableError::kBadExtent);
+    EXPECT_EQ(with(extent, 4, 32769), TableError::kSectionOutOfBounds);
+  }
+  EXPECT_EQ(with(24, 4, 1), TableError::kBadExtent) << "a bilinear row has two cells or more";
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "cumulus/sampling.h"
 #include "kernels/sampling_table/sampling_table.h"
 #include "tests/cases/sampling_table_bilinear_case.h"
-#include "tests/cases/sampling_table_weights_case.h"
+#include "tests/cases/sampling_table_case.h"
 #include "tests/support/executors.h"
 #include "tests/support/sampling_table_builds.h"
 
@@ -146,54 +146,6 @@ TYPED_TEST(BilinearTable, OfTheWidestMapsIsTheOracles) {
     const BuiltTable built = build_table(this->backend(), map, bilinear(Projection::kPlane));
     ASSERT_TRUE(built.table == oracle_of(map, Projection::kPlane).bytes()) << shape.width;
   }
-}
-
-TYPED_TEST(BilinearTable, TakesEveryTypeOfTexel) {
-  const auto halves = testing::make_half_map({37, 61}, 3, 5);
-  const auto weights = testing::oracle_weights(widened(halves), 0.2126F, 0.7152F, 0.0722F);
-  const BilinearOracle of_halves(weights, {37, 61, 1});
-  EXPECT_TRUE(build_table(this->backend(), halves, bilinear(Projection::kLatLong)).table ==
-              of_halves.bytes());
-  const auto bytes = make_map<std::uint8_t>({37, 61}, 1, 2, MapPattern::kZeroBands);
-  std::vector<float> values;
-  for (std::int64_t y = 0; y < 37; ++y) {
-    for (std::int64_t x = 0; x < 61; ++x) values.push_back(static_cast<float>(bytes.at(y, x)));
-  }
-  EXPECT_TRUE(build_table(this->backend(), bytes, bilinear(Projection::kPlane)).table ==
-              BilinearOracle(values, {37, 61, 2}).bytes());
-}
-
-TYPED_TEST(BilinearTable, HasCompensatedWeightsBetweenItsVertices) {
-  const auto map = make_map<float>({37, 61}, 1, 0, MapPattern::kSun);
-  SamplingTableParams params = bilinear(Projection::kLatLong);
-  params.mis_compensation = true;
-  const auto weights = testing::oracle_compensated(map.elements, 37, 61, true);
-  EXPECT_TRUE(build_table(this->backend(), map, params).table ==
-              BilinearOracle(weights, {37, 61, 1}).bytes());
-
-  auto zeros = map;
-  for (float& weight : zeros.elements) weight = 0.0F;
-  EXPECT_EQ(build_table(this->backend(), zeros, bilinear(Projection::kLatLong)).report.outcome,
-            Outcome::kAllZero);
-  params = bilinear(Projection::kLatLong);
-  params.uniform_if_all_zero = true;
-  const BuiltTable even = build_table(this->backend(), zeros, params);
-  EXPECT_EQ(even.report.outcome, Outcome::kBuilt);
-  EXPECT_TRUE(even.table == BilinearOracle(std::vector<float>(37 * 61, 1.0F), {37, 61, 1}).bytes());
-}
-
-TYPED_TEST(BilinearTable, ReportsTheFirstInvalidTexel) {
-  auto map = make_map<float>({2 * 20, 30}, 3, 0, MapPattern::kRandom);
-  map.at(33, 4, 0) = -1.0F;
-  map.at(33, 3, 2) = std::nanf("");
-  SamplingTableParams params = bilinear(Projection::kLatLong);
-  params.layers = 2;
-  const SamplingTableReport report = build_table(this->backend(), map, params).report;
-  EXPECT_EQ(report.outcome, Outcome::kInvalidWeight);
-  EXPECT_EQ(report.layer, 1);
-  EXPECT_EQ(report.y, 13);
-  EXPECT_EQ(report.x, 3);
-  EXPECT_EQ(report.channel, 2);
 }
 
 // --- samples ---------------------------------------------------------------------------------------------
@@ -403,35 +355,6 @@ TYPED_TEST(BilinearTable, StaysInBoundsWhateverTheSectionsHold) {
       }
     }
   }
-}
-
-// --- its header ------------------------------------------------------------------------------------------
-
-TEST(BilinearHeader, IsRefusedWhereItsVerticesOrItsVersionAreWrong) {
-  const std::vector<unsigned char> table =
-      oracle_of(make_map<float>({5, 7}, 1, 0, MapPattern::kRandom), Projection::kLatLong).bytes();
-  const auto with = [&](std::size_t offset, std::size_t bytes, std::uint64_t value) {
-    std::vector<unsigned char> changed = table;
-    std::memcpy(changed.data() + offset, &value, bytes);
-    sampling::TableHeader header;
-    return sampling::parse_header(changed.data(), changed.size(), changed.size(), header);
-  };
-  using sampling::TableError;
-  EXPECT_EQ(with(8, 4, 3), TableError::kNone);
-  EXPECT_EQ(with(8, 4, 2), TableError::kUnknownOption) << "of version 2 none is bilinear";
-  EXPECT_EQ(with(8, 4, 4), TableError::kUnknownVersion);
-  EXPECT_EQ(with(44, 4, 0), TableError::kUnknownOption) << "a constant table with vertices";
-  EXPECT_EQ(with(44, 4, 2), TableError::kUnknownOption);
-  EXPECT_EQ(with(112, 8, 0), TableError::kMisalignedSection);
-  EXPECT_EQ(with(112, 8, 257), TableError::kMisalignedSection);
-  EXPECT_EQ(with(112, 8, table.size()), TableError::kSectionOutOfBounds);
-  EXPECT_EQ(with(112, 8, ~std::uint64_t{0} << 8), TableError::kSectionOutOfBounds);
-  EXPECT_EQ(with(120, 1, 1), TableError::kUnknownOption);
-  for (const std::size_t extent : {24, 28}) {
-    EXPECT_EQ(with(extent, 4, 32770), TableError::kBadExtent);
-    EXPECT_EQ(with(extent, 4, 32769), TableError::kSectionOutOfBounds);
-  }
-  EXPECT_EQ(with(24, 4, 1), TableError::kBadExtent) << "a bilinear row has two cells or more";
 }
 
 }  // namespace

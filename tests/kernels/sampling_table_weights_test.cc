@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/sampling_table/sampling_table.h"
+#include "tests/cases/sampling_table_bilinear_case.h"
 #include "tests/cases/sampling_table_weights_case.h"
 #include "tests/support/executors.h"
 #include "tests/support/sampling_table_builds.h"
@@ -15,6 +16,7 @@ namespace cumulus {
 namespace {
 
 using sampling::Projection;
+using testing::BilinearOracle;
 using testing::build_table;
 using testing::BuiltTable;
 using testing::make_half_map;
@@ -37,6 +39,10 @@ OracleTable table_of(const std::vector<float>& weights, MapShape shape, bool lat
 
 std::vector<float> single_channel(const TestMap<float>& map) {
   return {map.elements.begin(), map.elements.end()};
+}
+
+SamplingTableParams bilinear(Projection projection) {
+  return {.projection = projection, .interpolation = sampling::Interpolation::kBilinear};
 }
 
 template <class Backend>
@@ -216,6 +222,54 @@ TYPED_TEST(SamplingTableWeights, RefuseCoefficientsThatAreNone) {
         LuminanceCoefficients{1.0F, 1.0F, -0.1F}, LuminanceCoefficients{0.0F, 0.0F, 0.0F}}) {
     EXPECT_THROW(build_table(this->backend(), map, {.luminance = wrong}), std::invalid_argument);
   }
+}
+
+TYPED_TEST(SamplingTableWeights, OfEveryTypeAreThoseBetweenWhichATableIsBilinear) {
+  const auto halves = testing::make_half_map({37, 61}, 3, 5);
+  const auto weights = testing::oracle_weights(widened(halves), 0.2126F, 0.7152F, 0.0722F);
+  const BilinearOracle of_halves(weights, {37, 61, 1});
+  EXPECT_TRUE(build_table(this->backend(), halves, bilinear(Projection::kLatLong)).table ==
+              of_halves.bytes());
+  const auto bytes = make_map<std::uint8_t>({37, 61}, 1, 2, MapPattern::kZeroBands);
+  std::vector<float> values;
+  for (std::int64_t y = 0; y < 37; ++y) {
+    for (std::int64_t x = 0; x < 61; ++x) values.push_back(static_cast<float>(bytes.at(y, x)));
+  }
+  EXPECT_TRUE(build_table(this->backend(), bytes, bilinear(Projection::kPlane)).table ==
+              BilinearOracle(values, {37, 61, 2}).bytes());
+}
+
+TYPED_TEST(SamplingTableWeights, OfABilinearTableAreCompensatedBeforeTheyAreInterpolated) {
+  const auto map = make_map<float>({37, 61}, 1, 0, MapPattern::kSun);
+  SamplingTableParams params = bilinear(Projection::kLatLong);
+  params.mis_compensation = true;
+  const auto weights = testing::oracle_compensated(map.elements, 37, 61, true);
+  EXPECT_TRUE(build_table(this->backend(), map, params).table ==
+              BilinearOracle(weights, {37, 61, 1}).bytes());
+
+  auto zeros = map;
+  for (float& weight : zeros.elements) weight = 0.0F;
+  EXPECT_EQ(build_table(this->backend(), zeros, bilinear(Projection::kLatLong)).report.outcome,
+            Outcome::kAllZero);
+  params = bilinear(Projection::kLatLong);
+  params.uniform_if_all_zero = true;
+  const BuiltTable even = build_table(this->backend(), zeros, params);
+  EXPECT_EQ(even.report.outcome, Outcome::kBuilt);
+  EXPECT_TRUE(even.table == BilinearOracle(std::vector<float>(37 * 61, 1.0F), {37, 61, 1}).bytes());
+}
+
+TYPED_TEST(SamplingTableWeights, OfABilinearTableAreReportedWhereTheyAreInvalid) {
+  auto map = make_map<float>({2 * 20, 30}, 3, 0, MapPattern::kRandom);
+  map.at(33, 4, 0) = -1.0F;
+  map.at(33, 3, 2) = std::nanf("");
+  SamplingTableParams params = bilinear(Projection::kLatLong);
+  params.layers = 2;
+  const SamplingTableReport report = build_table(this->backend(), map, params).report;
+  EXPECT_EQ(report.outcome, Outcome::kInvalidWeight);
+  EXPECT_EQ(report.layer, 1);
+  EXPECT_EQ(report.y, 13);
+  EXPECT_EQ(report.x, 3);
+  EXPECT_EQ(report.channel, 2);
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/bracket_match/bracket_match_tuning.h"
+
+// How the threads of a block match elements each for itself: every thread has a stack in shared memory, and
+// goes through its elements without a branch on what they are.
+
+namespace cumulus::bracket_match {
+
+/// What a stack holds of an element: its kind above kKindShift, its number among the thread's below.
+using Entry = std::uint32_t;
+inline constexpr int kKindShift = 8;
+inline constexpr Entry kKindBits = 0x7F00;
+inline constexpr Entry kItemBits = kThreadItems - 1;
+
+inline __device__ int item_of(Entry entry) { return static_cast<int>(entry & kItemBits); }
+
+/// For each thread the opens that it has pushed, from one end of a column, and the closes that found its
+/// stack empty, from the other: both together are no more than its elements. Columns of 16 bits are laid out
+/// so that the lanes of a warp, wherever each is in its own, touch every bank once.
+class ThreadStacks {
+ public:
+  /// The `level`-th open from the lowest.
+  __device__ Entry open(int level, int thread) const { return at(column(thread) + level * kRow); }
+  /// The `rank`-th close.
+  __device__ Entry close(int rank, int thread) const { return at(column(thread) + kLast - rank * kRow); }
+
+  /// One thread's column while it goes through its elements.
+  class Column {
+   public:
+    __device__ Column(ThreadStacks& stacks, int thread)
+        : stacks_(stacks), begin_(column(thread)), top_(begin_), close_(begin_ + kLast) {}
+
+    __device__ bool empty() const { return top_ == begin_; }
+    __device__ int opens() const { return (top_ - begin_) / kRow; }
+    __device__ int closes() const { return (begin_ + kLast - close_) / kRow; }
+    __device__ void clear() { top_ = begin_; }
+    /// Keeps an open, or a close that found the stack empty. Anything else is put where the next close goes,
+    /// so that no element takes a branch: there is a place left as long as there are elements.
+    __device__ void keep(Entry entry, bool opens, bool found_nothing) {
+      stacks_.set(opens ? top_ : close_, entry);
+      if (opens) top_ += kRow;
+      if (found_nothing) close_ -= kRow;
+    }
+    __device__ Entry pop() {
+      top_ -= kRow;
+      return stacks_.at(top_);
+    }
+
+   private:
+    ThreadStacks& stacks_;
+    const int begin_;
+    int top_;    // the next open's place
+    int close_;  // the next close's
+  };
+
+ private:
+  static constexpr int kHalf = kTileThreads / 2;
+  static constexpr int kRow = 4 * kHalf;  // bytes
+  static constexpr int kLast = (kThreadItems - 1) * kRow;
+
+  __device__ static int column(int thread) { return thread % kHalf * 4 + thread / kHalf * 2; }
+  __device__ Entry at(int offset) const {
+    return *reinterpret_cast<const std::uint16_t*>(reinterpret_cast<const char*>(entries_) + offset);
+  }
+  __device__ void set(int offset, Entry entry) {
+    *reinterpret_cast<std::uint16_t*>(reinterpret_cast<char*>(entries_) + offset) =
+        static_cast<std::uint16_t>(entry);
+  }
+
+  std::uint16_t entries_[kThreadItems * kTileThreads];
+};
+
+/// Where the partners of a tile's elements are gathered; -1: none in the tile. A thread's elements are a row.
+struct TilePartners {
+  static constexpr int kStride = kThreadItems + 1;  // so that rows begin in different banks
+  std::int32_t numbers[kTileThreads * kStride];
+
+  __device__ std::int32_t* row(int thread) { return numbers + thread * kStride; }
+};
+
+}  // namespace cumulus::bracket_match

@@ -1,0 +1,48 @@
+#pragma once
+
+// Sums and minima over the lanes of a warp. By whole warps.
+
+namespace cumulus {
+
+/// Over the lanes up to and including this one.
+template <class T>
+__device__ T warp_prefix_sum(T value) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const T before = __shfl_up_sync(~0u, value, distance);
+    if (static_cast<int>(threadIdx.x % 32) >= distance) value += before;
+  }
+  return value;
+}
+
+/// Over the lanes up to and including this one.
+template <class T>
+__device__ T warp_prefix_min(T value) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    value = min(value, __shfl_up_sync(~0u, value, distance));  // a lane without one before it gets its own
+  }
+  return value;
+}
+
+/// Over this lane and those behind it.
+template <class T>
+__device__ T warp_suffix_min(T value) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    value = min(value, __shfl_down_sync(~0u, value, distance));
+  }
+  return value;
+}
+
+/// Over all lanes, to each.
+template <class T>
+__device__ T warp_max(T value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value = max(value, __shfl_xor_sync(~0u, value, distance));
+  }
+  return value;
+}
+
+}  // namespace cumulus
