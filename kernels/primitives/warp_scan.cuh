@@ -1,6 +1,6 @@
 #pragma once
 
-// Sums and minima over the lanes of a warp. By whole warps.
+// Sums, minima and maxima over the lanes of a warp. By whole warps.
 
 namespace cumulus {
 
@@ -21,6 +21,16 @@ __device__ T warp_prefix_min(T value) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
     value = min(value, __shfl_up_sync(~0u, value, distance));  // a lane without one before it gets its own
+  }
+  return value;
+}
+
+/// Over the lanes up to and including this one.
+template <class T>
+__device__ T warp_prefix_max(T value) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    value = max(value, __shfl_up_sync(~0u, value, distance));
   }
   return value;
 }

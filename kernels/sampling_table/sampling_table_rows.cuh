@@ -3,6 +3,7 @@
 // One distribution of up to 32768 cells by one block, which goes through memory once: masses come in, lower
 // bounds, guide and radix trees go out.
 
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_target.h"
 #include "kernels/sampling_table/sampling_table_trees.h"
@@ -127,39 +128,15 @@ __device__ inline Tally operator+(const Tally& a, const Tally& b) {
   return {a.sum + b.sum, a.positive + b.positive};
 }
 
-__device__ inline std::uint64_t scan_warp(std::uint64_t value) {
-  const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const std::uint64_t other = __shfl_up_sync(kWholeWarp, value, step);
-    if (lane >= step) value += other;
-  }
-  return value;
-}
-__device__ inline std::uint32_t scan_warp(std::uint32_t value) {
-  const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const std::uint32_t other = __shfl_up_sync(kWholeWarp, value, step);
-    if (lane >= step) value += other;
-  }
-  return value;
-}
-__device__ inline std::uint32_t largest_of_warp(std::uint32_t value) {
-#pragma unroll
-  for (unsigned step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(kWholeWarp, value, step));
-  return value;
-}
-
 /// The largest of the block's values, to every thread.
 template <int kWarps>
 __device__ std::uint32_t largest_of_block(std::uint32_t value) {
   __shared__ std::uint32_t of_warps[kWarps];
   const unsigned lane = threadIdx.x % 32;
-  value = largest_of_warp(value);
+  value = warp_max(value);
   if (lane == 0) of_warps[threadIdx.x / 32] = value;
   __syncthreads();
-  return largest_of_warp(lane < kWarps ? of_warps[lane] : 0);
+  return warp_max(lane < kWarps ? of_warps[lane] : 0);
 }
 
 __device__ inline bool on_16_bytes(const void* address) {
@@ -252,8 +229,8 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
     numbers[warp] = own.positive;
   }
   __syncthreads();
-  const std::uint64_t sum = scan_warp(lane < kWarps ? sums[lane] : std::uint64_t{0});
-  const std::uint32_t number = scan_warp(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+  const std::uint64_t sum = warp_prefix_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint32_t number = warp_prefix_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
   const Tally through{__shfl_sync(kWholeWarp, sum, warp), __shfl_sync(kWholeWarp, number, warp)};
   return {{through.sum - own.sum, through.positive - own.positive},
           {__shfl_sync(kWholeWarp, sum, 31), __shfl_sync(kWholeWarp, number, 31)}};
@@ -279,7 +256,7 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
       masses[k] = mass_of(bounds[k], cell + k);
       own += packed(masses[k]);
     }
-    const std::uint64_t through = scan_warp(own);
+    const std::uint64_t through = warp_prefix_sum(own);
     Tally tally = before + unpacked(through - own);
     std::uint32_t behind[kQuad];
 #pragma unroll
@@ -541,17 +518,6 @@ __device__ void note_last_cells(const Target& target, const OnChip& chip) {
   }
 }
 
-/// The lanes' largest values up to their own.
-__device__ inline std::uint32_t scan_warp_for_largest(std::uint32_t value) {
-  const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const std::uint32_t other = __shfl_up_sync(kWholeWarp, value, step);
-    value = max(value, lane >= step ? other : 0);
-  }
-  return value;
-}
-
 /// The slots of a quad of guide cells, of which there are `count`; the others are 0.
 __device__ inline void load_slots(const OnChip& chip, std::uint32_t g, std::uint32_t count,
                                   std::uint32_t (&slots)[kQuad]) {
@@ -578,10 +544,10 @@ __device__ void fill_guide(std::uint32_t count, const OnChip& chip, const Store&
 #pragma unroll
     for (const std::uint32_t slot : slots) holder = max(holder, slot & kHolder);
   }
-  holder = largest_of_warp(holder);
+  holder = warp_max(holder);
   if (lane == 0) holders[warp] = holder;
   __syncthreads();
-  holder = max(1u, largest_of_warp(lane < warp ? holders[lane] : 0));  // 1: without mass, zeros
+  holder = max(1u, warp_max(lane < warp ? holders[lane] : 0));  // 1: without mass, zeros
 
   for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const std::uint32_t g = chunk * kChunk + lane * kQuad;
@@ -595,7 +561,7 @@ __device__ void fill_guide(std::uint32_t count, const OnChip& chip, const Store&
       cells[k] = own;
       roots[k] = slots[k] >> 16;
     }
-    const std::uint32_t through = max(holder, scan_warp_for_largest(own));
+    const std::uint32_t through = max(holder, warp_prefix_max(own));
     const std::uint32_t of_lane_before = __shfl_up_sync(kWholeWarp, through, 1);
     const std::uint32_t before = lane > 0 ? of_lane_before : holder;
     holder = __shfl_sync(kWholeWarp, through, 31);
