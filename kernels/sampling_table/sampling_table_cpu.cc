@@ -218,6 +218,18 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   *report = report_of(findings, weights, static_cast<std::uint32_t>(params.height));
 }
 
+template <class Points>
+void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
+          const SampleArrays& arrays) {
+  parallel_ranges(executor, count, sampling_tuning::kSamplesPerTask,
+                  [&](std::int64_t first, std::int64_t last) {
+                    for (std::int64_t i = first; i < last; ++i) {
+                      const sampling::FixedPoint2 point = points.point(i);
+                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
+                    }
+                  });
+}
+
 }  // namespace
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const float> weights,
@@ -237,20 +249,6 @@ void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weight
                           SamplingTableReport* report) {
   build(executor, weights, params, table, report);
 }
-
-namespace {
-template <class Points>
-void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
-          const SampleArrays& arrays) {
-  parallel_ranges(executor, count, sampling_tuning::kSamplesPerTask,
-                  [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t i = first; i < last; ++i) {
-                      const sampling::FixedPoint2 point = points.point(i);
-                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
-                    }
-                  });
-}
-}  // namespace
 
 void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
                   const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
