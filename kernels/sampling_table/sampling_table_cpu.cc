@@ -198,6 +198,8 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
   findings = {kNoneInvalid, kNoneEmpty, 0, {}};
+  // What a GPU takes for long rows, so that one figure holds for both.
+  executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
   HostSpan<WeightAdjustment> adjustments;
   if (params.needs_survey()) {
     const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));

@@ -44,7 +44,7 @@ struct WarpChunks {
 ///
 /// Edge i, between cells i - 1 and i, is a byte: 0x80 where no guide cell overlaps both beyond the smallest
 /// x, and if there is a node, 1 + the highest bit in which the keys differ that it parts. The tree of a guide
-/// cell is the Cartesian tree of those. While the forest is built, kDone is added. `groups` and `chunks` hold
+/// cell is the Cartesian tree of those. `groups` and `chunks` hold
 /// for 16 and 128 edges the largest and where it is, so that a search can leap; all ones where it cannot.
 struct OnChip {
   std::uint32_t* cells;
@@ -377,133 +377,26 @@ __device__ inline std::uint32_t guide_cell_of(const Target& target, const OnChip
 
 inline constexpr std::uint32_t kLeaf = 0x8000;
 
-/// What the slots say of a tree: kLeaf and its root where that parts two cells only.
-__device__ inline std::uint32_t root_note(std::uint32_t root, bool two_cells) {
-  return two_cells ? kLeaf | root : root;
-}
-
-/// A tree of few edges, whose nodes one thread adds from left to right, into `cells`: nodes as in the table.
-class SmallTree {
- public:
-  static constexpr std::uint32_t kMostEdges = 16;
-
-  __device__ SmallTree(const OnChip& chip, std::uint32_t first_edge)
-      : halves_(reinterpret_cast<std::uint16_t*>(chip.cells)), first_(first_edge) {}
-
-  __device__ std::uint32_t nodes() const { return nodes_; }
-  __device__ std::uint32_t root() const { return root_; }
-
-  /// Adds a node at an edge of the value `value`; `end_cell` has been told of all before.
-  __device__ void add(std::uint32_t node, std::uint32_t value) {
-    const std::uint32_t level = std::uint32_t{1} << (value - 1);
-    const std::uint32_t below = levels_ & (level - 1);
-    const int popped = __popc(below);
-    const auto topmost = static_cast<std::uint32_t>(path_ >> 4 * (popped > 0 ? popped - 1 : 0)) & 15;
-    halves_[2 * node] = static_cast<std::uint16_t>(popped > 0 ? first_ + topmost : kLeaf | (node - 1));
-    path_ >>= 4 * popped;
-    levels_ ^= below;
-    if (levels_ == 0) {
-      root_ = node;
-    } else {
-      halves_[2 * (first_ + static_cast<std::uint32_t>(path_ & 15)) + 1] = static_cast<std::uint16_t>(node);
-    }
-    path_ = path_ << 4 | (node - first_);
-    levels_ |= level;
-    last_ = node;
-    ++nodes_;
-  }
-
-  /// The last node's right neighbour is `cell`, until a node to the right is added.
-  __device__ void end_cell(std::uint32_t cell) {
-    halves_[2 * last_ + 1] = static_cast<std::uint16_t>(kLeaf | cell);
-  }
-
- private:
-  std::uint16_t* halves_;
-  std::uint32_t first_;
-  std::uint32_t levels_ = 0;  // bit v - 1: a node with edge v is on the way from the root to the last node
-  std::uint64_t path_ = 0;    // that way, upwards, in nibbles: a node's edge less the first
-  std::uint32_t root_ = 0;
-  std::uint32_t last_ = 0;
-  std::uint32_t nodes_ = 0;
-};
-
-/// What marks an edge whose node is in `cells`.
-inline constexpr std::uint32_t kDone = 0x40;
-inline constexpr std::uint32_t kEdgeValue = 0x3F;
-
-/// Builds the tree whose first edge is `start`, if it is small, and returns the next tree's first edge, or
-/// `end` where that is not below it.
-__device__ inline std::uint32_t build_small_tree(const Target& target, const OnChip& chip,
-                                                 std::uint32_t start, std::uint32_t end) {
-  const std::uint32_t g = __umulhi(chip.cells[start], target.guide_size);
-  SmallTree tree(chip, start);
-  std::uint32_t i = start;
-  for (; i < start + SmallTree::kMostEdges; ++i) {
-    const std::uint32_t edge = i < target.count ? chip.edge(i) : kBoundary;
-    if (i > start && edge >= kBoundary) break;
-    const std::uint32_t value = edge & kEdgeValue;
-    if (value == 0) continue;
-    if (tree.nodes() > 0) tree.end_cell(i - 1);
-    tree.add(i, value);
-    chip.edges[static_cast<int>(i) - 1] = static_cast<unsigned char>(edge | kDone);
-  }
-  if (i == target.count || chip.edge(i) >= kBoundary) {
-    if (tree.nodes() == 0) return i;
-    tree.end_cell(i - 1);
-    chip.set_root(g, root_note(tree.root(), tree.nodes() == 1 && tree.root() == i - 1));
-    return i;
-  }
-#pragma unroll 1  // rare
-  for (std::uint32_t k = start; k < i; ++k)
-    chip.edges[static_cast<int>(k) - 1] &= static_cast<unsigned char>(~kDone);
-  while (i < end && chip.edge(i) < kBoundary) ++i;
-  return i;
-}
-
-/// Each thread has the trees that begin within a run of edges.
-template <int kThreads>
-__device__ void build_small_trees(const Target& target, const OnChip& chip) {
-  constexpr std::uint32_t kRun = 17;  // odd: no two of a warp in one bank
-  for (std::uint32_t first = threadIdx.x * kRun; first < target.count; first += kThreads * kRun) {
-    const std::uint32_t end = min(first + kRun, target.count);
-    std::uint32_t i = first;
-    while (i < end && chip.edge(i) < kBoundary) ++i;
-    while (i < end) i = build_small_tree(target, chip, i, end);
-  }
-}
-
-/// Node j, found by itself; notes the root.
-__device__ inline std::uint32_t find_node(const Target& target, const OnChip& chip, std::uint32_t j,
-                                          std::uint32_t edge) {
-  const std::uint32_t own = edge & kEdgeValue;
-  const Side right = look_right(chip, j, own);
-  const Side left = edge >= kBoundary ? Side{0, j, true} : look_left(chip, j, own);
-  const std::uint32_t right_child =
-      right.largest >> 16 > 0 ? right.largest & 0xFFFFu : kLeaf | (right.last - 1);
-  const std::uint32_t left_child = left.largest >> 16 > 0 ? left.largest & 0xFFFFu : kLeaf | (j - 1);
-  if (left.open && right.open) {  // `cells` may have lost the bound
-    chip.set_root(__umulhi(target.lower[j], target.guide_size),
-                  root_note(j, right_child == (kLeaf | j) && left_child >= kLeaf));
-  }
-  return left_child | right_child << 16;
-}
-
-/// Writes the nodes, and into the slots the roots. Every thread of the block comes here.
+/// Writes the nodes, and into the slots the roots: kLeaf and the node where it parts two cells only.
 template <int kThreads>
 __device__ void write_forest(const Target& target, const OnChip& chip) {
-  build_small_trees<kThreads>(target, chip);
-  __syncthreads();
-  auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
   for (std::uint32_t j = threadIdx.x; j < target.count; j += kThreads) {
     const std::uint32_t edge = chip.edge(j);
+    const std::uint32_t own = edge & ~kBoundary;
     std::uint32_t word = 0;
-    if ((edge & kDone) != 0) {
-      word = chip.cells[j];
-    } else if ((edge & kEdgeValue) > 0) {
-      word = find_node(target, chip, j, edge);
+    if (own > 0) {
+      const Side right = look_right(chip, j, own);
+      const Side left = edge >= kBoundary ? Side{0, j, true} : look_left(chip, j, own);
+      const std::uint32_t right_child =
+          right.largest >> 16 > 0 ? right.largest & 0xFFFFu : kLeaf | (right.last - 1);
+      const std::uint32_t left_child = left.largest >> 16 > 0 ? left.largest & 0xFFFFu : kLeaf | (j - 1);
+      word = left_child | right_child << 16;
+      if (left.open && right.open) {
+        const bool two_cells = right_child == (kLeaf | j) && left_child >= kLeaf;
+        chip.set_root(guide_cell_of(target, chip, j), two_cells ? kLeaf | j : j);
+      }
     }
-    if (target.method == Method::kRadixForest) nodes[j] = word;
+    if (target.method == Method::kRadixForest) reinterpret_cast<std::uint32_t*>(target.nodes)[j] = word;
   }
 }
 
