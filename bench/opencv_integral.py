@@ -5,15 +5,13 @@
 
 Needs numpy and opencv-python. Runs the two in turn, three times, and prints the best median of each.
 """
-import json
-import statistics
-import subprocess
+import functools
 import sys
-import tempfile
-import time
 
 import cv2
 import numpy
+
+from beside_opencv import best_of_rounds, median_seconds
 
 SIDES = (1024, 2048, 4096)
 KINDS = {
@@ -27,33 +25,13 @@ def opencv(kind, side):
     pixel, depth = KINDS[kind]
     image = (numpy.random.default_rng(1).random((side, side)) * 255).astype(pixel)
     sums = cv2.integral(image, sdepth=depth)
-    seconds = []
-    for _ in range(21):
-        begin = time.perf_counter()
-        cv2.integral(image, sums, sdepth=depth)
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
-
-
-def cumulus(bench):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        subprocess.run([bench, "--backend", "cpu", "--filter", "summed_area_table/", "--json", file.name],
-                       check=True, stdout=subprocess.DEVNULL)
-        rows = json.load(open(file.name))["rows"]
-    return {row["name"]: row["median_us"] * 1e-6 for row in rows}
+    return median_seconds(lambda: cv2.integral(image, sums, sdepth=depth))
 
 
 def main():
-    bench = sys.argv[1]
-    best = {}
-    for _ in range(3):
-        ours = cumulus(bench)
-        for kind in KINDS:
-            for side in SIDES:
-                row = ours[f"summed_area_table/{kind}/{side}x{side}"]
-                theirs = opencv(kind, side)
-                old = best.get((kind, side), (row, theirs))
-                best[kind, side] = (min(old[0], row), min(old[1], theirs))
+    subjects = {(kind, side): (f"summed_area_table/{kind}/{side}x{side}", functools.partial(opencv, kind, side))
+                for kind in KINDS for side in SIDES}
+    best = best_of_rounds(sys.argv[1], "summed_area_table/", subjects)
     print(f"OpenCV {cv2.__version__}, {cv2.getNumThreads()} threads; milliseconds")
     print("| | side | Cumulus | OpenCV | ratio |\n|---|---|---|---|---|")
     for (kind, side), (row, theirs) in best.items():

@@ -16,6 +16,7 @@ namespace {
 using testing::FilterImage;
 using testing::FilterPattern;
 using testing::FilterShape;
+using Method = RecursiveFilterMethod;
 
 struct Variant {
   std::string name;
@@ -27,8 +28,8 @@ struct Variant {
 /// rest.
 template <class T>
 std::string verify_window(const FilterImage& image, const RecursiveFilter& filter,
-                          const std::vector<T>& result) {
-  if (image.shape.height * image.shape.width <= 512 * 512) {
+                          const std::vector<T>& result, double truncation_bound) {
+  if (image.shape.height * image.shape.width <= 512 * 512 && truncation_bound <= kNegligibleTruncation) {
     return verify_recursive_filter(image, filter, result.data());
   }
   constexpr std::int64_t kSide = 48;
@@ -45,7 +46,7 @@ std::string verify_window(const FilterImage& image, const RecursiveFilter& filte
     window.elements.insert(window.elements.end(), image.row(y) + left, image.row(y) + right);
   }
   const auto expected = filter_serially(window, filter);
-  const double tolerance = testing::recursive_filter_tolerance<T>(filter);
+  const double tolerance = testing::recursive_filter_tolerance<T>(filter) + truncation_bound;
   for (std::int64_t y = image.shape.height / 2; y < image.shape.height / 2 + kSide; ++y) {
     for (std::int64_t x = image.shape.width / 2; x < image.shape.width / 2 + kSide; ++x) {
       const auto want =
@@ -84,8 +85,7 @@ Steps direction_by_direction(const RecursiveFilter& filter) {
 /// One filter of one square image. `label` tells how, between slashes, where that is not the usual way.
 template <class T, class Executor>
 void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::string& label,
-                  std::int64_t side, const Steps& steps,
-                  RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic) {
+                  std::int64_t side, const Steps& steps, const RecursiveFilterChoice& choice = {}) {
   constexpr Space kSpace = Executor::kSpace;
   const std::string name =
       "recursive_filter/" + variant.name + label + std::to_string(side) + "x" + std::to_string(side);
@@ -100,15 +100,16 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   std::size_t scratch_bytes = 0;
   for (const RecursiveFilter& step : steps) {
     scratch_bytes =
-        std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(view, step, method));
+        std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(view, step, choice));
   }
+  RecursiveFilterRun done{};
   const auto run = [&] {
     ImageView<const T, kSpace> source = view;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), side,
                                         side);
       executor.reuse_scratch();
-      apply_recursive_filter<T>(executor, source, steps[i], target, method);
+      done = apply_recursive_filter<T>(executor, source, steps[i], target, choice);
       source = target;
     }
   };
@@ -120,7 +121,7 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
       .unit = "pixels",
       .scratch_bytes = scratch_bytes,
       .run = run,
-      .verify = [&] { return verify_window(image, variant.filter, result.to_host()); },
+      .verify = [&] { return verify_window(image, variant.filter, result.to_host(), done.truncation_bound); },
       .verified_by = whole ? "serial oracle, every pixel" : "serial oracle, a window in the middle",
   });
 }
@@ -136,6 +137,7 @@ void bench_all(Runner<Executor>& runner) {
   const Variant young{"gaussian-8-clamp", both(gaussian_filter(8, FilterBoundary::kClamp))};
   const Variant others[] = {
       {"quintic-mirror", both(bspline_prefilter(5, FilterBoundary::kMirror))},
+      {"gaussian-2-clamp", both(gaussian_filter(2, FilterBoundary::kClamp))},
       {"gaussian-8-reflect", both(gaussian_filter(8, FilterBoundary::kReflect))},
       {"deriche-2-clamp", both(deriche_filter(2, 0, FilterBoundary::kClamp))},
       {"deriche-8-clamp", both(deriche_filter(8, 0, FilterBoundary::kClamp))},
@@ -145,12 +147,22 @@ void bench_all(Runner<Executor>& runner) {
   for (const std::int64_t side : sides) {
     bench_filter<float>(runner, cubic, "/", side, {cubic.filter});
     if (kGpu && !runner.quick()) {
-      // The ladder of Nehab et al. (2011); their algorithm 5 is the row above.
-      bench_filter<float>(runner, cubic, "/lines/", side, {cubic.filter}, RecursiveFilterMethod::kLines);
-      bench_filter<float>(runner, cubic, "/algorithm-2/", side, direction_by_direction(cubic.filter));
-      bench_filter<float>(runner, cubic, "/algorithm-4/", side, axis_by_axis(cubic.filter));
+      // The ladder of Nehab et al. (2011).
+      bench_filter<float>(runner, cubic, "/lines/", side, {cubic.filter}, Method::kLines);
+      bench_filter<float>(runner, cubic, "/algorithm-2/", side, direction_by_direction(cubic.filter),
+                          Method::kTiled);
+      bench_filter<float>(runner, cubic, "/algorithm-4/", side, axis_by_axis(cubic.filter), Method::kTiled);
+      bench_filter<float>(runner, cubic, "/algorithm-5/", side, {cubic.filter}, Method::kTiled);
     }
     bench_filter<float>(runner, young, "/", side, {young.filter});
+    if (kGpu) {
+      bench_filter<float>(runner, young, "/tiled/", side, {young.filter}, Method::kTiled);
+      bench_filter<float>(runner, young, "/decaying/", side, {young.filter}, Method::kDecaying);
+      bench_filter<float>(runner, young, "/decaying-1e-4/", side, {young.filter}, {Method::kDecaying, 1e-4});
+      if (side <= 2048) {
+        bench_filter<float>(runner, young, "/on-chip-exact/", side, {young.filter}, {Method::kOnChip, 0});
+      }
+    }
     bench_filter<Float16>(runner, young, "/half/", side, {young.filter});
     for (const Variant& variant : others) bench_filter<float>(runner, variant, "/", side, {variant.filter});
   }

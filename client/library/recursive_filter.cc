@@ -22,6 +22,22 @@ v1::FilterBoundary to_wire(ImageBoundary boundary) {
   return v1::FILTER_BOUNDARY_UNSPECIFIED;
 }
 
+v1::RecursiveFilterMethod to_wire(FilterMethod method) {
+  switch (method) {
+    case FilterMethod::kFastest:
+      break;
+    case FilterMethod::kLines:
+      return v1::FILTER_BY_LINES;
+    case FilterMethod::kTiled:
+      return v1::FILTER_TILED;
+    case FilterMethod::kOnChip:
+      return v1::FILTER_ON_CHIP;
+    case FilterMethod::kDecaying:
+      return v1::FILTER_DECAYING;
+  }
+  return v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED;
+}
+
 /// Writes the kernel that the variant holds.
 struct KernelEncoder {
   v1::AxisFilter& out;
@@ -62,6 +78,11 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
     SourceEncoder::encode(*options.accumulate, *request.mutable_accumulate());
     request.set_weight(options.weight);
   }
+  request.set_method(to_wire(options.method));
+  if (options.max_truncation_error.has_value()) {
+    request.set_max_truncation_error(*options.max_truncation_error);
+  }
+  request.set_tell_method(options.tell_method);
   return OperationAccess::make("ApplyRecursiveFilter", request);
 }
 

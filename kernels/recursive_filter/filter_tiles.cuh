@@ -3,27 +3,15 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/recursive_filter/recursive_filter_line.h"
-#include "kernels/recursive_filter/tile_carries.cuh"
+#include "kernels/recursive_filter/line_stretches.cuh"
 
 // The tiled method's passes over the image. A block has a tile and kTile threads: each filters one column,
 // held in registers, then, turned around through shared memory, one row. Tiles that the image's border cuts,
-// or that leave pixels out of their runs, work in shared memory instead.
+// or that leave pixels out of their runs, work in shared memory instead. (Where many tiles are under way on a
+// multiprocessor this is faster than line_stretches.cuh in float, and slower where there are few, and in
+// double.)
 
 namespace cumulus::recursive_filter {
-
-/// What tiles need of one axis' plan.
-template <int Order, class Real>
-struct TileAxis {
-  Sections<Order, Real> causal, anticausal;
-  SmallMatrix<Order, Real> through_causal, through_future;
-
-  explicit TileAxis(const AxisPlan& plan)
-      : causal(sections_of<Order, Real>(plan.causal)),
-        anticausal(sections_of<Order, Real>(plan.anticausal)),
-        through_causal(small_matrix<Order, Real>(plan.through_causal)),
-        through_future(small_matrix<Order, Real>(plan.through_future)) {}
-};
 
 /// What each pixel of a tile's column or row adds to the states that runs over it from nothing leave: after
 /// the last pixel the causal one, at the first pixel the anticausal one. Sums over pixels, unlike recursions,
@@ -46,77 +34,34 @@ struct RunWeights {
   }
 };
 
-/// The images, their tiles, and where the tiles keep what they know.
-struct TileImages {
-  SourceElements images;
-  std::int64_t image_stride;
-  std::int64_t row_stride;
-  std::int64_t height;
-  CarryMap carries;     // and the output
-  float* first_pixels;  // of each row; in the end, filtered along y
-  float* last_pixels;
-  int rows_left_out, columns_left_out;  // pixels at the end of runs over the image
-  bool along_columns, along_rows;       // where anything is to be filtered at all
-  bool vector_loads, vector_stores;     // rows of floats of one channel, each at a multiple of 16 bytes
-};
-
-/// One tile, and which of its pixels take part in runs.
-struct Tile {
-  TileIndex at;
-  int rows, columns;                      // inside the image
-  int causal_rows, causal_columns;        // runs from the first end before these
-  int anticausal_row, anticausal_column;  // runs from the last end with these
-
-  __device__ bool plain() const {
-    return causal_rows == kTile && causal_columns == kTile && anticausal_row == 0 && anticausal_column == 0;
-  }
-};
-
-__device__ inline Tile tile_of(const TileImages& a, std::int64_t index) {
-  Tile tile;
-  TileIndex& at = tile.at;
-  at.channel = index % a.carries.channels;
-  index /= a.carries.channels;
-  at.column = index % a.carries.tile_columns;
-  index /= a.carries.tile_columns;
-  at.row = index % a.carries.tile_rows;
-  at.image = index / a.carries.tile_rows;
-  tile.rows = static_cast<int>(min(a.height - at.row * kTile, std::int64_t{kTile}));
-  tile.columns = static_cast<int>(min(a.carries.width - at.column * kTile, std::int64_t{kTile}));
-  tile.causal_rows = tile.rows - (at.row == a.carries.tile_rows - 1 ? a.rows_left_out : 0);
-  tile.causal_columns = tile.columns - (at.column == a.carries.tile_columns - 1 ? a.columns_left_out : 0);
-  tile.anticausal_row = at.row == 0 ? a.rows_left_out : 0;
-  tile.anticausal_column = at.column == 0 ? a.columns_left_out : 0;
-  return tile;
-}
-
-/// Where the border pixels of a tile's row are kept.
-__device__ inline std::int64_t border_index(const TileImages& a, const TileIndex& at, int row) {
-  return ((at.image * a.carries.tile_rows + at.row) * kTile + row) * a.carries.channels + at.channel;
-}
-
-/// Rows begin at multiples of 16 bytes, and as many of them as threads read at once in different banks.
-constexpr int kTilePitch = kTile + 4;
-using TilePixels = float[kTile][kTilePitch];
-/// Pixels that a thread moves at once, and the threads that move a tile's row.
-constexpr int kVector = 4;
-constexpr int kRowThreads = kTile / kVector;
-
-__device__ inline float4& vector_at(TilePixels& pixels, int row, int column) {
-  return *reinterpret_cast<float4*>(&pixels[row][column]);
-}
-
 /// A whole column or row in registers; every loop over it has constant bounds and is unrolled.
 struct HeldPixels {
   float v[kTile];
   __device__ float& operator[](int i) { return v[i]; }
+  /// From and to shared memory, at a multiple of 16 bytes.
+  __device__ void load(const float* pixels) {
+#pragma unroll
+    for (int i = 0; i < kTile; i += kVector) {
+      const float4 four = *reinterpret_cast<const float4*>(pixels + i);
+      v[i] = four.x;
+      v[i + 1] = four.y;
+      v[i + 2] = four.z;
+      v[i + 3] = four.w;
+    }
+  }
+  __device__ void store(float* pixels) const {
+#pragma unroll
+    for (int i = 0; i < kTile; i += kVector) {
+      *reinterpret_cast<float4*>(pixels + i) = make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
+    }
+  }
   template <class F>
-  __device__ void ascending(int /*first*/, int /*end*/, const F& f) {
+  __device__ void ascending(int /*length*/, const F& f) {
 #pragma unroll
     for (int i = 0; i < kTile; ++i) f(v[i]);
   }
   template <class F>
-  __device__ void descending(int /*first*/, int /*end*/, const F& f) {
+  __device__ void descending(int /*length*/, const F& f) {
 #pragma unroll
     for (int i = kTile - 1; i >= 0; --i) f(v[i]);
   }
@@ -127,14 +72,14 @@ struct SharedPixels {
   float* pixels;
   int step;
   template <class F>
-  __device__ void ascending(int first, int end, const F& f) {
+  __device__ void ascending(int length, const F& f) {
 #pragma unroll 1
-    for (int i = first; i < end; ++i) f(pixels[i * step]);
+    for (int i = 0; i < length; ++i) f(pixels[i * step]);
   }
   template <class F>
-  __device__ void descending(int first, int end, const F& f) {
+  __device__ void descending(int length, const F& f) {
 #pragma unroll 1
-    for (int i = end - 1; i >= first; --i) f(pixels[i * step]);
+    for (int i = length - 1; i >= 0; --i) f(pixels[i * step]);
   }
 };
 
@@ -182,23 +127,6 @@ __device__ void run_over(const RunWeights<Order>& weights, const SharedPixels& l
   }
 }
 
-/// Filters the line's first `length` pixels in place, given the causal state before them and the anticausal
-/// state over the image after them. `causal` becomes the causal state of the last pixel.
-template <int Order, class Real, class Pixels>
-__device__ void filter_held_line(const TileAxis<Order, Real>& axis, Pixels& line, int length,
-                                 Real (&causal)[Order], const Real (&after)[Order]) {
-  const auto filter_with = [](const Sections<Order, Real>& sections, Real(&state)[Order], float& pixel) {
-    Real value = static_cast<Real>(pixel);
-    sections.filter(state, value);
-    pixel = static_cast<float>(value);
-  };
-  line.ascending(0, length, [&](float& pixel) { filter_with(axis.causal, causal, pixel); });
-  Real anticausal[Order] = {};
-  axis.through_causal.add_product(causal, anticausal);
-  axis.through_future.add_product(after, anticausal);
-  line.descending(0, length, [&](float& pixel) { filter_with(axis.anticausal, anticausal, pixel); });
-}
-
 template <int Order, class Real>
 __device__ void store_state(const TileCarries& carries, int line, int position, const Real (&state)[Order]) {
   carries.visit([&](const auto& lines) {
@@ -239,23 +167,10 @@ __device__ void finish_line(const TileAxis<Order, Real>& axis, Pixels& pixels, i
   filter_held_line(axis, pixels, length, before, after);
 }
 
-/// A whole tile of floats into shared memory, four at a time.
-__device__ inline void load_vectors(const float* tile, std::int64_t row_stride, TilePixels& pixels) {
-  const int column = static_cast<int>(threadIdx.x) % kRowThreads * kVector;
-  const int first_row = static_cast<int>(threadIdx.x) / kRowThreads;
-  constexpr int kRows = kTile / kRowThreads;
-  float4 held[kTile / kRows];
-#pragma unroll
-  for (int i = 0; i < kTile / kRows; ++i) {
-    held[i] = __ldg(reinterpret_cast<const float4*>(tile + (first_row + i * kRows) * row_stride + column));
-  }
-#pragma unroll
-  for (int i = 0; i < kTile / kRows; ++i) vector_at(pixels, first_row + i * kRows, column) = held[i];
-}
-
-/// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row. If
-/// `Keep`, what they make of the tile is then in `pixels`; otherwise they leave it as it is.
-template <bool Keep, class OnColumn, class OnRow>
+/// Brings the tile in, calls on_column(column, x) for the thread's column and on_row(row, y) for its row.
+/// What they make of the tile is then in `pixels` where KeepColumns and KeepRows say so; otherwise they leave
+/// it as it is.
+template <bool KeepColumns, bool KeepRows, class OnColumn, class OnRow>
 __device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels& pixels,
                                const OnColumn& on_column, const OnRow& on_row) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -268,7 +183,11 @@ __device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels
   if (tile.plain()) {
     HeldPixels line;
     if (a.vector_loads) {
-      load_vectors(a.images.as<float>() + corner, a.row_stride, pixels);
+      if (half) {
+        load_vectors(a.images.as<__half>() + corner, a.row_stride, pixels);
+      } else {
+        load_vectors(a.images.as<float>() + corner, a.row_stride, pixels);
+      }
       __syncthreads();
 #pragma unroll
       for (int i = 0; i < kTile; ++i) line[i] = pixels[i][thread];
@@ -280,26 +199,14 @@ __device__ void pass_over_tile(const TileImages& a, const Tile& tile, TilePixels
       for (int i = 0; i < kTile; ++i) line[i] = __ldg(floats + i * a.row_stride);
     }
     on_column(line, thread);
-    if (Keep || !a.vector_loads) {
+    if (KeepColumns || !a.vector_loads) {
 #pragma unroll
       for (int i = 0; i < kTile; ++i) pixels[i][thread] = line[i];
       __syncthreads();
     }
-#pragma unroll
-    for (int i = 0; i < kTile; i += kVector) {
-      const float4 four = vector_at(pixels, thread, i);
-      line[i] = four.x;
-      line[i + 1] = four.y;
-      line[i + 2] = four.z;
-      line[i + 3] = four.w;
-    }
+    line.load(pixels[thread]);
     on_row(line, thread);
-    if constexpr (Keep) {
-#pragma unroll
-      for (int i = 0; i < kTile; i += kVector) {
-        vector_at(pixels, thread, i) = make_float4(line[i], line[i + 1], line[i + 2], line[i + 3]);
-      }
-    }
+    if constexpr (KeepRows) line.store(pixels[thread]);
     return;
   }
   if (thread < tile.columns) {
@@ -325,7 +232,7 @@ __global__ void __launch_bounds__(kTile, gather_blocks(Order))
   __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, blockIdx.x);
   const TileCarries carries = a.carries.at(tile.at);
-  pass_over_tile<false>(
+  pass_over_tile<false, false>(
       a, tile, pixels,
       [&](auto& column, int position) {
         if (!a.along_columns) return;
@@ -343,34 +250,6 @@ __global__ void __launch_bounds__(kTile, gather_blocks(Order))
       });
 }
 
-/// Writes a tile's pixels to the output, past the caches.
-__device__ inline void store_tile(const TileImages& a, const Tile& tile, TilePixels& pixels) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t row_elements = a.carries.width * a.carries.channels;
-  const std::int64_t corner = tile.at.image * a.carries.image_stride + tile.at.row * kTile * row_elements +
-                              tile.at.column * kTile * a.carries.channels + tile.at.channel;
-  if (a.vector_stores && tile.columns == kTile) {
-    float* floats = a.carries.filtered.as<float>() + corner + thread % kRowThreads * kVector;
-#pragma unroll 4
-    for (int row = thread / kRowThreads; row < tile.rows; row += kTile / kRowThreads) {
-      __stcs(reinterpret_cast<float4*>(floats + row * row_elements),
-             vector_at(pixels, row, thread % kRowThreads * kVector));
-    }
-    return;
-  }
-  if (thread >= tile.columns) return;
-  const std::int64_t column = corner + thread * a.carries.channels;
-  if (a.carries.filtered.kind == ElementKind::kHalf) {
-    __half* halves = a.carries.filtered.as<__half>() + column;
-#pragma unroll 8
-    for (int i = 0; i < tile.rows; ++i) __stcs(halves + i * row_elements, __float2half_rn(pixels[i][thread]));
-  } else {
-    float* floats = a.carries.filtered.as<float>() + column;
-#pragma unroll 8
-    for (int i = 0; i < tile.rows; ++i) __stcs(floats + i * row_elements, pixels[i][thread]);
-  }
-}
-
 /// Second pass, from the last tile to the first: what the first pass read last may still be in the cache.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Real, float>))
@@ -379,14 +258,29 @@ __global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Rea
   __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, std::int64_t{gridDim.x} - 1 - blockIdx.x);
   const TileCarries carries = a.carries.at(tile.at);
-  pass_over_tile<true>(
-      a, tile, pixels,
-      [&](auto& column, int position) {
-        if (a.along_columns) finish_line(y, column, tile.rows, carries, 0, position);
-      },
-      [&](auto& row, int position) {
-        if (a.along_rows) finish_line(x, row, tile.columns, carries, 2 * Order, position);
-      });
+  if constexpr (std::is_same_v<Real, float>) {
+    pass_over_tile<true, true>(
+        a, tile, pixels,
+        [&](auto& column, int position) {
+          if (a.along_columns) finish_line(y, column, tile.rows, carries, 0, position);
+        },
+        [&](auto& row, int position) {
+          if (a.along_rows) finish_line(x, row, tile.columns, carries, 2 * Order, position);
+        });
+  } else {
+    const int position = static_cast<int>(threadIdx.x);
+    begin_loading(a, tile, pixels);
+    finish_loading();
+    if (a.along_columns && position < tile.columns) {
+      TileColumn column{{&pixels[0][position]}};
+      finish_line(y, column, tile.rows, carries, 0, position);
+    }
+    __syncthreads();
+    if (a.along_rows && position < tile.rows) {
+      TileRow row{{&pixels[position][0]}};
+      finish_line(x, row, tile.columns, carries, 2 * Order, position);
+    }
+  }
   __syncthreads();
   store_tile(a, tile, pixels);
 }

@@ -23,7 +23,7 @@ namespace cumulus {
 /// caller who has lost interest Interrupted (checked between kernels).
 ///
 /// The result is that of the signal without end that the boundary makes of each row and column, with no
-/// padding and no truncation: states at the borders are solved for in long double. Pixels are filtered in
+/// padding: states at the borders are solved for in long double. Pixels are filtered in
 /// float where all poles lie within 15/16 of the origin, otherwise in double; intermediate images and carries
 /// are float. |error| is at most
 ///
@@ -34,14 +34,20 @@ namespace cumulus {
 /// tests hold it to, not a proven one. Float16 results are rounded once more, to the nearest. Images of
 /// double are double throughout (2^-52 instead of 2^-23, m = 1 / (1 - max|pole|)) and go by lines. NaN and
 /// Inf may spread over the whole image. Results do not depend on the number of threads or on timing.
+///
+/// Two GPU methods may leave out what the filter has all but forgotten; they err by `truncation_bound` times
+/// the image's largest magnitude more. The CPU's way is exact and stands in for all of them.
 template <class T>
-void apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,
-                            const RecursiveFilter& filter, FilterImages<T, Space::kHost> filtered,
-                            RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic);
+RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,
+                                          const RecursiveFilter& filter,
+                                          FilterImages<T, Space::kHost> filtered,
+                                          const RecursiveFilterChoice& choice = {});
 template <class T>
-void apply_recursive_filter(CudaExecutor& executor, FilterImages<const T, Space::kDevice> images,
-                            const RecursiveFilter& filter, FilterImages<T, Space::kDevice> filtered,
-                            RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic);
+RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
+                                          FilterImages<const T, Space::kDevice> images,
+                                          const RecursiveFilter& filter,
+                                          FilterImages<T, Space::kDevice> filtered,
+                                          const RecursiveFilterChoice& choice = {});
 
 /// values = addend + weight values, element by element, in float for Float16 and float, else in double: sums
 /// of several filters of an image, one after another. `values` and `addend` have the same size and do not

@@ -185,14 +185,11 @@ void filter_image(CpuExecutor& executor, const Plans& plans, const HostImage<con
 }  // namespace
 
 template <class T>
-void apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,
-                            const RecursiveFilter& filter, FilterImages<T, Space::kHost> filtered,
-                            RecursiveFilterMethod method) {
+RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,
+                                          const RecursiveFilter& filter,
+                                          FilterImages<T, Space::kHost> filtered,
+                                          const RecursiveFilterChoice& /*choice*/) {
   check_views(images, filtered);
-  if (method == RecursiveFilterMethod::kTiled) {
-    throw std::invalid_argument(
-        "recursive_filter: the tiled method is for GPUs; on the CPU leave the choice open");
-  }
   executor.check_interrupt();
   const Precision precision = std::is_same_v<T, double> ? Precision::kDouble : precision_for(filter);
   const int order = kernel_order(filter);
@@ -206,6 +203,7 @@ void apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::
   } else {
     for (std::int64_t i = 0; i < images.count; ++i) filter_image<T>(executor, plans, images[i], filtered[i]);
   }
+  return {RecursiveFilterMethod::kLines};
 }
 
 template <class T>
@@ -228,10 +226,10 @@ void add_scaled(CpuExecutor& executor, HostSpan<const T> addend, double weight, 
   });
 }
 
-#define CUMULUS_INSTANTIATE(T)                                                                   \
-  template void apply_recursive_filter<T>(CpuExecutor&, FilterImages<const T, Space::kHost>,     \
-                                          const RecursiveFilter&, FilterImages<T, Space::kHost>, \
-                                          RecursiveFilterMethod);                                \
+#define CUMULUS_INSTANTIATE(T)                                                   \
+  template RecursiveFilterRun apply_recursive_filter<T>(                         \
+      CpuExecutor&, FilterImages<const T, Space::kHost>, const RecursiveFilter&, \
+      FilterImages<T, Space::kHost>, const RecursiveFilterChoice&);              \
   template void add_scaled<T>(CpuExecutor&, HostSpan<const T>, double, HostSpan<T>);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)
@@ -241,9 +239,11 @@ CUMULUS_INSTANTIATE(double)
 #if !CUMULUS_WITH_CUDA
 // A build without CUDA has no device to make an executor of: this satisfies the linker.
 template <class T>
-void apply_recursive_filter(CudaExecutor& /*executor*/, FilterImages<const T, Space::kDevice> /*images*/,
-                            const RecursiveFilter& /*filter*/, FilterImages<T, Space::kDevice> /*filtered*/,
-                            RecursiveFilterMethod /*method*/) {
+RecursiveFilterRun apply_recursive_filter(CudaExecutor& /*executor*/,
+                                          FilterImages<const T, Space::kDevice> /*images*/,
+                                          const RecursiveFilter& /*filter*/,
+                                          FilterImages<T, Space::kDevice> /*filtered*/,
+                                          const RecursiveFilterChoice& /*choice*/) {
   throw CudaError(0, "apply_recursive_filter", __FILE__, __LINE__);
 }
 template <class T>
@@ -251,10 +251,10 @@ void add_scaled(CudaExecutor& /*executor*/, DeviceSpan<const T> /*addend*/, doub
                 DeviceSpan<T> /*values*/) {
   throw CudaError(0, "add_scaled", __FILE__, __LINE__);
 }
-#define CUMULUS_INSTANTIATE(T)                                                                     \
-  template void apply_recursive_filter<T>(CudaExecutor&, FilterImages<const T, Space::kDevice>,    \
-                                          const RecursiveFilter&, FilterImages<T, Space::kDevice>, \
-                                          RecursiveFilterMethod);                                  \
+#define CUMULUS_INSTANTIATE(T)                                                      \
+  template RecursiveFilterRun apply_recursive_filter<T>(                            \
+      CudaExecutor&, FilterImages<const T, Space::kDevice>, const RecursiveFilter&, \
+      FilterImages<T, Space::kDevice>, const RecursiveFilterChoice&);               \
   template void add_scaled<T>(CudaExecutor&, DeviceSpan<const T>, double, DeviceSpan<T>);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)

@@ -6,6 +6,7 @@
 #include "kernels/recursive_filter/filter_lines.cuh"
 #include "kernels/recursive_filter/filter_row_states.cuh"
 #include "kernels/recursive_filter/recursive_filter.h"
+#include "kernels/recursive_filter/recursive_filter_by_windows.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
 #include "kernels/recursive_filter/tile_carries.cuh"
 
@@ -47,15 +48,6 @@ void complete_axis(CudaExecutor& executor, const AxisPlan& axis, std::int64_t im
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-/// Whether each row of floats of one channel begins at a multiple of 16 bytes.
-template <class T>
-bool moves_by_vectors(const FilterImages<T, Space::kDevice>& images) {
-  const auto fours = [](std::int64_t elements) { return elements % 4 == 0; };
-  return std::is_same_v<std::remove_const_t<T>, float> && images.first.channels == 1 &&
-         fours(images.first.row_stride) && fours(images.image_stride) &&
-         reinterpret_cast<std::uintptr_t>(images.first.data) % 16 == 0;
-}
-
 template <int Order, class Real, class T>
 void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
                      const AxisPlan& y, const AxisPlan& x, const FilterImages<T, Space::kDevice>& filtered) {
@@ -65,27 +57,12 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
   float* border = executor.scratch<float>(count * tiles.border_carries(Order)).data();
   float* first_pixels = executor.scratch<float>(count * tiles.border_pixels()).data();
   float* last_pixels = executor.scratch<float>(count * tiles.border_pixels()).data();
-  const CarryMap carries{target_elements(filtered.first.data),
-                         border,
-                         filtered.image_stride,
-                         image.width,
-                         image.channels,
-                         tiles.rows,
-                         tiles.columns,
-                         4 * Order};
-  const TileImages tiled{source_elements(image.data),
-                         images.image_stride,
-                         image.row_stride,
-                         image.height,
-                         carries,
-                         first_pixels,
-                         last_pixels,
-                         static_cast<int>(y.pixels_left_out()),
-                         static_cast<int>(x.pixels_left_out()),
-                         !y.identity,
-                         !x.identity,
-                         moves_by_vectors(images),
-                         moves_by_vectors(filtered)};
+  TileImages tiled = tile_images(images, filtered, y, x);
+  tiled.carries.border = border;
+  tiled.carries.lines = 4 * Order;
+  tiled.first_pixels = first_pixels;
+  tiled.last_pixels = last_pixels;
+  const CarryMap& carries = tiled.carries;
   const TileAxis<Order, Real> y_axis(y);
   const TileAxis<Order, Real> x_axis(x);
   const RunWeights<Order> x_weights(x);
@@ -159,43 +136,44 @@ void filter_in_lines(CudaExecutor& executor, const FilterImages<const T, Space::
              channels});
 }
 
-template <class T>
-void require_method(RecursiveFilterMethod method, const RecursiveFilter& filter) {
-  if (method != RecursiveFilterMethod::kTiled || uses_tiles<T>(filter, method)) return;
-  throw std::invalid_argument(
-      "recursive_filter: the tiled method takes no images of double, and does not fold an image back "
-      "(reflect, "
-      "mirror) for a filter whose directions differ; the line method does");
-}
-
 }  // namespace
 
 template <class T>
-void apply_recursive_filter(CudaExecutor& executor, FilterImages<const T, Space::kDevice> images,
-                            const RecursiveFilter& filter, FilterImages<T, Space::kDevice> filtered,
-                            RecursiveFilterMethod method) {
+RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
+                                          FilterImages<const T, Space::kDevice> images,
+                                          const RecursiveFilter& filter,
+                                          FilterImages<T, Space::kDevice> filtered,
+                                          const RecursiveFilterChoice& choice) {
+  using Method = RecursiveFilterMethod;
+  constexpr bool kDoubles = std::is_same_v<T, double>;
   check_views(images, filtered);
-  require_method<T>(method, filter);
-  const Precision precision = std::is_same_v<T, double> ? Precision::kDouble : precision_for(filter);
-  const int order = kernel_order(filter);
-  const AxisPlan y = plan_axis(filter.y, images.first.height, order, precision);
-  const AxisPlan x = plan_axis(filter.x, images.first.width, order, precision);
+  const auto kept_plan =
+      require_plan_on_gpu(filter, images.first.height, images.first.width, kDoubles, choice);
+  const RecursiveFilterPlan& plan = *kept_plan;
   executor.check_interrupt();
   executor.bind_thread();
-  with_order(order, [&]<int Order>() {
-    if constexpr (std::is_same_v<T, double>) {
-      filter_in_lines<Order, double>(executor, images, y, x, filtered);
+  if constexpr (!kDoubles) {
+    if (plan.method == Method::kOnChip) {
+      return plan.precision == Precision::kSingle
+                 ? filter_by_windows<float>(executor, images, plan, choice.method, filtered)
+                 : filter_by_windows<double>(executor, images, plan, choice.method, filtered);
+    }
+  }
+  with_order(plan.order, [&]<int Order>() {
+    if constexpr (kDoubles) {
+      filter_in_lines<Order, double>(executor, images, plan.y, plan.x, filtered);
     } else {
       const auto run = [&]<class Real>(Real /*precision*/) {
-        if (uses_tiles<T>(filter, method)) {
-          filter_in_tiles<Order, Real>(executor, images, y, x, filtered);
+        if (plan.method == Method::kTiled) {
+          filter_in_tiles<Order, Real>(executor, images, plan.y, plan.x, filtered);
         } else {
-          filter_in_lines<Order, Real>(executor, images, y, x, filtered);
+          filter_in_lines<Order, Real>(executor, images, plan.y, plan.x, filtered);
         }
       };
-      precision == Precision::kSingle ? run(float{}) : run(double{});
+      plan.precision == Precision::kSingle ? run(float{}) : run(double{});
     }
   });
+  return {plan.method};
 }
 
 template <class T>
@@ -211,10 +189,10 @@ void add_scaled(CudaExecutor& executor, DeviceSpan<const T> addend, double weigh
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-#define CUMULUS_INSTANTIATE(T)                                                                     \
-  template void apply_recursive_filter<T>(CudaExecutor&, FilterImages<const T, Space::kDevice>,    \
-                                          const RecursiveFilter&, FilterImages<T, Space::kDevice>, \
-                                          RecursiveFilterMethod);                                  \
+#define CUMULUS_INSTANTIATE(T)                                                      \
+  template RecursiveFilterRun apply_recursive_filter<T>(                            \
+      CudaExecutor&, FilterImages<const T, Space::kDevice>, const RecursiveFilter&, \
+      FilterImages<T, Space::kDevice>, const RecursiveFilterChoice&);               \
   template void add_scaled<T>(CudaExecutor&, DeviceSpan<const T>, double, DeviceSpan<T>);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)

@@ -34,6 +34,7 @@ struct OneWayFilter {
   int delay = 0;
 
   bool only_poles() const { return zero_count == 0 && delay == 0; }
+  bool operator==(const OneWayFilter&) const = default;
 };
 
 /// The filter along one axis: `causal` from the first pixel to the last, then `anticausal`, over the causal
@@ -42,6 +43,8 @@ struct AxisFilter {
   OneWayFilter causal;
   OneWayFilter anticausal;
   FilterBoundary boundary = FilterBoundary::kClamp;
+
+  bool operator==(const AxisFilter&) const = default;
 };
 
 /// The filter of an image: along y (down the columns) and along x (along the rows). A default AxisFilter
@@ -49,6 +52,8 @@ struct AxisFilter {
 struct RecursiveFilter {
   AxisFilter y;
   AxisFilter x;
+
+  bool operator==(const RecursiveFilter&) const = default;
 };
 
 inline constexpr double kMinSigma = 0.5;

@@ -181,6 +181,16 @@ DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision pr
   return plan;
 }
 
+Real largest_magnitude(const StateMatrix& matrix) {
+  Real largest = 0;
+  for (int row = 0; row < matrix.order; ++row) {
+    for (int column = 0; column < matrix.order; ++column) {
+      largest = std::max(largest, std::abs(matrix.at(row, column)));
+    }
+  }
+  return largest;
+}
+
 /// sum_j Lb^j bb wa La^(j+1), doubling the number of terms each round.
 StateMatrix sum_through_causal(const DirectionPlan& causal, const DirectionPlan& anticausal) {
   const int order = causal.transition.order;
@@ -195,7 +205,9 @@ StateMatrix sum_through_causal(const DirectionPlan& causal, const DirectionPlan&
   }
   StateMatrix left = anticausal.transition;
   StateMatrix right = causal.transition;
+  constexpr Real kNothing = 1e-30L;
   for (int round = 0; round < 30; ++round) {  // 2^30 terms: poles have a radius of at most kMaxPoleRadius
+    if (largest_magnitude(left) * largest_magnitude(right) < kNothing) break;
     sum = sum + left * sum * right;
     left = left * left;
     right = right * right;

@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 #include <type_traits>
 
 #include "kernels/core/float16.h"
@@ -10,15 +13,65 @@
 #include "kernels/recursive_filter/recursive_filter_images.h"
 #include "kernels/recursive_filter/recursive_filter_plan.h"
 #include "kernels/recursive_filter/recursive_filter_tuning.h"
+#include "kernels/recursive_filter/recursive_filter_window.h"
 
 namespace cumulus {
 
 /// How a GPU filters; the CPU has one way, kLines.
 enum class RecursiveFilterMethod {
   kAutomatic,  // the fastest that can do it
+  kLines,      // a thread for each column, then for each row
   kTiled,      // reads the image twice, writes it once; not for images of double, nor for filters whose
                // directions have different poles while a boundary is kReflect or kMirror
-  kLines,      // a thread for each column, then for each row
+  kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each looks at as many
+               // neighbours as the filter remembers. Where kTiled can do it, and the image fits
+  kDecaying,   // the same with two passes, the second a little behind the first, out of the cache. Where the
+               // filter remembers at most kMaxWindow tiles, or the axis has at most kMaxWholeAxis
+};
+
+/// Rounding of float32 images errs by more.
+inline constexpr double kNegligibleTruncation = 0x1p-26;
+
+struct RecursiveFilterChoice {
+  RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic;
+  /// What kOnChip and kDecaying, and kAutomatic by way of them, may leave out of a filtered pixel because the
+  /// filter has all but forgotten it, relative to the image's largest magnitude. 0: nothing.
+  double max_truncation_error = kNegligibleTruncation;
+
+  constexpr RecursiveFilterChoice() = default;
+  constexpr RecursiveFilterChoice(RecursiveFilterMethod of_method,  // NOLINT(google-explicit-constructor)
+                                  double max_error = kNegligibleTruncation)
+      : method(of_method), max_truncation_error(max_error) {}
+  bool operator==(const RecursiveFilterChoice&) const = default;
+};
+
+/// Why a GPU cannot do as chosen.
+enum class MethodObstacle {
+  kNone,
+  kTiles,       // images of double, or directions that differ where the image is folded back
+  kTruncation,  // more would be left out than max_truncation_error
+};
+
+/// For images of `height` x `width` pixels. Throws std::invalid_argument where a pole is unstable.
+MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
+                           bool of_doubles, const RecursiveFilterChoice& choice);
+
+/// The image has more tiles than the device holds at once.
+class DoesNotFitOnChip : public std::invalid_argument {
+ public:
+  DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chip);
+  std::int64_t tiles() const { return tiles_; }
+  std::int64_t tiles_on_chip() const { return tiles_on_chip_; }
+
+ private:
+  std::int64_t tiles_, tiles_on_chip_;
+};
+
+/// What was done.
+struct RecursiveFilterRun {
+  RecursiveFilterMethod method;
+  /// As in RecursiveFilterChoice: a bound computed beforehand from the filter's poles.
+  double truncation_bound = 0;
 };
 
 }  // namespace cumulus
@@ -52,22 +105,38 @@ struct FilterTiles {
 /// both directions, which the tiles hold only where these are the same.
 bool tiles_serve(const RecursiveFilter& filter);
 
-/// Whether images of T go by tiles on a GPU.
-template <class T>
-bool uses_tiles(const RecursiveFilter& filter, RecursiveFilterMethod method) {
-  return !std::is_same_v<T, double> && method != RecursiveFilterMethod::kLines && tiles_serve(filter);
-}
+/// How a GPU goes about images of T.
+struct RecursiveFilterPlan {
+  Precision precision;
+  int order;
+  AxisPlan y, x;
+  MethodObstacle obstacle;
+  RecursiveFilterMethod method;  // kLines, kTiled; kOnChip: that or kDecaying
+  std::optional<Windows> windows;
+};
+
+/// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws
+/// std::invalid_argument where a pole is unstable.
+std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
+                                                       std::int64_t width, bool of_doubles,
+                                                       const RecursiveFilterChoice& choice);
+/// The same, and throws where there is an obstacle.
+std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFilter& filter,
+                                                               std::int64_t height, std::int64_t width,
+                                                               bool of_doubles,
+                                                               const RecursiveFilterChoice& choice);
 
 }  // namespace cumulus::recursive_filter
 
 namespace cumulus {
 
 /// Scratch bytes of apply_recursive_filter for these images: exact, a function of their extents, the filter
-/// and the method only (pointers may be null).
+/// and the choice only (pointers may be null). Throws as that does.
 template <class T, Space S>
-std::size_t apply_recursive_filter_scratch_bytes(
-    const FilterImages<const T, S>& images, const RecursiveFilter& filter,
-    RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic) {
+std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>& images,
+                                                 const RecursiveFilter& filter,
+                                                 const RecursiveFilterChoice& choice = {}) {
+  using Method = RecursiveFilterMethod;
   constexpr bool kHalf = std::is_same_v<T, Float16>;
   const ImageView<const T, S>& image = images.first;
   if constexpr (S == Space::kHost) {
@@ -75,15 +144,30 @@ std::size_t apply_recursive_filter_scratch_bytes(
     return kHalf ? ScratchSize().add<float>(static_cast<std::size_t>(image.elements())).bytes() : 0;
   }
   const auto count = static_cast<std::size_t>(images.count);
-  if (!recursive_filter::uses_tiles<T>(filter, method)) {
+  const auto kept_plan = recursive_filter::require_plan_on_gpu(filter, image.height, image.width,
+                                                               std::is_same_v<T, double>, choice);
+  const recursive_filter::RecursiveFilterPlan& plan = *kept_plan;
+  if (plan.method == Method::kLines) {
     return kHalf ? ScratchSize().add<float>(count * static_cast<std::size_t>(image.elements())).bytes() : 0;
   }
   const recursive_filter::FilterTiles tiles(image.height, image.width, image.channels);
-  return ScratchSize()
-      .add<float>(count * tiles.border_carries(recursive_filter::kernel_order(filter)))
-      .add<float>(count * tiles.border_pixels())
-      .add<float>(count * tiles.border_pixels())
-      .bytes();
+  if (plan.method == Method::kTiled) {
+    return ScratchSize()
+        .add<float>(count * tiles.border_carries(plan.order))
+        .add<float>(count * tiles.border_pixels())
+        .add<float>(count * tiles.border_pixels())
+        .bytes();
+  }
+  const recursive_filter::WindowSchedule schedule = recursive_filter::plan_schedule(
+      image.height, image.width * image.channels * static_cast<std::int64_t>(sizeof(T)), images.count,
+      *plan.windows);
+  std::size_t state_floats = 0;
+  std::size_t response_floats = 0;
+  recursive_filter::with_order(plan.order, [&]<int Order>() {
+    state_floats = schedule.state_floats<Order>(tiles.columns, tiles.channels);
+    response_floats = recursive_filter::kResponseFloats<Order>;
+  });
+  return ScratchSize().add<float>(state_floats).add<float>(response_floats).bytes();
 }
 
 }  // namespace cumulus

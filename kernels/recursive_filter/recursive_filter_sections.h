@@ -39,7 +39,14 @@ struct Sections {
   /// Takes one pixel in. `Value` is Real, or several of them side by side.
   template <class Value>
   CUMULUS_FILTER_FUNCTION inline void advance(Value (&state)[Order], const Value& pixel) const {
-    Value value = gain * pixel;
+    const Value scaled = gain * pixel;
+    advance_unscaled(state, scaled);
+  }
+
+  /// Takes in one pixel that has been multiplied by the gain.
+  template <class Value>
+  CUMULUS_FILTER_FUNCTION inline void advance_unscaled(Value (&state)[Order], const Value& scaled) const {
+    Value value = scaled;
     if constexpr (Order % 2 == 1) {
       state[0] = single * state[0] + value;
       value = state[0];

@@ -15,6 +15,28 @@ constexpr int filter_blocks(int order, bool single_precision) {
   return !single_precision ? 1 : order <= 3 ? 12 : 8;
 }
 
+/// The same for the passes that sum neighbours' states.
+template <class Real>
+constexpr int window_blocks(int order) {
+  return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
+}
+/// The same for the on-chip method, whose blocks have to be there all at once.
+template <class Real>
+constexpr int on_chip_blocks(int order) {
+  return sizeof(Real) > sizeof(float) ? 5 : order <= 3 ? 8 : 7;
+}
+/// Tiles whose states a thread has on their way at once when it sums those of its window.
+inline constexpr int kWindowBatch = 4;
+/// The widest window that a filter may need, in tiles, unless that is the whole axis.
+inline constexpr int kMaxWindow = 16;
+/// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
+inline constexpr int kMaxWholeAxis = 40;
+/// The most tiles of a call that go by windows of themselves: an H200 holds as many on the chip.
+inline constexpr std::int64_t kMostTilesByWindows = 1056;
+/// Bytes of the image that are published, and others that are filtered, at once: what was published last is
+/// to be in the cache still when it is filtered.
+inline constexpr std::int64_t kBandBytes = 8 << 20;
+
 /// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in
 /// `kCarrySegments` stretches of tiles at once.
 inline constexpr int kCarryLines = 32;

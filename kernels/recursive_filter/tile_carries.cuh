@@ -100,48 +100,29 @@ struct CarryLines {
   int anticausal;  // the same for the anticausal run over the image, and the state after the tile
 };
 
-/// How states move over tiles and over segments (stretches of `segment_tiles` tiles, the last one shorter).
-/// Runs leave out a pixel at their end where the boundary is kMirror.
-template <int Order>
-struct CarryPlan {
-  using Matrix = SmallMatrix<Order, double>;
+/// How states move over tiles, and what the boundary makes of runs over the image. Runs leave out a pixel at
+/// their end where the boundary is kMirror.
+template <int Order, class Real>
+struct TileMoves {
+  using Matrix = SmallMatrix<Order, Real>;
 
-  std::int64_t length;
   std::int64_t tiles;
-  std::int64_t segment_tiles;
-  int segments;
   bool needs_runs;  // over the whole image, for its borders
   Matrix forward, forward_last;
   Matrix backward, backward_first, backward_last;
-  Matrix segment_forward, segment_forward_last;
-  Matrix segment_backward, segment_backward_first, segment_backward_last;
   Matrix start_from_forward, start_from_backward, end_from_forward, end_from_backward;
-  double start_from_first_pixel[Order];
-  double end_from_last_pixel[Order];
+  Real start_from_first_pixel[Order];
+  Real end_from_last_pixel[Order];
 
-  explicit CarryPlan(const AxisPlan& plan)
-      : length(plan.length),
-        tiles((plan.length + kTile - 1) / kTile),
-        segment_tiles((tiles + kCarrySegments - 1) / kCarrySegments),
-        segments(static_cast<int>((tiles + segment_tiles - 1) / segment_tiles)),
-        needs_runs(plan.needs_runs()) {
+  explicit TileMoves(const AxisPlan& plan)
+      : tiles((plan.length + kTile - 1) / kTile), needs_runs(plan.needs_runs()) {
     const std::int64_t left_out = plan.pixels_left_out();
-    const std::int64_t last_tile = length - (tiles - 1) * kTile;
-    const std::int64_t segment = segment_tiles * kTile;
-    const std::int64_t last_segment = length - (segments - 1) * segment;
-    const auto over = [](const DirectionPlan& direction, std::int64_t pixels) {
-      return small_matrix<Order, double>(power(direction.transition, pixels));
-    };
+    const std::int64_t last_tile = plan.length - (tiles - 1) * kTile;
     forward = over(plan.causal, kTile);
     forward_last = over(plan.causal, last_tile - left_out);
     backward = over(plan.anticausal, kTile);
     backward_first = over(plan.anticausal, kTile - left_out);
     backward_last = over(plan.anticausal, last_tile);
-    segment_forward = over(plan.causal, segment);
-    segment_forward_last = over(plan.causal, last_segment - left_out);
-    segment_backward = over(plan.anticausal, segment);
-    segment_backward_first = over(plan.anticausal, (segments == 1 ? length : segment) - left_out);
-    segment_backward_last = over(plan.anticausal, last_segment);
 
     // Tiles hold the causal filter's forward run and the anticausal filter's backward run. Where the boundary
     // asks for the other two, both filters have the same poles, and the runs differ by their gains alone.
@@ -151,16 +132,47 @@ struct CarryPlan {
       for (auto& row : matrix.rows) {
         for (long double& value : row) value *= factor;
       }
-      return small_matrix<Order, double>(matrix);
+      return small_matrix<Order, Real>(matrix);
     };
-    start_from_forward = small_matrix<Order, double>(plan.start_from_causal_run);
+    start_from_forward = small_matrix<Order, Real>(plan.start_from_causal_run);
     start_from_backward = scaled(plan.start_from_reversed_run, causal_gain / anticausal_gain);
-    end_from_backward = small_matrix<Order, double>(plan.end_from_anticausal_run);
+    end_from_backward = small_matrix<Order, Real>(plan.end_from_anticausal_run);
     end_from_forward = scaled(plan.end_from_reversed_run, anticausal_gain / causal_gain);
     for (std::size_t k = 0; k < Order; ++k) {
-      start_from_first_pixel[k] = static_cast<double>(plan.start_from_first_pixel[k]);
-      end_from_last_pixel[k] = static_cast<double>(plan.end_from_last_pixel[k]);
+      start_from_first_pixel[k] = static_cast<Real>(plan.start_from_first_pixel[k]);
+      end_from_last_pixel[k] = static_cast<Real>(plan.end_from_last_pixel[k]);
     }
+  }
+
+ protected:
+  static Matrix over(const DirectionPlan& direction, std::int64_t pixels) {
+    return small_matrix<Order, Real>(power(direction.transition, pixels));
+  }
+};
+
+/// The same, and over segments: stretches of `segment_tiles` tiles, the last one shorter.
+template <int Order>
+struct CarryPlan : TileMoves<Order, double> {
+  using Base = TileMoves<Order, double>;
+  using typename Base::Matrix;
+
+  std::int64_t segment_tiles;
+  int segments;
+  Matrix segment_forward, segment_forward_last;
+  Matrix segment_backward, segment_backward_first, segment_backward_last;
+
+  explicit CarryPlan(const AxisPlan& plan)
+      : Base(plan),
+        segment_tiles((Base::tiles + kCarrySegments - 1) / kCarrySegments),
+        segments(static_cast<int>((Base::tiles + segment_tiles - 1) / segment_tiles)) {
+    const std::int64_t left_out = plan.pixels_left_out();
+    const std::int64_t segment = segment_tiles * kTile;
+    const std::int64_t last_segment = plan.length - (segments - 1) * segment;
+    segment_forward = Base::over(plan.causal, segment);
+    segment_forward_last = Base::over(plan.causal, last_segment - left_out);
+    segment_backward = Base::over(plan.anticausal, segment);
+    segment_backward_first = Base::over(plan.anticausal, (segments == 1 ? plan.length : segment) - left_out);
+    segment_backward_last = Base::over(plan.anticausal, last_segment);
   }
 
   __device__ const Matrix& over_segment_forward(int segment) const {
@@ -196,10 +208,10 @@ struct LineBlock {
 };
 
 /// sum = matrix sum + addend.
-template <int Order>
-__device__ void move_over(const SmallMatrix<Order, double>& matrix, const double (&addend)[Order],
-                          double (&state)[Order]) {
-  double moved[Order];
+template <int Order, class Real>
+__device__ void move_over(const SmallMatrix<Order, Real>& matrix, const Real (&addend)[Order],
+                          Real (&state)[Order]) {
+  Real moved[Order];
 #pragma unroll
   for (int k = 0; k < Order; ++k) moved[k] = addend[k];
   matrix.add_product(state, moved);

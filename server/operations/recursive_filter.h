@@ -21,7 +21,13 @@ namespace cumulus::server::ops {
 
 struct ApplyRecursiveFilter {
   using Request = v1::ApplyRecursiveFilterRequest;
-  using Report = NoReport;
+  using Method = RecursiveFilterMethod;
+  struct Report {
+    std::int32_t method;  // a v1::RecursiveFilterMethod
+    double truncation_bound;
+    std::int64_t tiles;          // of the image
+    std::int64_t tiles_on_chip;  // fewer: the image does not fit
+  };
   struct Plan {
     ArrayShape shape;  // of the input and of the output
     ImageShape image;  // each
@@ -29,6 +35,8 @@ struct ApplyRecursiveFilter {
     RecursiveFilter filter;
     bool accumulates;
     double weight;
+    RecursiveFilterChoice choice;
+    bool tells_method;
   };
   static constexpr std::string_view kName = "ApplyRecursiveFilter";
 
@@ -57,48 +65,141 @@ struct ApplyRecursiveFilter {
               images,
               {},
               request.has_accumulate(),
-              request.has_weight() ? request.weight() : 1};
+              request.has_weight() ? request.weight() : 1,
+              {},
+              request.tell_method()};
     if (request.has_y()) {
       if (auto status = read_axis(request.y(), "y", plan.filter.y); !status.ok()) return status;
     }
     if (request.has_x()) {
       if (auto status = read_axis(request.x(), "x", plan.filter.x); !status.ok()) return status;
     }
+    if (absl::Status status = read_choice(request, plan); !status.ok()) return status;
     return plan;
   }
 
-  static std::vector<OutputSpec> outputs(const Plan& plan) { return {{"image", plan.shape}}; }
+  static std::vector<OutputSpec> outputs(const Plan& plan) {
+    std::vector<OutputSpec> specs = {{"image", plan.shape}};
+    if (plan.tells_method) {
+      specs.push_back({"method", {v1::INT32, {1}}});
+      specs.push_back({"truncation_bound", {v1::FLOAT64, {1}}});
+    }
+    return specs;
+  }
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
     return with_element(plan, [&]<class T>(T*) {
       return apply_recursive_filter_scratch_bytes<T, S>({plan.image.view(Span<const T, S>()), plan.images},
-                                                        plan.filter);
+                                                        plan.filter, plan.choice);
     });
   }
 
   template <class E>
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
-                  const Outputs<E::kSpace>& outputs, Report& /*report*/) {
+                  const Outputs<E::kSpace>& outputs, Report& report) {
     with_element(plan, [&]<class T>(T*) {
-      apply_recursive_filter<T>(executor, {plan.image.view(inputs.template as<const T>(0)), plan.images},
-                                plan.filter, {plan.image.view(outputs.template as<T>(0)), plan.images});
+      try {
+        const RecursiveFilterRun run = apply_recursive_filter<T>(
+            executor, {plan.image.view(inputs.template as<const T>(0)), plan.images}, plan.filter,
+            {plan.image.view(outputs.template as<T>(0)), plan.images}, plan.choice);
+        report.method = wire_method(run.method);
+        report.truncation_bound = run.truncation_bound;
+      } catch (const DoesNotFitOnChip& misfit) {
+        report.tiles = misfit.tiles();
+        report.tiles_on_chip = misfit.tiles_on_chip();
+        return std::size_t{0};
+      }
       if (plan.accumulates) {
         add_scaled<T>(executor, inputs.template as<const T>(1), plan.weight, outputs.template as<T>(0));
+      }
+      if (plan.tells_method) {
+        executor.upload(bytes_of(report.method), outputs.template as<std::byte>(1));
+        executor.upload(bytes_of(report.truncation_bound), outputs.template as<std::byte>(2));
       }
       return std::size_t{0};
     });
   }
 
-  static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
+  static absl::Status conclude(const Plan& /*plan*/, const Report& report) {
+    if (report.tiles_on_chip >= report.tiles) return absl::OkStatus();
+    return no_answer(
+        "DOES_NOT_FIT_ON_CHIP",
+        absl::StrCat("method: is FILTER_ON_CHIP; this device holds ", report.tiles_on_chip,
+                     " tiles of 64 x 64 pixels of one channel, the image has ", report.tiles,
+                     "; FILTER_DECAYING or FILTER_TILED is right"),
+        {{"tiles", absl::StrCat(report.tiles)}, {"tiles_on_chip", absl::StrCat(report.tiles_on_chip)}});
+  }
 
  private:
+  template <class T>
+  static HostSpan<const std::byte> bytes_of(const T& value) {
+    return {reinterpret_cast<const std::byte*>(&value), sizeof(T)};
+  }
+
   /// Calls `body` with a null pointer to the image's elements.
   template <class Body>
   static std::size_t with_element(const Plan& plan, const Body& body) {
     if (plan.image.type == v1::FLOAT16) return body(static_cast<Float16*>(nullptr));
     if (plan.image.type == v1::FLOAT64) return body(static_cast<double*>(nullptr));
     return body(static_cast<float*>(nullptr));
+  }
+
+  static v1::RecursiveFilterMethod wire_method(Method method) {
+    switch (method) {
+      case Method::kAutomatic:
+        break;
+      case Method::kLines:
+        return v1::FILTER_BY_LINES;
+      case Method::kTiled:
+        return v1::FILTER_TILED;
+      case Method::kOnChip:
+        return v1::FILTER_ON_CHIP;
+      case Method::kDecaying:
+        return v1::FILTER_DECAYING;
+    }
+    return v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED;
+  }
+
+  static absl::Status read_choice(const Request& request, Plan& plan) {
+    if (request.has_max_truncation_error()) {
+      plan.choice.max_truncation_error = request.max_truncation_error();
+      if (!(request.max_truncation_error() >= 0 && request.max_truncation_error() <= 1)) {
+        return bad_field(
+            "max_truncation_error",
+            absl::StrCat("is ", request.max_truncation_error(),
+                         "; 0 (nothing) to 1 (as much as the image's largest magnitude) is right"));
+      }
+    }
+    for (const Method method :
+         {Method::kAutomatic, Method::kLines, Method::kTiled, Method::kOnChip, Method::kDecaying}) {
+      if (wire_method(method) != request.method()) continue;
+      plan.choice.method = method;
+      return check_choice(plan);
+    }
+    return bad_field("method", absl::StrCat("is ", static_cast<int>(request.method()),
+                                            "; FILTER_BY_LINES, FILTER_TILED, FILTER_ON_CHIP or "
+                                            "FILTER_DECAYING is right"));
+  }
+
+  static absl::Status check_choice(const Plan& plan) {
+    switch (obstacle_to(plan.filter, plan.image.height, plan.image.width, plan.image.type == v1::FLOAT64,
+                        plan.choice)) {
+      case MethodObstacle::kNone:
+        break;
+      case MethodObstacle::kTiles:
+        return bad_field(
+            "method",
+            "goes by tiles, which take no FLOAT64 image, nor FILTER_REFLECT and FILTER_MIRROR for a "
+            "filter whose two directions have different poles; FILTER_BY_LINES is right");
+      case MethodObstacle::kTruncation:
+        return bad_field(
+            "max_truncation_error",
+            absl::StrCat("is ", plan.choice.max_truncation_error,
+                         "; the filter remembers too much of an image of this size for the method to "
+                         "leave out no more; a larger one, or FILTER_TILED, is right"));
+    }
+    return absl::OkStatus();
   }
 
   static absl::Status check_sum(const Request& request, std::span<const InputArray> inputs) {

@@ -171,6 +171,20 @@ TEST_F(RecursiveFilterJobs, TakeImageFilesAndTellWhatTheyDid) {
   EXPECT_GT(report.number("server_seconds.compute"), 0);
 }
 
+TEST_F(RecursiveFilterJobs, TakeAnAlgorithmAndTellWhichRan) {
+  write_npy(folder_ / "in.npy", noise());
+  for (const std::string algorithm : {"auto", "lines", "tiled", "on-chip", "decaying"}) {
+    const Ended ended = run({"blur", folder_ / "in.npy", "-o", folder_ / "out.npy", "--sigma", "3",
+                             "--algorithm", algorithm, "--max-truncation-error", "1e-5"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    const Json report(ended.output);
+    if (algorithm != "auto" && report.text("device.backend") == "cuda") {
+      EXPECT_EQ(report.text("algorithm"), algorithm);
+    }
+    EXPECT_LE(report.number("truncation_bound"), 1e-5);
+  }
+}
+
 TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
   const std::string map = test_data("sunrise.exr").string();
   fail({"blur", map, "-o", folder_ / "x.png", "--sigma", "2"}, 1, "does not fit into the 0 to 1 of ");
@@ -179,6 +193,9 @@ TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--derivative", "1", "--method", "young"}, 2,
        "only --method deriche has derivatives");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-2,1.21"}, 1, "has the pole 1 ");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "4", "--algorithm", "fast"}, 2, "--algorithm");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "4", "--max-truncation-error", "2"}, 2,
+       "--max-truncation-error");
   fail({"bspline-prefilter", map, "-o", folder_ / "x.exr", "--degree", "4"}, 2, "--degree");
 }
 

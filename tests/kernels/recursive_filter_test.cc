@@ -23,13 +23,14 @@ using testing::kFilterBoundaries;
 using testing::kFilterShapes;
 using testing::make_filter_image;
 using Method = RecursiveFilterMethod;
+using Choice = RecursiveFilterChoice;
 
 /// Filters `count` images of `shape`, whose rows are `row_stride` elements apart, into fresh, poisoned
 /// memory; checks that exactly the stated scratch was taken.
 template <class T, class Backend>
 std::vector<T> apply_to(Backend& backend, const std::vector<T>& elements, FilterShape shape,
                         std::int64_t row_stride, std::int64_t count, const RecursiveFilter& filter,
-                        Method method = Method::kAutomatic) {
+                        const Choice& choice = {}, RecursiveFilterRun* run = nullptr) {
   const auto [height, width, channels] = shape;
   BackendArray<Backend, T> pixels(backend, elements);
   BackendArray<Backend, T> result(backend, static_cast<std::size_t>(count * height * width * channels));
@@ -38,17 +39,19 @@ std::vector<T> apply_to(Backend& backend, const std::vector<T>& elements, Filter
       count);
   const FilterImages<T, Backend::kSpace> filtered(
       ImageView<T, Backend::kSpace>(result.span().data(), height, width, channels), count);
-  const std::size_t scratch_bytes = apply_recursive_filter_scratch_bytes(images, filter, method);
+  const std::size_t scratch_bytes = apply_recursive_filter_scratch_bytes(images, filter, choice);
   backend.executor().reserve_scratch(scratch_bytes);
-  apply_recursive_filter(backend.executor(), images, filter, filtered, method);
+  const RecursiveFilterRun done =
+      apply_recursive_filter(backend.executor(), images, filter, filtered, choice);
+  if (run != nullptr) *run = done;
   EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
   return result.to_host();
 }
 
 template <class Backend>
 std::vector<float> apply(Backend& backend, const FilterImage& image, const RecursiveFilter& filter,
-                         Method method = Method::kAutomatic) {
-  return apply_to<float>(backend, image.elements, image.shape, image.row_stride, 1, filter, method);
+                         const Choice& choice = {}, RecursiveFilterRun* run = nullptr) {
+  return apply_to<float>(backend, image.elements, image.shape, image.row_stride, 1, filter, choice, run);
 }
 
 std::map<std::string, RecursiveFilter> filters_with(FilterBoundary boundary) {
@@ -137,14 +140,118 @@ TYPED_TEST(RecursiveFilterKernel, KeepsItsPrecisionWhereSigmaIsInTheThousands) {
 /// The CPU has one method.
 using RecursiveFilterOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
 
-TEST_F(RecursiveFilterOnCuda, MatchesTheOracleByEitherMethod) {
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleByEveryMethod) {
   for (const FilterBoundary boundary : kFilterBoundaries) {
-    const RecursiveFilter filter{gaussian_filter(4, boundary), bspline_prefilter(3, boundary)};
-    const auto image = make_filter_image({200, 333, 2}, FilterPattern::kRandom, 5);
-    for (const Method method : {Method::kTiled, Method::kLines}) {
-      EXPECT_EQ(verify_recursive_filter(image, filter, apply(backend(), image, filter, method).data()), "")
-          << testing::name_of(boundary);
+    for (const auto& [name, filter] : filters_with(boundary)) {
+      if (name == "different directions" &&
+          (boundary == FilterBoundary::kReflect || boundary == FilterBoundary::kMirror)) {
+        continue;  // by lines alone
+      }
+      for (const FilterShape shape : {FilterShape{330, 200, 2}, {1, 700}, {192, 448}}) {
+        const auto image = make_filter_image(shape, FilterPattern::kRandom, 5);
+        const auto right = filter_serially(image, filter);
+        for (const Method method : {Method::kLines, Method::kTiled, Method::kOnChip, Method::kDecaying}) {
+          SCOPED_TRACE(name + ", " + testing::name_of(boundary) + ", " + describe(shape) + ", method " +
+                       std::to_string(static_cast<int>(method)));
+          RecursiveFilterRun run{};
+          const auto result = apply(backend(), image, filter, method, &run);
+          EXPECT_EQ(run.method, method);
+          EXPECT_LE(run.truncation_bound, kNegligibleTruncation);
+          EXPECT_LE(testing::largest_filter_error(image, right, result.data()),
+                    testing::recursive_filter_tolerance<float>(filter));
+        }
+      }
     }
+  }
+}
+
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereTheSecondPassFollowsTheFirst) {
+  for (const FilterBoundary boundary :
+       {FilterBoundary::kClamp, FilterBoundary::kRepeat, FilterBoundary::kMirror}) {
+    const RecursiveFilter filter{gaussian_filter(8, boundary), bspline_prefilter(3, boundary)};
+    const auto image = make_filter_image({2700, 2504}, FilterPattern::kRandom);
+    RecursiveFilterRun run{};
+    const auto result = apply(backend(), image, filter, Method::kDecaying, &run);
+    EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << testing::name_of(boundary);
+    EXPECT_GT(run.truncation_bound, 0);
+  }
+}
+
+/// A bright border far away, which a window that is too small forgets.
+FilterImage dark_image_with_bright_sides(FilterShape shape) {
+  FilterImage image = make_filter_image(shape, FilterPattern::kConstant);
+  for (std::int64_t y = 0; y < shape.height; ++y) {
+    for (std::int64_t x = 0; x < shape.width; ++x) {
+      const bool bright = y < 64 || y >= shape.height - 64 || x < 64 || x >= shape.width - 64;
+      image.row(y)[x] = bright ? 1.0f : 0.0f;
+    }
+  }
+  return image;
+}
+
+TEST_F(RecursiveFilterOnCuda, ErrsByNoMoreThanTheTruncationItReports) {
+  for (const FilterBoundary boundary : kFilterBoundaries) {
+    for (const auto& filter :
+         {RecursiveFilter{gaussian_filter(15, boundary), gaussian_filter(9, boundary)},
+          RecursiveFilter{deriche_filter(8, 0, boundary), deriche_filter(10, 1, boundary)},
+          RecursiveFilter{exponential_filter(0.93, boundary), {}}}) {
+      for (const auto& image : {make_filter_image({900, 700}, FilterPattern::kRandom),
+                                make_filter_image({900, 700}, FilterPattern::kConstant),
+                                dark_image_with_bright_sides({900, 700})}) {
+        const auto right = filter_serially(image, filter);
+        double bound = 1;
+        for (const double most : {0.2, 1e-3, 1e-6}) {
+          for (const Method method : {Method::kOnChip, Method::kDecaying}) {
+            RecursiveFilterRun run{};
+            const auto result = apply(backend(), image, filter, Choice(method, most), &run);
+            const double error = testing::largest_filter_error(image, right, result.data());
+            EXPECT_LE(run.truncation_bound, most);
+            EXPECT_LE(error, run.truncation_bound + testing::recursive_filter_tolerance<float>(filter));
+            bound = run.truncation_bound;
+          }
+        }
+        EXPECT_GT(bound, 0);
+      }
+    }
+  }
+}
+
+TEST_F(RecursiveFilterOnCuda, LeavesNothingOutWhereNothingMayBeLeftOut) {
+  const RecursiveFilter filter{gaussian_filter(9, FilterBoundary::kRepeat),
+                               gaussian_filter(12, FilterBoundary::kReflect)};
+  const auto image = make_filter_image({700, 1300}, FilterPattern::kRandom);
+  const auto right = filter_serially(image, filter);
+  for (const Method method : {Method::kAutomatic, Method::kOnChip, Method::kDecaying}) {
+    RecursiveFilterRun run{};
+    const auto result = apply(backend(), image, filter, Choice(method, 0), &run);
+    EXPECT_EQ(run.truncation_bound, 0);
+    EXPECT_LE(testing::largest_filter_error(image, right, result.data()),
+              testing::recursive_filter_tolerance<float>(filter));
+  }
+}
+
+TEST_F(RecursiveFilterOnCuda, RefusesMethodsThatCannotDoIt) {
+  const auto refusal = [&](FilterShape shape, const RecursiveFilter& filter, const Choice& choice) {
+    try {
+      apply(backend(), make_filter_image(shape, FilterPattern::kConstant), filter, choice);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
+  const RecursiveFilter wide = both(gaussian_filter(400, FilterBoundary::kZero));
+  const RecursiveFilter narrow = both(gaussian_filter(4, FilterBoundary::kZero));
+  EXPECT_THAT(refusal({64, 64}, wide, Method::kOnChip), HasSubstr("accepted"));
+  EXPECT_THAT(refusal({4, 64 * 41}, wide, Method::kOnChip), HasSubstr("remembers too much"));
+  EXPECT_THAT(refusal({4, 64 * 41}, wide, Method::kDecaying), HasSubstr("remembers too much"));
+  EXPECT_THAT(refusal({64, 64}, narrow, Method::kOnChip), HasSubstr("accepted"));
+  EXPECT_THAT(refusal({8000, 8000}, narrow, Method::kOnChip), HasSubstr("the image has 15625"));
+  EXPECT_THAT(refusal({4, 64 * 41}, narrow, Choice(Method::kDecaying, 0)), HasSubstr("remembers too much"));
+  const std::vector<double> stable = {-0.5};
+  const RecursiveFilter one_way{feedback_filter(1, stable, {}, FilterBoundary::kMirror), {}};
+  for (const Method method : {Method::kTiled, Method::kOnChip, Method::kDecaying}) {
+    EXPECT_THAT(refusal({64, 64}, one_way, method), HasSubstr("the line method does"));
   }
 }
 
@@ -249,17 +356,17 @@ TYPED_TEST(RecursiveFilterKernel, AddsScaledImages) {
 TYPED_TEST(RecursiveFilterKernel, RefusesWhatItCannotDo) {
   using Image = ImageView<const float, TypeParam::kSpace>;
   using Filtered = ImageView<float, TypeParam::kSpace>;
-  const auto text_of = [&](const Image& image, const Filtered& filtered, const RecursiveFilter& filter,
-                           Method method) -> std::string {
+  const auto text_of = [&](const Image& image, const Filtered& filtered,
+                           const RecursiveFilter& filter) -> std::string {
     try {
-      apply_recursive_filter<float>(this->executor(), image, filter, filtered, method);
+      apply_recursive_filter<float>(this->executor(), image, filter, filtered);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
     return "accepted";
   };
   const auto views = [&](const Image& image, const Filtered& filtered) {
-    return text_of(image, filtered, {}, Method::kAutomatic);
+    return text_of(image, filtered, {});
   };
   EXPECT_THAT(views({nullptr, 0, 4}, {nullptr, 0, 4}),
               HasSubstr("the image is 0 x 4 x 1; it must have at least one"));
@@ -275,13 +382,9 @@ TYPED_TEST(RecursiveFilterKernel, RefusesWhatItCannotDo) {
     EXPECT_THAT(error.what(), HasSubstr("there are 2 images and 1 outputs"));
   }
   const std::vector<double> growing = {-1.5};
-  EXPECT_THAT(text_of({nullptr, 4, 4}, {nullptr, 4, 4},
-                      {feedback_filter(1, growing, {}, FilterBoundary::kZero), {}}, Method::kAutomatic),
-              HasSubstr("the pole 1.5"));
-  const std::vector<double> stable = {-0.5};
-  EXPECT_THAT(text_of({nullptr, 4, 4}, {nullptr, 4, 4},
-                      {feedback_filter(1, stable, {}, FilterBoundary::kMirror), {}}, Method::kTiled),
-              HasSubstr("the tiled method"));
+  EXPECT_THAT(
+      text_of({nullptr, 4, 4}, {nullptr, 4, 4}, {feedback_filter(1, growing, {}, FilterBoundary::kZero), {}}),
+      HasSubstr("the pole 1.5"));
 }
 
 TYPED_TEST(RecursiveFilterKernel, DoesNotStartForACallerWhoHasLeft) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -146,6 +147,59 @@ TEST_F(RecursiveFilterService, FiltersEachImageOfABatch) {
   }
   testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {0, 6, 40, 3}, {});
   expect_bad_field(apply(request), "image", "has no images");
+}
+
+TEST_F(RecursiveFilterService, TakesEveryMethodAndSaysWhichRan) {
+  const FilterImage image = make_filter_image({130, 75}, FilterPattern::kRandom);
+  Request request = request_for(image);
+  request.mutable_y()->mutable_gaussian()->set_sigma(3);
+  request.mutable_x()->mutable_gaussian()->set_sigma(2);
+  const RecursiveFilter filter{deriche_filter(3, 0, FilterBoundary::kClamp),
+                               deriche_filter(2, 0, FilterBoundary::kClamp)};
+  for (const v1::RecursiveFilterMethod method : {v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED, v1::FILTER_BY_LINES,
+                                                 v1::FILTER_TILED, v1::FILTER_ON_CHIP, v1::FILTER_DECAYING}) {
+    request.set_method(method);
+    request.set_tell_method(true);
+    expect_result(image, request, filter);
+    const auto number = [&]<class T>(T /*type*/, const char* name) {
+      return testing::values_of<T>(testing::find_array(result_, name)->inline_array()).at(0);
+    };
+    ASSERT_EQ(result_.arrays_size(), 3);
+    EXPECT_EQ(number(std::int32_t{}, "method"), v1::FILTER_BY_LINES);  // the CPU's way
+    EXPECT_EQ(number(double{}, "truncation_bound"), 0);
+  }
+}
+
+TEST_F(RecursiveFilterService, RefusesAMethodThatCannotDoIt) {
+  Request request = request_for(make_filter_image({1, 64 * 41}, FilterPattern::kRandom));
+  request.set_method(static_cast<v1::RecursiveFilterMethod>(9));
+  request.mutable_x()->mutable_gaussian()->set_sigma(3);
+  expect_bad_field(apply(request), "method", "is 9; FILTER_BY_LINES");
+  request.set_method(v1::FILTER_DECAYING);
+  for (const double error : {-1e-9, 1.5, std::nan("")}) {
+    request.set_max_truncation_error(error);
+    expect_bad_field(apply(request), "max_truncation_error", "0 (nothing) to 1");
+  }
+  request.set_max_truncation_error(0);
+  expect_bad_field(apply(request), "max_truncation_error", "remembers too much");
+  request.set_max_truncation_error(1e-6);
+  EXPECT_TRUE(apply(request).ok());
+  request.mutable_x()->mutable_gaussian()->set_sigma(400);
+  for (const auto method : {v1::FILTER_DECAYING, v1::FILTER_ON_CHIP}) {
+    request.set_method(method);
+    expect_bad_field(apply(request), "max_truncation_error", "remembers too much");
+  }
+  request.set_method(v1::FILTER_TILED);
+  EXPECT_TRUE(apply(request).ok());
+  auto& feedback = *request.mutable_x()->mutable_feedback();
+  feedback.add_causal(-0.5);
+  request.mutable_x()->set_boundary(v1::FILTER_MIRROR);
+  expect_bad_field(apply(request), "method", "FILTER_BY_LINES is right");
+  request.set_method(v1::FILTER_BY_LINES);
+  EXPECT_TRUE(apply(request).ok());
+  testing::set_inline<double>(*request.mutable_image(), v1::FLOAT64, {2, 3}, std::vector<double>(6));
+  request.set_method(v1::FILTER_TILED);
+  expect_bad_field(apply(request), "method", "no FLOAT64 image");
 }
 
 TEST_F(RecursiveFilterService, AddsToAnotherImage) {

@@ -25,6 +25,12 @@ const std::map<std::string, ImageBoundary> kBoundaries = {{"zero", ImageBoundary
                                                           {"reflect", ImageBoundary::kReflect},
                                                           {"mirror", ImageBoundary::kMirror}};
 
+const std::map<std::string, FilterMethod> kAlgorithms = {{"auto", FilterMethod::kFastest},
+                                                         {"lines", FilterMethod::kLines},
+                                                         {"tiled", FilterMethod::kTiled},
+                                                         {"on-chip", FilterMethod::kOnChip},
+                                                         {"decaying", FilterMethod::kDecaying}};
+
 /// Options that take one value for both axes or X,Y have one or two elements.
 struct Options {
   std::string command;
@@ -37,6 +43,8 @@ struct Options {
   int degree = 3;
   std::vector<double> feedback;
   std::optional<double> gain;
+  std::string algorithm = "auto";
+  std::optional<double> max_truncation_error;
 };
 
 template <class T>
@@ -90,6 +98,26 @@ absl::Status write_result(const std::string& path, const ArrayView& image) {
   return write_image(path, image);
 }
 
+template <class T>
+absl::StatusOr<T> download_number(Job& job, const Session& session, const Result& result, const char* name) {
+  const absl::StatusOr<Array> array = job.download(session, result, name);
+  if (!array.ok()) return array.status();
+  const auto values = array->values<T>();
+  if (!values.ok()) return values.status();
+  return values->front();
+}
+
+/// The name of the one that ran.
+absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session, const Result& result) {
+  const absl::StatusOr<std::int32_t> method = download_number<std::int32_t>(job, session, result, "method");
+  if (!method.ok()) return method.status();
+  for (const auto& [name, algorithm] : kAlgorithms) {
+    if (static_cast<std::int32_t>(algorithm) == *method) return name;
+  }
+  return absl::InternalError(
+      absl::StrCat("the server ran method ", *method, ", which this program does not know"));
+}
+
 absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterOptions& filter) {
   job.stages().begin("read");
   absl::StatusOr<Array> file = is_npy(options.input) ? read_npy(options.input) : read_image(options.input);
@@ -105,6 +133,10 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   if (!result.ok()) return result.status();
   const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
   if (!filtered.ok()) return filtered.status();
+  const auto ran = download_algorithm(job, *session, *result);
+  if (!ran.ok()) return ran.status();
+  const auto truncation_bound = download_number<double>(job, *session, *result, "truncation_bound");
+  if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
   const absl::Status written = write_result(options.output, filtered->view());
   job.stages().end();
@@ -119,13 +151,19 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   job.report().add("channels", image->shape().size() == 2 ? 1 : image->shape()[rows + 2]);
   job.report().add("element_type", std::string(element_name(image->type())));
   job.report().add("output", options.output);
+  job.report().add("algorithm", *ran);
+  job.report().add("truncation_bound", *truncation_bound);
   job.describe_run();
   return absl::OkStatus();
 }
 
 template <class KernelOfAxis>
 RecursiveFilterOptions on_both_axes(const Options& options, const KernelOfAxis& kernel) {
-  return {.y = axis_of(options, 1, kernel(1)), .x = axis_of(options, 0, kernel(0))};
+  return {.y = axis_of(options, 1, kernel(1)),
+          .x = axis_of(options, 0, kernel(0)),
+          .method = kAlgorithms.at(options.algorithm),
+          .max_truncation_error = options.max_truncation_error,
+          .tell_method = true};
 }
 
 /// What all commands share.
@@ -152,6 +190,21 @@ void add_file_options(CLI::App& command, Options& options) {
       ->expected(1, 2)
       ->check(CLI::IsMember({"zero", "clamp", "repeat", "reflect", "mirror"}))
       ->type_name("NAME[,NAME]");
+  command
+      .add_option(
+          "--algorithm", options.algorithm,
+          "How a GPU goes about it, for study: lines, tiled, on-chip, decaying; auto takes the fastest "
+          "that can do it")
+      ->check(CLI::IsMember({"auto", "lines", "tiled", "on-chip", "decaying"}))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-truncation-error", options.max_truncation_error,
+          "What auto, on-chip and decaying may leave out of a pixel because the filter has all but "
+          "forgotten it, relative to the image's largest magnitude; 0: nothing; without it, less than "
+          "rounding")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE");
 }
 
 void add_blur(CommandLine& line) {

@@ -56,6 +56,16 @@ struct AxisKernel {
   ImageBoundary boundary = ImageBoundary::kClamp;
 };
 
+/// How a GPU goes about it; the CPU has one way, by lines, exact, and takes any of these for it.
+enum class FilterMethod {
+  kFastest = 0,  ///< that can do it within max_truncation_error
+  kLines = 1,    ///< a thread for each row or column; takes everything
+  kTiled = 2,    ///< reads the image twice, writes it once; not float64
+  kOnChip = 3,   ///< reads and writes it once, where it fits on the chip and the filter remembers little
+  kDecaying =
+      4,  ///< images of any size, where the filter remembers little: the second pass reads from the cache
+};
+
 /// An absent one leaves its axis as it is; at least one is there.
 struct RecursiveFilterOptions {
   std::optional<AxisKernel> y = std::nullopt;  ///< along the columns
@@ -63,11 +73,18 @@ struct RecursiveFilterOptions {
   /// Of the image's type and shape: the result is accumulate + weight * the filtered image.
   std::optional<Source> accumulate = std::nullopt;
   double weight = 1;  ///< finite
+  FilterMethod method = FilterMethod::kFastest;
+  /// What kOnChip and kDecaying may leave out of a filtered pixel at most, relative to the image's largest
+  /// magnitude, 0 to 1; 0: nothing. Absent: less than float32 rounds off.
+  std::optional<double> max_truncation_error = std::nullopt;
+  bool tell_method = false;  ///< also `method` and `truncation_bound`
 };
 
 /// Of `image`, [height, width], [height, width, channels] or a batch [images, height, width, channels], 1 to
 /// 4 channels, of float32, float16 or float64. Result: `image`, of the image's type and shape. Where the
-/// image is a Buffer, the result stays with it, ready for the next operation.
+/// image is a Buffer, the result stays with it, ready for the next operation. With tell_method also `method`
+/// (int32 [1], the FilterMethod that ran) and `truncation_bound` (float64 [1], what it may have left out at
+/// most, 0: nothing).
 Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptions& options);
 
 }  // namespace cumulus

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/core/cuda_executor.h"
+#include "kernels/recursive_filter/recursive_filter_images.h"
+#include "kernels/recursive_filter/recursive_filter_scratch.h"
+
+namespace cumulus::recursive_filter {
+
+/// Filters images by the on-chip or the decaying method; `wanted` says which, or kAutomatic. T is float or
+/// Float16, Real (float or double) the plan's precision. Throws DoesNotFitOnChip.
+template <class Real, class T>
+RecursiveFilterRun filter_by_windows(CudaExecutor& executor,
+                                     const FilterImages<const T, Space::kDevice>& images,
+                                     const RecursiveFilterPlan& plan, RecursiveFilterMethod wanted,
+                                     const FilterImages<T, Space::kDevice>& filtered);
+
+}  // namespace cumulus::recursive_filter

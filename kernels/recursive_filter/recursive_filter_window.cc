@@ -1,0 +1,319 @@
+#include "kernels/recursive_filter/recursive_filter_window.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/recursive_filter/recursive_filter_scratch.h"
+
+namespace cumulus::recursive_filter {
+namespace {
+
+using Real = long double;
+
+/// What is left of a pixel in a direction's state, and what the direction does to a signal.
+struct Forgetting {
+  std::array<StateVector, kMaxWindow + 1> tails{};  // sums of magnitudes from `window` tiles on
+  Real gain = 0;                                    // the sum of |impulse response|
+};
+
+/// The share of a state's usual size below which what is left of a pixel is not followed any further.
+constexpr Real kNothing = 1e-20L;
+
+bool is_nothing(const StateVector& response, const StateVector& total) {
+  for (std::size_t k = 0; k < response.size(); ++k) {
+    if (std::abs(response[k]) * kTile > kNothing * total[k]) return false;
+  }
+  return true;
+}
+
+Forgetting forgetting_of(const DirectionPlan& plan) {
+  const auto order = static_cast<std::size_t>(plan.transition.order);
+  Forgetting forgetting;
+  const StateVector weights = plan.weights();
+  StateVector response = plan.input;
+  StateVector total{};
+  std::size_t tile = 0;
+  for (; tile < 2 * kMaxWindow && (tile == 0 || !is_nothing(response, total)); ++tile) {
+    for (int pixel = 0; pixel < kTile; ++pixel) {
+      Real output = tile == 0 && pixel == 0 ? plan.sections.direct : 0;
+      for (std::size_t k = 0; k < order; ++k) {
+        forgetting.tails[std::min<std::size_t>(tile, kMaxWindow)][k] += std::abs(response[k]);
+        total[k] += std::abs(response[k]);
+        output += weights[k] * response[k];
+      }
+      forgetting.gain += std::abs(output);
+      response = plan.transition * response;
+    }
+  }
+  // What was not followed: a trifle, or nobody knows how much.
+  const bool forgotten = is_nothing(response, total);
+  const Real infinity = std::numeric_limits<Real>::infinity();
+  for (std::size_t k = 0; k < order; ++k) {
+    forgetting.tails.back()[k] += forgotten ? kTile * kNothing * total[k] : infinity;
+  }
+  if (!forgotten) forgetting.gain = infinity;
+  for (std::size_t shorter = kMaxWindow; shorter-- > 0;) {
+    for (std::size_t k = 0; k < order; ++k) forgetting.tails[shorter][k] += forgetting.tails[shorter + 1][k];
+  }
+  return forgetting;
+}
+
+StateVector product_of_magnitudes(const StateMatrix& matrix, const StateVector& vector) {
+  StateVector product{};
+  const auto order = static_cast<std::size_t>(matrix.order);
+  for (std::size_t row = 0; row < order; ++row) {
+    for (std::size_t column = 0; column < order; ++column) {
+      product[row] += std::abs(matrix.rows[row][column]) * vector[column];
+    }
+  }
+  return product;
+}
+
+/// One axis: what windows of each size leave out.
+class AxisTruncation {
+ public:
+  explicit AxisTruncation(const AxisPlan& plan)
+      : plan_(plan),
+        tiles_((plan.length + kTile - 1) / kTile),
+        causal_(forgetting_of(plan.causal)),
+        anticausal_(forgetting_of(plan.anticausal)) {
+    if (plan.needs_runs()) {
+      causal_moves_ = largest_moves(plan.causal);
+      anticausal_moves_ = largest_moves(plan.anticausal);
+    }
+    with_order(plan.order, [&]<int Order>() {
+      for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
+        const TileResponses<Order> responses(plan, rows);
+        for (std::size_t k = 0; k < 2 * Order; ++k) {
+          for (const float response : responses.of[k]) {
+            Real& largest = k < Order ? to_before_[k] : to_after_[k - Order];
+            largest = std::max(largest, static_cast<Real>(std::abs(response)));
+          }
+        }
+      }
+    });
+  }
+
+  /// The window that holds the axis.
+  std::int64_t last_tile() const { return plan_.identity ? 0 : tiles_ - 1; }
+  Real gain() const { return plan_.identity ? 1 : causal_.gain * anticausal_.gain; }
+
+  /// Of a filtered pixel, relative to the image's largest magnitude.
+  Real bound(std::int64_t window) const {
+    if (plan_.identity || window >= tiles_ - 1) return 0;
+    const StateVector& before = causal_.tails[static_cast<std::size_t>(window)];
+    const StateVector& after = anticausal_.tails[static_cast<std::size_t>(window)];
+    Real bound = weighed(to_before_, before) + weighed(to_after_, after);
+    if (!plan_.needs_runs()) return bound;
+    // A run of the reversed image has forgotten as much as the direction's own run.
+    const StateVector start = sum(product_of_magnitudes(plan_.start_from_causal_run, before),
+                                  product_of_magnitudes(plan_.start_from_reversed_run, before));
+    const StateVector end = sum(product_of_magnitudes(plan_.end_from_anticausal_run, after),
+                                product_of_magnitudes(plan_.end_from_reversed_run, after));
+    return bound + weighed(to_before_, product_of_magnitudes(causal_moves_, start)) +
+           weighed(to_after_, product_of_magnitudes(anticausal_moves_, end));
+  }
+
+  std::optional<std::int64_t> smallest_window(Real max_error) const {
+    if (plan_.identity) return 0;
+    for (std::int64_t window = std::min<std::int64_t>(1, tiles_ - 1); window <= kMaxWindow; ++window) {
+      if (bound(window) <= max_error) return std::min(window, tiles_ - 1);
+    }
+    if (tiles_ <= kMaxWholeAxis) return tiles_ - 1;
+    return std::nullopt;
+  }
+
+ private:
+  Real weighed(const StateVector& responses, const StateVector& state) const {
+    Real total = 0;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(plan_.order); ++k) total += responses[k] * state[k];
+    return total;
+  }
+  static StateVector sum(StateVector a, const StateVector& b) {
+    for (std::size_t k = 0; k < a.size(); ++k) a[k] += b[k];
+    return a;
+  }
+  /// Magnitudes that bound how the border's state reaches any of the tiles that see it.
+  static StateMatrix largest_moves(const DirectionPlan& direction) {
+    const StateMatrix over_tile = power(direction.transition, kTile);
+    StateMatrix moved = StateMatrix::identity(over_tile.order);
+    StateMatrix largest = moved;
+    for (int tile = 0; tile < kMaxWindow; ++tile) {
+      moved = moved * over_tile;
+      for (int row = 0; row < moved.order; ++row) {
+        for (int column = 0; column < moved.order; ++column) {
+          largest.at(row, column) = std::max(largest.at(row, column), std::abs(moved.at(row, column)));
+        }
+      }
+    }
+    return largest;
+  }
+
+  const AxisPlan& plan_;
+  std::int64_t tiles_;
+  Forgetting causal_, anticausal_;
+  StateMatrix causal_moves_, anticausal_moves_;
+  StateVector to_before_{}, to_after_{};
+};
+
+}  // namespace
+
+std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double max_truncation_error) {
+  const AxisTruncation along_y(y);
+  const AxisTruncation along_x(x);
+  const Real share = static_cast<Real>(max_truncation_error) / 2;
+  const auto window_y = along_y.smallest_window(share / along_x.gain());
+  const auto window_x = along_x.smallest_window(share / along_y.gain());
+  if (!window_y.has_value() || !window_x.has_value()) return std::nullopt;
+  if (window_y == along_y.last_tile() && window_x == along_x.last_tile())
+    return Windows{*window_y, *window_x, 0};
+  const Real error_y = along_y.bound(*window_y);
+  const Real error_x = along_x.bound(*window_x);
+  return Windows{*window_y, *window_x,
+                 static_cast<double>(error_y * along_x.gain() + error_x * (along_y.gain() + error_y))};
+}
+
+namespace {
+
+std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile; }
+
+RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
+                              bool of_doubles, const RecursiveFilterChoice& choice) {
+  using Method = RecursiveFilterMethod;
+  const Precision precision = of_doubles ? Precision::kDouble : precision_for(filter);
+  const int order = kernel_order(filter);
+  RecursiveFilterPlan plan{precision,
+                           order,
+                           plan_axis(filter.y, height, order, precision),
+                           plan_axis(filter.x, width, order, precision),
+                           MethodObstacle::kNone,
+                           Method::kLines,
+                           std::nullopt};
+  if (choice.method == Method::kLines) return plan;
+  const bool automatic = choice.method == Method::kAutomatic;
+  const auto stopped_by = [&](MethodObstacle obstacle) {
+    if (!automatic) plan.obstacle = obstacle;
+    return plan;
+  };
+  if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
+  plan.method = Method::kTiled;
+  const bool is_small = tiles_of(height) * tiles_of(width) <= kMostTilesByWindows;
+  if (choice.method == Method::kTiled || (automatic && !is_small)) return plan;
+  plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
+  if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
+  if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
+  plan.method = Method::kOnChip;
+  return plan;
+}
+
+/// The plans of the last few calls, of all threads.
+class KeptPlans {
+ public:
+  struct Call {
+    RecursiveFilter filter;
+    std::int64_t height, width;
+    bool of_doubles;
+    RecursiveFilterChoice choice;
+
+    bool operator==(const Call&) const = default;
+  };
+  using Plan = std::shared_ptr<const RecursiveFilterPlan>;
+
+  Plan find(const Call& call) {
+    const std::lock_guard lock(mutex_);
+    const auto kept =
+        std::find_if(plans_.begin(), plans_.end(), [&](const Kept& a) { return a.call == call; });
+    if (kept == plans_.end()) return nullptr;
+    std::rotate(plans_.begin(), kept, kept + 1);
+    return plans_.front().plan;
+  }
+  void keep(const Call& call, const Plan& plan) {
+    const std::lock_guard lock(mutex_);
+    std::rotate(plans_.begin(), plans_.end() - 1, plans_.end());
+    plans_.front() = {call, plan};
+  }
+
+ private:
+  struct Kept {
+    Call call;
+    Plan plan;
+  };
+  std::mutex mutex_;
+  std::vector<Kept> plans_ = std::vector<Kept>(16);
+};
+
+}  // namespace
+
+std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
+                                                       std::int64_t width, bool of_doubles,
+                                                       const RecursiveFilterChoice& choice) {
+  static KeptPlans kept;
+  const KeptPlans::Call call{filter, height, width, of_doubles, choice};
+  KeptPlans::Plan plan = kept.find(call);
+  if (plan == nullptr) {
+    plan = std::make_shared<const RecursiveFilterPlan>(make_plan(filter, height, width, of_doubles, choice));
+    kept.keep(call, plan);
+  }
+  return plan;
+}
+
+std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFilter& filter,
+                                                               std::int64_t height, std::int64_t width,
+                                                               bool of_doubles,
+                                                               const RecursiveFilterChoice& choice) {
+  const auto plan = plan_on_gpu(filter, height, width, of_doubles, choice);
+  const auto refuse = [](const std::string& why) { throw std::invalid_argument("recursive_filter: " + why); };
+  switch (plan->obstacle) {
+    case MethodObstacle::kNone:
+      break;
+    case MethodObstacle::kTiles:
+      refuse(
+          "tiles do not serve images of double, nor a boundary that folds the image back (reflect, mirror) "
+          "for "
+          "a filter whose directions differ; the line method does");
+      break;
+    case MethodObstacle::kTruncation:
+      refuse("the filter remembers too much of this image to leave out no more than " +
+             std::to_string(choice.max_truncation_error) + "; the tiled method leaves out nothing");
+      break;
+  }
+  return plan;
+}
+
+WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t images,
+                             const Windows& windows) {
+  const std::int64_t tile_rows = (height + kTile - 1) / kTile;
+  const std::int64_t tile_row_bytes = row_bytes * kTile;
+  if (height * row_bytes <= 3 * kBandBytes) {
+    const std::int64_t fitting = std::max<std::int64_t>(1, 3 * kBandBytes / (height * row_bytes));
+    return {std::min(images, fitting), tile_rows, {tile_rows, 0, tile_rows}};
+  }
+  // A band is filtered once the bands behind it, which its windows reach, have been published.
+  const std::int64_t band = std::max({kBandBytes / tile_row_bytes, windows.y, std::int64_t{1}});
+  const std::int64_t kept = std::min(windows.y + 1, tile_rows);
+  return {1, std::min(band, tile_rows), {tile_rows, kept, 3 * band + windows.y}};
+}
+
+}  // namespace cumulus::recursive_filter
+
+namespace cumulus {
+
+DoesNotFitOnChip::DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chip)
+    : std::invalid_argument("recursive_filter: the on-chip method holds " + std::to_string(tiles_on_chip) +
+                            " tiles of 64 x 64 pixels of one channel on this device; the image has " +
+                            std::to_string(tiles)),
+      tiles_(tiles),
+      tiles_on_chip_(tiles_on_chip) {}
+
+MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
+                           bool of_doubles, const RecursiveFilterChoice& choice) {
+  return recursive_filter::plan_on_gpu(filter, height, width, of_doubles, choice)->obstacle;
+}
+
+}  // namespace cumulus

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "kernels/recursive_filter/recursive_filter_line.h"
+#include "kernels/recursive_filter/recursive_filter_plan.h"
+#include "kernels/recursive_filter/recursive_filter_tuning.h"
+
+// The host's side of the methods that sum the states of neighbouring tiles (filter_windows.cuh).
+
+namespace cumulus::recursive_filter {
+
+/// What a tile publishes: lines of kTile floats, then its cross states.
+template <int Order>
+struct StateLayout {
+  // Lines: the columns' states (causal, then anticausal), the rows', the first and the last pixel of each row
+  // (of tiles at the image's sides).
+  static constexpr int kRows = 2 * Order;
+  static constexpr int kBorder = 4 * Order;
+  /// Where the cross states begin. For each of the columns' states, and for the tile's first and last row of
+  /// pixels: what it is as a row of pixels, in causal states, anticausal states, its first and its last.
+  static constexpr int kCross = (4 * Order + 2) * kTile;
+  static constexpr int kFunctionals = 2 * Order + 2;
+  static constexpr int kFloats = kCross + kFunctionals * kFunctionals;
+};
+
+/// Which rows of tiles have their states in memory: the first and the last `kept` for good, the others while
+/// they are among the last `ring` published.
+struct StateSlots {
+  std::int64_t rows;
+  std::int64_t kept;
+  std::int64_t ring;
+
+  CUMULUS_FILTER_FUNCTION bool holds_all() const { return 2 * kept + ring >= rows; }
+  CUMULUS_FILTER_FUNCTION std::int64_t count() const { return holds_all() ? rows : 2 * kept + ring; }
+  CUMULUS_FILTER_FUNCTION std::int64_t of(std::int64_t row) const {
+    if (holds_all() || row < kept) return row;
+    return row >= rows - kept ? 2 * kept - (rows - row) : 2 * kept + row % ring;
+  }
+};
+
+/// How far a pixel of a tile's column has responded to the column's carries: `of[k][y]` to the k-th number of
+/// the causal state before the tile, then of the anticausal state after it.
+template <int Order>
+struct TileResponses {
+  float of[2 * Order][kTile];
+
+  TileResponses(const AxisPlan& plan, std::int64_t rows) : of{} {
+    const auto causal = sections_of<Order, long double>(plan.causal);
+    const auto anticausal = sections_of<Order, long double>(plan.anticausal);
+    const auto through_causal = small_matrix<Order, long double>(plan.through_causal);
+    const auto through_future = small_matrix<Order, long double>(plan.through_future);
+    for (int k = 0; k < 2 * Order; ++k) {
+      long double before[Order] = {};
+      long double after[Order] = {};
+      (k < Order ? before[k] : after[k - Order]) = 1;
+      long double line[kTile] = {};
+      for (std::int64_t y = 0; y < rows; ++y) causal.filter(before, line[y]);
+      long double state[Order] = {};
+      through_causal.add_product(before, state);
+      through_future.add_product(after, state);
+      for (std::int64_t y = rows - 1; y >= 0; --y) anticausal.filter(state, line[y]);
+      for (std::int64_t y = 0; y < rows; ++y) of[k][y] = static_cast<float>(line[y]);
+    }
+  }
+};
+
+/// On the device: of a whole tile, then of one in the last row.
+template <int Order>
+inline constexpr std::size_t kResponseFloats = std::size_t{2} * 2 * Order* kTile;
+
+/// Tiles, on either side of a tile, whose states its carries are made of, along each axis, and what the
+/// others could have added to a filtered pixel at most, relative to the image's largest magnitude; 0: the
+/// windows hold the whole image.
+struct Windows {
+  std::int64_t y = 0;
+  std::int64_t x = 0;
+  double truncation_bound = 0;
+};
+
+/// The smallest windows with a bound of at most `max_truncation_error`; none where the filter remembers more
+/// than kMaxWindow tiles of an axis that has more than kMaxWholeAxis.
+std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double max_truncation_error);
+
+/// How the windowed methods go through the images.
+struct WindowSchedule {
+  std::int64_t images_at_once;
+  std::int64_t band_rows;  // rows of tiles at once
+  StateSlots slots;        // of each image
+
+  template <int Order>
+  std::size_t state_floats(std::int64_t tile_columns, std::int64_t channels) const {
+    return static_cast<std::size_t>(images_at_once * slots.count() * tile_columns * channels *
+                                    StateLayout<Order>::kFloats);
+  }
+};
+
+WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t images,
+                             const Windows& windows);
+
+}  // namespace cumulus::recursive_filter
