@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -50,20 +52,36 @@ void bench_draw(Runner<Executor>& runner, MapShape shape, std::int64_t count, Po
                 4096);
 }
 
-/// Builds by one method, and draws from what was built.
-template <class Executor>
+/// Builds by one method, draws from what was built, and samples it at points that are ready. `make_map` makes
+/// the map, where any of that is wanted.
+template <class Executor, class MakeMap>
 void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std::string& map_name,
-                  const TestMap<float>& map, std::int64_t samples) {
+                  const MakeMap& make_map, std::int64_t samples) {
   const std::string tail = std::string(named.name) + "/" + map_name;
+  const std::string number = "/" + std::to_string(samples);
   const std::string build_name = "build_sampling_table/" + tail;
-  const std::string draw_name = "draw_samples/" + tail + "/" + std::to_string(samples);
-  if (!runner.wants(build_name) && !runner.wants(draw_name)) return;
+  const std::string draw_name = "draw_samples/" + tail + number;
+  const auto points_name = [&](const ReadyPoints& ready) {
+    return "sample_points/" + std::string(ready.name) + "/" + tail + number;
+  };
+  const bool draws = runner.wants(draw_name);
+  const bool points = std::any_of(std::begin(kReadyPoints), std::end(kReadyPoints),
+                                  [&](const ReadyPoints& ready) { return runner.wants(points_name(ready)); });
+  if (!runner.wants(build_name) && !draws && !points) return;
+  const TestMap<float> map = make_map();
   TableOnExecutor<float, Executor> table(runner.executor(), map, named.method);
-  measure_build(runner, build_name, map, table, 16);
+  if (runner.wants(build_name)) measure_build(runner, build_name, map, table, 16);
+  if (!draws && !points) return;
   table.build_now();
   OracleOfMap<float> oracle(map, named.method);
-  measure_draws(runner, draw_name, table, oracle,
-                {.count = samples, .sequence = PointSequence::kRandom, .seed = 7}, 32);
+  if (draws) {
+    measure_draws(runner, draw_name, table, oracle,
+                  {.count = samples, .sequence = PointSequence::kRandom, .seed = 7}, 32);
+  }
+  for (const ReadyPoints& ready : kReadyPoints) {
+    if (!runner.wants(points_name(ready))) continue;
+    measure_points(runner, points_name(ready), table, oracle, ready, static_cast<std::size_t>(samples));
+  }
 }
 
 /// One row of the weights that `weight` gives to x in [0, 1).
@@ -91,15 +109,20 @@ void bench_methods(Runner<Executor>& runner, MapShape shape, std::int64_t sample
   };
   const std::int64_t longest = runner.quick() ? 1 << 12 : 1 << 20;
   for (const NamedMethod& method : kSamplingMethods) {
-    bench_method(runner, method, "sun/" + size_name(shape, 1),
-                 testing::make_map<float>(shape, 1, 0, MapPattern::kSun), samples);
+    bench_method(
+        runner, method, "sun/" + size_name(shape, 1),
+        [&] { return testing::make_map<float>(shape, 1, 0, MapPattern::kSun); }, samples);
     for (const std::int64_t n : {std::int64_t{100}, longest}) {
       std::string size = "/";  // in two steps: gcc 12 sees an overlap in one
       size += std::to_string(n);
-      bench_method(runner, method, "power20" + size, line_of(n, power), samples);
-      bench_method(runner, method, "mod32" + size, line_of(n, saw), samples);
-      bench_method(runner, method, "mod64" + size, line_of(n, long_saw), samples);
-      bench_method(runner, method, "spikes" + size, line_of(n, spikes), samples);
+      bench_method(
+          runner, method, "power20" + size, [&] { return line_of(n, power); }, samples);
+      bench_method(
+          runner, method, "mod32" + size, [&] { return line_of(n, saw); }, samples);
+      bench_method(
+          runner, method, "mod64" + size, [&] { return line_of(n, long_saw); }, samples);
+      bench_method(
+          runner, method, "spikes" + size, [&] { return line_of(n, spikes); }, samples);
     }
   }
 }

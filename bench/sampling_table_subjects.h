@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,11 +40,15 @@ class TableOnExecutor {
         params_{.height = map.height, .width = map.width, .method = method},
         view_(nullptr, map.height, map.width, map.channels),
         weights_(executor, map.elements),
-        table_(executor, sampling_table_bytes(params_)) {
+        table_(executor, sampling_table_bytes(params_)),
+        report_(report_memory()) {
     view_.data = weights_.data();
   }
 
-  void build() { build_sampling_table(*executor_, view_, params_, table_.span(), &report_); }
+  void build() {
+    build_sampling_table(*executor_, view_, params_, table_.span(),
+                         report_.as<SamplingTableReport>(1).data());
+  }
   void build_now() {
     executor_->reserve_scratch(scratch_bytes());
     build();
@@ -56,12 +61,18 @@ class TableOnExecutor {
   std::vector<std::byte> to_host() const { return table_.to_host(); }
 
  private:
+  /// Pinned for a GPU, which otherwise makes the host wait in each build.
+  static HostMemory report_memory() {
+    if constexpr (Executor::kSpace == Space::kDevice) return allocate_pinned(sizeof(SamplingTableReport));
+    return allocate_host(sizeof(SamplingTableReport));
+  }
+
   Executor* executor_;
   SamplingTableParams params_;
   ImageView<const T, Executor::kSpace> view_;
   Array<T, Executor> weights_;
   Array<std::byte, Executor> table_;
-  SamplingTableReport report_;
+  HostMemory report_;
 };
 
 /// Compares the whole table with the oracle's where `rows` is 0, else that many of its rows.
@@ -88,11 +99,13 @@ void measure_build(Runner<Executor>& runner, const std::string& name, const test
   });
 }
 
-/// The oracle's table of a map, made when it is first asked for.
+/// The oracle's table of a map, made when it is first asked for. All methods but the alias table draw the
+/// same samples, so that there is no need for the oracle to build what they search.
 template <class T>
 class OracleOfMap {
  public:
-  OracleOfMap(const testing::TestMap<T>& map, sampling::Method method) : map_(&map), method_(method) {}
+  OracleOfMap(const testing::TestMap<T>& map, sampling::Method method)
+      : map_(&map), method_(method == sampling::Method::kAlias ? method : sampling::Method::kBinarySearch) {}
 
   const testing::OracleTable& table() {
     if (!table_) table_.emplace(oracle_table(*map_, {.method = static_cast<int>(method_)}));
@@ -114,40 +127,107 @@ inline testing::UnitPoint oracle_point(const DrawParameters& parameters, std::si
   return {point.x, point.y};
 }
 
-/// Draws all at once from a table that has been built; checks `checked` of the samples, spread over all.
+/// Where samples go.
+template <class Executor>
+class SampleMemory {
+ public:
+  SampleMemory(Executor& executor, std::size_t count)
+      : position_(executor, 2 * count), direction_(executor, 3 * count), pdf_(executor, count) {}
+
+  DrawnSamples<Executor::kSpace> span() const { return {position_.span(), direction_.span(), pdf_.span()}; }
+
+  /// Compares `checked` of the samples, spread over all, with the oracle's at `point_at(i)`.
+  template <class PointAt>
+  std::string verify(const testing::OracleTable& oracle, std::size_t checked, const PointAt& point_at) const {
+    const auto positions = position_.to_host();
+    const auto directions = direction_.to_host();
+    const auto densities = pdf_.to_host();
+    for (std::size_t k = 0; k < checked; ++k) {
+      const std::size_t i = k * (densities.size() - 1) / (checked - 1);
+      const std::string wrong =
+          verify_sample(oracle, point_at(i), &positions[2 * i], densities[i], &directions[3 * i]);
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  }
+
+ private:
+  Array<float, Executor> position_;
+  Array<float, Executor> direction_;
+  Array<float, Executor> pdf_;
+};
+
+inline std::string verified_by_samples(std::size_t checked) {
+  return "oracle in long double, " + std::to_string(checked) + " samples";
+}
+
+/// Draws all at once from a table that has been built; checks `checked` of the samples.
 template <class T, class Executor>
 void measure_draws(Runner<Executor>& runner, const std::string& name,
                    const TableOnExecutor<T, Executor>& table, OracleOfMap<T>& oracle,
                    const DrawParameters& parameters, std::size_t checked) {
   Executor& executor = runner.executor();
   const auto n = static_cast<std::size_t>(parameters.count);
-  const Array<float, Executor> position(executor, 2 * n);
-  const Array<float, Executor> direction(executor, 3 * n);
-  const Array<float, Executor> pdf(executor, n);
+  const SampleMemory<Executor> samples(executor, n);
   runner.measure({
       .name = name,
       .bytes = 6 * sizeof(float) * n,
       .items = static_cast<double>(n),
       .unit = "samples",
       .scratch_bytes = 0,
-      .run =
+      .run = [&] { draw_samples(executor, table.header(), table.span(), parameters, samples.span()); },
+      .verify =
           [&] {
-            draw_samples(executor, table.header(), table.span(), parameters,
-                         {position.span(), direction.span(), pdf.span()});
+            return samples.verify(oracle.table(), checked,
+                                  [&](std::size_t i) { return oracle_point(parameters, i); });
           },
-      .verify = [&]() -> std::string {
-        const auto positions = position.to_host();
-        const auto directions = direction.to_host();
-        const auto densities = pdf.to_host();
-        for (std::size_t k = 0; k < checked; ++k) {
-          const std::size_t i = k * (n - 1) / (checked - 1);
-          const std::string wrong = verify_sample(oracle.table(), oracle_point(parameters, i),
-                                                  &positions[2 * i], densities[i], &directions[3 * i]);
-          if (!wrong.empty()) return wrong;
-        }
-        return "";
-      },
-      .verified_by = "oracle in long double, " + std::to_string(checked) + " samples",
+      .verified_by = verified_by_samples(checked),
+  });
+}
+
+/// Points that are ready, as a renderer has them.
+struct ReadyPoints {
+  const char* name;
+  bool grid;  ///< In the order of a grid; otherwise evenly spread, neighbours far from each other.
+
+  sampling::FixedPoint2 point(std::size_t i, std::size_t count) const {
+    if (!grid) {  // M. Roberts, "The Unreasonable Effectiveness of Quasirandom Sequences", 2018
+      const auto index = static_cast<std::uint32_t>(i);
+      return {index * 3242174889u, index * 2447445414u};
+    }
+    const auto side = static_cast<std::uint64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+    const std::uint64_t step = (std::uint64_t{1} << 32) / side;
+    return {static_cast<std::uint32_t>(i % side * step + step / 2),
+            static_cast<std::uint32_t>(i / side * step + step / 2)};
+  }
+};
+inline constexpr ReadyPoints kReadyPoints[] = {{"spread", false}, {"grid", true}};
+
+/// Samples a table that has been built at `count` points.
+template <class T, class Executor>
+void measure_points(Runner<Executor>& runner, const std::string& name,
+                    const TableOnExecutor<T, Executor>& table, OracleOfMap<T>& oracle,
+                    const ReadyPoints& ready, std::size_t count) {
+  constexpr std::size_t kChecked = 32;
+  Executor& executor = runner.executor();
+  std::vector<sampling::FixedPoint2> host(count);
+  for (std::size_t i = 0; i < count; ++i) host[i] = ready.point(i, count);
+  const Array<sampling::FixedPoint2, Executor> points(executor, host);
+  const SampleMemory<Executor> samples(executor, count);
+  runner.measure({
+      .name = name,
+      .bytes = (sizeof(sampling::FixedPoint2) + 6 * sizeof(float)) * count,
+      .items = static_cast<double>(count),
+      .unit = "samples",
+      .scratch_bytes = 0,
+      .run = [&] { sample_points(executor, table.header(), table.span(), points.span(), 0, samples.span()); },
+      .verify =
+          [&] {
+            return samples.verify(oracle.table(), kChecked, [&](std::size_t i) -> testing::UnitPoint {
+              return {host[i].x, host[i].y};
+            });
+          },
+      .verified_by = verified_by_samples(kChecked),
   });
 }
 

@@ -82,6 +82,14 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
                   DeviceSpan<const std::byte> table, const DrawParameters& parameters,
                   DrawnSamples<Space::kDevice> samples);
 
+/// The samples at points of the caller's own, one after another; otherwise as draw_samples.
+void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
+                   HostSpan<const std::byte> table, HostSpan<const sampling::FixedPoint2> points,
+                   std::uint32_t layer, DrawnSamples<Space::kHost> samples);
+void sample_points(CudaExecutor& executor, const sampling::TableHeader& header,
+                   DeviceSpan<const std::byte> table, DeviceSpan<const sampling::FixedPoint2> points,
+                   std::uint32_t layer, DrawnSamples<Space::kDevice> samples);
+
 /// Where densities are asked for, one after another.
 template <Space S>
 struct DensityPoints {

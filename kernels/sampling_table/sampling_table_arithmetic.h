@@ -28,12 +28,11 @@ CUMULUS_HOST_DEVICE inline std::uint32_t row_exponent(std::uint32_t largest_bits
 /// floor(weight * 2^(174 - exponent)), below 2^48; at least 1 where the weight is positive. A row
 /// of such weights adds up to less than 2^63.
 CUMULUS_HOST_DEVICE inline std::uint64_t integer_weight(std::uint32_t bits, std::uint32_t exponent) {
-  if (bits == 0) return 0;
   const std::uint32_t own = weight_exponent(bits);
-  const std::uint64_t mantissa = (bits & 0x007FFFFFu) | (bits >> 23 != 0 ? 0x00800000u : 0u);
+  const std::uint32_t mantissa = bits - ((own - 1) << 23);
   const std::uint32_t down = exponent - own;
-  const std::uint64_t weight = down < 64 ? mantissa << 24 >> down : 0;
-  return weight > 0 ? weight : 1;
+  const std::uint64_t weight = static_cast<std::uint64_t>(mantissa) << 24 >> (down < 63 ? down : 63);
+  return weight > 0 ? weight : std::uint64_t{bits > 0};
 }
 
 /// sin(pi * x) for x in (0, 1/2], to about 1e-16: Taylor's series, its steps fused on host and device.
@@ -129,13 +128,13 @@ class BoundScale {
   CUMULUS_HOST_DEVICE std::uint32_t lower_bound(const Tally& before) const {
     if (before.positive == positive_) return sampling::kEmptyTail;
     const double exact = static_cast<double>(static_cast<std::int64_t>(before.sum)) * factor_;
-    const auto whole = static_cast<std::int64_t>(exact);
-    return before.positive + static_cast<std::uint32_t>(whole < share_ ? whole : share_);
+    return before.positive +
+           (exact < static_cast<double>(share_) ? static_cast<std::uint32_t>(exact) : share_);
   }
 
  private:
   std::uint32_t positive_;
-  std::int64_t share_;
+  std::uint32_t share_;
   double factor_;
 };
 

@@ -49,23 +49,28 @@ inline void check_layer(const sampling::TableHeader& header, std::uint32_t layer
 }
 
 template <Space S>
+void check_points(const sampling::TableHeader& header, Span<const std::byte, S> table, std::size_t count,
+                  std::uint32_t layer, const DrawnSamples<S>& samples) {
+  check_table(header, table);
+  check_layer(header, layer);
+  require(samples.position.size() == 2 * count && samples.pdf.size() == count,
+          "position must have 2 and pdf 1 elements a sample");
+  require(samples.direction.empty() || samples.direction.size() == 3 * count,
+          "direction must have 3 elements a sample, or be empty");
+  require(samples.direction.empty() || sampling::on_sphere(header.projection), "a plane has no directions");
+}
+
+template <Space S>
 void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> table,
                 const DrawParameters& parameters, const DrawnSamples<S>& samples) {
   constexpr std::int64_t kMostPoints = std::int64_t{1} << 32;
-  check_table(header, table);
   require(parameters.count >= 0 && parameters.first_index >= 0 && parameters.first_index <= kMostPoints &&
               parameters.count <= kMostPoints - parameters.first_index,
           "first_index + count must be 0 to 2^32");
   require(parameters.total >= 0 && parameters.total <= kMostPoints, "total must be 0 to 2^32");
   require(parameters.total == 0 || parameters.total >= parameters.first_index + parameters.count,
           "total must be at least first_index + count");
-  check_layer(header, parameters.layer);
-  const auto count = static_cast<std::size_t>(parameters.count);
-  require(samples.position.size() == 2 * count && samples.pdf.size() == count,
-          "position must have 2 and pdf 1 elements a sample");
-  require(samples.direction.empty() || samples.direction.size() == 3 * count,
-          "direction must have 3 elements a sample, or be empty");
-  require(samples.direction.empty() || sampling::on_sphere(header.projection), "a plane has no directions");
+  check_points(header, table, static_cast<std::size_t>(parameters.count), parameters.layer, samples);
 }
 
 template <Space S>

@@ -198,6 +198,8 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
   findings = {kNoneInvalid, kNoneEmpty, 0, {}};
+  // What a GPU takes for long rows, so that one figure holds for both.
+  executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
   HostSpan<WeightAdjustment> adjustments;
   if (params.needs_survey()) {
     const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));
@@ -216,6 +218,18 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   }
   write_header_and_padding(header, table);
   *report = report_of(findings, weights, static_cast<std::uint32_t>(params.height));
+}
+
+template <class Points>
+void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
+          const SampleArrays& arrays) {
+  parallel_ranges(executor, count, sampling_tuning::kSamplesPerTask,
+                  [&](std::int64_t first, std::int64_t last) {
+                    for (std::int64_t i = first; i < last; ++i) {
+                      const sampling::FixedPoint2 point = points.point(i);
+                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
+                    }
+                  });
 }
 
 }  // namespace
@@ -241,16 +255,16 @@ void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weight
 void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
                   const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
   sampling_check::check_draw(header, table, parameters, samples);
-  const sampling::TableView view = view_of(header, table, parameters.layer);
-  const PointSource points(parameters);
-  const SampleArrays arrays = sample_arrays(samples);
-  parallel_ranges(executor, parameters.count, sampling_tuning::kSamplesPerTask,
-                  [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t i = first; i < last; ++i) {
-                      const sampling::FixedPoint2 point = points.point(i);
-                      store_sample(sampling::sample(view, point.x, point.y), i, arrays);
-                    }
-                  });
+  draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
+       sample_arrays(samples));
+}
+
+void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
+                   HostSpan<const std::byte> table, HostSpan<const sampling::FixedPoint2> points,
+                   std::uint32_t layer, DrawnSamples<Space::kHost> samples) {
+  sampling_check::check_points(header, table, points.size(), layer, samples);
+  draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
+       static_cast<std::int64_t>(points.size()), sample_arrays(samples));
 }
 
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
@@ -290,6 +304,11 @@ void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*hea
                   DeviceSpan<const std::byte> /*table*/, const DrawParameters& /*parameters*/,
                   DrawnSamples<Space::kDevice> /*samples*/) {
   no_cuda("draw_samples");
+}
+void sample_points(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
+                   DeviceSpan<const std::byte> /*table*/, DeviceSpan<const sampling::FixedPoint2> /*points*/,
+                   std::uint32_t /*layer*/, DrawnSamples<Space::kDevice> /*samples*/) {
+  no_cuda("sample_points");
 }
 void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
                       DeviceSpan<const std::byte> /*table*/, DensityPoints<Space::kDevice> /*points*/,

@@ -1,174 +1,75 @@
-#include <algorithm>
-#include <cub/block/block_reduce.cuh>
-#include <cub/block/block_scan.cuh>
+#include <type_traits>
 
 #include "kernels/sampling_table/sampling_table.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
 #include "kernels/sampling_table/sampling_table_check.h"
+#include "kernels/sampling_table/sampling_table_lines.cuh"
 #include "kernels/sampling_table/sampling_table_lookup.cuh"
-#include "kernels/sampling_table/sampling_table_points.h"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
+#include "kernels/sampling_table/sampling_table_texels.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 #include "kernels/sampling_table/sampling_table_vertices.cuh"
 
 namespace cumulus {
 namespace {
 
-using namespace sampling_arithmetic;
+using namespace sampling_rows;
+using sampling_lookup::Distributions;
 
-struct Larger {
-  __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
-};
+extern __shared__ uint4 shared_quads[];
 
-struct JoinTallies {
-  __device__ Tally operator()(const Tally& a, const Tally& b) const {
-    return {a.sum + b.sum, a.positive + b.positive};
-  }
-};
-
-/// A row of 32-bit cells while its block works on it. In shared memory a word is left free after
-/// every 32, so that threads which walk through neighbouring chunks meet different banks.
-template <bool kOnChip>
-struct Cells {
-  std::uint32_t* words;
-
-  __device__ std::uint32_t& operator[](std::uint32_t x) const { return words[kOnChip ? x + x / 32 : x]; }
-};
-
-std::size_t on_chip_bytes(std::uint32_t width) {
-  return (static_cast<std::size_t>(width) + width / 32) * sizeof(std::uint32_t);
+/// The block's shared memory, its slots cleared where there is to be a lookup.
+template <int kThreads>
+__device__ OnChip chip_for(const sampling_layout::Target& target, bool lookup) {
+  const OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
+  if (lookup) clear_slots<kThreads>(chip, target.guide_size);
+  return chip;
 }
 
-/// The block turns `count` masses into lower bounds. Each thread has a chunk of neighbouring cells:
-/// it adds them up, one scan over the threads follows, and it goes through them again.
-template <int kThreads, class MassAt, class LowerAt>
-__device__ Tally write_lower_bounds(std::uint32_t count, const MassAt& mass_at, const LowerAt& lower_at) {
-  using Scan = cub::BlockScan<Tally, kThreads, cub::BLOCK_SCAN_WARP_SCANS>;
-  __shared__ typename Scan::TempStorage storage;
-  const sampling_lookup::Chunk chunk = sampling_lookup::chunk_of<kThreads>(count);
-
-  Tally own;
-  for (std::uint32_t i = chunk.begin; i < chunk.end; ++i) own.add(mass_at(i));
-  Tally before;
-  Tally all;
-  Scan(storage).ExclusiveScan(own, before, Tally{}, JoinTallies{}, all);
-  const BoundScale scale(all);
-  for (std::uint32_t i = chunk.begin; i < chunk.end; ++i) {
-    const std::uint64_t mass = mass_at(i);  // before its place is taken
-    lower_at(i) = scale.lower_bound(before);
-    before.add(mass);
-  }
-  return all;
-}
-
-template <class T>
-struct RowsArguments {
-  DeviceImage<const T> weights;
-  WeightRule rule;
-  sampling::TableHeader header;
-  std::byte* table;
-  RowMass* row_masses;
-  const WeightAdjustment* adjustments;  // null: weights stay as they are
-  BuildFindings* findings;
-};
-
-/// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest to every thread.
-template <class T, int kThreads, bool kOnChip>
-__device__ std::uint32_t stage_weights(const RowsArguments<T>& arguments, std::uint32_t row,
-                                       Cells<kOnChip> cells) {
-  using Reduce = cub::BlockReduce<std::uint32_t, kThreads>;
-  __shared__ typename Reduce::TempStorage storage;
-  __shared__ std::uint32_t shared_largest;
-  const DeviceImage<const T>& weights = arguments.weights;
-  const T* texels = weights.data + row * weights.row_stride;
-  const std::uint32_t width = arguments.header.width;
-  const WeightAdjustment adjustment = arguments.adjustments != nullptr
-                                          ? arguments.adjustments[row / arguments.header.height]
-                                          : WeightAdjustment{};
-
-  std::uint32_t largest = 0;
-  for (std::uint32_t x = threadIdx.x; x < width; x += kThreads) {
-    const T* texel = texels + x * weights.channels;
-    const Weight weight = load_weight(texel, arguments.rule);
-    const std::uint32_t bits = adjusted(weight.bits, adjustment);
-    cells[x] = bits;
-    largest = max(largest, bits);
-    if (weight.guard >= kInfinityBits) {
-      const std::uint64_t key =
-          invalid_key(x, row, width, first_invalid_channel(texel, arguments.rule.counted));
-      atomicMin(reinterpret_cast<unsigned long long*>(&arguments.findings->first_invalid),
-                static_cast<unsigned long long>(key));
-    }
-  }
-  largest = Reduce(storage).Reduce(largest, Larger{});
-  if (threadIdx.x == 0) shared_largest = largest;
-  __syncthreads();
-  return shared_largest;
-}
-
-/// One block a row of any layer: stages the weights, turns them into lower bounds in place, writes the row,
-/// its guide and its forest.
-template <class T, int kThreads, bool kOnChip>
-__global__ void __launch_bounds__(kThreads) build_rows(RowsArguments<T> arguments) {
-  extern __shared__ std::uint32_t shared_cells[];
+/// One block a row of any layer. With `lookup` the guide and the binary forest are written, too. The row's
+/// mass is left without its share of the sphere.
+template <class T, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    build_rows(const __grid_constant__ RowsArguments<T> arguments, bool lookup) {
   const sampling::TableHeader& header = arguments.header;
   const std::uint32_t row = blockIdx.x;
   const sampling_layout::Target target = sampling_layout::row_target(header, arguments.table, row);
-  const Cells<kOnChip> cells{kOnChip ? shared_cells : target.lower};
+  const OnChip chip = chip_for<kThreads>(target, lookup);
+  const TexelRun<T> texels(arguments, row, 0, header.width);
+  const std::uint32_t largest = largest_of_block<kThreads / 32>(texels.template stage<kThreads>(chip.cells));
+  const std::uint32_t exponent = row_exponent(largest, header.width);
+  const Tally all = build_distribution<kThreads>(target, chip, lookup, WeightTally{exponent});
+  if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
+}
 
-  const std::uint32_t exponent =
-      row_exponent(stage_weights<T, kThreads>(arguments, row, cells), header.width);
-  const Tally all = write_lower_bounds<kThreads>(
-      header.width, [&](std::uint32_t x) { return integer_weight(cells[x], exponent); },
-      [&](std::uint32_t x) -> std::uint32_t& { return cells[x]; });
-  if (threadIdx.x == 0) {
-    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent, 0};
+/// One thread a row: its share of the sphere.
+__global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
+    weigh_rows(const __grid_constant__ sampling::TableHeader header, RowMass* row_masses) {
+  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < header.layers * header.height) {
+    row_masses[row].mass *= static_cast<double>(row_weight(header, row % header.height));
   }
-  __syncthreads();
-  sampling_lookup::write_guide_and_forest<kThreads>(
-      target, [cells](std::uint32_t x) { return cells[x]; }, all.positive > 0,
-      [&](std::uint32_t x, std::uint32_t lower) {
-        if constexpr (kOnChip) target.lower[x] = lower;
-      });
 }
 
 /// One block a layer: the marginal over its rows.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
-    build_marginals(sampling::TableHeader header, std::byte* table, const RowMass* row_masses,
-                    BuildFindings* findings) {
-  using Reduce = cub::BlockReduce<std::uint32_t, kThreads>;
-  __shared__ typename Reduce::TempStorage storage;
-  __shared__ std::uint32_t heaviest;
+    build_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
+                    const RowMass* row_masses, BuildFindings* findings, bool lookup) {
   const sampling_layout::Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
+  const OnChip chip = chip_for<kThreads>(target, lookup);
   const RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
 
   std::uint32_t largest = 0;
   for (std::uint32_t y = threadIdx.x; y < header.height; y += kThreads) {
     largest = max(largest, mass_exponent(rows[y].mass, rows[y].exponent));
   }
-  largest = Reduce(storage).Reduce(largest, Larger{});
-  if (threadIdx.x == 0) heaviest = largest;
-  __syncthreads();
-
-  const Tally all = write_lower_bounds<kThreads>(
-      header.height, [&](std::uint32_t y) { return integer_mass(rows[y].mass, rows[y].exponent, heaviest); },
-      [&](std::uint32_t y) -> std::uint32_t& { return target.lower[y]; });
-  __syncthreads();
-  sampling_lookup::write_guide_and_forest<kThreads>(target, sampling_lookup::LowerIn{target.lower},
-                                                    all.positive > 0, [](std::uint32_t, std::uint32_t) {});
+  const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
+  const auto mass_of = [=](std::uint32_t, std::uint32_t y) -> Tally {
+    const std::uint64_t mass = y < header.height ? integer_mass(rows[y].mass, rows[y].exponent, heaviest) : 0;
+    return {mass, mass > 0 ? 1u : 0u};
+  };
+  const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
-}
-
-/// One block a distribution: the nodes that need its lower bounds in memory.
-template <int kThreads>
-__global__ void __launch_bounds__(kThreads)
-    build_other_nodes(sampling::TableHeader header, std::byte* table, bool marginal) {
-  const sampling_layout::Target target = marginal
-                                             ? sampling_layout::marginal_target(header, table, blockIdx.x)
-                                             : sampling_layout::row_target(header, table, blockIdx.x);
-  if (target.lower[0] == sampling::kEmptyTail) return;  // zeros are there
-  sampling_lookup::write_other_nodes<kThreads>(target);
 }
 
 /// One block: the header, the padding and the report on a map of layers of `height` rows.
@@ -184,57 +85,74 @@ __global__ void conclude(RowsArguments<T> arguments, std::uint32_t height, Table
   arguments.findings->report = report_of(*arguments.findings, arguments.weights, height);
 }
 
-/// Whether a block of `kernel` may use `dynamic_bytes` of shared memory on this device.
-template <class T>
-bool fits_on_chip(const CudaExecutor& executor, void (*kernel)(RowsArguments<T>), std::size_t dynamic_bytes) {
+/// Calls `launch` with the threads of a block for `count` cells.
+template <class Launch>
+void with_threads(std::uint32_t count, const Launch& launch) {
+  if (count <= 2048) return launch(std::integral_constant<int, 128>{});
+  if (count <= 4096) return launch(std::integral_constant<int, 256>{});
+  if (count <= 12288) return launch(std::integral_constant<int, 512>{});
+  return launch(std::integral_constant<int, 1024>{});
+}
+
+/// The shared memory of a block that builds a distribution.
+struct Room {
+  std::size_t bytes;
+  bool lookup;  ///< Whether there is a guide, and it fits, too.
+};
+
+Room room_for(const CudaExecutor& executor, std::uint32_t count, std::uint32_t guide_size) {
+  constexpr std::size_t kBesides = 2048;  // what the kernels have in shared memory anyhow
   int limit = 0;
   CUMULUS_CUDA(
       cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
-  cudaFuncAttributes attributes{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&attributes, kernel));
-  return dynamic_bytes + attributes.sharedSizeBytes <= static_cast<std::size_t>(limit);
+  const std::size_t bytes = OnChip::bytes(count, guide_size);
+  const bool lookup = guide_size > 0 && bytes + kBesides <= static_cast<std::size_t>(limit);
+  return {lookup ? bytes : OnChip::bytes_of_cells(count), lookup};
 }
 
-template <class T, int kThreads>
-void launch_build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  const unsigned rows = arguments.header.layers * arguments.header.height;
-  const auto on_chip = build_rows<T, kThreads, true>;
-  const std::size_t bytes = on_chip_bytes(arguments.header.width);
-  if (arguments.header.width <= sampling_tuning::kWidestRowOnChip &&
-      fits_on_chip<T>(executor, on_chip, bytes)) {
-    CUMULUS_CUDA(
-        cudaFuncSetAttribute(on_chip, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
-    on_chip<<<rows, kThreads, bytes, executor.stream()>>>(arguments);
-  } else {
-    build_rows<T, kThreads, false><<<rows, kThreads, 0, executor.stream()>>>(arguments);
-  }
-  CUMULUS_CUDA(cudaGetLastError());
-}
-
-void launch_build_other_nodes(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table) {
-  constexpr int kThreads = sampling_tuning::kNodeThreads;
-  const auto kernel = build_other_nodes<kThreads>;
-  kernel<<<header.layers * header.height, kThreads, 0, executor.stream()>>>(header, table, false);
-  CUMULUS_CUDA(cudaGetLastError());
-  kernel<<<header.layers, kThreads, 0, executor.stream()>>>(header, table, true);
+template <class... Parameters, class... Arguments>
+void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigned blocks, int threads,
+            std::size_t dynamic_bytes, const Arguments&... arguments) {
+  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(dynamic_bytes)));
+  kernel<<<blocks, static_cast<unsigned>(threads), dynamic_bytes, executor.stream()>>>(arguments...);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
 template <class T>
-void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  const std::uint32_t width = arguments.header.width;
-  if (width <= sampling_tuning::kNarrowRow) {
-    launch_build_rows<T, sampling_tuning::kNarrowRowThreads>(executor, arguments);
-  } else if (width <= sampling_tuning::kWideRow) {
-    launch_build_rows<T, sampling_tuning::kRowThreads>(executor, arguments);
-  } else {
-    launch_build_rows<T, sampling_tuning::kWideRowThreads>(executor, arguments);
+void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, DeviceSpan<RowTile> tiles) {
+  const sampling::TableHeader& header = arguments.header;
+  if (!tiles.empty()) {
+    sampling_lines::write_lines<T>(executor, {arguments, tiles.data(), tiles_of_row(header)});
+    sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, false);
+    return;
   }
+  const Room room = room_for(executor, header.width, header.row_guide_size);
+  with_threads(header.width, [&](auto threads) {
+    launch(executor, build_rows<T, decltype(threads)::value>, header.layers * header.height, threads,
+           room.bytes, arguments, room.lookup);
+  });
+  sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, room.lookup);
+}
+
+void build_all_marginals(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
+                         RowMass* row_masses, BuildFindings* findings) {
+  constexpr unsigned kThreads = sampling_tuning::kLookupThreads;
+  weigh_rows<<<(header.layers * header.height + kThreads - 1) / kThreads, kThreads, 0, executor.stream()>>>(
+      header, row_masses);
+  CUMULUS_CUDA(cudaGetLastError());
+  const Room room = room_for(executor, header.height, header.marginal_guide_size);
+  // Often there is one block alone, which is the sooner ready the more threads it has.
+  with_threads(4 * header.height, [&](auto threads) {
+    launch(executor, build_marginals<decltype(threads)::value>, header.layers, threads, room.bytes, header,
+           table, static_cast<const RowMass*>(row_masses), findings, room.lookup);
+  });
+  sampling_lookup::write_lookup(executor, Distributions{header, table, true}, room.lookup);
 }
 
 /// Of a bilinear table: the vertices, then the rows of the cells between them. `map` has the map's weights.
 template <class T>
-void build_all_bilinear_rows(CudaExecutor& executor, const RowsArguments<T>& map) {
+void build_all_bilinear_rows(CudaExecutor& executor, const RowsArguments<T>& map, DeviceSpan<RowTile> tiles) {
   using sampling_vertices::CellWeight;
   const sampling::TableHeader& header = map.header;
   sampling_vertices::write_vertices_and_cells<T>(
@@ -244,7 +162,7 @@ void build_all_bilinear_rows(CudaExecutor& executor, const RowsArguments<T>& map
   const auto* cells = reinterpret_cast<const CellWeight*>(map.table + header.row_cdf_offset);
   const DeviceImage<const CellWeight> image(cells, std::int64_t{header.layers} * header.height, header.width);
   build_all_rows<CellWeight>(
-      executor, {image, weight_rule({}, 1), header, map.table, map.row_masses, nullptr, map.findings});
+      executor, {image, weight_rule({}, 1), header, map.table, map.row_masses, nullptr, map.findings}, tiles);
 }
 
 template <class T>
@@ -255,6 +173,7 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   const sampling::TableHeader header = sampling_table_header(params);
   const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   const auto findings = executor.scratch<BuildFindings>(1);
+  const auto tiles = executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
   CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
 
   DeviceSpan<WeightAdjustment> adjustments;
@@ -272,51 +191,17 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
                                    adjustments.data(),
                                    findings.data()};
   if (header.interpolation == sampling::Interpolation::kBilinear) {
-    build_all_bilinear_rows(executor, arguments);
+    build_all_bilinear_rows(executor, arguments, tiles);
   } else {
-    build_all_rows(executor, arguments);
+    build_all_rows(executor, arguments, tiles);
   }
   executor.check_interrupt();
-  constexpr int kThreads = sampling_tuning::kMarginalThreads;
-  build_marginals<kThreads><<<header.layers, kThreads, 0, executor.stream()>>>(
-      header, table.data(), row_masses.data(), findings.data());
-  CUMULUS_CUDA(cudaGetLastError());
-  if (header.method != sampling::Method::kRadixForest &&
-      sampling::node_bytes(header.method, header.width) + sampling::node_bytes(header.method, header.height) >
-          0) {
-    executor.check_interrupt();
-    launch_build_other_nodes(executor, header, table.data());
-  }
+  build_all_marginals(executor, header, table.data(), row_masses.data(), findings.data());
   conclude<T><<<1, sampling_tuning::kConcludeThreads, 0, executor.stream()>>>(
       arguments, static_cast<std::uint32_t>(params.height), table_gaps(header));
   CUMULUS_CUDA(cudaGetLastError());
   executor.download({reinterpret_cast<const std::byte*>(&findings.data()->report), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
-}
-
-sampling::TableView view_of(const sampling::TableHeader& header, DeviceSpan<const std::byte> table,
-                            std::uint32_t layer) {
-  return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
-}
-
-__global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
-    draw_points(sampling::TableView table, PointSource points, std::int64_t count, SampleArrays arrays) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const sampling::FixedPoint2 point = points.point(i);
-  store_sample(sampling::sample_constant(table, point.x, point.y), i, arrays);
-}
-
-__global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
-    evaluate_points(sampling::TableView table, const float* coordinates, int dimensions, std::int64_t count,
-                    float* pdf) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  pdf[i] = density_at(table, coordinates, dimensions, i);
-}
-
-unsigned blocks_for(std::int64_t count) {
-  return static_cast<unsigned>((count + sampling_tuning::kDrawThreads - 1) / sampling_tuning::kDrawThreads);
 }
 
 }  // namespace
@@ -337,34 +222,6 @@ void build_sampling_table(CudaExecutor& executor, DeviceImage<const Float16> wei
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report) {
   build(executor, weights, params, table, report);
-}
-
-void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
-                  DeviceSpan<const std::byte> table, const DrawParameters& parameters,
-                  DrawnSamples<Space::kDevice> samples) {
-  sampling_check::check_draw(header, table, parameters, samples);
-  if (parameters.count == 0) return;
-  executor.bind_thread();
-  // Two kernels: what a bilinear table takes would cost the other registers.
-  const auto kernel = header.interpolation == sampling::Interpolation::kBilinear
-                          ? sampling_vertices::draw_bilinear_points
-                          : draw_points;
-  kernel<<<blocks_for(parameters.count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
-      view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
-      sample_arrays(samples));
-  CUMULUS_CUDA(cudaGetLastError());
-}
-
-void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
-                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
-                      DeviceSpan<float> pdf) {
-  sampling_check::check_density(header, table, points, pdf);
-  if (pdf.empty()) return;
-  executor.bind_thread();
-  const auto count = static_cast<std::int64_t>(pdf.size());
-  evaluate_points<<<blocks_for(count), sampling_tuning::kDrawThreads, 0, executor.stream()>>>(
-      view_of(header, table, points.layer), points.coordinates.data(), points.dimensions, count, pdf.data());
-  CUMULUS_CUDA(cudaGetLastError());
 }
 
 }  // namespace cumulus

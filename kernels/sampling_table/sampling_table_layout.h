@@ -150,6 +150,21 @@ struct RowMass {
   std::uint32_t padding;
 };
 
+/// Where a row has more than kNarrowCells cells, a block of a GPU works on this many of them.
+inline constexpr std::uint32_t kTileCells = 4096;
+
+/// What the blocks of such a row let each other know.
+struct RowTile {
+  std::uint64_t sum;       ///< Of the integer weights.
+  std::uint32_t positive;  ///< How many of them are positive.
+  std::uint32_t largest;   ///< Bits of the largest weight.
+};
+
+/// Tiles of each row; 0 where a row is one block's work.
+inline std::uint32_t tiles_of_row(const sampling::TableHeader& header) {
+  return header.width > sampling::kNarrowCells ? (header.width + kTileCells - 1) / kTileCells : 0;
+}
+
 /// What a survey finds out about a row.
 struct RowSurvey {
   double mass;            ///< As in RowMass.
@@ -240,7 +255,8 @@ inline TableGaps table_gaps(const sampling::TableHeader& header) {
 inline std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params) {
   const sampling::TableHeader header = sampling_table_header(params);
   ScratchSize size;
-  size.add<RowMass>(std::size_t{header.layers} * header.height).add<BuildFindings>(1);
+  const std::size_t rows = std::size_t{header.layers} * header.height;
+  size.add<RowMass>(rows).add<BuildFindings>(1).add<RowTile>(rows * tiles_of_row(header));
   if (params.needs_survey()) {
     size.add<RowSurvey>(static_cast<std::size_t>(params.layers * params.height))
         .add<WeightAdjustment>(static_cast<std::size_t>(params.layers));

@@ -1,65 +1,87 @@
 #pragma once
 
-// Guides, trees and alias columns of one distribution, by one block.
+// Guides, trees and alias columns from lower bounds that are in memory: one thread an entry or a node, of all
+// distributions at once.
 
 #include <cub/block/block_scan.cuh>
 
+#include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/sampling_table_alias.h"
 #include "kernels/sampling_table/sampling_table_target.h"
 #include "kernels/sampling_table/sampling_table_trees.h"
+#include "kernels/sampling_table/sampling_table_tuning.h"
 
 namespace cumulus::sampling_lookup {
 
 using sampling::Method;
 using sampling_layout::Target;
 
-struct GuideWriter {
-  std::byte* guide;
-  std::uint64_t entry_bytes;
+/// All rows of a table, or all marginals.
+struct Distributions {
+  sampling::TableHeader header;
+  std::byte* table;
+  bool marginal;
 
-  __device__ void write(std::uint32_t g, std::uint64_t value) const {
-    if (entry_bytes == 2) {
-      reinterpret_cast<std::uint16_t*>(guide)[g] = static_cast<std::uint16_t>(value);
-    } else if (entry_bytes == 4) {
-      reinterpret_cast<std::uint32_t*>(guide)[g] = static_cast<std::uint32_t>(value);
-    } else {
-      reinterpret_cast<std::uint64_t*>(guide)[g] = value;
-    }
+  CUMULUS_HOST_DEVICE unsigned number() const {
+    return marginal ? header.layers : header.layers * header.height;
+  }
+  CUMULUS_HOST_DEVICE Target operator[](std::uint32_t i) const {
+    return marginal ? sampling_layout::marginal_target(header, table, i)
+                    : sampling_layout::row_target(header, table, i);
   }
 };
 
-/// The warp writes its lanes' guide entries; a cell with many is written by all lanes together.
-/// Every lane of the warp comes here.
-__device__ inline void write_guide_ranges(const sampling_trees::GuideFill& fill, const GuideWriter& guide) {
-  constexpr std::uint32_t kAlone = 8;
-  const std::uint32_t begin = fill.range.begin;
-  const std::uint32_t inner_end = fill.range.end > begin ? fill.range.end - 1 : begin;
-  const bool together = inner_end > begin + kAlone;
-  if (!together) {
-    for (std::uint32_t g = begin; g < inner_end; ++g) guide.write(g, fill.inner);
-  }
-  if (fill.range.end > begin) guide.write(inner_end, fill.last);
-  const std::uint32_t lane = threadIdx.x % 32;
-  for (unsigned waiting = __ballot_sync(~0u, together); waiting != 0; waiting &= waiting - 1) {
-    const int source = __ffs(static_cast<int>(waiting)) - 1;
-    const std::uint32_t end = __shfl_sync(~0u, inner_end, source);
-    const std::uint64_t value = __shfl_sync(~0u, fill.inner, source);
-    const std::uint32_t first = __shfl_sync(~0u, begin, source);
-    for (std::uint32_t g = first + lane; g < end; g += 32) guide.write(g, value);
+/// Reads lower bounds from global memory.
+struct LowerIn {
+  const std::uint32_t* lower;
+  __device__ std::uint32_t operator()(std::uint32_t i) const { return lower[i]; }
+};
+using Forest = sampling_trees::RadixForest<LowerIn>;
+
+__device__ inline Forest forest_of(const Target& target) {
+  return {LowerIn{target.lower}, target.count, target.guide_size};
+}
+__device__ inline bool has_mass(const Target& target) { return target.lower[0] != sampling::kEmptyTail; }
+
+/// Which element of which distribution is this thread's.
+struct Share {
+  std::uint32_t distribution;
+  std::uint32_t element;
+
+  __device__ explicit Share(unsigned blocks_each)
+      : distribution(blockIdx.x / blocks_each),
+        element(blockIdx.x % blocks_each * blockDim.x + threadIdx.x) {}
+};
+
+__device__ inline std::uint64_t guide_entry(const Target& target, std::uint32_t g) {
+  if (!has_mass(target)) return 0;
+  const std::uint64_t smallest = ((std::uint64_t{g} << 32) + target.guide_size - 1) / target.guide_size;
+  const std::uint32_t cell =
+      sampling::detail::find_cell(target.lower, 0, target.count - 1, static_cast<std::uint32_t>(smallest));
+  return sampling_trees::guide_entry(target.method, forest_of(target), cell, g, target.count);
+}
+
+static __global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
+    write_guides(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
+  const Share share(blocks_each);
+  const Target target = distributions[share.distribution];
+  if (share.element >= target.guide_size) return;
+  const std::uint64_t entry = guide_entry(target, share.element);
+  switch (sampling::guide_entry_bytes(target.method, target.count)) {
+    case 2:
+      reinterpret_cast<std::uint16_t*>(target.guide)[share.element] = static_cast<std::uint16_t>(entry);
+      break;
+    case 4:
+      reinterpret_cast<std::uint32_t*>(target.guide)[share.element] = static_cast<std::uint32_t>(entry);
+      break;
+    default:
+      reinterpret_cast<std::uint64_t*>(target.guide)[share.element] = entry;
   }
 }
 
-/// Zeros for a distribution without mass.
-template <int kThreads>
-__device__ void clear_words(std::byte* begin, std::uint64_t bytes) {
-  // An odd number of entries of two bytes: the last is no whole word.
-  for (std::uint64_t i = threadIdx.x; i < bytes / 2; i += kThreads) {
-    reinterpret_cast<std::uint16_t*>(begin)[i] = 0;
-  }
-}
-
-template <class Word, class Forest>
-__device__ void write_pair(const Target& target, const Forest& forest, std::uint32_t j) {
+template <class Word>
+__device__ void write_pair(const Target& target, std::uint32_t j) {
+  const Forest forest = forest_of(target);
   Word word = 0;
   if (forest.has_node(j)) {
     const auto node = forest.node(j, sampling::detail::leaf_bit(target.count));
@@ -68,37 +90,44 @@ __device__ void write_pair(const Target& target, const Forest& forest, std::uint
   reinterpret_cast<Word*>(target.nodes)[j] = word;
 }
 
-/// The block writes the guide, and the nodes of kRadixForest; `visit(i, lower)` sees each cell.
-template <int kThreads, class LowerAt, class Visit>
-__device__ void write_guide_and_forest(const Target& target, const LowerAt& lower_at, bool has_mass,
-                                       const Visit& visit) {
-  const sampling_trees::RadixForest<LowerAt> forest(lower_at, target.count, target.guide_size);
-  const bool guided = has_mass && sampling::has_guide(target.method);
-  const bool trees = has_mass && target.method == Method::kRadixForest;
-  const GuideWriter guide{target.guide, sampling::guide_entry_bytes(target.method, target.count)};
-  for (std::uint32_t first = 0; first < target.count; first += kThreads) {
-    const std::uint32_t i = first + threadIdx.x;
-    sampling_trees::GuideFill fill{{0, 0}, 0, 0};
-    if (i < target.count) {
-      const std::uint32_t lower = lower_at(i);
-      visit(i, lower);
-      if (guided) {
-        const std::uint32_t next = i + 1 < target.count ? lower_at(i + 1) : sampling::kEmptyTail;
-        fill =
-            sampling_trees::guide_fill(target.method, forest, sampling::detail::cell_between(i, lower, next),
-                                       target.count, target.guide_size);
-      }
-      if (trees && target.count <= sampling::kNarrowCells) {
-        write_pair<std::uint32_t>(target, forest, i);
-      } else if (trees) {
-        write_pair<std::uint64_t>(target, forest, i);
-      }
-    }
-    if (guided) write_guide_ranges(fill, guide);
+__device__ inline void write_node_of_four(const Target& target, std::uint32_t j) {
+  const Forest forest = forest_of(target);
+  reinterpret_cast<sampling::detail::Node4*>(target.nodes)[j] =
+      forest.has_node(j) ? sampling_trees::node_of_four(forest, LowerIn{target.lower}, j)
+                         : sampling::detail::Node4{};
+}
+
+/// Bound `i` of all levels.
+__device__ inline void write_quaternary_bound(const Target& target, std::uint32_t i) {
+  std::uint32_t level = 1;
+  while (sampling::detail::quaternary_offset(level + 1) <= i) ++level;
+  reinterpret_cast<std::uint32_t*>(target.nodes)[i] =
+      has_mass(target) ? sampling_trees::quaternary_bound(LowerIn{target.lower}, target.count, level,
+                                                          i - sampling::detail::quaternary_offset(level))
+                       : 0;
+}
+
+/// Nodes of a distribution of a method other than kAlias.
+inline __host__ __device__ std::uint32_t nodes_of(const Target& target) {
+  const std::uint64_t bytes = target.node_bytes();
+  const bool bounds = target.method == Method::kQuaternaryTree;
+  return bytes > 0 && !bounds ? target.count : static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
+}
+
+static __global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
+    write_nodes(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
+  const Share share(blocks_each);
+  const Target target = distributions[share.distribution];
+  if (share.element >= nodes_of(target)) return;
+  if (target.method == Method::kQuaternaryTree) {
+    write_quaternary_bound(target, share.element);
+  } else if (target.method == Method::kRadixForest4) {
+    write_node_of_four(target, share.element);
+  } else if (target.count <= sampling::kNarrowCells) {
+    write_pair<std::uint32_t>(target, share.element);
+  } else {
+    write_pair<std::uint64_t>(target, share.element);
   }
-  if (has_mass) return;
-  clear_words<kThreads>(target.guide, target.guide_bytes());
-  clear_words<kThreads>(target.nodes, target.node_bytes());
 }
 
 /// The cells of a thread that goes through neighbours.
@@ -112,12 +141,6 @@ __device__ Chunk chunk_of(std::uint32_t count) {
   const std::uint32_t begin = min(threadIdx.x * length, count);
   return {begin, min(begin + length, count)};
 }
-
-/// Reads lower bounds from global memory.
-struct LowerIn {
-  const std::uint32_t* lower;
-  __device__ std::uint32_t operator()(std::uint32_t i) const { return lower[i]; }
-};
 
 /// Until the last pass an entry's `alias` is the surplus before its cell, its `split` what first_pass says.
 template <int kThreads>
@@ -156,27 +179,38 @@ __device__ void write_alias(const Target& target) {
   }
 }
 
-/// The block writes the nodes of kRadixForest4, kQuaternaryTree or kAlias of a distribution with mass.
-template <int kThreads>
-__device__ void write_other_nodes(const Target& target) {
-  const LowerIn lower{target.lower};
-  if (target.method == Method::kAlias) {
-    write_alias<kThreads>(target);
-  } else if (target.method == Method::kRadixForest4) {
-    const sampling_trees::RadixForest<LowerIn> forest(lower, target.count, target.guide_size);
-    auto* nodes = reinterpret_cast<sampling::detail::Node4*>(target.nodes);
-    for (std::uint32_t j = threadIdx.x; j < target.count; j += kThreads) {
-      nodes[j] =
-          forest.has_node(j) ? sampling_trees::node_of_four(forest, lower, j) : sampling::detail::Node4{};
-    }
-  } else {
-    auto* bounds = reinterpret_cast<std::uint32_t*>(target.nodes);
-    for (std::uint32_t level = 1; level < sampling::quaternary_levels(target.count); ++level) {
-      const std::uint32_t offset = sampling::detail::quaternary_offset(level);
-      for (std::uint32_t e = threadIdx.x; e < 1u << 2 * level; e += kThreads) {
-        bounds[offset + e] = sampling_trees::quaternary_bound(lower, target.count, level, e);
-      }
-    }
+/// One block a distribution.
+static __global__ void __launch_bounds__(sampling_tuning::kAliasThreads)
+    write_aliases(const __grid_constant__ Distributions distributions) {
+  const Target target = distributions[blockIdx.x];
+  if (has_mass(target)) return write_alias<sampling_tuning::kAliasThreads>(target);
+  auto* entries = reinterpret_cast<sampling::detail::AliasEntry*>(target.nodes);
+  for (std::uint32_t i = threadIdx.x; i < target.count; i += blockDim.x) entries[i] = {};
+}
+
+/// Puts `kernel` on the executor's stream, a thread for each of `elements` of each distribution.
+inline void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions, unsigned),
+                            const Distributions& distributions, std::uint32_t elements) {
+  if (elements == 0) return;
+  constexpr unsigned kThreads = sampling_tuning::kLookupThreads;
+  const unsigned blocks_each = (elements + kThreads - 1) / kThreads;
+  kernel<<<distributions.number() * blocks_each, kThreads, 0, executor.stream()>>>(distributions,
+                                                                                   blocks_each);
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+/// What the lower bounds' kernel has left to do: with `on_chip` it has written guides and the nodes of
+/// kRadixForest.
+inline void write_lookup(CudaExecutor& executor, const Distributions& distributions, bool on_chip) {
+  const Target any = distributions[0];
+  executor.check_interrupt();
+  if (!on_chip) launch_for_each(executor, write_guides, distributions, any.guide_size);
+  if (any.method == Method::kAlias) {
+    write_aliases<<<distributions.number(), sampling_tuning::kAliasThreads, 0, executor.stream()>>>(
+        distributions);
+    CUMULUS_CUDA(cudaGetLastError());
+  } else if (!on_chip || any.method != Method::kRadixForest) {
+    launch_for_each(executor, write_nodes, distributions, nodes_of(any));
   }
 }
 

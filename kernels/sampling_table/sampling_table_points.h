@@ -40,6 +40,13 @@ class PointSource {
   sampling::FixedPoint2 shift_;
 };
 
+/// Points that a caller has.
+struct GivenPoints {
+  const sampling::FixedPoint2* points;
+
+  CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const { return points[i]; }
+};
+
 /// `direction` null: nobody asks for it.
 struct SampleArrays {
   float* position;

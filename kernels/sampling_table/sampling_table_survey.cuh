@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads) find_adjustments(SurveyArguments<T> 
 template <class T>
 void survey_weights(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
                     DeviceSpan<RowSurvey> rows, DeviceSpan<WeightAdjustment> adjustments) {
-  constexpr int kThreads = sampling_tuning::kRowThreads;
+  constexpr int kThreads = sampling_tuning::kSurveyThreads;
   const SurveyArguments<T> arguments{weights,
                                      weight_rule(params, weights.channels),
                                      params.projection,

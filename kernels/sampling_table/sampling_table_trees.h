@@ -176,6 +176,15 @@ class RadixForest {
   std::uint32_t guide_size_;
 };
 
+/// The entry of guide cell g, whose smallest x lies in cell i.
+template <class LowerAt>
+CUMULUS_HOST_DEVICE std::uint64_t guide_entry(Method method, const RadixForest<LowerAt>& forest,
+                                              std::uint32_t i, std::uint32_t g, std::uint32_t count) {
+  if (method == Method::kRadixForest || method == Method::kRadixForest4) return forest.root(i, g);
+  if (method != Method::kBalancedForest) return i;
+  return i | std::uint64_t{forest.last_overlapping(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
+}
+
 /// The guide entries that a cell writes: `inner` to all of `range` but its last, which gets `last`.
 struct GuideFill {
   GuideRange range;
@@ -187,18 +196,10 @@ template <class LowerAt>
 CUMULUS_HOST_DEVICE GuideFill guide_fill(Method method, const RadixForest<LowerAt>& forest,
                                          const sampling::detail::Cell& cell, std::uint32_t count,
                                          std::uint32_t guide_size) {
-  const std::uint32_t i = cell.index;
   const GuideRange range = guide_range(cell, guide_size);
-  GuideFill fill{range, i, i};
-  if (range.begin == range.end) return fill;
-  if (method == Method::kRadixForest || method == Method::kRadixForest4) {
-    fill.last = forest.root(i, range.end - 1);
-  } else if (method == Method::kBalancedForest) {
-    const std::uint32_t bits = count <= sampling::kNarrowCells ? 16 : 32;
-    fill.inner = i | std::uint64_t{i} << bits;
-    fill.last = i | std::uint64_t{forest.last_overlapping(i, range.end - 1)} << bits;
-  }
-  return fill;
+  if (range.begin == range.end) return {range, 0, 0};
+  return {range, guide_entry(method, forest, cell.index, range.begin, count),
+          guide_entry(method, forest, cell.index, range.end - 1, count)};
 }
 
 /// Node j of kRadixForest4: node j of the binary forest, with its children's children for children.

@@ -4,12 +4,11 @@
 
 #include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
-#include "kernels/sampling_table/sampling_table_points.h"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 #include "kernels/sampling_table/sampling_table_vertices.h"
 
 // What a bilinear table takes beside a constant one: a pass for the vertices, one for the weights of the
-// cells, and its own kernels to draw.
+// cells.
 namespace cumulus::sampling_vertices {
 
 template <class T>
@@ -80,15 +79,6 @@ void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>
   CUMULUS_CUDA(cudaGetLastError());
   write_cells<T><<<header.layers * header.height, kThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-}
-
-inline __global__ void __launch_bounds__(sampling_tuning::kDrawThreads)
-    draw_bilinear_points(sampling::TableView table, PointSource points, std::int64_t count,
-                         SampleArrays arrays) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const sampling::FixedPoint2 point = points.point(i);
-  store_sample(sampling::sample_bilinear(table, point.x, point.y), i, arrays);
 }
 
 }  // namespace cumulus::sampling_vertices

@@ -11,6 +11,7 @@
 #include "tests/cases/sampling_table_bilinear_case.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/cases/sampling_table_samples.h"
+#include "tests/support/sampling_table_view.h"
 
 namespace cumulus {
 namespace {
@@ -21,13 +22,7 @@ using testing::make_map;
 using testing::MapPattern;
 using testing::MapShape;
 using testing::OracleTable;
-
-sampling::TableView view_of(const std::vector<unsigned char>& table) {
-  sampling::TableView view;
-  EXPECT_EQ(sampling::parse_header(table.data(), table.size(), table.size(), view.header), TableError::kNone);
-  view.data = table.data();
-  return view;
-}
+using testing::view_of;
 
 TEST(SamplingHeader, GivesEveryTexelItsShareOfTheWeights) {
   for (const MapPattern pattern : testing::map_patterns<float>()) {

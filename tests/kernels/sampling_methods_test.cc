@@ -7,6 +7,7 @@
 #include "cumulus/sampling.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/cases/sampling_table_samples.h"
+#include "tests/support/sampling_table_view.h"
 
 // Each method of cumulus/sampling.h on tables of the oracle's.
 
@@ -19,13 +20,7 @@ using testing::make_map;
 using testing::MapPattern;
 using testing::MapShape;
 using testing::OracleTable;
-
-sampling::TableView view_of(const std::vector<unsigned char>& table) {
-  sampling::TableView view;
-  EXPECT_EQ(sampling::parse_header(table.data(), table.size(), table.size(), view.header), TableError::kNone);
-  view.data = table.data();
-  return view;
-}
+using testing::view_of;
 
 /// The points at and beside every cell's lower bound that lie in [0, 2^32).
 std::vector<std::uint32_t> breakpoints(const testing::OracleCells& cells) {

@@ -312,5 +312,50 @@ TYPED_TEST(DrawSamples, PassAChiSquareTestThatACorruptedTableFails) {
   EXPECT_GT(chi_square(oracle, draw(this->backend(), corrupted, parameters, false).position), kBound);
 }
 
+/// A GPU draws many samples in another way than few.
+TYPED_TEST(DrawSamples, DrawManyAsFew) {
+  constexpr std::int64_t kMany = (1 << 20) + 37;
+  constexpr std::int64_t kFew = 1001;
+  for (const int method : testing::kSamplingMethods) {
+    for (const bool lat_long : {true, false}) {
+      const auto map = make_map<float>({45, 67}, 1, 0, MapPattern::kSun);
+      const auto table = oracle_table(map, {.lat_long = lat_long, .method = method}).bytes();
+      const Drawn many = draw(this->backend(), table, {.count = kMany, .seed = 3}, lat_long);
+      for (const std::int64_t first : {std::int64_t{0}, std::int64_t{500'011}, kMany - kFew}) {
+        const DrawParameters some{.count = kFew, .first_index = first, .seed = 3};
+        const Drawn few = draw(this->backend(), table, some, lat_long);
+        const auto part = [&](const std::vector<float>& all, std::int64_t elements) {
+          return std::vector<float>(all.begin() + first * elements, all.begin() + (first + kFew) * elements);
+        };
+        ASSERT_EQ(part(many.position, 2), few.position) << "method " << method << ", from " << first;
+        ASSERT_EQ(part(many.pdf, 1), few.pdf) << "method " << method << ", from " << first;
+        if (lat_long) {
+          ASSERT_EQ(part(many.direction, 3), few.direction) << "method " << method << ", from " << first;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(DrawSamples, TakeGivenPointsAsTheirOwn) {
+  constexpr std::size_t kCount = 3001;
+  const auto table = oracle_table(make_map<float>({33, 31}, 1, 0, MapPattern::kRandom), true).bytes();
+  std::vector<sampling::FixedPoint2> given;
+  for (std::uint32_t i = 0; i < kCount; ++i) given.push_back(sampling::random_point(i, 5));
+  BackendArray<TypeParam, unsigned char> bytes(this->backend(), table);
+  BackendArray<TypeParam, sampling::FixedPoint2> points(this->backend(), given);
+  BackendArray<TypeParam, float> position(this->backend(), 2 * kCount);
+  BackendArray<TypeParam, float> direction(this->backend(), 3 * kCount);
+  BackendArray<TypeParam, float> pdf(this->backend(), kCount);
+  sample_points(this->backend().executor(), header_of(table),
+                {reinterpret_cast<const std::byte*>(bytes.span().data()), bytes.span().size()},
+                points.const_span(), 0, {position.span(), direction.span(), pdf.span()});
+  const Drawn own =
+      draw(this->backend(), table, {.count = kCount, .sequence = PointSequence::kRandom, .seed = 5}, true);
+  EXPECT_EQ(position.to_host(), own.position);
+  EXPECT_EQ(direction.to_host(), own.direction);
+  EXPECT_EQ(pdf.to_host(), own.pdf);
+}
+
 }  // namespace
 }  // namespace cumulus

@@ -291,6 +291,7 @@ CUMULUS_HOST_DEVICE inline std::uint32_t find(Method method, const Distribution&
 }
 
 CUMULUS_HOST_DEVICE inline Located locate(Method method, const Distribution& cells, std::uint32_t x) {
+  if (cells.count == 1) return {{0, 0, kWholeMass}, fraction_of(x, 0.5F, kWholeMass)};
   if (method == Method::kAlias) return locate_by_alias(cells, x);
   const Cell cell = cell_at(cells.lower, cells.count, find(method, cells, x));
   return {cell, fraction_of(x - cell.lower, 0.5F, cell.mass)};

@@ -97,6 +97,15 @@ CUMULUS_HOST_DEVICE inline float cos_pi(float x) {
 #endif
 }
 
+CUMULUS_HOST_DEVICE inline void sin_cos_pi(float x, float& sine, float& cosine) {
+#if defined(__CUDA_ARCH__)
+  sincospif(x, &sine, &cosine);
+#else
+  sine = sin_pi(x);
+  cosine = cos_pi(x);
+#endif
+}
+
 }  // namespace detail
 
 /// Which of `count` equal parts of [0, 1) holds `position`; outside of it the nearest; of NaN the first.
@@ -109,10 +118,13 @@ CUMULUS_HOST_DEVICE inline std::uint32_t cell_of(float position, std::uint32_t c
 /// The unit vector of a lat-long position: (0, 1, 0) for v = 0; (0, 0, -1) for (0, 1/2); (1, 0, 0) for (1/4,
 /// 1/2).
 CUMULUS_HOST_DEVICE inline void direction_of(float u, float v, float direction[3]) {
-  const float sine = detail::sin_pi(v);
-  direction[0] = sine * detail::sin_pi(2.0F * u);
-  direction[1] = detail::cos_pi(v);
-  direction[2] = -sine * detail::cos_pi(2.0F * u);
+  float ring = 0;
+  float sine = 0;
+  float cosine = 0;
+  detail::sin_cos_pi(v, ring, direction[1]);
+  detail::sin_cos_pi(2.0F * u, sine, cosine);
+  direction[0] = ring * sine;
+  direction[2] = -ring * cosine;
 }
 
 /// The lat-long position of a direction, which need not be of unit length.
@@ -133,9 +145,9 @@ namespace detail {
 CUMULUS_HOST_DEVICE inline float position_in(std::uint32_t index, float fraction, std::uint32_t count) {
   float position = (static_cast<float>(index) + fraction) / static_cast<float>(count);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const bool beyond = position >= 1.0F || cell_of(position, count) > index;
-    const bool before = !beyond && cell_of(position, count) < index;
-    position = step(position, (before ? 1 : 0) - (beyond ? 1 : 0));
+    const std::uint32_t cell = position < 1.0F ? cell_of(position, count) : count;
+    if (cell == index) break;
+    position = step(position, cell < index ? 1 : -1);
   }
   return position;
 }
@@ -159,23 +171,31 @@ CUMULUS_HOST_DEVICE inline RowBand row_band(std::uint32_t y, std::uint32_t heigh
   return band;
 }
 
+/// The band of a row, which kLatLong tables have.
+struct BandOfRow {
+  Projection projection;
+  std::uint32_t height;
+
+  CUMULUS_HOST_DEVICE RowBand operator()(std::uint32_t y) const {
+    return projection == Projection::kLatLong ? row_band(y, height) : RowBand{};
+  }
+};
+
 /// Density of a cell with this probability: the reciprocal of the texel's area, times it.
-CUMULUS_HOST_DEVICE inline float density(const TableView& table, std::uint32_t y, std::uint64_t row_mass,
-                                         std::uint64_t column_mass) {
+CUMULUS_HOST_DEVICE inline float density(const TableHeader& header, const RowBand& band,
+                                         std::uint64_t row_mass, std::uint64_t column_mass) {
   constexpr float kUnit = 1.0F / 4294967296.0F;
   const float probability =
       (static_cast<float>(row_mass) * kUnit) * (static_cast<float>(column_mass) * kUnit);
-  const auto width = static_cast<float>(table.header.width);
-  if (table.header.projection == Projection::kLatLong) {
-    return probability * width / (4.0F * kPi * row_band(y, table.header.height).extent);
-  }
-  const float per_area = probability * width * static_cast<float>(table.header.height);
-  return table.header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
+  const auto width = static_cast<float>(header.width);
+  if (header.projection == Projection::kLatLong) return probability * width / (4.0F * kPi * band.extent);
+  const float per_area = probability * width * static_cast<float>(header.height);
+  return header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
 }
 
 /// v and the direction for a point that lies `fraction` of the row's solid angle below its top.
-CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float fraction, Sample& drawn) {
-  const RowBand band = row_band(drawn.y, height);
+CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowBand& band, float fraction,
+                                                Sample& drawn) {
   const float rise = (band.south ? 1.0F - fraction : fraction) * band.extent;
   const float s = band.begin + rise;
   // asin(sqrt(s)) - asin(sqrt(begin)) without cancellation
@@ -185,9 +205,36 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float frac
   drawn.v = position_in(drawn.y, band.south ? 1.0F - offset : offset, height);
 
   const float ring = 2.0F * sqrtf(s * (1.0F - s));
-  drawn.direction[0] = ring * sin_pi(2.0F * drawn.u);
+  float sine = 0;
+  float cosine = 0;
+  sin_cos_pi(2.0F * drawn.u, sine, cosine);
+  drawn.direction[0] = ring * sine;
   drawn.direction[1] = band.south ? 2.0F * s - 1.0F : 1.0F - 2.0F * s;
-  drawn.direction[2] = -ring * cos_pi(2.0F * drawn.u);
+  drawn.direction[2] = -ring * cosine;
+}
+
+/// `method` is the table's, `marginal` the layer's, and `band_at(y)` the band of a row: who draws many may
+/// know them beforehand, or have them nearer at hand.
+template <class BandAt>
+CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, Method method,
+                                           const Distribution& marginal, const BandAt& band_at,
+                                           std::uint32_t x0, std::uint32_t x1) {
+  const TableHeader& header = table.header;
+  Sample drawn;
+  const Located at_row = locate(method, marginal, x1);
+  drawn.y = at_row.cell.index;
+  const Located at_column = locate(method, row(table, drawn.y), x0);
+  drawn.x = at_column.cell.index;
+  const RowBand band = band_at(drawn.y);
+  drawn.pdf = density(header, band, at_row.cell.mass, at_column.cell.mass);
+  drawn.u = position_in(drawn.x, at_column.fraction, header.width);
+  if (header.projection == Projection::kLatLong) {
+    place_on_sphere(header.height, band, at_row.fraction, drawn);
+    return drawn;
+  }
+  drawn.v = position_in(drawn.y, at_row.fraction, header.height);
+  if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
+  return drawn;
 }
 
 }  // namespace detail
@@ -196,21 +243,8 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, float frac
 
 CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
                                                   std::uint32_t x1) {
-  const TableHeader& header = table.header;
-  Sample drawn;
-  const detail::Located row = detail::locate(header.method, detail::marginal(table), x1);
-  drawn.y = row.cell.index;
-  const detail::Located column = detail::locate(header.method, detail::row(table, drawn.y), x0);
-  drawn.x = column.cell.index;
-  drawn.pdf = detail::density(table, drawn.y, row.cell.mass, column.cell.mass);
-  drawn.u = detail::position_in(drawn.x, column.fraction, header.width);
-  if (header.projection == Projection::kLatLong) {
-    detail::place_on_sphere(header.height, row.fraction, drawn);
-    return drawn;
-  }
-  drawn.v = detail::position_in(drawn.y, row.fraction, header.height);
-  if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
-  return drawn;
+  const detail::BandOfRow band_at{table.header.projection, table.header.height};
+  return detail::sample_constant(table, table.header.method, detail::marginal(table), band_at, x0, x1);
 }
 
 CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {
@@ -219,7 +253,8 @@ CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, f
   const std::uint32_t x = cell_of(u, header.width);
   const detail::Cell row = detail::cell_at(detail::marginal(table).lower, header.height, y);
   const detail::Cell column = detail::cell_at(detail::row(table, y).lower, header.width, x);
-  return detail::density(table, y, row.mass, column.mass);
+  const detail::BandOfRow band_at{header.projection, header.height};
+  return detail::density(header, band_at(y), row.mass, column.mass);
 }
 
 namespace detail {
