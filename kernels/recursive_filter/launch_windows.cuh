@@ -12,15 +12,6 @@
 // The host's side of filter_windows.cuh. A unit for each arithmetic: they take long to compile.
 
 namespace cumulus::recursive_filter {
-template <int Order, class Real>
-std::size_t shared_bytes(const WindowFilter<Order, Real>& f) {
-  constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
-  const CrossSlots slots{f.x.tiles, f.x.window, 0, f.x.window >= f.x.tiles - 1, f.x.moves.needs_runs};
-  const int published = kFunctionals * kTilePitch;
-  const int summed = slots.count() * 2 * Order * kFunctionals + 4 * Order * Order;
-  return sizeof(TilePixels) + static_cast<std::size_t>(std::max(published, summed)) * sizeof(float);
-}
-
 /// Blocks of the on-chip method that the device holds at once.
 template <int Order, class Real>
 std::int64_t resident_blocks(const CudaExecutor& executor, std::size_t bytes) {
@@ -52,7 +43,7 @@ class BandedPasses {
     }
     // The tiles of the first rows look at the last ones too where the boundary asks for it.
     if (last_rows_ > 0) launch(rows_of_tiles(rows_ - last_rows_, rows_), {});
-    const std::int64_t behind = 1 + (filter_.y.window + band_ - 1) / band_;
+    const std::int64_t behind = 1 + (filter_.moves[kAlongY].window + band_ - 1) / band_;
     for (std::int64_t band = 0; (band - behind) * band_ < rows_; ++band) {
       executor_.check_interrupt();
       launch(rows_of_tiles(band * band_, std::min((band + 1) * band_, rows_ - last_rows_)),
@@ -69,7 +60,8 @@ class BandedPasses {
     const auto blocks = static_cast<unsigned int>(to_publish.count + to_filter.count);
     if (blocks == 0) return;
     filter_windows<Order, Real>
-        <<<blocks, kTile, shared_bytes(filter_), executor_.stream()>>>(filter_, to_publish, to_filter);
+        <<<blocks, kTile, WindowMemory<Order>::bytes(filter_.moves[kAlongX], false), executor_.stream()>>>(
+            filter_, to_publish, to_filter);
     CUMULUS_CUDA(cudaGetLastError());
   }
 
@@ -81,9 +73,9 @@ class BandedPasses {
 template <int Order, class Real>
 void launch_on_chip(CudaExecutor& executor, WindowFilter<Order, Real>& filter, std::int64_t tiles) {
   void* arguments[] = {&filter};
-  CUMULUS_CUDA(cudaLaunchCooperativeKernel(filter_on_chip<Order, Real>,
-                                           dim3(static_cast<unsigned int>(tiles)), dim3(kTile), arguments,
-                                           shared_bytes(filter), executor.stream()));
+  CUMULUS_CUDA(cudaLaunchCooperativeKernel(
+      filter_on_chip<Order, Real>, dim3(static_cast<unsigned int>(tiles)), dim3(kTile), arguments,
+      WindowMemory<Order>::bytes(filter.moves[kAlongX], true), executor.stream()));
 }
 
 template <int Order, class Real, class T>
@@ -97,17 +89,16 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       plan_schedule(image.height, image.width * image.channels * static_cast<std::int64_t>(sizeof(T)),
                     images.count, *plan.windows);
   float* states = executor.scratch<float>(schedule.state_floats<Order>(tiles.columns, tiles.channels)).data();
-  float* responses = executor.scratch<float>(kResponseFloats<Order>).data();
   const std::int64_t last_rows = image.height - (tiles.rows - 1) * kTile;
   WindowFilter<Order, Real> filter{
       tile_images(images, filtered, plan.y, plan.x),
       {states, schedule.slots, tiles.columns, tiles.channels, StateLayout<Order>::kFloats},
-      responses,
-      WindowAxis<Order, Real>(plan.y, plan.windows->y),
-      WindowAxis<Order, Real>(plan.x, plan.windows->x),
-      TileResponses<Order>(plan.y, kTile),
-      TileResponses<Order>(plan.y, last_rows)};
-  const std::int64_t resident = resident_blocks<Order, Real>(executor, shared_bytes(filter));
+      WindowAxis<Order, Real>(plan.y),
+      WindowAxis<Order, Real>(plan.x),
+      {WindowMoves<Order>(plan.y, plan.windows->y), WindowMoves<Order>(plan.x, plan.windows->x)},
+      {TileResponses<Order>(plan.y, kTile), TileResponses<Order>(plan.y, last_rows)}};
+  const std::int64_t resident =
+      resident_blocks<Order, Real>(executor, WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
   const bool fits = schedule.slots.holds_all() && tiles.count() * schedule.images_at_once <= resident;
   if (wanted == Method::kOnChip && !fits) throw DoesNotFitOnChip(tiles.count(), resident);
   const bool on_chip = fits && wanted != Method::kDecaying;

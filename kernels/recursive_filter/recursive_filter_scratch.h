@@ -162,12 +162,10 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
       image.height, image.width * image.channels * static_cast<std::int64_t>(sizeof(T)), images.count,
       *plan.windows);
   std::size_t state_floats = 0;
-  std::size_t response_floats = 0;
   recursive_filter::with_order(plan.order, [&]<int Order>() {
     state_floats = schedule.state_floats<Order>(tiles.columns, tiles.channels);
-    response_floats = recursive_filter::kResponseFloats<Order>;
   });
-  return ScratchSize().add<float>(state_floats).add<float>(response_floats).bytes();
+  return ScratchSize().add<float>(state_floats).bytes();
 }
 
 }  // namespace cumulus

@@ -90,10 +90,10 @@ class AxisTruncation {
     with_order(plan.order, [&]<int Order>() {
       for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
         const TileResponses<Order> responses(plan, rows);
-        for (std::size_t k = 0; k < 2 * Order; ++k) {
-          for (const float response : responses.of[k]) {
+        for (const auto& of_pixel : responses.of) {
+          for (std::size_t k = 0; k < 2 * Order; ++k) {
             Real& largest = k < Order ? to_before_[k] : to_after_[k - Order];
-            largest = std::max(largest, static_cast<Real>(std::abs(response)));
+            largest = std::max(largest, static_cast<Real>(std::abs(of_pixel[k])));
           }
         }
       }

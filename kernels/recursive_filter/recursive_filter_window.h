@@ -42,11 +42,11 @@ struct StateSlots {
   }
 };
 
-/// How far a pixel of a tile's column has responded to the column's carries: `of[k][y]` to the k-th number of
+/// How far a pixel of a tile's column has responded to the column's carries: `of[y][k]` to the k-th number of
 /// the causal state before the tile, then of the anticausal state after it.
 template <int Order>
 struct TileResponses {
-  float of[2 * Order][kTile];
+  float of[kTile][2 * Order];
 
   TileResponses(const AxisPlan& plan, std::int64_t rows) : of{} {
     const auto causal = sections_of<Order, long double>(plan.causal);
@@ -63,14 +63,10 @@ struct TileResponses {
       through_causal.add_product(before, state);
       through_future.add_product(after, state);
       for (std::int64_t y = rows - 1; y >= 0; --y) anticausal.filter(state, line[y]);
-      for (std::int64_t y = 0; y < rows; ++y) of[k][y] = static_cast<float>(line[y]);
+      for (std::int64_t y = 0; y < rows; ++y) of[y][k] = static_cast<float>(line[y]);
     }
   }
 };
-
-/// On the device: of a whole tile, then of one in the last row.
-template <int Order>
-inline constexpr std::size_t kResponseFloats = std::size_t{2} * 2 * Order* kTile;
 
 /// Tiles, on either side of a tile, whose states its carries are made of, along each axis, and what the
 /// others could have added to a filtered pixel at most, relative to the image's largest magnitude; 0: the
