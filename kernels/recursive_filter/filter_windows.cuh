@@ -44,20 +44,27 @@ constexpr int kAlongX = 1;
 
 /// Where tiles publish their states: StateLayout's blocks of floats.
 struct StateMap {
-  float* first;
-  StateSlots slots;
+  float* scratch;
+  std::int64_t output;  // from `scratch` to the states in the output, in floats
+  StateRows rows;
   std::int64_t tile_columns;
   std::int64_t channels;
   std::int64_t tile_floats;
 
   __device__ std::int64_t column_stride() const { return channels * tile_floats; }
-  __device__ std::int64_t slot_stride() const { return tile_columns * column_stride(); }
-  /// In slot 0.
-  __device__ float* at(std::int64_t image, std::int64_t column, std::int64_t channel) const {
-    return first + image * slots.count() * slot_stride() + column * column_stride() + channel * tile_floats;
+  __device__ std::int64_t row_stride() const { return tile_columns * column_stride(); }
+  /// From a column of tiles to the block of one of its tiles.
+  __device__ std::int64_t offset_of(std::int64_t row) const {
+    if (row < rows.first) return row * row_stride();
+    if (row < rows.end) return output + (row - rows.first) * row_stride();
+    return (row - rows.end + rows.first) * row_stride();
+  }
+  __device__ float* column(std::int64_t image, std::int64_t column_of_tiles, std::int64_t channel) const {
+    return scratch + image * rows.in_scratch() * row_stride() + column_of_tiles * column_stride() +
+           channel * tile_floats;
   }
   __device__ float* at(const TileIndex& tile) const {
-    return at(tile.image, tile.column, tile.channel) + slots.of(tile.row) * slot_stride();
+    return column(tile.image, tile.column, tile.channel) + offset_of(tile.row);
   }
 };
 
@@ -134,8 +141,8 @@ __device__ inline float* behind_pixels() {
 struct StateSource {
   enum class Slots { kColumns, kRows, kCross };
 
-  const float* states;  // of slot 0: the first number of the causal state
-  std::int64_t slot_stride;
+  const float* states;       // of slot 0: the first number of the causal state
+  std::int64_t slot_stride;  // of columns of tiles, and in shared memory
   int line_stride;
   int anticausal;  // from the causal state's first number to the anticausal state's
   Slots slots;
@@ -233,9 +240,9 @@ class WindowSums {
     return {a.along_columns && thread_ < tile_.columns,
             kAlongY,
             static_cast<int>(tile_.at.row),
-            {f_.states.at(tile_.at.image, tile_.at.column, tile_.at.channel) + thread_,
-             f_.states.slot_stride(), kTile, Order * kTile, StateSource::Slots::kRows,
-             a.images.first + pixel * (half ? 2 : 4), a.images.first + last * (half ? 2 : 4), half},
+            {f_.states.column(tile_.at.image, tile_.at.column, tile_.at.channel) + thread_, 0, kTile,
+             Order * kTile, StateSource::Slots::kRows, a.images.first + pixel * (half ? 2 : 4),
+             a.images.first + last * (half ? 2 : 4), half},
             memory_ + thread_,
             kTile};
   }
@@ -258,15 +265,15 @@ class WindowSums {
     const int column = slots_.column_of(slot);
     const bool valid = task < tasks && column >= 0 && column < slots_.tiles;
     const float* states =
-        f_.states.at(tile_.at.image, valid ? column : 0, tile_.at.channel) + Layout::kCross + functional;
-    const std::int64_t stride = f_.states.slot_stride();
-    const std::int64_t last_row = f_.states.slots.of(f_.moves[kAlongY].tiles - 1);
+        f_.states.column(tile_.at.image, valid ? column : 0, tile_.at.channel) + Layout::kCross + functional;
+    const std::int64_t first_row = f_.states.offset_of(0);
+    const std::int64_t last_row = f_.states.offset_of(f_.moves[kAlongY].tiles - 1);
     return {valid,
             kAlongY,
             static_cast<int>(tile_.at.row),
-            {states, stride, kFunctionals, Order * kFunctionals, StateSource::Slots::kRows,
-             states + 2 * Order * kFunctionals, states + last_row * stride + (2 * Order + 1) * kFunctionals,
-             false},
+            {states, 0, kFunctionals, Order * kFunctionals, StateSource::Slots::kRows,
+             states + first_row + 2 * Order * kFunctionals,
+             states + last_row + (2 * Order + 1) * kFunctionals, false},
             memory_ + Memory::kSums + slot * 2 * Order * kFunctionals + functional,
             kFunctionals};
   }
@@ -284,10 +291,9 @@ class WindowSums {
         1};
   }
 
-  __device__ int slot_of(const StateSource& source, int tile) const {
-    if (source.slots == StateSource::Slots::kColumns) return tile;
-    if (source.slots == StateSource::Slots::kCross) return slots_.slot_of(tile);
-    return static_cast<int>(f_.states.slots.of(tile));
+  __device__ std::int64_t offset_of(const StateSource& source, int tile) const {
+    if (source.slots == StateSource::Slots::kRows) return f_.states.offset_of(tile);
+    return (source.slots == StateSource::Slots::kCross ? slots_.slot_of(tile) : tile) * source.slot_stride;
   }
 
   /// The states before and after the task's tile, into its result.
@@ -320,8 +326,7 @@ class WindowSums {
 #pragma unroll
       for (int j = 0; j < kWindowBatch; ++j) {
         const int tile = first + step * min(i + j, count - 1);
-        const float* numbers_of =
-            task.source.states + slot_of(task.source, tile) * task.source.slot_stride + numbers;
+        const float* numbers_of = task.source.states + offset_of(task.source, tile) + numbers;
 #pragma unroll
         for (int k = 0; k < Order; ++k) own[j][k] = numbers_of[k * task.source.line_stride];
       }
@@ -535,27 +540,16 @@ __device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile
   store_tile(f.a, tile, pixels);
 }
 
-/// Neighbouring tiles.
-struct TileRange {
-  std::int64_t first, count;
-};
-
-/// Passes over two ranges of tiles at once, taking turns: the first pass over one, the second over another,
-/// for whose windows all has been published before.
+/// The passes by themselves: the first over all tiles, the second over those from `first` on.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
-    filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, TileRange to_publish,
-                   TileRange to_filter) {
-  const std::int64_t block = blockIdx.x;
-  const std::int64_t both = 2 * min(to_publish.count, to_filter.count);
-  const bool publishes = block < both ? block % 2 == 0 : to_publish.count > to_filter.count;
-  const std::int64_t index = block < both ? block / 2 : block - both / 2;
-  const Tile tile = tile_of(f.a, (publishes ? to_publish.first : to_filter.first) + index);
-  if (publishes) {
-    publish_states(f, tile, shared_pixels(), behind_pixels());
-  } else {
-    filter_tile(f, tile);
-  }
+    publish_tiles(const __grid_constant__ WindowFilter<Order, Real> f) {
+  publish_states(f, tile_of(f.a, blockIdx.x), shared_pixels(), behind_pixels());
+}
+template <int Order, class Real>
+__global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
+    filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, std::int64_t first) {
+  filter_tile(f, tile_of(f.a, first + blockIdx.x));
 }
 
 /// Adds the responses to what lies above and below to a tile that was filtered along y alone. `responses` are
