@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -21,9 +22,9 @@
 namespace cumulus::bench {
 
 struct Options {
-  std::string filter;               // a part of the names to measure; empty: all
-  bool quick = false;               // small sizes and few samples: shows that everything runs
-  std::vector<std::string> clouds;  // files of points, for KD-trees
+  std::vector<std::string> filters;  // parts of the names to measure, with $ at their ends; empty: all
+  bool quick = false;                // small sizes and few samples: shows that everything runs
+  std::vector<std::string> clouds;   // files of points, for KD-trees
 };
 
 /// One thing to measure.
@@ -56,7 +57,13 @@ class Runner {
   bool quick() const { return options_.quick; }
   const std::vector<std::string>& clouds() const { return options_.clouds; }
   /// False where the user's filter leaves this name out: ask before preparing a subject's data.
-  bool wants(std::string_view name) const { return name.find(options_.filter) != std::string_view::npos; }
+  bool wants(std::string_view name) const {
+    if (options_.filters.empty()) return true;
+    return std::any_of(options_.filters.begin(), options_.filters.end(), [&](std::string_view part) {
+      if (part.ends_with('$')) return name.ends_with(part.substr(0, part.size() - 1));
+      return name.find(part) != std::string_view::npos;
+    });
+  }
 
   /// Warms up, measures the subject and a copy of as many bytes, verifies, and puts the row into
   /// the report.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +23,7 @@
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
 #include "kernels/kd_tree/kd_tree_scratch.h"
 #include "tests/cases/kd_tree_case.h"
+#include "tests/cases/kd_tree_check.h"
 #include "tests/cases/neighbor_case.h"
 
 namespace cumulus::bench {
@@ -208,7 +210,7 @@ void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t c
       .bytes = queries.size() * sizeof(float) + results * (sizeof(std::int64_t) + sizeof(float)),
       .items = static_cast<double>(count),
       .unit = "queries",
-      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search, nearest),
+      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search),
       .run =
           [&] {
             find_nearest(executor, shape, forest.view(), {asked.span(), {}}, search, nearest, indices.span(),
@@ -219,12 +221,14 @@ void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t c
             const auto found = indices.to_host();
             const auto far = distances.to_host();
             for (std::int64_t i = 0; i < count; i += std::max<std::int64_t>(1, count / 16)) {
-              std::string wrong =
-                  testing::verify_nearest(testing::neighbors_by_brute_force(
-                                              forest.cloud, 3, &queries[static_cast<std::size_t>(3 * i)],
-                                              std::numeric_limits<float>::infinity(), search),
-                                          search, nearest, &found[static_cast<std::size_t>(i * nearest)],
-                                          &far[static_cast<std::size_t>(i * nearest)]);
+              // There must be as many within the last one's distance, which may have been rounded down.
+              const float reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
+                                                 std::numeric_limits<float>::infinity());
+              std::string wrong = testing::verify_nearest(
+                  testing::neighbors_by_brute_force(forest.cloud, 3,
+                                                    &queries[static_cast<std::size_t>(3 * i)], reach, search),
+                  search, nearest, &found[static_cast<std::size_t>(i * nearest)],
+                  &far[static_cast<std::size_t>(i * nearest)]);
               if (!wrong.empty()) return wrong;
             }
             return std::string();
@@ -312,7 +316,9 @@ void bench_all(Runner<Executor>& runner) {
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 10), {10}, pattern);
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40, KdTreeSplit::kRoundRobin}, pattern);
-      if (size <= 10'000'000) bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
+      if (size > 10'000'000) continue;
+      bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
+      bench_build<double>(runner, kd_tree_shape(1, size, 3, 40), {40, KdTreeSplit::kRoundRobin}, pattern);
     }
   }
   const std::int64_t trees = runner.quick() ? 20 : 4000;
@@ -320,6 +326,7 @@ void bench_all(Runner<Executor>& runner) {
   for (const std::string& cloud : runner.clouds()) bench_build_of(runner, cloud);
   if constexpr (!kGpu) {
     for (const std::int64_t size : sizes) bench_threads(runner, size);
+    if (!runner.quick()) bench_threads(runner, 10'000'000);
   }
   const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
   for (const std::int64_t size : sizes) {
@@ -338,6 +345,7 @@ void bench_all(Runner<Executor>& runner) {
       bench_nanoflann(runner, size, CloudPattern::kUniform);
       bench_nanoflann(runner, size, CloudPattern::kClustered);
     }
+    if (!runner.quick()) bench_nanoflann(runner, 10'000'000, CloudPattern::kUniform);
     for (const std::size_t nearest : {8, 50}) {
       for (const bool sorted : {true, false})
         bench_nanoflann_nearest(runner, runner.quick() ? 20'000 : 1'000'000, queries, nearest, sorted);

@@ -90,7 +90,8 @@ int main(int argc, char** argv) {
   cumulus::bench::Arguments arguments;
   app.add_option("--backend", arguments.backend, "cpu or cuda; without it, both where there is a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--filter", arguments.options.filter, "measure only what has this in its name");
+  app.add_option("--filter", arguments.options.filters,
+                 "measure only what has this, or one of these, in its name; with $, at its end");
   app.add_flag("--quick", arguments.options.quick, "small sizes, few samples: shows that everything runs");
   app.add_option("--cloud", arguments.options.clouds, "points (.ply, .npy, .npz) to build KD-trees of too");
   app.add_option("--json", arguments.json, "write the rows to this file too");

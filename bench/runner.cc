@@ -15,21 +15,25 @@ constexpr int kMostRunsPerSample = 100;
 constexpr int kWarmUps = 3;
 constexpr std::size_t kSamples = 21;
 constexpr std::size_t kQuickSamples = 3;
+/// Slow runs are not repeated beyond about this time, but at least once.
+constexpr double kMostSeconds = 1;
 
 struct Measurement {
+  std::size_t samples;
   double median_seconds;
   double fastest_seconds;
 };
 
 template <class Executor>
 Measurement sample(Executor& executor, std::size_t samples, const std::function<void()>& run) {
-  double warm = 0;
-  for (int i = 0; i < kWarmUps; ++i) warm = time_runs(executor, 1, run);
+  double warm = time_runs(executor, 1, run);
+  for (int i = 1; i < kWarmUps && warm < kMostSeconds / 2; ++i) warm = time_runs(executor, 1, run);
+  samples = std::clamp<std::size_t>(static_cast<std::size_t>(kMostSeconds / warm), 2, samples);
   const int runs = std::clamp(static_cast<int>(std::ceil(kSampleSeconds / warm)), 1, kMostRunsPerSample);
   std::vector<double> seconds(samples);
   for (double& one : seconds) one = time_runs(executor, runs, run) / runs;
   std::sort(seconds.begin(), seconds.end());
-  return {seconds[samples / 2], seconds.front()};
+  return {samples, seconds[samples / 2], seconds.front()};
 }
 
 }  // namespace
@@ -52,7 +56,7 @@ void Runner<Executor>::measure(const Subject& subject) {
   Row row;
   row.name = subject.name;
   row.backend = std::is_same_v<Executor, CpuExecutor> ? "cpu" : "cuda";
-  row.samples = samples;
+  row.samples = measured.samples;
   row.median_seconds = measured.median_seconds;
   row.fastest_seconds = measured.fastest_seconds;
   row.bytes = subject.bytes;

@@ -244,8 +244,10 @@ __global__ void __launch_bounds__(kTileThreads)
   using Key = KeyOf<T>;
   constexpr int kWarps = kTileThreads / 32;
   __shared__ std::uint32_t row_sides[kTileItems * kWarps];  // then those of the rows before
+  __shared__ Key bounds[2 * 2 * kMaxKdTreeDimensions];      // of the tile's points that go to either child
   const Tile tile = block_tile(segments, tiles);
   if (tile.count == 0) return;
+  if (threadIdx.x < 2) clear_bounds(bounds, threadIdx.x, dimensions);
   const Segment<Key> segment = segments[tile.segment];
   const Key pivot = segment.least + segment.prefix;
   const std::int64_t source = segment.begin + tile.first;
@@ -332,12 +334,15 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int child = 0; child < 2; ++child) {
       const Key low = warp_least(least[child]);
       const Key high = warp_greatest(greatest[child]);
-      Key* keys = next_bounds + 2 * (2 * tile.segment + child) * dimensions + axis;
+      Key* keys = bounds + 2 * child * dimensions + axis;
       if (lane == 0 && low <= high) {
         atomic_least(keys, low);
         atomic_greatest(keys + dimensions, high);
       }
     }
+  }
+  if (next_bounds != nullptr) {
+    widen_bounds(next_bounds + 4 * tile.segment * dimensions, bounds, 2, dimensions);
   }
 }
 

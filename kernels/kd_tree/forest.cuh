@@ -68,6 +68,20 @@ __device__ void clear_bounds(Key* keys, std::int64_t segment, int dimensions) {
   }
 }
 
+/// Widens bounds in memory, [segments, 2, dimensions], to those that a block's threads have gathered on chip,
+/// if these are wider. Most tiles of a segment widen nothing, and a look costs less than an atomic operation
+/// that all of them wait in line for. The whole block calls this.
+template <class Key>
+__device__ void widen_bounds(Key* keys, const Key* gathered, int segments, int dimensions) {
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * segments * dimensions;
+       i += static_cast<int>(blockDim.x)) {
+    const bool least = i / dimensions % 2 == 0;
+    if (least && gathered[i] < __ldcg(keys + i)) atomic_least(keys + i, gathered[i]);
+    if (!least && gathered[i] > __ldcg(keys + i)) atomic_greatest(keys + i, gathered[i]);
+  }
+}
+
 /// Writes a node: its points, and the bounds and the radius that its keys say.
 template <class T>
 __device__ void store_node(const Forest<T>& forest, std::int64_t tree, std::int64_t node, std::int64_t begin,

@@ -123,20 +123,30 @@ CUMULUS_KD_TREE_INLINE std::int64_t midpoint_position(std::int64_t count, std::i
   return count - up_to_middle > capacity ? count - capacity : up_to_middle;
 }
 
-/// The distance of `x` from [lower, upper] along an axis; of a point, lower = upper. Infinities are at
-/// distance 0 from themselves. Rounding is monotone: a box is never farther than a point inside it.
+/// The distance of `x` from [lower, upper] along an axis. Infinities are at distance 0 from themselves.
+/// Rounding is monotone: a box is never farther than a point inside it.
 template <class T>
 CUMULUS_KD_TREE_INLINE T axis_distance(T x, T lower, T upper) {
+  // Without branches; a NaN, from infinities, loses each comparison. From -Inf a box without points may seem
+  // near, which costs a look at no points.
 #if defined(__CUDA_ARCH__)
-  if (x < lower) return lower - x;
-  return x > upper ? x - upper : T{0};
+  return fmax(fmax(lower - x, x - upper), T{0});
 #else
-  // The same without branches, which a CPU would mispredict; a NaN, from infinities, loses each comparison.
-  // From -Inf a box without points may seem near, which costs a look at no points.
   const T below = lower - x;
   const T above = x - upper;
   const T greater = below > above ? below : above;
   return greater > T{0} ? greater : T{0};
+#endif
+}
+
+/// Likewise of `x` from a point's coordinate: the same as from [p, p].
+template <class T>
+CUMULUS_KD_TREE_INLINE T axis_distance(T x, T p) {
+#if defined(__CUDA_ARCH__)
+  return fmax(fabs(x - p), T{0});
+#else
+  const T distance = std::abs(x - p);
+  return distance > T{0} ? distance : T{0};
 #endif
 }
 

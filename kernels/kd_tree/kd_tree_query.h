@@ -55,7 +55,7 @@ struct NeighborListReport {
 
 /// The `neighbors` nearest points of each query, nearest first, equal distances by index: [trees, queries,
 /// neighbors]. Where there are fewer, index -1 at distance +Inf. `neighbors` is 1 to kMaxNeighbors. With a
-/// fault, the results are undefined. No scratch memory on the CPU.
+/// fault, the results are undefined.
 void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
                   const KdTreeView<float, Space::kHost>& tree,
                   const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,

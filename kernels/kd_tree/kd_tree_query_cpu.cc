@@ -7,11 +7,13 @@
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/kd_tree_query_check.h"
 #include "kernels/kd_tree/kd_tree_traversal.h"
+#include "kernels/kd_tree/query_order_cpu.h"
 
 namespace cumulus {
 namespace {
 
 using kd_tree::NearestList;
+using kd_tree::OrderedQuery;
 using kd_tree::QueriedTree;
 using kd_tree::SearchParameters;
 
@@ -70,21 +72,32 @@ struct Search {
     return faults.any();
   }
 
-  /// Calls body(tree, number) for every query, on the executor's threads.
+  /// Sorts queries by where they lie.
+  void sort(CpuExecutor& executor, OrderedQuery* order) const {
+    kd_tree::order_queries(
+        executor, shape.trees, search.queries, order, [&](std::int64_t number_of_tree, std::int64_t number) {
+          const T* lower = tree.node_bounds.data() + 2 * number_of_tree * shape.nodes() * shape.dimensions;
+          const T* upper = lower + shape.nodes() * shape.dimensions;
+          return kd_tree::MortonCurve<T>(lower, upper, shape.dimensions).code(query(number));
+        });
+  }
+
+  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads.
   template <class Body>
-  void for_queries(CpuExecutor& executor, const Body& body) const {
-    if (parameters.periodic) return for_queries_of<0, true>(executor, body);
+  void for_queries(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
+    if (parameters.periodic) return for_queries_of<0, true>(executor, order, body);
     kd_tree::with_dimensions(shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
-      for_queries_of<D, false>(executor, body);
+      for_queries_of<D, false>(executor, order, body);
     });
   }
 
  private:
   template <int D, bool kPeriodic, class Body>
-  void for_queries_of(CpuExecutor& executor, const Body& body) const {
+  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
     parallel_ranges(executor, all_queries(), kGrainQueries, [&](std::int64_t first, std::int64_t end) {
       executor.check_interrupt();
-      for (std::int64_t number = first; number < end; ++number) {
+      for (std::int64_t i = first; i < end; ++i) {
+        const std::int64_t number = order == nullptr ? i : order[i].number;
         body(QueriedTree<T, D, kPeriodic>(shape, tree.points.data(), tree.idx_array.data(),
                                           tree.node_data.data(), tree.node_bounds.data(),
                                           number / search.queries, parameters),
@@ -99,8 +112,13 @@ void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, Host
              HostSpan<T> distances, NeighborReport* report) {
   kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
   kd_tree::check_nearest(search.shape, search.search, neighbors, indices, distances);
+  OrderedQuery* order = nullptr;
+  if (kd_tree::orders_queries(search.shape, search.search)) {
+    order = executor.scratch<OrderedQuery>(static_cast<std::size_t>(search.all_queries())).data();
+  }
   if (search.any_fault(executor, report)) return;
-  search.for_queries(executor, [&](const auto& tree, std::int64_t number) {
+  if (order != nullptr) search.sort(executor, order);
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
     NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
                                                                      search.squared_radius(number));
     kd_tree::visit_nearest_first(
@@ -118,7 +136,7 @@ void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, Host
 
 template <class T>
 void count_all(CpuExecutor& executor, const Search<T>& search, std::int64_t* counts) {
-  search.for_queries(executor, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, nullptr, [&](const auto& tree, std::int64_t number) {
     std::int64_t found = 0;
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
@@ -147,7 +165,7 @@ void list(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t>
   std::partial_sum(offsets.data(), offsets.data() + offsets.size(), offsets.data());
   report->listed = offsets.data()[search.all_queries()];
   if (report->listed > static_cast<std::int64_t>(indices.size())) return;
-  search.for_queries(executor, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, nullptr, [&](const auto& tree, std::int64_t number) {
     std::int64_t next = offsets.data()[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {

@@ -8,7 +8,7 @@
 #include "kernels/kd_tree/kd_tree_query_scratch.h"
 #include "kernels/kd_tree/kd_tree_traversal.h"
 #include "kernels/kd_tree/search.cuh"
-#include "kernels/kd_tree/search_group.cuh"
+#include "kernels/kd_tree/search_sorted.cuh"
 
 namespace cumulus {
 namespace {
@@ -146,55 +146,72 @@ void report_faults(CudaExecutor& executor, const Search<T>& search, NeighborRepo
   executor.check_interrupt();
 }
 
-/// Calls body(Dimensions<D>) for the numbers of dimensions that are grouped.
+/// Calls body(Dimensions<D>) for the numbers of dimensions whose queries are sorted.
 template <class Body>
-void with_grouped_dimensions(int dimensions, const Body& body) {
+void with_sorted_dimensions(int dimensions, const Body& body) {
   if (dimensions == 2) return body(kd_tree::Dimensions<2>(2));
   if (dimensions == 3) return body(kd_tree::Dimensions<3>(3));
   body(kd_tree::Dimensions<4>(4));
 }
 
-void nearest_of_sorted(CudaExecutor& executor, const Search<float>& search, int level, int neighbors,
-                       DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
-  const auto queries = static_cast<std::size_t>(search.all_queries());
-  CUstream_st* const stream = executor.stream();
-  kd_tree::QuerySort sort;
-  sort.level = level;
-  sort.nodes = executor.scratch<std::uint32_t>(queries).data();
-  sort.ranks = executor.scratch<std::uint32_t>(queries).data();
-  sort.order = executor.scratch<std::uint32_t>(queries).data();
-  const auto counts = executor.scratch<std::uint32_t>(static_cast<std::size_t>(search.shape.trees << level));
-  const auto reserved = executor.scratch<std::uint32_t>(static_cast<std::size_t>(search.shape.trees));
-  sort.counts = counts.data();
-  sort.reserved = reserved.data();
-  CUMULUS_CUDA(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
-  CUMULUS_CUDA(cudaMemsetAsync(reserved.data(), 0, reserved.bytes(), stream));
+/// Scratch memory of a sorted search.
+struct SortedSearch {
+  DeviceSpan<kd_tree::ChildExtents> boxes;
+  DeviceSpan<std::uint32_t> nodes;
+  DeviceSpan<std::uint32_t> ranks;
+  DeviceSpan<std::uint32_t> order;
+  DeviceSpan<std::uint32_t> counts;
+  DeviceSpan<std::uint32_t> reserved;
+  int level;
+
+  SortedSearch(CudaExecutor& executor, const KdTreeShape& shape, const NeighborSearch& search)
+      : boxes(executor.scratch<kd_tree::ChildExtents>(kd_tree::child_extents(shape))),
+        nodes(executor.scratch<std::uint32_t>(static_cast<std::size_t>(shape.trees * search.queries))),
+        ranks(executor.scratch<std::uint32_t>(nodes.size())),
+        order(executor.scratch<std::uint32_t>(nodes.size())),
+        counts(executor.scratch<std::uint32_t>(
+            static_cast<std::size_t>(shape.trees << kd_tree::sorting_level(shape, search)))),
+        reserved(executor.scratch<std::uint32_t>(static_cast<std::size_t>(shape.trees))),
+        level(kd_tree::sorting_level(shape, search)) {}
+};
+
+template <int D>
+void sort_queries(CUstream_st* stream, const Search<float>& search, const SortedSearch& sorted) {
+  const kd_tree::QuerySort sort{sorted.level,        sorted.nodes.data(),  sorted.ranks.data(),
+                                sorted.order.data(), sorted.counts.data(), sorted.reserved.data()};
+  const std::int64_t inner_nodes = search.shape.trees * (search.shape.nodes() / 2);
+  if (inner_nodes > 0) {
+    kd_tree::gather_child_boxes<D><<<search_blocks(inner_nodes), kSearchThreads, 0, stream>>>(
+        search.shape, search.node_bounds, sorted.boxes.data());
+  }
+  CUMULUS_CUDA(cudaMemsetAsync(sorted.counts.data(), 0, sorted.counts.bytes(), stream));
+  CUMULUS_CUDA(cudaMemsetAsync(sorted.reserved.data(), 0, sorted.reserved.bytes(), stream));
   const unsigned blocks = search_blocks(search.all_queries());
-  const unsigned node_blocks = ((1u << level) + kd_tree::kPlacedNodes - 1) / kd_tree::kPlacedNodes;
-  const std::int64_t warps = (search.queries_each + 31) / 32;
-  with_grouped_dimensions(search.shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
-    kd_tree::route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, sort);
-    kd_tree::place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kd_tree::kPlacedNodes, 0,
-                           stream>>>(sort, node_blocks);
-    kd_tree::order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each,
-                                                                  search.all_queries());
-    const auto alone = [&](auto* kernel) {
-      kernel<<<blocks, kSearchThreads, 0, stream>>>(search, neighbors, sort.order, indices.data(),
-                                                    distances.data());
-    };
-    const auto together = [&](auto* kernel) {
-      kernel<<<search_blocks(search.shape.trees * warps * 32), kSearchThreads, 0, stream>>>(
-          search, neighbors, sort.order, warps, indices.data(), distances.data());
-    };
-    if (neighbors <= 8) {
-      alone(kd_tree::search_sorted<D, 8>);
-    } else if (neighbors <= 16) {
-      alone(kd_tree::search_sorted<D, 16>);
-    } else if (neighbors <= 32) {
-      together(kd_tree::search_together<D, 32>);
-    } else {
-      together(kd_tree::search_together<D, kd_tree::kMostGroupedNeighbors>);
-    }
+  const unsigned node_blocks = ((1u << sort.level) + kd_tree::kPlacedNodes - 1) / kd_tree::kPlacedNodes;
+  kd_tree::route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, sorted.boxes.data(), sort);
+  kd_tree::place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kd_tree::kPlacedNodes, 0,
+                         stream>>>(sort, node_blocks);
+  kd_tree::order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each,
+                                                                search.all_queries());
+}
+
+template <int D, class List>
+void search_with(CUstream_st* stream, const Search<float>& search, const SortedSearch& sorted, int neighbors,
+                 DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
+  const auto blocks = static_cast<unsigned>((search.all_queries() + List::kThreads - 1) / List::kThreads);
+  kd_tree::search_sorted<D, List>
+      <<<blocks, List::kThreads, kd_tree::search_sorted_bytes<List>(neighbors), stream>>>(
+          search, sorted.boxes.data(), neighbors, sorted.order.data(), indices.data(), distances.data());
+}
+
+void nearest_of_sorted(CudaExecutor& executor, const Search<float>& search, const SortedSearch& sorted,
+                       int neighbors, DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
+  with_sorted_dimensions(search.shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
+    sort_queries<D>(executor.stream(), search, sorted);
+    executor.check_interrupt();
+    const auto search_all = neighbors <= kd_tree::RegisterList::kMost ? search_with<D, kd_tree::RegisterList>
+                                                                      : search_with<D, kd_tree::HeapList>;
+    search_all(executor.stream(), search, sorted, neighbors, indices, distances);
   });
   CUMULUS_CUDA(cudaGetLastError());
 }
@@ -210,8 +227,8 @@ void nearest(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
   if constexpr (sizeof(T) == 4) {
-    if (kd_tree::groups_queries(sizeof(T), shape, how, neighbors)) {
-      return nearest_of_sorted(executor, search, kd_tree::sorting_level(shape, how), neighbors, indices,
+    if (kd_tree::sorts_queries(sizeof(T), shape, how)) {
+      return nearest_of_sorted(executor, search, SortedSearch(executor, shape, how), neighbors, indices,
                                distances);
     }
   }

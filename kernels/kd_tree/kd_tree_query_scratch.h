@@ -24,15 +24,19 @@ std::size_t list_within_scratch_bytes(const KdTreeShape& shape, const NeighborSe
   return bytes + ScratchSize().add<std::int64_t>(static_cast<std::size_t>(tiles)).bytes();
 }
 
-/// Scratch bytes of find_nearest: exact. On the GPU 12 for each query that is sorted, and 4 for each node of
-/// the level that they are sorted by.
+/// Scratch bytes of find_nearest: exact. On the CPU 16 for each query that is sorted; on the GPU 12,
+/// 4 for each node of the level that they are sorted by, and the boxes once more.
 template <class T, Space S>
-std::size_t find_nearest_scratch_bytes(const KdTreeShape& shape, const NeighborSearch& search,
-                                       int neighbors) {
-  const std::size_t bytes = count_within_scratch_bytes<S>();
-  if (S == Space::kHost || !kd_tree::groups_queries(sizeof(T), shape, search, neighbors)) return bytes;
+std::size_t find_nearest_scratch_bytes(const KdTreeShape& shape, const NeighborSearch& search) {
   const auto queries = static_cast<std::size_t>(shape.trees * search.queries);
+  if (S == Space::kHost) {
+    return kd_tree::orders_queries(shape, search) ? ScratchSize().add<kd_tree::OrderedQuery>(queries).bytes()
+                                                  : 0;
+  }
+  const std::size_t bytes = count_within_scratch_bytes<S>();
+  if (!kd_tree::sorts_queries(sizeof(T), shape, search)) return bytes;
   return bytes + ScratchSize()
+                     .add<kd_tree::ChildExtents>(kd_tree::child_extents(shape))
                      .add<std::uint32_t>(queries)
                      .add<std::uint32_t>(queries)
                      .add<std::uint32_t>(queries)

@@ -56,7 +56,13 @@ class QueriedTree {
   }
   CUMULUS_KD_TREE_INLINE T squared_point_distance(const T* query, std::uint32_t position) const {
     const T* point = points_ + static_cast<std::int64_t>(position) * dimensions_.count();
-    return squared_distance(query, point, point);
+    if constexpr (kPeriodic) return squared_distance(query, point, point);
+    T sum = 0;
+    for (int axis = 0; axis < dimensions_.count(); ++axis) {
+      const T distance = axis_distance(query[axis], point[axis]);
+      sum = add(sum, multiply(distance, distance));
+    }
+    return sum;
   }
 
   /// The leaf's points, as positions in the tree's order.

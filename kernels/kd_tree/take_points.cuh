@@ -25,6 +25,7 @@ __global__ void __launch_bounds__(kTileThreads)
     take_points(Forest<T> forest, const T* points, std::int64_t tiles, PointCopy<T> copy, KeyOf<T>* bounds,
                 unsigned long long* first_nan) {
   using Key = KeyOf<T>;
+  __shared__ Key tile_bounds[2 * kMaxKdTreeDimensions];
   const std::int64_t tree = blockIdx.x / tiles;
   const std::int64_t first = (blockIdx.x - tree * tiles) * kTilePoints;
   const std::int64_t end = min(first + kTilePoints, forest.shape.points);
@@ -33,6 +34,8 @@ __global__ void __launch_bounds__(kTileThreads)
   const auto count = static_cast<int>(end - first);
   const std::int64_t point = tree * forest.shape.points + first + threadIdx.x;  // the thread's of row 0
   unsigned long long nan = ~0ull;
+  if (threadIdx.x == 0) clear_bounds(tile_bounds, 0, dimensions);
+  __syncthreads();
 #pragma unroll
   for (int row = 0; row < kTileItems; ++row) {
     if (!has_row(row, count)) continue;
@@ -61,10 +64,11 @@ __global__ void __launch_bounds__(kTileThreads)
     least = warp_least(least);
     greatest = warp_greatest(greatest);
     if (threadIdx.x % 32 == 0) {
-      atomic_least(bounds + 2 * tree * dimensions + axis, least);
-      atomic_greatest(bounds + (2 * tree + 1) * dimensions + axis, greatest);
+      atomic_least(tile_bounds + axis, least);
+      atomic_greatest(tile_bounds + dimensions + axis, greatest);
     }
   }
+  widen_bounds(bounds + 2 * tree * dimensions, tile_bounds, 1, dimensions);
   if (nan != ~0ull) atomicMin(first_nan, nan);
 }
 

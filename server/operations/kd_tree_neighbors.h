@@ -63,9 +63,8 @@ struct FindNeighbors {
   static std::size_t scratch_bytes(const Plan& plan) {
     if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>();
     if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
-    return plan.shape.with_type([&]<class T>(T) {
-      return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
-    });
+    return plan.shape.with_type(
+        [&]<class T>(T) { return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search); });
   }
 
   template <class E>

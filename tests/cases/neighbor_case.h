@@ -24,6 +24,18 @@ struct Neighbor {
   }
 };
 
+template <class T>
+T squared_distance(const T* point, const T* query, int dimensions, const NeighborSearch& search) {
+  T sum = 0;
+  for (int axis = 0; axis < dimensions; ++axis) {
+    T distance = point[axis] == query[axis] ? T{0} : std::abs(point[axis] - query[axis]);
+    const T period = static_cast<T>(search.period[static_cast<std::size_t>(axis)]);
+    if (period > 0) distance = std::min(distance, period - distance);
+    sum += distance * distance;
+  }
+  return sum;
+}
+
 /// The points of `cloud` (one tree's) within `radius` of `query`, nearest first, equal distances by index.
 template <class T>
 std::vector<Neighbor<T>> neighbors_by_brute_force(const std::vector<T>& cloud, int dimensions, const T* query,
@@ -31,14 +43,7 @@ std::vector<Neighbor<T>> neighbors_by_brute_force(const std::vector<T>& cloud, i
   std::vector<Neighbor<T>> neighbors;
   const auto width = static_cast<std::size_t>(dimensions);
   for (std::size_t point = 0; point < cloud.size() / width; ++point) {
-    T sum = 0;
-    for (std::size_t axis = 0; axis < width; ++axis) {
-      const T p = cloud[point * width + axis];
-      T distance = p == query[axis] ? T{0} : std::abs(p - query[axis]);
-      const T period = static_cast<T>(search.period[axis]);
-      if (period > 0) distance = std::min(distance, period - distance);
-      sum += distance * distance;
-    }
+    const T sum = squared_distance(&cloud[point * width], query, dimensions, search);
     if (sum <= radius * radius) neighbors.push_back({sum, static_cast<std::int64_t>(point)});
   }
   std::sort(neighbors.begin(), neighbors.end());

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,14 +18,36 @@
 namespace cumulus::testing {
 namespace {
 
-/// An ASCII PLY of `count` points of the unit cube.
-void write_ply(const std::string& path, int count) {
+/// An ASCII PLY of `count` points of the unit cube, which it returns.
+std::vector<double> write_ply(const std::string& path, int count) {
   std::ofstream file(path);
   file << "ply\nformat ascii 1.0\nelement vertex " << count
        << "\nproperty float x\nproperty float y\nproperty float z\nend_header\n";
   std::mt19937 random(1);
-  const auto next = [&random] { return static_cast<double>(random() % 4096) / 4096; };
-  for (int i = 0; i < count; ++i) file << next() << ' ' << next() << ' ' << next() << '\n';
+  std::vector<double> points(static_cast<std::size_t>(3 * count));
+  for (double& x : points) x = static_cast<double>(random() % 4096) / 4096;
+  for (std::size_t i = 0; i < points.size(); ++i) file << points[i] << (i % 3 == 2 ? '\n' : ' ');
+  return points;
+}
+
+/// A .npy file of float64 [count].
+void write_npy(const std::string& path, const std::vector<double>& numbers) {
+  std::string header =
+      "{'descr': '<f8', 'fortran_order': False, 'shape': (" + std::to_string(numbers.size()) + ",), }";
+  header.resize(117, ' ');
+  std::ofstream(path, std::ios::binary)
+      << "\x93NUMPY\x01" << '\0' << '\x76' << '\0' << header << '\n'
+      << std::string_view(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
+}
+
+/// The first array of a .npz file, of int64.
+std::vector<std::int64_t> first_array(const std::string& path, std::size_t count) {
+  const std::string bytes = read_file(path);
+  const std::size_t begin = bytes.find('\n', bytes.find("NUMPY")) + 1;
+  std::vector<std::int64_t> numbers(count);
+  EXPECT_GE(bytes.size(), begin + count * sizeof(std::int64_t));
+  bytes.copy(reinterpret_cast<char*>(numbers.data()), count * sizeof(std::int64_t), begin);
+  return numbers;
 }
 
 TEST(KdTreeJobs, BuildAskAndDescribeATree) {
@@ -77,6 +100,64 @@ TEST(KdTreeJobs, BuildAskAndDescribeATree) {
                                    "10", "-o", folder / "again.npz"});
   ASSERT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_TRUE(read_file(folder / "again.npz") == read_file(folder / "tree.npz"));
+}
+
+/// How many of `points` are within a query's own radius of it, found by looking at each.
+std::int64_t count_within(const std::vector<double>& points, const double* query, double radius) {
+  std::int64_t within = 0;
+  for (std::size_t i = 0; i < points.size(); i += 3) {
+    double squared = 0;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      squared += (points[i + axis] - query[axis]) * (points[i + axis] - query[axis]);
+    }
+    if (squared <= radius * radius) ++within;
+  }
+  return within;
+}
+
+TEST(KdTreeJobs, AskWithARadiusForEachQuery) {
+  const TemporaryFolder folder;
+  const std::vector<double> points = write_ply(folder / "cloud.ply", 500);
+  std::vector<double> radii;
+  for (int i = 0; i < 500; ++i) radii.push_back(0.0625 * (i % 7));
+  write_npy(folder / "radii.npy", radii);
+  ASSERT_EQ(
+      run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "cloud.ply", "-o", folder / "t.npz"})
+          .exit_code,
+      0);
+  const auto query = [&](std::vector<std::string> how) {
+    std::vector<std::string> words = {
+        "--backend",          "cpu", "kd-tree",           "query", folder / "t.npz",
+        folder / "cloud.ply", "-o",  folder / "found.npz"};
+    words.insert(words.end(), how.begin(), how.end());
+    return run_cumulus(words);
+  };
+  const Ended counted = query({"--radii", folder / "radii.npy"});
+  ASSERT_EQ(counted.exit_code, 0) << counted.errors;
+  const std::vector<std::int64_t> counts = first_array(folder / "found.npz", radii.size());
+  std::int64_t offset = 0;
+  const Ended listed = query({"--radii", folder / "radii.npy", "--lists"});
+  ASSERT_EQ(listed.exit_code, 0) << listed.errors;
+  const std::vector<std::int64_t> offsets = first_array(folder / "found.npz", radii.size() + 1);
+  for (std::size_t i = 0; i < radii.size(); ++i) {
+    ASSERT_EQ(counts[i], count_within(points, &points[3 * i], radii[i])) << "query " << i;
+    offset += counts[i];
+    ASSERT_EQ(offsets[i + 1], offset) << "query " << i;
+  }
+  EXPECT_EQ(query({"--radii", folder / "radii.npy", "-k", "4"}).exit_code, 0);
+
+  EXPECT_EQ(query({"--radii", folder / "radii.npy", "--radius", "1"}).exit_code, 2);
+  write_npy(folder / "few.npy", {1, 2, 3});
+  const Ended few = query({"--radii", folder / "few.npy"});
+  EXPECT_EQ(few.exit_code, 1);
+  EXPECT_NE(few.errors.find("float32 or float64 [500], one for each query, is right"), std::string::npos)
+      << few.errors;
+  radii[123] = -1;
+  write_npy(folder / "negative.npy", radii);
+  const Ended negative = query({"--radii", folder / "negative.npy"});
+  EXPECT_EQ(negative.exit_code, 1);
+  EXPECT_NE(negative.errors.find("query 123: the radius is NaN or negative"), std::string::npos)
+      << negative.errors;
 }
 
 TEST(KdTreeJobs, SayWhatIsWrong) {

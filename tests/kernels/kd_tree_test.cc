@@ -8,6 +8,7 @@
 
 #include "kernels/kd_tree/kd_tree_scratch.h"
 #include "tests/cases/kd_tree_case.h"
+#include "tests/cases/kd_tree_check.h"
 #include "tests/support/kd_tree_builds.h"
 
 namespace cumulus {

@@ -9,6 +9,7 @@
 
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "tests/cases/summed_area_table_case.h"
+#include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
@@ -99,9 +100,10 @@ std::unique_ptr<Build> make_build(int number, const Make& make) {
   }
 }
 
-TEST(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
-  CudaDevice device(0);
+using SummedAreaTableOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
+
+TEST_F(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
+  CudaDevice& device = executor().device();
   const auto make = [&]<class Input, class Sum>(Input*, Sum*, ImageShape shape) -> std::unique_ptr<Build> {
     return std::make_unique<BuildOnCuda<Input, Sum>>(device, shape);
   };
@@ -145,27 +147,10 @@ TEST(SlowSummedAreaTableOnTheCpu, IsRightBeyondTwoToThe31Bytes) {
   EXPECT_EQ(verify_summed_area_table(image, table.data()), "");
 }
 
-TEST(SummedAreaTableOnCuda, IsRightBeyondTwoToThe31Bytes) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
-  CudaDevice device(0);
-  constexpr ImageShape kShape = kBeyondTwoToThe31Bytes;
-  if (device.free_bytes() < std::size_t{6} << 30) GTEST_SKIP() << "takes 5 GB of the device's memory";
+/// Takes 5 GB of the device's memory.
+TEST_F(SummedAreaTableOnCuda, SlowIsRightBeyondTwoToThe31Bytes) {
   const TestImage<float> image = make_large_image();
-  CudaExecutor executor(device);
-  const DeviceMemory pixels = executor.allocate(image.elements.size() * sizeof(float));
-  const DeviceMemory table = executor.allocate(pixels.bytes());
-  executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
-                  {pixels.data(), pixels.bytes()});
-  const TableJob<float, float, Space::kDevice> job{
-      DeviceImage<const float>(pixels.as<const float>(0).data(), kShape.height, kShape.width),
-      DeviceImage<float>(table.as<float>(0).data(), kShape.height, kShape.width)};
-  executor.reserve_scratch(build_summed_area_table_scratch_bytes(job));
-  build_summed_area_table(executor, job);
-  std::vector<float> host(image.elements.size());
-  executor.download({table.data(), table.bytes()},
-                    {reinterpret_cast<std::byte*>(host.data()), table.bytes()});
-  executor.synchronize();
-  EXPECT_EQ(verify_summed_area_table(image, host.data()), "");
+  EXPECT_EQ(verify_summed_area_table(image, testing::build<float>(backend(), image).data()), "");
 }
 
 }  // namespace

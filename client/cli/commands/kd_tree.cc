@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "cli/commands.h"
 #include "cli/kd_tree_file.h"
+#include "cli/npy_file.h"
 #include "cli/npz_file.h"
 #include "cli/point_file.h"
 
@@ -119,16 +121,44 @@ struct QueryOptions {
   int nearest = 0;  // 0: counts or lists
   bool lists = false;
   double radius = -1;  // less than 0: none
+  std::string radii;   // a file; empty: none
   bool squared = false;
   std::vector<double> period;
+
+  bool has_radius() const { return radius >= 0 || !radii.empty(); }
 };
 
-NeighborOptions neighbor_options(const QueryOptions& options) {
+/// The file of --radii, if there is one, as the trees of files have their numbers: float64.
+absl::StatusOr<std::optional<Array>> read_radii(const std::string& path, std::int64_t queries) {
+  if (path.empty()) return std::optional<Array>();
+  absl::StatusOr<Array> radii = read_npy(path);
+  if (!radii.ok()) return radii.status();
+  const bool floating = radii->type() == ElementType::kFloat32 || radii->type() == ElementType::kFloat64;
+  if (!floating || radii->shape() != Shape{queries}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--radii ", path, ": float32 or float64 [", queries, "], one for each query, is right"));
+  }
+  radii = to_float64(*std::move(radii));
+  if (!radii.ok()) return radii.status();
+  return std::optional<Array>(*std::move(radii));
+}
+
+NeighborOptions neighbor_options(const QueryOptions& options, const std::optional<Buffer>& radii) {
   NeighborOptions neighbors;
   if (options.radius >= 0) neighbors.radius = options.radius;
+  if (radii) neighbors.radii = *radii;
   neighbors.squared = options.squared;
   neighbors.period = options.period;
   return neighbors;
+}
+
+/// A buffer lives as long as what is returned.
+absl::StatusOr<std::optional<Buffer>> upload_radii(Job& job, const Session& session,
+                                                   const std::optional<Array>& radii) {
+  if (!radii) return std::optional<Buffer>();
+  absl::StatusOr<Buffer> uploaded = job.upload(session, radii->view());
+  if (!uploaded.ok()) return uploaded.status();
+  return std::optional<Buffer>(*std::move(uploaded));
 }
 
 /// Uploads the arrays that make up a tree.
@@ -158,12 +188,26 @@ absl::StatusOr<Result> list_all(Job& job, const Session& session, const KdTree& 
 }
 
 absl::StatusOr<Result> ask(Job& job, const Session& session, const QueryOptions& options, const KdTree& tree,
-                           const Buffer& queries) {
-  const NeighborOptions how = neighbor_options(options);
+                           const Buffer& queries, const NeighborOptions& how) {
   if (options.lists) return list_all(job, session, tree, queries, how);
   return job.run(session, "query",
                  options.nearest > 0 ? find_nearest(tree, queries, options.nearest, how)
                                      : count_neighbors(tree, queries, how));
+}
+
+absl::Status save_results(Job& job, const Session& session, const Result& found, const std::string& path) {
+  std::vector<std::pair<std::string, Array>> results;
+  for (const std::string& name : found.names()) {
+    absl::StatusOr<Array> downloaded = job.download(session, found, name);
+    if (!downloaded.ok()) return downloaded.status();
+    results.emplace_back(name, *std::move(downloaded));
+  }
+  job.stages().begin("write");
+  std::vector<std::pair<std::string, ArrayView>> views;
+  for (const auto& [name, array] : results) views.emplace_back(name, array.view());
+  if (absl::Status written = write_npz(path, views); !written.ok()) return written;
+  job.stages().end();
+  return absl::OkStatus();
 }
 
 absl::Status run_query(Job& job, const QueryOptions& options) {
@@ -173,6 +217,8 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   absl::StatusOr<Array> queries = read_points(options.queries);
   if (queries.ok()) queries = to_float64(*std::move(queries));
   if (!queries.ok()) return queries.status();
+  const absl::StatusOr<std::optional<Array>> radii = read_radii(options.radii, queries->shape()[0]);
+  if (!radii.ok()) return radii.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<std::vector<Buffer>> arrays = upload_tree(job, *session, *tree);
@@ -180,19 +226,11 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   const absl::StatusOr<Buffer> asked = job.upload(*session, queries->view());
   if (!asked.ok()) return asked.status();
   const KdTree handles{(*arrays)[0], (*arrays)[1], (*arrays)[2], (*arrays)[3]};
-  const auto found = ask(job, *session, options, handles, *asked);
+  const absl::StatusOr<std::optional<Buffer>> own_radii = upload_radii(job, *session, *radii);
+  if (!own_radii.ok()) return own_radii.status();
+  const auto found = ask(job, *session, options, handles, *asked, neighbor_options(options, *own_radii));
   if (!found.ok()) return found.status();
-  std::vector<std::pair<std::string, Array>> results;
-  for (const std::string& name : found->names()) {
-    absl::StatusOr<Array> downloaded = job.download(*session, *found, name);
-    if (!downloaded.ok()) return downloaded.status();
-    results.emplace_back(name, *std::move(downloaded));
-  }
-  job.stages().begin("write");
-  std::vector<std::pair<std::string, ArrayView>> views;
-  for (const auto& [name, array] : results) views.emplace_back(name, array.view());
-  if (absl::Status written = write_npz(options.output, views); !written.ok()) return written;
-  job.stages().end();
+  if (absl::Status saved = save_results(job, *session, *found, options.output); !saved.ok()) return saved;
 
   Report& report = job.report();
   report.add("command", "kd-tree query");
@@ -241,14 +279,15 @@ absl::Status run_info(Job& job, const std::string& path) {
 }
 
 void require_a_question(const QueryOptions& options) {
-  if (options.lists && (options.radius < 0 || options.nearest > 0)) {
-    throw CLI::ValidationError("--lists",
-                               "lists are of all points within a radius: --radius is right, -k is not");
+  if (options.lists && (!options.has_radius() || options.nearest > 0)) {
+    throw CLI::ValidationError(
+        "--lists", "lists are of all points within a radius: --radius is right, or --radii; -k is not");
   }
-  if (options.nearest > 0 || options.radius >= 0) return;
-  throw CLI::ValidationError("kd-tree query",
-                             "nothing to ask: give -k for the nearest points, --radius to count those "
-                             "within it (to list them with --lists), or both for the nearest within it");
+  if (options.nearest > 0 || options.has_radius()) return;
+  throw CLI::ValidationError(
+      "kd-tree query",
+      "nothing to ask: give -k for the nearest points, --radius (or --radii) to count those within it (to "
+      "list them with --lists), or both for the nearest within it");
 }
 
 void add_query(CommandLine& line, CLI::App& group) {
@@ -264,10 +303,15 @@ void add_query(CommandLine& line, CLI::App& group) {
       .add_option("-k,--nearest", asked->nearest,
                   "The so many nearest points, at most 128: indices and distances")
       ->check(CLI::Range(1, 128));
+  CLI::Option* radius = query
+                            .add_option("--radius", asked->radius,
+                                        "Only points no farther than this; without -k: how many there are")
+                            ->check(CLI::NonNegativeNumber);
   query
-      .add_option("--radius", asked->radius,
-                  "Only points no farther than this; without -k: how many there are")
-      ->check(CLI::NonNegativeNumber);
+      .add_option("--radii", asked->radii,
+                  "Likewise, a radius for each query: float32 or float64 [queries] (.npy)")
+      ->excludes(radius)
+      ->type_name("RADII.npy");
   query.add_flag("--lists", asked->lists,
                  "All points within the radius: query i's are elements offsets[i] to offsets[i+1]-1 of "
                  "indices and distances");

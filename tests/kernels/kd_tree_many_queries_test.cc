@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/cases/neighbor_case.h"
+#include "tests/support/asked_kd_tree.h"
+
+// So many queries that backends put them into an order of their own.
+
+namespace cumulus {
+namespace {
+
+using testing::Asked;
+using testing::CloudPattern;
+using testing::make_cloud;
+using testing::neighbors_by_brute_force;
+using testing::part_of;
+
+template <class Backend>
+class KdTreeManyQueries : public testing::OnEveryBackend<Backend> {};
+TYPED_TEST_SUITE(KdTreeManyQueries, testing::Backends, testing::BackendNames);
+
+/// Of queries in random order: every distance that it says is right, and of some queries, that none is
+/// missing.
+template <class T, class Backend>
+void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensions, int neighbors) {
+  const KdTreeShape shape = kd_tree_shape(2, 66'000, dimensions, 10);
+  NeighborSearch search;
+  search.queries = 5000;
+  search.radius = 0.5;
+  search.squared = true;
+  const auto cloud = make_cloud<T>(shape.all_points(), dimensions, pattern);
+  const auto queries = make_cloud<T>(shape.trees * search.queries, dimensions, pattern, 2);
+  Asked<Backend, T> asked(backend, cloud, shape, {10}, queries);
+  const auto found = asked.nearest(search, neighbors);
+  const std::vector<T> clouds[2] = {part_of(cloud, 0, 2), part_of(cloud, 1, 2)};
+  for (std::int64_t number = 0; number < shape.trees * search.queries; ++number) {
+    const T* query = queries.data() + number * dimensions;
+    const std::vector<T>& points = clouds[number / search.queries];
+    const std::int64_t* indices = found.indices.data() + number * neighbors;
+    const T* distances = found.distances.data() + number * neighbors;
+    if (number % 499 == 0) {
+      const auto right =
+          neighbors_by_brute_force(points, dimensions, query, static_cast<T>(search.radius), search);
+      ASSERT_EQ(verify_nearest(right, search, neighbors, indices, distances), "") << "query " << number;
+    }
+    for (int i = 0; i < neighbors && indices[i] != -1; ++i) {
+      ASSERT_TRUE(indices[i] >= 0 && indices[i] < shape.points);
+      const T* point = points.data() + indices[i] * dimensions;
+      ASSERT_EQ(distances[i], testing::squared_distance(point, query, dimensions, search))
+          << "query " << number;
+    }
+  }
+}
+
+TYPED_TEST(KdTreeManyQueries, FindsWhateverTheirOrder) {
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kUniform, 3, 5);
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kDuplicates, 3, 40);
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kInfinities, 3, 40);
+  expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, 2, 5);
+}
+
+}  // namespace
+}  // namespace cumulus
