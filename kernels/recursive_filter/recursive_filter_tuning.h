@@ -31,7 +31,7 @@ inline constexpr int kWindowBatch = 4;
 inline constexpr int kMaxWindow = 16;
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
-/// The most tiles of a call that go by windows of themselves: an H200 holds as many on the chip.
+/// The most tiles of an image that go by windows in double of themselves: an H200 holds as many on the chip.
 inline constexpr std::int64_t kMostTilesByWindows = 1056;
 /// Images of at most so many bytes, together, are filtered at once, all their states in scratch memory. They
 /// are in the cache still when the second pass reads them.

@@ -203,8 +203,10 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   };
   if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
   plan.method = Method::kTiled;
+  // In double the two passes do too much twice, except where the tiled method's launches take longer.
   const bool is_small = tiles_of(height) * tiles_of(width) <= kMostTilesByWindows;
-  if (choice.method == Method::kTiled || (automatic && !is_small)) return plan;
+  const bool windows_are_faster = is_small || precision == Precision::kSingle;
+  if (choice.method == Method::kTiled || (automatic && !windows_are_faster)) return plan;
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
   if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
