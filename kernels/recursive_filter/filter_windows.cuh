@@ -18,40 +18,53 @@
 
 namespace cumulus::recursive_filter {
 
-/// What windows need of one axis' plan.
+/// What windows need of one axis' plan to filter a tile.
 template <int Order, class Real>
 struct WindowAxis {
   TileAxis<Order, Real> line;
   StretchMoves<Order, Real> causal_stretches, anticausal_stretches;
-  TileMoves<Order, float> moves;
+
+  explicit WindowAxis(const AxisPlan& plan)
+      : line(plan), causal_stretches(plan.causal), anticausal_stretches(plan.anticausal) {}
+};
+
+/// And to find out what lies before and after it.
+template <int Order>
+struct WindowMoves {
+  TileMoves<Order, float> over;
   int tiles;
   int window;  // tiles on either side
 
-  WindowAxis(const AxisPlan& plan, std::int64_t tiles_seen)
-      : line(plan),
-        causal_stretches(plan.causal),
-        anticausal_stretches(plan.anticausal),
-        moves(plan),
-        tiles(static_cast<int>(moves.tiles)),
-        window(static_cast<int>(tiles_seen)) {}
-  __device__ bool sees_all() const { return window >= tiles - 1; }
+  WindowMoves(const AxisPlan& plan, std::int64_t tiles_seen)
+      : over(plan), tiles(static_cast<int>(over.tiles)), window(static_cast<int>(tiles_seen)) {}
+  __host__ __device__ bool sees_all() const { return window >= tiles - 1; }
 };
+constexpr int kAlongY = 0;
+constexpr int kAlongX = 1;
 
 /// Where tiles publish their states: StateLayout's blocks of floats.
 struct StateMap {
-  float* first;
-  StateSlots slots;
+  float* scratch;
+  std::int64_t output;  // from `scratch` to the states in the output, in floats
+  StateRows rows;
   std::int64_t tile_columns;
   std::int64_t channels;
   std::int64_t tile_floats;
 
-  __device__ float* at(std::int64_t image, std::int64_t row, std::int64_t column,
-                       std::int64_t channel) const {
-    const std::int64_t slot = image * slots.count() + slots.of(row);
-    return first + ((slot * tile_columns + column) * channels + channel) * tile_floats;
+  __device__ std::int64_t column_stride() const { return channels * tile_floats; }
+  __device__ std::int64_t row_stride() const { return tile_columns * column_stride(); }
+  /// From a column of tiles to the block of one of its tiles.
+  __device__ std::int64_t offset_of(std::int64_t row) const {
+    if (row < rows.first) return row * row_stride();
+    if (row < rows.end) return output + (row - rows.first) * row_stride();
+    return (row - rows.end + rows.first) * row_stride();
+  }
+  __device__ float* column(std::int64_t image, std::int64_t column_of_tiles, std::int64_t channel) const {
+    return scratch + image * rows.in_scratch() * row_stride() + column_of_tiles * column_stride() +
+           channel * tile_floats;
   }
   __device__ float* at(const TileIndex& tile) const {
-    return at(tile.image, tile.row, tile.column, tile.channel);
+    return column(tile.image, tile.column, tile.channel) + offset_of(tile.row);
   }
 };
 
@@ -59,205 +72,14 @@ template <int Order, class Real>
 struct WindowFilter {
   TileImages a;
   StateMap states;
-  float* responses;  // of a whole tile, then of one in the last row
   WindowAxis<Order, Real> y, x;
-  TileResponses<Order> whole_responses, last_responses;
+  WindowMoves<Order> moves[2];        // kAlongY, kAlongX
+  TileResponses<Order> responses[2];  // of a whole tile, of one in the last row
 
-  __device__ const float* responses_of(const TileIndex& tile) const {
-    return responses + (tile.row == y.tiles - 1 ? 2 * Order * kTile : 0);
+  __device__ const TileResponses<Order>& responses_of(const TileIndex& tile) const {
+    return responses[tile.row == moves[kAlongY].tiles - 1 ? 1 : 0];
   }
-};
-
-/// A block's shared memory: the tile, and behind it what the block has to say or to know of carries.
-struct WindowMemory {
-  TilePixels pixels;
-  float more[1];
-};
-extern __shared__ float4 window_memory[];
-__device__ inline WindowMemory& shared_window() { return *reinterpret_cast<WindowMemory*>(window_memory); }
-
-/// A walk over `count` tiles from `first` on, towards the tile that wants their states summed.
-template <int Order>
-struct StateWalk {
-  int first;
-  int count;
-  int step;
-  float own[kWindowBatch][Order];  // on their way at once
-
-  template <class Load>
-  __device__ void load(int begin, const Load& load_state) {
-    if (count == 0) return;
-#pragma unroll
-    for (int k = 0; k < kWindowBatch; ++k) load_state(first + step * min(begin + k, count - 1), own[k]);
-  }
-  /// Once the first batch is loaded.
-  template <class Load, class MatrixOver>
-  __device__ void sum(const Load& load_state, const MatrixOver& over, float (&state)[Order]) {
-#pragma unroll 1
-    for (int i = 0; i < count; i += kWindowBatch) {
-      if (i > 0) load(i, load_state);
-#pragma unroll
-      for (int k = 0; k < kWindowBatch; ++k) {
-        if (i + k < count) move_over(over(first + step * (i + k)), own[k], state);
-      }
-    }
-  }
-};
-
-/// The states before and after a tile, from those that other tiles have published. A Source knows these:
-///   causal(tile, state), anticausal(tile, state)   what their runs from nothing left
-///   first_pixel(), last_pixel()                     of the whole line
-/// They begin to be loaded at once; `finish` waits for them.
-template <int Order, class Real, class Source>
-class WindowCarries {
- public:
-  __device__ WindowCarries(const WindowAxis<Order, Real>& axis, std::int64_t tile, const Source& source)
-      : axis_(axis), source_(source), last_tile_(axis.tiles - 1) {
-    const int here = static_cast<int>(tile);
-    const int first = max(here - axis.window, 0);
-    const int last = min(here + axis.window, last_tile_);
-    before_ = {first, here - first, 1, {}};
-    after_ = {last, last - here, -1, {}};
-    before_.load(0, causal());
-    after_.load(0, anticausal());
-  }
-
-  __device__ void finish(float (&before)[Order], float (&after)[Order]) {
-    const TileMoves<Order, float>& moves = axis_.moves;
-#pragma unroll
-    for (int k = 0; k < Order; ++k) before[k] = after[k] = 0;
-    if (before_.first == 0 || after_.first == last_tile_) begin_at_borders(before, after);
-    before_.sum(
-        causal(), [&](int) -> const auto& { return moves.forward; }, before);
-    after_.sum(
-        anticausal(),
-        [&](int other) -> const auto& { return other == last_tile_ ? moves.backward_last : moves.backward; },
-        after);
-  }
-
- private:
-  __device__ auto causal() const {
-    return [this](int other, float(&state)[Order]) { source_.causal(other, state); };
-  }
-  __device__ auto anticausal() const {
-    return [this](int other, float(&state)[Order]) { source_.anticausal(other, state); };
-  }
-  __device__ void begin_at_borders(float (&before)[Order], float (&after)[Order]) const {
-    const TileMoves<Order, float>& moves = axis_.moves;
-    float forward[Order] = {};
-    float backward[Order] = {};
-    if (moves.needs_runs) {
-      const int seen = min(axis_.window + 1, axis_.tiles);
-      StateWalk<Order> run{axis_.tiles - seen, seen, 1, {}};
-      run.load(0, causal());
-      run.sum(
-          causal(),
-          [&](int other) -> const auto& { return other == last_tile_ ? moves.forward_last : moves.forward; },
-          forward);
-      run = {seen - 1, seen, -1, {}};
-      run.load(0, anticausal());
-      run.sum(
-          anticausal(),
-          [&](int other) -> const auto& { return other == 0 ? moves.backward_first : moves.backward; },
-          backward);
-    }
-    if (before_.first == 0) {
-      const float pixel = source_.first_pixel();
-#pragma unroll
-      for (int k = 0; k < Order; ++k) before[k] = moves.start_from_first_pixel[k] * pixel;
-      moves.start_from_forward.add_product(forward, before);
-      moves.start_from_backward.add_product(backward, before);
-    }
-    if (after_.first == last_tile_) {
-      const float pixel = source_.last_pixel();
-#pragma unroll
-      for (int k = 0; k < Order; ++k) after[k] = moves.end_from_last_pixel[k] * pixel;
-      moves.end_from_forward.add_product(forward, after);
-      moves.end_from_backward.add_product(backward, after);
-    }
-  }
-
-  const WindowAxis<Order, Real>& axis_;
-  Source source_;
-  int last_tile_;
-  StateWalk<Order> before_, after_;
-};
-
-template <int Order>
-__device__ void load_lines(const float* lines, std::int64_t stride, float (&state)[Order]) {
-#pragma unroll
-  for (int k = 0; k < Order; ++k) state[k] = lines[k * stride];
-}
-
-/// A column of pixels.
-template <int Order>
-struct ColumnSource {
-  const TileImages& a;
-  const StateMap& states;
-  const TileIndex& tile;
-  int position;
-
-  __device__ const float* of(int row) const {
-    return states.at(tile.image, row, tile.column, tile.channel) + position;
-  }
-  __device__ void causal(int row, float (&state)[Order]) const { load_lines(of(row), kTile, state); }
-  __device__ void anticausal(int row, float (&state)[Order]) const {
-    load_lines(of(row) + Order * kTile, kTile, state);
-  }
-  __device__ float first_pixel() const { return pixel(0); }
-  __device__ float last_pixel() const { return pixel(a.height - 1); }
-
- private:
-  __device__ float pixel(std::int64_t row) const {
-    return a.images.load<float>(tile.image * a.image_stride + row * a.row_stride +
-                                (tile.column * kTile + position) * a.carries.channels + tile.channel);
-  }
-};
-
-/// A row of pixels, filtered along y as if nothing lay above and below its tiles.
-template <int Order>
-struct RowSource {
-  const StateMap& states;
-  const TileIndex& tile;
-  int position;
-
-  __device__ const float* of(std::int64_t column, int line) const {
-    return states.at(tile.image, tile.row, column, tile.channel) + line * kTile + position;
-  }
-  __device__ void causal(int column, float (&state)[Order]) const {
-    load_lines(of(column, StateLayout<Order>::kRows), kTile, state);
-  }
-  __device__ void anticausal(int column, float (&state)[Order]) const {
-    load_lines(of(column, StateLayout<Order>::kRows + Order), kTile, state);
-  }
-  __device__ float first_pixel() const { return *of(0, StateLayout<Order>::kBorder); }
-  __device__ float last_pixel() const {
-    return *of(states.tile_columns - 1, StateLayout<Order>::kBorder + 1);
-  }
-};
-
-/// The states along x of a column of tiles' own carries along y; `functional` says which.
-template <int Order>
-struct CrossSource {
-  static constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
-  const StateMap& states;
-  const TileIndex& tile;
-  int last_row;
-  int column;
-  int functional;
-
-  __device__ const float* of(int row, int line) const {
-    return states.at(tile.image, row, column, tile.channel) + StateLayout<Order>::kCross +
-           line * kFunctionals + functional;
-  }
-  __device__ void causal(int row, float (&state)[Order]) const {
-    load_lines(of(row, 0), kFunctionals, state);
-  }
-  __device__ void anticausal(int row, float (&state)[Order]) const {
-    load_lines(of(row, Order), kFunctionals, state);
-  }
-  __device__ float first_pixel() const { return *of(0, 2 * Order); }
-  __device__ float last_pixel() const { return *of(last_row, 2 * Order + 1); }
+  __device__ bool along_both() const { return a.along_columns && a.along_rows; }
 };
 
 /// The columns of tiles whose cross states a block sums along y: those of its window and, where the boundary
@@ -282,84 +104,281 @@ struct CrossSlots {
     return 2 * window + 1 + (other <= window ? other : other - tiles + 2 * (window + 1));
   }
 };
-
-/// The k-th carry along y of a row of tiles, which is a row of pixels like any other.
 template <int Order>
-struct CarrySource {
-  static constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
-  const CrossSlots& slots;
-  const float* sums;  // [slot][2 * Order][kFunctionals]
-  int k;
+__host__ __device__ CrossSlots cross_slots(const WindowMoves<Order>& x, std::int64_t column) {
+  return {x.tiles, x.window, static_cast<int>(column), x.sees_all(), x.over.needs_runs};
+}
 
-  __device__ const float* of(int column) const {
-    return sums + (slots.slot_of(column) * 2 * Order + k) * kFunctionals;
+/// A block's shared memory: the tile, and behind it, in floats, what it has to say or to know of carries.
+template <int Order>
+struct WindowMemory {
+  static constexpr int kStates = 2 * Order;
+  static constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
+  /// To publish: rows of pixels of kTilePitch.
+  static constexpr int kPublished = kFunctionals * kTilePitch;
+  /// To filter: carries of columns and rows, line by line; what carries along y add to the rows' carries, and
+  /// the sums of cross states that it is made of.
+  static constexpr int kRowCarries = kStates * kTile;
+  static constexpr int kCross = 2 * kStates * kTile;
+  static constexpr int kSums = kCross + kStates * kStates;
+  /// On the chip, between the tile and the rest: the columns' responses, padded.
+  static constexpr int kResponsePitch = (kStates + 3) / 4 * 4;
+  static constexpr int kResponses = kTile * kResponsePitch;
+
+  static std::size_t bytes(const WindowMoves<Order>& x, bool on_chip) {
+    const int filtering = kSums + cross_slots(x, 0).count() * kStates * kFunctionals;
+    const int floats = (on_chip ? kResponses : 0) + (kPublished > filtering ? kPublished : filtering);
+    return sizeof(TilePixels) + static_cast<std::size_t>(floats) * sizeof(float);
   }
-  __device__ void causal(int column, float (&state)[Order]) const { load_lines(of(column), 1, state); }
-  __device__ void anticausal(int column, float (&state)[Order]) const {
-    load_lines(of(column) + Order, 1, state);
+};
+extern __shared__ float4 window_memory[];
+__device__ inline TilePixels& shared_pixels() { return *reinterpret_cast<TilePixels*>(window_memory); }
+__device__ inline float* behind_pixels() {
+  return reinterpret_cast<float*>(window_memory) + sizeof(TilePixels) / sizeof(float);
+}
+
+/// Where a line of tiles has published states of one line of pixels.
+struct StateSource {
+  enum class Slots { kColumns, kRows, kCross };
+
+  const float* states;       // of slot 0: the first number of the causal state
+  std::int64_t slot_stride;  // of columns of tiles, and in shared memory
+  int line_stride;
+  int anticausal;  // from the causal state's first number to the anticausal state's
+  Slots slots;
+  const void* first_pixel;  // of the whole line, and the last
+  const void* last_pixel;
+  bool half_pixels;
+
+  __device__ float load_pixel(const void* pixel) const {
+    return half_pixels ? __half2float(*static_cast<const __half*>(pixel)) : *static_cast<const float*>(pixel);
   }
-  __device__ float first_pixel() const { return of(0)[2 * Order]; }
-  __device__ float last_pixel() const { return of(slots.tiles - 1)[2 * Order + 1]; }
 };
 
-/// What the tile's carries along y, and its neighbours', add to the rows' states before and after it:
-/// [carry along y][causal, anticausal] to be weighed by the row's responses. Threads are together afterwards.
+/// Sums states over windows. All lines go through the same code, which is too long to be there once for each
+/// kind: what is run for the first time waits for its instructions.
 template <int Order, class Real>
-__device__ const float* find_cross_carries(const WindowFilter<Order, Real>& f, const Tile& tile,
-                                           float* memory) {
-  constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
-  const int thread = static_cast<int>(threadIdx.x);
-  const CrossSlots slots{f.x.tiles, f.x.window, static_cast<int>(tile.at.column), f.x.sees_all(),
-                         f.x.moves.needs_runs};
-  float* sums = memory;
-  float* cross = memory + slots.count() * 2 * Order * kFunctionals;
-  for (int task = thread; task < slots.count() * kFunctionals; task += kTile) {
-    const int slot = task / kFunctionals;
-    const int column = slots.column_of(slot);
-    if (column < 0 || column >= f.x.tiles) continue;
-    float before[Order];
-    float after[Order];
-    WindowCarries(f.y, tile.at.row,
-                  CrossSource<Order>{f.states, tile.at, f.y.tiles - 1, column, task % kFunctionals})
-        .finish(before, after);
-    float* sum = sums + slot * 2 * Order * kFunctionals + task % kFunctionals;
-    for (int k = 0; k < Order; ++k) {
-      sum[k * kFunctionals] = before[k];
-      sum[(Order + k) * kFunctionals] = after[k];
-    }
-  }
-  __syncthreads();
-  if (thread < 2 * Order) {
-    float before[Order];
-    float after[Order];
-    WindowCarries(f.x, tile.at.column, CarrySource<Order>{slots, sums, thread}).finish(before, after);
-    for (int k = 0; k < Order; ++k) {
-      cross[thread * 2 * Order + k] = before[k];
-      cross[thread * 2 * Order + Order + k] = after[k];
-    }
-  }
-  __syncthreads();
-  return cross;
-}
+class WindowSums {
+ public:
+  __device__ WindowSums(const WindowFilter<Order, Real>& f, const Tile& tile, float* memory)
+      : f_(f),
+        tile_(tile),
+        memory_(memory),
+        slots_(cross_slots(f.moves[kAlongX], tile.at.column)),
+        thread_(static_cast<int>(threadIdx.x)) {}
 
-/// The states before and after the thread's row of a tile, once `neighbours` are there.
-template <int Order, class Real>
-__device__ void finish_row_carries(const WindowFilter<Order, Real>& f, const Tile& tile, const float* cross,
-                                   WindowCarries<Order, Real, RowSource<Order>>& neighbours,
-                                   float (&before)[Order], float (&after)[Order]) {
-  neighbours.finish(before, after);
-  if (!f.a.along_columns) return;
-  const float* responses = f.responses_of(tile.at) + threadIdx.x;
+  /// Finds the carries of the tile's columns and rows, and what carries along y add to the rows'. All of the
+  /// block's threads; they are together afterwards.
+  __device__ void find() const {
+    const int cross_tasks = f_.along_both() ? slots_.count() * kFunctionals : 0;
+    const int rounds = f_.along_both() ? 3 + (cross_tasks + kTile - 1) / kTile : 2;
+#pragma unroll 1
+    for (int round = 0; round < rounds; ++round) {
+      Task task{};
+      if (round == 0) {
+        task = column_task();
+      } else if (round == 1) {
+        task = row_task();
+      } else if (round < rounds - 1) {
+        task = cross_task((round - 2) * kTile + thread_, cross_tasks);
+      } else {
+        __syncthreads();
+        task = carry_task();
+      }
+      if (task.valid) run(task);
+    }
+    __syncthreads();
+  }
+
+  __device__ void column_carries(float (&before)[Order], float (&after)[Order]) const {
+    load(memory_ + thread_, before, after);
+  }
+  __device__ void row_carries(float (&before)[Order], float (&after)[Order]) const {
+    load(memory_ + Memory::kRowCarries + thread_, before, after);
+    if (!f_.a.along_columns) return;
+    const float* cross = memory_ + Memory::kCross;
+    const TileResponses<Order>& responses = f_.responses_of(tile_.at);
 #pragma unroll
-  for (int k = 0; k < 2 * Order; ++k) {
-    const float response = responses[k * kTile];
+    for (int k = 0; k < 2 * Order; ++k) {
+      const float response = responses.of[thread_][k];
 #pragma unroll
-    for (int m = 0; m < Order; ++m) {
-      before[m] += response * cross[k * 2 * Order + m];
-      after[m] += response * cross[k * 2 * Order + Order + m];
+      for (int m = 0; m < Order; ++m) {
+        before[m] += response * cross[k * 2 * Order + m];
+        after[m] += response * cross[k * 2 * Order + Order + m];
+      }
     }
   }
-}
+
+ private:
+  using Memory = WindowMemory<Order>;
+  using Layout = StateLayout<Order>;
+  static constexpr int kFunctionals = Layout::kFunctionals;
+
+  struct Task {
+    bool valid;
+    int axis;
+    int here;  // the tile
+    StateSource source;
+    float* result;
+    int result_stride;
+  };
+
+  __device__ static void load(const float* lines, float (&before)[Order], float (&after)[Order]) {
+#pragma unroll
+    for (int k = 0; k < Order; ++k) {
+      before[k] = lines[k * kTile];
+      after[k] = lines[(Order + k) * kTile];
+    }
+  }
+
+  __device__ Task column_task() const {
+    const TileImages& a = f_.a;
+    const std::int64_t pixel = tile_.at.image * a.image_stride +
+                               (tile_.at.column * kTile + thread_) * a.carries.channels + tile_.at.channel;
+    const bool half = a.images.kind == ElementKind::kHalf;
+    const std::int64_t last = pixel + (a.height - 1) * a.row_stride;
+    return {a.along_columns && thread_ < tile_.columns,
+            kAlongY,
+            static_cast<int>(tile_.at.row),
+            {f_.states.column(tile_.at.image, tile_.at.column, tile_.at.channel) + thread_, 0, kTile,
+             Order * kTile, StateSource::Slots::kRows, a.images.first + pixel * (half ? 2 : 4),
+             a.images.first + last * (half ? 2 : 4), half},
+            memory_ + thread_,
+            kTile};
+  }
+  __device__ Task row_task() const {
+    const float* first_tile = f_.states.at({tile_.at.image, tile_.at.row, 0, tile_.at.channel}) + thread_;
+    const float* last_tile = first_tile + (f_.moves[kAlongX].tiles - 1) * f_.states.column_stride();
+    return {f_.a.along_rows && thread_ < tile_.rows,
+            kAlongX,
+            static_cast<int>(tile_.at.column),
+            {first_tile + Layout::kRows * kTile, f_.states.column_stride(), kTile, Order * kTile,
+             StateSource::Slots::kColumns, first_tile + Layout::kBorder * kTile,
+             last_tile + (Layout::kBorder + 1) * kTile, false},
+            memory_ + Memory::kRowCarries + thread_,
+            kTile};
+  }
+  /// One of a column of tiles' cross states.
+  __device__ Task cross_task(int task, int tasks) const {
+    const int slot = task / kFunctionals;
+    const int functional = task % kFunctionals;
+    const int column = slots_.column_of(slot);
+    const bool valid = task < tasks && column >= 0 && column < slots_.tiles;
+    const float* states =
+        f_.states.column(tile_.at.image, valid ? column : 0, tile_.at.channel) + Layout::kCross + functional;
+    const std::int64_t first_row = f_.states.offset_of(0);
+    const std::int64_t last_row = f_.states.offset_of(f_.moves[kAlongY].tiles - 1);
+    return {valid,
+            kAlongY,
+            static_cast<int>(tile_.at.row),
+            {states, 0, kFunctionals, Order * kFunctionals, StateSource::Slots::kRows,
+             states + first_row + 2 * Order * kFunctionals,
+             states + last_row + (2 * Order + 1) * kFunctionals, false},
+            memory_ + Memory::kSums + slot * 2 * Order * kFunctionals + functional,
+            kFunctionals};
+  }
+  /// One of the carries along y of a row of tiles, which is a row of pixels like any other.
+  __device__ Task carry_task() const {
+    const float* sums = memory_ + Memory::kSums + thread_ * kFunctionals;
+    constexpr int kStride = 2 * Order * kFunctionals;
+    return {
+        thread_ < 2 * Order,
+        kAlongX,
+        static_cast<int>(tile_.at.column),
+        {sums, kStride, 1, Order, StateSource::Slots::kCross, sums + slots_.slot_of(0) * kStride + 2 * Order,
+         sums + slots_.slot_of(slots_.tiles - 1) * kStride + 2 * Order + 1, false},
+        memory_ + Memory::kCross + thread_ * 2 * Order,
+        1};
+  }
+
+  __device__ std::int64_t offset_of(const StateSource& source, int tile) const {
+    if (source.slots == StateSource::Slots::kRows) return f_.states.offset_of(tile);
+    return (source.slots == StateSource::Slots::kCross ? slots_.slot_of(tile) : tile) * source.slot_stride;
+  }
+
+  /// The states before and after the task's tile, into its result.
+  __device__ void run(const Task& task) const {
+    const WindowMoves<Order>& axis = f_.moves[task.axis];
+    const int last_tile = axis.tiles - 1;
+    const int first = max(task.here - axis.window, 0);
+    const int last = min(task.here + axis.window, last_tile);
+    float before[Order] = {};
+    float after[Order] = {};
+    if (first == 0 || last == last_tile)
+      begin_at_borders(task, axis, first == 0, last == last_tile, before, after);
+    add_walk(task, axis, 0, first, task.here - first, 1, before);
+    add_walk(task, axis, task.source.anticausal, last, last - task.here, -1, after);
+#pragma unroll
+    for (int k = 0; k < Order; ++k) {
+      task.result[k * task.result_stride] = before[k];
+      task.result[(Order + k) * task.result_stride] = after[k];
+    }
+  }
+
+  /// Moves `state` over `count` tiles from `first` on, and adds what each has published. The states of
+  /// kWindowBatch tiles are on their way at once.
+  __device__ void add_walk(const Task& task, const WindowMoves<Order>& axis, int numbers, int first,
+                           int count, int step, float (&state)[Order]) const {
+    const int last_tile = axis.tiles - 1;
+#pragma unroll 1
+    for (int i = 0; i < count; i += kWindowBatch) {
+      float own[kWindowBatch][Order];
+#pragma unroll
+      for (int j = 0; j < kWindowBatch; ++j) {
+        const int tile = first + step * min(i + j, count - 1);
+        const float* numbers_of = task.source.states + offset_of(task.source, tile) + numbers;
+#pragma unroll
+        for (int k = 0; k < Order; ++k) own[j][k] = numbers_of[k * task.source.line_stride];
+      }
+#pragma unroll
+      for (int j = 0; j < kWindowBatch; ++j) {
+        if (i + j >= count) continue;
+        const int tile = first + step * (i + j);
+        if (step > 0) {
+          move_over(tile == last_tile ? axis.over.forward_last : axis.over.forward, own[j], state);
+        } else {
+          // Into tile 0 only runs over the whole image go.
+          move_over(tile == 0           ? axis.over.backward_first
+                    : tile == last_tile ? axis.over.backward_last
+                                        : axis.over.backward,
+                    own[j], state);
+        }
+      }
+    }
+  }
+
+  __device__ void begin_at_borders(const Task& task, const WindowMoves<Order>& axis, bool at_first,
+                                   bool at_last, float (&before)[Order], float (&after)[Order]) const {
+    const TileMoves<Order, float>& moves = axis.over;
+    float forward[Order] = {};
+    float backward[Order] = {};
+    if (moves.needs_runs) {
+      const int seen = min(axis.window + 1, axis.tiles);
+      add_walk(task, axis, 0, axis.tiles - seen, seen, 1, forward);
+      add_walk(task, axis, task.source.anticausal, seen - 1, seen, -1, backward);
+    }
+    if (at_first) {
+      const float pixel = task.source.load_pixel(task.source.first_pixel);
+#pragma unroll
+      for (int k = 0; k < Order; ++k) before[k] = moves.start_from_first_pixel[k] * pixel;
+      moves.start_from_forward.add_product(forward, before);
+      moves.start_from_backward.add_product(backward, before);
+    }
+    if (at_last) {
+      const float pixel = task.source.load_pixel(task.source.last_pixel);
+#pragma unroll
+      for (int k = 0; k < Order; ++k) after[k] = moves.end_from_last_pixel[k] * pixel;
+      moves.end_from_forward.add_product(forward, after);
+      moves.end_from_backward.add_product(backward, after);
+    }
+  }
+
+  const WindowFilter<Order, Real>& f_;
+  const Tile& tile_;
+  float* memory_;
+  CrossSlots slots_;
+  int thread_;
+};
 
 /// Filters the line's first `length` pixels in place, given what lies before and after them. Returns the
 /// causal state of the last pixel in `last`.
@@ -419,11 +438,13 @@ __device__ void publish_cross_states(const WindowAxis<Order, Real>& x, const Til
     Real backward[Order] = {};
 #pragma unroll
     for (int k = 0; k < kStretch; ++k) {
-      x.line.causal.advance(forward, static_cast<Real>(pixels[k]));
-      x.line.anticausal.advance(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
+      x.line.causal.advance_unscaled(forward, static_cast<Real>(pixels[k]));
+      x.line.anticausal.advance_unscaled(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
     }
     x.causal_stretches.of[kStretches - 1 - part].add_product(forward, causal);
     x.anticausal_stretches.of[part].add_product(backward, anticausal);
+    scale(x.line.causal.gain, causal);
+    scale(x.line.anticausal.gain, anticausal);
 #pragma unroll
     for (int distance = 1; distance < kStretches; distance *= 2) {
 #pragma unroll
@@ -449,12 +470,6 @@ __device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& t
   const int thread = static_cast<int>(threadIdx.x);
   float* states = f.states.at(tile.at);
   begin_loading(a, tile, pixels);
-  if (blockIdx.x == 0) {
-    for (int i = thread; i < 2 * Order * kTile; i += kTile) {
-      f.responses[i] = f.whole_responses.of[i / kTile][i % kTile];
-      f.responses[2 * Order * kTile + i] = f.last_responses.of[i / kTile][i % kTile];
-    }
-  }
   finish_loading();
   if (a.along_columns && thread < tile.columns) {
     TileColumn column{{&pixels[0][thread]}};
@@ -483,104 +498,77 @@ __device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& t
                   anticausal);
     store_states(states + Layout::kRows * kTile + thread, kTile, causal, anticausal);
     if (tile.at.column == 0) states[Layout::kBorder * kTile + thread] = row.at(0);
-    if (tile.at.column == f.x.tiles - 1) {
+    if (tile.at.column == f.moves[kAlongX].tiles - 1) {
       states[(Layout::kBorder + 1) * kTile + thread] = row.at(tile.columns - 1);
     }
   }
   if (a.along_columns) publish_cross_states(f.x, tile, more, states + Layout::kCross);
 }
 
-template <int Order, class Real>
-__device__ auto column_carries(const WindowFilter<Order, Real>& f, const Tile& tile) {
-  const int position = min(static_cast<int>(threadIdx.x), tile.columns - 1);
-  return WindowCarries(f.y, tile.at.row, ColumnSource<Order>{f.a, f.states, tile.at, position});
-}
-template <int Order, class Real>
-__device__ auto row_carries(const WindowFilter<Order, Real>& f, const Tile& tile) {
-  const int position = min(static_cast<int>(threadIdx.x), tile.rows - 1);
-  return WindowCarries(f.x, tile.at.column, RowSource<Order>{f.states, tile.at, position});
-}
-
 /// Filters the tile's rows in shared memory.
 template <int Order, class Real>
 __device__ void filter_rows(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
-                            const float* cross, WindowCarries<Order, Real, RowSource<Order>>& neighbours) {
+                            const WindowSums<Order, Real>& sums) {
   const int position = static_cast<int>(threadIdx.x);
-  if (position >= tile.rows) return;
+  if (!f.a.along_rows || position >= tile.rows) return;
   float before[Order];
   float after[Order];
-  finish_row_carries(f, tile, cross, neighbours, before, after);
+  sums.row_carries(before, after);
   TileRow row{{&pixels[position][0]}};
   filter_between(f.x.line, row, tile.columns, before, after);
 }
 
 /// Second pass.
 template <int Order, class Real>
-__device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
-                            float* more) {
-  const TileImages& a = f.a;
+__device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile) {
   const int position = static_cast<int>(threadIdx.x);
-  begin_loading(a, tile, pixels);
-  const float* cross = nullptr;
-  if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, more);
-  if (a.along_columns) {
-    auto carries = column_carries(f, tile);
+  TilePixels& pixels = shared_pixels();
+  begin_loading(f.a, tile, pixels);
+  const WindowSums<Order, Real> sums(f, tile, behind_pixels());
+  sums.find();
+  finish_loading();
+  if (f.a.along_columns && position < tile.columns) {
     float before[Order];
     float after[Order];
-    carries.finish(before, after);
-    finish_loading();
+    sums.column_carries(before, after);
     TileColumn column{{&pixels[0][position]}};
-    if (position < tile.columns) filter_between(f.y.line, column, tile.rows, before, after);
-  } else {
-    finish_loading();
+    filter_between(f.y.line, column, tile.rows, before, after);
   }
   __syncthreads();
-  if (a.along_rows) {
-    auto carries = row_carries(f, tile);
-    filter_rows(f, tile, pixels, cross, carries);
-  }
+  filter_rows(f, tile, pixels, sums);
   __syncthreads();
-  store_tile(a, tile, pixels);
+  store_tile(f.a, tile, pixels);
 }
 
-/// Neighbouring tiles.
-struct TileRange {
-  std::int64_t first, count;
-};
-
-/// Passes over two ranges of tiles at once, taking turns: the first pass over one, the second over another,
-/// for whose windows all has been published before.
+/// The passes by themselves: the first over all tiles, the second over those from `first` on.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
-    filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, TileRange to_publish,
-                   TileRange to_filter) {
-  WindowMemory& memory = shared_window();
-  const std::int64_t block = blockIdx.x;
-  const std::int64_t both = 2 * min(to_publish.count, to_filter.count);
-  const bool publishes = block < both ? block % 2 == 0 : to_publish.count > to_filter.count;
-  const std::int64_t index = block < both ? block / 2 : block - both / 2;
-  const Tile tile = tile_of(f.a, (publishes ? to_publish.first : to_filter.first) + index);
-  if (publishes) {
-    publish_states(f, tile, memory.pixels, memory.more);
-  } else {
-    filter_tile(f, tile, memory.pixels, memory.more);
-  }
+    publish_tiles(const __grid_constant__ WindowFilter<Order, Real> f) {
+  publish_states(f, tile_of(f.a, blockIdx.x), shared_pixels(), behind_pixels());
+}
+template <int Order, class Real>
+__global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
+    filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, std::int64_t first) {
+  filter_tile(f, tile_of(f.a, first + blockIdx.x));
 }
 
-/// Adds the responses to what lies above and below to a tile that was filtered along y alone.
-template <int Order, class Real>
-__device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
-                                   const float (&before)[Order], const float (&after)[Order]) {
-  const int position = static_cast<int>(threadIdx.x);
-  const TileResponses<Order>& responses = tile.at.row == f.y.tiles - 1 ? f.last_responses : f.whole_responses;
+/// Adds the responses to what lies above and below to a tile that was filtered along y alone. `responses` are
+/// the tile's, in shared memory.
+template <int Order>
+__device__ void respond_to_carries(const float* responses, const float (&before)[Order],
+                                   const float (&after)[Order], TileColumn& column) {
+  constexpr int kPitch = WindowMemory<Order>::kResponsePitch;
 #pragma unroll 8
   for (int y = 0; y < kTile; ++y) {
-    float sum = 0;
+    float of[kPitch];
 #pragma unroll
-    for (int k = 0; k < Order; ++k) {
-      sum += responses.of[k][y] * before[k] + responses.of[Order + k][y] * after[k];
+    for (int k = 0; k < kPitch; k += kVector) {
+      *reinterpret_cast<float4*>(of + k) = *reinterpret_cast<const float4*>(responses + y * kPitch + k);
     }
-    pixels[y][position] += sum;
+    float sum = column.at(y);
+#pragma unroll
+    for (int k = 0; k < Order; ++k) sum += of[k] * before[k] + of[Order + k] * after[k];
+    column.at(y) = sum;
   }
 }
 
@@ -589,26 +577,31 @@ __device__ void respond_to_carries(const WindowFilter<Order, Real>& f, const Til
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, on_chip_blocks<Real>(Order))
     filter_on_chip(const __grid_constant__ WindowFilter<Order, Real> f) {
-  WindowMemory& memory = shared_window();
-  const TileImages& a = f.a;
+  using Memory = WindowMemory<Order>;
   const int thread = static_cast<int>(threadIdx.x);
-  const Tile tile = tile_of(a, blockIdx.x);
-  publish_states(f, tile, memory.pixels, memory.more);
+  const Tile tile = tile_of(f.a, blockIdx.x);
+  TilePixels& pixels = shared_pixels();
+  float* responses = behind_pixels();
+  float* memory = responses + Memory::kResponses;
+#pragma unroll
+  for (int k = 0; k < 2 * Order; ++k) {
+    responses[thread * Memory::kResponsePitch + k] = f.responses_of(tile.at).of[thread][k];
+  }
+  publish_states(f, tile, pixels, memory);
   cooperative_groups::this_grid().sync();
-  const float* cross = nullptr;
-  auto of_column = column_carries(f, tile);
-  auto of_row = row_carries(f, tile);
-  if (a.along_columns && a.along_rows) cross = find_cross_carries(f, tile, memory.more);
-  if (a.along_columns) {
+  const WindowSums<Order, Real> sums(f, tile, memory);
+  sums.find();
+  if (f.a.along_columns && thread < tile.columns) {
     float before[Order];
     float after[Order];
-    of_column.finish(before, after);
-    if (thread < tile.columns) respond_to_carries(f, tile, memory.pixels, before, after);
+    sums.column_carries(before, after);
+    TileColumn column{{&pixels[0][thread]}};
+    respond_to_carries(responses, before, after, column);
   }
   __syncthreads();
-  if (a.along_rows) filter_rows(f, tile, memory.pixels, cross, of_row);
+  filter_rows(f, tile, pixels, sums);
   __syncthreads();
-  store_tile(a, tile, memory.pixels);
+  store_tile(f.a, tile, pixels);
 }
 
 }  // namespace cumulus::recursive_filter

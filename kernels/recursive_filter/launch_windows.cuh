@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/recursive_filter/filter_windows.cuh"
@@ -12,15 +13,6 @@
 // The host's side of filter_windows.cuh. A unit for each arithmetic: they take long to compile.
 
 namespace cumulus::recursive_filter {
-template <int Order, class Real>
-std::size_t shared_bytes(const WindowFilter<Order, Real>& f) {
-  constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
-  const CrossSlots slots{f.x.tiles, f.x.window, 0, f.x.window >= f.x.tiles - 1, f.x.moves.needs_runs};
-  const int published = kFunctionals * kTilePitch;
-  const int summed = slots.count() * 2 * Order * kFunctionals + 4 * Order * Order;
-  return sizeof(TilePixels) + static_cast<std::size_t>(std::max(published, summed)) * sizeof(float);
-}
-
 /// Blocks of the on-chip method that the device holds at once.
 template <int Order, class Real>
 std::int64_t resident_blocks(const CudaExecutor& executor, std::size_t bytes) {
@@ -30,60 +22,45 @@ std::int64_t resident_blocks(const CudaExecutor& executor, std::size_t bytes) {
   return std::int64_t{blocks} * executor.device().multiprocessors();
 }
 
-/// Both passes over the images in memory of their own, one band of one image's rows of tiles after another.
+/// The first pass, then the second over the rows of tiles that keep out of the states' way, then over the
+/// others.
 template <int Order, class Real>
-class BandedPasses {
- public:
-  BandedPasses(CudaExecutor& executor, const WindowFilter<Order, Real>& filter,
-               const WindowSchedule& schedule, std::int64_t images, bool needs_last_rows)
-      : executor_(executor),
-        filter_(filter),
-        rows_(schedule.slots.rows),
-        row_tiles_(filter.states.tile_columns * filter.states.channels),
-        band_(schedule.band_rows),
-        images_(images),
-        last_rows_(needs_last_rows && !schedule.slots.holds_all() ? schedule.slots.kept : 0) {}
-
-  void run() {
-    if (band_ >= rows_) {
-      const TileRange all{0, images_ * rows_ * row_tiles_};
-      launch(all, {});
-      return launch({}, all);
-    }
-    // The tiles of the first rows look at the last ones too where the boundary asks for it.
-    if (last_rows_ > 0) launch(rows_of_tiles(rows_ - last_rows_, rows_), {});
-    const std::int64_t behind = 1 + (filter_.y.window + band_ - 1) / band_;
-    for (std::int64_t band = 0; (band - behind) * band_ < rows_; ++band) {
-      executor_.check_interrupt();
-      launch(rows_of_tiles(band * band_, std::min((band + 1) * band_, rows_ - last_rows_)),
-             rows_of_tiles((band - behind) * band_, std::min((band - behind + 1) * band_, rows_)));
-    }
-  }
-
- private:
-  TileRange rows_of_tiles(std::int64_t first, std::int64_t end) const {
-    if (first < 0 || first >= end) return {};
-    return {first * row_tiles_, (end - first) * row_tiles_};
-  }
-  void launch(const TileRange& to_publish, const TileRange& to_filter) const {
-    const auto blocks = static_cast<unsigned int>(to_publish.count + to_filter.count);
-    if (blocks == 0) return;
-    filter_windows<Order, Real>
-        <<<blocks, kTile, shared_bytes(filter_), executor_.stream()>>>(filter_, to_publish, to_filter);
+void launch_passes(CudaExecutor& executor, const WindowFilter<Order, Real>& filter, std::int64_t images) {
+  const StateRows& rows = filter.states.rows;
+  const std::int64_t row_tiles = filter.states.tile_columns * filter.states.channels;
+  const std::int64_t all = images * rows.rows * row_tiles;
+  const std::size_t bytes = WindowMemory<Order>::bytes(filter.moves[kAlongX], false);
+  publish_tiles<<<static_cast<unsigned int>(all), kTile, bytes, executor.stream()>>>(filter);
+  CUMULUS_CUDA(cudaGetLastError());
+  const std::int64_t early = rows.all_in_scratch() ? all : rows.last_filtered * row_tiles;
+  for (const auto& [first, count] : {std::pair(std::int64_t{0}, early), std::pair(early, all - early)}) {
+    if (count == 0) continue;
+    executor.check_interrupt();
+    filter_windows<<<static_cast<unsigned int>(count), kTile, bytes, executor.stream()>>>(filter, first);
     CUMULUS_CUDA(cudaGetLastError());
   }
+}
 
-  CudaExecutor& executor_;
-  const WindowFilter<Order, Real>& filter_;
-  std::int64_t rows_, row_tiles_, band_, images_, last_rows_;
-};
+/// From the states in scratch memory to those in the output, in floats.
+template <int Order, class Real>
+std::int64_t states_in_output(const WindowFilter<Order, Real>& filter) {
+  const CarryMap& target = filter.a.carries;
+  const std::int64_t element_bytes = target.filtered.kind == ElementKind::kHalf ? 2 : 4;
+  auto address = reinterpret_cast<std::uintptr_t>(target.filtered.first +
+                                                  filter.states.rows.last_filtered * kTile * target.width *
+                                                      target.channels * element_bytes);
+  address = (address + kStateAlignment - 1) / kStateAlignment * kStateAlignment;
+  return (static_cast<std::int64_t>(address) -
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(filter.states.scratch))) /
+         static_cast<std::int64_t>(sizeof(float));
+}
 
 template <int Order, class Real>
 void launch_on_chip(CudaExecutor& executor, WindowFilter<Order, Real>& filter, std::int64_t tiles) {
   void* arguments[] = {&filter};
-  CUMULUS_CUDA(cudaLaunchCooperativeKernel(filter_on_chip<Order, Real>,
-                                           dim3(static_cast<unsigned int>(tiles)), dim3(kTile), arguments,
-                                           shared_bytes(filter), executor.stream()));
+  CUMULUS_CUDA(cudaLaunchCooperativeKernel(
+      filter_on_chip<Order, Real>, dim3(static_cast<unsigned int>(tiles)), dim3(kTile), arguments,
+      WindowMemory<Order>::bytes(filter.moves[kAlongX], true), executor.stream()));
 }
 
 template <int Order, class Real, class T>
@@ -94,21 +71,20 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
   const DeviceImage<const T>& image = images.first;
   const FilterTiles tiles(image.height, image.width, image.channels);
   const WindowSchedule schedule =
-      plan_schedule(image.height, image.width * image.channels * static_cast<std::int64_t>(sizeof(T)),
-                    images.count, *plan.windows);
-  float* states = executor.scratch<float>(schedule.state_floats<Order>(tiles.columns, tiles.channels)).data();
-  float* responses = executor.scratch<float>(kResponseFloats<Order>).data();
+      window_schedule<Order, T>(image.height, image.width, image.channels, images.count, plan);
+  const std::size_t state_floats = schedule.scratch_floats<Order>(tiles.columns, tiles.channels);
+  float* states = executor.scratch<float>(state_floats).data();
   const std::int64_t last_rows = image.height - (tiles.rows - 1) * kTile;
   WindowFilter<Order, Real> filter{
       tile_images(images, filtered, plan.y, plan.x),
-      {states, schedule.slots, tiles.columns, tiles.channels, StateLayout<Order>::kFloats},
-      responses,
-      WindowAxis<Order, Real>(plan.y, plan.windows->y),
-      WindowAxis<Order, Real>(plan.x, plan.windows->x),
-      TileResponses<Order>(plan.y, kTile),
-      TileResponses<Order>(plan.y, last_rows)};
-  const std::int64_t resident = resident_blocks<Order, Real>(executor, shared_bytes(filter));
-  const bool fits = schedule.slots.holds_all() && tiles.count() * schedule.images_at_once <= resident;
+      {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats},
+      WindowAxis<Order, Real>(plan.y),
+      WindowAxis<Order, Real>(plan.x),
+      {WindowMoves<Order>(plan.y, plan.windows->y), WindowMoves<Order>(plan.x, plan.windows->x)},
+      {TileResponses<Order>(plan.y, kTile), TileResponses<Order>(plan.y, last_rows)}};
+  const std::int64_t resident =
+      resident_blocks<Order, Real>(executor, WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
+  const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;
   if (wanted == Method::kOnChip && !fits) throw DoesNotFitOnChip(tiles.count(), resident);
   const bool on_chip = fits && wanted != Method::kDecaying;
   for (std::int64_t first = 0; first < images.count; first += schedule.images_at_once) {
@@ -119,7 +95,8 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
     if (on_chip) {
       launch_on_chip(executor, filter, tiles.count() * count);
     } else {
-      BandedPasses<Order, Real>(executor, filter, schedule, count, plan.y.needs_runs()).run();
+      filter.states.output = states_in_output(filter);
+      launch_passes(executor, filter, count);
     }
   }
   return on_chip ? Method::kOnChip : Method::kDecaying;

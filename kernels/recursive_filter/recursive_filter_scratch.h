@@ -126,6 +126,16 @@ std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFi
                                                                bool of_doubles,
                                                                const RecursiveFilterChoice& choice);
 
+template <int Order, class T>
+WindowSchedule window_schedule(std::int64_t height, std::int64_t width, std::int64_t channels,
+                               std::int64_t images, const RecursiveFilterPlan& plan) {
+  const FilterTiles tiles(height, width, channels);
+  return plan_schedule(
+      height, width * channels * static_cast<std::int64_t>(sizeof(T)),
+      tiles.columns * channels * StateLayout<Order>::kFloats * static_cast<std::int64_t>(sizeof(float)),
+      images, plan.y, *plan.windows);
+}
+
 }  // namespace cumulus::recursive_filter
 
 namespace cumulus {
@@ -158,16 +168,13 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
         .add<float>(count * tiles.border_pixels())
         .bytes();
   }
-  const recursive_filter::WindowSchedule schedule = recursive_filter::plan_schedule(
-      image.height, image.width * image.channels * static_cast<std::int64_t>(sizeof(T)), images.count,
-      *plan.windows);
   std::size_t state_floats = 0;
-  std::size_t response_floats = 0;
   recursive_filter::with_order(plan.order, [&]<int Order>() {
-    state_floats = schedule.state_floats<Order>(tiles.columns, tiles.channels);
-    response_floats = recursive_filter::kResponseFloats<Order>;
+    state_floats = recursive_filter::window_schedule<Order, T>(image.height, image.width, image.channels,
+                                                               images.count, plan)
+                       .template scratch_floats<Order>(tiles.columns, tiles.channels);
   });
-  return ScratchSize().add<float>(state_floats).add<float>(response_floats).bytes();
+  return ScratchSize().add<float>(state_floats).bytes();
 }
 
 }  // namespace cumulus

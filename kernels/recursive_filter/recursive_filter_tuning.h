@@ -31,11 +31,13 @@ inline constexpr int kWindowBatch = 4;
 inline constexpr int kMaxWindow = 16;
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
-/// The most tiles of a call that go by windows of themselves: an H200 holds as many on the chip.
+/// The most tiles of an image that go by windows in double of themselves: an H200 holds as many on the chip.
 inline constexpr std::int64_t kMostTilesByWindows = 1056;
-/// Bytes of the image that are published, and others that are filtered, at once: what was published last is
-/// to be in the cache still when it is filtered.
-inline constexpr std::int64_t kBandBytes = 8 << 20;
+/// Images of at most so many bytes, together, are filtered at once, all their states in scratch memory. They
+/// are in the cache still when the second pass reads them.
+inline constexpr std::int64_t kImageBytesAtOnce = 24 << 20;
+/// States that lie in the output begin at a multiple of so many bytes.
+inline constexpr std::int64_t kStateAlignment = 16;
 
 /// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in
 /// `kCarrySegments` stretches of tiles at once.

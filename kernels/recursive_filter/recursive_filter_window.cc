@@ -90,10 +90,10 @@ class AxisTruncation {
     with_order(plan.order, [&]<int Order>() {
       for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
         const TileResponses<Order> responses(plan, rows);
-        for (std::size_t k = 0; k < 2 * Order; ++k) {
-          for (const float response : responses.of[k]) {
+        for (const auto& of_pixel : responses.of) {
+          for (std::size_t k = 0; k < 2 * Order; ++k) {
             Real& largest = k < Order ? to_before_[k] : to_after_[k - Order];
-            largest = std::max(largest, static_cast<Real>(std::abs(response)));
+            largest = std::max(largest, static_cast<Real>(std::abs(of_pixel[k])));
           }
         }
       }
@@ -203,8 +203,10 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   };
   if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
   plan.method = Method::kTiled;
+  // In double the two passes do too much twice, except where the tiled method's launches take longer.
   const bool is_small = tiles_of(height) * tiles_of(width) <= kMostTilesByWindows;
-  if (choice.method == Method::kTiled || (automatic && !is_small)) return plan;
+  const bool windows_are_faster = is_small || precision == Precision::kSingle;
+  if (choice.method == Method::kTiled || (automatic && !windows_are_faster)) return plan;
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
   if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
@@ -286,18 +288,20 @@ std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFi
   return plan;
 }
 
-WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t images,
-                             const Windows& windows) {
-  const std::int64_t tile_rows = (height + kTile - 1) / kTile;
-  const std::int64_t tile_row_bytes = row_bytes * kTile;
-  if (height * row_bytes <= 3 * kBandBytes) {
-    const std::int64_t fitting = std::max<std::int64_t>(1, 3 * kBandBytes / (height * row_bytes));
-    return {std::min(images, fitting), tile_rows, {tile_rows, 0, tile_rows}};
+WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t state_bytes,
+                             std::int64_t images, const AxisPlan& y, const Windows& windows) {
+  const std::int64_t rows = tiles_of(height);
+  const std::int64_t image_bytes = height * row_bytes;
+  if (image_bytes <= kImageBytesAtOnce) {
+    return {std::min(images, std::max<std::int64_t>(1, kImageBytesAtOnce / image_bytes)), {rows, 0, 0, rows}};
   }
-  // A band is filtered once the bands behind it, which its windows reach, have been published.
-  const std::int64_t band = std::max({kBandBytes / tile_row_bytes, windows.y, std::int64_t{1}});
-  const std::int64_t kept = std::min(windows.y + 1, tile_rows);
-  return {1, std::min(band, tile_rows), {tile_rows, kept, 3 * band + windows.y}};
+  // As many rows of tiles' states as find room in the output behind those rows; and of these, the ones that
+  // rows behind them look at go to scratch memory all the same.
+  const std::int64_t last_filtered =
+      std::max<std::int64_t>(0, (image_bytes - kStateAlignment) / (state_bytes + kTile * row_bytes));
+  const std::int64_t first = y.needs_runs() ? std::min(windows.y + 1, rows) : 0;
+  const std::int64_t end = std::max(first, last_filtered - windows.y);
+  return {1, {rows, first, end, last_filtered}};
 }
 
 }  // namespace cumulus::recursive_filter

@@ -27,26 +27,24 @@ struct StateLayout {
   static constexpr int kFloats = kCross + kFunctionals * kFunctionals;
 };
 
-/// Which rows of tiles have their states in memory: the first and the last `kept` for good, the others while
-/// they are among the last `ring` published.
-struct StateSlots {
-  std::int64_t rows;
-  std::int64_t kept;
-  std::int64_t ring;
+/// Where the rows of tiles have their states: those from `first` to before `end` in the part of the output
+/// that the rows of tiles from `last_filtered` on fill, the others in scratch memory. By the time that those
+/// rows are filtered, nobody needs the states in the output any more.
+struct StateRows {
+  std::int64_t rows = 0;
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  std::int64_t last_filtered = 0;  // rows of tiles from here on are filtered after the others
 
-  CUMULUS_FILTER_FUNCTION bool holds_all() const { return 2 * kept + ring >= rows; }
-  CUMULUS_FILTER_FUNCTION std::int64_t count() const { return holds_all() ? rows : 2 * kept + ring; }
-  CUMULUS_FILTER_FUNCTION std::int64_t of(std::int64_t row) const {
-    if (holds_all() || row < kept) return row;
-    return row >= rows - kept ? 2 * kept - (rows - row) : 2 * kept + row % ring;
-  }
+  CUMULUS_FILTER_FUNCTION bool all_in_scratch() const { return first == end; }
+  CUMULUS_FILTER_FUNCTION std::int64_t in_scratch() const { return rows - (end - first); }
 };
 
-/// How far a pixel of a tile's column has responded to the column's carries: `of[k][y]` to the k-th number of
+/// How far a pixel of a tile's column has responded to the column's carries: `of[y][k]` to the k-th number of
 /// the causal state before the tile, then of the anticausal state after it.
 template <int Order>
 struct TileResponses {
-  float of[2 * Order][kTile];
+  float of[kTile][2 * Order];
 
   TileResponses(const AxisPlan& plan, std::int64_t rows) : of{} {
     const auto causal = sections_of<Order, long double>(plan.causal);
@@ -63,14 +61,10 @@ struct TileResponses {
       through_causal.add_product(before, state);
       through_future.add_product(after, state);
       for (std::int64_t y = rows - 1; y >= 0; --y) anticausal.filter(state, line[y]);
-      for (std::int64_t y = 0; y < rows; ++y) of[k][y] = static_cast<float>(line[y]);
+      for (std::int64_t y = 0; y < rows; ++y) of[y][k] = static_cast<float>(line[y]);
     }
   }
 };
-
-/// On the device: of a whole tile, then of one in the last row.
-template <int Order>
-inline constexpr std::size_t kResponseFloats = std::size_t{2} * 2 * Order* kTile;
 
 /// Tiles, on either side of a tile, whose states its carries are made of, along each axis, and what the
 /// others could have added to a filtered pixel at most, relative to the image's largest magnitude; 0: the
@@ -88,17 +82,17 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
 /// How the windowed methods go through the images.
 struct WindowSchedule {
   std::int64_t images_at_once;
-  std::int64_t band_rows;  // rows of tiles at once
-  StateSlots slots;        // of each image
+  StateRows rows;  // of each image
 
   template <int Order>
-  std::size_t state_floats(std::int64_t tile_columns, std::int64_t channels) const {
-    return static_cast<std::size_t>(images_at_once * slots.count() * tile_columns * channels *
+  std::size_t scratch_floats(std::int64_t tile_columns, std::int64_t channels) const {
+    return static_cast<std::size_t>(images_at_once * rows.in_scratch() * tile_columns * channels *
                                     StateLayout<Order>::kFloats);
   }
 };
 
-WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t images,
-                             const Windows& windows);
+/// For images whose rows take `row_bytes`, and the states of a row of tiles `state_bytes`.
+WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t state_bytes,
+                             std::int64_t images, const AxisPlan& y, const Windows& windows);
 
 }  // namespace cumulus::recursive_filter

@@ -165,16 +165,31 @@ TEST_F(RecursiveFilterOnCuda, MatchesTheOracleByEveryMethod) {
   }
 }
 
-TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereTheSecondPassFollowsTheFirst) {
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInTheOutput) {
   for (const FilterBoundary boundary :
        {FilterBoundary::kClamp, FilterBoundary::kRepeat, FilterBoundary::kMirror}) {
     const RecursiveFilter filter{gaussian_filter(8, boundary), bspline_prefilter(3, boundary)};
-    const auto image = make_filter_image({2700, 2504}, FilterPattern::kRandom);
+    const FilterShape shape{2700, 2504};
+    const auto image = make_filter_image(shape, FilterPattern::kRandom);
     RecursiveFilterRun run{};
     const auto result = apply(backend(), image, filter, Method::kDecaying, &run);
     EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << testing::name_of(boundary);
     EXPECT_GT(run.truncation_bound, 0);
+    const ImageView<const float, Space::kDevice> view(nullptr, shape.height, shape.width);
+    EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter, Method::kDecaying),
+              image.elements.size() * sizeof(float) / 10);
   }
+}
+
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInAnOutputOfHalves) {
+  const RecursiveFilter filter{bspline_prefilter(5, FilterBoundary::kRepeat),
+                               exponential_filter(0.8, FilterBoundary::kClamp)};
+  const FilterShape shape{3601, 1201, 3};
+  auto image = make_filter_image(shape, FilterPattern::kRandom);
+  const auto elements = testing::elements_as<Float16>(image);
+  const auto result =
+      apply_to<Float16>(backend(), elements, shape, image.row_stride, 1, filter, Method::kDecaying);
+  EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "");
 }
 
 /// A bright border far away, which a window that is too small forgets.
