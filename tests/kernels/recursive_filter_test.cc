@@ -4,87 +4,27 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "tests/cases/recursive_filter_case.h"
+#include "tests/kernels/recursive_filter_running.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
 namespace {
 
+using testing::apply;
+using testing::apply_to;
 using testing::BackendArray;
 using testing::FilterImage;
 using testing::FilterPattern;
+using testing::filters_with;
 using testing::FilterShape;
 using ::testing::HasSubstr;
 using testing::kFilterBoundaries;
 using testing::kFilterShapes;
 using testing::make_filter_image;
-using Method = RecursiveFilterMethod;
-using Choice = RecursiveFilterChoice;
-
-/// Filters `count` images of `shape`, whose rows are `row_stride` elements apart, into fresh, poisoned
-/// memory; checks that exactly the stated scratch was taken.
-template <class T, class Backend>
-std::vector<T> apply_to(Backend& backend, const std::vector<T>& elements, FilterShape shape,
-                        std::int64_t row_stride, std::int64_t count, const RecursiveFilter& filter,
-                        const Choice& choice = {}, RecursiveFilterRun* run = nullptr) {
-  const auto [height, width, channels] = shape;
-  BackendArray<Backend, T> pixels(backend, elements);
-  BackendArray<Backend, T> result(backend, static_cast<std::size_t>(count * height * width * channels));
-  const FilterImages<const T, Backend::kSpace> images(
-      ImageView<const T, Backend::kSpace>(pixels.const_span().data(), height, width, channels, row_stride),
-      count);
-  const FilterImages<T, Backend::kSpace> filtered(
-      ImageView<T, Backend::kSpace>(result.span().data(), height, width, channels), count);
-  const std::size_t scratch_bytes = apply_recursive_filter_scratch_bytes(images, filter, choice);
-  backend.executor().reserve_scratch(scratch_bytes);
-  const RecursiveFilterRun done =
-      apply_recursive_filter(backend.executor(), images, filter, filtered, choice);
-  if (run != nullptr) *run = done;
-  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
-  return result.to_host();
-}
-
-template <class Backend>
-std::vector<float> apply(Backend& backend, const FilterImage& image, const RecursiveFilter& filter,
-                         const Choice& choice = {}, RecursiveFilterRun* run = nullptr) {
-  return apply_to<float>(backend, image.elements, image.shape, image.row_stride, 1, filter, choice, run);
-}
-
-std::map<std::string, RecursiveFilter> filters_with(FilterBoundary boundary) {
-  const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
-  const std::vector<double> repeated_pole = {-1.6, 0.64};
-  const std::vector<double> four_poles = {-0.5, 0.1, -0.2, 0.05};
-  const std::vector<double> five_poles = {-0.5, 0.1, -0.2, 0.05, 0.1};
-  return {
-      {"gaussian 0.5", both(gaussian_filter(0.5, boundary))},
-      {"gaussian 3 along y, 1.2 along x", {gaussian_filter(3, boundary), gaussian_filter(1.2, boundary)}},
-      {"gaussian 8", both(gaussian_filter(8, boundary))},
-      {"gaussian 40", both(gaussian_filter(40, boundary))},
-      {"gaussian 5 along y alone", {gaussian_filter(5, boundary), {}}},
-      {"gaussian 5 along x alone", {{}, gaussian_filter(5, boundary)}},
-      {"deriche 0.7", both(deriche_filter(0.7, 0, boundary))},
-      {"deriche 3, second derivative along y",
-       {deriche_filter(3, 2, boundary), deriche_filter(5, 0, boundary)}},
-      {"deriche 9, first derivative along x",
-       {deriche_filter(12, 0, boundary), deriche_filter(9, 1, boundary)}},
-      {"deriche 50, second derivative along x",
-       {deriche_filter(30, 0, boundary), deriche_filter(50, 2, boundary)}},
-      {"first derivative and five poles",
-       {deriche_filter(4, 1, boundary), feedback_filter(0.1, five_poles, five_poles, boundary)}},
-      {"cubic prefilter", both(bspline_prefilter(3, boundary))},
-      {"quintic prefilter", both(bspline_prefilter(5, boundary))},
-      {"exponential 0.9, 0.99", {exponential_filter(0.9, boundary), exponential_filter(0.99, boundary)}},
-      {"four poles", both(feedback_filter(0.4, four_poles, four_poles, boundary))},
-      {"five poles", both(feedback_filter(-0.2, five_poles, five_poles, boundary))},
-      {"different directions",
-       {feedback_filter(0.01, repeated_pole, five_poles, boundary),
-        feedback_filter(0.01, five_poles, repeated_pole, boundary)}},
-  };
-}
 
 template <class Backend>
 class RecursiveFilterKernel : public testing::OnEveryBackend<Backend> {};
@@ -134,139 +74,6 @@ TYPED_TEST(RecursiveFilterKernel, KeepsItsPrecisionWhereSigmaIsInTheThousands) {
     const auto image = make_filter_image({6, 20}, FilterPattern::kRandom);
     EXPECT_EQ(verify_recursive_filter(image, filter, apply(this->backend(), image, filter).data()), "")
         << testing::name_of(boundary);
-  }
-}
-
-/// The CPU has one method.
-using RecursiveFilterOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
-
-TEST_F(RecursiveFilterOnCuda, MatchesTheOracleByEveryMethod) {
-  for (const FilterBoundary boundary : kFilterBoundaries) {
-    for (const auto& [name, filter] : filters_with(boundary)) {
-      if (name == "different directions" &&
-          (boundary == FilterBoundary::kReflect || boundary == FilterBoundary::kMirror)) {
-        continue;  // by lines alone
-      }
-      for (const FilterShape shape : {FilterShape{330, 200, 2}, {1, 700}, {192, 448}}) {
-        const auto image = make_filter_image(shape, FilterPattern::kRandom, 5);
-        const auto right = filter_serially(image, filter);
-        for (const Method method : {Method::kLines, Method::kTiled, Method::kOnChip, Method::kDecaying}) {
-          SCOPED_TRACE(name + ", " + testing::name_of(boundary) + ", " + describe(shape) + ", method " +
-                       std::to_string(static_cast<int>(method)));
-          RecursiveFilterRun run{};
-          const auto result = apply(backend(), image, filter, method, &run);
-          EXPECT_EQ(run.method, method);
-          EXPECT_LE(run.truncation_bound, kNegligibleTruncation);
-          EXPECT_LE(testing::largest_filter_error(image, right, result.data()),
-                    testing::recursive_filter_tolerance<float>(filter));
-        }
-      }
-    }
-  }
-}
-
-TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInTheOutput) {
-  for (const FilterBoundary boundary :
-       {FilterBoundary::kClamp, FilterBoundary::kRepeat, FilterBoundary::kMirror}) {
-    const RecursiveFilter filter{gaussian_filter(8, boundary), bspline_prefilter(3, boundary)};
-    const FilterShape shape{2700, 2504};
-    const auto image = make_filter_image(shape, FilterPattern::kRandom);
-    RecursiveFilterRun run{};
-    const auto result = apply(backend(), image, filter, Method::kDecaying, &run);
-    EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << testing::name_of(boundary);
-    EXPECT_GT(run.truncation_bound, 0);
-    const ImageView<const float, Space::kDevice> view(nullptr, shape.height, shape.width);
-    EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter, Method::kDecaying),
-              image.elements.size() * sizeof(float) / 10);
-  }
-}
-
-TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInAnOutputOfHalves) {
-  const RecursiveFilter filter{bspline_prefilter(5, FilterBoundary::kRepeat),
-                               exponential_filter(0.8, FilterBoundary::kClamp)};
-  const FilterShape shape{3601, 1201, 3};
-  auto image = make_filter_image(shape, FilterPattern::kRandom);
-  const auto elements = testing::elements_as<Float16>(image);
-  const auto result =
-      apply_to<Float16>(backend(), elements, shape, image.row_stride, 1, filter, Method::kDecaying);
-  EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "");
-}
-
-/// A bright border far away, which a window that is too small forgets.
-FilterImage dark_image_with_bright_sides(FilterShape shape) {
-  FilterImage image = make_filter_image(shape, FilterPattern::kConstant);
-  for (std::int64_t y = 0; y < shape.height; ++y) {
-    for (std::int64_t x = 0; x < shape.width; ++x) {
-      const bool bright = y < 64 || y >= shape.height - 64 || x < 64 || x >= shape.width - 64;
-      image.row(y)[x] = bright ? 1.0f : 0.0f;
-    }
-  }
-  return image;
-}
-
-TEST_F(RecursiveFilterOnCuda, ErrsByNoMoreThanTheTruncationItReports) {
-  for (const FilterBoundary boundary : kFilterBoundaries) {
-    for (const auto& filter :
-         {RecursiveFilter{gaussian_filter(15, boundary), gaussian_filter(9, boundary)},
-          RecursiveFilter{deriche_filter(8, 0, boundary), deriche_filter(10, 1, boundary)},
-          RecursiveFilter{exponential_filter(0.93, boundary), {}}}) {
-      for (const auto& image : {make_filter_image({900, 700}, FilterPattern::kRandom),
-                                make_filter_image({900, 700}, FilterPattern::kConstant),
-                                dark_image_with_bright_sides({900, 700})}) {
-        const auto right = filter_serially(image, filter);
-        double bound = 1;
-        for (const double most : {0.2, 1e-3, 1e-6}) {
-          for (const Method method : {Method::kOnChip, Method::kDecaying}) {
-            RecursiveFilterRun run{};
-            const auto result = apply(backend(), image, filter, Choice(method, most), &run);
-            const double error = testing::largest_filter_error(image, right, result.data());
-            EXPECT_LE(run.truncation_bound, most);
-            EXPECT_LE(error, run.truncation_bound + testing::recursive_filter_tolerance<float>(filter));
-            bound = run.truncation_bound;
-          }
-        }
-        EXPECT_GT(bound, 0);
-      }
-    }
-  }
-}
-
-TEST_F(RecursiveFilterOnCuda, LeavesNothingOutWhereNothingMayBeLeftOut) {
-  const RecursiveFilter filter{gaussian_filter(9, FilterBoundary::kRepeat),
-                               gaussian_filter(12, FilterBoundary::kReflect)};
-  const auto image = make_filter_image({700, 1300}, FilterPattern::kRandom);
-  const auto right = filter_serially(image, filter);
-  for (const Method method : {Method::kAutomatic, Method::kOnChip, Method::kDecaying}) {
-    RecursiveFilterRun run{};
-    const auto result = apply(backend(), image, filter, Choice(method, 0), &run);
-    EXPECT_EQ(run.truncation_bound, 0);
-    EXPECT_LE(testing::largest_filter_error(image, right, result.data()),
-              testing::recursive_filter_tolerance<float>(filter));
-  }
-}
-
-TEST_F(RecursiveFilterOnCuda, RefusesMethodsThatCannotDoIt) {
-  const auto refusal = [&](FilterShape shape, const RecursiveFilter& filter, const Choice& choice) {
-    try {
-      apply(backend(), make_filter_image(shape, FilterPattern::kConstant), filter, choice);
-    } catch (const std::invalid_argument& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
-  const RecursiveFilter wide = both(gaussian_filter(400, FilterBoundary::kZero));
-  const RecursiveFilter narrow = both(gaussian_filter(4, FilterBoundary::kZero));
-  EXPECT_THAT(refusal({64, 64}, wide, Method::kOnChip), HasSubstr("accepted"));
-  EXPECT_THAT(refusal({4, 64 * 41}, wide, Method::kOnChip), HasSubstr("remembers too much"));
-  EXPECT_THAT(refusal({4, 64 * 41}, wide, Method::kDecaying), HasSubstr("remembers too much"));
-  EXPECT_THAT(refusal({64, 64}, narrow, Method::kOnChip), HasSubstr("accepted"));
-  EXPECT_THAT(refusal({8000, 8000}, narrow, Method::kOnChip), HasSubstr("the image has 15625"));
-  EXPECT_THAT(refusal({4, 64 * 41}, narrow, Choice(Method::kDecaying, 0)), HasSubstr("remembers too much"));
-  const std::vector<double> stable = {-0.5};
-  const RecursiveFilter one_way{feedback_filter(1, stable, {}, FilterBoundary::kMirror), {}};
-  for (const Method method : {Method::kTiled, Method::kOnChip, Method::kDecaying}) {
-    EXPECT_THAT(refusal({64, 64}, one_way, method), HasSubstr("the line method does"));
   }
 }
 

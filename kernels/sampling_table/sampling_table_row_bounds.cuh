@@ -1,0 +1,294 @@
+#pragma once
+
+// One distribution of up to 32768 cells by one block, which goes through memory once: masses come in, lower
+// bounds, guide and radix trees go out.
+
+#include "kernels/primitives/warp_scan.cuh"
+#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/sampling_table_target.h"
+#include "kernels/sampling_table/sampling_table_trees.h"
+
+namespace cumulus::sampling_rows {
+
+using namespace sampling_arithmetic;
+using sampling::Method;
+using sampling_layout::Target;
+
+inline constexpr unsigned kWholeWarp = ~0u;
+/// Neighbouring cells of a lane, and of a warp, at a time.
+inline constexpr std::uint32_t kQuad = 4;
+inline constexpr std::uint32_t kChunk = 32 * kQuad;
+
+/// The chunks of `count` items that a warp of the block goes through, one after another.
+struct WarpChunks {
+  std::uint32_t begin;
+  std::uint32_t end;
+
+  template <int kThreads>
+  static __device__ WarpChunks of(std::uint32_t count) {
+    constexpr std::uint32_t kWarps = kThreads / 32;
+    const std::uint32_t chunks = (count + kChunk - 1) / kChunk;
+    const std::uint32_t each = (chunks + kWarps - 1) / kWarps;
+    const std::uint32_t begin = min(threadIdx.x / 32 * each, chunks);
+    return {begin, min(begin + each, chunks)};
+  }
+};
+
+/// Shared memory of a block besides: the row's cells, what is known of guide cells, and the edges between
+/// cells.
+///
+/// `cells` has first what the masses come from, then the lower bounds, padded to whole chunks.
+///
+/// `slots` has a word for each guide cell: below, 1 + the cell that holds its smallest x, where that cell
+/// holds the smallest x of no guide cell before; above, what the forest has found out (see write_forest).
+///
+/// Edge i, between cells i - 1 and i, is a byte: 0x80 where no guide cell overlaps both beyond the smallest
+/// x, and if there is a node, 1 + the highest bit in which the keys differ that it parts. The tree of a guide
+/// cell is the Cartesian tree of those. `groups` and `chunks` hold
+/// for 16 and 128 edges the largest and where it is, so that a search can leap; all ones where it cannot.
+struct OnChip {
+  std::uint32_t* cells;
+  std::uint32_t* slots;
+  std::uint32_t* groups;
+  std::uint32_t* chunks;
+  unsigned char* edges;
+
+  static constexpr std::uint32_t kGroup = 16;
+
+  CUMULUS_HOST_DEVICE static std::uint32_t quads_of(std::uint32_t count) {
+    return (count + kQuad - 1) / kQuad;
+  }
+  CUMULUS_HOST_DEVICE static std::uint32_t chunks_of(std::uint32_t count) {
+    return (count + kChunk - 1) / kChunk;
+  }
+  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t count, std::uint32_t guide_size) {
+    const std::size_t words = quads_of(guide_size) * kQuad +
+                              chunks_of(count) * (kChunk + kChunk / kGroup + 1) + 1 + quads_of(count);
+    return words * sizeof(std::uint32_t);
+  }
+  /// Where only the lower bounds are built.
+  CUMULUS_HOST_DEVICE static std::size_t bytes_of_cells(std::uint32_t count) {
+    return chunks_of(count) * kChunk * sizeof(std::uint32_t);
+  }
+
+  __device__ OnChip(std::uint32_t* words, std::uint32_t count, std::uint32_t guide_size)
+      : cells(words),
+        slots(cells + chunks_of(count) * kChunk),
+        groups(slots + quads_of(guide_size) * kQuad),
+        chunks(groups + chunks_of(count) * (kChunk / kGroup)),
+        edges(reinterpret_cast<unsigned char*>(chunks + chunks_of(count) + 1)) {}
+
+  __device__ unsigned char edge(std::uint32_t i) const { return edges[static_cast<int>(i) - 1]; }
+  __device__ void set_holder(std::uint32_t g, std::uint32_t cell) const {
+    reinterpret_cast<std::uint16_t*>(slots)[2 * g] = static_cast<std::uint16_t>(cell + 1);
+  }
+  __device__ void set_root(std::uint32_t g, std::uint32_t root) const {
+    reinterpret_cast<std::uint16_t*>(slots)[2 * g + 1] = static_cast<std::uint16_t>(root);
+  }
+};
+
+inline constexpr std::uint32_t kBoundary = 0x80;
+
+/// A lower bound in units of 2^-32 of a guide cell.
+struct Key {
+  std::uint32_t lower;
+  std::uint32_t cell;   ///< The guide cell.
+  std::uint32_t place;  ///< Within it.
+  /// The first guide cell whose smallest x is not below the bound.
+  std::uint32_t begin;
+  bool inside;  ///< The bound is not the smallest x of its guide cell.
+};
+
+__device__ inline Key key_of(std::uint32_t lower, std::uint32_t guide_size) {
+  const std::uint64_t key = static_cast<std::uint64_t>(lower) * guide_size;
+  const bool tail = lower == sampling::kEmptyTail;
+  const std::uint32_t cell = tail ? guide_size : static_cast<std::uint32_t>(key >> 32);
+  const std::uint32_t place = tail ? 0 : static_cast<std::uint32_t>(key);
+  const bool inside = place >= guide_size;
+  return {lower, cell, place, cell + (inside ? 1 : 0), inside};
+}
+
+__device__ inline std::uint32_t edge_between(const Key& before, const Key& key) {
+  const bool boundary = before.cell != key.cell;
+  const std::uint32_t differing = key.place ^ (boundary ? 0 : before.place);
+  const std::uint32_t bit =
+      key.inside ? 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(differing))) : 0;
+  return before.lower == key.lower ? 0 : bit + (boundary ? kBoundary : 0);
+}
+
+/// Tallies of a warp's chunk in one word: their number in the upper 8 bits, the sum, at most 2^55, below.
+inline constexpr int kCountShift = 56;
+__device__ inline std::uint64_t packed(const Tally& tally) {
+  return tally.sum + (static_cast<std::uint64_t>(tally.positive) << kCountShift);
+}
+__device__ inline Tally unpacked(std::uint64_t word) {
+  return {word & ((std::uint64_t{1} << kCountShift) - 1), static_cast<std::uint32_t>(word >> kCountShift)};
+}
+__device__ inline Tally operator+(const Tally& a, const Tally& b) {
+  return {a.sum + b.sum, a.positive + b.positive};
+}
+
+/// The largest of the block's values, to every thread.
+template <int kWarps>
+__device__ std::uint32_t largest_of_block(std::uint32_t value) {
+  __shared__ std::uint32_t of_warps[kWarps];
+  const unsigned lane = threadIdx.x % 32;
+  value = warp_max(value);
+  if (lane == 0) of_warps[threadIdx.x / 32] = value;
+  __syncthreads();
+  return warp_max(lane < kWarps ? of_warps[lane] : 0);
+}
+
+__device__ inline bool on_16_bytes(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+}
+
+/// Stores the first `valid` of four words.
+__device__ inline void store_quad(std::uint32_t* to, const std::uint32_t (&words)[kQuad],
+                                  std::uint32_t valid) {
+  if (valid >= kQuad && on_16_bytes(to)) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
+    return;
+  }
+#pragma unroll
+  for (std::uint32_t k = 0; k < kQuad; ++k) {
+    if (k < valid) to[k] = words[k];
+  }
+}
+
+/// Notes the edges behind a quad of cells, whose first is `cell`; every lane of the warp comes here.
+__device__ inline void note_edges(const OnChip& chip, std::uint32_t cell, std::uint32_t count,
+                                  const std::uint32_t (&edge)[kQuad]) {
+  std::uint32_t largest = 0;
+#pragma unroll
+  for (std::uint32_t k = 0; k < kQuad; ++k) {
+    largest = max(largest, edge[k] >= kBoundary ? ~0u : edge[k] << 16 | (cell + k + 1));
+  }
+  if (cell >= count) largest = ~0u;
+  if (cell < count) {
+    *reinterpret_cast<std::uint32_t*>(chip.edges + cell) =
+        edge[0] | edge[1] << 8 | edge[2] << 16 | edge[3] << 24;
+  }
+  largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, 1));
+  largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, 2));
+  if (threadIdx.x % 4 == 0) chip.groups[cell / OnChip::kGroup] = largest;
+#pragma unroll
+  for (unsigned step = 4; step < 32; step *= 2)
+    largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, step));
+  if (threadIdx.x % 32 == 0) chip.chunks[cell / kChunk] = largest;
+}
+
+__device__ inline void load_quad(const std::uint32_t* from, std::uint32_t (&words)[kQuad]) {
+  const uint4 loaded = *reinterpret_cast<const uint4*>(from);
+  words[0] = loaded.x;
+  words[1] = loaded.y;
+  words[2] = loaded.z;
+  words[3] = loaded.w;
+}
+
+/// The tally of a cell of which `cells` has the weight's bits.
+struct WeightTally {
+  std::uint32_t exponent;
+
+  __device__ Tally operator()(std::uint32_t bits, std::uint32_t /*cell*/) const {
+    return {integer_weight(bits, exponent), min(bits, 1u)};
+  }
+};
+
+/// The tallies before a warp's chunks, and of all of the block's.
+struct WarpTallies {
+  Tally before;
+  Tally all;
+};
+
+/// `mass_of(word, i)` is the tally of cell i, of which `cells` has `word`; of nothing behind the last. The
+/// block must have met since `cells` was written.
+template <int kThreads, class MassOf>
+__device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t count, const MassOf& mass_of) {
+  constexpr unsigned kWarps = kThreads / 32;
+  __shared__ std::uint64_t sums[kWarps];
+  __shared__ std::uint32_t numbers[kWarps];
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const WarpChunks chunks = WarpChunks::of<kThreads>(count);
+  Tally own;
+  for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
+    const std::uint32_t cell = chunk * kChunk + lane * kQuad;
+    std::uint32_t words[kQuad];
+    load_quad(cells + cell, words);
+#pragma unroll
+    for (std::uint32_t k = 0; k < kQuad; ++k) own = own + mass_of(words[k], cell + k);
+  }
+#pragma unroll
+  for (unsigned step = 16; step > 0; step /= 2) {
+    own.sum += __shfl_xor_sync(kWholeWarp, own.sum, step);
+    own.positive += __shfl_xor_sync(kWholeWarp, own.positive, step);
+  }
+  if (lane == 0) {
+    sums[warp] = own.sum;
+    numbers[warp] = own.positive;
+  }
+  __syncthreads();
+  const std::uint64_t sum = warp_prefix_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint32_t number = warp_prefix_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+  const Tally through{__shfl_sync(kWholeWarp, sum, warp), __shfl_sync(kWholeWarp, number, warp)};
+  return {{through.sum - own.sum, through.positive - own.positive},
+          {__shfl_sync(kWholeWarp, sum, 31), __shfl_sync(kWholeWarp, number, 31)}};
+}
+
+/// Turns the warp's cells into lower bounds, here and in `lower`; `visit(cell, bounds, behind)` sees each
+/// quad, with the bound of the cell behind it, on all lanes at once. `before` is the tally before the warp's
+/// chunks.
+template <int kThreads, class MassOf, class Visit>
+__device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const BoundScale& scale, Tally before,
+                             const MassOf& mass_of, std::uint32_t* lower, const Visit& visit) {
+  const unsigned lane = threadIdx.x % 32;
+  const WarpChunks chunks = WarpChunks::of<kThreads>(count);
+  std::uint32_t first_bound = scale.lower_bound(before);
+  for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
+    const std::uint32_t cell = chunk * kChunk + lane * kQuad;
+    std::uint32_t bounds[kQuad];
+    load_quad(cells + cell, bounds);
+    Tally masses[kQuad];
+    std::uint64_t own = 0;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kQuad; ++k) {
+      masses[k] = mass_of(bounds[k], cell + k);
+      own += packed(masses[k]);
+    }
+    const std::uint64_t through = warp_prefix_sum(own);
+    Tally tally = before + unpacked(through - own);
+    std::uint32_t behind[kQuad];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kQuad; ++k) {
+      tally = tally + masses[k];
+      behind[k] = scale.lower_bound(tally);
+    }
+    const std::uint32_t of_lane_before = __shfl_up_sync(kWholeWarp, behind[kQuad - 1], 1);
+    bounds[0] = lane > 0 ? of_lane_before : first_bound;
+#pragma unroll
+    for (std::uint32_t k = 1; k < kQuad; ++k) bounds[k] = behind[k - 1];
+    *reinterpret_cast<uint4*>(cells + cell) = make_uint4(bounds[0], bounds[1], bounds[2], bounds[3]);
+    if (cell < count) store_quad(lower + cell, bounds, count - cell);
+    visit(cell, bounds, behind[kQuad - 1]);
+    first_bound = __shfl_sync(kWholeWarp, behind[kQuad - 1], 31);
+    before = before + unpacked(__shfl_sync(kWholeWarp, through, 31));
+  }
+}
+
+/// Notes on the chip what the guide and the trees come from.
+__device__ inline void note_quad(const Target& target, const OnChip& chip, bool trees, std::uint32_t cell,
+                                 const std::uint32_t (&bounds)[kQuad], std::uint32_t behind) {
+  std::uint32_t edge[kQuad];
+  Key key = key_of(bounds[0], target.guide_size);
+#pragma unroll
+  for (std::uint32_t k = 0; k < kQuad; ++k) {
+    const Key next = key_of(k + 1 < kQuad ? bounds[(k + 1) % kQuad] : behind, target.guide_size);
+    if (key.begin < next.begin) chip.set_holder(key.begin, cell + k);
+    edge[k] = edge_between(key, next);
+    key = next;
+  }
+  if (trees) note_edges(chip, cell, target.count, edge);
+}
+
+}  // namespace cumulus::sampling_rows
