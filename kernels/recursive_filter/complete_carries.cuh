@@ -19,18 +19,6 @@ struct LineBlock {
   std::int64_t image, channel, first_line;
 };
 
-/// sum = matrix sum + addend.
-template <int Order, class Real>
-__device__ void move_over(const SmallMatrix<Order, Real>& matrix, const Real (&addend)[Order],
-                          Real (&state)[Order]) {
-  Real moved[Order];
-#pragma unroll
-  for (int k = 0; k < Order; ++k) moved[k] = addend[k];
-  matrix.add_product(state, moved);
-#pragma unroll
-  for (int k = 0; k < Order; ++k) state[k] = moved[k];
-}
-
 /// One thread: the tiles of one segment of one line.
 template <int Order>
 class SegmentOfLine {

@@ -192,4 +192,16 @@ struct BorderPixels {
   std::int64_t image_stride;
 };
 
+/// sum = matrix sum + addend.
+template <int Order, class Real>
+__device__ void move_over(const SmallMatrix<Order, Real>& matrix, const Real (&addend)[Order],
+                          Real (&state)[Order]) {
+  Real moved[Order];
+#pragma unroll
+  for (int k = 0; k < Order; ++k) moved[k] = addend[k];
+  matrix.add_product(state, moved);
+#pragma unroll
+  for (int k = 0; k < Order; ++k) state[k] = moved[k];
+}
+
 }  // namespace cumulus::recursive_filter
