@@ -3,12 +3,12 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/recursive_filter/complete_carries.cuh"
 #include "kernels/recursive_filter/filter_lines.cuh"
 #include "kernels/recursive_filter/filter_row_states.cuh"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
-#include "kernels/recursive_filter/complete_carries.cuh"
 
 // The tiled method reads the image twice and writes it once, as algorithm 5 of D. Nehab, A. Maximo, R. Lima
 // and H. Hoppe ("GPU-efficient recursive filtering and summed-area tables", 2011) does: (1) each tile finds
