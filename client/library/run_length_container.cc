@@ -308,7 +308,8 @@ absl::StatusOr<Array> RunLengthContainer::rectangle(std::int64_t y, std::int64_t
                                               " on; the image has ", shape_[0], " x ", shape_[1]));
   }
   absl::StatusOr<Array> array = Array::allocate(type_, shape_of({height, width}));
-  if (!array.ok()) return array;
+  // An image without columns may have any number of rows, and the other way round.
+  if (!array.ok() || height == 0 || width == 0) return array;
   std::byte* to = array->mutable_bytes().data();
   if (order_ == RunOrder::kColumns) {
     copy_columns(0, y, x, height, width, to);

@@ -306,5 +306,25 @@ TEST(RunLengthContainer, RefusesRunsThatAreNotTheArrays) {
   EXPECT_EQ(text({5, 5}, symbols), "");
 }
 
+/// Found by the fuzzer: the rows that an image without columns has cost nothing, and nor do columns without
+/// rows.
+TEST(RunLengthContainer, ReadsAnEmptyRectangleOfAnyNumberOfRowsAtOnce) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 58;
+  for (const RunOrder order : {RunOrder::kRows, RunOrder::kColumns}) {
+    for (const Shape& shape : {Shape{kMany, 0}, Shape{0, kMany}}) {
+      const auto packed =
+          pack_run_lengths({ElementType::kUint8, Bytes(), shape}, {ElementType::kUint8, Bytes(), {0}},
+                           ArrayView(std::vector<std::uint64_t>()), false, order);
+      ASSERT_TRUE(packed.ok()) << packed.status();
+      const auto parsed = RunLengthContainer::parse(*packed);
+      ASSERT_TRUE(parsed.ok()) << parsed.status();
+      const auto rectangle = parsed->rectangle(0, 0, shape[0], shape[1]);
+      ASSERT_TRUE(rectangle.ok()) << rectangle.status();
+      EXPECT_EQ(rectangle->shape(), shape);
+      EXPECT_EQ(rectangle->bytes().size(), 0u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cumulus
