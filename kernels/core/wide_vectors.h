@@ -14,9 +14,10 @@ __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw"), flatten)) void run_
 }
 
 inline bool has_avx512() {
-  static const bool has = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0;
-  return has;
+  static const bool kHas = __builtin_cpu_supports("avx512f") != 0 &&
+                           __builtin_cpu_supports("avx512dq") != 0 &&
+                           __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0;
+  return kHas;
 }
 
 }  // namespace detail

@@ -213,7 +213,7 @@ inline void write_forest_of_four(const Target& target) {
   for (std::uint32_t j = 0; j < target.count; ++j) {
     if (!is_node(j)) continue;
     nodes[j].bound[1] = target.lower[j];
-    for (const std::uint32_t side : {0, 2}) {
+    for (const std::uint32_t side : {0U, 2U}) {
       const std::uint32_t child = nodes[j].bound[side];
       nodes[j].bound[side] = target.lower[(child & kLeaf4) != 0 ? j : child];
     }
