@@ -41,6 +41,27 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
 }
 
+/// The same where DenseOnChip fits, of methods whose guide has one number or a root.
+template <class T, int kThreads, bool kTrees>
+__global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
+    build_dense_rows(const __grid_constant__ RowsArguments<T> arguments) {
+  const sampling::TableHeader& header = arguments.header;
+  const std::uint32_t row = blockIdx.x;
+  const sampling_layout::Target target = sampling_layout::row_target(header, arguments.table, row);
+  const DenseOnChip dense(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
+  clear_dense<kThreads>(dense, target.guide_size);
+  const std::uint32_t first = threadIdx.x * kOwn;
+  std::uint32_t bits[kOwn] = {};
+  std::uint32_t largest = 0;
+  if (first < header.width) {
+    const TexelRun<T> texels(arguments, row, 0, header.width);
+    largest = texels.load_own(first, bits);
+  }
+  const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), header.width);
+  const Tally all = build_dense<kThreads, kTrees>(target, dense, exponent, bits);
+  if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
+}
+
 /// One thread a row: its share of the sphere.
 __global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
     weigh_rows(const __grid_constant__ sampling::TableHeader header, RowMass* row_masses) {
@@ -119,6 +140,38 @@ void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigne
   CUMULUS_CUDA(cudaGetLastError());
 }
 
+/// Calls `launch` with the threads of a block of which each has kOwn cells.
+template <class Launch>
+void with_dense_threads(std::uint32_t count, const Launch& launch) {
+  if (count <= 128 * kOwn) return launch(std::integral_constant<int, 128>{});
+  if (count <= 256 * kOwn) return launch(std::integral_constant<int, 256>{});
+  if (count <= 512 * kOwn) return launch(std::integral_constant<int, 512>{});
+  return launch(std::integral_constant<int, 1024>{});
+}
+
+/// Whether the rows have been built, with guide and binary forest.
+template <class T>
+bool build_rows_densely(CudaExecutor& executor, const RowsArguments<T>& arguments) {
+  using sampling::Method;
+  const sampling::TableHeader& header = arguments.header;
+  const bool trees = header.method == Method::kRadixForest || header.method == Method::kRadixForest4;
+  const bool cutpoints = header.method == Method::kCutpointBinary || header.method == Method::kCutpointLinear;
+  if ((!trees && !cutpoints) || !DenseOnChip::fits(sampling_layout::row_target(header, arguments.table, 0)))
+    return false;
+  const std::size_t bytes = DenseOnChip::bytes(header.width, header.row_guide_size, trees);
+  int limit = 0;
+  CUMULUS_CUDA(
+      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
+  if (bytes + 4096 > static_cast<std::size_t>(limit)) return false;
+  with_dense_threads(header.width, [&](auto threads) {
+    constexpr int kThreads = decltype(threads)::value;
+    launch(executor, trees ? build_dense_rows<T, kThreads, true> : build_dense_rows<T, kThreads, false>,
+           header.layers * header.height, threads, bytes, arguments);
+  });
+  sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, true);
+  return true;
+}
+
 template <class T>
 void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, DeviceSpan<RowTile> tiles) {
   const sampling::TableHeader& header = arguments.header;
@@ -127,6 +180,7 @@ void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
     sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, false);
     return;
   }
+  if (build_rows_densely(executor, arguments)) return;
   const Room room = room_for(executor, header.width, header.row_guide_size);
   with_threads(header.width, [&](auto threads) {
     launch(executor, build_rows<T, decltype(threads)::value>, header.layers * header.height, threads,
