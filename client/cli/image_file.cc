@@ -4,9 +4,12 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <vector>
+
+#include "cli/output_file.h"
 
 namespace cumulus::cli {
 namespace {
@@ -20,6 +23,10 @@ absl::Status cannot_read(const std::string& path, const std::string& why) {
 
 absl::Status cannot_write(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("cannot write the image ", path, ": ", why));
+}
+
+absl::Status no_format(const std::string& path) {
+  return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
 }
 
 /// Where in the file each channel to keep is.
@@ -155,18 +162,25 @@ absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves) {
   return image;
 }
 
+absl::Status check_image_name(const std::string& path) {
+  if (OIIO::ImageOutput::create(path) != nullptr) return absl::OkStatus();
+  return no_format(path);
+}
+
 absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours) {
   const auto output = OIIO::ImageOutput::create(path);
-  if (output == nullptr)
-    return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
+  if (output == nullptr) return no_format(path);
   const auto extent = [&](std::size_t axis) { return static_cast<int>(image.shape()[axis]); };
   const OIIO::TypeDesc type = type_of(image.type());
   OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1, type);
   if (colours == Colours::kAsStored) spec.attribute(kLeaveColours, 1);
-  if (!output->open(path, spec) || !output->write_image(type, image.bytes().data()) || !output->close()) {
-    return cannot_write(path, output->geterror());
+  OutputPlace place(path);
+  errno = 0;
+  if (!output->open(place.unfinished(), spec) || !output->write_image(type, image.bytes().data()) ||
+      !output->close()) {
+    return errno == ENOSPC ? place.failure(errno) : cannot_write(path, output->geterror());
   }
-  return absl::OkStatus();
+  return place.move();
 }
 
 bool holds_floats(const std::string& path) {

@@ -29,6 +29,9 @@ enum class Colours {
   kAsStored,           ///< as read_image_as_stored gives them: written as they are
 };
 
+/// Whether write_image knows a format for files of this name, and what to do where it does not.
+absl::Status check_image_name(const std::string& path);
+
 /// Writes [height, width, channels] or [height, width]. The file's extension chooses the format; elements
 /// that the format lacks are converted (OpenEXR has no 64-bit numbers, and stores float64 as float32).
 absl::Status write_image(const std::string& path, const ArrayView& image,

@@ -19,6 +19,8 @@ absl::StatusOr<Array> read_image_as_stored(const std::string& path) { return bui
 
 absl::Status write_image(const std::string& path, const ArrayView&, Colours) { return built_without(path); }
 
+absl::Status check_image_name(const std::string& path) { return built_without(path); }
+
 bool holds_floats(const std::string&) { return true; }
 
 }  // namespace cumulus::cli

@@ -37,9 +37,18 @@ int fail(const std::string& sentence, int code) {
   return code;
 }
 
-int run(const RunCommand& command, const GlobalOptions& options) {
+/// "cumulus blur" where that has been read, so that its options are what is told.
+std::string command_of(const CLI::App& app) {
+  std::string words = app.get_name();
+  for (const CLI::App* inner : app.get_subcommands()) words += ' ' + command_of(*inner);
+  return words;
+}
+
+int run(const CommandLine& line, const GlobalOptions& options) {
+  if (const absl::Status status = line.check_outputs(); !status.ok())
+    return fail(std::string(status.message()), kJobFailed);
   Job job(options, cancel_on_signals());
-  const absl::Status status = command(job);
+  const absl::Status status = line.chosen()(job);
   if (!status.ok()) {
     if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
     return fail(std::string(status.message()), job.no_server() ? kNoServer : kJobFailed);
@@ -72,9 +81,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(std::string(error.what()) + "; cumulus --help tells what is possible", kWrongCommandLine);
+    return fail(std::string(error.what()) + "; " + command_of(app) + " --help tells what is possible",
+                kWrongCommandLine);
   }
-  return run(line.chosen(), options);
+  return run(line, options);
 }
 
 }  // namespace

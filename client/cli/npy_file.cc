@@ -6,6 +6,7 @@
 #include <absl/strings/strip.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <span>
@@ -73,6 +74,8 @@ std::optional<Shape> shape_of(const std::string& tuple) {
 }
 
 }  // namespace
+
+bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
 
 absl::StatusOr<Array> read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -3,7 +3,6 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "cli/npy_file.h"
@@ -21,7 +20,7 @@ absl::StatusOr<Array> with_channel_axis(const Array& array) {
 }  // namespace
 
 absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves) {
-  if (std::filesystem::path(path).extension() != ".npy") return read_image(path, halves);
+  if (!is_npy(path)) return read_image(path, halves);
   absl::StatusOr<Array> array = read_npy(path);
   if (!array.ok()) return array.status();
   const std::size_t axes = array->shape().size();

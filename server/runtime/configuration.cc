@@ -133,6 +133,7 @@ Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields
   devices.cpu_memory_bytes =
       fields.count("devices.cpu_memory_bytes", config.cpu_memory_bytes(), half_of_memory(), kAnySize);
   devices.gpu_memory_bytes = fields.count("devices.gpu_memory_bytes", config.gpu_memory_bytes(), 0, kAnySize);
+  devices.gpu_memory_on_demand = config.gpu_memory_on_demand();
   devices.streams = static_cast<int>(fields.count("devices.streams", config.streams(), 2, kMaxStreams));
   return devices;
 }

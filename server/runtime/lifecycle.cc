@@ -32,6 +32,16 @@ sigset_t stop_signals() {
   return signals;
 }
 
+/// gRPC says only that it could not bind.
+absl::Status check_socket_folder(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(concat("listen: cannot make the socket unix:", path, ": the folder ",
+                                           folder, ": ", std::strerror(errno),
+                                           "; make it, or choose one that this user may write to"));
+}
+
 /// A socket file that a dead server left behind is in the way; one that somebody listens on is not ours.
 absl::Status clear_stale_socket(const std::string& path) {
   sockaddr_un socket_address{};
@@ -61,6 +71,7 @@ absl::StatusOr<std::vector<ListenAddress>> free_addresses(const std::vector<std:
     absl::StatusOr<ListenAddress> address = parse_listen_address(text);
     if (!address.ok()) return address.status();
     if (address->is_unix()) {
+      if (const absl::Status folder = check_socket_folder(address->socket_path); !folder.ok()) return folder;
       if (const absl::Status clear = clear_stale_socket(address->socket_path); !clear.ok()) return clear;
     }
     addresses.push_back(*std::move(address));
@@ -119,8 +130,9 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const ListenAddress& address = (*addresses)[i];
     if (lifecycle.server_ == nullptr || ports[i] <= 0) {
-      return absl::InvalidArgumentError(
-          concat("listen: cannot bind ", address.text, "; it is in use, or not an address of this machine"));
+      return absl::InvalidArgumentError(concat(
+          "listen: cannot bind ", address.text,
+          "; it is in use, is not an address of this machine, or is a port (below 1024) that takes rights"));
     }
     lifecycle.addresses_.push_back(address.is_unix() ? address.text : address.with_port(ports[i]));
     spdlog::info("serving on {}", lifecycle.addresses_.back());

@@ -88,6 +88,40 @@ TEST(CommandLine, ExitsWithThreeWithoutAServer) {
   EXPECT_EQ(failing.errors, "cumulus: the private cumulusd did not start: out of memory\n");
 }
 
+TEST(CommandLine, LeavesTheMemoryOfAGpuToOthersWhereItStartsADaemon) {
+  const TemporaryFolder elsewhere;
+  const fs::path copy = elsewhere / "cumulus";
+  fs::copy_file(test_program("cumulus"), copy);
+  std::ofstream(elsewhere / "cumulusd") << "#!/bin/sh\necho \"asked for $*\" >&2\nexit 1\n";
+  fs::permissions(elsewhere / "cumulusd", fs::perms::owner_all);
+  const Ended asked = Program(copy, {"health"}, {{"PATH", "/usr/bin:/bin"}}).wait();
+  EXPECT_NE(asked.errors.find("--memory-on-demand"), std::string::npos) << asked.errors;
+}
+
+TEST(CommandLine, SaysBeforeTheWorkWhatCannotBeWritten) {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"sampling-table", "-o", folder / "missing/x.cst"}, "there is no folder " + (folder / "missing")},
+      {{"sampling-table", "-o", folder.path().string()}, "it is a folder"},
+      {{"box-filter", "--radius", "1", "-o", folder / "x.picture"}, "end its name with .exr"},
+      {{"draw-samples", "-n", "1", "-o", folder / "x.png", "--preview", folder / "x.png"}, "both name"},
+  };
+  for (auto [arguments, message] : wrong) {
+    arguments.push_back(kMap);
+    arguments.insert(arguments.begin(), {"--server", "127.0.0.1:1"});  // nobody: it is not asked
+    const Ended ended = run_cumulus(arguments);
+    EXPECT_EQ(ended.exit_code, 1) << ended.errors;
+    EXPECT_NE(ended.errors.find(message), std::string::npos) << ended.errors;
+  }
+}
+
+TEST(CommandLine, PointsToTheHelpOfTheCommandThatWasMeant) {
+  const Ended typo = run_cumulus({"blur", kMap, "-o", "x.exr", "--sigmas", "3"});
+  EXPECT_NE(typo.errors.find("; cumulus blur --help tells"), std::string::npos) << typo.errors;
+  const Ended inner = run_cumulus({"run-length", "encode", kMap});
+  EXPECT_NE(inner.errors.find("; cumulus run-length encode --help tells"), std::string::npos) << inner.errors;
+}
+
 TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
   const Ended health = run_cumulus({"--backend", "cpu", "health"});
   ASSERT_EQ(health.exit_code, 0) << health.errors;

@@ -138,6 +138,12 @@ TEST_F(Lifecycle, AFileThatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(text, "precious");
 }
 
+TEST_F(Lifecycle, ASocketsFolderThatIsMissingIsNamed) {
+  const absl::Status status = start({"unix:/nonexistent/folder/x.sock"}).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the folder /nonexistent/folder/: No such file or directory"));
+}
+
 TEST_F(Lifecycle, AnAddressThatIsTakenIsNamed) {
   auto first = start({"127.0.0.1:0"});
   ASSERT_TRUE(first.ok()) << first.status();

@@ -321,10 +321,9 @@ void add_query(CommandLine& line, CLI::App& group) {
                   "Length of each axis that closes on itself, 0 for those that do not")
       ->delimiter(',')
       ->type_name("L,L,...");
-  query
-      .add_option("-o,--output", asked->output,
+  line.add_output(query, "-o,--output", asked->output,
                   "Arrays to write: indices and distances, counts, or offsets, indices and distances")
-      ->required()
+      .required()
       ->type_name("OUT.npz");
   query.parse_complete_callback([asked] { require_a_question(*asked); });
 }
@@ -350,8 +349,8 @@ void add_kd_tree_commands(CommandLine& line) {
                 "Write the implicit left-balanced layout instead: points and idx_array, node after node")
       ->excludes(leaf_size)
       ->excludes(split);
-  build.add_option("-o,--output", built->output, "Tree to write, which scikit-learn loads too")
-      ->required()
+  line.add_output(build, "-o,--output", built->output, "Tree to write, which scikit-learn loads too")
+      .required()
       ->type_name("OUT.npz");
 
   add_query(line, group);

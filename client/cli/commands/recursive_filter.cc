@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,8 +55,6 @@ AxisKernel axis_of(const Options& options, std::size_t axis, decltype(AxisKernel
   return {std::move(kernel), kBoundaries.at(of_axis(options.boundaries, axis))};
 }
 
-bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
-
 /// 8-bit samples as floats from 0 to 1; floats of any width as they are.
 absl::StatusOr<Array> as_floats(const std::string& path, Array image) {
   const ElementType type = image.type();
@@ -98,18 +95,9 @@ absl::Status write_result(const std::string& path, const ArrayView& image) {
   return write_image(path, image);
 }
 
-template <class T>
-absl::StatusOr<T> download_number(Job& job, const Session& session, const Result& result, const char* name) {
-  const absl::StatusOr<Array> array = job.download(session, result, name);
-  if (!array.ok()) return array.status();
-  const auto values = array->values<T>();
-  if (!values.ok()) return values.status();
-  return values->front();
-}
-
 /// The name of the one that ran.
 absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session, const Result& result) {
-  const absl::StatusOr<std::int32_t> method = download_number<std::int32_t>(job, session, result, "method");
+  const absl::StatusOr<std::int32_t> method = job.download_number<std::int32_t>(session, result, "method");
   if (!method.ok()) return method.status();
   for (const auto& [name, algorithm] : kAlgorithms) {
     if (static_cast<std::int32_t>(algorithm) == *method) return name;
@@ -135,7 +123,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   if (!filtered.ok()) return filtered.status();
   const auto ran = download_algorithm(job, *session, *result);
   if (!ran.ok()) return ran.status();
-  const auto truncation_bound = download_number<double>(job, *session, *result, "truncation_bound");
+  const auto truncation_bound = job.download_number<double>(*session, *result, "truncation_bound");
   if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
   const absl::Status written = write_result(options.output, filtered->view());
@@ -173,13 +161,13 @@ std::shared_ptr<Options> make_options(const std::string& command) {
   return options;
 }
 
-void add_file_options(CLI::App& command, Options& options) {
+void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
   command.add_option("input", options.input, "Image file, or .npy of uint8, float16, float32 or float64")
       ->required()
       ->type_name("IN");
-  command.add_option("-o,--output", options.output, "Image file to write, or .npy")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(command, "-o,--output", options.output, "Image file to write, or .npy",
+                  OutputFormat::kImageOrNpy)
+      .required();
   command
       .add_option(
           "--boundary", options.boundaries,
@@ -224,7 +212,7 @@ void add_blur(CommandLine& line) {
           throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
         }
       });
-  add_file_options(blur, *options);
+  add_file_options(line, blur, *options);
   blur.add_option("--sigma", options->sigmas,
                   "Standard deviation in pixels, 0.5 to 10000; X,Y for one along each axis")
       ->required()
@@ -255,7 +243,7 @@ void add_bspline_prefilter(CommandLine& line) {
                                      return BsplinePrefilterKernel{options->degree};
                                    }));
                });
-  add_file_options(prefilter, *options);
+  add_file_options(line, prefilter, *options);
   prefilter.add_option("--degree", options->degree, "Of the spline: 3 or 5")->check(CLI::IsMember({3, 5}));
 }
 
@@ -269,7 +257,7 @@ void add_feedback_filter(CommandLine& line) {
                             return FeedbackKernel{options->gain, options->feedback, options->feedback};
                           }));
       });
-  add_file_options(filter, *options);
+  add_file_options(line, filter, *options);
   filter.add_option("--feedback", options->feedback, "a1,a2,...: at most 5")
       ->required()
       ->delimiter(',')

@@ -198,9 +198,8 @@ void add_sampling_table_commands(CommandLine& line) {
   table.add_option("input", building->input, "Image file; with --export also a table (.cst)")
       ->required()
       ->type_name("IN");
-  table.add_option("-o,--output", building->output, "Table to write (.cst; with --export .npz)")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(table, "-o,--output", building->output, "Table to write (.cst; with --export .npz)")
+      .required();
   table
       .add_option("--export", building->format,
                   "Write arrays for others instead, as .npz: npz (plain distributions), pbrt (members of "
@@ -232,11 +231,12 @@ void add_sampling_table_commands(CommandLine& line) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
   draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)");
   add_table_options(draw, "Of an image: ", drawing->table);
-  draw.add_option("-o,--output", drawing->output,
+  line.add_output(draw, "-o,--output", drawing->output,
                   "Samples to write: fields u, v, direction (unless of a plane), pdf")
-      ->type_name("OUT.npy");
-  draw.add_option("--preview", drawing->preview, "Picture of the map with the samples on it")
-      ->type_name("OUT.png");
+      .type_name("OUT.npy");
+  line.add_output(draw, "--preview", drawing->preview, "Picture of the map with the samples on it",
+                  OutputFormat::kImage)
+      .type_name("OUT.png");
   draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
       ->type_name("IMAGE");
 
@@ -249,8 +249,8 @@ void add_sampling_table_commands(CommandLine& line) {
                   "Positions u, v, [count, 2], or directions, [count, 3], of float32 or float64")
       ->required()
       ->type_name("POINTS.npy");
-  evaluate.add_option("-o,--output", density->output, "Densities to write, float32 [count]")
-      ->required()
+  line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]")
+      .required()
       ->type_name("OUT.npy");
   add_table_options(evaluate, "Of an image: ", density->table);
 }

@@ -18,8 +18,6 @@
 namespace cumulus::cli {
 namespace {
 
-bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
-
 /// Without a file format for it, a 64-bit sum would be lost in silence.
 std::string stored_type(const std::string& path, ElementType type) {
   const bool narrowed = type == ElementType::kFloat64 && std::filesystem::path(path).extension() == ".exr";
@@ -257,23 +255,21 @@ void add_summed_area_table(CommandLine& line) {
   table.add_option("input", files->input, "Image file, or a .npy file of numbers")
       ->required()
       ->type_name("IN");
-  table.add_option("-o,--output", files->output, "File to write: .npy, .tif or .exr")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(table, "-o,--output", files->output, "File to write: .npy, .tif or .exr",
+                  OutputFormat::kImageOrNpy)
+      .required();
   table
       .add_option("--accumulator", files->accumulator,
                   "Type of the sums: uint32, uint64, int64, float32 or float64")
       ->check(CLI::IsMember(kAccumulators));
   table.add_flag("--exclusive", files->table.exclusive, "Begin the table with a row and a column of zeros");
   table.add_flag("--wrap", files->table.wrap, "Let integer sums that are too large wrap around");
-  CLI::Option* squares =
-      table.add_option("--squares", files->squares, "File for the sums of the squared pixels")
-          ->type_name("OUT");
-  table
-      .add_option("--subtract-mean", files->offsets,
+  CLI::Option& squares =
+      line.add_output(table, "--squares", files->squares, "File for the sums of the squared pixels",
+                      OutputFormat::kImageOrNpy);
+  line.add_output(table, "--subtract-mean", files->offsets,
                   "Sum the pixels less their channel's mean, in float32; .npy file for the means")
-      ->type_name("OUT")
-      ->excludes(squares);
+      .excludes(&squares);
 }
 
 void require_what_goes_together(const FilterFiles& files) {
@@ -290,9 +286,9 @@ void add_box_filter(CommandLine& line) {
   filter.add_option("input", files->input, "Image file, or a .npy file of numbers")
       ->required()
       ->type_name("IN");
-  filter.add_option("-o,--output", files->output, "Image file to write, or .npy")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(filter, "-o,--output", files->output, "Image file to write, or .npy",
+                  OutputFormat::kImageOrNpy)
+      .required();
   filter
       .add_option(
           "--radius", files->radii,
@@ -314,12 +310,12 @@ void add_box_filter(CommandLine& line) {
       ->delimiter(',')
       ->expected(1, 2)
       ->transform(CLI::CheckedTransformer(kBoundaries));
-  filter.add_option("--deviation", files->deviation, "File for the standard deviations over the box")
-      ->type_name("OUT");
-  filter
-      .add_option("--preview", files->preview,
-                  "Picture of the result to write, tone-mapped; of floating-point images")
-      ->type_name("PNG");
+  line.add_output(filter, "--deviation", files->deviation, "File for the standard deviations over the box",
+                  OutputFormat::kImageOrNpy);
+  line.add_output(filter, "--preview", files->preview,
+                  "Picture of the result to write, tone-mapped; of floating-point images",
+                  OutputFormat::kImage)
+      .type_name("OUT.png");
 }
 
 }  // namespace
