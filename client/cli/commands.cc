@@ -64,12 +64,12 @@ absl::Status CommandLine::check_outputs() const {
 }
 
 void add_commands(CommandLine& line) {
-  add_bracket_match_commands(line);
-  add_recursive_filter_commands(line);
-  add_run_length_commands(line);
   add_sampling_table_commands(line);
   add_summed_area_table_commands(line);
+  add_recursive_filter_commands(line);
+  add_run_length_commands(line);
   add_kd_tree_commands(line);
+  add_bracket_match_commands(line);
   add_server_commands(line);
 }
 

@@ -87,6 +87,8 @@ absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path) {
   const std::string dictionary = read_dictionary(file);
   if (dictionary.empty()) return no_array(path, "it does not begin as a .npy file");
   const auto type = type_of(value_of(dictionary, "descr", ","));
+  if (value_of(dictionary, "descr", ",").rfind('[', 0) == 0)
+    return no_array(path, "its elements are records; save the fields of them that are meant as an array");
   if (!type) return no_array(path, absl::StrCat("its elements are ", value_of(dictionary, "descr", ",")));
   if (value_of(dictionary, "fortran_order", ",}") != "False")
     return no_array(path, "it is in column-major order");

@@ -37,4 +37,9 @@ absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves) {
   return axes == 3 ? std::move(array) : with_channel_axis(*array);
 }
 
+std::optional<ElementType> integer_samples(const std::string& path, const Array& picture) {
+  if (picture.type() == ElementType::kUint8) return ElementType::kUint8;
+  return is_npy(path) ? std::nullopt : integer_samples(path);
+}
+
 }  // namespace cumulus::cli

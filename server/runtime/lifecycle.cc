@@ -1,6 +1,7 @@
 #include "server/runtime/lifecycle.h"
 
 #include <absl/time/clock.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
@@ -23,6 +24,7 @@ namespace {
 
 // Messages carry at most a chunk or an inline array; api.md has the measurements behind it.
 constexpr int kMaxMessageBytes = 4 << 20;
+constexpr int kMinPingInterval = 500;  // milliseconds
 
 sigset_t stop_signals() {
   sigset_t signals;
@@ -30,6 +32,12 @@ sigset_t stop_signals() {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   return signals;
+}
+
+/// gRPC would write lines of its own form to standard error, whatever logging is configured.
+void log_for_grpc(gpr_log_func_args* line) {
+  const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
+  spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "gRPC: {}", line->message);
 }
 
 /// gRPC says only that it could not bind.
@@ -111,11 +119,14 @@ int wait_for_stop_signal() {
 
 absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& configuration,
                                                        const std::vector<grpc::Service*>& services) {
+  gpr_set_log_function(log_for_grpc);
   grpc::EnableDefaultHealthCheckService(true);
   if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
+  // Clients ping while their calls compute, to notice a server that is gone; gRPC would take that for abuse.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingInterval);
   const absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
   if (!addresses.ok()) return addresses.status();
   std::vector<int> ports(addresses->size(), -1);

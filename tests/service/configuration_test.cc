@@ -247,6 +247,7 @@ TEST(CommandLine, WhatIsWrongIsSaidInASentence) {
   EXPECT_EQ(refused({"--lame-duck", "-1"}).code, 2);
   EXPECT_EQ(refused({"--log-level", "loud"}).code, 1);
   EXPECT_EQ(refused({"--config", "/nowhere/at/all"}).code, 1);
+  EXPECT_THAT(refused({"--config", "/tmp"}).text, HasSubstr("/tmp: is a folder; --config takes a file"));
   EXPECT_THAT(refused({"--config", "/nowhere/at/all"}).text, HasSubstr("/nowhere/at/all: No such file"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/commands/bracket_match_picture.h"
 #include "cli/image_file.h"
+#include "cli/input_file.h"
 #include "cli/npz_file.h"
 #include "cumulus/bracket_match.h"
 
@@ -27,6 +28,10 @@ struct Options {
 absl::StatusOr<DrawingScene> read_scene(const Options& options) {
   const absl::StatusOr<std::string> document = read_text(options.input);
   if (!document.ok()) return document.status();
+  if (document->find("svg") == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", options.input, ": it has no <svg> element; an SVG drawing is right"));
+  }
   std::optional<DrawingBox> view;
   if (!options.view.empty()) view = {options.view[0], options.view[1], options.view[2], options.view[3]};
   absl::StatusOr<DrawingScene> scene = read_drawing(*document, view);

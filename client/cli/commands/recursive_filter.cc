@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
+#include "cli/picture_file.h"
 
 namespace cumulus::cli {
 namespace {
@@ -77,22 +80,23 @@ bool derives(const Options& options) {
                      [](int derivative) { return derivative != 0; });
 }
 
-/// A blur of 8-bit samples stays within their range; nothing else is sure to.
-absl::Status require_room(const Options& options, ElementType input) {
-  const bool stays_in_range = input == ElementType::kUint8 && options.command == "blur" && !derives(options);
+/// A blur of integers stays within their range; nothing else is sure to.
+absl::Status require_room(const Options& options, std::optional<ElementType> integers) {
+  const bool stays_in_range = integers.has_value() && options.command == "blur" && !derives(options);
   if (stays_in_range || is_npy(options.output) || holds_floats(options.output)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the result does not fit into the 0 to 1 of ",
                                                  options.output,
                                                  "; end its name with .exr, .tif, .hdr or .npy"));
 }
 
-absl::Status write_result(const std::string& path, const ArrayView& image) {
+absl::Status write_result(const std::string& path, const ArrayView& image,
+                          std::optional<ElementType> integers) {
   if (is_npy(path)) return write_npy(path, image);
   if (image.shape().size() > 3) {
     return absl::InvalidArgumentError(
         absl::StrCat("a batch of images does not fit into ", path, "; end its name with .npy"));
   }
-  return write_image(path, image);
+  return write_image(path, image, Colours::kMultipliedByAlpha, holds_floats(path) ? std::nullopt : integers);
 }
 
 /// The name of the one that ran.
@@ -110,7 +114,8 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   job.stages().begin("read");
   absl::StatusOr<Array> file = is_npy(options.input) ? read_npy(options.input) : read_image(options.input);
   if (!file.ok()) return file.status();
-  if (absl::Status status = require_room(options, file->type()); !status.ok()) return status;
+  const std::optional<ElementType> integers = integer_samples(options.input, *file);
+  if (absl::Status status = require_room(options, integers); !status.ok()) return status;
   const absl::StatusOr<Array> image = as_floats(options.input, *std::move(file));
   if (!image.ok()) return image.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -126,7 +131,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   const auto truncation_bound = job.download_number<double>(*session, *result, "truncation_bound");
   if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
-  const absl::Status written = write_result(options.output, filtered->view());
+  const absl::Status written = write_result(options.output, filtered->view(), integers);
   job.stages().end();
   if (!written.ok()) return written;
   job.report().add("command", options.command);
@@ -191,7 +196,7 @@ void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
           "What auto, on-chip and decaying may leave out of a pixel because the filter has all but "
           "forgotten it, relative to the image's largest magnitude; 0: nothing; without it, less than "
           "rounding")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_within(0, 1))
       ->type_name("SHARE");
 }
 
@@ -218,7 +223,7 @@ void add_blur(CommandLine& line) {
       ->required()
       ->delimiter(',')
       ->expected(1, 2)
-      ->check(CLI::Range(0.5, 10000.0))
+      ->check(number_within(0.5, 10000))
       ->type_name("PIXELS[,PIXELS]");
   blur.add_option(
           "--derivative", options->derivatives,
@@ -261,7 +266,9 @@ void add_feedback_filter(CommandLine& line) {
   filter.add_option("--feedback", options->feedback, "a1,a2,...: at most 5")
       ->required()
       ->delimiter(',')
-      ->expected(1, 5);
+      ->expected(1, 5)
+      ->check(number_within(std::numeric_limits<double>::lowest()))
+      ->type_name("A1[,A2...]");
   filter.add_option("--gain", options->gain,
                     "Of an axis, both ways; without it a constant image stays as it is");
 }
