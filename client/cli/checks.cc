@@ -17,6 +17,7 @@ namespace {
 /// "0.5 to 10000", "at least 1".
 template <class T>
 std::string range_text(T least, T greatest) {
+  if (least == std::numeric_limits<T>::lowest() && greatest == std::numeric_limits<T>::max()) return "finite";
   if (greatest == std::numeric_limits<T>::max()) return absl::StrCat("at least ", least);
   return absl::StrCat(least, " to ", greatest);
 }

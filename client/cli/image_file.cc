@@ -1,10 +1,12 @@
 #include "cli/image_file.h"
 
+#include <OpenImageIO/filesystem.h>
 #include <OpenImageIO/imageio.h>
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -36,7 +38,40 @@ absl::Status cannot_write(const std::string& path, const std::string& why) {
 }
 
 absl::Status no_format(const std::string& path) {
-  return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
+  (void)OIIO::geterror();  // says the same at length
+  return cannot_write(path, "no image format has such a name; end it with .exr, .tif or .png");
+}
+
+/// Through which a format writes, as some of OpenImageIO's formats do not notice that the disk is full.
+class CheckedWriter final : public OIIO::Filesystem::IOProxy {
+ public:
+  explicit CheckedWriter(OutputFile& file) : IOProxy("", Write), file_(file) {}
+
+  const char* proxytype() const override { return "checked"; }
+  std::size_t write(const void* bytes, std::size_t count) override {
+    const bool written = (m_pos == written_to_ || file_.seek(m_pos)) &&
+                         file_.write({static_cast<const std::byte*>(bytes), count});
+    failed_ = failed_ || !written;
+    m_pos += static_cast<std::int64_t>(count);
+    written_to_ = m_pos;
+    end_ = std::max(end_, m_pos);
+    return written ? count : 0;
+  }
+  std::size_t size() const override { return static_cast<std::size_t>(end_); }
+  bool failed() const { return failed_; }
+
+ private:
+  OutputFile& file_;
+  std::int64_t written_to_ = 0;
+  std::int64_t end_ = 0;
+  bool failed_ = false;
+};
+
+/// The writer for files of this name that takes a CheckedWriter; null where there is none.
+std::unique_ptr<OIIO::ImageOutput> create_output(const std::string& path) {
+  auto output = OIIO::ImageOutput::create(path);
+  if (output != nullptr && output->supports("ioproxy") == 0) output.reset();
+  return output;
 }
 
 /// Where in the file each channel to keep is.
@@ -188,8 +223,7 @@ absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves) {
 }
 
 absl::Status check_image_name(const std::string& path) {
-  if (OIIO::ImageOutput::create(path) != nullptr) return absl::OkStatus();
-  return no_format(path);
+  return create_output(path) != nullptr ? absl::OkStatus() : no_format(path);
 }
 
 std::optional<ElementType> integer_samples(const std::string& path) {
@@ -206,26 +240,25 @@ std::optional<ElementType> integer_samples(const std::string& path) {
 
 absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours,
                          std::optional<ElementType> samples) {
-  const auto output = OIIO::ImageOutput::create(path);
-  if (output == nullptr) return no_format(path);
+  if (absl::Status known = check_image_name(path); !known.ok()) return known;
+  OutputFile file(path);
+  CheckedWriter writer(file);
+  const auto output = create_output(path);  // after the writer, which it uses to its end
   const auto extent = [&](std::size_t axis) { return static_cast<int>(image.shape()[axis]); };
   const OIIO::TypeDesc type = type_of(image.type());
   OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1,
                        type_of(samples.value_or(image.type())));
   if (colours == Colours::kAsStored) spec.attribute(kLeaveColours, 1);
-  OutputPlace place(path);
-  errno = 0;
-  if (!output->open(place.unfinished(), spec) || !output->write_image(type, image.bytes().data()) ||
-      !output->close()) {
-    return errno == ENOSPC ? place.failure(errno) : cannot_write(path, output->geterror());
-  }
-  return place.move();
+  output->set_ioproxy(&writer);
+  const bool done =
+      output->open(path, spec) && output->write_image(type, image.bytes().data()) && output->close();
+  if (!done && !writer.failed()) return cannot_write(path, output->geterror());
+  return file.commit();
 }
 
 bool holds_floats(const std::string& path) {
   const std::string extension = extension_of(path);
-  return extension == ".exr" || extension == ".hdr" || extension == ".tif" || extension == ".tiff" ||
-         extension == ".pfm";
+  return extension == ".exr" || extension == ".hdr" || extension == ".tif" || extension == ".tiff";
 }
 
 }  // namespace cumulus::cli

@@ -90,6 +90,14 @@ bool OutputFile::write(std::span<const std::byte> bytes) {
   return !stream_.fail();
 }
 
+bool OutputFile::seek(std::int64_t position) {
+  if (stream_.fail()) return false;
+  errno = 0;
+  stream_.seekp(position);
+  note_failure();
+  return !stream_.fail();
+}
+
 absl::Status OutputFile::commit() {
   if (!stream_.fail()) {
     errno = 0;

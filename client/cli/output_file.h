@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <span>
 #include <string>
@@ -42,6 +43,8 @@ class OutputFile {
 
   /// False once the disk is full, say; commit() tells why.
   bool write(std::span<const std::byte> bytes);
+  /// Goes on writing at this byte of the file.
+  bool seek(std::int64_t position);
 
   /// Says what went wrong with any of the writing.
   absl::Status commit();

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace cumulus::cli {
 namespace {
 
@@ -17,14 +19,6 @@ using ::testing::HasSubstr;
 
 class OutputFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string folder = (fs::temp_directory_path() / "cumulus-output-XXXXXX").string();
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string operator/(const std::string& name) const { return (folder_ / name).string(); }
   static std::string read(const std::string& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -34,13 +28,13 @@ class OutputFiles : public ::testing::Test {
     file.write(std::as_bytes(std::span(text)));
     return file.commit();
   }
-  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_), {}); }
+  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
 
-  fs::path folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(OutputFiles, WhatIsNotCommittedLeavesTheFileThatWasThere) {
-  const std::string path = *this / "a";
+  const std::string path = folder_ / "a";
   ASSERT_TRUE(write(path, "before").ok());
   {
     OutputFile file(path);
@@ -54,23 +48,24 @@ TEST_F(OutputFiles, WhatIsNotCommittedLeavesTheFileThatWasThere) {
 }
 
 TEST_F(OutputFiles, ALinkStaysOneAndItsTargetIsReplaced) {
-  ASSERT_TRUE(write(*this / "target", "before").ok());
-  fs::create_symlink("target", *this / "link");
-  ASSERT_TRUE(write(*this / "link", "after").ok());
-  EXPECT_TRUE(fs::is_symlink(*this / "link"));
-  EXPECT_EQ(read(*this / "target"), "after");
+  ASSERT_TRUE(write(folder_ / "target", "before").ok());
+  fs::create_symlink("target", folder_ / "link");
+  ASSERT_TRUE(write(folder_ / "link", "after").ok());
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read(folder_ / "target"), "after");
 }
 
 TEST_F(OutputFiles, ADeviceIsWrittenToAndNotReplaced) {
-  fs::create_symlink("/dev/null", *this / "null");
-  const OutputPlace place(*this / "null");
+  fs::create_symlink("/dev/null", folder_ / "null");
+  const OutputPlace place(folder_ / "null");
   ASSERT_EQ(place.unfinished(), "/dev/null") << "and what follows would replace a device of this machine";
-  EXPECT_TRUE(write(*this / "null", "nothing").ok());
+  EXPECT_TRUE(write(folder_ / "null", "nothing").ok());
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
 TEST_F(OutputFiles, AFullDiskIsNamedAsSoonAsItIsFull) {
   if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  ASSERT_EQ(OutputPlace("/dev/full").unfinished(), "/dev/full");
   OutputFile file("/dev/full");
   const std::string much(1 << 20, 'x');
   EXPECT_FALSE(file.write(std::as_bytes(std::span(much))));
@@ -79,17 +74,17 @@ TEST_F(OutputFiles, AFullDiskIsNamedAsSoonAsItIsFull) {
 }
 
 TEST_F(OutputFiles, WhatCannotBeWrittenIsSaidBeforehand) {
-  EXPECT_TRUE(check_output(*this / "new").ok());
+  EXPECT_TRUE(check_output(folder_ / "new").ok());
   EXPECT_TRUE(check_output("/dev/null").ok());
   EXPECT_TRUE(check_output("in_the_working_folder").ok());
-  EXPECT_THAT(std::string(check_output(folder_.string()).message()),
+  EXPECT_THAT(std::string(check_output(folder_.path().string()).message()),
               HasSubstr("it is a folder; name a file"));
-  EXPECT_THAT(std::string(check_output(*this / "missing/a").message()),
-              HasSubstr("there is no folder " + (*this / "missing")));
+  EXPECT_THAT(std::string(check_output(folder_ / "missing/a").message()),
+              HasSubstr("there is no folder " + (folder_ / "missing")));
   if (geteuid() == 0) return;  // whom no permissions stop
-  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_THAT(std::string(check_output(*this / "a").message()), HasSubstr("Permission denied"));
-  fs::permissions(folder_, fs::perms::owner_all);
+  fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THAT(std::string(check_output(folder_ / "a").message()), HasSubstr("Permission denied"));
+  fs::permissions(folder_.path(), fs::perms::owner_all);
 }
 
 }  // namespace

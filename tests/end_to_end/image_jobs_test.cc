@@ -279,6 +279,17 @@ TEST_F(ImageJobs, SixteenBitPicturesStaySixteenBit) {
   }
 }
 
+TEST_F(ImageJobs, AFullDiskIsSaidOfEveryFormat) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  Picture picture{64, 32, 3, OIIO::TypeDesc::UINT8, std::vector<float>(64 * 32 * 3, 0.5F)};
+  write_picture(folder_ / "in.png", picture);
+  for (const char* name : {"x.png", "x.jpg", "x.exr", "x.tif", "x.hdr"}) {
+    fs::create_symlink("/dev/full", folder_ / name);
+    fail({"box-filter", folder_ / "in.png", "-o", folder_ / name, "--radius", "1"},
+         "No space left on device");
+  }
+}
+
 TEST_F(ImageJobs, TheReportIsOneJsonObject) {
   const std::vector<std::vector<std::string>> jobs = {
       {"sampling-table", kMap, "-o", folder_ / "a \"quoted\" name.cst"},
