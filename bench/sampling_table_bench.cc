@@ -188,7 +188,7 @@ void bench_all(Runner<Executor>& runner) {
   bench_build<float>(runner, middle, 3, MapPattern::kRandom);
   bench_build<std::uint8_t>(runner, middle, 4, MapPattern::kRandom);
 
-  std::int64_t samples = kGpu ? 100'000'000 : 1'000'000;
+  std::int64_t samples = kGpu ? 100'000'000 : 250'000;
   MapShape drawn_map{1024, 2048};
   if (runner.quick()) {
     samples = 10'000;
