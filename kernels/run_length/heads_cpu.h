@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/run_length/run_length_element.h"
 
@@ -24,6 +25,27 @@ bool differ(const T& a, const T& b) {
   }
 }
 
+/// Whether an element differs from the one before it, put so that compilers find vector instructions for it.
+/// Of elements of 3 and 6 bytes some of the one before that are read, too.
+template <class T>
+bool differs_from_last(const T* element) {
+  if constexpr (kIsWord<T> && sizeof(T) == 8) {  // x86-64's first vector instructions compare 32 bits at most
+    const std::uint64_t bits = element[0] ^ element[-1];
+    return static_cast<std::uint32_t>(bits | bits >> 32) != 0;
+  } else if constexpr (sizeof(T) == 3 || sizeof(T) == 6) {  // in the upper bytes of a word
+    using Word = std::conditional_t<sizeof(T) == 3, std::uint32_t, std::uint64_t>;
+    const auto word_that_ends = [](const T* end) {
+      Word word;
+      std::memcpy(&word, reinterpret_cast<const std::byte*>(end) - sizeof(Word), sizeof(Word));
+      return word;
+    };
+    const Word bits = word_that_ends(element + 1) ^ word_that_ends(element);
+    return bits >> 8 * (sizeof(Word) - sizeof(T)) != 0;
+  } else {
+    return differ(element[0], element[-1]);
+  }
+}
+
 /// Bits of bytes that are 0 or 1.
 inline std::uint64_t gather_bits(const std::array<std::uint8_t, kWordElements>& flags) {
   // Byte i of eight, times 2^(56 - 7 i), is bit 56 + i; no two products meet in one bit.
@@ -37,12 +59,12 @@ inline std::uint64_t gather_bits(const std::array<std::uint8_t, kWordElements>& 
   return bits;
 }
 
-/// Which of 64 elements differ from the one before them. Reads elements[-1], too.
+/// Which of 64 elements differ from the one before them. Reads elements[-1] and perhaps elements[-2], too.
 template <class T>
 std::uint64_t differences(const T* elements) {
   std::array<std::uint8_t, kWordElements> flags;
-  for (std::int64_t i = 0; i < kWordElements; ++i)  // compilers make vector instructions of this
-    flags[static_cast<std::size_t>(i)] = differ(elements[i], elements[i - 1]) ? 1 : 0;
+  for (std::int64_t i = 0; i < kWordElements; ++i)
+    flags[static_cast<std::size_t>(i)] = differs_from_last(elements + i) ? 1 : 0;
   return gather_bits(flags);
 }
 

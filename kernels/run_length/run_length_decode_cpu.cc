@@ -55,6 +55,18 @@ class Lengths {
     return static_cast<std::int64_t>(ends_ ? lengths_[run] - end_before(run) : lengths_[run]);
   }
 
+  /// Whether each of the kSingleRuns runs from `run` on, which is not the first, is one element.
+  bool all_ones(std::int64_t run) const {
+    const Length* first = lengths_ + run;
+    bool all = true;
+    if (ends_) {
+      for (std::int64_t i = 0; i < kSingleRuns; ++i) all &= first[i] - first[i - 1] == 1;
+    } else {
+      for (std::int64_t i = 0; i < kSingleRuns; ++i) all &= first[i] == 1;
+    }
+    return all;
+  }
+
  private:
   Length end_before(std::int64_t run) const { return run == 0 ? 0 : lengths_[run - 1]; }
 
@@ -108,10 +120,25 @@ T* write_run(T* to, std::int64_t count, const T& symbol, const T* room_end) {
   return std::fill_n(to, count, symbol);
 }
 
+/// Writes runs from `run` on, in groups, as long as all of a group are of one element and lie before
+/// `room_end`; returns how many. One by one, each symbol would be read right after a write that ends as far
+/// into a page as the symbol lies: a processor takes those for the same place, and waits.
+template <class T, class Length>
+std::int64_t write_single_elements(const Lengths<Length>& lengths, const T* symbols, std::int64_t run,
+                                   std::int64_t runs, T* to, const T* room_end) {
+  const std::int64_t most = std::min<std::int64_t>(runs - run, room_end - to);
+  std::int64_t written = 0;
+  for (; most - written >= kSingleRuns; written += kSingleRuns) {
+    if (!lengths.all_ones(run + written)) break;
+    std::copy_n(symbols + run + written, kSingleRuns, to + written);
+  }
+  return written;
+}
+
 /// Writes elements [first, end) of the array.
 template <class T, class Length>
 void write_elements(const Lengths<Length>& lengths, HostSpan<const std::uint64_t> offsets, const T* symbols,
-                    std::int64_t first, std::int64_t end, T* elements) {
+                    std::int64_t runs, std::int64_t first, std::int64_t end, T* elements) {
   const auto after = std::upper_bound(offsets.begin(), offsets.end(), static_cast<std::uint64_t>(first));
   const std::int64_t granule = after - offsets.begin() - 1;
   std::int64_t run = granule * kCpuGranuleRuns;
@@ -120,9 +147,13 @@ void write_elements(const Lengths<Length>& lengths, HostSpan<const std::uint64_t
   T* to = elements + first;
   T* const room_end = elements + end;
   to = write_run(to, std::min(run_end, end) - first, symbols[run], room_end);
+  ++run;
   while (to < room_end) {
-    ++run;
-    to = write_run(to, std::min<std::int64_t>(lengths[run], room_end - to), symbols[run], room_end);
+    const std::int64_t singles = write_single_elements(lengths, symbols, run, runs, to, room_end);
+    run += singles;
+    to += singles;
+    for (const std::int64_t next_group = run + kSingleRuns; to < room_end && run < next_group; ++run)
+      to = write_run(to, std::min<std::int64_t>(lengths[run], room_end - to), symbols[run], room_end);
   }
 }
 
@@ -137,7 +168,8 @@ DecodeRunLengthsReport decode(CpuExecutor& executor, const DecodeRunLengthsParam
   executor.check_interrupt();
   constexpr std::int64_t kGrain = kCpuDecodeBytes / static_cast<std::int64_t>(sizeof(T));
   parallel_ranges(executor, report.elements, kGrain, [&](std::int64_t first, std::int64_t end) {
-    write_elements(lengths, HostSpan<const std::uint64_t>(offsets), symbols, first, end, elements);
+    write_elements(lengths, HostSpan<const std::uint64_t>(offsets), symbols, params.runs, first, end,
+                   elements);
   });
   return report;
 }

@@ -73,5 +73,7 @@ inline constexpr std::int64_t kCheckedGranules = 32;
 inline constexpr std::int64_t kCpuDecodeBytes = 256 * 1024;
 /// A run of no more bytes is written as a block of that many.
 inline constexpr std::size_t kRunBlockBytes = 64;
+/// So many runs of one element each are copied at once.
+inline constexpr std::int64_t kSingleRuns = 64;
 
 }  // namespace cumulus::run_length
