@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -50,21 +51,34 @@ class Lengths {
     return first;
   }
 
+  /// Whether each of kGroupRuns runs, the first of them not the first of all, is one element.
+  bool all_ones(std::int64_t first) const {
+    const Length* from = lengths_ + first;
+    bool all = true;
+    if (ends_) {
+      for (std::int64_t i = 0; i < kGroupRuns; ++i) all &= from[i] - from[i - 1] == 1;
+    } else {
+      for (std::int64_t i = 0; i < kGroupRuns; ++i) all &= from[i] == 1;
+    }
+    return all;
+  }
+
+  /// The elements of up to kGroupRuns runs, the first of them not the first of all; of runs whose ends do not
+  /// descend.
+  std::array<Length, kGroupRuns> group(std::int64_t first, std::int64_t count) const {
+    const Length* from = lengths_ + first;
+    std::array<Length, kGroupRuns> counts;
+    if (ends_) {
+      for (std::int64_t i = 0; i < count; ++i) counts[static_cast<std::size_t>(i)] = from[i] - from[i - 1];
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) counts[static_cast<std::size_t>(i)] = from[i];
+    }
+    return counts;
+  }
+
   /// The elements of a run, of runs whose ends do not descend.
   std::int64_t operator[](std::int64_t run) const {
     return static_cast<std::int64_t>(ends_ ? lengths_[run] - end_before(run) : lengths_[run]);
-  }
-
-  /// Whether each of the kSingleRuns runs from `run` on, which is not the first, is one element.
-  bool all_ones(std::int64_t run) const {
-    const Length* first = lengths_ + run;
-    bool all = true;
-    if (ends_) {
-      for (std::int64_t i = 0; i < kSingleRuns; ++i) all &= first[i] - first[i - 1] == 1;
-    } else {
-      for (std::int64_t i = 0; i < kSingleRuns; ++i) all &= first[i] == 1;
-    }
-    return all;
   }
 
  private:
@@ -120,21 +134,6 @@ T* write_run(T* to, std::int64_t count, const T& symbol, const T* room_end) {
   return std::fill_n(to, count, symbol);
 }
 
-/// Writes runs from `run` on, in groups, as long as all of a group are of one element and lie before
-/// `room_end`; returns how many. One by one, each symbol would be read right after a write that ends as far
-/// into a page as the symbol lies: a processor takes those for the same place, and waits.
-template <class T, class Length>
-std::int64_t write_single_elements(const Lengths<Length>& lengths, const T* symbols, std::int64_t run,
-                                   std::int64_t runs, T* to, const T* room_end) {
-  const std::int64_t most = std::min<std::int64_t>(runs - run, room_end - to);
-  std::int64_t written = 0;
-  for (; most - written >= kSingleRuns; written += kSingleRuns) {
-    if (!lengths.all_ones(run + written)) break;
-    std::copy_n(symbols + run + written, kSingleRuns, to + written);
-  }
-  return written;
-}
-
 /// Writes elements [first, end) of the array.
 template <class T, class Length>
 void write_elements(const Lengths<Length>& lengths, HostSpan<const std::uint64_t> offsets, const T* symbols,
@@ -149,11 +148,18 @@ void write_elements(const Lengths<Length>& lengths, HostSpan<const std::uint64_t
   to = write_run(to, std::min(run_end, end) - first, symbols[run], room_end);
   ++run;
   while (to < room_end) {
-    const std::int64_t singles = write_single_elements(lengths, symbols, run, runs, to, room_end);
-    run += singles;
-    to += singles;
-    for (const std::int64_t next_group = run + kSingleRuns; to < room_end && run < next_group; ++run)
-      to = write_run(to, std::min<std::int64_t>(lengths[run], room_end - to), symbols[run], room_end);
+    const std::int64_t group = std::min(runs - run, kGroupRuns);
+    const T* next = symbols + run;
+    if (group == kGroupRuns && room_end - to >= group && lengths.all_ones(run)) {
+      to = std::copy_n(next, kGroupRuns, to);
+    } else {
+      const auto counts = lengths.group(run, group);
+      for (std::int64_t i = 0; i < group && to < room_end; ++i) {
+        const auto count = static_cast<std::int64_t>(counts[static_cast<std::size_t>(i)]);
+        to = write_run(to, std::min<std::int64_t>(count, room_end - to), next[i], room_end);
+      }
+    }
+    run += group;
   }
 }
 

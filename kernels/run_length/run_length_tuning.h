@@ -73,7 +73,7 @@ inline constexpr std::int64_t kCheckedGranules = 32;
 inline constexpr std::int64_t kCpuDecodeBytes = 256 * 1024;
 /// A run of no more bytes is written as a block of that many.
 inline constexpr std::size_t kRunBlockBytes = 64;
-/// So many runs of one element each are copied at once.
-inline constexpr std::int64_t kSingleRuns = 64;
+/// Runs whose lengths are looked through at once: where each is one element, the symbols are copied.
+inline constexpr std::int64_t kGroupRuns = 64;
 
 }  // namespace cumulus::run_length
