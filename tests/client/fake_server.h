@@ -5,12 +5,10 @@
 #include <absl/time/time.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +24,7 @@
 #include "library/crc32c.h"
 #include "server/pipeline/errors.h"
 #include "tests/support/grpc_engine.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::testing {
 
@@ -221,9 +220,6 @@ class FakeServer {
  public:
   FakeServer() {
     keep_grpc_engine();
-    std::string folder = (std::filesystem::temp_directory_path() / "cumulus-fake-XXXXXX").string();
-    EXPECT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(target(), grpc::InsecureServerCredentials());
@@ -233,12 +229,9 @@ class FakeServer {
     builder.RegisterService(&transfer);
     server_ = builder.BuildAndStart();
   }
-  ~FakeServer() {
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-    std::filesystem::remove_all(folder_);
-  }
+  ~FakeServer() { server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1)); }
 
-  std::string target() const { return "unix:" + (folder_ / "socket").string(); }
+  std::string target() const { return "unix:" + (folder_ / "socket"); }
 
   Client connect(const ConnectOptions& options = {}) const {
     absl::StatusOr<Client> client = Client::connect(target(), options);
@@ -252,7 +245,7 @@ class FakeServer {
   FakeTransfer transfer{script};
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   FakeCapabilities capabilities_;
   FakeSessions sessions_{script, transfer};
   FakeOperations operations_{script, transfer};

@@ -56,7 +56,7 @@ TEST_F(ImageJobs, ASavedTableSampledHereGivesTheServersSamples) {
   succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
   succeed({"draw-samples", folder_ / "map.cst", "-n", "5000", "-o", folder_ / "of_table.npy"});
   succeed({"draw-samples", kMap, "-n", "5000", "-o", folder_ / "of_map.npy"});
-  EXPECT_EQ(read_file(folder_ / "of_table.npy"), read_file(folder_ / "of_map.npy"));
+  EXPECT_TRUE(read_file(folder_ / "of_table.npy") == read_file(folder_ / "of_map.npy"));
 
   const std::string table = read_file(folder_ / "map.cst");
   const sampling::TableView view = view_of(table);
@@ -115,8 +115,8 @@ TEST_F(ImageJobs, AMapOfHalfFloatsTravelsAsSuchAndGivesTheTableOfTheSameFloats) 
               name == "halves" ? "float16" : "float32");
     succeed({"draw-samples", folder_ / (name + ".exr"), "-n", "100", "--preview", folder_ / (name + ".png")});
   }
-  EXPECT_EQ(read_file(folder_ / "halves.cst"), read_file(folder_ / "floats.cst"));
-  EXPECT_EQ(read_file(folder_ / "halves.png"), read_file(folder_ / "floats.png"));
+  EXPECT_TRUE(read_file(folder_ / "halves.cst") == read_file(folder_ / "floats.cst"));
+  EXPECT_TRUE(read_file(folder_ / "halves.png") == read_file(folder_ / "floats.png"));
 }
 
 TEST_F(ImageJobs, APlanesSamplesHaveNoDirection) {
@@ -201,7 +201,7 @@ TEST_F(ImageJobs, ThePreviewShowsTheMapWithDotsWhereTheSamplesAre) {
   succeed({"sampling-table", kMap, "-o", folder_ / "map.cst"});
   succeed(
       {"draw-samples", folder_ / "map.cst", "--map", kMap, "-n", "300", "--preview", folder_ / "again.png"});
-  EXPECT_EQ(read_file(folder_ / "again.png"), read_file(folder_ / "preview.png"));
+  EXPECT_TRUE(read_file(folder_ / "again.png") == read_file(folder_ / "preview.png"));
 }
 
 TEST_F(ImageJobs, SumsAreThoseOfTheMap) {
@@ -296,7 +296,7 @@ TEST_F(ImageJobs, SeveralCommandsShareOneServer) {
   for (std::thread& client : clients) client.join();
   for (std::size_t i = 0; i < ended.size(); ++i) {
     EXPECT_EQ(ended[i].exit_code, 0) << ended[i].errors;
-    EXPECT_EQ(read_file(folder_ / (std::to_string(i) + ".npy")), read_file(folder_ / "0.npy"));
+    EXPECT_TRUE(read_file(folder_ / (std::to_string(i) + ".npy")) == read_file(folder_ / "0.npy"));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/runtime/command_line.h"
 #include "server/runtime/listen_address.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::server {
 namespace {
@@ -41,12 +42,6 @@ ExitNow refused(const std::vector<const char*>& arguments) {
   const auto outcome = run(arguments);
   const auto* exit = std::get_if<ExitNow>(&outcome);
   return exit != nullptr ? *exit : ExitNow{0, "nothing was wrong"};
-}
-
-std::string write_file(const std::string& name, const std::string& text) {
-  const std::string path = ::testing::TempDir() + name;
-  std::ofstream(path) << text;
-  return path;
 }
 
 TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
@@ -199,9 +194,11 @@ TEST(ListenAddress, RefusesWhatIsNoAddress) {
 }
 
 TEST(CommandLine, FlagsOverrideTheFile) {
-  const std::string file = write_file("flags.textproto", R"(
+  const testing::TemporaryFolder folder;
+  const std::string file = folder / "flags.textproto";
+  std::ofstream(file) << R"(
     listen: "127.0.0.1:1" reflection: true
-    devices { backend: CUDA cpu_threads: 3 } shutdown { lame_duck { seconds: 9 } } logging { level: "error" })");
+    devices { backend: CUDA cpu_threads: 3 } shutdown { lame_duck { seconds: 9 } } logging { level: "error" })";
   const Configuration from_file = accepted({"--config", file.c_str()});
   EXPECT_THAT(from_file.listen, ElementsAre("127.0.0.1:1"));
   EXPECT_EQ(from_file.devices.backend, Backend::kCuda);
