@@ -2,10 +2,14 @@
 
 #include <OpenImageIO/imageio.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 namespace cumulus::cli {
@@ -156,6 +160,11 @@ absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves) {
 }
 
 absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours) {
+  for (const std::int64_t extent : image.shape()) {
+    if (extent >= 1 && extent <= std::numeric_limits<int>::max()) continue;
+    return cannot_write(path, absl::StrCat("its shape is ", absl::StrJoin(image.shape(), " x "),
+                                           "; image files have extents of 1 to 2^31 - 1"));
+  }
   const auto output = OIIO::ImageOutput::create(path);
   if (output == nullptr)
     return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
@@ -163,8 +172,13 @@ absl::Status write_image(const std::string& path, const ArrayView& image, Colour
   const OIIO::TypeDesc type = type_of(image.type());
   OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1, type);
   if (colours == Colours::kAsStored) spec.attribute(kLeaveColours, 1);
+  std::error_code error;
+  const bool existed = std::filesystem::exists(path, error);
   if (!output->open(path, spec) || !output->write_image(type, image.bytes().data()) || !output->close()) {
-    return cannot_write(path, output->geterror());
+    const absl::Status status = cannot_write(path, output->geterror());
+    output->close();
+    if (!existed) std::filesystem::remove(path, error);  // what a format refuses, it has begun by then
+    return status;
   }
   return absl::OkStatus();
 }
