@@ -147,13 +147,14 @@ class Encoder {
   /// Notes the first run of each piece between cuts.
   void note_first_runs(const Piece& piece) {
     if (first_runs_.empty()) return;
+    const std::uint64_t* heads = piece.heads.get();
     std::int64_t runs = piece.runs_before;
     std::int64_t word = 0;
     for (std::int64_t cut = first_cut(piece); cut < piece.end; cut += cut_) {
       const std::int64_t place = cut - piece.first;
-      for (; word < place / kWordElements; ++word) runs += count_bits(piece.heads[word]);
+      for (; word < place / kWordElements; ++word) runs += count_bits(heads[word]);
       const std::uint64_t before = (std::uint64_t{1} << place % kWordElements) - 1;
-      first_runs_[static_cast<std::size_t>(cut / cut_)] = runs + count_bits(piece.heads[word] & before);
+      first_runs_[static_cast<std::size_t>(cut / cut_)] = runs + count_bits(heads[word] & before);
     }
   }
 
