@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/recursive_filter/recursive_filter_cpu.h"
 #include "tests/cases/recursive_filter_case.h"
 #include "tests/kernels/recursive_filter_running.h"
 #include "tests/support/executors.h"
@@ -230,6 +231,35 @@ TEST(RecursiveFilterOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   }
   EXPECT_TRUE(results[0] == results[1]);
   EXPECT_TRUE(results[0] == results[2]);
+}
+
+template <class T>
+void expect_right_with_plain_vectors(FilterShape shape, const RecursiveFilter& filter) {
+  FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+  const std::vector<T> pixels = testing::elements_as<T>(image);
+  std::vector<T> result(pixels.size());
+  const HostImage<const T> source(pixels.data(), shape.height, shape.width, shape.channels);
+  const HostImage<T> target(result.data(), shape.height, shape.width, shape.channels);
+  CpuExecutor executor;
+  executor.reserve_scratch(apply_recursive_filter_scratch_bytes<T, Space::kHost>(source, filter));
+  recursive_filter::apply_with<PlainVectors, T>(executor, source, filter, target);
+  EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << describe(shape);
+}
+
+// Other tests take the widest vectors that the machine has.
+TEST(RecursiveFilterOnTheCpu, MatchesTheOracleWithPlainVectors) {
+  for (const FilterBoundary boundary : {FilterBoundary::kClamp, FilterBoundary::kRepeat}) {
+    for (const auto& [name, filter] : filters_with(boundary)) {
+      SCOPED_TRACE(name + ", " + testing::name_of(boundary));
+      for (const FilterShape shape : {FilterShape{1, 1}, {70, 130}, {32, 48, 3}}) {
+        expect_right_with_plain_vectors<float>(shape, filter);
+      }
+    }
+    expect_right_with_plain_vectors<double>({37, 50, 3},
+                                            {gaussian_filter(3, boundary), gaussian_filter(20, boundary)});
+    expect_right_with_plain_vectors<Float16>({37, 50, 3},
+                                             {gaussian_filter(3, boundary), gaussian_filter(20, boundary)});
+  }
 }
 
 TEST(RecursiveFilterVerifier, RefusesASmallError) {
