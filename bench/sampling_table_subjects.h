@@ -203,6 +203,10 @@ struct ReadyPoints {
 };
 inline constexpr ReadyPoints kReadyPoints[] = {{"spread", false}, {"grid", true}};
 
+inline std::string points_name(const ReadyPoints& ready, const std::string& tail, std::int64_t count) {
+  return "sample_points/" + std::string(ready.name) + "/" + tail + "/" + std::to_string(count);
+}
+
 /// Samples a table that has been built at `count` points.
 template <class T, class Executor>
 void measure_points(Runner<Executor>& runner, const std::string& name,

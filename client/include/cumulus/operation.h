@@ -75,6 +75,18 @@ class Source {
 /// One operation with its inputs and parameters: what to run, not yet where. The functions of
 /// sampling_table.h, summed_area_table.h, ... make it; Session::run and Client::run run it, as often as
 /// wanted. Inline and encoded inputs have been copied into it. Cheap to copy, immutable.
+///
+/// The arrays that it answers lie in the device's memory, as new buffers of the session, or came in the
+/// response (Placement). Every operation may fail with
+/// - INVALID_ARGUMENT: an input or an option is wrong; field_violations names it by its path in the request,
+///   before anything has run
+/// - FAILED_PRECONDITION: the input has no answer; error_reason and error_metadata say what stands in the
+///   way, as the operation's documentation has it
+/// - RESOURCE_EXHAUSTED: the device's memory, the session's quota or a limit of the server; quota_violations
+/// - NOT_FOUND: a buffer or the session is gone; error_reason says why
+/// - UNAVAILABLE: no server, or one that is stopping or has a full queue for as long as the deadline allows
+/// - DEADLINE_EXCEEDED, CANCELLED
+/// - INTERNAL: the device failed; the reason is DEVICE_FAULT
 class Operation {
  private:
   friend class OperationAccess;
