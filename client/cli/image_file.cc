@@ -3,11 +3,13 @@
 #include <OpenImageIO/filesystem.h>
 #include <OpenImageIO/imageio.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -240,6 +242,11 @@ std::optional<ElementType> integer_samples(const std::string& path) {
 
 absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours,
                          std::optional<ElementType> samples) {
+  for (const std::int64_t extent : image.shape()) {
+    if (extent >= 1 && extent <= std::numeric_limits<int>::max()) continue;
+    return cannot_write(path, absl::StrCat("its shape is ", absl::StrJoin(image.shape(), " x "),
+                                           "; image files have extents of 1 to 2^31 - 1"));
+  }
   if (absl::Status known = check_image_name(path); !known.ok()) return known;
   OutputFile file(path);
   CheckedWriter writer(file);

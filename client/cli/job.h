@@ -17,8 +17,8 @@ namespace cumulus::cli {
 
 /// What stands before the command's name.
 struct GlobalOptions {
-  std::string server;   // HOST:PORT or unix:PATH; empty: a private daemon
-  std::string backend;  // of the private daemon; empty: it chooses
+  std::string server = {};   // HOST:PORT or unix:PATH; empty: a private daemon
+  std::string backend = {};  // of the private daemon; empty: it chooses
   bool json = false;
 };
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/core/wide_vectors.h"
+#include "kernels/primitives/vector_width.h"
 #include "kernels/sampling_table/sampling_table_arithmetic.h"
 
 namespace cumulus::sampling_rows {
@@ -42,7 +42,7 @@ RowExtremes stage_weights(const T* texels, std::int64_t channels, std::uint32_t 
                           const WeightAdjustment& adjustment, std::uint32_t* cells) {
   const bool as_they_are = adjustment.taken_off == 0 && adjustment.otherwise == 0;
   RowExtremes extremes;
-  with_wide_vectors([&] {
+  run_vectorised([&] {
     const auto stage = [&](std::int64_t step, WeightRule known) {
       return as_they_are ? stage_weights_by<true>(texels, step, width, known, adjustment, cells)
                          : stage_weights_by<false>(texels, step, width, known, adjustment, cells);
@@ -131,7 +131,7 @@ void for_each_block(std::uint32_t count, const Visit& visit) {
 inline Tally write_row_bounds(std::uint32_t* cells, std::uint32_t count, std::uint32_t exponent) {
   const IntegerWeight weight(exponent);
   Tally all;
-  with_wide_vectors([&] {
+  run_vectorised([&] {
     BlockMasses block;
     for_each_block(count, [&](std::uint32_t first, std::uint32_t size) {
       block.load(cells + first, size, weight);

@@ -103,7 +103,7 @@ TEST(CommandLine, SaysBeforeTheWorkWhatCannotBeWritten) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"sampling-table", "-o", folder / "missing/x.cst"}, "there is no folder " + (folder / "missing")},
       {{"sampling-table", "-o", folder.path().string()}, "it is a folder"},
-      {{"box-filter", "--radius", "1", "-o", folder / "x.picture"}, "end its name with .exr"},
+      {{"box-filter", "--radius", "1", "-o", folder / "x.picture"}, "no image format has such a name"},
       {{"draw-samples", "-n", "1", "-o", folder / "x.png", "--preview", folder / "x.png"}, "both name"},
   };
   for (auto [arguments, message] : wrong) {

@@ -111,8 +111,9 @@ absl::StatusOr<Array> decode_on(Job& job, const Session& session, const RunLengt
 absl::Status write_decoded(const Options& options, const ArrayView& array) {
   if (options.raw_file) return write_file(options.output, array.bytes());
   if (array.shape().size() != 2 && array.shape().size() != 3) {
-    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of ",
-                                                   array.shape().size(), " extents; decode it with --raw"));
+    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of shape [",
+                                                   absl::StrJoin(array.shape(), ", "),
+                                                   "]; decode it with --raw"));
   }
   return write_image(options.output, array, Colours::kAsStored);
 }

@@ -22,7 +22,7 @@ enum class BracketOutput {
 
 struct BracketMatchOptions {
   /// Of texts of bytes: opens and closes in turn, 1 to 128 pairs of different bytes; empty: "()[]{}".
-  std::string pairs;
+  std::string pairs = {};
   /// Each at most once.
   std::vector<BracketOutput> outputs = {BracketOutput::kPartner};
   /// Brackets without a partner are no error: they get -1, and the rest is matched.
@@ -31,7 +31,7 @@ struct BracketMatchOptions {
   bool wide_indices = false;
   /// Many documents in one array: int64, the element at which each begins, the first at 0, none before the
   /// one ahead of it. Each is matched on its own. Otherwise there is one document.
-  std::optional<Source> segments;
+  std::optional<Source> segments = std::nullopt;
 };
 
 /// Of `text`: uint8 [n], bytes; or int32 [n], tokens: k > 0 opens and -k closes kind k, 0 is neutral.

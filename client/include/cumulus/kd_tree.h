@@ -58,12 +58,12 @@ struct KdTree {
 
 struct NeighborOptions {
   /// Points farther than this are no neighbours; those exactly so far are. Absent: infinity.
-  std::optional<double> radius;
+  std::optional<double> radius = std::nullopt;
   /// A radius for each query, [queries] of the tree's type, instead of `radius`.
-  std::optional<Source> radii;
+  std::optional<Source> radii = std::nullopt;
   bool squared = false;  ///< distances come as their squares
   /// Where axis i closes on itself, its length; 0 where it does not. Points and queries lie in [0, period].
-  std::vector<double> period;
+  std::vector<double> period = {};
 };
 
 /// The `nearest` (1 to 128) nearest points of each of `queries`, [queries, dimensions] or [trees, queries,

@@ -38,19 +38,19 @@ struct CallOptions {
   /// From now to the end of the call, its repetitions included. Absent: ConnectOptions::call_timeout,
   /// and for a transfer a second more for each 16 MiB. The server caps it
   /// (Capabilities::max_deadline).
-  std::optional<absl::Duration> timeout;
-  std::optional<Cancellation> cancellation;
+  std::optional<absl::Duration> timeout = std::nullopt;
+  std::optional<Cancellation> cancellation = std::nullopt;
   /// Free text of at most 128 bytes that the server repeats in its log.
-  std::string request_id;
+  std::string request_id = {};
 };
 
 /// An image file's bytes (OpenEXR, Radiance HDR, PNG, TIFF, JPEG), to be decoded by the server.
 struct EncodedImage {
   /// At most Capabilities::max_encoded_bytes; a larger image is for the caller to decode and upload.
-  std::span<const std::byte> file;
+  std::span<const std::byte> file = {};
   int subimage = 0;
   /// Channels to keep, by name, in this order; empty keeps all.
-  std::vector<std::string> channels;
+  std::vector<std::string> channels = {};
 };
 
 /// Where an operation's input comes from. Made implicitly from each of the three.
@@ -107,10 +107,10 @@ enum class Priority {
 
 /// How to run an operation.
 struct RunOptions {
-  CallOptions call;
+  CallOptions call = {};
   Placement output = Placement::kDefault;
   /// Lifetime of the new buffers; absent: as long as their session. At most Capabilities::max_ttl.
-  std::optional<absl::Duration> output_ttl;
+  std::optional<absl::Duration> output_ttl = std::nullopt;
   /// The server may drop the new buffers when the device runs out of memory.
   bool evictable = false;
   /// Checks everything, runs nothing: the result has no arrays.

@@ -48,14 +48,14 @@ struct ExponentialKernel {
 /// coefficients either way, with poles within 0.99999 of the origin. Without a gain: what leaves a constant
 /// image as it is.
 struct FeedbackKernel {
-  std::optional<double> gain;
-  std::vector<double> causal;
-  std::vector<double> anticausal;
+  std::optional<double> gain = std::nullopt;
+  std::vector<double> causal = {};
+  std::vector<double> anticausal = {};
 };
 
 /// The filter along one axis.
 struct AxisKernel {
-  std::variant<GaussianKernel, BsplinePrefilterKernel, ExponentialKernel, FeedbackKernel> kernel;
+  std::variant<GaussianKernel, BsplinePrefilterKernel, ExponentialKernel, FeedbackKernel> kernel = {};
   ImageBoundary boundary = ImageBoundary::kClamp;
 };
 

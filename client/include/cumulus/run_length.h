@@ -57,7 +57,7 @@ struct DecodeRunLengthsOptions {
   RunOrder order = RunOrder::kRows;  ///< as it was encoded; kColumns needs `shape`
   RunLengthForm form = RunLengthForm::kCounts;
   /// The array's shape, which the runs have to fill exactly (FAILED_PRECONDITION otherwise). Empty: a list.
-  Shape shape;
+  Shape shape = {};
 };
 
 /// Of `symbols` and `lengths`, as encode_run_lengths gives them. Result: `array`, of the symbols' type and of
