@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -135,30 +136,29 @@ void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTre
 }
 
 /// A file's points, named after it.
-template <class Executor>
-void bench_build_of(Runner<Executor>& runner, const std::string& path) {
-  for (const std::int64_t leaf_size : {10, 40}) {
-    const std::string name = "kd_tree_build/f32-3d/" + std::filesystem::path(path).stem().string() +
-                             "/leaf-" + std::to_string(leaf_size);
-    if (!runner.wants(name)) continue;
-    std::vector<float> cloud = read_point_cloud(path);
-    const auto points = static_cast<std::int64_t>(cloud.size() / 3);
-    measure_build<float>(runner, runner.executor(), name + "/" + std::to_string(points),
-                         kd_tree_shape(1, points, 3, leaf_size), {leaf_size}, std::move(cloud));
-  }
+template <class T, class Executor>
+void bench_build_of(Runner<Executor>& runner, const std::string& path, std::int64_t leaf_size) {
+  const std::vector<float> points = read_point_cloud(path);
+  const KdTreeShape shape = kd_tree_shape(1, static_cast<std::int64_t>(points.size() / 3), 3, leaf_size);
+  const std::string name = std::string("kd_tree_build/") + (sizeof(T) == 4 ? "f32" : "f64") + "-3d/" +
+                           std::filesystem::path(path).stem().string() + "/leaf-" +
+                           std::to_string(leaf_size) + "/" + std::to_string(shape.points);
+  if (!runner.wants(name)) return;
+  measure_build<T>(runner, runner.executor(), name, shape, {leaf_size}, {points.begin(), points.end()});
 }
 
 /// With 1, 2, 4, ... threads, and with as many as there are.
-void bench_threads(Runner<CpuExecutor>& runner, std::int64_t points) {
-  const KdTreeShape shape = kd_tree_shape(1, points, 3, 10);
+template <class T>
+void bench_threads(Runner<CpuExecutor>& runner, std::int64_t points, const KdTreeOptions& options,
+                   CloudPattern pattern) {
+  const KdTreeShape shape = kd_tree_shape(1, points, 3, options.leaf_size);
   const int most = runner.executor().threads();
   for (int threads = 1; threads <= most; threads = threads < most ? std::min(2 * threads, most) : most + 1) {
-    const std::string name = "kd_tree_build/" + variant<float>(shape, {10}, CloudPattern::kUniform) +
-                             "/threads-" + std::to_string(threads) + "/" + std::to_string(points);
+    const std::string name = "kd_tree_build/" + variant<T>(shape, options, pattern) + "/threads-" +
+                             std::to_string(threads) + "/" + std::to_string(points);
     if (!runner.wants(name)) continue;
     CpuExecutor executor(threads);
-    measure_build<float>(runner, executor, name, shape, {10},
-                         make_cloud<float>(points, 3, CloudPattern::kUniform));
+    measure_build<T>(runner, executor, name, shape, options, make_cloud<T>(points, 3, pattern));
   }
 }
 
@@ -183,57 +183,182 @@ std::vector<float> in_morton_order(const std::vector<float>& points) {
   return sorted;
 }
 
-template <class Executor>
-void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t count, int nearest,
-                   CloudPattern pattern, bool sorted) {
-  const KdTreeOptions options{10};
-  const KdTreeShape shape = kd_tree_shape(1, points, 3, options.leaf_size);
-  const std::string name = "find_nearest/" + variant<float>(shape, options, pattern) +
-                           (sorted ? "/morton" : "/random") + "/k-" + std::to_string(nearest) + "/" +
-                           std::to_string(points);
+/// A tree and what is asked of it.
+template <class T>
+struct Question {
+  std::int64_t points;
+  int dimensions;
+  std::int64_t queries;
+  CloudPattern pattern = CloudPattern::kUniform;
+  bool sorted = false;  // queries in Morton order
+  double period = 0;    // of every axis
+  double radius = std::numeric_limits<double>::infinity();
+
+  std::string name(const std::string& wanted) const {
+    const KdTreeOptions options{10};
+    return variant<T>(kd_tree_shape(1, points, dimensions, options.leaf_size), options, pattern) +
+           (period > 0 ? "/periodic" : "") + (sorted ? "/morton" : "/random") + "/" + wanted + "/" +
+           std::to_string(points);
+  }
+  NeighborSearch search() const {
+    NeighborSearch search;
+    search.queries = queries;
+    search.radius = radius;
+    for (int axis = 0; axis < dimensions; ++axis) search.period[static_cast<std::size_t>(axis)] = period;
+    return search;
+  }
+};
+
+/// The tree of a question, built, and its queries.
+template <class T, class Executor>
+struct AskedTree {
+  Forest<T, Executor> forest;
+  std::vector<T> queries;
+  Array<T, Executor> asked;
+  NeighborSearch search;
+  ReportMemory<NeighborReport, Executor> report;
+
+  AskedTree(Executor& executor, const Question<T>& question)
+      : forest(executor, kd_tree_shape(1, question.points, question.dimensions, 10), {10},
+               make_cloud<T>(question.points, question.dimensions, question.pattern)),
+        queries(make_queries(question)),
+        asked(executor, queries),
+        search(question.search()) {
+    executor.reserve_scratch(forest.scratch_bytes());
+    forest.build(executor);
+  }
+
+  std::vector<testing::Neighbor<T>> neighbors(std::int64_t query, T reach) const {
+    const auto width = static_cast<std::size_t>(forest.shape.dimensions);
+    return testing::neighbors_by_brute_force(forest.cloud, forest.shape.dimensions,
+                                             &queries[static_cast<std::size_t>(query) * width], reach,
+                                             search);
+  }
+
+ private:
+  static std::vector<T> make_queries(const Question<T>& question) {
+    std::vector<T> made = make_cloud<T>(question.queries, question.dimensions, question.pattern, 2);
+    if constexpr (std::is_same_v<T, float>) {
+      if (question.sorted) return in_morton_order(made);
+    }
+    return made;
+  }
+};
+
+constexpr int kVerifiedQueries = 16;
+
+template <class T, class Executor>
+void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int nearest) {
+  const std::string name = "find_nearest/" + question.name("k-" + std::to_string(nearest));
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  Forest<float, Executor> forest(executor, shape, options, make_cloud<float>(points, 3, pattern));
-  executor.reserve_scratch(forest.scratch_bytes());
-  forest.build(executor);
-  std::vector<float> queries = make_cloud<float>(count, 3, pattern, 2);
-  if (sorted) queries = in_morton_order(queries);
-  const Array<float, Executor> asked(executor, queries);
-  const auto results = static_cast<std::size_t>(count * nearest);
+  const AskedTree<T, Executor> tree(executor, question);
+  const auto results = static_cast<std::size_t>(question.queries * nearest);
   const Array<std::int64_t, Executor> indices(executor, results);
-  const Array<float, Executor> distances(executor, results);
-  NeighborSearch search;
-  search.queries = count;
-  const ReportMemory<NeighborReport, Executor> report;
+  const Array<T, Executor> distances(executor, results);
+  const NeighborSearch& search = tree.search;
   runner.measure({
       .name = name,
-      .bytes = queries.size() * sizeof(float) + results * (sizeof(std::int64_t) + sizeof(float)),
-      .items = static_cast<double>(count),
+      .bytes = tree.queries.size() * sizeof(T) + results * (sizeof(std::int64_t) + sizeof(T)),
+      .items = static_cast<double>(question.queries),
       .unit = "queries",
-      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search),
+      .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search),
       .run =
           [&] {
-            find_nearest(executor, shape, forest.view(), {asked.span(), {}}, search, nearest, indices.span(),
-                         distances.span(), report.get());
+            find_nearest(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}}, search,
+                         nearest, indices.span(), distances.span(), tree.report.get());
           },
       .verify =
           [&] {
             const auto found = indices.to_host();
             const auto far = distances.to_host();
-            for (std::int64_t i = 0; i < count; i += std::max<std::int64_t>(1, count / 16)) {
+            const std::int64_t step = std::max<std::int64_t>(1, question.queries / kVerifiedQueries);
+            for (std::int64_t i = 0; i < question.queries; i += step) {
               // There must be as many within the last one's distance, which may have been rounded down.
-              const float reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
-                                                 std::numeric_limits<float>::infinity());
-              std::string wrong = testing::verify_nearest(
-                  testing::neighbors_by_brute_force(forest.cloud, 3,
-                                                    &queries[static_cast<std::size_t>(3 * i)], reach, search),
-                  search, nearest, &found[static_cast<std::size_t>(i * nearest)],
-                  &far[static_cast<std::size_t>(i * nearest)]);
+              const T reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
+                                             std::numeric_limits<T>::infinity());
+              std::string wrong = testing::verify_nearest(tree.neighbors(i, reach), search, nearest,
+                                                          &found[static_cast<std::size_t>(i * nearest)],
+                                                          &far[static_cast<std::size_t>(i * nearest)]);
               if (!wrong.empty()) return wrong;
             }
             return std::string();
           },
       .verified_by = "brute force, 16 queries",
+  });
+}
+
+/// Empty where `found(query)` is how many points there are within the radius, of some queries.
+template <class T, class Executor, class Found>
+std::string verify_counts(const AskedTree<T, Executor>& tree, const Found& found) {
+  const std::int64_t step = std::max<std::int64_t>(1, tree.search.queries / kVerifiedQueries);
+  for (std::int64_t i = 0; i < tree.search.queries; i += step) {
+    const auto right =
+        static_cast<std::int64_t>(tree.neighbors(i, static_cast<T>(tree.search.radius)).size());
+    if (found(static_cast<std::size_t>(i)) == right) continue;
+    return "query " + std::to_string(i) + " has " + std::to_string(right) +
+           " points within the radius, not " + std::to_string(found(static_cast<std::size_t>(i)));
+  }
+  return "";
+}
+
+template <class Executor>
+void bench_count(Runner<Executor>& runner, const Question<float>& question) {
+  const std::string name = "count_within/" + question.name("radius");
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const AskedTree<float, Executor> tree(executor, question);
+  const Array<std::int64_t, Executor> counts(executor, static_cast<std::size_t>(question.queries));
+  runner.measure({
+      .name = name,
+      .bytes = tree.queries.size() * sizeof(float) + counts.size() * sizeof(std::int64_t),
+      .items = static_cast<double>(question.queries),
+      .unit = "queries",
+      .scratch_bytes = count_within_scratch_bytes<Executor::kSpace>(tree.forest.shape, tree.search),
+      .run =
+          [&] {
+            count_within(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}},
+                         tree.search, counts.span(), tree.report.get());
+          },
+      .verify =
+          [&] {
+            const auto found = counts.to_host();
+            return verify_counts(tree, [&](std::size_t i) { return found[i]; });
+          },
+      .verified_by = "brute force, 16 queries",
+  });
+}
+
+template <class Executor>
+void bench_list(Runner<Executor>& runner, const Question<float>& question, std::size_t room) {
+  const std::string name = "list_within/" + question.name("radius");
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const AskedTree<float, Executor> tree(executor, question);
+  const Array<std::int64_t, Executor> offsets(executor, static_cast<std::size_t>(question.queries) + 1);
+  const Array<std::int64_t, Executor> indices(executor, room);
+  const Array<float, Executor> distances(executor, room);
+  const ReportMemory<NeighborListReport, Executor> report;
+  runner.measure({
+      .name = name,
+      .bytes = tree.queries.size() * sizeof(float) + offsets.size() * sizeof(std::int64_t) +
+               room * (sizeof(std::int64_t) + sizeof(float)),
+      .items = static_cast<double>(question.queries),
+      .unit = "queries",
+      .scratch_bytes = list_within_scratch_bytes<Executor::kSpace>(tree.forest.shape, tree.search),
+      .run =
+          [&] {
+            list_within(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}}, tree.search,
+                        offsets.span(), indices.span(), distances.span(), report.get());
+          },
+      .verify =
+          [&] {
+            const auto found = offsets.to_host();
+            if (found.back() > static_cast<std::int64_t>(room))
+              return "no room for " + std::to_string(found.back());
+            return verify_counts(tree, [&](std::size_t i) { return found[i + 1] - found[i]; });
+          },
+      .verified_by = "brute force, counts of 16 queries",
   });
 }
 
@@ -254,11 +379,8 @@ using NanoflannIndex =
                                         3, std::uint32_t>;
 
 /// The same points and leaves, for a ratio within one run: nanoflann builds with one thread.
-void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPattern pattern) {
-  const std::string name =
-      std::string("kd_tree_build/nanoflann/") + name_of(pattern) + "/leaf-10/" + std::to_string(points);
-  if (!runner.wants(name)) return;
-  const auto cloud = make_cloud<float>(points, 3, pattern);
+void bench_nanoflann(Runner<CpuExecutor>& runner, const std::string& name, const std::vector<float>& cloud) {
+  const auto points = static_cast<std::int64_t>(cloud.size() / 3);
   const NanoflannCloud adaptor{cloud};
   runner.measure({
       .name = name,
@@ -270,6 +392,22 @@ void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPatt
       .verify = [] { return std::string(); },
       .verified_by = "nothing: another library, for comparison",
   });
+}
+
+std::string nanoflann_name(const std::string& of, std::int64_t points) {
+  return "kd_tree_build/nanoflann/" + of + "/leaf-10/" + std::to_string(points);
+}
+
+void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPattern pattern) {
+  const std::string name = nanoflann_name(name_of(pattern), points);
+  if (runner.wants(name)) bench_nanoflann(runner, name, make_cloud<float>(points, 3, pattern));
+}
+
+void bench_nanoflann_of(Runner<CpuExecutor>& runner, const std::string& path) {
+  const std::vector<float> cloud = read_point_cloud(path);
+  const std::string name = nanoflann_name(std::filesystem::path(path).stem().string(),
+                                          static_cast<std::int64_t>(cloud.size() / 3));
+  if (runner.wants(name)) bench_nanoflann(runner, name, cloud);
 }
 
 /// The same points, queries and threads.
@@ -306,11 +444,7 @@ void bench_nanoflann_nearest(Runner<CpuExecutor>& runner, std::int64_t points, s
 #endif
 
 template <class Executor>
-void bench_all(Runner<Executor>& runner) {
-  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
-  std::vector<std::int64_t> sizes = {100'000, 1'000'000};
-  if (kGpu) sizes.insert(sizes.end(), {10'000'000, 100'000'000});
-  if (runner.quick()) sizes = {20'000};
+void bench_builds(Runner<Executor>& runner, const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t size : sizes) {
     for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
@@ -323,35 +457,79 @@ void bench_all(Runner<Executor>& runner) {
   }
   const std::int64_t trees = runner.quick() ? 20 : 4000;
   bench_build<float>(runner, kd_tree_shape(trees, 1000, 3, 40), {40}, CloudPattern::kUniform);
-  for (const std::string& cloud : runner.clouds()) bench_build_of(runner, cloud);
-  if constexpr (!kGpu) {
-    for (const std::int64_t size : sizes) bench_threads(runner, size);
-    if (!runner.quick()) bench_threads(runner, 10'000'000);
+  for (const std::string& cloud : runner.clouds()) {
+    bench_build_of<float>(runner, cloud, 10);
+    bench_build_of<float>(runner, cloud, 40);
+    bench_build_of<double>(runner, cloud, 40);
   }
-  const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
+}
+
+/// Builds with each number of threads, and other libraries'.
+void bench_cores(Runner<CpuExecutor>& runner, const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t size : sizes) {
-    if (size < 1'000'000 && !runner.quick()) continue;
-    if (size > 10'000'000) continue;
-    for (const int nearest : {8, 50}) {
-      for (const bool sorted : {true, false}) {
-        bench_nearest(runner, size, queries, nearest, CloudPattern::kUniform, sorted);
-      }
-      bench_nearest(runner, size, queries, nearest, CloudPattern::kClustered, true);
+    for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
+      bench_threads<float>(runner, size, {10}, pattern);
+      bench_threads<double>(runner, size, {40}, pattern);
+      bench_threads<double>(runner, size, {40, KdTreeSplit::kRoundRobin}, pattern);
+#if CUMULUS_BENCH_NANOFLANN
+      bench_nanoflann(runner, size, pattern);
+#endif
     }
   }
 #if CUMULUS_BENCH_NANOFLANN
-  if constexpr (!kGpu) {
-    for (const std::int64_t size : sizes) {
-      bench_nanoflann(runner, size, CloudPattern::kUniform);
-      bench_nanoflann(runner, size, CloudPattern::kClustered);
-    }
-    if (!runner.quick()) bench_nanoflann(runner, 10'000'000, CloudPattern::kUniform);
-    for (const std::size_t nearest : {8, 50}) {
-      for (const bool sorted : {true, false})
-        bench_nanoflann_nearest(runner, runner.quick() ? 20'000 : 1'000'000, queries, nearest, sorted);
-    }
-  }
+  for (const std::string& cloud : runner.clouds()) bench_nanoflann_of(runner, cloud);
 #endif
+}
+
+template <class Executor>
+void bench_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  for (const int nearest : {8, 50}) {
+    for (const bool sorted : {true, false}) {
+      bench_nearest<float>(runner, {points, 3, queries, CloudPattern::kUniform, sorted}, nearest);
+    }
+    bench_nearest<float>(runner, {points, 3, queries, CloudPattern::kClustered, true}, nearest);
+#if CUMULUS_BENCH_NANOFLANN
+    if constexpr (std::is_same_v<Executor, CpuExecutor>) {
+      for (const bool sorted : {true, false})
+        bench_nanoflann_nearest(runner, points, queries, static_cast<std::size_t>(nearest), sorted);
+    }
+#endif
+  }
+}
+
+/// Of points that the usual search is not made for, and of all points within a radius.
+template <class Executor>
+void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  bench_nearest<double>(runner, {.points = points, .dimensions = 3, .queries = queries}, 8);
+  bench_nearest<float>(runner, {.points = points, .dimensions = 3, .queries = queries, .period = 1}, 8);
+  for (const int dimensions : {2, 6, 8}) {
+    const std::int64_t fewer = dimensions > 3 ? queries / 10 : queries;
+    bench_nearest<float>(runner, {.points = points, .dimensions = dimensions, .queries = fewer}, 8);
+  }
+  // About 8 neighbours each, and room for twice as many.
+  const double radius = std::cbrt(8 * 3 / (4 * 3.14159265) / static_cast<double>(points));
+  const Question<float> within{.points = points, .dimensions = 3, .queries = queries, .radius = radius};
+  bench_count(runner, within);
+  bench_list(runner, within, static_cast<std::size_t>(16 * queries));
+}
+
+template <class Executor>
+void bench_all(Runner<Executor>& runner) {
+  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
+  std::vector<std::int64_t> sizes = {100'000, 1'000'000, 10'000'000};
+  if (kGpu) sizes.push_back(100'000'000);
+  if (runner.quick()) sizes = {20'000};
+  bench_builds(runner, sizes);
+  if constexpr (!kGpu) {
+    if (!runner.quick()) sizes.insert(sizes.begin(), 10'000);
+    bench_cores(runner, sizes);
+  }
+  const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
+  for (const std::int64_t size : sizes) {
+    const bool usual = runner.quick() || size == 1'000'000;
+    if (usual || (kGpu && size == 10'000'000)) bench_queries(runner, size, queries);
+    if (usual) bench_other_queries(runner, size, queries);
+  }
 }
 
 }  // namespace
