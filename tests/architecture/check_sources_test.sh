@@ -48,6 +48,10 @@ reject server/main.cc '#include <OpenImageIO/imageio.h>'
 reject client/library/session.cc '#include "server/pipeline/errors.h"'
 reject client/library/session.cc '#include "kernels/core/views.h"'
 reject client/library/session.cc '#include <OpenImageIO/imageio.h>'
+reject client/cli/image_file.cc '#include <OpenImageIO/imageio.h>'
+reject client/library/session.cc '#include "images/load.h"'
+reject server/pipeline/call.h '#include "images/load.h"'
+reject images/load.cc '#include "server/pipeline/errors.h"'
 reject client/include/cumulus/client.h '#include "library/wire.h"'
 reject client/include/cumulus/client.h '#include "cumulus/v1/array.pb.h"'
 reject bench/blur_bench.cc '#include <cuda_runtime.h>'
@@ -55,7 +59,8 @@ reject tests/kernels/blur_test.cc "$(yes '// a line' | head -n 401)"
 
 accept kernels/blur/blur_cuda.cu '#include "kernels/blur/blur.h"' '#include "kernels/primitives/scan.h"' '#include <cub/cub.cuh>'
 accept server/operations/blur.h '#include "cumulus/v1/blur.pb.h"' '#include "kernels/blur/blur.h"'
-accept server/runtime/image_decoder.cc '#include <OpenImageIO/imageio.h>'
+accept images/openimageio.cc '#include <OpenImageIO/imageio.h>' '#include "images/image_library.h"'
+accept server/runtime/image_decoder.cc '#include "images/load.h"'
 accept bench/blur_bench.cu '#include <cuda_runtime.h>' '#include "tests/cases/blur_case.h"'
 accept tests/kernels/blur_test.cc "$(yes '// a line' | head -n 400)"
 
