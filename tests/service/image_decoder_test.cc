@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <random>
 #include <string>
@@ -139,6 +140,17 @@ TEST(ImageDecoder, FilesOfBytesStayBytes) {
   const auto jpeg = decode(encoded(byte_file("jpg")));
   ASSERT_TRUE(jpeg.ok()) << jpeg.status();
   EXPECT_EQ(jpeg->shape, (ArrayShape{v1::UINT8, {kHeight, kWidth, 3}}));
+}
+
+TEST(ImageDecoder, TheFirstImagesMayComeTogether) {
+  const v1::EncodedImage file = encoded(float_file("exr"));
+  std::array<std::future<absl::StatusOr<DecodedImage>>, 8> images;
+  for (auto& image : images) image = std::async(std::launch::async, [&] { return decode(file); });
+  for (auto& image : images) {
+    const absl::StatusOr<DecodedImage> decoded = image.get();
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(floats_of(*decoded), float_pixels());
+  }
 }
 
 TEST(ImageDecoder, ChannelsComeInTheOrderAskedFor) {
