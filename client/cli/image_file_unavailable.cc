@@ -17,7 +17,13 @@ absl::StatusOr<Array> read_image(const std::string& path, HalfFloats) { return b
 
 absl::StatusOr<Array> read_image_as_stored(const std::string& path) { return built_without(path); }
 
-absl::Status write_image(const std::string& path, const ArrayView&, Colours) { return built_without(path); }
+absl::Status write_image(const std::string& path, const ArrayView&, Colours, std::optional<ElementType>) {
+  return built_without(path);
+}
+
+std::optional<ElementType> integer_samples(const std::string&) { return std::nullopt; }
+
+absl::Status check_image_name(const std::string& path) { return built_without(path); }
 
 bool holds_floats(const std::string&) { return true; }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/job.h"
@@ -37,12 +38,30 @@ int fail(const std::string& sentence, int code) {
   return code;
 }
 
-int run(const RunCommand& command, const GlobalOptions& options) {
+/// "cumulus blur" where that has been read, so that its options are what is told.
+std::string command_of(const CLI::App& app) {
+  std::string words = app.get_name();
+  for (const CLI::App* inner : app.get_subcommands()) words += ' ' + command_of(*inner);
+  return words;
+}
+
+/// Of a status that the network made, not the server.
+std::string lost_server(const absl::Status& status) {
+  return "the server ended, or cannot be reached any more; run the command again once it serves (" +
+         std::string(status.message()) + ")";
+}
+
+int run(const CommandLine& line, const GlobalOptions& options) {
+  if (const absl::Status status = line.check_outputs(); !status.ok())
+    return fail(std::string(status.message()), kJobFailed);
   Job job(options, cancel_on_signals());
-  const absl::Status status = command(job);
+  const absl::Status status = line.chosen()(job);
   if (!status.ok()) {
     if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
-    return fail(std::string(status.message()), job.no_server() ? kNoServer : kJobFailed);
+    if (job.no_server()) return fail(std::string(status.message()), kNoServer);
+    return fail(absl::IsUnavailable(status) && error_reason(status).empty() ? lost_server(status)
+                                                                            : std::string(status.message()),
+                kJobFailed);
   }
   const std::string text = options.json ? job.report().to_json() + "\n" : job.report().to_text();
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
@@ -72,9 +91,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(std::string(error.what()) + "; cumulus --help tells what is possible", kWrongCommandLine);
+    return fail(explain(app, error) + "; " + command_of(app) + " --help tells what is possible",
+                kWrongCommandLine);
   }
-  return run(line.chosen(), options);
+  return run(line, options);
 }
 
 }  // namespace

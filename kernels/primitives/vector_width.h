@@ -31,17 +31,43 @@ struct WideVectors {
 };
 
 inline bool has_wide_vectors() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+/// AVX-512, which also has conversions and shifts of 64-bit lanes.
+struct WidestVectors {
+  static constexpr int kBytes = 64;
+
+  template <class F>
+  [[gnu::target("avx512f,avx512dq,avx512vl,avx512bw"), gnu::noinline, gnu::flatten]] static void call(
+      const F& f) {
+    f();
+  }
+};
+
+inline bool has_widest_vectors() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
 #else
 using WideVectors = PlainVectors;
+using WidestVectors = PlainVectors;
 
 inline bool has_wide_vectors() { return false; }
+inline bool has_widest_vectors() { return false; }
 #endif
 
-/// Calls body.template operator()<Vectors>() with the widest vectors that there are.
+/// Calls body.template operator()<Vectors>() with WideVectors where there are some.
 template <class Body>
-auto with_widest_vectors(const Body& body) {
+auto with_wide_vectors(const Body& body) {
   if (has_wide_vectors()) return body.template operator()<WideVectors>();
   return body.template operator()<PlainVectors>();
+}
+
+/// Calls `body`, a loop that the compiler vectorises, compiled for WidestVectors where there are some. For
+/// results that must be the same bits on every processor: no product in it may be added to anything unless it
+/// is exact, as the two could be fused there and rounded otherwise than elsewhere.
+template <class Body>
+void run_vectorised(const Body& body) {
+  has_widest_vectors() ? WidestVectors::call(body) : PlainVectors::call(body);
 }
 
 }  // namespace cumulus

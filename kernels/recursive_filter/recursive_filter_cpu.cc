@@ -261,7 +261,7 @@ RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<co
                                           const RecursiveFilter& filter,
                                           FilterImages<T, Space::kHost> filtered,
                                           const RecursiveFilterChoice& /*choice*/) {
-  return with_widest_vectors(
+  return with_wide_vectors(
       [&]<class Vectors>() { return apply_with<Vectors, T>(executor, images, filter, filtered); });
 }
 

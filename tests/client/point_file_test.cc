@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "cli/npy_file.h"
 #include "cli/npz_file.h"
 #include "cli/npz_reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {
 namespace {
@@ -22,10 +22,7 @@ using ::testing::HasSubstr;
 
 class PointFile : public ::testing::Test {
  protected:
-  PointFile() { std::filesystem::create_directories(folder_); }
-  ~PointFile() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
   std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
@@ -44,9 +41,7 @@ class PointFile : public ::testing::Test {
     return std::string(array.status().message());
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() /
-      (std::string("cumulus_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const testing::TemporaryFolder folder_;
 };
 
 std::string ply_header(const std::string& format) {

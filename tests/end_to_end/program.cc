@@ -38,14 +38,6 @@ std::vector<std::string> environment_with(const Environment& added) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "cumulus-test-XXXXXX").string();
-  EXPECT_NE(mkdtemp(name.data()), nullptr);
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() { fs::remove_all(path_); }
-
 Program::Program(const fs::path& program, const std::vector<std::string>& arguments,
                  const Environment& environment) {
   std::vector<std::string> words = {program.string()};

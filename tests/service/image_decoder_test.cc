@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 #ifdef CUMULUS_TEST_OPENIMAGEIO
 #include <OpenImageIO/imageio.h>
 #endif
@@ -57,7 +59,8 @@ constexpr int kHeight = 7;
 /// The file that OpenImageIO writes for those pixels, under a name of that extension.
 std::string write_image(const std::string& extension, OIIO::ImageSpec spec, const void* pixels,
                         OIIO::TypeDesc pixel_type) {
-  const std::string path = ::testing::TempDir() + "image_decoder_test." + extension;
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / ("image." + extension);
   const auto output = OIIO::ImageOutput::create(path);
   EXPECT_NE(output, nullptr) << OIIO::geterror();
   EXPECT_TRUE(output->open(path, spec)) << output->geterror();
@@ -161,7 +164,8 @@ TEST(ImageDecoder, AMissingChannelIsNamedWithThoseThatAreThere) {
 }
 
 TEST(ImageDecoder, TheNextSubimageIsReadAndOneThatIsMissingIsNamed) {
-  const std::string path = ::testing::TempDir() + "image_decoder_test_pages.tif";
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "pages.tif";
   const std::array specs = {OIIO::ImageSpec(2, 1, 1, OIIO::TypeDesc::UINT8),
                             OIIO::ImageSpec(3, 1, 1, OIIO::TypeDesc::UINT8)};
   const std::array<unsigned char, 3> pixels = {9, 8, 7};
