@@ -311,7 +311,7 @@ void summed_area_table::build_with(CpuExecutor& executor, const TableJob<Input, 
 
 template <class Input, class Sum>
 void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
-  with_widest_vectors([&]<class Vectors>() { summed_area_table::build_with<Vectors>(executor, job); });
+  with_wide_vectors([&]<class Vectors>() { summed_area_table::build_with<Vectors>(executor, job); });
 }
 
 template <class Input>
