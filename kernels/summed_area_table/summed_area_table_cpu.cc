@@ -1,3 +1,5 @@
+#include "kernels/summed_area_table/summed_area_table_cpu.h"
+
 #include <oneapi/tbb/parallel_pipeline.h>
 
 #include <algorithm>
@@ -6,20 +8,25 @@
 #include <vector>
 
 #include "kernels/core/parallel.h"
-#include "kernels/summed_area_table/summed_area_table.h"
+#include "kernels/primitives/vector_width.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
+#include "kernels/summed_area_table/summed_area_table_vectors.h"
 
 namespace cumulus {
 namespace {
 
 using summed_area_table::Accumulator;
+using summed_area_table::finish_streaming;
 using summed_area_table::kBandBytes;
 using summed_area_table::kBandRows;
 using summed_area_table::summand;
+using summed_area_table::SumVector;
 using summed_area_table::Term;
 
+/// A table of at least so many bytes does not stay in the caches.
+constexpr std::int64_t kStreamedBytes = 24 << 20;
 /// Rows whose running sums advance together: their additions do not wait for each other.
 constexpr std::int64_t kRowsAtOnce = 4;
 
@@ -29,10 +36,18 @@ struct Plane {
   HostImage<const Input> image;
   HostImage<Sum> sums;
   std::array<Sum, 4> offsets{};
+
+  /// Whether rows of sums go past the caches: they can, and the table is larger than what stays there.
+  bool streams() const {
+    const auto aligned = [](auto address) { return address % 16 == 0; };
+    return sums.elements() * static_cast<std::int64_t>(sizeof(Sum)) >= kStreamedBytes &&
+           aligned(reinterpret_cast<std::uintptr_t>(sums.data)) &&
+           aligned(sums.row_stride * static_cast<std::int64_t>(sizeof(Sum)));
+  }
 };
 
 /// Writes the last row of the table of rows first..end alone to that row's place.
-template <Term kTerm, int C, class Input, class Sum>
+template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
   constexpr std::int64_t kBlock = 480;  // whole pixels of any kind; its sums stay in the nearest cache
   const std::int64_t elements = plane.image.width * C;
@@ -41,13 +56,15 @@ void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t e
   for (std::int64_t x = 0; x < elements; x += kBlock) {
     const std::int64_t count = std::min(kBlock, elements - x);
     std::array<Sum, kBlock> columns{};
-    for (std::int64_t y = first; y < end; ++y) {
-      const Input* row = plane.image.row(y) + x;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const auto element = static_cast<std::size_t>(i);
-        columns[element] += summand<kTerm>(row[i], plane.offsets[element % C]);
+    Vectors::call([&] {
+      for (std::int64_t y = first; y < end; ++y) {
+        const Input* row = plane.image.row(y) + x;
+        for (std::int64_t i = 0; i < count; ++i) {
+          const auto element = static_cast<std::size_t>(i);
+          columns[element] += summand<kTerm>(row[i], plane.offsets[element % C]);
+        }
       }
-    }
+    });
     for (std::int64_t i = 0; i < count; i += C) {
       for (std::size_t channel = 0; channel < C; ++channel) {
         const std::int64_t element = i + static_cast<std::int64_t>(channel);
@@ -60,38 +77,93 @@ void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t e
 
 /// Fills rows first..first+R of the table, given the row above them (null: there is none).
 template <Term kTerm, int C, int R, class Input, class Sum>
-void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first, const Sum* above) {
-  std::array<const Input*, R> in;
-  std::array<Sum*, R> out;
-  for (std::size_t r = 0; r < R; ++r) {
-    in[r] = plane.image.row(first + static_cast<std::int64_t>(r));
-    out[r] = plane.sums.row(first + static_cast<std::int64_t>(r));
+class RowFill {
+ public:
+  RowFill(const Plane<Input, Sum>& plane, std::int64_t first)
+      : above_(first > 0 ? plane.sums.row(first - 1) : nullptr), plane_(plane) {
+    for (std::size_t r = 0; r < R; ++r) {
+      in_[r] = plane.image.row(first + static_cast<std::int64_t>(r));
+      out_[r] = plane.sums.row(first + static_cast<std::int64_t>(r));
+    }
   }
-  std::array<std::array<Sum, C>, R> running{};
-  for (std::int64_t x = 0; x < plane.image.width * C; x += C) {
-    for (std::size_t channel = 0; channel < C; ++channel) {
-      const std::int64_t i = x + static_cast<std::int64_t>(channel);
-      Sum sum = above != nullptr ? above[i] : Sum{0};
+
+  void fill() { fill_from(0); }
+
+  /// The last row, which the next rows need at once, is never streamed.
+  template <bool kStream>
+  void fill_by_vectors() {
+    static_assert(C == 1);
+    using Vector = SumVector<Sum>;
+    std::array<Vector, R> before{};
+    std::int64_t x = 0;
+    for (; x + Vector::kCount <= plane_.image.width; x += Vector::kCount) {
+      // All reads before the writes: those of rows whose addresses differ by a multiple of 4096 would wait.
+      std::array<Vector, R> rows{};
+      for (std::size_t r = 0; r < R; ++r)
+        rows[r].template load_summands<kTerm>(in_[r] + x, plane_.offsets[0]);
+      Vector sum;
+      if (above_ != nullptr) sum.load(above_ + x);
       for (std::size_t r = 0; r < R; ++r) {
-        running[r][channel] += summand<kTerm>(in[r][i], plane.offsets[channel]);
-        sum += running[r][channel];
-        out[r][i] = sum;
+        rows[r].accumulate(before[r]);
+        sum.add(rows[r]);
+        if (kStream && r + 1 < R) {
+          sum.stream(out_[r] + x);
+        } else {
+          sum.store(out_[r] + x);
+        }
+      }
+    }
+    for (std::size_t r = 0; r < R; ++r) running_[r][0] = before[r].first();
+    fill_from(x);
+  }
+
+ private:
+  void fill_from(std::int64_t first) {
+    for (std::int64_t x = first * C; x < plane_.image.width * C; x += C) {
+      for (std::size_t channel = 0; channel < C; ++channel) {
+        const std::int64_t i = x + static_cast<std::int64_t>(channel);
+        Sum sum = above_ != nullptr ? above_[i] : Sum{0};
+        for (std::size_t r = 0; r < R; ++r) {
+          running_[r][channel] += summand<kTerm>(in_[r][i], plane_.offsets[channel]);
+          sum += running_[r][channel];
+          out_[r][i] = sum;
+        }
       }
     }
   }
+
+  const Sum* above_;
+  const Plane<Input, Sum>& plane_;
+  std::array<const Input*, R> in_;
+  std::array<Sum*, R> out_;
+  std::array<std::array<Sum, C>, R> running_{};
+};
+
+template <class Vectors, Term kTerm, int C, int R, class Input, class Sum>
+void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first, bool stream) {
+  RowFill<kTerm, C, R, Input, Sum> rows(plane, first);
+  if constexpr (C == 1 && Vectors::kBytes == sizeof(SumVector<Sum>) && !std::is_same_v<Input, Float16>) {
+    return stream ? rows.template fill_by_vectors<true>() : rows.template fill_by_vectors<false>();
+  }
+  rows.fill();
 }
 
-template <Term kTerm, int C, class Input, class Sum>
+template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
-  const auto row_above = [&plane](std::int64_t y) { return y > 0 ? plane.sums.row(y - 1) : nullptr; };
-  std::int64_t y = first;
-  for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows<kTerm, C, kRowsAtOnce>(plane, y, row_above(y));
-  for (; y < end; ++y) fill_rows<kTerm, C, 1>(plane, y, row_above(y));
+  const bool stream = plane.streams();
+  Vectors::call([&] {
+    std::int64_t y = first;
+    for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) {
+      fill_rows<Vectors, kTerm, C, kRowsAtOnce>(plane, y, stream);
+    }
+    for (; y < end; ++y) fill_rows<Vectors, kTerm, C, 1>(plane, y, stream);
+  });
+  finish_streaming();
 }
 
 /// The tables of one image that are filled together: of its pixels, and maybe of their squares. A band's
 /// pixels come from memory once for both.
-template <int C, class Input, class Sum>
+template <class Vectors, int C, class Input, class Sum>
 struct Tables {
   Plane<Input, Sum> values;
   Plane<Input, Sum> squares;
@@ -100,11 +172,11 @@ struct Tables {
 
   void sum(std::int64_t first, std::int64_t end) const {
     if constexpr (std::is_same_v<Sum, float>) {
-      if (has_offsets) return sum_band<Term::kOffset, C>(values, first, end);
+      if (has_offsets) return sum_band<Vectors, Term::kOffset, C>(values, first, end);
     }
-    sum_band<Term::kValue, C>(values, first, end);
+    sum_band<Vectors, Term::kValue, C>(values, first, end);
     if constexpr (kSumsSquares<Input, Sum>) {
-      if (has_squares) sum_band<Term::kSquare, C>(squares, first, end);
+      if (has_squares) sum_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
   }
   void carry(std::int64_t first, std::int64_t end) const {
@@ -114,11 +186,11 @@ struct Tables {
   }
   void fill(std::int64_t first, std::int64_t end) const {
     if constexpr (std::is_same_v<Sum, float>) {
-      if (has_offsets) return fill_band<Term::kOffset, C>(values, first, end);
+      if (has_offsets) return fill_band<Vectors, Term::kOffset, C>(values, first, end);
     }
-    fill_band<Term::kValue, C>(values, first, end);
+    fill_band<Vectors, Term::kValue, C>(values, first, end);
     if constexpr (kSumsSquares<Input, Sum>) {
-      if (has_squares) fill_band<Term::kSquare, C>(squares, first, end);
+      if (has_squares) fill_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
   }
 
@@ -133,8 +205,8 @@ struct Tables {
 /// Bands of rows pass through three stages: (1) each band's last row, as if the band were alone;
 /// (2) band after band, the last row of the band before is added to it, which makes it final;
 /// (3) the band's other rows, below the final last row of the band before.
-template <int C, class Input, class Sum>
-void build_in_bands(CpuExecutor& executor, const Tables<C, Input, Sum>& tables) {
+template <class Vectors, int C, class Input, class Sum>
+void build_in_bands(CpuExecutor& executor, const Tables<Vectors, C, Input, Sum>& tables) {
   const HostImage<const Input>& image = tables.values.image;
   const std::int64_t row_bytes = image.width * C * static_cast<std::int64_t>(sizeof(Input));
   const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes);
@@ -179,15 +251,16 @@ HostImage<Sum> without_zeros(Sum* table, const HostImage<Sum>& shape, bool exclu
   return {sums.row(1) + sums.channels, sums.height - 1, sums.width - 1, sums.channels, sums.row_stride};
 }
 
-template <int C, class Input, class Sum>
+template <class Vectors, int C, class Input, class Sum>
 void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job, std::int64_t plane) {
   HostImage<const Input> image = job.image;
   image.data += plane * job.plane_stride;
   const std::int64_t table = plane * job.sums.elements();
-  Tables<C, Input, Sum> tables{{image, without_zeros(job.sums.data + table, job.sums, job.exclusive), {}},
-                               {},
-                               job.squares != nullptr,
-                               job.offsets != nullptr};
+  Tables<Vectors, C, Input, Sum> tables{
+      {image, without_zeros(job.sums.data + table, job.sums, job.exclusive), {}},
+      {},
+      job.squares != nullptr,
+      job.offsets != nullptr};
   if (tables.has_squares)
     tables.squares = {image, without_zeros(job.squares + table, job.sums, job.exclusive), {}};
   if constexpr (std::is_same_v<Sum, float>) {
@@ -196,10 +269,10 @@ void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>
   build_in_bands(executor, tables);
 }
 
-template <int C, class Input, class Sum>
+template <class Vectors, int C, class Input, class Sum>
 void build_planes(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
   parallel_ranges(executor, job.planes, 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t plane = first; plane < end; ++plane) build_plane<C>(executor, job, plane);
+    for (std::int64_t plane = first; plane < end; ++plane) build_plane<Vectors, C>(executor, job, plane);
   });
 }
 
@@ -214,8 +287,8 @@ float average_channel(const HostImage<const Input>& image, std::int64_t channel,
 
 }  // namespace
 
-template <class Input, class Sum>
-void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
+template <class Vectors, class Input, class Sum>
+void summed_area_table::build_with(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
   summed_area_table::check_job(job);
   executor.check_interrupt();
   using Wide = Accumulator<Sum>;
@@ -224,16 +297,21 @@ void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, S
   const TableJob<Input, Wide, Space::kHost> wide{
       job.image,  sums, job.planes, job.plane_stride, job.exclusive, reinterpret_cast<Wide*>(job.squares),
       job.offsets};
-  switch (job.image.channels) {
+  switch (job.image.channels) {  // interleaved ones go element by element
     case 1:
-      return build_planes<1>(executor, wide);
+      return build_planes<Vectors, 1>(executor, wide);
     case 2:
-      return build_planes<2>(executor, wide);
+      return build_planes<PlainVectors, 2>(executor, wide);
     case 3:
-      return build_planes<3>(executor, wide);
+      return build_planes<PlainVectors, 3>(executor, wide);
     default:
-      return build_planes<4>(executor, wide);
+      return build_planes<PlainVectors, 4>(executor, wide);
   }
+}
+
+template <class Input, class Sum>
+void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
+  with_wide_vectors([&]<class Vectors>() { summed_area_table::build_with<Vectors>(executor, job); });
 }
 
 template <class Input>
@@ -287,7 +365,9 @@ template void average_image(CudaExecutor&, const TableJob<Float16, float, Space:
 template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
 
-#define CUMULUS_ON_THE_CPU(Input, Sum) \
+#define CUMULUS_ON_THE_CPU(Input, Sum)                                                                  \
+  template void summed_area_table::build_with<PlainVectors>(CpuExecutor&,                               \
+                                                            const TableJob<Input, Sum, Space::kHost>&); \
   template void build_summed_area_table(CpuExecutor&, const TableJob<Input, Sum, Space::kHost>&)
 CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_ON_THE_CPU);
 template void average_image(CpuExecutor&, const TableJob<Float16, float, Space::kHost>&, HostSpan<float>);

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/summed_area_table/summed_area_table_cpu.h"
 #include "tests/cases/summed_area_table_case.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
@@ -129,6 +130,37 @@ TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   }
   EXPECT_TRUE(tables[0] == tables[1]);
   EXPECT_TRUE(tables[0] == tables[2]);
+}
+
+template <class Input, class Sum>
+void expect_right_with_plain_vectors() {
+  CpuExecutor executor;
+  for_every_image<Input>({{1, 1}, {31, 37}, {129, 129}}, [&](const TestImage<Input>& image) {
+    std::vector<Sum> sums(static_cast<std::size_t>(image.height * image.row_elements()));
+    TableJob<Input, Sum, Space::kHost> job;
+    job.image = {image.elements.data(), image.height, image.width, image.channels, image.row_stride};
+    job.sums = {sums.data(), image.height, image.width, image.channels};
+    summed_area_table::build_with<PlainVectors>(executor, job);
+    EXPECT_EQ(verify_summed_area_table(image, sums.data()), "");
+  });
+}
+
+// Other tests take the widest vectors that the machine has.
+TEST(SummedAreaTableOnTheCpu, MatchesTheOracleWithPlainVectors) {
+  expect_right_with_plain_vectors<std::uint8_t, std::uint32_t>();
+  expect_right_with_plain_vectors<std::int32_t, std::int64_t>();
+  expect_right_with_plain_vectors<float, float>();
+  expect_right_with_plain_vectors<float, double>();
+}
+
+// Tables so large that they are written past the caches; rows that begin at multiples of 16 bytes, and not.
+TEST(SummedAreaTableOnTheCpu, MatchesTheOracleWhereTablesDoNotStayInTheCaches) {
+  testing::CpuBackend backend;
+  for (const ImageShape shape : {ImageShape{1501, 4108}, ImageShape{1501, 4109}}) {
+    const auto image = make_image<float>(shape, 1, 0, ImagePattern::kRandom);
+    EXPECT_EQ(verify_summed_area_table(image, build<float>(backend, image).data()), "");
+    EXPECT_EQ(verify_summed_area_table(image, build<double>(backend, image).data()), "");
+  }
 }
 
 TEST(SummedAreaTableVerifier, RefusesOneWrongInteger) {
