@@ -16,7 +16,12 @@ using Real = long double;
 
 /// Single precision serves while a filter forgets faster than this, a pixel's share of the whole.
 constexpr double kFastestDoubleDecay = 1.0 / 16;
-constexpr Real kForgotten = 1e-13L;
+
+/// What a run over the image may leave out of a state, as a share of its usual size: far less than what is
+/// stored is rounded by.
+constexpr Real forgotten_share(Precision precision) {
+  return precision == Precision::kDoubleStored ? 1e-19L : 1e-13L;
+}
 
 DirectionPlan with_sections(const OneWayFilter& filter, int order) {
   DirectionPlan plan{};
@@ -269,7 +274,7 @@ BoundarySolution solve_boundary(const DirectionPlan& plan, FilterBoundary bounda
   return solution;
 }
 
-std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
+std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length, Real share) {
   StateVector response = plan.input;
   StateVector total{};
   const int order = plan.transition.order;
@@ -277,7 +282,7 @@ std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
     bool forgotten = true;
     for (std::size_t i = 0; i < static_cast<std::size_t>(order); ++i) {
       total[i] += std::abs(response[i]);
-      forgotten = forgotten && std::abs(response[i]) * static_cast<Real>(pixels) <= kForgotten * total[i];
+      forgotten = forgotten && std::abs(response[i]) * static_cast<Real>(pixels) <= share * total[i];
     }
     if (forgotten) return pixels;
     response = plan.transition * response;
@@ -351,7 +356,8 @@ AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Pre
   plan.end_from_reversed_run = end.from_reversed_run;
   plan.end_from_last_pixel = end.from_edge;
   if (plan.needs_runs()) {
-    plan.memory = std::max(memory_of(plan.causal, length), memory_of(plan.anticausal, length));
+    const Real share = forgotten_share(precision);
+    plan.memory = std::max(memory_of(plan.causal, length, share), memory_of(plan.anticausal, length, share));
   }
   return plan;
 }

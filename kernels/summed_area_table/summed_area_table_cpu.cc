@@ -18,15 +18,15 @@ namespace cumulus {
 namespace {
 
 using summed_area_table::Accumulator;
-using summed_area_table::finish_streaming;
 using summed_area_table::kBandBytes;
 using summed_area_table::kBandRows;
+using summed_area_table::kStreamedBytes;
+using summed_area_table::kStretch;
+using summed_area_table::StreamedRow;
 using summed_area_table::summand;
 using summed_area_table::SumVector;
 using summed_area_table::Term;
 
-/// A table of at least so many bytes does not stay in the caches.
-constexpr std::int64_t kStreamedBytes = 24 << 20;
 /// Rows whose running sums advance together: their additions do not wait for each other.
 constexpr std::int64_t kRowsAtOnce = 4;
 
@@ -35,35 +35,53 @@ template <class Input, class Sum>
 struct Plane {
   HostImage<const Input> image;
   HostImage<Sum> sums;
+  bool exclusive = false;  // a pixel of zeros stands before each row of `sums`
   std::array<Sum, 4> offsets{};
 
-  /// Whether rows of sums go past the caches: they can, and the table is larger than what stays there.
-  bool streams() const {
-    const auto aligned = [](auto address) { return address % 16 == 0; };
-    return sums.elements() * static_cast<std::int64_t>(sizeof(Sum)) >= kStreamedBytes &&
-           aligned(reinterpret_cast<std::uintptr_t>(sums.data)) &&
-           aligned(sums.row_stride * static_cast<std::int64_t>(sizeof(Sum)));
+  /// Row y of `sums`, about to be written: first what stands before it.
+  Sum* begin_row(std::int64_t y) const {
+    Sum* row = sums.row(y);
+    if (exclusive) std::fill_n(row - sums.channels, sums.channels, Sum{0});
+    return row;
+  }
+  /// Whether the table is too large to stay in the caches.
+  bool is_streamed() const {
+    return sums.elements() * static_cast<std::int64_t>(sizeof(Sum)) >= kStreamedBytes;
   }
 };
+
+/// Adds R rows of the image, from y on, to sums of its columns from element x on.
+template <Term kTerm, int C, int R, class Input, class Sum>
+void add_to_columns(const Plane<Input, Sum>& plane, std::int64_t y, std::int64_t x, std::int64_t count,
+                    Sum* columns) {
+  std::array<const Input*, R> rows;
+  for (std::size_t r = 0; r < R; ++r) rows[r] = plane.image.row(y + static_cast<std::int64_t>(r)) + x;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Sum sum = columns[i];
+    for (std::size_t r = 0; r < R; ++r) {
+      sum += summand<kTerm>(rows[r][i], plane.offsets[static_cast<std::size_t>(i % C)]);
+    }
+    columns[i] = sum;
+  }
+}
 
 /// Writes the last row of the table of rows first..end alone to that row's place.
 template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
-  constexpr std::int64_t kBlock = 480;  // whole pixels of any kind; its sums stay in the nearest cache
+  // Whole pixels of any kind, whose sums stay in the nearest cache; so many that rows are read in long runs.
+  constexpr std::int64_t kBlock = (std::int64_t{16} << 10) / static_cast<std::int64_t>(sizeof(Sum)) / 12 * 12;
   const std::int64_t elements = plane.image.width * C;
-  Sum* last_row = plane.sums.row(end - 1);
+  Sum* last_row = plane.begin_row(end - 1);
   std::array<Sum, C> running{};
   for (std::int64_t x = 0; x < elements; x += kBlock) {
     const std::int64_t count = std::min(kBlock, elements - x);
-    std::array<Sum, kBlock> columns{};
+    alignas(64) std::array<Sum, kBlock> columns;
+    std::fill_n(columns.begin(), count, Sum{0});
     Vectors::call([&] {
-      for (std::int64_t y = first; y < end; ++y) {
-        const Input* row = plane.image.row(y) + x;
-        for (std::int64_t i = 0; i < count; ++i) {
-          const auto element = static_cast<std::size_t>(i);
-          columns[element] += summand<kTerm>(row[i], plane.offsets[element % C]);
-        }
-      }
+      std::int64_t y = first;
+      for (; y + kRowsAtOnce <= end; y += kRowsAtOnce)
+        add_to_columns<kTerm, C, kRowsAtOnce>(plane, y, x, count, columns.data());
+      for (; y < end; ++y) add_to_columns<kTerm, C, 1>(plane, y, x, count, columns.data());
     });
     for (std::int64_t i = 0; i < count; i += C) {
       for (std::size_t channel = 0; channel < C; ++channel) {
@@ -75,49 +93,99 @@ void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t e
   }
 }
 
-/// Fills rows first..first+R of the table, given the row above them (null: there is none).
-template <Term kTerm, int C, int R, class Input, class Sum>
+/// Rows first..first+R of the table, below the row before them.
+template <class Vectors, Term kTerm, int C, int R, class Input, class Sum>
 class RowFill {
  public:
   RowFill(const Plane<Input, Sum>& plane, std::int64_t first)
       : above_(first > 0 ? plane.sums.row(first - 1) : nullptr), plane_(plane) {
     for (std::size_t r = 0; r < R; ++r) {
       in_[r] = plane.image.row(first + static_cast<std::int64_t>(r));
-      out_[r] = plane.sums.row(first + static_cast<std::int64_t>(r));
+      out_[r] = plane.begin_row(first + static_cast<std::int64_t>(r));
     }
   }
 
   void fill() { fill_from(0); }
 
-  /// The last row, which the next rows need at once, is never streamed.
-  template <bool kStream>
   void fill_by_vectors() {
-    static_assert(C == 1);
-    using Vector = SumVector<Sum>;
+    const std::int64_t whole = whole_vectors();
+    const std::int64_t stretch = kConverts ? kStretch<Sum> : whole;
     std::array<Vector, R> before{};
-    std::int64_t x = 0;
-    for (; x + Vector::kCount <= plane_.image.width; x += Vector::kCount) {
-      // All reads before the writes: those of rows whose addresses differ by a multiple of 4096 would wait.
-      std::array<Vector, R> rows{};
-      for (std::size_t r = 0; r < R; ++r)
-        rows[r].template load_summands<kTerm>(in_[r] + x, plane_.offsets[0]);
-      Vector sum;
-      if (above_ != nullptr) sum.load(above_ + x);
-      for (std::size_t r = 0; r < R; ++r) {
-        rows[r].accumulate(before[r]);
-        sum.add(rows[r]);
-        if (kStream && r + 1 < R) {
-          sum.stream(out_[r] + x);
-        } else {
-          sum.store(out_[r] + x);
-        }
-      }
+    for (std::int64_t x = 0; x < whole; x += stretch) {
+      std::array<Sum*, R> to = out_;
+      for (Sum*& row : to) row += x;
+      fill_stretch(x, std::min(stretch, whole - x), before, to);
     }
-    for (std::size_t r = 0; r < R; ++r) running_[r][0] = before[r].first();
-    fill_from(x);
+    fill_rest(before);
+  }
+  /// All rows but the last, which the next rows need at once, go past the caches.
+  void fill_past_caches() {
+    const std::int64_t whole = whole_vectors();
+    std::array<StreamedRow<Sum>, R - 1> streamed;
+    for (std::size_t r = 0; r + 1 < R; ++r) streamed[r].begin(out_[r]);
+    std::array<Vector, R> before{};
+    for (std::int64_t x = 0; x < whole; x += kStretch<Sum>) {
+      const std::int64_t count = std::min(kStretch<Sum>, whole - x);
+      std::array<Sum*, R> to;
+      for (std::size_t r = 0; r + 1 < R; ++r) to[r] = streamed[r].next();
+      to[R - 1] = out_[R - 1] + x;
+      fill_stretch(x, count, before, to);
+      for (auto& row : streamed) row.advance(count);
+    }
+    for (auto& row : streamed) row.finish();
+    fill_rest(before);
   }
 
  private:
+  using Vector = SumVector<Sum, Vectors::kBytes>;
+  static constexpr bool kConverts = !std::is_same_v<Input, Sum> || kTerm != Term::kValue;
+
+  std::int64_t whole_vectors() const { return plane_.image.width / Vector::kCount * Vector::kCount; }
+
+  /// f(0), ..., f(R - 1), as constants: arrays of vectors stay in registers.
+  template <class F>
+  [[gnu::always_inline]] static void for_each_row(const F& f) {
+    [&]<std::size_t... kRows>(std::index_sequence<kRows...>) __attribute__((always_inline)) {
+      (f(std::integral_constant<std::size_t, kRows>{}), ...);
+    }
+    (std::make_index_sequence<R>{});
+  }
+
+  void fill_stretch(std::int64_t x, std::int64_t count, std::array<Vector, R>& sums_before,
+                    const std::array<Sum*, R>& to) {
+    static_assert(C == 1);
+    alignas(64) std::array<std::array<Sum, kConverts ? kStretch<Sum> : 1>, R> converted;
+    std::array<const Sum*, R> from;
+    for (std::size_t r = 0; r < R; ++r) from[r] = summands_of(in_[r] + x, count, converted[r].data());
+    const Sum* above = above_ != nullptr ? above_ + x : nullptr;
+    std::array<Vector, R> before = sums_before;
+    for (std::int64_t i = 0; i < count; i += Vector::kCount) {
+      // All reads before the writes: those of rows whose addresses differ by a multiple of 4096 would wait.
+      std::array<Vector, R> rows;
+      for_each_row([&](auto r) __attribute__((always_inline)) { rows[r].load(from[r] + i); });
+      Vector sum;
+      if (above != nullptr) sum.load(above + i);
+      for_each_row([&](auto r) __attribute__((always_inline)) {
+        rows[r].accumulate(before[r]);
+        sum.add(rows[r]);
+        sum.store(to[r] + i);
+      });
+    }
+    sums_before = before;
+  }
+  /// The pixels themselves where they are what is summed.
+  const Sum* summands_of(const Input* pixels, std::int64_t count, Sum* converted) const {
+    if constexpr (!kConverts) {
+      return pixels;
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) converted[i] = summand<kTerm>(pixels[i], plane_.offsets[0]);
+      return converted;
+    }
+  }
+  void fill_rest(const std::array<Vector, R>& before) {
+    for (std::size_t r = 0; r < R; ++r) running_[r][0] = before[r].first();
+    fill_from(whole_vectors());
+  }
   void fill_from(std::int64_t first) {
     for (std::int64_t x = first * C; x < plane_.image.width * C; x += C) {
       for (std::size_t channel = 0; channel < C; ++channel) {
@@ -140,23 +208,23 @@ class RowFill {
 };
 
 template <class Vectors, Term kTerm, int C, int R, class Input, class Sum>
-void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first, bool stream) {
-  RowFill<kTerm, C, R, Input, Sum> rows(plane, first);
-  if constexpr (C == 1 && Vectors::kBytes == sizeof(SumVector<Sum>) && !std::is_same_v<Input, Float16>) {
-    return stream ? rows.template fill_by_vectors<true>() : rows.template fill_by_vectors<false>();
+void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first) {
+  RowFill<Vectors, kTerm, C, R, Input, Sum> rows(plane, first);
+  if constexpr (C == 1 && Vectors::kBytes > PlainVectors::kBytes) {
+    if constexpr (R > 1) {
+      if (plane.is_streamed()) return rows.fill_past_caches();
+    }
+    return rows.fill_by_vectors();
   }
   rows.fill();
 }
 
 template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
-  const bool stream = plane.streams();
   Vectors::call([&] {
     std::int64_t y = first;
-    for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) {
-      fill_rows<Vectors, kTerm, C, kRowsAtOnce>(plane, y, stream);
-    }
-    for (; y < end; ++y) fill_rows<Vectors, kTerm, C, 1>(plane, y, stream);
+    for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows<Vectors, kTerm, C, kRowsAtOnce>(plane, y);
+    for (; y < end; ++y) fill_rows<Vectors, kTerm, C, 1>(plane, y);
   });
   finish_streaming();
 }
@@ -208,8 +276,10 @@ struct Tables {
 template <class Vectors, int C, class Input, class Sum>
 void build_in_bands(CpuExecutor& executor, const Tables<Vectors, C, Input, Sum>& tables) {
   const HostImage<const Input>& image = tables.values.image;
-  const std::int64_t row_bytes = image.width * C * static_cast<std::int64_t>(sizeof(Input));
-  const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes);
+  const std::int64_t row_bytes =
+      image.width * C * static_cast<std::int64_t>(std::max(sizeof(Input), sizeof(Sum)));
+  // The last row aside, which is summed, a band's rows are filled kRowsAtOnce at a time.
+  const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes) / kRowsAtOnce * kRowsAtOnce + 1;
   if (image.height <= band_rows) return tables.fill(0, image.height);
 
   using Band = std::pair<std::int64_t, std::int64_t>;
@@ -241,13 +311,12 @@ void build_in_bands(CpuExecutor& executor, const Tables<Vectors, C, Input, Sum>&
   });
 }
 
-/// The part of a table below its zero row and to the right of its zero column, which it fills.
+/// The part of a table below its zero row, which it fills, and to the right of its zero column.
 template <class Sum>
 HostImage<Sum> without_zeros(Sum* table, const HostImage<Sum>& shape, bool exclusive) {
   HostImage<Sum> sums(table, shape.height, shape.width, shape.channels);
   if (!exclusive) return sums;
   std::fill_n(table, sums.row_stride, Sum{0});
-  for (std::int64_t y = 1; y < sums.height; ++y) std::fill_n(sums.row(y), sums.channels, Sum{0});
   return {sums.row(1) + sums.channels, sums.height - 1, sums.width - 1, sums.channels, sums.row_stride};
 }
 
@@ -256,13 +325,12 @@ void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>
   HostImage<const Input> image = job.image;
   image.data += plane * job.plane_stride;
   const std::int64_t table = plane * job.sums.elements();
+  const auto plane_of = [&](Sum* sums) {
+    return Plane<Input, Sum>{image, without_zeros(sums + table, job.sums, job.exclusive), job.exclusive};
+  };
   Tables<Vectors, C, Input, Sum> tables{
-      {image, without_zeros(job.sums.data + table, job.sums, job.exclusive), {}},
-      {},
-      job.squares != nullptr,
-      job.offsets != nullptr};
-  if (tables.has_squares)
-    tables.squares = {image, without_zeros(job.squares + table, job.sums, job.exclusive), {}};
+      plane_of(job.sums.data), {}, job.squares != nullptr, job.offsets != nullptr};
+  if (tables.has_squares) tables.squares = plane_of(job.squares);
   if constexpr (std::is_same_v<Sum, float>) {
     if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, tables.values.offsets.begin());
   }
@@ -311,7 +379,7 @@ void summed_area_table::build_with(CpuExecutor& executor, const TableJob<Input, 
 
 template <class Input, class Sum>
 void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
-  with_wide_vectors([&]<class Vectors>() { summed_area_table::build_with<Vectors>(executor, job); });
+  with_widest_vectors([&]<class Vectors>() { summed_area_table::build_with<Vectors>(executor, job); });
 }
 
 template <class Input>
@@ -365,9 +433,17 @@ template void average_image(CudaExecutor&, const TableJob<Float16, float, Space:
 template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
 
+#if defined(__x86_64__)
+#define CUMULUS_WITH_WIDE_VECTORS(Input, Sum)                            \
+  template void summed_area_table::build_with<WideVectors>(CpuExecutor&, \
+                                                           const TableJob<Input, Sum, Space::kHost>&)
+#else
+#define CUMULUS_WITH_WIDE_VECTORS(Input, Sum) static_assert(true)
+#endif
 #define CUMULUS_ON_THE_CPU(Input, Sum)                                                                  \
   template void summed_area_table::build_with<PlainVectors>(CpuExecutor&,                               \
                                                             const TableJob<Input, Sum, Space::kHost>&); \
+  CUMULUS_WITH_WIDE_VECTORS(Input, Sum);                                                                \
   template void build_summed_area_table(CpuExecutor&, const TableJob<Input, Sum, Space::kHost>&)
 CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_ON_THE_CPU);
 template void average_image(CpuExecutor&, const TableJob<Float16, float, Space::kHost>&, HostSpan<float>);

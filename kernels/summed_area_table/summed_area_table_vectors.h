@@ -1,116 +1,130 @@
 #pragma once
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
-#include "kernels/summed_area_table/summed_area_table_types.h"
+#include "kernels/primitives/streaming_stores.h"
 
-// Prefix sums of a row of pixels, 32 bytes of sums at a time.
+// Prefix sums of a row of pixels, a register of sums at a time.
 
 namespace cumulus::summed_area_table {
 
-using UnsignedEight __attribute__((vector_size(32))) = std::uint32_t;
-using UnsignedFour __attribute__((vector_size(32))) = std::uint64_t;
-
-// Elements of two groups of 16 bytes each, moved up by some within their group; zeros come in.
-[[gnu::always_inline]] inline void shift_by_one(const UnsignedEight& v, UnsignedEight& shifted) {
-  shifted = __builtin_shufflevector(v, UnsignedEight{}, 8, 0, 1, 2, 8, 4, 5, 6);
-}
-[[gnu::always_inline]] inline void shift_by_two(const UnsignedEight& v, UnsignedEight& shifted) {
-  shifted = __builtin_shufflevector(v, UnsignedEight{}, 8, 8, 0, 1, 8, 8, 4, 5);
-}
-[[gnu::always_inline]] inline void shift_by_one(const UnsignedFour& v, UnsignedFour& shifted) {
-  shifted = __builtin_shufflevector(v, UnsignedFour{}, 4, 0, 4, 2);
-}
-// The first group's last element throughout the second group, zeros in the first.
-[[gnu::always_inline]] inline void carry_over(const UnsignedEight& v, UnsignedEight& carry) {
-  carry = __builtin_shufflevector(v, UnsignedEight{}, 8, 8, 8, 8, 3, 3, 3, 3);
-}
-[[gnu::always_inline]] inline void carry_over(const UnsignedFour& v, UnsignedFour& carry) {
-  carry = __builtin_shufflevector(v, UnsignedFour{}, 4, 4, 1, 1);
-}
-// The last element throughout.
-[[gnu::always_inline]] inline void spread_last(const UnsignedEight& v, UnsignedEight& last) {
-  last = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
-}
-[[gnu::always_inline]] inline void spread_last(const UnsignedFour& v, UnsignedFour& last) {
-  last = __builtin_shufflevector(v, v, 3, 3, 3, 3);
+/// Lane i of `to` becomes lane kLaneOf(i) of `from`, or 0 where that is negative. Processors with AVX-512
+/// take zeros from a second vector at no cost; others have to mask them.
+template <auto kLaneOf, class Bits, int... kLanes>
+[[gnu::always_inline]] inline void pick_lanes(const Bits& from, Bits& to,
+                                              std::integer_sequence<int, kLanes...> /*lanes*/) {
+  constexpr int kCount = sizeof...(kLanes);
+  if constexpr (sizeof(Bits) == 64) {
+    to = __builtin_shufflevector(from, Bits{}, (kLaneOf(kLanes) < 0 ? kCount : kLaneOf(kLanes))...);
+  } else {
+    to = __builtin_shufflevector(from, from, (kLaneOf(kLanes) < 0 ? kLanes : kLaneOf(kLanes))...);
+    if constexpr (((kLaneOf(kLanes) < 0) || ...))
+      to &= Bits{(kLaneOf(kLanes) < 0 ? 0 : ~decltype(from[0] + from[0]){0})...};
+  }
 }
 
-/// 32 bytes of sums side by side; zeros at first.
-template <class Sum>
+/// kBytes of sums side by side; zeros at first.
+template <class Sum, int kBytes>
 class SumVector {
-  using Register __attribute__((vector_size(32))) = Sum;
-  using Bits = std::conditional_t<sizeof(Sum) == 4, UnsignedEight, UnsignedFour>;
+  using Register __attribute__((vector_size(kBytes))) = Sum;
+  using Lane = std::conditional_t<sizeof(Sum) == 4, std::uint32_t, std::uint64_t>;
+  using Bits __attribute__((vector_size(kBytes))) = Lane;
 
  public:
-  static constexpr int kCount = 32 / static_cast<int>(sizeof(Sum));
+  static constexpr int kCount = kBytes / static_cast<int>(sizeof(Sum));
 
-  /// What is summed of kCount pixels.
-  template <Term kTerm, class Input>
-  [[gnu::always_inline]] void load_summands(const Input* pixels, Sum offset) {
-    using Pixels __attribute__((vector_size(kCount * sizeof(Input)))) = Input;
-    Pixels read;
-    std::memcpy(&read, pixels, sizeof(read));
-    register_ = __builtin_convertvector(read, Register);
-    if constexpr (kTerm == Term::kSquare) register_ *= register_;
-    if constexpr (kTerm == Term::kOffset) register_ -= offset;
-  }
   [[gnu::always_inline]] void load(const Sum* from) { std::memcpy(&register_, from, sizeof(register_)); }
   [[gnu::always_inline]] void store(Sum* to) const { std::memcpy(to, &register_, sizeof(register_)); }
-  /// Past the caches, to an address that is a multiple of 16. Other threads may miss it until
-  /// finish_streaming.
-  [[gnu::always_inline]] void stream(Sum* to) const {
-#if defined(__SSE2__)
-    __m128i halves[2];
-    std::memcpy(halves, &register_, sizeof(halves));
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to), halves[0]);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to) + 1, halves[1]);
-#else
-    store(to);
-#endif
-  }
   [[gnu::always_inline]] void add(const SumVector& other) { register_ += other.register_; }
   Sum first() const { return register_[0]; }
 
   /// Each element becomes the sum of itself and those before it, and of `before`, which is the same
   /// throughout; `before` then includes all of them.
   [[gnu::always_inline]] void accumulate(SumVector& before) {
-    Register moved;
-    move(register_, moved, [](const Bits& from, Bits& to) { shift_by_one(from, to); });
-    register_ += moved;
-    if constexpr (sizeof(Sum) == 4) {
-      move(register_, moved, [](const Bits& from, Bits& to) { shift_by_two(from, to); });
-      register_ += moved;
-    }
-    move(register_, moved, [](const Bits& from, Bits& to) { carry_over(from, to); });
-    register_ += moved;
-    move(register_, moved, [](const Bits& from, Bits& to) { spread_last(from, to); });
+    // Within groups of 16 bytes, whose lanes move cheaply,
+    add_lanes<[](int i) { return i % kGroup < 1 ? -1 : i - 1; }>();
+    if constexpr (kGroup > 2) add_lanes<[](int i) { return i % kGroup < 2 ? -1 : i - 2; }>();
+    // then every second group takes the sum of the one before, and every second half that of the first.
+    add_lanes<[](int i) { return i / kGroup % 2 == 0 ? -1 : i / kGroup * kGroup - 1; }>();
+    if constexpr (kCount > 2 * kGroup)
+      add_lanes<[](int i) { return i < kCount / 2 ? -1 : kCount / 2 - 1; }>();
+    static_assert(kCount <= 4 * kGroup);
+    Register last;
+    take_lanes<[](int /*i*/) { return kCount - 1; }>(last);
     register_ += before.register_;
-    before.register_ += moved;
+    before.register_ += last;
   }
 
  private:
-  /// Elements as bits, to other places.
-  template <class Movement>
-  [[gnu::always_inline]] static void move(const Register& from, Register& to, const Movement& movement) {
-    Bits bits = (Bits)from;
-    Bits moved;
-    movement(bits, moved);
-    to = (Register)moved;
+  static constexpr int kGroup = 16 / static_cast<int>(sizeof(Sum));
+
+  template <auto kLaneOf>
+  [[gnu::always_inline]] void take_lanes(Register& taken) const {
+    const Bits bits = (Bits)register_;
+    Bits lanes;
+    pick_lanes<kLaneOf>(bits, lanes, std::make_integer_sequence<int, kCount>{});
+    taken = (Register)lanes;
+  }
+  template <auto kLaneOf>
+  [[gnu::always_inline]] void add_lanes() {
+    Register taken;
+    take_lanes<kLaneOf>(taken);
+    register_ += taken;
   }
 
   Register register_ = {};
 };
 
-inline void finish_streaming() {
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
-}
+/// Pixels of a row that are summed at a time, at most.
+template <class Sum>
+inline constexpr std::int64_t kStretch = 1024 / static_cast<std::int64_t>(sizeof(Sum));
+
+/// A row of sums on its way past the caches, which takes whole lines of them: what has come of a line waits
+/// here for the rest. Other threads may miss the row until finish_streaming.
+template <class Sum>
+class StreamedRow {
+ public:
+  void begin(Sum* row) {
+    shared_ = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % kLineBytes / sizeof(Sum));
+    line_ = row - shared_;
+    held_ = shared_;
+  }
+  /// Where the next sums go, at most kStretch, before advance.
+  Sum* next() { return sums_ + held_; }
+  void advance(std::int64_t count) {
+    held_ += count;
+    const Sum* from = sums_;
+    const Sum* end = sums_ + held_;
+    if (shared_ > 0 && held_ >= kLine) {
+      std::copy(from + shared_, from + kLine, line_ + shared_);
+      shared_ = 0;
+      from += kLine;
+      line_ += kLine;
+    }
+    if (shared_ == 0) {
+      for (; from + kLine <= end; from += kLine, line_ += kLine) stream_line(from, line_);
+    }
+    if (from != sums_) held_ = std::copy(from, end, sums_) - sums_;
+  }
+  void finish() { std::copy(sums_ + shared_, sums_ + held_, line_ + shared_); }
+
+ private:
+  static constexpr std::int64_t kLineBytes = 64;
+  static constexpr std::int64_t kLine = kLineBytes / static_cast<std::int64_t>(sizeof(Sum));
+
+  static void stream_line(const Sum* from, Sum* to) {
+    constexpr std::int64_t kPart = 16 / static_cast<std::int64_t>(sizeof(Sum));
+    for (std::int64_t i = 0; i < kLine; i += kPart) stream_16_bytes(from + i, to + i);
+  }
+
+  Sum* line_;            // the line that comes next
+  std::int64_t shared_;  // sums at its begin that are not this row's
+  std::int64_t held_;    // sums of it that have come, with those
+  alignas(kLineBytes) Sum sums_[kLine + kStretch<Sum>];
+};
 
 }  // namespace cumulus::summed_area_table
