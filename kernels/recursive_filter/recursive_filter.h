@@ -28,7 +28,7 @@ namespace cumulus {
 /// are float. |error| is at most
 ///
 ///   (order + 1) z m 2^-23 G max|image|,   m = 1 / (1 - max|pole|) in float, 1 in double,
-///                                         z = 2 for filters with zeros, otherwise 1,
+///                                         z = 1; with zeros 2, if a pole is within 1/16 of 0 too, 4,
 ///
 /// G the product, over both axes and both directions, of the sum of |impulse response|: a bound that the
 /// tests hold it to, not a proven one. Float16 results are rounded once more, to the nearest. Images of

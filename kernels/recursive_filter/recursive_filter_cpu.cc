@@ -239,7 +239,7 @@ RecursiveFilterRun recursive_filter::apply_with(CpuExecutor& executor,
                                                 FilterImages<T, Space::kHost> filtered) {
   check_views(images, filtered);
   executor.check_interrupt();
-  const Precision precision = std::is_same_v<T, double> ? Precision::kDoubleStored : precision_for(filter);
+  const Precision precision = std::is_same_v<T, double> ? Precision::kDouble : precision_for(filter);
   const int order = kernel_order(filter);
   const Plans plans{precision, order, plan_axis(filter.y, images.first.height, order, precision),
                     plan_axis(filter.x, images.first.width, order, precision)};

@@ -16,12 +16,7 @@ using Real = long double;
 
 /// Single precision serves while a filter forgets faster than this, a pixel's share of the whole.
 constexpr double kFastestDoubleDecay = 1.0 / 16;
-
-/// What a run over the image may leave out of a state, as a share of its usual size: far less than what is
-/// stored is rounded by.
-constexpr Real forgotten_share(Precision precision) {
-  return precision == Precision::kDoubleStored ? 1e-19L : 1e-13L;
-}
+constexpr Real kForgotten = 1e-13L;
 
 DirectionPlan with_sections(const OneWayFilter& filter, int order) {
   DirectionPlan plan{};
@@ -165,7 +160,13 @@ void find_weights(DirectionPlan& plan, const OneWayFilter& filter, Real scale) {
     wanted[static_cast<std::size_t>(row)] =
         scale * value_of_zeros(filter, delay) - over_last_state * relative.denominator;
   }
-  const StateVector weights = inverse(responses) * wanted;
+  // Poles near 0 make all responses nearly alike: what the inverse loses by that, a second round finds.
+  const StateMatrix solution = inverse(responses);
+  StateVector weights = solution * wanted;
+  const StateVector reached = responses * weights;
+  for (std::size_t k = 0; k <= last; ++k) wanted[k] -= reached[k];
+  const StateVector correction = solution * wanted;
+  for (std::size_t k = 0; k <= last; ++k) weights[k] += correction[k];
   for (std::size_t k = 0; k <= last; ++k) plan.sections.weights[k] = weights[k];
 }
 
@@ -274,7 +275,7 @@ BoundarySolution solve_boundary(const DirectionPlan& plan, FilterBoundary bounda
   return solution;
 }
 
-std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length, Real share) {
+std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
   StateVector response = plan.input;
   StateVector total{};
   const int order = plan.transition.order;
@@ -282,7 +283,7 @@ std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length, Real shar
     bool forgotten = true;
     for (std::size_t i = 0; i < static_cast<std::size_t>(order); ++i) {
       total[i] += std::abs(response[i]);
-      forgotten = forgotten && std::abs(response[i]) * static_cast<Real>(pixels) <= share * total[i];
+      forgotten = forgotten && std::abs(response[i]) * static_cast<Real>(pixels) <= kForgotten * total[i];
     }
     if (forgotten) return pixels;
     response = plan.transition * response;
@@ -356,8 +357,7 @@ AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Pre
   plan.end_from_reversed_run = end.from_reversed_run;
   plan.end_from_last_pixel = end.from_edge;
   if (plan.needs_runs()) {
-    const Real share = forgotten_share(precision);
-    plan.memory = std::max(memory_of(plan.causal, length, share), memory_of(plan.anticausal, length, share));
+    plan.memory = std::max(memory_of(plan.causal, length), memory_of(plan.anticausal, length));
   }
   return plan;
 }

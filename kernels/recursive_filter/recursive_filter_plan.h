@@ -48,11 +48,10 @@ StateVector operator*(const StateVector& row, const StateMatrix& a);
 StateMatrix power(StateMatrix base, std::int64_t exponent);
 StateMatrix inverse(StateMatrix matrix);
 
-/// The arithmetic in which pixels are filtered. What is stored between is float, but of images of double.
+/// The arithmetic in which pixels are filtered; everything stored between is float either way.
 enum class Precision {
   kSingle,  // filters with a short memory
   kDouble,
-  kDoubleStored,  // images of double
 };
 
 /// One direction.
@@ -87,7 +86,7 @@ struct AxisPlan {
   bool needs_reversed_runs() const { return needs_runs() && boundary != FilterBoundary::kRepeat; }
   std::int64_t pixels_left_out() const { return boundary == FilterBoundary::kMirror ? 1 : 0; }
   /// Pixels, at most `length`, that a run has to see: what came before is below 1e-13 of the state's usual
-  /// size, 1e-19 with kDoubleStored.
+  /// size.
   std::int64_t memory = 0;
 };
 

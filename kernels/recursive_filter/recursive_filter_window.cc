@@ -186,7 +186,7 @@ std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile
 RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                               bool of_doubles, const RecursiveFilterChoice& choice) {
   using Method = RecursiveFilterMethod;
-  const Precision precision = of_doubles ? Precision::kDoubleStored : precision_for(filter);
+  const Precision precision = of_doubles ? Precision::kDouble : precision_for(filter);
   const int order = kernel_order(filter);
   RecursiveFilterPlan plan{precision,
                            order,

@@ -131,7 +131,6 @@ TYPED_TEST(RecursiveFilterKernel, FiltersImagesOfDoubles) {
   expect_right_for_elements<double>(this->backend());
 }
 
-// Narrow ones too, which forget within a few pixels: what a run over the image leaves out must not show.
 TYPED_TEST(RecursiveFilterKernel, FiltersImagesOfDoublesByEveryFilterAndBoundary) {
   for (const FilterBoundary boundary : kFilterBoundaries) {
     for (const auto& [name, filter] : filters_with(boundary)) {
@@ -271,6 +270,31 @@ TEST(RecursiveFilterOnTheCpu, MatchesTheOracleWithPlainVectors) {
         expect_right_with_plain_vectors<double>(shape, filter);
       }
       expect_right_with_plain_vectors<Float16>({37, 50, 3}, filter);
+    }
+  }
+}
+
+// Their poles lie so near the origin that all numbers of a state are nearly alike.
+TEST(RecursiveFilterOnTheCpu, KeepsItsPrecisionWhereGaussiansAreNarrow) {
+  testing::CpuBackend backend;
+  for (const FilterBoundary boundary : kFilterBoundaries) {
+    for (const double sigma : {0.5, 0.6, 0.8}) {
+      for (const int derivative : {0, 1, 2}) {
+        SCOPED_TRACE(std::to_string(sigma) + ", derivative " + std::to_string(derivative) + ", " +
+                     testing::name_of(boundary));
+        const AxisFilter axis = deriche_filter(sigma, derivative, boundary);
+        const RecursiveFilter filter{axis, axis};
+        const FilterShape shape{70, 130};
+        FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+        EXPECT_EQ(verify_recursive_filter(image, filter, apply(backend, image, filter).data()), "");
+        const auto doubles = testing::elements_as<double>(image);
+        EXPECT_EQ(
+            verify_recursive_filter(
+                image, filter, apply_to<double>(backend, doubles, shape, image.row_stride, 1, filter).data()),
+            "");
+        expect_right_with_plain_vectors<float>(shape, filter);
+        expect_right_with_plain_vectors<double>(shape, filter);
+      }
     }
   }
 }
