@@ -44,6 +44,12 @@ struct Plane {
     if (exclusive) std::fill_n(row - sums.channels, sums.channels, Sum{0});
     return row;
   }
+  /// Whether each row of `sums` begins with a line of the caches.
+  bool has_whole_lines() const {
+    const auto begins_line = [](auto address) { return address % 64 == 0; };
+    return begins_line(reinterpret_cast<std::uintptr_t>(sums.data)) &&
+           begins_line(sums.row_stride * static_cast<std::int64_t>(sizeof(Sum)));
+  }
   /// Whether the table is too large to stay in the caches.
   bool is_streamed() const {
     return sums.elements() * static_cast<std::int64_t>(sizeof(Sum)) >= kStreamedBytes;
@@ -112,10 +118,43 @@ class RowFill {
     const std::int64_t stretch = kConverts ? kStretch<Sum> : whole;
     std::array<Vector, R> before{};
     for (std::int64_t x = 0; x < whole; x += stretch) {
-      std::array<Sum*, R> to = out_;
-      for (Sum*& row : to) row += x;
-      fill_stretch(x, std::min(stretch, whole - x), before, to);
+      fill_stretch(
+          x, std::min(stretch, whole - x),
+          before, [&](auto r, std::int64_t i, const Vector& sums) __attribute__((always_inline)) {
+            sums.store(out_[r] + x + i);
+          });
     }
+    fill_rest(before);
+  }
+  /// Vectors of a whole line: a store to two lines would cost two, and rows begin anywhere.
+  void fill_by_lines() {
+    const std::int64_t whole = whole_vectors();
+    if (whole == 0) return fill();
+    const std::int64_t stretch = kConverts ? kStretch<Sum> : whole;
+    std::array<Vector, R> before{};
+    std::array<Vector, R> previous{};
+    std::array<SumVector<typename Vector::Lane, Vectors::kBytes>, R> lanes;
+    std::array<Sum*, R> line;
+    for_each_row([&](auto r) __attribute__((always_inline)) {
+      const auto shared = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out_[r]) %
+                                                    Vectors::kBytes / sizeof(Sum));
+      Vector::lanes_of_line(shared, lanes[r]);
+      line[r] = out_[r] - shared;
+    });
+    for (std::int64_t x = 0; x < whole; x += stretch) {
+      fill_stretch(
+          x, std::min(stretch, whole - x),
+          before, [&](auto r, std::int64_t i, const Vector& sums) __attribute__((always_inline)) {
+            if (x + i == 0) {
+              sums.store(out_[r]);
+            } else {
+              sums.store_line(previous[r], lanes[r], line[r] + x + i);
+            }
+            previous[r] = sums;
+          });
+    }
+    for_each_row([&](auto r)
+                     __attribute__((always_inline)) { previous[r].store(out_[r] + whole - Vector::kCount); });
     fill_rest(before);
   }
   /// All rows but the last, which the next rows need at once, go past the caches.
@@ -129,7 +168,10 @@ class RowFill {
       std::array<Sum*, R> to;
       for (std::size_t r = 0; r + 1 < R; ++r) to[r] = streamed[r].next();
       to[R - 1] = out_[R - 1] + x;
-      fill_stretch(x, count, before, to);
+      fill_stretch(
+          x, count, before, [&](auto r, std::int64_t i, const Vector& sums) __attribute__((always_inline)) {
+            sums.store(to[r] + i);
+          });
       for (auto& row : streamed) row.advance(count);
     }
     for (auto& row : streamed) row.finish();
@@ -151,8 +193,10 @@ class RowFill {
     (std::make_index_sequence<R>{});
   }
 
-  void fill_stretch(std::int64_t x, std::int64_t count, std::array<Vector, R>& sums_before,
-                    const std::array<Sum*, R>& to) {
+  /// Calls store(r, i, sums) with vectors of sums of each row r, from pixel x + i on.
+  template <class Store>
+  [[gnu::always_inline]] void fill_stretch(std::int64_t x, std::int64_t count,
+                                           std::array<Vector, R>& sums_before, const Store& store) {
     static_assert(C == 1);
     alignas(64) std::array<std::array<Sum, kConverts ? kStretch<Sum> : 1>, R> converted;
     std::array<const Sum*, R> from;
@@ -168,7 +212,7 @@ class RowFill {
       for_each_row([&](auto r) __attribute__((always_inline)) {
         rows[r].accumulate(before[r]);
         sum.add(rows[r]);
-        sum.store(to[r] + i);
+        store(r, i, sum);
       });
     }
     sums_before = before;
@@ -213,6 +257,10 @@ void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first) {
   if constexpr (C == 1 && Vectors::kBytes > PlainVectors::kBytes) {
     if constexpr (R > 1) {
       if (plane.is_streamed()) return rows.fill_past_caches();
+    }
+    // Where a vector is a line, each of a row that does not begin with one would lie in two.
+    if constexpr (Vectors::kBytes == 64) {
+      if (!plane.has_whole_lines()) return rows.fill_by_lines();
     }
     return rows.fill_by_vectors();
   }

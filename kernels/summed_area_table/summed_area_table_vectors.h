@@ -30,15 +30,34 @@ template <auto kLaneOf, class Bits, int... kLanes>
 /// kBytes of sums side by side; zeros at first.
 template <class Sum, int kBytes>
 class SumVector {
+  template <class, int>
+  friend class SumVector;
   using Register __attribute__((vector_size(kBytes))) = Sum;
-  using Lane = std::conditional_t<sizeof(Sum) == 4, std::uint32_t, std::uint64_t>;
-  using Bits __attribute__((vector_size(kBytes))) = Lane;
 
  public:
+  using Lane = std::conditional_t<sizeof(Sum) == 4, std::uint32_t, std::uint64_t>;
   static constexpr int kCount = kBytes / static_cast<int>(sizeof(Sum));
 
   [[gnu::always_inline]] void load(const Sum* from) { std::memcpy(&register_, from, sizeof(register_)); }
   [[gnu::always_inline]] void store(Sum* to) const { std::memcpy(to, &register_, sizeof(register_)); }
+  /// Stores the line at `to`, a multiple of its bytes: the last `shared` sums of `previous`, then the first
+  /// of these. `lanes` is lanes_of_line(shared).
+  [[gnu::always_inline]] void store_line(const SumVector& previous, const SumVector<Lane, kBytes>& lanes,
+                                         Sum* to) const {
+    Register line;
+#if defined(__clang__)
+    for (int i = 0; i < kCount; ++i) {
+      const Lane lane = lanes.register_[i];
+      line[i] = lane < kCount ? previous.register_[lane] : register_[lane - kCount];
+    }
+#else
+    line = __builtin_shuffle(previous.register_, register_, lanes.register_);
+#endif
+    std::memcpy(__builtin_assume_aligned(to, kBytes), &line, sizeof(line));
+  }
+  [[gnu::always_inline]] static void lanes_of_line(std::int64_t shared, SumVector<Lane, kBytes>& lanes) {
+    for (int i = 0; i < kCount; ++i) lanes.register_[i] = static_cast<Lane>(kCount - shared + i);
+  }
   [[gnu::always_inline]] void add(const SumVector& other) { register_ += other.register_; }
   Sum first() const { return register_[0]; }
 
@@ -60,6 +79,7 @@ class SumVector {
   }
 
  private:
+  using Bits __attribute__((vector_size(kBytes))) = Lane;
   static constexpr int kGroup = 16 / static_cast<int>(sizeof(Sum));
 
   template <auto kLaneOf>
