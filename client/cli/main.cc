@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
       "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
   app.require_subcommand(1);
+  app.fallthrough();  // --json and --server may follow the command, too
   app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
   CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
                             ->envname("CUMULUS_SERVER");

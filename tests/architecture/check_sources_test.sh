@@ -34,6 +34,7 @@ reject kernels/blur/blur.h '#include "server/pipeline/errors.h"'
 reject kernels/blur/blur.h '#include <grpcpp/grpcpp.h>'
 reject kernels/blur/blur.h '#include "cumulus/v1/blur.pb.h"'
 reject kernels/blur/blur.h '  #  include <spdlog/spdlog.h>'
+reject proto/checksums.h '#include "server/runtime/device.h"'
 reject server/runtime/device.h '#include "server/operations/blur.h"'
 reject server/runtime/device.h '#include "kernels/blur/blur.h"'
 reject server/runtime/device.h '#include <cuda_runtime.h>'
@@ -55,6 +56,8 @@ reject tests/kernels/blur_test.cc "$(yes '// a line' | head -n 401)"
 
 accept kernels/blur/blur_cuda.cu '#include "kernels/blur/blur.h"' '#include "kernels/primitives/scan.h"' '#include <cub/cub.cuh>'
 accept server/operations/blur.h '#include "cumulus/v1/blur.pb.h"' '#include "kernels/blur/blur.h"'
+accept server/runtime/transfer.cc '#include "proto/checksums.h"'
+accept client/library/upload.cc '#include "proto/checksums.h"'
 accept server/runtime/image_decoder.cc '#include <OpenImageIO/imageio.h>'
 accept bench/blur_bench.cu '#include <cuda_runtime.h>' '#include "tests/cases/blur_case.h"'
 accept tests/kernels/blur_test.cc "$(yes '// a line' | head -n 400)"

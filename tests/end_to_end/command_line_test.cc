@@ -184,6 +184,13 @@ TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
   EXPECT_GT(report.number("max_chunk_bytes"), 0);
 }
 
+TEST(CommandLine, TakesItsOwnOptionsAfterTheCommandToo) {
+  const Ended capabilities = run_cumulus({"capabilities", "--backend", "cpu", "--json"});
+  ASSERT_EQ(capabilities.exit_code, 0) << capabilities.errors;
+  EXPECT_EQ(Json(capabilities.output).text("devices.0.backend"), "cpu");
+  EXPECT_EQ(run_cumulus({"health", "--server", "unix:/nonexistent/socket"}).exit_code, 3);
+}
+
 TEST(CommandLine, TalksToTheServerThatIsNamed) {
   Daemon daemon;
   const Ended option = run_cumulus({"--server", daemon.address(), "--json", "health"});
