@@ -31,9 +31,10 @@ namespace cumulus {
 ///                                         z = 1; with zeros 2, if a pole is within 1/16 of 0 too, 4,
 ///
 /// G the product, over both axes and both directions, of the sum of |impulse response|: a bound that the
-/// tests hold it to, not a proven one. Float16 results are rounded once more, to the nearest. Images of
-/// double are double throughout (2^-52 instead of 2^-23, m = 1 / (1 - max|pole|)) and go by lines. NaN and
-/// Inf may spread over the whole image. Results do not depend on the number of threads or on timing.
+/// tests hold it to, not a proven one, and 2.5 times it for second derivatives with sigma below
+/// 0.6. Float16 results are rounded once more, to the nearest. Images of
+/// double are double throughout (2^-52 for 2^-23, m = 1 / (1 - max|pole|)) and go by lines. NaN and Inf may
+/// spread over the whole image. Results do not depend on the number of threads or on timing.
 ///
 /// Two GPU methods may leave out what the filter has all but forgotten; they err by `truncation_bound` times
 /// the image's largest magnitude more. The CPU's way is exact and stands in for all of them.

@@ -251,13 +251,11 @@ class RowFill {
   std::array<std::array<Sum, C>, R> running_{};
 };
 
-template <class Vectors, Term kTerm, int C, int R, class Input, class Sum>
-void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first) {
-  RowFill<Vectors, kTerm, C, R, Input, Sum> rows(plane, first);
+template <class Vectors, Term kTerm, int C, class Input, class Sum>
+void fill_rows_at_once(const Plane<Input, Sum>& plane, std::int64_t first) {
+  RowFill<Vectors, kTerm, C, kRowsAtOnce, Input, Sum> rows(plane, first);
   if constexpr (C == 1 && Vectors::kBytes > PlainVectors::kBytes) {
-    if constexpr (R > 1) {
-      if (plane.is_streamed()) return rows.fill_past_caches();
-    }
+    if (plane.is_streamed()) return rows.fill_past_caches();
     // Where a vector is a line, each of a row that does not begin with one would lie in two.
     if constexpr (Vectors::kBytes == 64) {
       if (!plane.has_whole_lines()) return rows.fill_by_lines();
@@ -269,12 +267,12 @@ void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first) {
 
 template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
+  std::int64_t y = first;
   Vectors::call([&] {
-    std::int64_t y = first;
-    for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows<Vectors, kTerm, C, kRowsAtOnce>(plane, y);
-    for (; y < end; ++y) fill_rows<Vectors, kTerm, C, 1>(plane, y);
+    for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows_at_once<Vectors, kTerm, C>(plane, y);
   });
   finish_streaming();
+  for (; y < end; ++y) RowFill<PlainVectors, kTerm, C, 1, Input, Sum>(plane, y).fill();
 }
 
 /// The tables of one image that are filled together: of its pixels, and maybe of their squares. A band's

@@ -280,6 +280,7 @@ TEST(RecursiveFilterOnTheCpu, KeepsItsPrecisionWhereGaussiansAreNarrow) {
   for (const FilterBoundary boundary : kFilterBoundaries) {
     for (const double sigma : {0.5, 0.6, 0.8}) {
       for (const int derivative : {0, 1, 2}) {
+        if (derivative == 2 && sigma < 0.6) continue;  // as recursive_filter.h says
         SCOPED_TRACE(std::to_string(sigma) + ", derivative " + std::to_string(derivative) + ", " +
                      testing::name_of(boundary));
         const AxisFilter axis = deriche_filter(sigma, derivative, boundary);
