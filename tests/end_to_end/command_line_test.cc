@@ -144,7 +144,8 @@ TEST(CommandLine, NamesTheWordThatItDoesNotKnow) {
       {{"paint", kMap}, "there is no command paint; cumulus --help"},
       {{"blur", kMap, "-o", "x.exr", "--simga", "3"}, "there is no option --simga; was --sigma meant?"},
       {{"--jsn", "health"}, "there is no option --jsn; was --json meant?"},
-      {{"run-length"}, "a command is missing: encode, decode, info; cumulus run-length --help"},
+      {{"run-length"},
+       "a command is missing: encode, decode, info, coco-encode, coco-decode; cumulus run-length --help"},
       {{"kd-tree", "biuld"}, "there is no command biuld; was build meant?"},
   };
   for (const auto& [arguments, message] : wrong) {
