@@ -48,8 +48,8 @@ void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTre
 
 /// A file's points, named after it.
 template <class T, class Executor>
-void bench_build_of(Runner<Executor>& runner, const std::string& path, std::int64_t leaf_size) {
-  const std::vector<float> points = read_point_cloud(path);
+void bench_build_of(Runner<Executor>& runner, const std::string& path, const std::vector<float>& points,
+                    std::int64_t leaf_size) {
   const KdTreeShape shape = kd_tree_shape(1, static_cast<std::int64_t>(points.size() / 3), 3, leaf_size);
   const std::string name = std::string("kd_tree_build/") + (sizeof(T) == 4 ? "f32" : "f64") + "-3d/" +
                            std::filesystem::path(path).stem().string() + "/leaf-" +
@@ -168,10 +168,11 @@ void bench_builds(Runner<Executor>& runner, const std::vector<std::int64_t>& siz
   }
   const std::int64_t trees = runner.quick() ? 20 : 4000;
   bench_build<float>(runner, kd_tree_shape(trees, 1000, 3, 40), {40}, CloudPattern::kUniform);
-  for (const std::string& cloud : runner.clouds()) {
-    bench_build_of<float>(runner, cloud, 10);
-    bench_build_of<float>(runner, cloud, 40);
-    bench_build_of<double>(runner, cloud, 40);
+  for (const std::string& path : runner.clouds()) {
+    const std::vector<float> points = read_point_cloud(path);
+    bench_build_of<float>(runner, path, points, 10);
+    bench_build_of<float>(runner, path, points, 40);
+    bench_build_of<double>(runner, path, points, 40);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,19 +15,6 @@
 // Trees that the benchmark of KD-trees builds.
 
 namespace cumulus::bench {
-
-/// What a run reports, where a GPU writes it without the host waiting.
-template <class Report, class Executor>
-class ReportMemory {
- public:
-  ReportMemory()
-      : memory_(std::is_same_v<Executor, CudaExecutor> ? allocate_pinned(sizeof(Report))
-                                                       : allocate_host(sizeof(Report))) {}
-  Report* get() const { return reinterpret_cast<Report*>(memory_.data()); }
-
- private:
-  HostMemory memory_;
-};
 
 /// A tree in the executor's memory, and the cloud that it is of.
 template <class T, class Executor>

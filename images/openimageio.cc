@@ -51,26 +51,21 @@ Samples samples_of(OIIO::TypeDesc format) {
 // OpenImageIO multiplies colours by alpha, with a loss, unless it is told not to.
 constexpr const char* kLeaveColours = "oiio:UnassociatedAlpha";
 
+/// The reader or writer, if it takes an IOProxy in place of a file; otherwise null.
+template <class Format>
+std::unique_ptr<Format> if_by_proxy(std::unique_ptr<Format> format) {
+  if (format == nullptr) (void)OIIO::geterror();
+  return format != nullptr && format->supports("ioproxy") != 0 ? std::move(format) : nullptr;
+}
+
 /// A reader for files in memory; null where the format has none.
 std::unique_ptr<OIIO::ImageInput> create_memory_input(const std::string& format) {
-  auto input = OIIO::ImageInput::create(format);
-  if (input == nullptr) {
-    (void)OIIO::geterror();
-  } else if (input->supports("ioproxy") == 0) {
-    input.reset();
-  }
-  return input;
+  return if_by_proxy(OIIO::ImageInput::create(format));
 }
 
 /// The writer for files of this name that takes a ByteWriter; null where there is none.
 std::unique_ptr<OIIO::ImageOutput> create_output(const std::string& path) {
-  auto output = OIIO::ImageOutput::create(path);
-  if (output == nullptr) {
-    (void)OIIO::geterror();
-  } else if (output->supports("ioproxy") == 0) {
-    output.reset();
-  }
-  return output;
+  return if_by_proxy(OIIO::ImageOutput::create(path));
 }
 
 ImageFile keep(std::unique_ptr<OpenFile> file) {

@@ -53,11 +53,6 @@ std::string lost_server(const absl::Status& status) {
          std::string(status.message()) + ")";
 }
 
-const CLI::App& innermost(const CLI::App& app) {
-  const std::vector<CLI::App*> inner = app.get_subcommands();
-  return inner.empty() ? app : innermost(*inner.front());
-}
-
 /// What went wrong. A field of the request that the command has an option for is named as that option.
 std::string message_of(const absl::Status& status, const CLI::App& command) {
   const std::vector<FieldViolation> violations = field_violations(status);

@@ -1,16 +1,17 @@
 #include "cli/npz_reader.h"
 
 #include <absl/strings/str_cat.h>
-#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <utility>
 
 #include "cli/npy_file.h"
+#include "proto/checksums.h"
 
 namespace cumulus::cli {
 namespace {
@@ -99,8 +100,7 @@ std::string inflate(std::string packed, const Entry& entry) {
   state.avail_out = entry.bytes;
   const bool whole = isal_inflate(&state) == ISAL_DECOMP_OK && state.block_state == ISAL_BLOCK_FINISH &&
                      state.avail_out == 0;
-  const auto* begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return whole && crc32_gzip_refl(0, begin, entry.bytes) == entry.crc ? bytes : "";
+  return whole && crc32_of_zip(std::as_bytes(std::span(bytes))) == entry.crc ? bytes : "";
 }
 
 absl::StatusOr<Array> read_entry(std::ifstream& file, const Entry& entry, const std::string& path) {
@@ -112,7 +112,8 @@ absl::StatusOr<Array> read_entry(std::ifstream& file, const Entry& entry, const 
   const std::uint64_t begin =
       std::uint64_t{entry.offset} + kLocalBytes + number(local, 26, 2) + number(local, 28, 2);
   if (entry.method == kDeflated) {
-    const std::uint64_t left = size_of(file) - std::min(begin, size_of(file));
+    const std::uint64_t size = size_of(file);
+    const std::uint64_t left = size - std::min(begin, size);
     std::string bytes =
         inflate(read_bytes(file, begin, std::min<std::uint64_t>(entry.packed_bytes, left)), entry);
     if (bytes.empty()) return no_archive(path, absl::StrCat("its array ", entry.name, " is damaged"));
