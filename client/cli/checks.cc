@@ -51,11 +51,6 @@ std::string guess(const std::string& word, const std::vector<std::string>& names
   return absl::StrCat("; was ", *nearest, " meant?");
 }
 
-const CLI::App& innermost(const CLI::App& app) {
-  const std::vector<CLI::App*> inner = app.get_subcommands();
-  return inner.empty() ? app : innermost(*inner.front());
-}
-
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -72,6 +67,11 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 }  // namespace
+
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> inner = app.get_subcommands();
+  return inner.empty() ? app : innermost(*inner.front());
+}
 
 CLI::Validator number_within(double least, double greatest) {
   const std::string range = range_text(least, greatest);

@@ -26,6 +26,9 @@ CLI::Validator one_of(const std::map<std::string, Enum>& names) {
   return one_of(numbers);
 }
 
+/// The command that has been read: that of `kd-tree build` is "build".
+const CLI::App& innermost(const CLI::App& app);
+
 /// What is wrong with a command line that CLI11 refused with `error`: first of all a word that is unknown,
 /// with what it may have been meant to be.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);

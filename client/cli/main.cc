@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/checks.h"
 #include "cli/commands.h"
@@ -51,7 +53,18 @@ std::string lost_server(const absl::Status& status) {
          std::string(status.message()) + ")";
 }
 
-int run(const CommandLine& line, const GlobalOptions& options) {
+/// What went wrong. A field of the request that the command has an option for is named as that option.
+std::string message_of(const absl::Status& status, const CLI::App& command) {
+  const std::vector<FieldViolation> violations = field_violations(status);
+  if (!violations.empty()) {
+    std::string option = "--" + violations.front().field;
+    std::replace(option.begin(), option.end(), '_', '-');
+    if (command.get_option_no_throw(option) != nullptr) return option + ": " + violations.front().description;
+  }
+  return std::string(status.message());
+}
+
+int run(const CommandLine& line, const GlobalOptions& options, const CLI::App& command) {
   if (const absl::Status status = line.check_outputs(); !status.ok())
     return fail(std::string(status.message()), kJobFailed);
   Job job(options, cancel_on_signals());
@@ -60,7 +73,7 @@ int run(const CommandLine& line, const GlobalOptions& options) {
     if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
     if (job.no_server()) return fail(std::string(status.message()), kNoServer);
     return fail(absl::IsUnavailable(status) && error_reason(status).empty() ? lost_server(status)
-                                                                            : std::string(status.message()),
+                                                                            : message_of(status, command),
                 kJobFailed);
   }
   const std::string text = options.json ? job.report().to_json() + "\n" : job.report().to_text();
@@ -78,6 +91,7 @@ int main(int argc, char** argv) {
       "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
   app.require_subcommand(1);
+  app.fallthrough();  // --json and --server may follow the command, too
   app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
   CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
                             ->envname("CUMULUS_SERVER");
@@ -94,7 +108,7 @@ int main(int argc, char** argv) {
     return fail(explain(app, error) + "; " + command_of(app) + " --help tells what is possible",
                 kWrongCommandLine);
   }
-  return run(line, options);
+  return run(line, options, innermost(app));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "cli/input_file.h"
 #include "cli/output_file.h"
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 
 namespace cumulus::cli {
 namespace {

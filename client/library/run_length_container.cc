@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "library/crc32c.h"
 #include "library/run_length_layout.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace {

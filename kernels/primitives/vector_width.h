@@ -62,6 +62,13 @@ auto with_wide_vectors(const Body& body) {
   return body.template operator()<PlainVectors>();
 }
 
+/// The same with WidestVectors where there are some.
+template <class Body>
+auto with_widest_vectors(const Body& body) {
+  if (has_widest_vectors()) return body.template operator()<WidestVectors>();
+  return with_wide_vectors(body);
+}
+
 /// Calls `body`, a loop that the compiler vectorises, compiled for WidestVectors where there are some. For
 /// results that must be the same bits on every processor: no product in it may be added to anything unless it
 /// is exact, as the two could be fused there and rounded otherwise than elsewhere.

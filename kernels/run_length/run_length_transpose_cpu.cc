@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/core/parallel.h"
+#include "kernels/primitives/streaming_stores.h"
 #include "kernels/run_length/run_length_check.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_scratch.h"
@@ -15,6 +16,23 @@ using namespace run_length;
 template <class T>
 constexpr std::int64_t kSquare = sizeof(T) <= 4 ? 64 : 32;
 
+/// A batch of at least so many bytes does not stay in the caches.
+constexpr std::size_t kStreamedBytes = 4 << 20;
+
+/// Writes every stride-th of `count` elements side by side; past the caches if `stream` and the elements have
+/// 16 bytes.
+template <class T>
+void write_column(const T* from, std::int64_t stride, std::int64_t count, T* to,
+                  [[maybe_unused]] bool stream) {
+  if constexpr (sizeof(T) == 16) {
+    if (stream) {
+      for (std::int64_t i = 0; i < count; ++i) stream_16_bytes(from + i * stride, to + i);
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+
 /// By way of a small array: of an image whose rows are a power of two apart, a square's rows would drive each
 /// other out of the core's nearest cache.
 template <class T>
@@ -26,8 +44,8 @@ void transpose_square(const T* from, T* to, const ImageBatch& batch, std::int64_
   for (std::int64_t row = 0; row < rows; ++row)
     std::copy_n(from + (y + row) * batch.width + x, columns, square + row * kSide);
   for (std::int64_t column = 0; column < columns; ++column) {
-    T* top = to + (x + column) * batch.height + y;
-    for (std::int64_t row = 0; row < rows; ++row) top[row] = square[row * kSide + column];
+    write_column(square + column, kSide, rows, to + (x + column) * batch.height + y,
+                 batch.bytes() >= kStreamedBytes);
   }
 }
 
@@ -41,6 +59,7 @@ void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T*
       for (std::int64_t x = 0; x < batch.width; x += kSquare<T>)
         transpose_square(from + offset, to + offset, batch, i % squares_down * kSquare<T>, x);
     }
+    finish_streaming();
   });
 }
 

@@ -21,7 +21,7 @@
 #include "cumulus/v1/server.grpc.pb.h"
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "cumulus/v1/transfer.grpc.pb.h"
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 #include "server/pipeline/errors.h"
 #include "tests/support/grpc_engine.h"
 #include "tests/support/temporary_folder.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace {

@@ -144,7 +144,8 @@ TEST(CommandLine, NamesTheWordThatItDoesNotKnow) {
       {{"paint", kMap}, "there is no command paint; cumulus --help"},
       {{"blur", kMap, "-o", "x.exr", "--simga", "3"}, "there is no option --simga; was --sigma meant?"},
       {{"--jsn", "health"}, "there is no option --jsn; was --json meant?"},
-      {{"run-length"}, "a command is missing: encode, decode, info; cumulus run-length --help"},
+      {{"run-length"},
+       "a command is missing: encode, decode, info, coco-encode, coco-decode; cumulus run-length --help"},
       {{"kd-tree", "biuld"}, "there is no command biuld; was build meant?"},
   };
   for (const auto& [arguments, message] : wrong) {
@@ -182,6 +183,13 @@ TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
   EXPECT_EQ(report.text("devices.0.backend"), "cpu");
   EXPECT_EQ(report.text("operations.0"), "BuildSamplingTable");
   EXPECT_GT(report.number("max_chunk_bytes"), 0);
+}
+
+TEST(CommandLine, TakesItsOwnOptionsAfterTheCommandToo) {
+  const Ended capabilities = run_cumulus({"capabilities", "--backend", "cpu", "--json"});
+  ASSERT_EQ(capabilities.exit_code, 0) << capabilities.errors;
+  EXPECT_EQ(Json(capabilities.output).text("devices.0.backend"), "cpu");
+  EXPECT_EQ(run_cumulus({"health", "--server", "unix:/nonexistent/socket"}).exit_code, 3);
 }
 
 TEST(CommandLine, TalksToTheServerThatIsNamed) {

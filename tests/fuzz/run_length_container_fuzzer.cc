@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cumulus/run_length_container.h"
-#include "library/crc32c.h"
 #include "library/run_length_layout.h"
+#include "proto/checksums.h"
 
 namespace {
 

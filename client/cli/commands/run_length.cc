@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "cli/coco_file.h"
 #include "cli/commands.h"
+#include "cli/commands/run_length_coco.h"
 #include "cli/image_file.h"
 #include "cli/input_file.h"
 #include "cli/run_length_file.h"
@@ -143,6 +145,7 @@ absl::Status run_decode(Job& job, const Options& options) {
 }
 
 absl::Status run_info(Job& job, const Options& options) {
+  if (begins_as_json(options.input)) return describe_coco_file(job, options.input);
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
   job.report().add("command", "run-length info");
@@ -173,9 +176,13 @@ void add_run_length_commands(CommandLine& line) {
   decode.add_flag("--raw", decoded->raw_file, "Write the array's bytes as they are, not as an image");
 
   const auto asked = std::make_shared<Options>();
-  CLI::App& info = line.add(group, "info", "Check a container and say what is in it",
+  CLI::App& info = line.add(group, "info", "Check a container, or COCO masks, and say what is in it",
                             [asked](Job& job) { return run_info(job, *asked); });
-  info.add_option("input", asked->input, "Container (.rle)")->required()->type_name("IN");
+  info.add_option("input", asked->input, "Container (.rle), or COCO masks (.json)")
+      ->required()
+      ->type_name("IN");
+
+  add_coco_commands(line, group);
 }
 
 }  // namespace cumulus::cli
