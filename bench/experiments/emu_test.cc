@@ -4,17 +4,17 @@
 #include "kernels/sampling_table/sampling_table.h"
 #include "tests/cases/sampling_table_case.h"
 #include "emu.h"
-#include "sampling_table_dense_rows.cuh"
+#include "kernels/sampling_table/sampling_table_dense_rows.cuh"
 using namespace cumulus; using namespace cumulus::sampling_rows;
 template<int kThreads> void run_row(const Target& target,bool trees,const float* w,std::uint32_t exponent){
-  static std::vector<uint4> shared; shared.assign(DenseOnChip::bytes(target.count,target.guide_size,trees)/16+2,make_uint4(~0u,~0u,~0u,~0u));
+  static std::vector<uint4> shared; shared.assign(DenseOnChip::bytes(target.count,target.guide_size,trees?DenseLookup::kTrees:DenseLookup::kCutpoints)/16+2,make_uint4(~0u,~0u,~0u,~0u));
   emu::run(kThreads,0,[&]{
     DenseOnChip dense(reinterpret_cast<std::uint32_t*>(shared.data()),target.count,target.guide_size);
     clear_dense<kThreads>(dense,target.guide_size);
     std::uint32_t bits[kOwn]={}; std::uint32_t first=threadIdx.x*kOwn;
     if(first<target.count) for(unsigned k=0;k<kOwn;++k){ std::memcpy(&bits[k],&w[first+k],4); if(bits[k]==0x80000000u)bits[k]=0;}
     __syncthreads();
-    if(trees) build_dense<kThreads,true>(target,dense,exponent,bits); else build_dense<kThreads,false>(target,dense,exponent,bits);
+    if(trees) build_dense<kThreads,DenseLookup::kTrees>(target,dense,exponent,bits); else build_dense<kThreads,DenseLookup::kCutpoints>(target,dense,exponent,bits);
   });
 }
 int main(){

@@ -2,6 +2,8 @@
 
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_check.h"
+#include "kernels/sampling_table/sampling_table_dense.cuh"
+#include "kernels/sampling_table/sampling_table_launch.cuh"
 #include "kernels/sampling_table/sampling_table_lines.cuh"
 #include "kernels/sampling_table/sampling_table_lookup.cuh"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
@@ -13,6 +15,7 @@ namespace cumulus {
 namespace {
 
 using namespace sampling_rows;
+using sampling_launch::launch;
 using sampling_lookup::Distributions;
 
 extern __shared__ uint4 shared_quads[];
@@ -38,27 +41,6 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t largest = largest_of_block<kThreads / 32>(texels.template stage<kThreads>(chip.cells));
   const std::uint32_t exponent = row_exponent(largest, header.width);
   const Tally all = build_distribution<kThreads>(target, chip, lookup, WeightTally{exponent});
-  if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
-}
-
-/// The same where DenseOnChip fits, of methods whose guide has one number or a root.
-template <class T, int kThreads, bool kTrees>
-__global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
-    build_dense_rows(const __grid_constant__ RowsArguments<T> arguments) {
-  const sampling::TableHeader& header = arguments.header;
-  const std::uint32_t row = blockIdx.x;
-  const sampling_layout::Target target = sampling_layout::row_target(header, arguments.table, row);
-  const DenseOnChip dense(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
-  clear_dense<kThreads>(dense, target.guide_size);
-  const std::uint32_t first = threadIdx.x * kOwn;
-  std::uint32_t bits[kOwn] = {};
-  std::uint32_t largest = 0;
-  if (first < header.width) {
-    const TexelRun<T> texels(arguments, row, 0, header.width);
-    largest = texels.load_own(first, bits);
-  }
-  const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), header.width);
-  const Tally all = build_dense<kThreads, kTrees>(target, dense, exponent, bits);
   if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
 }
 
@@ -123,53 +105,9 @@ struct Room {
 
 Room room_for(const CudaExecutor& executor, std::uint32_t count, std::uint32_t guide_size) {
   constexpr std::size_t kBesides = 2048;  // what the kernels have in shared memory anyhow
-  int limit = 0;
-  CUMULUS_CUDA(
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
   const std::size_t bytes = OnChip::bytes(count, guide_size);
-  const bool lookup = guide_size > 0 && bytes + kBesides <= static_cast<std::size_t>(limit);
+  const bool lookup = guide_size > 0 && bytes + kBesides <= sampling_launch::most_shared_bytes(executor);
   return {lookup ? bytes : OnChip::bytes_of_cells(count), lookup};
-}
-
-template <class... Parameters, class... Arguments>
-void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigned blocks, int threads,
-            std::size_t dynamic_bytes, const Arguments&... arguments) {
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(dynamic_bytes)));
-  kernel<<<blocks, static_cast<unsigned>(threads), dynamic_bytes, executor.stream()>>>(arguments...);
-  CUMULUS_CUDA(cudaGetLastError());
-}
-
-/// Calls `launch` with the threads of a block of which each has kOwn cells.
-template <class Launch>
-void with_dense_threads(std::uint32_t count, const Launch& launch) {
-  if (count <= 128 * kOwn) return launch(std::integral_constant<int, 128>{});
-  if (count <= 256 * kOwn) return launch(std::integral_constant<int, 256>{});
-  if (count <= 512 * kOwn) return launch(std::integral_constant<int, 512>{});
-  return launch(std::integral_constant<int, 1024>{});
-}
-
-/// Whether the rows have been built, with guide and binary forest.
-template <class T>
-bool build_rows_densely(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  using sampling::Method;
-  const sampling::TableHeader& header = arguments.header;
-  const bool trees = header.method == Method::kRadixForest || header.method == Method::kRadixForest4;
-  const bool cutpoints = header.method == Method::kCutpointBinary || header.method == Method::kCutpointLinear;
-  if ((!trees && !cutpoints) || !DenseOnChip::fits(sampling_layout::row_target(header, arguments.table, 0)))
-    return false;
-  const std::size_t bytes = DenseOnChip::bytes(header.width, header.row_guide_size, trees);
-  int limit = 0;
-  CUMULUS_CUDA(
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
-  if (bytes + 4096 > static_cast<std::size_t>(limit)) return false;
-  with_dense_threads(header.width, [&](auto threads) {
-    constexpr int kThreads = decltype(threads)::value;
-    launch(executor, trees ? build_dense_rows<T, kThreads, true> : build_dense_rows<T, kThreads, false>,
-           header.layers * header.height, threads, bytes, arguments);
-  });
-  sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, true);
-  return true;
 }
 
 template <class T>
@@ -180,7 +118,15 @@ void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
     sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, false);
     return;
   }
-  if (build_rows_densely(executor, arguments)) return;
+  // A bilinear table has one cell more than its map has columns, seldom a multiple of sixteen.
+  if constexpr (!std::is_same_v<T, sampling_vertices::CellWeight>) {
+    if (sampling_dense::fit(executor, header)) {
+      sampling_dense::build_rows(executor, arguments);
+      sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false},
+                                    sampling_dense::has_lookup(header.method));
+      return;
+    }
+  }
   const Room room = room_for(executor, header.width, header.row_guide_size);
   with_threads(header.width, [&](auto threads) {
     launch(executor, build_rows<T, decltype(threads)::value>, header.layers * header.height, threads,

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "kernels/sampling_table/sampling_table_dense_rows.cuh"
+#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
 #include "kernels/sampling_table/sampling_table_weights.h"
 
 // From the texels of a row to the weights that a block has on chip.
