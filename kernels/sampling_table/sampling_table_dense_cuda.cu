@@ -14,21 +14,21 @@ extern __shared__ uint4 shared_quads[];
 /// One block a row of any layer.
 template <class T, int kThreads, DenseLookup kLookup>
 __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
-    build_dense_rows(const __grid_constant__ RowsArguments<T> arguments) {
-  const sampling::TableHeader& header = arguments.header;
+    build_dense_rows(const __grid_constant__ RowsArguments<T> arguments,
+                     const __grid_constant__ sampling_layout::RowTargets targets) {
   const std::uint32_t row = blockIdx.x;
-  const Target target = sampling_layout::row_target(header, arguments.table, row);
+  const Target target = targets[row];
   const std::uint32_t guide_size = kLookup == DenseLookup::kNone ? 0 : target.guide_size;
   const DenseOnChip dense(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, guide_size);
   clear_dense<kThreads>(dense, guide_size);
   const std::uint32_t first = threadIdx.x * kOwn;
   std::uint32_t bits[kOwn] = {};
   std::uint32_t largest = 0;
-  if (first < header.width) {
-    const TexelRun<T> texels(arguments, row, 0, header.width);
+  if (first < target.count) {
+    const TexelRun<T> texels(arguments, row, 0, target.count);
     largest = texels.load_own(first, bits);
   }
-  const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), header.width);
+  const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), target.count);
   const Tally all = build_dense<kThreads, kLookup>(target, dense, exponent, bits);
   if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
 }
@@ -81,7 +81,8 @@ void build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
                         : lookup == DenseLookup::kCutpoints
                             ? build_dense_rows<T, kThreads, DenseLookup::kCutpoints>
                             : build_dense_rows<T, kThreads, DenseLookup::kNone>;
-    sampling_launch::launch(executor, kernel, header.layers * header.height, kThreads, bytes, arguments);
+    sampling_launch::launch(executor, kernel, header.layers * header.height, kThreads, bytes, arguments,
+                            sampling_layout::row_targets(header, arguments.table));
   });
 }
 

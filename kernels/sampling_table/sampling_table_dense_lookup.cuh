@@ -20,40 +20,55 @@ __device__ inline std::uint32_t bits_of(std::uint32_t word) {
 /// Four edges or nodes at once, one in each byte; flags are in the highest bits.
 inline constexpr std::uint32_t kFlags = 0x80808080u;
 
+/// Stores to shared memory where `wanted`, without a branch, after which a warp would have to meet.
+__device__ inline void store_if(bool wanted, std::uint16_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.shared.u16 [%1], %2; }"
+               :
+               : "r"(static_cast<unsigned>(wanted)), "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "h"(static_cast<std::uint16_t>(value))
+               : "memory");
+#else
+  if (wanted) *to = static_cast<std::uint16_t>(value);
+#endif
+}
+
+/// Key without its lower bound, so that kEmptyTail needs no case of its own: it counts as 2^32, which is the
+/// edge behind the last guide cell.
+struct PlaceInGuide {
+  std::uint32_t cell;
+  std::uint32_t place;
+  std::uint32_t begin;
+  bool inside;
+
+  __device__ PlaceInGuide(std::uint32_t lower, std::uint32_t guide_size) {
+    const std::uint32_t one_more = lower == sampling::kEmptyTail ? guide_size : 0;
+    const std::uint64_t key = static_cast<std::uint64_t>(lower) * guide_size + one_more;
+    cell = static_cast<std::uint32_t>(key >> 32);
+    place = static_cast<std::uint32_t>(key);
+    inside = place >= guide_size;
+    begin = cell + (inside ? 1 : 0);
+  }
+};
+
 /// Notes holders in the upper halves of the slots and, with kTrees, the edges behind a thread's cells.
 template <bool kTrees>
 __device__ void note_own(const OnChip& chip, std::uint32_t guide_size, std::uint32_t first,
                          const std::uint32_t (&bounds)[kOwn], std::uint32_t behind) {
   std::uint32_t edges[kOwn / kQuad] = {};
-  std::uint64_t key = static_cast<std::uint64_t>(bounds[0]) * guide_size;
-  std::uint32_t cell = static_cast<std::uint32_t>(key >> 32);
-  std::uint32_t place = static_cast<std::uint32_t>(key);
-  std::uint32_t begin = cell + (place >= guide_size ? 1 : 0);
-  bool tail = bounds[0] == sampling::kEmptyTail;
+  PlaceInGuide own(bounds[0], guide_size);
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {
-    const std::uint32_t lower = k + 1 < kOwn ? bounds[(k + 1) % kOwn] : behind;
-    // Of kEmptyTail the place is behind the last guide cell's edge, and `next_begin` the number of them.
-    const std::uint64_t next_key = static_cast<std::uint64_t>(lower) * guide_size;
-    const std::uint32_t next_cell = static_cast<std::uint32_t>(next_key >> 32);
-    const std::uint32_t next_place = static_cast<std::uint32_t>(next_key);
-    const bool inside = next_place >= guide_size;
-    const std::uint32_t next_begin = next_cell + (inside ? 1 : 0);
-    if (begin < next_begin) {
-      reinterpret_cast<std::uint16_t*>(chip.slots)[2 * word_place(begin) + 1] =
-          static_cast<std::uint16_t>(first + k + 1);
-    }
+    const PlaceInGuide next(k + 1 < kOwn ? bounds[(k + 1) % kOwn] : behind, guide_size);
+    store_if(own.begin < next.begin,
+             reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * word_place(own.begin) + 1, first + k + 1);
     if constexpr (kTrees) {
-      const bool next_tail = lower == sampling::kEmptyTail;
-      const bool boundary = cell != next_cell || (next_tail && !tail);
-      const std::uint32_t differing = next_place ^ (boundary ? 0 : place);
-      const std::uint32_t bit = inside && !next_tail ? bits_of(differing) : 0;
+      const bool boundary = own.cell != next.cell;
+      const std::uint32_t differing = next.place ^ (boundary ? 0 : own.place);
+      const std::uint32_t bit = bits_of(next.inside ? differing : 0);
       edges[k / kQuad] += (bit + (boundary ? kBoundary : 0)) << 8 * (k % kQuad);
-      tail = next_tail;
     }
-    cell = next_cell;
-    place = next_place;
-    begin = next_begin;
+    own = next;
   }
   if constexpr (kTrees) {
     *reinterpret_cast<uint4*>(chip.edges + first) = make_uint4(edges[0], edges[1], edges[2], edges[3]);
@@ -131,10 +146,10 @@ __device__ inline std::uint32_t searched_node(const OnChip& chip, std::uint32_t 
   return left_child | right_child << 16;
 }
 
-__device__ inline void set_dense_root(const OnChip& chip, std::uint32_t guide_size, std::uint32_t j,
-                                      std::uint32_t lower, std::uint32_t root) {
-  reinterpret_cast<std::uint16_t*>(chip.slots)[2 * word_place(__umulhi(lower, guide_size))] =
-      static_cast<std::uint16_t>(root);
+__device__ inline void set_root_if(bool wanted, const OnChip& chip, std::uint32_t guide_size,
+                                   std::uint32_t lower, std::uint32_t root) {
+  const std::uint32_t place = word_place(__umulhi(lower, guide_size));
+  store_if(wanted, reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * place, root);
 }
 
 /// Writes the nodes of trees of one and two, zeros elsewhere, and queues the others.
@@ -160,19 +175,20 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip& dense
       if ((of.first & of.roots & flag) != 0) word -= (kLeaf - 1) << 16;
       if ((of.second & of.roots & flag) != 0) word -= kLeaf;
       out[k] = (small & flag) != 0 ? word : 0;
-      if (((of.alone | of.roots) & flag) != 0) {
-        set_dense_root(chip, target.guide_size, node, lower[k], (of.alone & flag) != 0 ? kLeaf | node : node);
-      }
+      set_root_if(((of.alone | of.roots) & flag) != 0, chip, target.guide_size, lower[k],
+                  (of.alone & flag) != 0 ? kLeaf | node : node);
     }
     if (store) {
       *reinterpret_cast<uint4*>(nodes + j) = make_uint4(out[0], out[1], out[2], out[3]);
     }
-    std::uint32_t rest = of.nodes & ~small;
+    const std::uint32_t rest = of.nodes & ~small;
     if (rest != 0) {
       std::uint32_t at = atomicAdd(dense.queued, static_cast<std::uint32_t>(__popc(rest)));
-      for (; rest != 0; rest &= rest - 1) {
-        dense.queue[at++] =
-            static_cast<std::uint16_t>(j + static_cast<std::uint32_t>(__ffs(static_cast<int>(rest)) - 1) / 8);
+#pragma unroll
+      for (std::uint32_t k = 0; k < kQuad; ++k) {
+        const std::uint32_t waits = rest >> (8 * k + 7) & 1;
+        store_if(waits != 0, dense.queue + at, j + k);
+        at += waits;
       }
     }
   }
@@ -188,11 +204,9 @@ __device__ void write_large_trees(const Target& target, const DenseOnChip& dense
     bool root = false;
     const std::uint32_t word = searched_node(dense.chip, j, root);
     if (store) nodes[j] = word;
-    if (root) {
-      const bool two_cells = word == j * kPairStep + kPairBase;
-      set_dense_root(dense.chip, target.guide_size, j, dense.chip.cells[word_place(j)],
-                     two_cells ? kLeaf | j : j);
-    }
+    const bool two_cells = word == j * kPairStep + kPairBase;
+    set_root_if(root, dense.chip, target.guide_size, dense.chip.cells[word_place(j)],
+                two_cells ? kLeaf | j : j);
   }
 }
 
