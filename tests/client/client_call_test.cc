@@ -1,4 +1,11 @@
+#include <grpcpp/server_posix.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "cumulus/summed_area_table.h"
@@ -209,6 +216,51 @@ TEST(ClientConnect, SaysAtOnceThatNobodyAnswers) {
   EXPECT_EQ(std::string(client.status().message())
                 .rfind("no Cumulus server answers at unix:/nonexistent/cumulus: ", 0),
             0U);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+/// A port of this machine whose connections nobody takes yet.
+class BusyPort {
+ public:
+  BusyPort() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    EXPECT_EQ(::bind(socket_, address, size), 0);
+    EXPECT_EQ(::listen(socket_, 8), 0);
+    EXPECT_EQ(::getsockname(socket_, address, &size), 0);
+  }
+  BusyPort(const BusyPort&) = delete;
+  BusyPort& operator=(const BusyPort&) = delete;
+  ~BusyPort() { ::close(socket_); }
+
+  std::string target() const { return "127.0.0.1:" + std::to_string(ntohs(address_.sin_port)); }
+  int accept() const { return ::accept4(socket_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+
+ private:
+  int socket_;
+  sockaddr_in address_{};
+};
+
+TEST_F(ClientCall, ConnectsToAServerThatIsSlowToGreet) {
+  const BusyPort port;
+  std::thread greeting([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    grpc::AddInsecureChannelFromFd(&server_.server(), port.accept());
+  });
+  const absl::StatusOr<Client> client = Client::connect(port.target());
+  greeting.join();
+  EXPECT_TRUE(client.ok()) << client.status();
+}
+
+TEST(ClientConnect, GivesUpAtItsTimeout) {
+  const BusyPort port;
+  const absl::Time start = absl::Now();
+  ConnectOptions options;
+  options.connect_timeout = absl::Milliseconds(300);
+  const absl::Status status = Client::connect(port.target(), options).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) << status;
   EXPECT_LT(absl::Now() - start, absl::Seconds(5));
 }
 

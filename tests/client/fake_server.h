@@ -5,12 +5,10 @@
 #include <absl/time/time.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,9 +21,10 @@
 #include "cumulus/v1/server.grpc.pb.h"
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "cumulus/v1/transfer.grpc.pb.h"
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 #include "server/pipeline/errors.h"
 #include "tests/support/grpc_engine.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::testing {
 
@@ -43,6 +42,7 @@ struct Script {
   std::atomic<int> operations = 0;
   std::atomic<int> renewals = 0;
   std::atomic<int> open_sessions = 0;
+  std::atomic<std::int64_t> asked_ttl_seconds = 0;  // of the last session
   std::atomic<bool> saw_cancellation = false;
 };
 
@@ -137,6 +137,7 @@ class FakeSessions : public v1::Sessions::Service {
   grpc::Status CreateSession(grpc::ServerContext*, const v1::CreateSessionRequest* request,
                              v1::Session* response) override {
     ++script_.open_sessions;
+    script_.asked_ttl_seconds = request->ttl().seconds();
     response->set_name("sessions/" + request->session_id());
     response->set_device("cpu");
     return grpc::Status::OK;
@@ -205,9 +206,12 @@ class FakeOperations : public v1::Operations::Service {
 
 class FakeCapabilities : public v1::Server::Service {
  public:
+  static constexpr std::int64_t kMaxTtlSeconds = 3600;
+
   grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
     response->set_server_version("fake");
+    response->mutable_max_ttl()->set_seconds(kMaxTtlSeconds);
     v1::DeviceInfo& device = *response->add_devices();
     device.set_name("cpu");
     device.set_backend("cpu");
@@ -221,9 +225,6 @@ class FakeServer {
  public:
   FakeServer() {
     keep_grpc_engine();
-    std::string folder = (std::filesystem::temp_directory_path() / "cumulus-fake-XXXXXX").string();
-    EXPECT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(target(), grpc::InsecureServerCredentials());
@@ -233,12 +234,9 @@ class FakeServer {
     builder.RegisterService(&transfer);
     server_ = builder.BuildAndStart();
   }
-  ~FakeServer() {
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-    std::filesystem::remove_all(folder_);
-  }
+  ~FakeServer() { server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1)); }
 
-  std::string target() const { return "unix:" + (folder_ / "socket").string(); }
+  std::string target() const { return "unix:" + (folder_ / "socket"); }
 
   Client connect(const ConnectOptions& options = {}) const {
     absl::StatusOr<Client> client = Client::connect(target(), options);
@@ -252,7 +250,7 @@ class FakeServer {
   FakeTransfer transfer{script};
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   FakeCapabilities capabilities_;
   FakeSessions sessions_{script, transfer};
   FakeOperations operations_{script, transfer};

@@ -3,25 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "cli/picture_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {
 namespace {
 
 class NpyFile : public ::testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove(path_); }
-
   void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
   std::string error() const { return std::string(read_npy(path_).status().message()); }
 
-  const std::string path_ =
-      ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".npy";
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "array.npy";
 };
 
 TEST_F(NpyFile, ReadsWhatItWrote) {

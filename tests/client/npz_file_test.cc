@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/npy_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {
 namespace {
@@ -26,11 +27,6 @@ std::uint32_t plain_crc32(const std::string& bytes) {
 
 class NpzFile : public ::testing::Test {
  protected:
-  void TearDown() override {
-    std::filesystem::remove(path_);
-    std::filesystem::remove(member_path_);
-  }
-
   std::string read() const {
     std::ifstream file(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -42,9 +38,9 @@ class NpzFile : public ::testing::Test {
     return value;
   }
 
-  const std::string path_ =
-      ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".npz";
-  const std::string member_path_ = path_ + ".npy";
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "arrays.npz";
+  const std::string member_path_ = folder_ / "member.npy";
 };
 
 TEST_F(NpzFile, IsAZipArchiveOfNpyFiles) {

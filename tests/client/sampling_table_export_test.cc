@@ -2,7 +2,6 @@
 #include "cli/sampling_table_export.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include "cli/npz_reader.h"
 #include "cumulus/sampling.h"
 #include "tests/cases/sampling_table_case.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {
 namespace {
@@ -26,8 +26,6 @@ using testing::OracleTable;
 
 class SamplingTableExport : public ::testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove(path_); }
-
   std::map<std::string, Array> exported(const std::vector<unsigned char>& table, TableFormat format) const {
     const std::vector<std::uint8_t> bytes(table.begin(), table.end());
     const absl::Status written = export_table(path_, ArrayView(bytes), format);
@@ -69,9 +67,8 @@ class SamplingTableExport : public ::testing::Test {
     return static_cast<double>(oracle.density(y, x) * oracle.texel_size(y));
   }
 
-  std::string path_ =
-      (std::filesystem::temp_directory_path() / ("cumulus_export_" + std::to_string(::getpid()) + ".npz"))
-          .string();
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "table.npz";
 };
 
 void expect_near(double value, double expected) { ASSERT_NEAR(value, expected, 1e-6 * expected); }

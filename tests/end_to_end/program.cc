@@ -38,14 +38,6 @@ std::vector<std::string> environment_with(const Environment& added) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "cumulus-test-XXXXXX").string();
-  EXPECT_NE(mkdtemp(name.data()), nullptr);
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() { fs::remove_all(path_); }
-
 Program::Program(const fs::path& program, const std::vector<std::string>& arguments,
                  const Environment& environment) {
   std::vector<std::string> words = {program.string()};
@@ -95,11 +87,11 @@ Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& 
   return Program(test_program("cumulus"), arguments, environment).wait();
 }
 
-Daemon::Daemon(std::vector<std::string> arguments) {
+Daemon::Daemon(std::vector<std::string> arguments, const fs::path& program) {
   const std::string port_file = folder_ / "address";
   arguments.insert(arguments.end(),
                    {"--listen", "127.0.0.1:0", "--port-file", port_file, "--backend", "cpu"});
-  program_ = std::make_unique<Program>(test_program("cumulusd"), arguments);
+  program_ = std::make_unique<Program>(program, arguments);
   while (address_.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::ifstream file(port_file);

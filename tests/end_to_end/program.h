@@ -8,22 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+#include "tests/support/test_data.h"
+
 namespace cumulus::testing {
-
-/// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder();
-
-  const std::filesystem::path& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 using Environment = std::map<std::string, std::string>;
 
@@ -44,6 +32,8 @@ class Program {
   Program& operator=(const Program&) = delete;
   ~Program();
 
+  /// While it runs.
+  pid_t id() const { return process_; }
   void send(int signal) const;
   bool running();
   Ended wait();
@@ -57,10 +47,11 @@ class Program {
 /// Runs the command line to its end.
 Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& environment = {});
 
-/// A cumulusd on the CPU backend, serving on a free port of 127.0.0.1.
+/// A cumulusd, the built one or another, on the CPU backend, serving on a free port of 127.0.0.1.
 class Daemon {
  public:
-  explicit Daemon(std::vector<std::string> arguments = {});
+  explicit Daemon(std::vector<std::string> arguments = {},
+                  const std::filesystem::path& program = test_program("cumulusd"));
 
   const std::string& address() const { return address_; }
   Program& program() { return *program_; }

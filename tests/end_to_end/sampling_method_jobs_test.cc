@@ -30,7 +30,7 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
                              "binary-search", "linear-search", "quaternary-tree"}) {
     succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method});
     succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "again.npy"});
-    EXPECT_EQ(read_file(folder_ / "again.npy"), expected) << method;
+    EXPECT_TRUE(read_file(folder_ / "again.npy") == expected) << method;
   }
   succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "again.npy", "--method", "alias"});
   EXPECT_NE(read_file(folder_ / "again.npy"), expected);
@@ -40,7 +40,7 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
   EXPECT_EQ(header_of(table).row_guide_size, 77U);
   EXPECT_EQ(header_of(table).marginal_guide_size, 5U);
   fail({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", "alias", "--guide-size", "77"},
-       "guide_size");
+       "--guide-size");
   fail({"draw-samples", folder_ / "map.cst", "-n", "3", "-o", folder_ / "again.npy", "--layer", "1"},
        "layer");
 }
@@ -52,7 +52,7 @@ TEST_F(SamplingMethodJobs, ABilinearTableIsSavedDrawnFromAndEvaluated) {
   EXPECT_EQ(header.version, 3U);
   succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "samples.npy"});
   succeed({"draw-samples", kMap, "--interpolation", "bilinear", "-n", "300", "-o", folder_ / "again.npy"});
-  EXPECT_EQ(read_file(folder_ / "again.npy"), read_file(folder_ / "samples.npy"));
+  EXPECT_TRUE(read_file(folder_ / "again.npy") == read_file(folder_ / "samples.npy"));
   fail({"sampling-table", folder_ / "map.cst", "--export", "pbrt", "-o", folder_ / "map.npz"}, "bilinear");
 }
 

@@ -17,6 +17,7 @@
 #include "cumulus/v1/transfer.grpc.pb.h"
 #include "server/services/sessions_service.h"
 #include "tests/support/staged_device.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/transfer_server.h"
 
 namespace cumulus::testing {
@@ -61,7 +62,7 @@ class Lifecycle : public ::testing::Test {
   absl::StatusOr<ServerLifecycle> start(const std::vector<std::string>& listen) {
     return ServerLifecycle::start(configuration(listen), {&sessions_, &transfer_});
   }
-  static std::string socket_path() { return ::testing::TempDir() + "lifecycle_test.sock"; }
+  std::string socket_path() const { return folder_ / "server.sock"; }
 
   static std::vector<server::DeviceSlot> one_slot() {
     std::vector<server::DeviceSlot> slots(1);
@@ -69,15 +70,15 @@ class Lifecycle : public ::testing::Test {
     slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, 16);
     return slots;
   }
+  const TemporaryFolder folder_;
   server::Runtime runtime_{configuration({"127.0.0.1:0"}), one_slot()};
   server::SessionsService sessions_{runtime_};
   server::TransferService transfer_{runtime_};
 };
 
 TEST_F(Lifecycle, EveryAddressIsServedAndWrittenToThePortFile) {
-  ::unlink(socket_path().c_str());
   server::Configuration settings = configuration({"127.0.0.1:0", "unix:" + socket_path()});
-  settings.port_file = ::testing::TempDir() + "lifecycle_test.ports";
+  settings.port_file = folder_ / "ports";
   auto lifecycle = ServerLifecycle::start(settings, {&sessions_});
   ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
   EXPECT_THAT(lifecycle->addresses(),
@@ -115,7 +116,6 @@ TEST_F(Lifecycle, HealthFollowsTheServerFromStartToDrain) {
 }
 
 TEST_F(Lifecycle, AStaleSocketIsClearedAndALiveOneIsNot) {
-  ::unlink(socket_path().c_str());
   const int stale = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -130,7 +130,7 @@ TEST_F(Lifecycle, AStaleSocketIsClearedAndALiveOneIsNot) {
 }
 
 TEST_F(Lifecycle, AFileThatIsNoSocketIsLeftAlone) {
-  const std::string path = ::testing::TempDir() + "lifecycle_test.txt";
+  const std::string path = folder_ / "text";
   std::ofstream(path) << "precious";
   EXPECT_THAT(std::string(start({"unix:" + path}).status().message()), HasSubstr("is no socket"));
   std::string text;
@@ -138,11 +138,19 @@ TEST_F(Lifecycle, AFileThatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(text, "precious");
 }
 
+TEST_F(Lifecycle, ASocketsFolderThatIsMissingIsNamed) {
+  const absl::Status status = start({"unix:/nonexistent/folder/x.sock"}).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the folder /nonexistent/folder/: No such file or directory"));
+}
+
 TEST_F(Lifecycle, AnAddressThatIsTakenIsNamed) {
   auto first = start({"127.0.0.1:0"});
   ASSERT_TRUE(first.ok()) << first.status();
   server::SessionsService other(runtime_);
+  ::testing::internal::CaptureStderr();
   const auto second = ServerLifecycle::start(configuration({first->addresses().front()}), {&other});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "what gRPC says goes into the log";
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("cannot bind " + first->addresses().front()));
   first->drain(configuration({}).shutdown);
 }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace cumulus::server {
 namespace {
 
@@ -19,11 +21,7 @@ using ::testing::Not;
 /// Sends the log to a file of its own, and reads it back.
 class Logging : public ::testing::Test {
  protected:
-  void start(LogLevel level, bool json) {
-    path_ = ::testing::TempDir() + "logging_test.log";
-    std::ofstream(path_).close();
-    ASSERT_TRUE(start_logging({level, json, path_}).ok());
-  }
+  void start(LogLevel level, bool json) { ASSERT_TRUE(start_logging({level, json, path_}).ok()); }
   std::vector<std::string> lines() const {
     std::ifstream file(path_);
     std::vector<std::string> result;
@@ -32,7 +30,8 @@ class Logging : public ::testing::Test {
   }
 
  private:
-  std::string path_;
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "server.log";
 };
 
 CallRecord record() {
