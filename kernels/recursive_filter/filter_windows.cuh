@@ -209,33 +209,37 @@ __device__ void respond_to_carries(const float* responses, const float (&before)
 /// Both passes, with a block for every tile on the device at the same time: the tile stays in shared memory
 /// while the grid waits for all states to be published.
 template <int Order, class Real>
-__global__ void __launch_bounds__(kTile, on_chip_blocks<Real>(Order))
+__global__ void __launch_bounds__(kOnChipThreads, on_chip_blocks<Real>(Order))
     filter_on_chip(const __grid_constant__ WindowFilter<Order, Real> f) {
   using Memory = WindowMemory<Order>;
   const int thread = static_cast<int>(threadIdx.x);
+  const int line = thread % kTile;
+  constexpr int kRespondedRows = kTile * kTile / kOnChipThreads;
   const Tile tile = tile_of(f.a, blockIdx.x);
   TilePixels& pixels = shared_pixels();
   float* responses = behind_pixels();
   float* memory = responses + Memory::kResponses;
-#pragma unroll
-  for (int k = 0; k < 2 * Order; ++k) {
-    responses[thread * Memory::kResponsePitch + k] = f.responses_of(tile.at).of[thread][k];
+  begin_loading<kOnChipThreads>(f.a, tile, pixels);
+  for (int k = thread / kTile; k < 2 * Order; k += kOnChipThreads / kTile) {
+    responses[line * Memory::kResponsePitch + k] = f.responses_of(tile.at).of[line][k];
   }
-  publish_states(f, tile, pixels, memory);
+  finish_loading();
+  publish_loaded(f, tile, pixels, memory);
   cooperative_groups::this_grid().sync();
   const WindowSums<Order, Real> sums(f, tile, memory);
-  sums.template find<kTile>();
-  if (f.a.along_columns && thread < tile.columns) {
+  sums.template find<kOnChipThreads>();
+  if (f.a.along_columns && line < tile.columns) {
     float before[Order];
     float after[Order];
-    sums.column_carries(thread, before, after);
-    TileColumn column{{&pixels[0][thread]}};
-    respond_to_carries(responses, before, after, column, 0, kTile);
+    sums.column_carries(line, before, after);
+    TileColumn column{{&pixels[0][line]}};
+    const int first = thread / kTile * kRespondedRows;
+    respond_to_carries(responses, before, after, column, first, first + kRespondedRows);
   }
   __syncthreads();
-  filter_rows(f, tile, pixels, sums, responses + thread * Memory::kResponsePitch);
+  filter_rows(f, tile, pixels, sums, responses + line * Memory::kResponsePitch);
   __syncthreads();
-  store_tile(f.a, tile, pixels);
+  store_tile<kOnChipThreads>(f.a, tile, pixels);
 }
 
 }  // namespace cumulus::recursive_filter

@@ -73,7 +73,7 @@ void launch_on_chip(CudaExecutor& executor, WindowFilter<Order, Real>& filter, s
     if (tiles <= resident_blocks(executor, kernel, kWideThreads, bytes))
       return launch_together(executor, kernel, filter, tiles, kWideThreads, bytes);
   }
-  launch_together(executor, filter_on_chip<Order, Real>, filter, tiles, kTile,
+  launch_together(executor, filter_on_chip<Order, Real>, filter, tiles, kOnChipThreads,
                   WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
 }
 
@@ -96,7 +96,7 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       WindowAxis<Order, Real>(plan.x),
       {WindowMoves<Order>(plan.y, plan.windows->y), WindowMoves<Order>(plan.x, plan.windows->x)},
       {TileResponses<Order>(plan.y, kTile), TileResponses<Order>(plan.y, last_rows)}};
-  const std::int64_t resident = resident_blocks(executor, filter_on_chip<Order, Real>, kTile,
+  const std::int64_t resident = resident_blocks(executor, filter_on_chip<Order, Real>, kOnChipThreads,
                                                 WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
   const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;
   if (wanted == Method::kOnChip && !fits) throw DoesNotFitOnChip(tiles.count(), resident);
