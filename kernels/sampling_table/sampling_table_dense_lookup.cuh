@@ -103,6 +103,11 @@ __device__ inline std::uint32_t not_below(std::uint32_t a, std::uint32_t b) {
   return ((a | kFlags) - (b & ~kFlags)) & kFlags;
 }
 
+/// All ones where flag k is set.
+__device__ inline std::uint32_t mask_of(std::uint32_t flags, std::uint32_t k) {
+  return __byte_perm(flags, 0, 0x1111u * (8 + k));  // 8: not the byte, but its highest bit, eight times
+}
+
 /// Nodes j to j + 3: which are alone in their tree, the first or the second of two, and roots of two.
 struct NodeQuad {
   std::uint32_t nodes;
@@ -167,16 +172,18 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip& dense
     std::uint32_t lower[kQuad];
     load_quad(chip.cells + quad_place(quad), lower);
     std::uint32_t out[kQuad];
+    const std::uint32_t first_roots = of.first & of.roots;
+    const std::uint32_t second_roots = of.second & of.roots;
 #pragma unroll
     for (std::uint32_t k = 0; k < kQuad; ++k) {
       const std::uint32_t flag = 0x80u << 8 * k;
       const std::uint32_t node = j + k;
-      std::uint32_t word = node * kPairStep + kPairBase;
-      if ((of.first & of.roots & flag) != 0) word -= (kLeaf - 1) << 16;
-      if ((of.second & of.roots & flag) != 0) word -= kLeaf;
-      out[k] = (small & flag) != 0 ? word : 0;
+      const std::uint32_t word = node * kPairStep + kPairBase -
+                                 (mask_of(first_roots, k) & (kLeaf - 1) << 16) -
+                                 (mask_of(second_roots, k) & kLeaf);
+      out[k] = word & mask_of(small, k);
       set_root_if(((of.alone | of.roots) & flag) != 0, chip, target.guide_size, lower[k],
-                  (of.alone & flag) != 0 ? kLeaf | node : node);
+                  node | (mask_of(of.alone, k) & kLeaf));
     }
     if (store) {
       *reinterpret_cast<uint4*>(nodes + j) = make_uint4(out[0], out[1], out[2], out[3]);

@@ -63,12 +63,12 @@ __device__ WarpTallies scan_tallies(const Tally& own) {
     numbers[warp] = number;
   }
   __syncthreads();
-  const std::uint64_t through = warp_prefix_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
-  const std::uint32_t numbered = warp_prefix_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+  const std::uint64_t through = warp_prefix_sum<kWarps>(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint32_t numbered = warp_prefix_sum<kWarps>(lane < kWarps ? numbers[lane] : std::uint32_t{0});
   const std::uint64_t warps_sum = __shfl_sync(kWholeWarp, through, (warp + 31) % 32);
   const std::uint32_t warps_number = __shfl_sync(kWholeWarp, numbered, (warp + 31) % 32);
   return {{(warp > 0 ? warps_sum : 0) + sum - own.sum, (warp > 0 ? warps_number : 0) + number - own.positive},
-          {__shfl_sync(kWholeWarp, through, 31), __shfl_sync(kWholeWarp, numbered, 31)}};
+          {__shfl_sync(kWholeWarp, through, kWarps - 1), __shfl_sync(kWholeWarp, numbered, kWarps - 1)}};
 }
 
 /// The block turns its threads' weights, of which `bits` are a thread's own, into lower bounds, guide and

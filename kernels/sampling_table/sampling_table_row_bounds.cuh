@@ -133,10 +133,10 @@ template <int kWarps>
 __device__ std::uint32_t largest_of_block(std::uint32_t value) {
   __shared__ std::uint32_t of_warps[kWarps];
   const unsigned lane = threadIdx.x % 32;
-  value = warp_max(value);
+  value = __reduce_max_sync(kWholeWarp, value);
   if (lane == 0) of_warps[threadIdx.x / 32] = value;
   __syncthreads();
-  return warp_max(lane < kWarps ? of_warps[lane] : 0);
+  return __reduce_max_sync(kWholeWarp, lane < kWarps ? of_warps[lane] : 0);
 }
 
 __device__ inline bool on_16_bytes(const void* address) {
