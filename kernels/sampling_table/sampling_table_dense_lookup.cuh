@@ -105,7 +105,14 @@ __device__ inline std::uint32_t not_below(std::uint32_t a, std::uint32_t b) {
 
 /// All ones where flag k is set.
 __device__ inline std::uint32_t mask_of(std::uint32_t flags, std::uint32_t k) {
-  return __byte_perm(flags, 0, 0x1111u * (8 + k));  // 8: not the byte, but its highest bit, eight times
+#if defined(__CUDA_ARCH__)
+  // 8 and more: not the byte, but its highest bit, eight times; __byte_perm leaves the 8 out.
+  std::uint32_t mask = 0;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(mask) : "r"(flags), "r"(0x1111u * (8 + k)));
+  return mask;
+#else
+  return (flags >> (8 * k + 7) & 1) != 0 ? ~0u : 0;
+#endif
 }
 
 /// What lies on one side of four nodes, of which `own` has the edges, and `next` those next to them, then the
