@@ -2,7 +2,7 @@
 
 #include "kernels/core/cuda_executor.h"
 
-// Launching kernels that need much shared memory.
+// Launching kernels that need much shared memory, or begin before the one in front of them has ended.
 
 namespace cumulus::sampling_launch {
 
@@ -14,9 +14,17 @@ inline std::size_t most_shared_bytes(const CudaExecutor& executor) {
   return static_cast<std::size_t>(limit);
 }
 
-/// Puts `kernel` on the executor's stream. With `early`, it may begin when all blocks of the kernel before it
-/// have called tell_dependent, or ended; it calls wait_for_told before it reads what they have written, and
-/// wait_for_end before it ends.
+/// Whether a kernel can begin early on the executor's device.
+inline bool begins_early(const CudaExecutor& executor) {
+  int major = 0;
+  CUMULUS_CUDA(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, executor.device().ordinal()));
+  return major >= 9;
+}
+
+/// Puts `kernel` on the executor's stream. With `early`, it may begin, where the device can, when all blocks
+/// of the kernel before it have called tell_dependent, or ended; it calls wait_for_told before it reads what
+/// they have written, and wait_for_end before it ends.
 template <class... Parameters, class... Arguments>
 void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigned blocks, int threads,
             std::size_t dynamic_bytes, bool early, const Arguments&... arguments) {
@@ -31,7 +39,7 @@ void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigne
   config.dynamicSmemBytes = dynamic_bytes;
   config.stream = executor.stream();
   config.attrs = &attribute;
-  config.numAttrs = early ? 1 : 0;
+  config.numAttrs = early && begins_early(executor) ? 1 : 0;
   CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
