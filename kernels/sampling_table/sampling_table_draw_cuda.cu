@@ -152,21 +152,17 @@ __global__ void __launch_bounds__(kThreads)
   const NearBand band_at{near.bands, {table.header.projection, table.header.height}};
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads + (threadIdx.x & ~31u);
-  // With radix trees the next point is on its way while this one is looked up; without, that costs more (of
-  // registers, and so of warps) than it gains.
-  constexpr bool kAhead = sampling::Method{kMethod} == sampling::Method::kRadixForest;
-  sampling::FixedPoint2 ahead;
-  if constexpr (kAhead) ahead = point_at(points, first, count);
+  sampling::FixedPoint2 point = point_at(points, first, count);
   for (; first < count; first += stride) {
-    const std::int64_t i = first + threadIdx.x % 32;
+    // The next is on its way while this one is looked up.
+    const sampling::FixedPoint2 next = point_at(points, first + stride, count);
     sampling::Sample drawn;
-    if (i < count) {
-      const sampling::FixedPoint2 point = kAhead ? ahead : points.point(i);
-      if constexpr (kAhead) ahead = point_at(points, first + stride, count);
+    if (first + threadIdx.x % 32 < count) {
       drawn =
           sampling::detail::sample_constant(table, method, near.marginal, rows, band_at, point.x, point.y);
     }
     store_warp<kDirections>(drawn, first, count, arrays, of_warp);
+    point = next;
   }
 }
 
