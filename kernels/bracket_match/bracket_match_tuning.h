@@ -15,11 +15,12 @@ inline constexpr int kTileItems = kTileThreads * kThreadItems;
 /// Threads of a block that scans tiles, and tiles that each of them takes.
 inline constexpr int kScanThreads = 1024;
 inline constexpr int kScanTilesPerThread = 4;
-/// Closes that reach out of a tile and are left to one warp; the whole block links a tile with more.
+/// Closes that reach out of a tile: so many are dealt out to a warp's lanes one by one, more are linked by
+/// stretches of the tiles that serve them.
 inline constexpr int kFewCloses = 256;
 /// Of the opens that a tile leaves, so many of the lowest are listed by number.
 inline constexpr int kListedOpens = 128;
-/// Closes that a block links at once.
-inline constexpr int kLinkedAtOnce = 1024;
+/// Closes that a warp links at once.
+inline constexpr int kLinkedAtOnce = 256;
 
 }  // namespace cumulus::bracket_match

@@ -139,28 +139,46 @@ __device__ inline std::int64_t open_at(const DeviceTiles& tiles, std::int64_t ti
   return found;
 }
 
-/// Calls body(number, open) for what the pops out of `tile` from number `number` to before `end` pop, by one
-/// lane each: the stack before the tile is `depth` deep, at least `end`. By whole warps, with the same
-/// arguments in all lanes.
-template <class Body>
-__device__ void for_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth, int number,
-                                  int end, const Body& body) {
-  while (number < end) {
-    tile = last_tile_below(tiles, tile, depth - number);
-    const auto rank = static_cast<int>(depth - number - tiles.bottoms[tile] - 1);
-    const int here = min(rank + 1, end - number);
-    for_surviving_opens(tiles, tile, rank, here, [&](int i, std::int64_t open) { body(number + i, open); });
-    number += here;
-  }
-}
+/// Goes through what the pops out of a tile pop, from the first on: remembers which earlier tile serves them.
+class OpenCursor {
+ public:
+  /// The stack before `tile` is `depth` deep.
+  __device__ OpenCursor(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth)
+      : tiles_(tiles), tile_(tile), depth_(depth) {}
 
-/// The same, by a whole block: a share for each warp.
+  /// Calls body(number, open) for the pops from number `number` to before `end`, at most `depth`, by one lane
+  /// each; for no lower number than the call before. By whole warps, with the same arguments in all lanes.
+  template <class Body>
+  __device__ void for_opens(int number, int end, const Body& body) {
+    while (number < end) {
+      const std::int64_t level = depth_ - number;
+      if (level <= bottom_) {
+        tile_ = last_tile_below(tiles_, tile_, level);
+        bottom_ = tiles_.bottoms[tile_];
+      }
+      const auto rank = static_cast<int>(level - bottom_ - 1);
+      const int here = min(rank + 1, end - number);
+      for_surviving_opens(tiles_, tile_, rank, here,
+                          [&](int i, std::int64_t open) { body(number + i, open); });
+      number += here;
+    }
+  }
+
+ private:
+  const DeviceTiles& tiles_;
+  std::int64_t tile_;
+  std::int64_t depth_;
+  std::int64_t bottom_ = INT64_MAX;  // of tile_, where it serves
+};
+
+/// The opens of the pops out of `tile` from number `number` to before `end`, by a whole block: a share for
+/// each warp.
 template <class Body>
 __device__ void share_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
                                     int number, int end, const Body& body) {
   const int share = max((end - number + kTileWarps - 1) / kTileWarps, 32);
   const int first = number + static_cast<int>(threadIdx.x) / 32 * share;
-  for_opens_of_pops(tiles, tile, depth, first, min(first + share, end), body);
+  OpenCursor(tiles, tile, depth).for_opens(first, min(first + share, end), body);
 }
 
 }  // namespace cumulus::bracket_match

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/bracket_match/bracket_match_tuning.h"
+#include "kernels/bracket_match/shared_words.cuh"
 
 // How the threads of a block match elements each for itself: every thread has a stack in shared memory, and
 // goes through its elements without a branch on what they are.
@@ -30,30 +31,32 @@ class ThreadStacks {
   /// One thread's column while it goes through its elements.
   class Column {
    public:
-    __device__ Column(ThreadStacks& stacks, int thread)
-        : stacks_(stacks), begin_(column(thread)), top_(begin_), close_(begin_ + kLast) {}
+    __device__ Column(const ThreadStacks& stacks, int thread)
+        : begin_(shared_address(&stacks) + static_cast<SharedAddress>(column(thread))),
+          top_(begin_),
+          close_(begin_ + kLast) {}
 
     __device__ bool empty() const { return top_ == begin_; }
-    __device__ int opens() const { return (top_ - begin_) / kRow; }
-    __device__ int closes() const { return (begin_ + kLast - close_) / kRow; }
+    __device__ int opens() const { return static_cast<int>(top_ - begin_) / kRow; }
+    __device__ int closes() const { return static_cast<int>(begin_ + kLast - close_) / kRow; }
     __device__ void clear() { top_ = begin_; }
+    /// The highest open; anything where there is none.
+    __device__ Entry top() const { return load_shared_16(top_ - kRow); }
+    __device__ void drop(bool wanted) {
+      if (wanted) top_ -= kRow;
+    }
     /// Keeps an open, or a close that found the stack empty. Anything else is put where the next close goes,
     /// so that no element takes a branch: there is a place left as long as there are elements.
     __device__ void keep(Entry entry, bool opens, bool found_nothing) {
-      stacks_.set(opens ? top_ : close_, entry);
+      store_shared_16(opens ? top_ : close_, entry);
       if (opens) top_ += kRow;
       if (found_nothing) close_ -= kRow;
     }
-    __device__ Entry pop() {
-      top_ -= kRow;
-      return stacks_.at(top_);
-    }
 
    private:
-    ThreadStacks& stacks_;
-    const int begin_;
-    int top_;    // the next open's place
-    int close_;  // the next close's
+    const SharedAddress begin_;
+    SharedAddress top_;    // the next open's place
+    SharedAddress close_;  // the next close's
   };
 
  private:

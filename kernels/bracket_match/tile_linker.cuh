@@ -12,19 +12,18 @@ namespace cumulus::bracket_match {
 /// Tiles of a block: one for each warp.
 inline constexpr int kLinkedTiles = kTileWarps;
 
+/// Elements of the words that a warp reads together.
+inline constexpr int kStretchItems = 32 * kThreadItems;
+
 template <class Symbol>
 struct LinkMemory {
-  union {
-    std::uint16_t
-        reaching_closes[kTileItems];  // of the tile that the block links: their numbers in it, in order
-    std::uint16_t few_closes[kTileWarps][kFewCloses];  // of the tile that each warp links
-  };
-  std::int64_t opens[kLinkedAtOnce];  // that they pop
-  int reaching_before[kTileWarps];
-  int first_beginning;
+  /// Of the tile that each warp links: closes that reach out of it, by their numbers in it, in order.
+  std::uint16_t closes[kTileWarps][kStretchItems];
+  std::int64_t opens[kTileWarps][kLinkedAtOnce];  // that they pop
   BlockTally tally;
   typename Rules<Symbol>::Shared rules;
 };
+static_assert(kFewCloses <= kStretchItems);
 
 /// Pairs the closes of the block's tiles with the opens of earlier tiles.
 template <class Symbol, class Index>
@@ -33,80 +32,83 @@ class TileLinker {
 
  public:
   __device__ TileLinker(const Arguments<Symbol, Index>& arguments, Memory& memory)
-      : a_(arguments), memory_(memory), thread_(static_cast<int>(threadIdx.x)) {}
+      : a_(arguments),
+        memory_(memory),
+        thread_(static_cast<int>(threadIdx.x)),
+        tile_(std::int64_t{blockIdx.x} * kLinkedTiles + thread_ / 32),
+        first_(tile_ * kTileItems) {}
 
   __device__ void run() {
     memory_.tally.clear();
-    const std::int64_t first_tile = std::int64_t{blockIdx.x} * kLinkedTiles;
-    int own_pops = 0;
-    bool prepared = false;
-    for (int i = 0; i < kLinkedTiles; ++i) {
-      const std::int64_t tile = first_tile + i;
-      const int pops = tile < a_.tiles.count ? a_.tiles.change[tile].closes : 0;
-      if (i == thread_ / 32) own_pops = pops;
-      if (pops <= kFewCloses) continue;
-      if (!prepared) a_.rules.prepare(memory_.rules);
-      prepared = true;
-      enter(tile);
-      link_by_block();
+    const int pops = tile_ < a_.tiles.count ? a_.tiles.change[tile_].closes : 0;
+    if (__syncthreads_or(static_cast<int>(pops > kFewCloses)) != 0) {
+      a_.rules.prepare(memory_.rules);
       __syncthreads();
     }
-    enter(first_tile + thread_ / 32);
-    if (own_pops > 0 && own_pops <= kFewCloses) link_by_warp(own_pops);
+    if (pops > kFewCloses) {
+      link_many();
+    } else if (pops > 0) {
+      link_few(pops);
+    }
     __syncthreads();
     memory_.tally.publish(found_, a_.findings);
   }
 
  private:
-  __device__ void enter(std::int64_t tile) {
-    tile_ = tile;
-    first_ = tile * kTileItems;
-  }
-
-  __device__ void link_by_block() {
-    if (thread_ == 0) memory_.first_beginning = kTileItems;
-    const int closes = list_reaching_closes();
+  __device__ void link_many() {
+    const int lane = thread_ % 32;
+    const std::uint16_t* numbers = memory_.closes[thread_ / 32];
+    std::int64_t* opens = memory_.opens[thread_ / 32];
     const std::int64_t depth = a_.tiles.depth[tile_];
-    const auto served = static_cast<int>(min(depth, static_cast<std::int64_t>(closes)));
-    for (int first = 0; first < served; first += kLinkedAtOnce) {
-      const int end = min(first + kLinkedAtOnce, served);
-      share_opens_of_pops(a_.tiles, tile_, depth, first, end,
-                          [&](int number, std::int64_t open) { memory_.opens[number - first] = open; });
-      __syncthreads();
-      pair_listed(first, end);
-      __syncthreads();
+    OpenCursor cursor(a_.tiles, tile_, depth);
+    int before = 0;  // closes of the stretches before
+#pragma unroll 1
+    for (int stretch = 0; stretch < kTileWarps; ++stretch) {
+      const int count = list_stretch(stretch);
+      const auto served =
+          static_cast<int>(max(min(depth - before, static_cast<std::int64_t>(count)), std::int64_t{0}));
+#pragma unroll 1
+      for (int first = 0; first < served; first += kLinkedAtOnce) {
+        const int end = min(first + kLinkedAtOnce, served);
+        const int base = before + first;
+        cursor.for_opens(base, before + end,
+                         [&](int number, std::int64_t open) { opens[number - base] = open; });
+        __syncwarp();
+        pair_listed(numbers + first, opens, end - first);
+        __syncwarp();
+      }
+      for (int number = served + lane; number < count; number += 32) lose(close(numbers, number));
+      before += count;
+      __syncwarp();
     }
-    for (int number = served + thread_; number < closes; number += kTileThreads)
-      lose(close(memory_.reaching_closes, number));
-    if (depth > closes) meet_first_beginning();
+    if (depth > before) meet_first_beginning();
   }
 
-  /// The closes from number `first` to before `end` with the opens that are listed: several at a time, as
-  /// their symbols are far.
-  __device__ void pair_listed(int first, int end) {
+  /// The `count` closes that are listed with the opens that are: several at a time, as their symbols are far.
+  __device__ void pair_listed(const std::uint16_t* numbers, const std::int64_t* listed, int count) {
     constexpr int kAtOnce = 4;
-    for (int number = first + thread_; number < end; number += kAtOnce * kTileThreads) {
+    for (int number = thread_ % 32; number < count; number += kAtOnce * 32) {
       std::int64_t opens[kAtOnce];
       std::int64_t closes[kAtOnce];
       bool fits[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const int mine = min(number + i * kTileThreads, end - 1);
-        opens[i] = memory_.opens[mine - first];
-        closes[i] = close(memory_.reaching_closes, mine);
+        const int mine = min(number + i * 32, count - 1);
+        opens[i] = listed[mine];
+        closes[i] = close(numbers, mine);
         fits[i] = memory_.rules.fit(a_.text[opens[i]], a_.text[closes[i]]);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        if (number + i * kTileThreads < end) pair(fits[i], opens[i], closes[i]);
+        if (number + i * 32 < count) pair(fits[i], opens[i], closes[i]);
       }
     }
   }
 
   /// No document begins in a tile of few pops. Its closes are dealt out to the lanes.
-  __device__ void link_by_warp(int closes) {
+  __device__ void link_few(int closes) {
     const int lane = thread_ % 32;
-    std::uint16_t* numbers = memory_.few_closes[thread_ / 32];
+    std::uint16_t* numbers = memory_.closes[thread_ / 32];
     list_few_closes(numbers);
     const std::int64_t depth = a_.tiles.depth[tile_];
     const auto served = static_cast<int>(min(depth, static_cast<std::int64_t>(closes)));
@@ -115,10 +117,11 @@ class TileLinker {
       if (open >= 0) pair_few(open, close(numbers, first + lane));
       const std::uint32_t others = __ballot_sync(kAllLanes, open < 0 && first + lane < served);
       if (others == 0) continue;
-      for_opens_of_pops(a_.tiles, tile_, depth, first + lowest_bit(others), first + highest_bit(others) + 1,
-                        [&](int number, std::int64_t far) {
-                          if ((others >> (number - first) & 1) != 0) pair_few(far, close(numbers, number));
-                        });
+      OpenCursor(a_.tiles, tile_, depth)
+          .for_opens(first + lowest_bit(others), first + highest_bit(others) + 1,
+                     [&](int number, std::int64_t far) {
+                       if ((others >> (number - first) & 1) != 0) pair_few(far, close(numbers, number));
+                     });
     }
     for (int number = served + lane; number < closes; number += 32) lose(close(numbers, number));
   }
@@ -175,26 +178,18 @@ class TileLinker {
     __syncwarp();
   }
 
-  /// Returns how many there are.
-  __device__ int list_reaching_closes() {
+  /// Lists the closes of one stretch of the tile; returns how many there are. By a whole warp.
+  __device__ int list_stretch(int stretch) {
     const int lane = thread_ % 32;
-    const int warp = thread_ / 32;
-    std::uint32_t closes = a_.tiles.reaching_closes[tile_ * kTileThreads + thread_];
+    const int word = stretch * 32 + lane;
+    std::uint32_t closes = a_.tiles.reaching_closes[tile_ * kTileThreads + word];
     const int through = warp_prefix_sum(__popc(closes));
-    if (lane == 31) memory_.reaching_before[warp] = through;
-    __syncthreads();
-    int number = through - __popc(closes);
-    int total = 0;
-    for (int other = 0; other < kTileWarps; ++other) {
-      if (other < warp) number += memory_.reaching_before[other];
-      total += memory_.reaching_before[other];
+    std::uint16_t* numbers = memory_.closes[thread_ / 32] + through - __popc(closes);
+    for (; closes != 0; closes &= closes - 1, ++numbers) {
+      *numbers = static_cast<std::uint16_t>(word * kThreadItems + lowest_bit(closes));
     }
-    for (; closes != 0; closes &= closes - 1, ++number) {
-      memory_.reaching_closes[number] =
-          static_cast<std::uint16_t>(thread_ * kThreadItems + lowest_bit(closes));
-    }
-    __syncthreads();
-    return total;
+    __syncwarp();
+    return __shfl_sync(kAllLanes, through, 31);
   }
 
   __device__ std::int64_t close(const std::uint16_t* numbers, int number) const {
@@ -216,19 +211,22 @@ class TileLinker {
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.
   __device__ void meet_first_beginning() {
-    const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + thread_);
-    if (begins != 0) atomicMin(&memory_.first_beginning, thread_ * kThreadItems + lowest_bit(begins));
-    __syncthreads();
-    if (memory_.first_beginning < kTileItems) {
-      found_.meet(2 * (first_ + memory_.first_beginning) + kUnclosedFault);
+    for (int stretch = 0; stretch < kTileWarps; ++stretch) {
+      const int word = stretch * 32 + thread_ % 32;
+      const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + word);
+      const std::uint32_t words = __ballot_sync(kAllLanes, begins != 0);
+      if (words == 0) continue;
+      if (thread_ % 32 == lowest_bit(words))
+        found_.meet(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
+      return;
     }
   }
 
   const Arguments<Symbol, Index>& a_;
   Memory& memory_;
-  std::int64_t tile_ = 0;
-  std::int64_t first_ = 0;
   const int thread_;
+  const std::int64_t tile_;  // the warp's
+  const std::int64_t first_;
   Found found_;
 };
 

@@ -113,6 +113,7 @@ class TileMatcher {
   template <bool kPlain>
   __device__ void match_in_thread(const Items& items, std::uint32_t begins, ThreadStacks::Column& column) {
     std::int32_t* row = memory_.partners.row(thread_);
+    const SharedAddress row_address = shared_address(row);
     const std::int32_t first_number = number(thread_, 0);
     Entry mismatches = 0;
     bool begun = false;
@@ -139,17 +140,14 @@ class TileMatcher {
       }
       const auto entry = code << kKindShift | static_cast<Entry>(i);
       const bool pops = closes && !column.empty();
-      std::int32_t partner = -1;
-      if (pops) {
-        const Entry open = column.pop();
-        mismatches |= open ^ entry;
-        if constexpr (!Items::kCodesAreExact) {
-          if (!fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
-        }
-        row[item_of(open)] = first_number | i;
-        partner = first_number | item_of(open);
+      const Entry open = column.top();
+      if (pops) mismatches |= open ^ entry;
+      if constexpr (!Items::kCodesAreExact) {
+        if (pops && !fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
       }
-      row[i] = partner;
+      store_shared_32_if(pops, row_address + 4 * static_cast<SharedAddress>(item_of(open)), first_number | i);
+      store_shared_32(row_address + 4 * i, pops ? first_number | item_of(open) : -1);
+      column.drop(pops);
       const bool finds_nothing = closes && !pops;
       if (!kPlain && begun && finds_nothing) {
         found_.meet(fault_at(i, kCloseFault));
@@ -157,6 +155,7 @@ class TileMatcher {
       }
       column.keep(entry, opens, finds_nothing && (kPlain || !begun));
     }
+    finish_shared_accesses();
     if ((mismatches & kKindBits) != 0) part_wrong_pairs(items, row);
   }
 
