@@ -42,15 +42,13 @@ class ThreadStacks {
     __device__ void clear() { top_ = begin_; }
     /// The highest open; anything where there is none.
     __device__ Entry top() const { return load_shared_16(top_ - kRow); }
-    __device__ void drop(bool wanted) {
-      if (wanted) top_ -= kRow;
-    }
+    __device__ void drop(bool wanted) { add_if(wanted, top_, -kRow); }
     /// Keeps an open, or a close that found the stack empty. Anything else is put where the next close goes,
     /// so that no element takes a branch: there is a place left as long as there are elements.
     __device__ void keep(Entry entry, bool opens, bool found_nothing) {
       store_shared_16(opens ? top_ : close_, entry);
-      if (opens) top_ += kRow;
-      if (found_nothing) close_ -= kRow;
+      add_if(opens, top_, kRow);
+      add_if(found_nothing, close_, -kRow);
     }
 
    private:

@@ -141,7 +141,7 @@ class TileMatcher {
       const auto entry = code << kKindShift | static_cast<Entry>(i);
       const bool pops = closes && !column.empty();
       const Entry open = column.top();
-      if (pops) mismatches |= open ^ entry;
+      or_difference_if(pops, mismatches, open, entry);
       if constexpr (!Items::kCodesAreExact) {
         if (pops && !fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
       }
