@@ -114,4 +114,16 @@ class Array {
   Memory<kSpace> memory_;
 };
 
+/// What a run reports, where a GPU writes it without the host waiting.
+template <class T, class Executor>
+class ReportMemory {
+ public:
+  ReportMemory()
+      : memory_(Executor::kSpace == Space::kDevice ? allocate_pinned(sizeof(T)) : allocate_host(sizeof(T))) {}
+  T* get() const { return reinterpret_cast<T*>(memory_.data()); }
+
+ private:
+  HostMemory memory_;
+};
+
 }  // namespace cumulus::bench

@@ -25,19 +25,6 @@ std::string variant_name(BracketPattern pattern) {
   return name;
 }
 
-/// What a run reports, where a GPU writes it without the host waiting.
-template <class Report, class Executor>
-class ReportMemory {
- public:
-  ReportMemory()
-      : memory_(std::is_same_v<Executor, CudaExecutor> ? allocate_pinned(sizeof(Report))
-                                                       : allocate_host(sizeof(Report))) {}
-  Report* get() const { return reinterpret_cast<Report*>(memory_.data()); }
-
- private:
-  HostMemory memory_;
-};
-
 /// `with_tree`: parents, depths and tops besides.
 template <class Executor>
 void bench_pattern(Runner<Executor>& runner, BracketPattern pattern, std::int64_t size, bool with_tree) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,8 @@
 #endif
 
 #include "bench/bench.h"
+#include "bench/kd_tree_forest.h"
+#include "bench/kd_tree_questions.h"
 #include "bench/point_cloud.h"
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/kd_tree.h"
@@ -30,98 +33,7 @@ namespace cumulus::bench {
 namespace {
 
 using testing::CloudPattern;
-using testing::HostKdTree;
 using testing::make_cloud;
-
-/// What a run reports, where a GPU writes it without the host waiting.
-template <class Report, class Executor>
-class ReportMemory {
- public:
-  ReportMemory()
-      : memory_(std::is_same_v<Executor, CudaExecutor> ? allocate_pinned(sizeof(Report))
-                                                       : allocate_host(sizeof(Report))) {}
-  Report* get() const { return reinterpret_cast<Report*>(memory_.data()); }
-
- private:
-  HostMemory memory_;
-};
-
-/// A tree in the executor's memory, and the cloud that it is of.
-template <class T, class Executor>
-struct Forest {
-  KdTreeShape shape;
-  KdTreeOptions options;
-  std::vector<T> cloud;
-  Array<T, Executor> input;
-  Array<T, Executor> points;
-  Array<std::int64_t, Executor> idx_array;
-  Array<KdTreeNode, Executor> node_data;
-  Array<T, Executor> node_bounds;
-  ReportMemory<KdTreeReport, Executor> report;
-
-  Forest(Executor& executor, const KdTreeShape& of, const KdTreeOptions& how, std::vector<T> points_of)
-      : shape(of),
-        options(how),
-        cloud(std::move(points_of)),
-        input(executor, cloud),
-        points(executor, cloud.size()),
-        idx_array(executor, static_cast<std::size_t>(of.all_points())),
-        node_data(executor, static_cast<std::size_t>(of.all_nodes())),
-        node_bounds(executor, static_cast<std::size_t>(of.bounds())) {}
-
-  void build(Executor& executor) {
-    build_kd_tree(executor, Span<const T, Executor::kSpace>(input.span()), shape, options,
-                  {points.span(), idx_array.span(), node_data.span(), node_bounds.span()}, report.get());
-  }
-  std::size_t scratch_bytes() const {
-    return build_kd_tree_scratch_bytes<T, Executor::kSpace>(shape, options);
-  }
-  KdTreeView<T, Executor::kSpace> view() const {
-    return {points.span(), idx_array.span(), node_data.span(), node_bounds.span()};
-  }
-  HostKdTree<T> to_host() const {
-    HostKdTree<T> tree(shape);
-    tree.points = points.to_host();
-    tree.idx_array = idx_array.to_host();
-    tree.node_data = node_data.to_host();
-    tree.node_bounds = node_bounds.to_host();
-    return tree;
-  }
-};
-
-template <class T>
-std::string variant(const KdTreeShape& shape, const KdTreeOptions& options, CloudPattern pattern) {
-  return std::string(sizeof(T) == 4 ? "f32" : "f64") + "-" + std::to_string(shape.dimensions) + "d/" +
-         name_of(pattern) + (options.split == KdTreeSplit::kRoundRobin ? "-round-robin" : "") + "/leaf-" +
-         std::to_string(options.leaf_size);
-}
-
-/// On an executor that need not be the runner's.
-template <class T, class Executor>
-void measure_build(Runner<Executor>& runner, Executor& executor, const std::string& name,
-                   const KdTreeShape& shape, const KdTreeOptions& options, std::vector<T> cloud) {
-  Forest<T, Executor> forest(executor, shape, options, std::move(cloud));
-  executor.reserve_scratch(forest.scratch_bytes());
-  runner.measure({
-      .name = name,
-      .bytes = testing::kd_tree_bytes<T>(shape),
-      .items = static_cast<double>(shape.all_points()),
-      .unit = "points",
-      .scratch_bytes = forest.scratch_bytes(),
-      .run =
-          [&] {
-            executor.reuse_scratch();
-            forest.build(executor);
-          },
-      .verify =
-          [&] {
-            const HostKdTree<T> tree = forest.to_host();
-            if (shape.trees == 1) return testing::KdTreeCheck<T>(forest.cloud, options, tree).run();
-            return verify_kd_tree(testing::KdTreeOracle<T>(forest.cloud, shape, options).tree(), tree);
-          },
-      .verified_by = shape.trees == 1 ? "every point, box and split" : "serial oracle, every element",
-  });
-}
 
 template <class T, class Executor>
 void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTreeOptions& options,
@@ -135,106 +47,30 @@ void bench_build(Runner<Executor>& runner, const KdTreeShape& shape, const KdTre
 }
 
 /// A file's points, named after it.
-template <class Executor>
-void bench_build_of(Runner<Executor>& runner, const std::string& path) {
-  for (const std::int64_t leaf_size : {10, 40}) {
-    const std::string name = "kd_tree_build/f32-3d/" + std::filesystem::path(path).stem().string() +
-                             "/leaf-" + std::to_string(leaf_size);
-    if (!runner.wants(name)) continue;
-    std::vector<float> cloud = read_point_cloud(path);
-    const auto points = static_cast<std::int64_t>(cloud.size() / 3);
-    measure_build<float>(runner, runner.executor(), name + "/" + std::to_string(points),
-                         kd_tree_shape(1, points, 3, leaf_size), {leaf_size}, std::move(cloud));
-  }
+template <class T, class Executor>
+void bench_build_of(Runner<Executor>& runner, const std::string& path, const std::vector<float>& points,
+                    std::int64_t leaf_size) {
+  const KdTreeShape shape = kd_tree_shape(1, static_cast<std::int64_t>(points.size() / 3), 3, leaf_size);
+  const std::string name = std::string("kd_tree_build/") + (sizeof(T) == 4 ? "f32" : "f64") + "-3d/" +
+                           std::filesystem::path(path).stem().string() + "/leaf-" +
+                           std::to_string(leaf_size) + "/" + std::to_string(shape.points);
+  if (!runner.wants(name)) return;
+  measure_build<T>(runner, runner.executor(), name, shape, {leaf_size}, {points.begin(), points.end()});
 }
 
 /// With 1, 2, 4, ... threads, and with as many as there are.
-void bench_threads(Runner<CpuExecutor>& runner, std::int64_t points) {
-  const KdTreeShape shape = kd_tree_shape(1, points, 3, 10);
+template <class T>
+void bench_threads(Runner<CpuExecutor>& runner, std::int64_t points, const KdTreeOptions& options,
+                   CloudPattern pattern) {
+  const KdTreeShape shape = kd_tree_shape(1, points, 3, options.leaf_size);
   const int most = runner.executor().threads();
   for (int threads = 1; threads <= most; threads = threads < most ? std::min(2 * threads, most) : most + 1) {
-    const std::string name = "kd_tree_build/" + variant<float>(shape, {10}, CloudPattern::kUniform) +
-                             "/threads-" + std::to_string(threads) + "/" + std::to_string(points);
+    const std::string name = "kd_tree_build/" + variant<T>(shape, options, pattern) + "/threads-" +
+                             std::to_string(threads) + "/" + std::to_string(points);
     if (!runner.wants(name)) continue;
     CpuExecutor executor(threads);
-    measure_build<float>(runner, executor, name, shape, {10},
-                         make_cloud<float>(points, 3, CloudPattern::kUniform));
+    measure_build<T>(runner, executor, name, shape, options, make_cloud<T>(points, 3, pattern));
   }
-}
-
-/// Points in the order of their Morton codes, 10 bits an axis.
-std::vector<float> in_morton_order(const std::vector<float>& points) {
-  std::vector<std::pair<std::uint32_t, std::size_t>> order(points.size() / 3);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    std::uint32_t code = 0;
-    for (int bit = 9; bit >= 0; --bit) {
-      for (std::size_t axis = 0; axis < 3; ++axis) {
-        const float x = std::clamp(points[3 * i + axis], 0.0f, 1.0f) * 1023.0f;
-        code = code << 1 | (static_cast<std::uint32_t>(x) >> bit & 1u);
-      }
-    }
-    order[i] = {code, i};
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<float> sorted(points.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    std::memcpy(&sorted[3 * i], &points[3 * order[i].second], 3 * sizeof(float));
-  }
-  return sorted;
-}
-
-template <class Executor>
-void bench_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t count, int nearest,
-                   CloudPattern pattern, bool sorted) {
-  const KdTreeOptions options{10};
-  const KdTreeShape shape = kd_tree_shape(1, points, 3, options.leaf_size);
-  const std::string name = "find_nearest/" + variant<float>(shape, options, pattern) +
-                           (sorted ? "/morton" : "/random") + "/k-" + std::to_string(nearest) + "/" +
-                           std::to_string(points);
-  if (!runner.wants(name)) return;
-  Executor& executor = runner.executor();
-  Forest<float, Executor> forest(executor, shape, options, make_cloud<float>(points, 3, pattern));
-  executor.reserve_scratch(forest.scratch_bytes());
-  forest.build(executor);
-  std::vector<float> queries = make_cloud<float>(count, 3, pattern, 2);
-  if (sorted) queries = in_morton_order(queries);
-  const Array<float, Executor> asked(executor, queries);
-  const auto results = static_cast<std::size_t>(count * nearest);
-  const Array<std::int64_t, Executor> indices(executor, results);
-  const Array<float, Executor> distances(executor, results);
-  NeighborSearch search;
-  search.queries = count;
-  const ReportMemory<NeighborReport, Executor> report;
-  runner.measure({
-      .name = name,
-      .bytes = queries.size() * sizeof(float) + results * (sizeof(std::int64_t) + sizeof(float)),
-      .items = static_cast<double>(count),
-      .unit = "queries",
-      .scratch_bytes = find_nearest_scratch_bytes<float, Executor::kSpace>(shape, search),
-      .run =
-          [&] {
-            find_nearest(executor, shape, forest.view(), {asked.span(), {}}, search, nearest, indices.span(),
-                         distances.span(), report.get());
-          },
-      .verify =
-          [&] {
-            const auto found = indices.to_host();
-            const auto far = distances.to_host();
-            for (std::int64_t i = 0; i < count; i += std::max<std::int64_t>(1, count / 16)) {
-              // There must be as many within the last one's distance, which may have been rounded down.
-              const float reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
-                                                 std::numeric_limits<float>::infinity());
-              std::string wrong = testing::verify_nearest(
-                  testing::neighbors_by_brute_force(forest.cloud, 3,
-                                                    &queries[static_cast<std::size_t>(3 * i)], reach, search),
-                  search, nearest, &found[static_cast<std::size_t>(i * nearest)],
-                  &far[static_cast<std::size_t>(i * nearest)]);
-              if (!wrong.empty()) return wrong;
-            }
-            return std::string();
-          },
-      .verified_by = "brute force, 16 queries",
-  });
 }
 
 #if CUMULUS_BENCH_NANOFLANN
@@ -254,11 +90,8 @@ using NanoflannIndex =
                                         3, std::uint32_t>;
 
 /// The same points and leaves, for a ratio within one run: nanoflann builds with one thread.
-void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPattern pattern) {
-  const std::string name =
-      std::string("kd_tree_build/nanoflann/") + name_of(pattern) + "/leaf-10/" + std::to_string(points);
-  if (!runner.wants(name)) return;
-  const auto cloud = make_cloud<float>(points, 3, pattern);
+void bench_nanoflann(Runner<CpuExecutor>& runner, const std::string& name, const std::vector<float>& cloud) {
+  const auto points = static_cast<std::int64_t>(cloud.size() / 3);
   const NanoflannCloud adaptor{cloud};
   runner.measure({
       .name = name,
@@ -270,6 +103,22 @@ void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPatt
       .verify = [] { return std::string(); },
       .verified_by = "nothing: another library, for comparison",
   });
+}
+
+std::string nanoflann_name(const std::string& of, std::int64_t points) {
+  return "kd_tree_build/nanoflann/" + of + "/leaf-10/" + std::to_string(points);
+}
+
+void bench_nanoflann(Runner<CpuExecutor>& runner, std::int64_t points, CloudPattern pattern) {
+  const std::string name = nanoflann_name(name_of(pattern), points);
+  if (runner.wants(name)) bench_nanoflann(runner, name, make_cloud<float>(points, 3, pattern));
+}
+
+void bench_nanoflann_of(Runner<CpuExecutor>& runner, const std::string& path) {
+  const std::vector<float> cloud = read_point_cloud(path);
+  const std::string name = nanoflann_name(std::filesystem::path(path).stem().string(),
+                                          static_cast<std::int64_t>(cloud.size() / 3));
+  if (runner.wants(name)) bench_nanoflann(runner, name, cloud);
 }
 
 /// The same points, queries and threads.
@@ -306,11 +155,7 @@ void bench_nanoflann_nearest(Runner<CpuExecutor>& runner, std::int64_t points, s
 #endif
 
 template <class Executor>
-void bench_all(Runner<Executor>& runner) {
-  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
-  std::vector<std::int64_t> sizes = {100'000, 1'000'000};
-  if (kGpu) sizes.insert(sizes.end(), {10'000'000, 100'000'000});
-  if (runner.quick()) sizes = {20'000};
+void bench_builds(Runner<Executor>& runner, const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t size : sizes) {
     for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
       bench_build<float>(runner, kd_tree_shape(1, size, 3, 40), {40}, pattern);
@@ -323,35 +168,80 @@ void bench_all(Runner<Executor>& runner) {
   }
   const std::int64_t trees = runner.quick() ? 20 : 4000;
   bench_build<float>(runner, kd_tree_shape(trees, 1000, 3, 40), {40}, CloudPattern::kUniform);
-  for (const std::string& cloud : runner.clouds()) bench_build_of(runner, cloud);
-  if constexpr (!kGpu) {
-    for (const std::int64_t size : sizes) bench_threads(runner, size);
-    if (!runner.quick()) bench_threads(runner, 10'000'000);
+  for (const std::string& path : runner.clouds()) {
+    const std::vector<float> points = read_point_cloud(path);
+    bench_build_of<float>(runner, path, points, 10);
+    bench_build_of<float>(runner, path, points, 40);
+    bench_build_of<double>(runner, path, points, 40);
   }
-  const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
+}
+
+/// Builds with each number of threads, and other libraries'.
+void bench_cores(Runner<CpuExecutor>& runner, const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t size : sizes) {
-    if (size < 1'000'000 && !runner.quick()) continue;
-    if (size > 10'000'000) continue;
-    for (const int nearest : {8, 50}) {
-      for (const bool sorted : {true, false}) {
-        bench_nearest(runner, size, queries, nearest, CloudPattern::kUniform, sorted);
-      }
-      bench_nearest(runner, size, queries, nearest, CloudPattern::kClustered, true);
+    for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
+      bench_threads<float>(runner, size, {10}, pattern);
+      bench_threads<double>(runner, size, {40}, pattern);
+      bench_threads<double>(runner, size, {40, KdTreeSplit::kRoundRobin}, pattern);
+#if CUMULUS_BENCH_NANOFLANN
+      bench_nanoflann(runner, size, pattern);
+#endif
     }
   }
 #if CUMULUS_BENCH_NANOFLANN
-  if constexpr (!kGpu) {
-    for (const std::int64_t size : sizes) {
-      bench_nanoflann(runner, size, CloudPattern::kUniform);
-      bench_nanoflann(runner, size, CloudPattern::kClustered);
-    }
-    if (!runner.quick()) bench_nanoflann(runner, 10'000'000, CloudPattern::kUniform);
-    for (const std::size_t nearest : {8, 50}) {
-      for (const bool sorted : {true, false})
-        bench_nanoflann_nearest(runner, runner.quick() ? 20'000 : 1'000'000, queries, nearest, sorted);
-    }
-  }
+  for (const std::string& cloud : runner.clouds()) bench_nanoflann_of(runner, cloud);
 #endif
+}
+
+template <class Executor>
+void bench_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  for (const int nearest : {8, 50}) {
+    for (const bool sorted : {true, false}) {
+      bench_nearest<float>(runner, {points, 3, queries, CloudPattern::kUniform, sorted}, nearest);
+    }
+    bench_nearest<float>(runner, {points, 3, queries, CloudPattern::kClustered, true}, nearest);
+#if CUMULUS_BENCH_NANOFLANN
+    if constexpr (std::is_same_v<Executor, CpuExecutor>) {
+      for (const bool sorted : {true, false})
+        bench_nanoflann_nearest(runner, points, queries, static_cast<std::size_t>(nearest), sorted);
+    }
+#endif
+  }
+}
+
+/// Of points that the usual search is not made for, and of all points within a radius.
+template <class Executor>
+void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  bench_nearest<double>(runner, {.points = points, .dimensions = 3, .queries = queries}, 8);
+  bench_nearest<float>(runner, {.points = points, .dimensions = 3, .queries = queries, .period = 1}, 8);
+  for (const int dimensions : {2, 6, 8}) {
+    const std::int64_t fewer = dimensions > 3 ? queries / 10 : queries;
+    bench_nearest<float>(runner, {.points = points, .dimensions = dimensions, .queries = fewer}, 8);
+  }
+  // About 8 neighbours each, and room for twice as many.
+  const double radius = std::cbrt(8 * 3 / (4 * 3.14159265) / static_cast<double>(points));
+  const Question<float> within{.points = points, .dimensions = 3, .queries = queries, .radius = radius};
+  bench_count(runner, within);
+  bench_list(runner, within, static_cast<std::size_t>(16 * queries));
+}
+
+template <class Executor>
+void bench_all(Runner<Executor>& runner) {
+  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
+  std::vector<std::int64_t> sizes = {100'000, 1'000'000, 10'000'000};
+  if (kGpu) sizes.push_back(100'000'000);
+  if (runner.quick()) sizes = {20'000};
+  bench_builds(runner, sizes);
+  if constexpr (!kGpu) {
+    if (!runner.quick()) sizes.insert(sizes.begin(), 10'000);
+    bench_cores(runner, sizes);
+  }
+  const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
+  for (const std::int64_t size : sizes) {
+    const bool usual = runner.quick() || size == 1'000'000;
+    if (usual || (kGpu && size == 10'000'000)) bench_queries(runner, size, queries);
+    if (usual) bench_other_queries(runner, size, queries);
+  }
 }
 
 }  // namespace

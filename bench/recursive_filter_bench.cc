@@ -41,20 +41,24 @@ std::string verify_window(const FilterImage& image, const RecursiveFilter& filte
   };
   const auto [top, bottom] = span_of(image.shape.height, reach_y);
   const auto [left, right] = span_of(image.shape.width, reach_x);
-  FilterImage window{{bottom - top, right - left, 1}, right - left, {}};
+  const std::int64_t channels = image.shape.channels;
+  const std::int64_t window_row = (right - left) * channels;
+  FilterImage window{{bottom - top, right - left, channels}, window_row, {}};
   for (std::int64_t y = top; y < bottom; ++y) {
-    window.elements.insert(window.elements.end(), image.row(y) + left, image.row(y) + right);
+    window.elements.insert(window.elements.end(), image.row(y) + left * channels,
+                           image.row(y) + right * channels);
   }
   const auto expected = filter_serially(window, filter);
   const double tolerance = testing::recursive_filter_tolerance<T>(filter) + truncation_bound;
   for (std::int64_t y = image.shape.height / 2; y < image.shape.height / 2 + kSide; ++y) {
-    for (std::int64_t x = image.shape.width / 2; x < image.shape.width / 2 + kSide; ++x) {
-      const auto want =
-          static_cast<double>(expected[static_cast<std::size_t>((y - top) * (right - left) + x - left)]);
-      const double error =
-          std::abs(static_cast<double>(result[static_cast<std::size_t>(y * image.shape.width + x)]) - want);
+    const std::int64_t middle = image.shape.width / 2;
+    for (std::int64_t i = middle * channels; i < (middle + kSide) * channels; ++i) {
+      const auto at = static_cast<std::size_t>((y - top) * window_row + i - left * channels);
+      const auto want = static_cast<double>(expected[at]);
+      const auto got = static_cast<double>(result[static_cast<std::size_t>(y * image.row_elements() + i)]);
+      const double error = std::abs(got - want);
       if (!(error <= tolerance)) {
-        return "row " + std::to_string(y) + ", column " + std::to_string(x) + ": off by " +
+        return "row " + std::to_string(y) + ", element " + std::to_string(i) + ": off by " +
                std::to_string(error);
       }
     }
@@ -82,21 +86,33 @@ Steps direction_by_direction(const RecursiveFilter& filter) {
   return steps;
 }
 
+struct Size {
+  std::int64_t side;
+  std::int64_t channels = 1;
+
+  Size(std::int64_t of_side, std::int64_t of_channels = 1)  // NOLINT(google-explicit-constructor)
+      : side(of_side), channels(of_channels) {}
+  std::string name() const {
+    const std::string extents = std::to_string(side) + "x" + std::to_string(side);
+    return channels == 1 ? extents : extents + "x" + std::to_string(channels);
+  }
+};
+
 /// One filter of one square image. `label` tells how, between slashes, where that is not the usual way.
 template <class T, class Executor>
 void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::string& label,
-                  std::int64_t side, const Steps& steps, const RecursiveFilterChoice& choice = {}) {
+                  const Size& size, const Steps& steps, const RecursiveFilterChoice& choice = {}) {
   constexpr Space kSpace = Executor::kSpace;
-  const std::string name =
-      "recursive_filter/" + variant.name + label + std::to_string(side) + "x" + std::to_string(side);
+  const std::string name = "recursive_filter/" + variant.name + label + size.name();
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  const FilterShape shape{side, side};
+  const auto [side, channels] = size;
+  const FilterShape shape{side, side, channels};
   FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
   const Array<T, Executor> pixels(executor, testing::elements_as<T>(image));
   const Array<T, Executor> result(executor, image.elements.size());
   const Array<T, Executor> other(executor, steps.size() > 1 ? image.elements.size() : 1);
-  const ImageView<const T, kSpace> view(pixels.data(), side, side);
+  const ImageView<const T, kSpace> view(pixels.data(), side, side, channels);
   std::size_t scratch_bytes = 0;
   for (const RecursiveFilter& step : steps) {
     scratch_bytes =
@@ -107,7 +123,7 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
     ImageView<const T, kSpace> source = view;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), side,
-                                        side);
+                                        side, channels);
       executor.reuse_scratch();
       done = apply_recursive_filter<T>(executor, source, steps[i], target, choice);
       source = target;
@@ -129,8 +145,8 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
 template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
-  std::vector<std::int64_t> sides = {1024, 2048, 4096};
-  if (kGpu) sides.insert(sides.end(), {8192, 16384});
+  std::vector<std::int64_t> sides = {1024, 2048, 4096, 8192};
+  if (kGpu) sides.push_back(16384);
   if (runner.quick()) sides = {512};
   const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
   const Variant cubic{"cubic-zero", both(bspline_prefilter(3, FilterBoundary::kZero))};
@@ -165,6 +181,10 @@ void bench_all(Runner<Executor>& runner) {
     }
     bench_filter<Float16>(runner, young, "/half/", side, {young.filter});
     for (const Variant& variant : others) bench_filter<float>(runner, variant, "/", side, {variant.filter});
+    if (side > 4096) continue;
+    bench_filter<float>(runner, young, "/", {side, 3}, {young.filter});
+    for (const Variant& variant : others)
+      bench_filter<float>(runner, variant, "/", {side, 3}, {variant.filter});
   }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "bench/bench.h"
 #include "bench/run_length_references.h"
 #include "kernels/run_length/run_length.h"
+#include "kernels/run_length/run_length_element.h"
 #include "tests/cases/run_length_case.h"
 
 // Run-length coding of 2^28 elements on a GPU, of 2^24 on the CPU, both ways.
@@ -20,17 +22,35 @@ using testing::make_run_array;
 using testing::RunArray;
 using testing::RunPattern;
 
-const std::vector<RunPattern> kPatterns = {RunPattern::kCoin, RunPattern::kTen, RunPattern::kAllDifferent,
-                                           RunPattern::kMiddleRuns, RunPattern::kLongRuns};
+const std::vector<RunPattern> kPatterns = {RunPattern::kCoin,         RunPattern::kTen,
+                                           RunPattern::kAllDifferent, RunPattern::kShortRuns,
+                                           RunPattern::kMiddleRuns,   RunPattern::kLongRuns};
+
+/// Bytes of the elements that the CPU's rows have: words, and pixels.
+const std::vector<int> kCpuElementBytes = {1, 2, 4, 8, 3, 16};
 
 /// The bytes of a large array are those of a smaller one, again and again: the oracle's work stays small.
 constexpr std::int64_t kPatternElements = std::int64_t{1} << 22;
 
+std::string name_of_element(int bytes) {
+  if (bytes == 3) return "rgb8";
+  if (bytes == 16) return "rgba32";
+  return "u" + std::to_string(8 * bytes);
+}
+
 std::string name_of_subject(const std::string& way, RunPattern pattern, int element_bytes,
                             int log2_elements) {
-  return "run_length/" + way + "-u" + std::to_string(8 * element_bytes) + "-" + name_of(pattern) + "/2^" +
+  return "run_length/" + way + "-" + name_of_element(element_bytes) + "-" + name_of(pattern) + "/2^" +
          std::to_string(log2_elements);
 }
+
+/// What a reference decodes on the CPU.
+struct DecodeArrays {
+  const std::byte* symbols;
+  const std::uint32_t* counts;
+  std::int64_t runs;
+  std::byte* elements;
+};
 
 /// An array in the executor's memory, and its runs, encoded by the operation itself.
 template <class Executor>
@@ -70,14 +90,22 @@ class Coding {
   std::int64_t elements() const { return params_.elements; }
   /// The arrays of `encode`, its own results spoiled, for a reference to fill.
   RunLengthReferenceArrays reference_arrays() {
+    const std::size_t spoiled = std::min(elements_.size(), lengths_.size());
     executor_.copy(elements_.span(), symbols_.span());
-    executor_.copy(elements_.span(), lengths_.span().subspan(0, elements_.size()));
+    executor_.copy(elements_.span().subspan(0, spoiled), lengths_.span().subspan(0, spoiled));
     return {elements_.data(),
             params_.elements,
             params_.format.element_bytes,
             symbols_.data(),
             reinterpret_cast<std::uint32_t*>(lengths_.data()),
             reinterpret_cast<std::int32_t*>(runs_.data())};
+  }
+
+  /// The runs that were encoded, and where a reference is to decode them to: not yet what it should be.
+  DecodeArrays decode_arrays() requires(kSpace == Space::kHost) {
+    std::memset(decoded_.data(), 0xA5, decoded_.size());
+    return {symbols_.data(), reinterpret_cast<const std::uint32_t*>(lengths_.data()), encoded().runs,
+            decoded_.data()};
   }
 
   void encode() {
@@ -119,7 +147,9 @@ class Coding {
     return "";
   }
   std::string verify_decoded() const {
-    if (decoded().elements != params_.elements) return "not all elements";
+    return decoded().elements == params_.elements ? verify_elements() : "not all elements";
+  }
+  std::string verify_elements() const {
     const std::vector<std::byte> elements = decoded_.to_host();
     for (std::size_t first = 0; first < elements.size(); first += pattern_.bytes.size()) {
       if (!std::equal(pattern_.bytes.begin(), pattern_.bytes.end(),
@@ -196,9 +226,16 @@ void bench_references(Runner<CudaExecutor>& /*runner*/, RunPattern /*pattern*/, 
 /// One thread, one element after another, as anybody would write it.
 template <class T>
 void encode_in_a_plain_loop(const T* elements, std::int64_t count, T* symbols, std::uint32_t* counts) {
+  const auto differ = [](const T& a, const T& b) {
+    if constexpr (run_length::kIsWord<T>) {
+      return a != b;
+    } else {
+      return std::memcmp(&a, &b, sizeof(T)) != 0;
+    }
+  };
   std::int64_t run = -1;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (i == 0 || elements[i] != elements[i - 1]) {
+    if (i == 0 || differ(elements[i], elements[i - 1])) {
       symbols[++run] = elements[i];
       counts[run] = 0;
     }
@@ -206,30 +243,42 @@ void encode_in_a_plain_loop(const T* elements, std::int64_t count, T* symbols, s
   }
 }
 
+template <class T>
+void decode_in_a_plain_loop(const T* symbols, const std::uint32_t* counts, std::int64_t runs, T* elements) {
+  for (std::int64_t run = 0; run < runs; ++run) elements = std::fill_n(elements, counts[run], symbols[run]);
+}
+
 void bench_references(Runner<CpuExecutor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
-  const std::string name = name_of_subject("encode-plain-loop", pattern, element_bytes, log2_elements);
-  if (!runner.wants(name)) return;
+  const std::string encode_name = name_of_subject("encode-plain-loop", pattern, element_bytes, log2_elements);
+  const std::string decode_name = name_of_subject("decode-plain-loop", pattern, element_bytes, log2_elements);
+  if (!runner.wants(encode_name) && !runner.wants(decode_name)) return;
   Coding<CpuExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
-  const RunLengthReferenceArrays arrays = coding.reference_arrays();
-  const auto encode_as = [&]<class T>(T) {
-    encode_in_a_plain_loop(reinterpret_cast<const T*>(arrays.elements), arrays.count,
-                           reinterpret_cast<T*>(arrays.symbols), arrays.counts);
-  };
-  runner.measure({.name = name,
+  Subject subject{.name = decode_name,
                   .bytes = coding.compulsory_bytes(),
                   .items = static_cast<double>(coding.elements()),
                   .unit = "elements",
                   .scratch_bytes = 0,
-                  .run =
-                      [&] {
-                        if (element_bytes == 1) {
-                          encode_as(std::uint8_t{});
-                        } else {
-                          encode_as(std::uint32_t{});
-                        }
-                      },
-                  .verify = [&] { return coding.verify_encoded(); },
-                  .verified_by = "serial oracle, every run"});
+                  .run = {},
+                  .verify = [&] { return coding.verify_elements(); },
+                  .verified_by = "the array that was encoded, every element"};
+  run_length::with_element(element_bytes, [&]<class T>(T) {
+    if (runner.wants(decode_name)) {
+      subject.run = [arrays = coding.decode_arrays()] {
+        decode_in_a_plain_loop(reinterpret_cast<const T*>(arrays.symbols), arrays.counts, arrays.runs,
+                               reinterpret_cast<T*>(arrays.elements));
+      };
+      runner.measure(subject);
+    }
+    if (!runner.wants(encode_name)) return;
+    subject.name = encode_name;
+    subject.run = [arrays = coding.reference_arrays()] {
+      encode_in_a_plain_loop(reinterpret_cast<const T*>(arrays.elements), arrays.count,
+                             reinterpret_cast<T*>(arrays.symbols), arrays.counts);
+    };
+    subject.verify = [&] { return coding.verify_encoded(); };
+    subject.verified_by = "serial oracle, every run";
+    runner.measure(subject);
+  });
 }
 
 template <class Executor>
@@ -264,7 +313,8 @@ void bench_all(Runner<Executor>& runner) {
     bench_array(runner, pattern, element_bytes, log2);
     bench_references(runner, pattern, element_bytes, log2);
   };
-  for (const int element_bytes : {1, 4}) {
+  const std::vector<int> sizes = kOnGpu || runner.quick() ? std::vector<int>{1, 4} : kCpuElementBytes;
+  for (const int element_bytes : sizes) {
     for (const RunPattern pattern : kPatterns) bench_both(pattern, element_bytes, log2_elements);
   }
   if (runner.quick()) return;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -58,15 +59,12 @@ template <class Executor, class MakeMap>
 void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std::string& map_name,
                   const MakeMap& make_map, std::int64_t samples) {
   const std::string tail = std::string(named.name) + "/" + map_name;
-  const std::string number = "/" + std::to_string(samples);
   const std::string build_name = "build_sampling_table/" + tail;
-  const std::string draw_name = "draw_samples/" + tail + number;
-  const auto points_name = [&](const ReadyPoints& ready) {
-    return "sample_points/" + std::string(ready.name) + "/" + tail + number;
-  };
+  const std::string draw_name = "draw_samples/" + tail + "/" + std::to_string(samples);
   const bool draws = runner.wants(draw_name);
-  const bool points = std::any_of(std::begin(kReadyPoints), std::end(kReadyPoints),
-                                  [&](const ReadyPoints& ready) { return runner.wants(points_name(ready)); });
+  const bool points =
+      std::any_of(std::begin(kReadyPoints), std::end(kReadyPoints),
+                  [&](const ReadyPoints& ready) { return runner.wants(points_name(ready, tail, samples)); });
   if (!runner.wants(build_name) && !draws && !points) return;
   const TestMap<float> map = make_map();
   TableOnExecutor<float, Executor> table(runner.executor(), map, named.method);
@@ -79,8 +77,9 @@ void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std:
                   {.count = samples, .sequence = PointSequence::kRandom, .seed = 7}, 32);
   }
   for (const ReadyPoints& ready : kReadyPoints) {
-    if (!runner.wants(points_name(ready))) continue;
-    measure_points(runner, points_name(ready), table, oracle, ready, static_cast<std::size_t>(samples));
+    const std::string name = points_name(ready, tail, samples);
+    if (runner.wants(name))
+      measure_points(runner, name, table, oracle, ready, static_cast<std::size_t>(samples));
   }
 }
 
@@ -127,33 +126,52 @@ void bench_methods(Runner<Executor>& runner, MapShape shape, std::int64_t sample
   }
 }
 
+/// A plain table, and the methods that search what it searches.
+struct PlainPeer {
+  const char* name;
+  PlainSearch search;
+  std::vector<sampling::Method> methods;
+};
+
 /// What the CPU backend takes for a map of 8192 x 4096 beside a build as one writes it down, by one thread.
 void bench_plain(Runner<CpuExecutor>& runner, MapShape shape) {
+  using sampling::Method;
+  const PlainPeer peers[] = {{"sums", PlainSearch::kSums, {Method::kBinarySearch, Method::kQuaternaryTree}},
+                             {"guide",
+                              PlainSearch::kGuide,
+                              {Method::kCutpointBinary, Method::kCutpointLinear, Method::kBalancedForest}},
+                             {"forest", PlainSearch::kForest, {Method::kRadixForest, Method::kRadixForest4}},
+                             {"alias", PlainSearch::kAlias, {Method::kAlias}}};
   const std::string size = "/" + size_name(shape, 1);
-  for (const bool forest : {false, true}) {
-    const std::string kind = forest ? "radix-forest" : "cutpoint";
-    const std::string plain_name = "build_sampling_table/plain-" + kind + size;
-    const std::string name = "build_sampling_table/beside-plain-" + kind + size;
-    if (!runner.wants(plain_name) && !runner.wants(name)) continue;
-    const auto map = testing::make_map<float>(shape, 1, 0, MapPattern::kRandom);
+  std::optional<TestMap<float>> random;
+  const auto map = [&]() -> const TestMap<float>& {
+    if (!random) random = testing::make_map<float>(shape, 1, 0, MapPattern::kRandom);
+    return *random;
+  };
+  for (const PlainPeer& peer : peers) {
+    const std::string plain_name = std::string("build_sampling_table/plain-") + peer.name + size;
     if (runner.wants(plain_name)) {
-      PlainTable table(static_cast<std::size_t>(shape.height), static_cast<std::size_t>(shape.width), forest);
+      PlainTable table(static_cast<std::size_t>(shape.height), static_cast<std::size_t>(shape.width),
+                       peer.search);
       runner.measure({
           .name = plain_name,
-          .bytes = testing::sampling_table_moved_bytes(map, table.bytes()),
+          .bytes = testing::sampling_table_moved_bytes(map(), table.bytes()),
           .items = static_cast<double>(shape.height * shape.width),
           .unit = "texels",
           .scratch_bytes = 0,
-          .run = [&] { table.build(map.elements); },
-          .verify = [&] { return table.verify(map.elements); },
-          .verified_by = "sums in long double, 16 rows",
+          .run = [&] { table.build(map().elements); },
+          .verify = [&] { return table.verify(map().elements); },
+          .verified_by = peer.search == PlainSearch::kAlias ? "shares in double, 16 rows"
+                                                            : "sums in long double, 16 rows",
       });
     }
-    if (runner.wants(name)) {
-      TableOnExecutor<float, CpuExecutor> table(
-          runner.executor(), map,
-          forest ? sampling::Method::kRadixForest : sampling::Method::kCutpointBinary);
-      measure_build(runner, name, map, table, 16);
+    for (const NamedMethod& named : kSamplingMethods) {
+      const std::string name =
+          std::string("build_sampling_table/beside-plain-") + peer.name + "/" + named.name + size;
+      if (std::count(peer.methods.begin(), peer.methods.end(), named.method) == 0 || !runner.wants(name))
+        continue;
+      TableOnExecutor<float, CpuExecutor> table(runner.executor(), map(), named.method);
+      measure_build(runner, name, map(), table, 16);
     }
   }
 }
@@ -170,7 +188,7 @@ void bench_all(Runner<Executor>& runner) {
   bench_build<float>(runner, middle, 3, MapPattern::kRandom);
   bench_build<std::uint8_t>(runner, middle, 4, MapPattern::kRandom);
 
-  std::int64_t samples = kGpu ? 100'000'000 : 1'000'000;
+  std::int64_t samples = kGpu ? 100'000'000 : 250'000;
   MapShape drawn_map{1024, 2048};
   if (runner.quick()) {
     samples = 10'000;

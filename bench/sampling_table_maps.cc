@@ -52,6 +52,11 @@ void bench_file(Runner<Executor>& runner, const std::string& path, std::int64_t 
       measure_draws(runner, name, table, oracle, {.count = samples, .sequence = points.sequence, .seed = 0},
                     32);
     }
+    for (const ReadyPoints& ready : kReadyPoints) {
+      const std::string name = points_name(ready, tail, samples);
+      if (runner.wants(name))
+        measure_points(runner, name, table, oracle, ready, static_cast<std::size_t>(samples));
+    }
   }
 }
 

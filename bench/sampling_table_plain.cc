@@ -5,37 +5,80 @@
 
 namespace cumulus::bench {
 
-PlainTable::PlainTable(std::size_t height, std::size_t width, bool forest)
+PlainTable::PlainTable(std::size_t height, std::size_t width, PlainSearch search)
     : height_(height),
       width_(width),
-      forest_(forest),
+      search_(search),
       marginal_(height + 1),
-      rows_(height * (width + 1)),
-      guide_(height * width),
-      marginal_guide_(height),
-      nodes_(forest ? height * width : 0),
-      other_end_(forest ? width : 0) {}
+      rows_(search == PlainSearch::kAlias ? 0 : height * (width + 1)),
+      guide_(search == PlainSearch::kGuide || search == PlainSearch::kForest ? height * width : 0),
+      marginal_guide_(guide_.empty() ? 0 : height),
+      nodes_(search == PlainSearch::kForest ? height * width : 0),
+      other_end_(search == PlainSearch::kForest ? width : 0),
+      columns_(search == PlainSearch::kAlias ? height * width : 0),
+      marginal_columns_(columns_.empty() ? 0 : height),
+      left_(columns_.empty() ? 0 : std::max(height, width)) {
+  small_.reserve(left_.size());
+  large_.reserve(left_.size());
+}
 
 std::size_t PlainTable::bytes() const {
   return (marginal_.size() + rows_.size()) * sizeof(double) +
-         (guide_.size() + marginal_guide_.size()) * sizeof(std::int32_t) + nodes_.size() * sizeof(Children);
+         (guide_.size() + marginal_guide_.size()) * sizeof(std::int32_t) + nodes_.size() * sizeof(Children) +
+         (columns_.size() + marginal_columns_.size()) * sizeof(Column);
 }
 
 void PlainTable::build(const std::vector<float>& weights) {
   constexpr double kPi = 3.14159265358979323846;
   for (std::size_t y = 0; y < height_; ++y) {
-    double* cdf = &rows_[y * (width_ + 1)];
-    for (std::size_t x = 0; x < width_; ++x)
-      cdf[x + 1] = cdf[x] + static_cast<double>(weights[y * width_ + x]);
-    const double sum = cdf[width_];
+    const float* row = &weights[y * width_];
+    double sum = 0;
+    if (search_ == PlainSearch::kAlias) {
+      for (std::size_t x = 0; x < width_; ++x) sum += static_cast<double>(row[x]);
+      build_alias(row, sum, width_, &columns_[y * width_]);
+    } else {
+      double* cdf = &rows_[y * (width_ + 1)];
+      for (std::size_t x = 0; x < width_; ++x) cdf[x + 1] = cdf[x] + static_cast<double>(row[x]);
+      sum = cdf[width_];
+      for (std::size_t x = 1; x <= width_; ++x) cdf[x] = sum > 0 ? cdf[x] / sum : 1.0;
+      if (!guide_.empty()) build_guide(cdf, width_, &guide_[y * width_]);
+      if (search_ == PlainSearch::kForest) build_forest(cdf, &guide_[y * width_], &nodes_[y * width_]);
+    }
     marginal_[y + 1] =
         marginal_[y] + sum * std::sin(kPi * (static_cast<double>(y) + 0.5) / static_cast<double>(height_));
-    for (std::size_t x = 1; x <= width_; ++x) cdf[x] = sum > 0 ? cdf[x] / sum : 1.0;
-    build_guide(cdf, width_, &guide_[y * width_]);
-    if (forest_) build_forest(cdf, &guide_[y * width_], &nodes_[y * width_]);
+  }
+  if (search_ == PlainSearch::kAlias) {
+    std::vector<double> masses(height_);
+    for (std::size_t y = 0; y < height_; ++y) masses[y] = marginal_[y + 1] - marginal_[y];
+    build_alias(masses.data(), marginal_[height_], height_, marginal_columns_.data());
   }
   for (std::size_t y = 1; y <= height_; ++y) marginal_[y] /= marginal_[height_];
-  build_guide(marginal_.data(), height_, marginal_guide_.data());
+  if (!guide_.empty()) build_guide(marginal_.data(), height_, marginal_guide_.data());
+}
+
+template <class Weight>
+void PlainTable::build_alias(const Weight* weights, double sum, std::size_t count, Column* columns) {
+  small_.clear();
+  large_.clear();
+  const double scale = sum > 0 ? static_cast<double>(count) / sum : 0.0;
+  for (std::size_t i = 0; i < count; ++i) {
+    left_[i] = static_cast<double>(weights[i]) * scale;
+    (left_[i] < 1.0 ? small_ : large_).push_back(static_cast<std::int32_t>(i));
+  }
+  while (!small_.empty() && !large_.empty()) {
+    const auto below = static_cast<std::size_t>(small_.back());
+    const auto above = static_cast<std::size_t>(large_.back());
+    small_.pop_back();
+    columns[below] = {static_cast<float>(left_[below]), static_cast<std::int32_t>(above)};
+    left_[above] = left_[above] + left_[below] - 1.0;
+    if (left_[above] < 1.0) {
+      large_.pop_back();
+      small_.push_back(static_cast<std::int32_t>(above));
+    }
+  }
+  for (const std::vector<std::int32_t>* rest : {&small_, &large_}) {
+    for (const std::int32_t i : *rest) columns[static_cast<std::size_t>(i)] = {1.0F, i};
+  }
 }
 
 void PlainTable::build_guide(const double* cdf, std::size_t count, std::int32_t* guide) const {
@@ -92,8 +135,11 @@ void PlainTable::build_forest(const double* cdf, std::int32_t* guide, Children* 
 
 std::size_t PlainTable::find(std::size_t y, double x) const {
   const double* cdf = &rows_[y * (width_ + 1)];
+  if (guide_.empty()) {
+    return static_cast<std::size_t>(std::upper_bound(cdf + 1, cdf + width_, x) - cdf) - 1;
+  }
   std::int32_t at = guide_[y * width_ + static_cast<std::size_t>(x * static_cast<double>(width_))];
-  if (!forest_) {
+  if (search_ == PlainSearch::kGuide) {
     auto cell = static_cast<std::size_t>(at);
     while (cell + 1 < width_ && cdf[cell + 1] <= x) ++cell;
     return cell;
@@ -102,24 +148,47 @@ std::size_t PlainTable::find(std::size_t y, double x) const {
   return static_cast<std::size_t>(~at);
 }
 
-std::string PlainTable::verify(const std::vector<float>& weights) const {
+std::string PlainTable::verify_columns(const float* weights, std::size_t y) const {
+  std::vector<double> shares(width_);
+  double sum = 0;
+  for (std::size_t x = 0; x < width_; ++x) {
+    const Column& column = columns_[y * width_ + x];
+    shares[x] += static_cast<double>(column.split);
+    shares[static_cast<std::size_t>(column.alias)] += 1.0 - static_cast<double>(column.split);
+    sum += static_cast<double>(weights[x]);
+  }
+  for (std::size_t x = 0; x < width_; ++x) {
+    const double share = static_cast<double>(weights[x]) / sum * static_cast<double>(width_);
+    if (std::abs(shares[x] - share) > 1e-5 * (1.0 + share)) return "cell " + std::to_string(x);
+  }
+  return "";
+}
+
+std::string PlainTable::verify_row(const float* weights, std::size_t y) const {
   constexpr std::size_t kPoints = 1000;
+  const double* cdf = &rows_[y * (width_ + 1)];
+  long double sum = 0;
+  for (std::size_t x = 0; x < width_; ++x) sum += static_cast<long double>(weights[x]);
+  long double before = 0;
+  for (std::size_t x = 0; x < width_; ++x) {
+    if (std::abs(before / sum - static_cast<long double>(cdf[x])) > 1e-11L)
+      return "cell " + std::to_string(x);
+    before += static_cast<long double>(weights[x]);
+  }
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double x = (static_cast<double>(i) + 0.5) / kPoints;
+    const auto expected = static_cast<std::size_t>(std::upper_bound(cdf, cdf + width_, x) - cdf) - 1;
+    if (find(y, x) != expected) return "point " + std::to_string(x);
+  }
+  return "";
+}
+
+std::string PlainTable::verify(const std::vector<float>& weights) const {
   for (std::size_t k = 0; k < 16; ++k) {
     const std::size_t y = k * (height_ - 1) / 15;
-    const double* cdf = &rows_[y * (width_ + 1)];
-    long double sum = 0;
-    for (std::size_t x = 0; x < width_; ++x) sum += static_cast<long double>(weights[y * width_ + x]);
-    long double before = 0;
-    for (std::size_t x = 0; x < width_; ++x) {
-      if (std::abs(before / sum - static_cast<long double>(cdf[x])) > 1e-11L)
-        return "row " + std::to_string(y) + ", cell " + std::to_string(x);
-      before += static_cast<long double>(weights[y * width_ + x]);
-    }
-    for (std::size_t i = 0; i < kPoints; ++i) {
-      const double x = (static_cast<double>(i) + 0.5) / kPoints;
-      const auto expected = static_cast<std::size_t>(std::upper_bound(cdf, cdf + width_, x) - cdf) - 1;
-      if (find(y, x) != expected) return "row " + std::to_string(y) + ", point " + std::to_string(x);
-    }
+    const float* row = &weights[y * width_];
+    const std::string wrong = search_ == PlainSearch::kAlias ? verify_columns(row, y) : verify_row(row, y);
+    if (!wrong.empty()) return "row " + std::to_string(y) + ", " + wrong;
   }
   return "";
 }

@@ -30,6 +30,16 @@ inline constexpr NamedMethod kSamplingMethods[] = {{"radix-forest", sampling::Me
                                                    {"quaternary-tree", sampling::Method::kQuaternaryTree},
                                                    {"alias", sampling::Method::kAlias}};
 
+/// A map is lat-long, a single row a line.
+template <class T>
+bool is_lat_long(const testing::TestMap<T>& map) {
+  return map.height > 1;
+}
+template <class T>
+testing::OracleOptions oracle_options(const testing::TestMap<T>& map, sampling::Method method) {
+  return {.lat_long = is_lat_long(map), .method = static_cast<int>(method)};
+}
+
 /// A table in the executor's memory, with what it takes to build it.
 template <class T, class Executor>
 class TableOnExecutor {
@@ -37,7 +47,11 @@ class TableOnExecutor {
   TableOnExecutor(Executor& executor, const testing::TestMap<T>& map,
                   sampling::Method method = sampling::Method::kRadixForest)
       : executor_(&executor),
-        params_{.height = map.height, .width = map.width, .method = method},
+        params_{
+            .height = map.height,
+            .width = map.width,
+            .projection = is_lat_long(map) ? sampling::Projection::kLatLong : sampling::Projection::kPlane,
+            .method = method},
         view_(nullptr, map.height, map.width, map.channels),
         weights_(executor, map.elements),
         table_(executor, sampling_table_bytes(params_)),
@@ -79,7 +93,7 @@ class TableOnExecutor {
 template <class T, class Executor>
 void measure_build(Runner<Executor>& runner, const std::string& name, const testing::TestMap<T>& map,
                    TableOnExecutor<T, Executor>& table, std::int64_t rows) {
-  const testing::OracleOptions options{.method = static_cast<int>(table.header().method)};
+  const testing::OracleOptions options = oracle_options(map, table.header().method);
   runner.measure({
       .name = name,
       .bytes = testing::sampling_table_moved_bytes(map, table.bytes()),
@@ -108,7 +122,7 @@ class OracleOfMap {
       : map_(&map), method_(method == sampling::Method::kAlias ? method : sampling::Method::kBinarySearch) {}
 
   const testing::OracleTable& table() {
-    if (!table_) table_.emplace(oracle_table(*map_, {.method = static_cast<int>(method_)}));
+    if (!table_) table_.emplace(oracle_table(*map_, oracle_options(*map_, method_)));
     return *table_;
   }
 
@@ -127,12 +141,16 @@ inline testing::UnitPoint oracle_point(const DrawParameters& parameters, std::si
   return {point.x, point.y};
 }
 
-/// Where samples go.
+/// Where samples go, of a lat-long table with their directions.
 template <class Executor>
 class SampleMemory {
  public:
-  SampleMemory(Executor& executor, std::size_t count)
-      : position_(executor, 2 * count), direction_(executor, 3 * count), pdf_(executor, count) {}
+  SampleMemory(Executor& executor, std::size_t count, const sampling::TableHeader& header)
+      : position_(executor, 2 * count),
+        direction_(executor, sampling::on_sphere(header.projection) ? 3 * count : 0),
+        pdf_(executor, count) {}
+
+  std::size_t bytes() const { return (position_.size() + direction_.size() + pdf_.size()) * sizeof(float); }
 
   DrawnSamples<Executor::kSpace> span() const { return {position_.span(), direction_.span(), pdf_.span()}; }
 
@@ -144,8 +162,8 @@ class SampleMemory {
     const auto densities = pdf_.to_host();
     for (std::size_t k = 0; k < checked; ++k) {
       const std::size_t i = k * (densities.size() - 1) / (checked - 1);
-      const std::string wrong =
-          verify_sample(oracle, point_at(i), &positions[2 * i], densities[i], &directions[3 * i]);
+      const std::string wrong = verify_sample(oracle, point_at(i), &positions[2 * i], densities[i],
+                                              directions.empty() ? nullptr : &directions[3 * i]);
       if (!wrong.empty()) return wrong;
     }
     return "";
@@ -168,10 +186,10 @@ void measure_draws(Runner<Executor>& runner, const std::string& name,
                    const DrawParameters& parameters, std::size_t checked) {
   Executor& executor = runner.executor();
   const auto n = static_cast<std::size_t>(parameters.count);
-  const SampleMemory<Executor> samples(executor, n);
+  const SampleMemory<Executor> samples(executor, n, table.header());
   runner.measure({
       .name = name,
-      .bytes = 6 * sizeof(float) * n,
+      .bytes = samples.bytes(),
       .items = static_cast<double>(n),
       .unit = "samples",
       .scratch_bytes = 0,
@@ -203,6 +221,10 @@ struct ReadyPoints {
 };
 inline constexpr ReadyPoints kReadyPoints[] = {{"spread", false}, {"grid", true}};
 
+inline std::string points_name(const ReadyPoints& ready, const std::string& tail, std::int64_t count) {
+  return "sample_points/" + std::string(ready.name) + "/" + tail + "/" + std::to_string(count);
+}
+
 /// Samples a table that has been built at `count` points.
 template <class T, class Executor>
 void measure_points(Runner<Executor>& runner, const std::string& name,
@@ -213,10 +235,10 @@ void measure_points(Runner<Executor>& runner, const std::string& name,
   std::vector<sampling::FixedPoint2> host(count);
   for (std::size_t i = 0; i < count; ++i) host[i] = ready.point(i, count);
   const Array<sampling::FixedPoint2, Executor> points(executor, host);
-  const SampleMemory<Executor> samples(executor, count);
+  const SampleMemory<Executor> samples(executor, count, table.header());
   runner.measure({
       .name = name,
-      .bytes = (sizeof(sampling::FixedPoint2) + 6 * sizeof(float)) * count,
+      .bytes = sizeof(sampling::FixedPoint2) * count + samples.bytes(),
       .items = static_cast<double>(count),
       .unit = "samples",
       .scratch_bytes = 0,

@@ -1,6 +1,13 @@
 #include "cli/commands.h"
 
+#include <absl/strings/str_cat.h>
+
+#include <map>
 #include <utility>
+
+#include "cli/image_file.h"
+#include "cli/npy_file.h"
+#include "cli/output_file.h"
 
 namespace cumulus::cli {
 
@@ -27,13 +34,42 @@ CLI::App& CommandLine::add(CLI::App& group, const std::string& name, const std::
   return *command;
 }
 
+CLI::Option& CommandLine::add_output(CLI::App& command, const std::string& names, std::string& path,
+                                     const std::string& description, OutputFormat format) {
+  CLI::Option* option =
+      command.add_option(names, path, description)->type_name("OUT")->check([](const std::string& name) {
+        return name.empty() ? "the name of a file is empty" : "";
+      });
+  outputs_.push_back({option->get_name(), &path, format});
+  return *option;
+}
+
+absl::Status CommandLine::check_outputs() const {
+  std::map<std::string, std::string> options;  // by file
+  for (const auto& [option, path, format] : outputs_) {
+    if (path->empty()) continue;
+    if (absl::Status fits = check_output(*path); !fits.ok()) return fits;
+    const bool image =
+        format == OutputFormat::kImage || (format == OutputFormat::kImageOrNpy && !is_npy(*path));
+    if (image) {
+      if (absl::Status known = check_image_name(*path); !known.ok()) return known;
+    }
+    const auto [first, fresh] = options.emplace(*path, option);
+    if (!fresh) {
+      return absl::InvalidArgumentError(absl::StrCat(first->second, " and ", option, " both name ", *path,
+                                                     "; give each a file of its own"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 void add_commands(CommandLine& line) {
-  add_bracket_match_commands(line);
-  add_recursive_filter_commands(line);
-  add_run_length_commands(line);
   add_sampling_table_commands(line);
   add_summed_area_table_commands(line);
+  add_recursive_filter_commands(line);
+  add_run_length_commands(line);
   add_kd_tree_commands(line);
+  add_bracket_match_commands(line);
   add_server_commands(line);
 }
 

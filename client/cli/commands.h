@@ -1,12 +1,18 @@
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/job.h"
 
 namespace cumulus::cli {
+
+/// What a file that a command writes may be.
+enum class OutputFormat { kAny, kImage, kImageOrNpy };
 
 /// The command line while it is being declared and read. Each file of commands/ adds its commands.
 class CommandLine {
@@ -23,11 +29,24 @@ class CommandLine {
   /// As above, within a group.
   CLI::App& add(CLI::App& group, const std::string& name, const std::string& description, RunCommand run);
 
+  /// Declares an option of `command` that names a file to write. `path` outlives this object.
+  CLI::Option& add_output(CLI::App& command, const std::string& names, std::string& path,
+                          const std::string& description, OutputFormat format = OutputFormat::kAny);
+
   /// What the command that was chosen does.
   const RunCommand& chosen() const { return chosen_; }
+  /// What would keep the files that were named from being written: said before the work, not after it.
+  absl::Status check_outputs() const;
 
  private:
+  struct Output {
+    std::string option;
+    const std::string* path;
+    OutputFormat format;
+  };
+
   CLI::App& app_;
+  std::vector<Output> outputs_;  // of all commands
   RunCommand chosen_;
 };
 

@@ -1,41 +1,81 @@
 #include "cli/image_file.h"
 
-#include <OpenImageIO/imageio.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
 #include <vector>
+
+#include "cli/output_file.h"
+#include "images/load.h"
 
 namespace cumulus::cli {
 namespace {
 
 constexpr int kMaxChannels = 4;
 
-absl::Status cannot_read(const std::string& path, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, " as an image: ", why,
-                                                 "; give an OpenEXR, HDR, PNG, TIFF or JPEG file"));
+absl::Status cannot_read(const std::string& path, const std::string& why, const std::string& what_to_do) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot read ", path, " as an image: ", why, "; ", what_to_do));
+}
+
+absl::Status no_image(const std::string& path, const std::string& why) {
+  return cannot_read(path, why, "give an OpenEXR, HDR, PNG, TIFF or JPEG file");
+}
+
+/// Of a file that begins as an image.
+absl::Status damaged(const std::string& path, const std::string& why) {
+  return cannot_read(path, why, "it is damaged or not complete: copy or render it anew");
 }
 
 absl::Status cannot_write(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("cannot write the image ", path, ": ", why));
 }
 
+absl::StatusOr<const images::ImageLibrary*> library_for(const std::string& path) {
+  auto library = images::load_image_library();
+  if (library.ok()) return library;
+  return absl::Status(library.status().code(), absl::StrCat("this cumulus cannot open ", path, ": ",
+                                                            std::string(library.status().message())));
+}
+
+/// An image file whose first picture is to be read.
+struct OpenPicture {
+  const images::ImageLibrary* library;
+  images::ImageFile file;
+  images::Header header;
+
+  /// Reads all its channels; returns what went wrong, or nothing.
+  std::string read(images::Samples samples, void* pixels) const {
+    return library->read(*file, 0, header.channels, samples, pixels);
+  }
+};
+
 /// Where in the file each channel to keep is.
-absl::StatusOr<std::vector<int>> choose_channels(const OIIO::ImageSpec& spec) {
+absl::StatusOr<std::vector<int>> choose_channels(const images::Header& header) {
   std::vector<int> channels;
-  if (spec.nchannels <= kMaxChannels) {
-    for (int c = 0; c < spec.nchannels; ++c) channels.push_back(c);
+  if (header.channels <= kMaxChannels) {
+    for (int c = 0; c < header.channels; ++c) channels.push_back(c);
     return channels;
   }
+  const auto& names = header.channel_names;
   for (const char* name : {"R", "G", "B"}) {
-    const int channel = spec.channelindex(name);
-    if (channel < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("it has ", spec.nchannels, " channels and none named ",
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("it has ", header.channels, " channels and none named ",
                                                      name, ", and at most 4 can be taken"));
     }
-    channels.push_back(channel);
+    channels.push_back(static_cast<int>(found - names.begin()));
   }
   return channels;
 }
@@ -49,64 +89,55 @@ void keep_channels(const std::vector<T>& all, std::size_t stride, const std::vec
   }
 }
 
-OIIO::TypeDesc type_of(ElementType type) {
-  switch (type) {
-    case ElementType::kUint8:
-      return OIIO::TypeDesc::UINT8;
-    case ElementType::kUint16:
-      return OIIO::TypeDesc::UINT16;
-    case ElementType::kUint32:
-      return OIIO::TypeDesc::UINT32;
-    case ElementType::kUint64:
-      return OIIO::TypeDesc::UINT64;
-    case ElementType::kInt32:
-      return OIIO::TypeDesc::INT32;
-    case ElementType::kInt64:
-      return OIIO::TypeDesc::INT64;
-    case ElementType::kFloat16:
-      return OIIO::TypeDesc::HALF;
-    case ElementType::kFloat32:
-      return OIIO::TypeDesc::FLOAT;
-    case ElementType::kFloat64:
-      return OIIO::TypeDesc::DOUBLE;
-  }
-  return OIIO::TypeDesc::UNKNOWN;
-}
+constexpr std::array<std::pair<ElementType, images::Samples>, 9> kSamples = {{
+    {ElementType::kUint8, images::Samples::kUint8},
+    {ElementType::kUint16, images::Samples::kUint16},
+    {ElementType::kUint32, images::Samples::kUint32},
+    {ElementType::kUint64, images::Samples::kUint64},
+    {ElementType::kInt32, images::Samples::kInt32},
+    {ElementType::kInt64, images::Samples::kInt64},
+    {ElementType::kFloat16, images::Samples::kFloat16},
+    {ElementType::kFloat32, images::Samples::kFloat32},
+    {ElementType::kFloat64, images::Samples::kFloat64},
+}};
 
-/// `T` is as wide as an element of `type`.
-template <class T>
-absl::StatusOr<Array> read_pixels(OIIO::ImageInput& input, ElementType type) {
-  const OIIO::ImageSpec& spec = input.spec();
-  const absl::StatusOr<std::vector<int>> channels = choose_channels(spec);
-  if (!channels.ok()) return channels.status();
-  const OIIO::TypeDesc samples = type_of(type);
-  auto image = Array::allocate(type, {spec.height, spec.width, static_cast<std::int64_t>(channels->size())});
-  if (!image.ok()) return image;
-  if (static_cast<int>(channels->size()) == spec.nchannels) {
-    if (!input.read_image(0, 0, 0, -1, samples, image->mutable_bytes().data())) {
-      return absl::DataLossError(input.geterror());
-    }
-    return image;
+images::Samples samples_of(ElementType type) {
+  for (const auto& [element, samples] : kSamples) {
+    if (element == type) return samples;
   }
-  std::vector<T> all(static_cast<std::size_t>(spec.image_pixels()) *
-                     static_cast<std::size_t>(spec.nchannels));
-  if (!input.read_image(0, 0, 0, -1, samples, all.data())) return absl::DataLossError(input.geterror());
-  keep_channels(all, static_cast<std::size_t>(spec.nchannels), *channels, *image);
-  return image;
+  return images::Samples::kOther;
 }
 
 /// The element type of a file's samples; nothing for those that arrays do not have.
-std::optional<ElementType> element_type_of_samples(OIIO::TypeDesc samples) {
-  for (const ElementType type : {ElementType::kUint8, ElementType::kUint16, ElementType::kUint32,
-                                 ElementType::kUint64, ElementType::kInt32, ElementType::kInt64,
-                                 ElementType::kFloat16, ElementType::kFloat32, ElementType::kFloat64}) {
-    if (type_of(type) == samples) return type;
+std::optional<ElementType> element_type_of_samples(images::Samples wanted) {
+  for (const auto& [element, samples] : kSamples) {
+    if (samples == wanted) return element;
   }
   return std::nullopt;
 }
 
-// OpenImageIO multiplies colours by alpha, with a loss, unless it is told not to.
-constexpr const char* kLeaveColours = "oiio:UnassociatedAlpha";
+/// `T` is as wide as an element of `type`.
+template <class T>
+absl::StatusOr<Array> read_pixels(const OpenPicture& picture, ElementType type) {
+  const images::Header& header = picture.header;
+  const absl::StatusOr<std::vector<int>> channels = choose_channels(header);
+  if (!channels.ok()) return channels.status();
+  auto image =
+      Array::allocate(type, {header.height, header.width, static_cast<std::int64_t>(channels->size())});
+  if (!image.ok()) return image;
+  if (static_cast<int>(channels->size()) == header.channels) {
+    const std::string problem = picture.read(samples_of(type), image->mutable_bytes().data());
+    if (!problem.empty()) return absl::DataLossError(problem);
+    return image;
+  }
+  const auto stride = static_cast<std::size_t>(header.channels);
+  std::vector<T> all(static_cast<std::size_t>(header.width) * static_cast<std::size_t>(header.height) *
+                     stride);
+  const std::string problem = picture.read(samples_of(type), all.data());
+  if (!problem.empty()) return absl::DataLossError(problem);
+  keep_channels(all, stride, *channels, *image);
+  return image;
+}
 
 std::string extension_of(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
@@ -115,64 +146,114 @@ std::string extension_of(const std::string& path) {
   return extension;
 }
 
-absl::Status check_exists(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("there is no file ", path, "; give an image file that exists"));
+/// OpenImageIO's readers say little of what is no image at all.
+absl::StatusOr<OpenPicture> open_image(const std::string& path, images::AlphaColours colours) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status))
+    return absl::NotFoundError(absl::StrCat("there is no file ", path, "; give an image file that exists"));
+  if (std::filesystem::is_directory(status)) return no_image(path, "it is a folder");
+  if (std::filesystem::file_size(path, error) == 0 && !error) return no_image(path, "it is empty");
+  const absl::StatusOr<const images::ImageLibrary*> library = library_for(path);
+  if (!library.ok()) return library.status();
+  auto [file, why] = (*library)->open_path(path, colours);
+  if (file == nullptr) {
+    if (why.find("could not find a format reader") != std::string::npos)
+      return no_image(path, "it is in no format that is known");
+    if (why.find("nexpected end of file") != std::string::npos) return damaged(path, why);
+    return no_image(path, why);
+  }
+  OpenPicture picture{*library, std::move(file), {}};
+  picture.header = picture.library->header(*picture.file);
+  if (picture.header.deep) return cannot_read(path, "it is a deep image", "flatten it");
+  if (picture.header.depth > 1) return cannot_read(path, "it is a volume", "give one slice of it");
+  return picture;
 }
 
 }  // namespace
 
 absl::StatusOr<Array> read_image_as_stored(const std::string& path) {
-  if (const absl::Status exists = check_exists(path); !exists.ok()) return exists;
-  OIIO::ImageSpec settings;
-  settings.attribute(kLeaveColours, 1);
-  const auto input = OIIO::ImageInput::open(path, &settings);
-  if (input == nullptr) return cannot_read(path, OIIO::geterror());
-  const OIIO::ImageSpec& spec = input->spec();
-  const std::optional<ElementType> type = element_type_of_samples(spec.format);
-  if (!type.has_value()) return cannot_read(path, absl::StrCat("its samples are ", spec.format.c_str()));
-  auto image = Array::allocate(*type, {spec.height, spec.width, spec.nchannels});
+  const auto picture = open_image(path, images::AlphaColours::kAsStored);
+  if (!picture.ok()) return picture.status();
+  const images::Header& header = picture->header;
+  const std::optional<ElementType> type = element_type_of_samples(header.samples);
+  if (!type.has_value()) {
+    return cannot_read(path, absl::StrCat("its samples are ", header.samples_name),
+                       "unsigned integers of 8 to 64 bits, or floats, are right");
+  }
+  auto image = Array::allocate(*type, {header.height, header.width, header.channels});
   if (!image.ok()) return image;
-  if (!input->read_image(0, 0, 0, -1, spec.format, image->mutable_bytes().data()))
-    return cannot_read(path, input->geterror());
+  const std::string problem = picture->read(header.samples, image->mutable_bytes().data());
+  if (!problem.empty()) return damaged(path, problem);
   return image;
 }
 
 absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves) {
-  if (const absl::Status exists = check_exists(path); !exists.ok()) return exists;
-  const auto input = OIIO::ImageInput::open(path);
-  if (input == nullptr) return cannot_read(path, OIIO::geterror());
+  const auto picture = open_image(path, images::AlphaColours::kMultiplied);
+  if (!picture.ok()) return picture.status();
   const auto read = [&]() -> absl::StatusOr<Array> {
-    const OIIO::TypeDesc samples = input->spec().format;
-    if (samples == OIIO::TypeDesc::UINT8) return read_pixels<std::uint8_t>(*input, ElementType::kUint8);
-    if (samples == OIIO::TypeDesc::HALF && halves == HalfFloats::kKeep)
-      return read_pixels<std::uint16_t>(*input, ElementType::kFloat16);
-    return read_pixels<float>(*input, ElementType::kFloat32);
+    const images::Samples samples = picture->header.samples;
+    if (samples == images::Samples::kUint8) return read_pixels<std::uint8_t>(*picture, ElementType::kUint8);
+    if (samples == images::Samples::kFloat16 && halves == HalfFloats::kKeep)
+      return read_pixels<std::uint16_t>(*picture, ElementType::kFloat16);
+    return read_pixels<float>(*picture, ElementType::kFloat32);
   };
   absl::StatusOr<Array> image = read();
-  if (!image.ok()) return cannot_read(path, std::string(image.status().message()));
-  return image;
+  if (image.ok()) return image;
+  const std::string why(image.status().message());
+  return absl::IsDataLoss(image.status()) ? damaged(path, why) : no_image(path, why);
 }
 
-absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours) {
-  const auto output = OIIO::ImageOutput::create(path);
-  if (output == nullptr)
-    return cannot_write(path, absl::StrCat(OIIO::geterror(), "; end its name with .exr, .tif or .png"));
-  const auto extent = [&](std::size_t axis) { return static_cast<int>(image.shape()[axis]); };
-  const OIIO::TypeDesc type = type_of(image.type());
-  OIIO::ImageSpec spec(extent(1), extent(0), image.shape().size() > 2 ? extent(2) : 1, type);
-  if (colours == Colours::kAsStored) spec.attribute(kLeaveColours, 1);
-  if (!output->open(path, spec) || !output->write_image(type, image.bytes().data()) || !output->close()) {
-    return cannot_write(path, output->geterror());
+absl::Status check_image_name(const std::string& path) {
+  const auto library = library_for(path);
+  if (!library.ok()) return library.status();
+  if ((*library)->writes(path)) return absl::OkStatus();
+  return cannot_write(path, "no image format has such a name; end it with .exr, .tif or .png");
+}
+
+std::optional<ElementType> integer_samples(const std::string& path) {
+  const auto picture = open_image(path, images::AlphaColours::kMultiplied);
+  if (!picture.ok()) return std::nullopt;
+  const std::optional<ElementType> type = element_type_of_samples(picture->header.samples);
+  return type == ElementType::kUint8 || type == ElementType::kUint16 ? type : std::nullopt;
+}
+
+absl::Status write_image(const std::string& path, const ArrayView& image, Colours colours,
+                         std::optional<ElementType> samples) {
+  for (const std::int64_t extent : image.shape()) {
+    if (extent >= 1 && extent <= std::numeric_limits<int>::max()) continue;
+    return cannot_write(path, absl::StrCat("its shape is ", absl::StrJoin(image.shape(), " x "),
+                                           "; image files have extents of 1 to 2^31 - 1"));
   }
-  return absl::OkStatus();
+  if (absl::Status known = check_image_name(path); !known.ok()) return known;
+  const auto library = library_for(path);
+  if (!library.ok()) return library.status();
+  const auto extent = [&](std::size_t axis) { return static_cast<int>(image.shape()[axis]); };
+  const images::Picture picture{.width = extent(1),
+                                .height = extent(0),
+                                .channels = image.shape().size() > 2 ? extent(2) : 1,
+                                .pixels = image.bytes().data(),
+                                .samples = samples_of(image.type()),
+                                .stored = samples_of(samples.value_or(image.type())),
+                                .colours = colours == Colours::kAsStored ? images::AlphaColours::kAsStored
+                                                                         : images::AlphaColours::kMultiplied};
+  OutputFile file(path);
+  std::int64_t written_to = 0;
+  bool failed = false;
+  const std::string problem =
+      (*library)->write(path, picture, [&](std::int64_t position, std::span<const std::byte> bytes) {
+        const bool written = (position == written_to || file.seek(position)) && file.write(bytes);
+        failed = failed || !written;
+        written_to = position + static_cast<std::int64_t>(bytes.size());
+        return written;
+      });
+  if (!problem.empty() && !failed) return cannot_write(path, problem);
+  return file.commit();  // which tells why writing failed
 }
 
 bool holds_floats(const std::string& path) {
   const std::string extension = extension_of(path);
-  return extension == ".exr" || extension == ".hdr" || extension == ".tif" || extension == ".tiff" ||
-         extension == ".pfm";
+  return extension == ".exr" || extension == ".hdr" || extension == ".tif" || extension == ".tiff";
 }
 
 }  // namespace cumulus::cli

@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <string>
 
 #include "cumulus/array.h"
@@ -29,10 +30,19 @@ enum class Colours {
   kAsStored,           ///< as read_image_as_stored gives them: written as they are
 };
 
+/// Whether write_image knows a format for files of this name, and what to do where it does not.
+absl::Status check_image_name(const std::string& path);
+
 /// Writes [height, width, channels] or [height, width]. The file's extension chooses the format; elements
-/// that the format lacks are converted (OpenEXR has no 64-bit numbers, and stores float64 as float32).
+/// that the format lacks are converted (OpenEXR has no 64-bit numbers, and stores float64 as float32). Floats
+/// of 0 to 1 can be stored as the integers `samples`.
 absl::Status write_image(const std::string& path, const ArrayView& image,
-                         Colours colours = Colours::kMultipliedByAlpha);
+                         Colours colours = Colours::kMultipliedByAlpha,
+                         std::optional<ElementType> samples = std::nullopt);
+
+/// Of an image file whose samples are integers, which read_image gives as uint8 or as floats of 0 to 1:
+/// kUint8 or kUint16. Nothing for any other file.
+std::optional<ElementType> integer_samples(const std::string& path);
 
 /// Whether files of this name hold floating-point numbers.
 bool holds_floats(const std::string& path);

@@ -2,9 +2,18 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace cumulus::cli {
+
+namespace {
+
+// Renewed as long as the command runs. Of one that is killed the server keeps the buffers no longer than
+// this.
+constexpr absl::Duration kLease = absl::Minutes(2);
+
+}  // namespace
 
 absl::StatusOr<std::string> Job::target() {
   if (!options_.server.empty()) return options_.server;
@@ -34,7 +43,12 @@ absl::StatusOr<Session> Job::open_session() {
   absl::StatusOr<Client> client = connect();
   if (!client.ok()) return client.status();
   client_ = *std::move(client);
-  return client_->create_session();
+  const absl::StatusOr<Capabilities> server = client_->capabilities(call());
+  if (!server.ok()) return server.status();
+  SessionOptions options;
+  options.ttl = std::min(kLease, server->max_ttl);
+  options.call = call();
+  return client_->create_session(options);
 }
 
 absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array) {

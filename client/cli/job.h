@@ -17,8 +17,8 @@ namespace cumulus::cli {
 
 /// What stands before the command's name.
 struct GlobalOptions {
-  std::string server;   // HOST:PORT or unix:PATH; empty: a private daemon
-  std::string backend;  // of the private daemon; empty: it chooses
+  std::string server = {};   // HOST:PORT or unix:PATH; empty: a private daemon
+  std::string backend = {};  // of the private daemon; empty: it chooses
   bool json = false;
 };
 
@@ -57,6 +57,15 @@ class Job {
   absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
   /// Downloads as the stage "download".
   absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
+  /// The one element of an array of the type T, likewise.
+  template <class T>
+  absl::StatusOr<T> download_number(const Session& session, const Result& result, const std::string& name) {
+    const absl::StatusOr<Array> array = download(session, result, name);
+    if (!array.ok()) return array.status();
+    const auto values = array->values<T>();
+    if (!values.ok()) return values.status();
+    return values->front();
+  }
 
   void count(const Timings& timings);
   /// Adds device, server and times to the report. After open_session().

@@ -84,6 +84,10 @@ absl::Status write_kd_tree(const std::string& path, const KdTreeFile& tree) {
 absl::StatusOr<KdTreeFile> read_kd_tree(const std::string& path) {
   absl::StatusOr<std::map<std::string, Array>> arrays = read_npz(path);
   if (!arrays.ok()) return arrays.status();
+  if (arrays->size() == 2 && arrays->contains("points") && arrays->contains("idx_array")) {
+    return no_tree(path,
+                   "it is a left-balanced layout, for other programs' searches; leave --left-balanced out");
+  }
   for (const char* name : {"data", "idx_array", "node_data", "node_bounds", "counts"}) {
     if (arrays->count(name) == 0) return no_tree(path, absl::StrCat("it has no array ", name));
   }

@@ -2,11 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/job.h"
@@ -37,12 +40,41 @@ int fail(const std::string& sentence, int code) {
   return code;
 }
 
-int run(const RunCommand& command, const GlobalOptions& options) {
+/// "cumulus blur" where that has been read, so that its options are what is told.
+std::string command_of(const CLI::App& app) {
+  std::string words = app.get_name();
+  for (const CLI::App* inner : app.get_subcommands()) words += ' ' + command_of(*inner);
+  return words;
+}
+
+/// Of a status that the network made, not the server.
+std::string lost_server(const absl::Status& status) {
+  return "the server ended, or cannot be reached any more; run the command again once it serves (" +
+         std::string(status.message()) + ")";
+}
+
+/// What went wrong. A field of the request that the command has an option for is named as that option.
+std::string message_of(const absl::Status& status, const CLI::App& command) {
+  const std::vector<FieldViolation> violations = field_violations(status);
+  if (!violations.empty()) {
+    std::string option = "--" + violations.front().field;
+    std::replace(option.begin(), option.end(), '_', '-');
+    if (command.get_option_no_throw(option) != nullptr) return option + ": " + violations.front().description;
+  }
+  return std::string(status.message());
+}
+
+int run(const CommandLine& line, const GlobalOptions& options, const CLI::App& command) {
+  if (const absl::Status status = line.check_outputs(); !status.ok())
+    return fail(std::string(status.message()), kJobFailed);
   Job job(options, cancel_on_signals());
-  const absl::Status status = command(job);
+  const absl::Status status = line.chosen()(job);
   if (!status.ok()) {
     if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
-    return fail(std::string(status.message()), job.no_server() ? kNoServer : kJobFailed);
+    if (job.no_server()) return fail(std::string(status.message()), kNoServer);
+    return fail(absl::IsUnavailable(status) && error_reason(status).empty() ? lost_server(status)
+                                                                            : message_of(status, command),
+                kJobFailed);
   }
   const std::string text = options.json ? job.report().to_json() + "\n" : job.report().to_text();
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
@@ -59,6 +91,7 @@ int main(int argc, char** argv) {
       "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
   app.require_subcommand(1);
+  app.fallthrough();  // --json and --server may follow the command, too
   app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
   CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
                             ->envname("CUMULUS_SERVER");
@@ -72,9 +105,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(std::string(error.what()) + "; cumulus --help tells what is possible", kWrongCommandLine);
+    return fail(explain(app, error) + "; " + command_of(app) + " --help tells what is possible",
+                kWrongCommandLine);
   }
-  return run(line.chosen(), options);
+  return run(line, options, innermost(app));
 }
 
 }  // namespace

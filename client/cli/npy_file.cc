@@ -6,6 +6,7 @@
 #include <absl/strings/strip.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <span>
@@ -74,6 +75,8 @@ std::optional<Shape> shape_of(const std::string& tuple) {
 
 }  // namespace
 
+bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
+
 absl::StatusOr<Array> read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a .npy file that exists"));
@@ -84,6 +87,8 @@ absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path) {
   const std::string dictionary = read_dictionary(file);
   if (dictionary.empty()) return no_array(path, "it does not begin as a .npy file");
   const auto type = type_of(value_of(dictionary, "descr", ","));
+  if (value_of(dictionary, "descr", ",").rfind('[', 0) == 0)
+    return no_array(path, "its elements are records; save the fields of them that are meant as an array");
   if (!type) return no_array(path, absl::StrCat("its elements are ", value_of(dictionary, "descr", ",")));
   if (value_of(dictionary, "fortran_order", ",}") != "False")
     return no_array(path, "it is in column-major order");

@@ -18,6 +18,9 @@ std::string npy_header(const std::string& descr, const Shape& shape);
 /// "'<f4'" and the like.
 std::string npy_descr(ElementType type);
 
+/// Whether a file is one by its name.
+bool is_npy(const std::string& path);
+
 /// Reads a .npy file of little-endian numbers in row-major order. Says what the file holds instead where it
 /// holds anything else.
 absl::StatusOr<Array> read_npy(const std::string& path);

@@ -1,7 +1,6 @@
 #include "cli/npz_file.h"
 
 #include <absl/strings/str_cat.h>
-#include <isa-l/crc.h>
 
 #include <cstdint>
 #include <limits>
@@ -9,6 +8,7 @@
 
 #include "cli/npy_file.h"
 #include "cli/output_file.h"
+#include "proto/checksums.h"
 
 namespace cumulus::cli {
 namespace {
@@ -41,10 +41,6 @@ struct Entry {
   std::uint64_t size;
   std::uint64_t offset;
 };
-
-std::uint32_t add_to_crc(std::uint32_t crc, std::span<const std::byte> bytes) {
-  return crc32_gzip_refl(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-}
 
 /// What the local header and the central directory say alike: version, flags, stored, 1 January 1980.
 Fields& add_description(Fields& fields, const Entry& entry) {
@@ -106,7 +102,7 @@ absl::Status write_npz(const std::string& path,
       return absl::OutOfRangeError(
           absl::StrCat("the arrays are too large for ", path, ": a .npz file of this kind ends at 4 GiB"));
     }
-    const Entry entry{name + ".npy", add_to_crc(add_to_crc(0, header_bytes), array.bytes()), size, written};
+    const Entry entry{name + ".npy", crc32_of_zip(array.bytes(), crc32_of_zip(header_bytes)), size, written};
     put_text(local_header(entry));
     put_text(header);
     put(array.bytes());

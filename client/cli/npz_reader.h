@@ -9,8 +9,8 @@
 
 namespace cumulus::cli {
 
-/// The arrays of a .npz file that is not compressed, by name: what write_npz and numpy.savez write, below 4
-/// GiB.
+/// The arrays of a .npz file below 4 GiB, by name: what write_npz, numpy.savez and numpy.savez_compressed
+/// write.
 absl::StatusOr<std::map<std::string, Array>> read_npz(const std::string& path);
 
 }  // namespace cumulus::cli

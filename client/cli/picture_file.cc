@@ -3,7 +3,6 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "cli/npy_file.h"
@@ -21,7 +20,7 @@ absl::StatusOr<Array> with_channel_axis(const Array& array) {
 }  // namespace
 
 absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves) {
-  if (std::filesystem::path(path).extension() != ".npy") return read_image(path, halves);
+  if (!is_npy(path)) return read_image(path, halves);
   absl::StatusOr<Array> array = read_npy(path);
   if (!array.ok()) return array.status();
   const std::size_t axes = array->shape().size();
@@ -36,6 +35,11 @@ absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves) {
                                                    "[height, width, channels]"));
   }
   return axes == 3 ? std::move(array) : with_channel_axis(*array);
+}
+
+std::optional<ElementType> integer_samples(const std::string& path, const Array& picture) {
+  if (picture.type() == ElementType::kUint8) return ElementType::kUint8;
+  return is_npy(path) ? std::nullopt : integer_samples(path);
 }
 
 }  // namespace cumulus::cli

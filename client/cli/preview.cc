@@ -77,22 +77,28 @@ Picture enlarge(const Picture& in, std::int64_t factor) {
 Picture reduce(const Picture& in, std::int64_t factor) {
   Picture out(std::max<std::int64_t>(in.height / factor, 1), in.width / factor);
   for (std::int64_t y = 0; y < out.height; ++y) {
+    const std::int64_t top = y * factor;
+    const std::int64_t bottom = std::min(top + factor, in.height);
+    const float share = 1.0F / static_cast<float>((bottom - top) * factor);
     for (std::int64_t x = 0; x < out.width; ++x) {
-      const std::int64_t rows = std::min(factor, in.height - y * factor);
-      Rgb& mean = out.at(y, x);
-      for (std::int64_t i = 0; i < rows * factor; ++i) {
-        const Rgb& pixel = in.at(y * factor + i / factor, x * factor + i % factor);
-        for (std::size_t c = 0; c < 3; ++c) mean[c] += pixel[c] / static_cast<float>(rows * factor);
+      Rgb sum{};
+      for (std::int64_t row = top; row < bottom; ++row) {
+        for (std::int64_t column = x * factor; column < (x + 1) * factor; ++column) {
+          const Rgb& pixel = in.at(row, column);
+          for (std::size_t c = 0; c < 3; ++c) sum[c] += pixel[c];
+        }
       }
+      for (std::size_t c = 0; c < 3; ++c) out.at(y, x)[c] = sum[c] * share;
     }
   }
   return out;
 }
 
-Picture to_preview_size(const Picture& in) {
+Picture to_preview_size(Picture in) {
   constexpr std::int64_t kMinWidth = 1024;
   constexpr std::int64_t kMaxWidth = 2048;
   if (in.width < kMinWidth) return enlarge(in, (kMinWidth + in.width - 1) / in.width);
+  if (in.width <= kMaxWidth) return in;
   return reduce(in, (in.width + kMaxWidth - 1) / kMaxWidth);
 }
 

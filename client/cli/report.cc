@@ -9,9 +9,8 @@
 #include <cmath>
 
 namespace cumulus::cli {
-namespace {
 
-std::string quote(const std::string& text) {
+std::string quoted_in_json(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -24,6 +23,8 @@ std::string quote(const std::string& text) {
   }
   return quoted + '"';
 }
+
+namespace {
 
 std::string number(double value) {
   return std::isfinite(value) ? absl::StrFormat("%.6g", value) : "null";  // JSON has no infinity
@@ -41,29 +42,33 @@ Overloaded(Handlers...) -> Overloaded<Handlers...>;  // Clang 14 does not deduce
 }  // namespace
 
 std::string Report::value_to_json(const Value& value) {
-  return std::visit(
-      Overloaded{
-          [](const std::string& text) { return quote(text); },
-          [](std::int64_t integer) { return absl::StrCat(integer); },
-          [](double real) { return number(real); },
-          [](bool truth) { return std::string(truth ? "true" : "false"); },
-          [](const std::vector<std::string>& texts) {
-            return absl::StrCat(
-                "[",
-                absl::StrJoin(texts, ",",
-                              [](std::string* out, const std::string& text) { *out += quote(text); }),
-                "]");
-          },
-          [](const Parts& parts) {
-            if (!parts.list) return parts.reports.front().to_json();
-            return absl::StrCat(
-                "[",
-                absl::StrJoin(parts.reports, ",",
-                              [](std::string* out, const Report& part) { *out += part.to_json(); }),
-                "]");
-          },
-      },
-      value);
+  return std::visit(Overloaded{
+                        [](const std::string& text) { return quoted_in_json(text); },
+                        [](std::int64_t integer) { return absl::StrCat(integer); },
+                        [](double real) { return number(real); },
+                        [](bool truth) { return std::string(truth ? "true" : "false"); },
+                        [](const std::vector<std::string>& texts) {
+                          return absl::StrCat("[",
+                                              absl::StrJoin(texts, ",",
+                                                            [](std::string* out, const std::string& text) {
+                                                              *out += quoted_in_json(text);
+                                                            }),
+                                              "]");
+                        },
+                        [](const std::vector<std::int64_t>& numbers) {
+                          return absl::StrCat("[", absl::StrJoin(numbers, ","), "]");
+                        },
+                        [](const Parts& parts) {
+                          if (!parts.list) return parts.reports.front().to_json();
+                          return absl::StrCat("[",
+                                              absl::StrJoin(parts.reports, ",",
+                                                            [](std::string* out, const Report& part) {
+                                                              *out += part.to_json();
+                                                            }),
+                                              "]");
+                        },
+                    },
+                    value);
 }
 
 std::string Report::value_to_text(const Value& value) {
@@ -73,8 +78,9 @@ std::string Report::value_to_text(const Value& value) {
                         [](double real) { return absl::StrFormat("%.4g", real); },
                         [](bool truth) { return std::string(truth ? "yes" : "no"); },
                         [](const std::vector<std::string>& texts) { return absl::StrJoin(texts, ", "); },
+                        [](const std::vector<std::int64_t>& numbers) { return absl::StrJoin(numbers, " "); },
                         [](const Parts& parts) {
-                          return absl::StrJoin(parts.reports, "; ", [](std::string* out, const Report& part) {
+                          return absl::StrJoin(parts.reports, "\n", [](std::string* out, const Report& part) {
                             *out += part.to_phrase();
                           });
                         },
@@ -86,7 +92,7 @@ std::string Report::to_json() const {
   return absl::StrCat("{",
                       absl::StrJoin(fields_, ",",
                                     [](std::string* out, const Field& field) {
-                                      absl::StrAppend(out, quote(field.name), ":",
+                                      absl::StrAppend(out, quoted_in_json(field.name), ":",
                                                       value_to_json(field.value));
                                     }),
                       "}");
@@ -95,10 +101,11 @@ std::string Report::to_json() const {
 std::string Report::to_text() const {
   std::size_t column = 0;
   for (const Field& field : fields_) column = std::max(column, field.name.size() + 2);
+  const std::string next_line = absl::StrCat("\n", std::string(column, ' '));
   std::string lines;
   for (const Field& field : fields_) {
     absl::StrAppendFormat(&lines, "%-*s%s\n", static_cast<int>(column), words(field.name),
-                          value_to_text(field.value));
+                          absl::StrReplaceAll(value_to_text(field.value), {{"\n", next_line}}));
   }
   return lines;
 }

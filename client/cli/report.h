@@ -10,6 +10,9 @@
 
 namespace cumulus::cli {
 
+/// A JSON string, with its quotes.
+std::string quoted_in_json(const std::string& text);
+
 /// What a command tells at its end: named values in the order in which they were added. Printed as one
 /// JSON object for programs, or as lines for people.
 class Report {
@@ -25,6 +28,9 @@ class Report {
   void add(std::string name, std::vector<std::string> texts) {
     fields_.push_back({std::move(name), std::move(texts)});
   }
+  void add(std::string name, std::vector<std::int64_t> numbers) {
+    fields_.push_back({std::move(name), std::move(numbers)});
+  }
   void add(std::string name, Report part) {
     add(std::move(name), std::vector<Report>{std::move(part)}, false);
   }
@@ -33,7 +39,7 @@ class Report {
   /// One line, without a line break at its end.
   std::string to_json() const;
 
-  /// A line for each value, the names in a column of their own.
+  /// A line for each value, and for each element of a list of parts; the names in a column of their own.
   std::string to_text() const;
 
  private:
@@ -41,7 +47,8 @@ class Report {
     std::vector<Report> reports;
     bool list;  // a JSON array, even of one
   };
-  using Value = std::variant<std::string, std::int64_t, double, bool, std::vector<std::string>, Parts>;
+  using Value = std::variant<std::string, std::int64_t, double, bool, std::vector<std::string>,
+                             std::vector<std::int64_t>, Parts>;
   struct Field {
     std::string name;
     Value value;

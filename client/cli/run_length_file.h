@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "cumulus/run_length_container.h"
 
@@ -14,14 +13,13 @@ namespace cumulus::cli {
 
 /// A container and the bytes that it reads.
 struct RunLengthFile {
-  std::vector<std::byte> bytes;
+  Array bytes;
   RunLengthContainer container;
 };
 
 /// Reads and checks an .rle file.
 absl::StatusOr<RunLengthFile> read_run_length_file(const std::string& path);
 
-absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path);
 absl::Status write_file(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace cumulus::cli

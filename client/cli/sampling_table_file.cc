@@ -4,11 +4,10 @@
 
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
+#include "cli/input_file.h"
 #include "cli/output_file.h"
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 
 namespace cumulus::cli {
 namespace {
@@ -22,18 +21,6 @@ void set_checksum(std::span<std::byte> table, std::uint32_t value) {
 absl::Status bad_table(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(
       absl::StrCat(path, " is no sampling table: ", what, "; make one with cumulus sampling-table"));
-}
-
-absl::StatusOr<Array> read_bytes(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", error.message()));
-  absl::StatusOr<Array> bytes = Array::allocate(ElementType::kUint8, {static_cast<std::int64_t>(size)});
-  if (!bytes.ok()) return bytes;
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(bytes->mutable_bytes().data()), static_cast<std::streamsize>(size));
-  if (!file) return absl::DataLossError(absl::StrCat("cannot read ", path, " to its end; copy it anew"));
-  return bytes;
 }
 
 }  // namespace
@@ -58,7 +45,7 @@ absl::Status write_table(const std::string& path, const ArrayView& table) {
 }
 
 absl::StatusOr<Array> read_table(const std::string& path) {
-  absl::StatusOr<Array> table = read_bytes(path);
+  absl::StatusOr<Array> table = read_file(path);
   if (!table.ok()) return table;
   const absl::StatusOr<sampling::TableHeader> header = table_header(table->view());
   if (!header.ok()) return bad_table(path, std::string(header.status().message()));

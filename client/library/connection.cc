@@ -104,10 +104,20 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
 constexpr int kMaxMessageBytes =
     8 << 20;  // above the server's 4 MiB, so that its own limit is the one that speaks
 
+void ping_while_calls_wait(grpc::ChannelArguments& arguments, absl::Duration dead_after) {
+  const auto half = static_cast<int>(
+      absl::ToInt64Milliseconds(std::clamp(dead_after, absl::Seconds(2), absl::Hours(24)) / 2));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, half);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, half);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA,
+                   0);  // a call that computes moves no data; 0: any number
+}
+
 }  // namespace
 
 std::shared_ptr<Connection> Connection::open(const std::string& target, const ConnectOptions& options) {
   grpc::ChannelArguments arguments;
+  ping_while_calls_wait(arguments, options.dead_after);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   // gRPC gives an attempt to connect at least this long, and a far or busy server needs it.

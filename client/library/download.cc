@@ -3,9 +3,9 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "library/byte_stream.h"
-#include "library/crc32c.h"
 #include "library/transfer.h"
 #include "library/transfer_retry.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "library/crc32c.h"
 #include "library/run_length_layout.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace {
@@ -185,10 +185,10 @@ absl::Status RunLengthContainer::check_counts() const {
                                         index_entry(run / kIndexedRuns), "; it begins at ", position));
     }
     const std::uint64_t size = count(run);
-    if (size == 0 || size > static_cast<std::uint64_t>(elements_) - position) {
-      return bad_container(absl::StrCat("run ", run, " has ", size, " elements; 1 to ",
-                                        static_cast<std::uint64_t>(elements_) - position,
-                                        " are left of the shape"));
+    if (size == 0) return bad_container(absl::StrCat("run ", run, " has no elements; at least 1 is right"));
+    if (size > static_cast<std::uint64_t>(elements_) - position) {
+      return bad_container(absl::StrCat("run ", run, " has ", size, " elements; its shape has only ",
+                                        static_cast<std::uint64_t>(elements_) - position, " more"));
     }
     position += size;
   }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "cumulus/run_length_container.h"
-#include "library/crc32c.h"
 #include "library/run_length_layout.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace run_length_layout {

@@ -7,9 +7,9 @@
 #include <mutex>
 
 #include "library/byte_stream.h"
-#include "library/crc32c.h"
 #include "library/transfer.h"
 #include "library/transfer_retry.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace {

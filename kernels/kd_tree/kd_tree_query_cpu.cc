@@ -72,8 +72,15 @@ struct Search {
     return faults.any();
   }
 
-  /// Sorts queries by where they lie.
+  /// Scratch memory for an order of the queries; null where their own is good enough.
+  OrderedQuery* reserve_order(CpuExecutor& executor) const {
+    if (!kd_tree::orders_queries(shape, search)) return nullptr;
+    return executor.scratch<OrderedQuery>(static_cast<std::size_t>(all_queries())).data();
+  }
+
+  /// Sorts queries by where they lie, unless `order` is null.
   void sort(CpuExecutor& executor, OrderedQuery* order) const {
+    if (order == nullptr) return;
     kd_tree::order_queries(
         executor, shape.trees, search.queries, order, [&](std::int64_t number_of_tree, std::int64_t number) {
           const T* lower = tree.node_bounds.data() + 2 * number_of_tree * shape.nodes() * shape.dimensions;
@@ -112,12 +119,9 @@ void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, Host
              HostSpan<T> distances, NeighborReport* report) {
   kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
   kd_tree::check_nearest(search.shape, search.search, neighbors, indices, distances);
-  OrderedQuery* order = nullptr;
-  if (kd_tree::orders_queries(search.shape, search.search)) {
-    order = executor.scratch<OrderedQuery>(static_cast<std::size_t>(search.all_queries())).data();
-  }
+  OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, report)) return;
-  if (order != nullptr) search.sort(executor, order);
+  search.sort(executor, order);
   search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
     NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
                                                                      search.squared_radius(number));
@@ -135,8 +139,9 @@ void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, Host
 }
 
 template <class T>
-void count_all(CpuExecutor& executor, const Search<T>& search, std::int64_t* counts) {
-  search.for_queries(executor, nullptr, [&](const auto& tree, std::int64_t number) {
+void count_all(CpuExecutor& executor, const Search<T>& search, const OrderedQuery* order,
+               std::int64_t* counts) {
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
     std::int64_t found = 0;
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
@@ -149,8 +154,10 @@ void count(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t
            NeighborReport* report) {
   kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
   kd_tree::check_size("counts", counts.size(), search.all_queries());
+  OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, report)) return;
-  count_all(executor, search, counts.data());
+  search.sort(executor, order);
+  count_all(executor, search, order, counts.data());
 }
 
 template <class T>
@@ -159,13 +166,15 @@ void list(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t>
   kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
   kd_tree::check_lists(search.shape, search.search, offsets, indices, distances);
   *report = NeighborListReport();
+  OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, &report->queries)) return;
-  count_all(executor, search, offsets.data() + 1);
+  search.sort(executor, order);
+  count_all(executor, search, order, offsets.data() + 1);
   offsets.data()[0] = 0;
   std::partial_sum(offsets.data(), offsets.data() + offsets.size(), offsets.data());
   report->listed = offsets.data()[search.all_queries()];
   if (report->listed > static_cast<std::int64_t>(indices.size())) return;
-  search.for_queries(executor, nullptr, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
     std::int64_t next = offsets.data()[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {

@@ -1,147 +1,194 @@
+#include "kernels/recursive_filter/recursive_filter_cpu.h"
+
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 #include "kernels/core/parallel.h"
-#include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
 #include "kernels/recursive_filter/recursive_filter_elements.h"
+#include "kernels/recursive_filter/recursive_filter_groups.h"
 #include "kernels/recursive_filter/recursive_filter_line.h"
 
-// Rows first, from the image to the result, then columns in place. kLanes of them advance side by side, in
-// vector registers; rows are turned into columns a small block at a time on their way.
+// Rows first, from the image to the result, then columns in place.
 
 namespace cumulus {
 namespace {
 
 using namespace recursive_filter;
 
-template <class Real>
-using Lanes __attribute__((vector_size(kLanes * sizeof(Real)))) = Real;
-
-/// Where the lines of a group lie.
-template <class T>
-struct LineMemory {
-  T* first;
-  std::int64_t step;  // elements from a pixel to the next of the same line
-  std::int64_t lane;  // elements from a line to the next
-
-  LineMemory from_line(std::int64_t line) const { return {first + line * lane, step, lane}; }
-};
-
-/// Up to kLanes lines for filter_line.
-template <class Real, class T>
-class LineGroup {
-  using Value = Lanes<Real>;
-  using Block = Value[kSteps];
-
+/// Some of a set's lines, as many as a Pack holds, for find_boundary_states.
+template <class Value, class T>
+class PartOfSet {
  public:
-  LineGroup(const LineMemory<const T>& source, const LineMemory<T>& target, std::int64_t length, int lines)
-      : source_(source), target_(target), length_(length), lines_(lines) {}
+  PartOfSet(LineGroup<T>& group, int set, int part) : group_(group), set_(set), part_(part) {}
 
   template <class F>
-  void read_forward(std::int64_t first, std::int64_t end, const F& f) const {
-    Block block;
+  void read_forward(std::int64_t first, std::int64_t end, const F& f) {
     for (std::int64_t at = first; at < end; at += kSteps) {
-      const int steps = static_cast<int>(std::min<std::int64_t>(kSteps, end - at));
-      load(source_, at, steps, block);
-      for (int i = 0; i < steps; ++i) f(block[i]);
+      const StepRange steps{at, static_cast<int>(std::min<std::int64_t>(kSteps, end - at))};
+      const auto pixels = group_.read(steps, set_);
+      for (int i = 0; i < steps.count; ++i) f(pixel_of(pixels, i));
     }
   }
   template <class F>
-  void read_backward(std::int64_t first, std::int64_t end, const F& f) const {
-    Block block;
+  void read_backward(std::int64_t first, std::int64_t end, const F& f) {
     for (std::int64_t at = end; at > first; at -= kSteps) {
-      const int steps = static_cast<int>(std::min<std::int64_t>(kSteps, at - first));
-      load(source_, at - steps, steps, block);
-      for (int i = steps - 1; i >= 0; --i) f(block[i]);
-    }
-  }
-  template <class F>
-  void filter_forward(const F& f) const {
-    Block block;
-    for (std::int64_t at = 0; at < length_; at += kSteps) {
-      const int steps = static_cast<int>(std::min<std::int64_t>(kSteps, length_ - at));
-      load(source_, at, steps, block);
-      for (int i = 0; i < steps; ++i) f(block[i]);
-      store(at, steps, block);
-    }
-  }
-  template <class F>
-  void filter_backward(const F& f) const {
-    Block block;
-    for (std::int64_t at = length_; at > 0; at -= kSteps) {
-      const int steps = static_cast<int>(std::min<std::int64_t>(kSteps, at));
-      load(target_, at - steps, steps, block);
-      for (int i = steps - 1; i >= 0; --i) f(block[i]);
-      store(at - steps, steps, block);
+      const int count = static_cast<int>(std::min<std::int64_t>(kSteps, at - first));
+      const auto pixels = group_.read({at - count, count}, set_);
+      for (int i = count - 1; i >= 0; --i) f(pixel_of(pixels, i));
     }
   }
 
  private:
-  // Out of line: each is called for kSteps pixels of kLanes lines, and inlined everywhere they take minutes
-  // to compile.
-  template <class Element>
-  [[gnu::noinline]] void load(const LineMemory<Element>& memory, std::int64_t at, int steps,
-                              Block& block) const {
-    for (int i = 0; i < steps; ++i) {
-      Lanes<T> pixels = {};
-      const T* from = memory.first + (at + i) * memory.step;
-      if (memory.lane == 1 && lines_ == kLanes) {
-        std::memcpy(&pixels, from, sizeof(pixels));
-      } else {
-        for (int line = 0; line < lines_; ++line) pixels[line] = from[line * memory.lane];
-      }
-      block[i] = __builtin_convertvector(pixels, Value);
-    }
-  }
-  [[gnu::noinline]] void store(std::int64_t at, int steps, const Block& block) const {
-    for (int i = 0; i < steps; ++i) {
-      const Lanes<T> pixels = __builtin_convertvector(block[i], Lanes<T>);
-      T* to = target_.first + (at + i) * target_.step;
-      if (target_.lane == 1 && lines_ == kLanes) {
-        std::memcpy(to, &pixels, sizeof(pixels));
-      } else {
-        for (int line = 0; line < lines_; ++line) to[line * target_.lane] = pixels[line];
-      }
-    }
+  Value pixel_of(const LaneBlock<const T>& pixels, int i) const {
+    return Value::load(pixels.data + i * pixels.step + part_ * Value::kCount);
   }
 
-  LineMemory<const T> source_;
-  LineMemory<T> target_;
-  std::int64_t length_;
-  int lines_;
+  LineGroup<T>& group_;
+  int set_;
+  int part_;
 };
 
-/// Filters `lines` neighbouring lines, kLanes at a time, on the executor's threads.
-template <int Order, class Real, class T>
-void filter_lines(CpuExecutor& executor, const AxisPlan& axis, std::int64_t lines,
-                  const LineMemory<const T>& source, const LineMemory<T>& target) {
+/// Filters the lines of a group.
+template <class Vectors, int Order, class Real, class T>
+class GroupFilter {
+  using Value = Pack<Real, Vectors::kBytes>;
+  using State = Value[Order];
+  /// A set takes so many packs: two where a pixel's Real is twice as wide as a register's float.
+  static constexpr int kParts = kLanes / Value::kCount;
+
+ public:
+  GroupFilter(const LinePlan<Order, Real>& plan, LineGroup<T>& group) : plan_(plan), group_(group) {}
+
+  void run() {
+    for_each_part([&](int set, int part) {
+      Vectors::call([&] {
+        PartOfSet<Value, T> lines(group_, set, part);
+        find_boundary_states(plan_, lines, states_[set][part], ends_[set][part]);
+      });
+    });
+    for (std::int64_t at = 0; at < group_.length(); at += kSteps) {
+      const StepRange steps = steps_from(at);
+      group_.prepare_forward(steps);
+      for (int set = 0; set < group_.sets(); ++set) {
+        filter(plan_.causal, states_[set], group_.route_forward(steps, set), steps.count);
+      }
+      group_.finish_forward(steps);
+    }
+    for_each_part([&](int set, int part) { turn_back(states_[set][part], ends_[set][part]); });
+    for (std::int64_t at = (group_.length() - 1) / kSteps * kSteps; at >= 0; at -= kSteps) {
+      const StepRange steps = steps_from(at);
+      group_.prepare_backward(steps);
+      for (int set = 0; set < group_.sets(); ++set) {
+        filter(plan_.anticausal, states_[set], backwards(group_.route_backward(steps, set), steps.count),
+               steps.count);
+      }
+      group_.finish_backward(steps);
+    }
+  }
+
+ private:
+  template <class F>
+  void for_each_part(const F& f) {
+    for (int set = 0; set < group_.sets(); ++set) {
+      for (int part = 0; part < kParts; ++part) f(set, part);
+    }
+  }
+  StepRange steps_from(std::int64_t at) const {
+    return {at, static_cast<int>(std::min<std::int64_t>(kSteps, group_.length() - at))};
+  }
+  static LaneRoute<T> backwards(const LaneRoute<T>& route, int count) {
+    const auto reversed = [count](const auto& block) {
+      return std::decay_t<decltype(block)>{block.data + (count - 1) * block.step, -block.step};
+    };
+    return {reversed(route.from), reversed(route.to)};
+  }
+
+  /// The anticausal state after the last pixel, in place of the causal one.
+  void turn_back(State& state, const State& end) const {
+    Vectors::call([&] {
+      State anticausal = {};
+      plan_.through_causal.add_product(state, anticausal);
+      plan_.through_future.add_product(end, anticausal);
+      std::copy_n(anticausal, Order, state);
+    });
+  }
+
+  static void filter(const Sections<Order, Real>& sections, State (&states)[kParts],
+                     const LaneRoute<T>& route, int count) {
+    Vectors::call([&] {
+      const Sections<Order, Real> own = sections;  // in registers: nothing that is stored can change them
+      for (int part = 0; part < kParts; ++part) {
+        State state;
+        std::copy_n(states[part], Order, state);
+        const T* from = route.from.data + part * Value::kCount;
+        T* to = route.to.data + part * Value::kCount;
+        for (int i = 0; i < count; ++i, from += route.from.step, to += route.to.step) {
+          Value pixel = Value::load(from);
+          own.filter(state, pixel);
+          pixel.store(to);
+        }
+        std::copy_n(state, Order, states[part]);
+      }
+    });
+  }
+
+  const LinePlan<Order, Real>& plan_;
+  LineGroup<T>& group_;
+  State states_[kMaxSets][kParts];
+  State ends_[kMaxSets][kParts];
+};
+
+template <class Vectors, int Order, class Real, class T>
+void filter_rows(CpuExecutor& executor, const AxisPlan& axis, const HostImage<const T>& image,
+                 const HostImage<T>& filtered) {
   const LinePlan<Order, Real> plan(axis);
-  const std::int64_t groups = (lines + kLanes - 1) / kLanes;
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrainPixels / (axis.length * kLanes));
+  const std::int64_t groups = (image.height + kLanes - 1) / kLanes;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kGrainPixels / (image.width * image.channels * kLanes));
   parallel_ranges(executor, groups, grain, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t group = first; group < end; ++group) {
-      const std::int64_t line = group * kLanes;
-      LineGroup<Real, T> these(source.from_line(line), target.from_line(line), axis.length,
-                               static_cast<int>(std::min<std::int64_t>(kLanes, lines - line)));
-      filter_line<Lanes<Real>>(plan, these);
+    for (std::int64_t row = first * kLanes; row < std::min(end * kLanes, image.height); row += kLanes) {
+      const auto rows_of = [&](auto view) {
+        view.data = view.row(row);
+        view.height = std::min<std::int64_t>(kLanes, image.height - row);
+        return view;
+      };
+      RowGroup<Vectors, T> group(rows_of(image), rows_of(filtered));
+      GroupFilter<Vectors, Order, Real, T>(plan, group).run();
     }
   });
 }
 
 /// `filtered` may be the image itself.
-template <int Order, class Real, class T>
+template <class Vectors, int Order, class Real, class T>
+void filter_columns(CpuExecutor& executor, const AxisPlan& axis, const HostImage<const T>& image,
+                    const HostImage<T>& filtered) {
+  const LinePlan<Order, Real> plan(axis);
+  const std::int64_t columns = image.width * image.channels;
+  const std::int64_t sets = (columns + kLanes - 1) / kLanes;
+  const std::int64_t tasks = kTasksPerThread * executor.threads();
+  const std::int64_t group_sets = std::clamp<std::int64_t>((sets + tasks - 1) / tasks, 1, kMaxSets);
+  const std::int64_t group_columns = group_sets * kLanes;
+  parallel_ranges(
+      executor, (columns + group_columns - 1) / group_columns, 1, [&](std::int64_t first, std::int64_t end) {
+        for (std::int64_t at = first * group_columns; at < std::min(end * group_columns, columns);
+             at += group_columns) {
+          ColumnGroup<T> group({image.data + at, image.row_stride}, {filtered.data + at, filtered.row_stride},
+                               image.height, static_cast<int>(std::min(group_columns, columns - at)));
+          GroupFilter<Vectors, Order, Real, T>(plan, group).run();
+        }
+      });
+}
+
+/// `filtered` may be the image itself.
+template <class Vectors, int Order, class Real, class T>
 void filter_axes(CpuExecutor& executor, const HostImage<const T>& image, const AxisPlan& y, const AxisPlan& x,
                  const HostImage<T>& filtered) {
-  for (std::int64_t channel = 0; channel < image.channels; ++channel) {
-    filter_lines<Order, Real, T>(executor, x, image.height,
-                                 {image.data + channel, image.channels, image.row_stride},
-                                 {filtered.data + channel, filtered.channels, filtered.row_stride});
-  }
+  if (x.identity) return filter_columns<Vectors, Order, Real>(executor, y, image, filtered);
+  filter_rows<Vectors, Order, Real>(executor, x, image, filtered);
   executor.check_interrupt();
-  filter_lines<Order, Real, T>(executor, y, filtered.row_stride, {filtered.data, filtered.row_stride, 1},
-                               {filtered.data, filtered.row_stride, 1});
+  if (y.identity) return;
+  filter_columns<Vectors, Order, Real>(executor, y, HostImage<const T>(filtered), filtered);
 }
 
 struct Plans {
@@ -150,23 +197,24 @@ struct Plans {
   AxisPlan y, x;
 };
 
-template <class T>
+template <class Vectors, class T>
 void filter_image(CpuExecutor& executor, const Plans& plans, const HostImage<const T>& image,
                   const HostImage<T>& filtered) {
   executor.check_interrupt();
   with_order(plans.order, [&]<int Order>() {
     if constexpr (std::is_same_v<T, float>) {
       if (plans.precision == Precision::kSingle) {
-        return filter_axes<Order, float>(executor, image, plans.y, plans.x, filtered);
+        return filter_axes<Vectors, Order, float>(executor, image, plans.y, plans.x, filtered);
       }
     }
-    filter_axes<Order, double>(executor, image, plans.y, plans.x, filtered);
+    filter_axes<Vectors, Order, double>(executor, image, plans.y, plans.x, filtered);
   });
 }
 
 /// Filters as floats, in scratch memory, and rounds once.
-void filter_image(CpuExecutor& executor, const Plans& plans, const HostImage<const Float16>& image,
-                  const HostImage<Float16>& filtered, HostSpan<float> scratch) {
+template <class Vectors>
+void filter_halves(CpuExecutor& executor, const Plans& plans, const HostImage<const Float16>& image,
+                   const HostImage<Float16>& filtered, HostSpan<float> scratch) {
   const std::int64_t row = filtered.row_stride;
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainPixels / row);
   parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
@@ -175,7 +223,7 @@ void filter_image(CpuExecutor& executor, const Plans& plans, const HostImage<con
     }
   });
   const HostImage<float> floats(scratch.data(), image.height, image.width, image.channels);
-  filter_image<float>(executor, plans, floats, floats);
+  filter_image<Vectors, float>(executor, plans, floats, floats);
   parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
     std::transform(scratch.data() + first * row, scratch.data() + end * row, filtered.data + first * row,
                    nearest_float16);
@@ -184,11 +232,11 @@ void filter_image(CpuExecutor& executor, const Plans& plans, const HostImage<con
 
 }  // namespace
 
-template <class T>
-RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,
-                                          const RecursiveFilter& filter,
-                                          FilterImages<T, Space::kHost> filtered,
-                                          const RecursiveFilterChoice& /*choice*/) {
+template <class Vectors, class T>
+RecursiveFilterRun recursive_filter::apply_with(CpuExecutor& executor,
+                                                FilterImages<const T, Space::kHost> images,
+                                                const RecursiveFilter& filter,
+                                                FilterImages<T, Space::kHost> filtered) {
   check_views(images, filtered);
   executor.check_interrupt();
   const Precision precision = std::is_same_v<T, double> ? Precision::kDouble : precision_for(filter);
@@ -198,12 +246,23 @@ RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<co
   if constexpr (std::is_same_v<T, Float16>) {
     const auto scratch = executor.scratch<float>(static_cast<std::size_t>(images.first.elements()));
     for (std::int64_t i = 0; i < images.count; ++i) {
-      filter_image(executor, plans, images[i], filtered[i], scratch);
+      filter_halves<Vectors>(executor, plans, images[i], filtered[i], scratch);
     }
   } else {
-    for (std::int64_t i = 0; i < images.count; ++i) filter_image<T>(executor, plans, images[i], filtered[i]);
+    for (std::int64_t i = 0; i < images.count; ++i) {
+      filter_image<Vectors, T>(executor, plans, images[i], filtered[i]);
+    }
   }
   return {RecursiveFilterMethod::kLines};
+}
+
+template <class T>
+RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,
+                                          const RecursiveFilter& filter,
+                                          FilterImages<T, Space::kHost> filtered,
+                                          const RecursiveFilterChoice& /*choice*/) {
+  return with_wide_vectors(
+      [&]<class Vectors>() { return apply_with<Vectors, T>(executor, images, filter, filtered); });
 }
 
 template <class T>
@@ -227,6 +286,9 @@ void add_scaled(CpuExecutor& executor, HostSpan<const T> addend, double weight, 
 }
 
 #define CUMULUS_INSTANTIATE(T)                                                   \
+  template RecursiveFilterRun recursive_filter::apply_with<PlainVectors, T>(     \
+      CpuExecutor&, FilterImages<const T, Space::kHost>, const RecursiveFilter&, \
+      FilterImages<T, Space::kHost>);                                            \
   template RecursiveFilterRun apply_recursive_filter<T>(                         \
       CpuExecutor&, FilterImages<const T, Space::kHost>, const RecursiveFilter&, \
       FilterImages<T, Space::kHost>, const RecursiveFilterChoice&);              \

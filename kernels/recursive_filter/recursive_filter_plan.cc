@@ -160,7 +160,13 @@ void find_weights(DirectionPlan& plan, const OneWayFilter& filter, Real scale) {
     wanted[static_cast<std::size_t>(row)] =
         scale * value_of_zeros(filter, delay) - over_last_state * relative.denominator;
   }
-  const StateVector weights = inverse(responses) * wanted;
+  // Poles near 0 make all responses nearly alike: what the inverse loses by that, a second round finds.
+  const StateMatrix solution = inverse(responses);
+  StateVector weights = solution * wanted;
+  const StateVector reached = responses * weights;
+  for (std::size_t k = 0; k <= last; ++k) wanted[k] -= reached[k];
+  const StateVector correction = solution * wanted;
+  for (std::size_t k = 0; k <= last; ++k) weights[k] += correction[k];
   for (std::size_t k = 0; k <= last; ++k) plan.sections.weights[k] = weights[k];
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/core/parallel.h"
+#include "kernels/primitives/streaming_stores.h"
 #include "kernels/run_length/run_length_check.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_scratch.h"
@@ -11,29 +12,54 @@ namespace {
 
 using namespace run_length;
 
-/// Pixels of a square that is turned at once: its rows and columns stay in the core's nearest cache.
-constexpr std::int64_t kSquare = 32;
+/// Pixels of the side of a square that is turned at once.
+template <class T>
+constexpr std::int64_t kSquare = sizeof(T) <= 4 ? 64 : 32;
 
+/// A batch of at least so many bytes does not stay in the caches.
+constexpr std::size_t kStreamedBytes = 4 << 20;
+
+/// Writes every stride-th of `count` elements side by side; past the caches if `stream` and the elements have
+/// 16 bytes.
+template <class T>
+void write_column(const T* from, std::int64_t stride, std::int64_t count, T* to,
+                  [[maybe_unused]] bool stream) {
+  if constexpr (sizeof(T) == 16) {
+    if (stream) {
+      for (std::int64_t i = 0; i < count; ++i) stream_16_bytes(from + i * stride, to + i);
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+
+/// By way of a small array: of an image whose rows are a power of two apart, a square's rows would drive each
+/// other out of the core's nearest cache.
 template <class T>
 void transpose_square(const T* from, T* to, const ImageBatch& batch, std::int64_t y, std::int64_t x) {
-  const std::int64_t y_end = std::min(y + kSquare, batch.height);
-  const std::int64_t x_end = std::min(x + kSquare, batch.width);
-  for (std::int64_t column = x; column < x_end; ++column) {
-    for (std::int64_t row = y; row < y_end; ++row)
-      to[column * batch.height + row] = from[row * batch.width + column];
+  constexpr std::int64_t kSide = kSquare<T>;
+  const std::int64_t rows = std::min(kSide, batch.height - y);
+  const std::int64_t columns = std::min(kSide, batch.width - x);
+  T square[kSide * kSide];
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::copy_n(from + (y + row) * batch.width + x, columns, square + row * kSide);
+  for (std::int64_t column = 0; column < columns; ++column) {
+    write_column(square + column, kSide, rows, to + (x + column) * batch.height + y,
+                 batch.bytes() >= kStreamedBytes);
   }
 }
 
 template <class T>
 void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T* to) {
-  const std::int64_t squares_down = divide_up(batch.height, kSquare);
+  const std::int64_t squares_down = divide_up(batch.height, kSquare<T>);
   const std::int64_t pixels = batch.height * batch.width;
   parallel_ranges(executor, batch.images * squares_down, 1, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t i = first; i < end; ++i) {
       const std::int64_t offset = i / squares_down * pixels;
-      for (std::int64_t x = 0; x < batch.width; x += kSquare)
-        transpose_square(from + offset, to + offset, batch, i % squares_down * kSquare, x);
+      for (std::int64_t x = 0; x < batch.width; x += kSquare<T>)
+        transpose_square(from + offset, to + offset, batch, i % squares_down * kSquare<T>, x);
     }
+    finish_streaming();
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cumulus::run_length {
@@ -59,11 +60,20 @@ constexpr int short_granule_elements(int element_bytes) { return element_bytes <
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
 
-/// The CPU encoder takes the array in pieces of this many bytes: each is read twice, the second time
-/// from the core's own cache.
+/// The CPU encoder takes the array in pieces of at most this many bytes: what follows from a piece's heads is
+/// looked up in it while it is in the core's own cache.
 inline constexpr std::int64_t kPieceBytes = 128 * 1024;
-/// Runs of a granule, and elements that a task writes, of the CPU decoder.
-inline constexpr std::int64_t kCpuGranuleRuns = 4096;
+/// Elements of a piece: a multiple of 64.
+constexpr std::int64_t piece_elements(int element_bytes) { return kPieceBytes / element_bytes / 64 * 64; }
+
+/// Runs of a granule of the CPU decoder, and granules that a task checks.
+inline constexpr std::int64_t kCpuGranuleRuns = 1024;
+inline constexpr std::int64_t kCheckedGranules = 32;
+/// Bytes of the array that a task writes.
 inline constexpr std::int64_t kCpuDecodeBytes = 256 * 1024;
+/// A run of no more bytes is written as a block of that many.
+inline constexpr std::size_t kRunBlockBytes = 64;
+/// Runs whose lengths are looked through at once: where each is one element, the symbols are copied.
+inline constexpr std::int64_t kGroupRuns = 64;
 
 }  // namespace cumulus::run_length

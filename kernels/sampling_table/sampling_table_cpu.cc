@@ -7,6 +7,7 @@
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_lookup_cpu.h"
 #include "kernels/sampling_table/sampling_table_points.h"
+#include "kernels/sampling_table/sampling_table_row_bounds_cpu.h"
 #include "kernels/sampling_table/sampling_table_survey_cpu.h"
 #include "kernels/sampling_table/sampling_table_target.h"
 #include "kernels/sampling_table/sampling_table_tuning.h"
@@ -22,23 +23,6 @@ sampling::TableView view_of(const sampling::TableHeader& header, HostSpan<const 
   return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
 }
 
-/// sampling_arithmetic::integer_weight of one row, by one product, which is exact in double.
-class IntegerWeight {
- public:
-  explicit IntegerWeight(std::uint32_t exponent)
-      : scale_(std::ldexp(1.0, 174 - static_cast<int>(exponent))) {}
-  std::uint64_t operator()(std::uint32_t bits) const {
-    float weight = 0;
-    std::memcpy(&weight, &bits, sizeof(weight));
-    const auto whole =
-        static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<double>(weight) * scale_));
-    return whole + (whole == 0 && bits != 0 ? 1 : 0);
-  }
-
- private:
-  double scale_;
-};
-
 /// Turns masses into lower bounds. `mass_at(i)` may read lower[i], which is written after it.
 template <class MassAt>
 Tally write_lower_bounds(std::uint32_t count, const MassAt& mass_at, std::uint32_t* lower) {
@@ -53,14 +37,6 @@ Tally write_lower_bounds(std::uint32_t count, const MassAt& mass_at, std::uint32
   }
   return all;
 }
-
-/// Calls body(0, count): within a row, whose task runs beside those of other rows.
-struct OneAfterAnother {
-  template <class Body>
-  void operator()(std::uint32_t count, const Body& body) const {
-    body(0, count);
-  }
-};
 
 template <class Key>
 void note_earlier(Key& first, Key found) {
@@ -106,10 +82,8 @@ class TableBuilder {
     const sampling_layout::Target target = sampling_layout::row_target(header_, table_.data(), row);
     std::uint32_t* cells = target.lower;
     const std::uint32_t exponent = row_exponent(stage_weights(row, cells), header_.width);
-    const IntegerWeight weight(exponent);
-    const Tally all = write_lower_bounds(
-        header_.width, [&](std::uint32_t x) { return weight(cells[x]); }, cells);
-    sampling_lookup::write_lookup(target, OneAfterAnother{});
+    const Tally all = sampling_rows::write_row_bounds(cells, header_.width, exponent);
+    sampling_lookup::write_lookup(target);
     row_masses_[row] = {row_mass(all.sum, row_weight(header_, row % header_.height)), exponent, 0};
   }
 
@@ -123,28 +97,18 @@ class TableBuilder {
     };
     const sampling_layout::Target target = sampling_layout::marginal_target(header_, table_.data(), layer);
     const Tally all = write_lower_bounds(header_.height, mass_at, target.lower);
-    sampling_lookup::write_lookup(target, OneAfterAnother{});
+    sampling_lookup::write_lookup(target);
     if (all.positive == 0) note_earlier(findings_.first_empty, layer);
   }
 
   /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
   std::uint32_t stage_weights(std::uint32_t row, std::uint32_t* cells) {
-    const T* texels = weights_.row(row);
     const WeightAdjustment adjustment =
         adjustments_.empty() ? WeightAdjustment{} : adjustments_[row / header_.height];
-    const WeightRule rule = rule_;  // members might change with every cell that is written
-    const std::uint32_t width = header_.width;
-    const std::int64_t channels = weights_.channels;
-    std::uint32_t largest = 0;
-    std::uint32_t guard = 0;
-    for (std::uint32_t x = 0; x < width; ++x) {
-      const Weight weight = load_weight(texels + x * channels, rule);
-      cells[x] = adjusted(weight.bits, adjustment);
-      largest = std::max(largest, cells[x]);
-      guard = std::max(guard, weight.guard);
-    }
-    if (guard >= kInfinityBits) note_first_invalid(row);
-    return largest;
+    const sampling_rows::RowExtremes extremes = sampling_rows::stage_weights(
+        weights_.row(row), weights_.channels, header_.width, rule_, adjustment, cells);
+    if (extremes.guard >= kInfinityBits) note_first_invalid(row);
+    return extremes.largest;
   }
 
   void note_first_invalid(std::uint32_t row) {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table_alias.h"
+#include "kernels/sampling_table/sampling_table_alias_cpu.h"
 #include "kernels/sampling_table/sampling_table_target.h"
 #include "kernels/sampling_table/sampling_table_trees.h"
 
@@ -22,45 +22,69 @@ struct LowerIn {
   const std::uint32_t* lower;
   std::uint32_t operator()(std::uint32_t i) const { return lower[i]; }
 };
-using Forest = sampling_trees::RadixForest<LowerIn>;
-
-inline Forest forest_of(const Target& target) {
-  return {LowerIn{target.lower}, target.count, target.guide_size};
-}
-
-/// A cell's stored lower bound as mass; that of the cell behind the last is all of it.
-inline std::uint64_t mass_before(const Target& target, std::uint32_t i) {
-  const std::uint32_t lower = i < target.count ? target.lower[i] : sampling::kEmptyTail;
-  return lower == sampling::kEmptyTail ? sampling::kWholeMass : lower;
+/// The first guide cell whose smallest x is not before a cell with this stored lower bound; of kEmptyTail
+/// the number of guide cells.
+inline std::int64_t first_entry_from(std::uint32_t lower, std::int64_t guide_size) {
+  return ((std::int64_t{lower} - 1) * guide_size >> 32) + 1;  // the shift makes -1 of less than 0
 }
 
 /// The guide of cutpoints: each cell notes itself where it begins, the last of those that begin together
 /// stays; what lies between belongs to the one before. No branch depends on the weights.
 template <class Entry>
 void write_cutpoints(const Target& target) {
-  auto* guide = reinterpret_cast<Entry*>(target.guide);
-  std::fill_n(guide, target.guide_size, Entry{0});
-  for (std::uint32_t i = 0; i < target.count; ++i) {
-    const std::uint32_t begin =
-        sampling_trees::guide_entries_below(mass_before(target, i), target.guide_size);
-    if (begin < target.guide_size) guide[begin] = static_cast<Entry>(i);
+  auto* const guide = reinterpret_cast<Entry*>(target.guide);
+  const std::uint32_t* const lower = target.lower;
+  const std::uint32_t count = target.count;
+  const std::int64_t size = target.guide_size;
+  std::fill_n(guide, size, Entry{0});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::int64_t begin = first_entry_from(lower[i], size);
+    if (begin < size) guide[begin] = static_cast<Entry>(i);
   }
-  for (std::uint32_t g = 1; g < target.guide_size; ++g) guide[g] = std::max(guide[g], guide[g - 1]);
+  Entry cell = 0;
+  for (std::int64_t g = 0; g < size; ++g) {
+    cell = std::max(cell, guide[g]);
+    guide[g] = cell;
+  }
 }
 
-/// Guide and nodes of kRadixForest in one pass over the cells, which meet the trees' nodes from left to
-/// right: a node stays open, on a stack, until one comes whose keys differ in a higher bit.
-template <class Word>
+/// The guide of kBalancedForest, in the same way: the last cell that overlaps a guide cell is the last that
+/// begins in it, or in one before.
+template <class Number>
+void write_first_and_last_cells(const Target& target) {
+  auto* const guide = reinterpret_cast<Number*>(target.guide);
+  const std::uint32_t* const lower = target.lower;
+  const std::uint32_t count = target.count;
+  const std::int64_t size = target.guide_size;
+  std::fill_n(guide, 2 * size, Number{0});
+  for (std::uint32_t i = 0; i < count && lower[i] != sampling::kEmptyTail; ++i) {
+    const std::int64_t begin = first_entry_from(lower[i], size);
+    if (begin < size) guide[2 * begin] = static_cast<Number>(i);
+    guide[2 * (std::int64_t{lower[i]} * size >> 32) + 1] = static_cast<Number>(i);
+  }
+  Number first = 0;
+  Number last = 0;
+  for (std::int64_t g = 0; g < size; ++g) {
+    first = std::max(first, guide[2 * g]);
+    last = std::max(last, guide[2 * g + 1]);
+    guide[2 * g] = first;
+    guide[2 * g + 1] = last;
+  }
+}
+
+/// Guide and nodes of a radix forest in one pass over the cells, which meet the trees' nodes from left to
+/// right: a node stays open, on a stack, until one comes whose keys differ in a higher bit. `set_node(j,
+/// left, right)` sees each node once; `leaf_bit` marks children that are cells.
+template <class SetNode>
 class ForestWriter {
  public:
-  explicit ForestWriter(const Target& target)
+  ForestWriter(const Target& target, std::uint32_t leaf_bit, const SetNode& set_node)
       : target_(target),
         guide_(reinterpret_cast<std::uint32_t*>(target.guide)),
-        nodes_(reinterpret_cast<Word*>(target.nodes)),
-        leaf_bit_(sampling::detail::leaf_bit(target.count)) {}
+        set_node_(set_node),
+        leaf_bit_(leaf_bit) {}
 
   void write() {
-    std::fill_n(nodes_, target_.count, Word{0});
     std::uint32_t i = 0;
     while (target_.lower[i] == lower_behind(i)) ++i;  // to the first cell with mass
     begin_with(i, 0);
@@ -115,7 +139,7 @@ class ForestWriter {
   /// Gives the topmost open node its right child, and returns it.
   std::uint32_t close(std::uint32_t right) {
     const Open& top = stack_[--open_];
-    nodes_[top.node] = static_cast<Word>(top.left | std::uint64_t{right} << 4 * sizeof(Word));
+    set_node_(top.node, top.left, right);
     return top.node;
   }
 
@@ -143,7 +167,7 @@ class ForestWriter {
 
   const Target& target_;
   std::uint32_t* guide_;
-  Word* nodes_;
+  SetNode set_node_;
   std::uint32_t leaf_bit_;
   std::uint32_t next_entry_ = 0;  // that of the guide cell at hand
   std::uint32_t first_cell_ = 0;  // of its leaves
@@ -154,121 +178,86 @@ class ForestWriter {
   std::uint32_t open_ = 0;
 };
 
-/// The guide entries whose smallest x lies in cells [first, last).
-template <class Entry>
-void write_guide(const Target& target, std::uint32_t first, std::uint32_t last) {
-  const Forest forest = forest_of(target);
-  auto* guide = reinterpret_cast<Entry*>(target.guide);
-  for (std::uint32_t i = first; i < last; ++i) {
-    const auto cell = sampling::detail::cell_at(target.lower, target.count, i);
-    const auto fill =
-        sampling_trees::guide_fill(target.method, forest, cell, target.count, target.guide_size);
-    if (fill.range.begin == fill.range.end) continue;
-    std::fill(guide + fill.range.begin, guide + fill.range.end - 1, static_cast<Entry>(fill.inner));
-    guide[fill.range.end - 1] = static_cast<Entry>(fill.last);
+/// kRadixForest, a node in a Word.
+template <class Word>
+void write_forest(const Target& target) {
+  auto* const nodes = reinterpret_cast<Word*>(target.nodes);
+  std::fill_n(nodes, target.count, Word{0});
+  const auto set_node = [nodes](std::uint32_t j, std::uint32_t left, std::uint32_t right) {
+    nodes[j] = static_cast<Word>(left | std::uint64_t{right} << 4 * sizeof(Word));
+  };
+  ForestWriter(target, sampling::detail::leaf_bit(target.count), set_node).write();
+}
+
+/// kRadixForest4. Until the last pass a node's outer bounds are its children in the binary forest.
+inline void write_forest_of_four(const Target& target) {
+  using sampling::detail::kLeaf4;
+  using sampling::detail::Node4;
+  auto* const nodes = reinterpret_cast<Node4*>(target.nodes);
+  std::fill_n(nodes, target.count, Node4{});
+  const auto set_node = [nodes](std::uint32_t j, std::uint32_t left, std::uint32_t right) {
+    nodes[j].bound[0] = left;
+    nodes[j].bound[2] = right;
+  };
+  ForestWriter(target, kLeaf4, set_node).write();
+  const auto is_node = [nodes](std::uint32_t j) { return nodes[j].bound[0] != 0 || nodes[j].bound[2] != 0; };
+  for (std::uint32_t j = 0; j < target.count; ++j) {
+    if (!is_node(j)) continue;
+    for (std::uint32_t side = 0; side < 2; ++side) {
+      const std::uint32_t child = nodes[j].bound[2 * side];
+      const bool leaf = (child & kLeaf4) != 0;
+      nodes[j].child[2 * side] = leaf ? child : nodes[child].bound[0];
+      nodes[j].child[2 * side + 1] = leaf ? child : nodes[child].bound[2];
+    }
+  }
+  for (std::uint32_t j = 0; j < target.count; ++j) {
+    if (!is_node(j)) continue;
+    nodes[j].bound[1] = target.lower[j];
+    for (const std::uint32_t side : {0U, 2U}) {
+      const std::uint32_t child = nodes[j].bound[side];
+      nodes[j].bound[side] = target.lower[(child & kLeaf4) != 0 ? j : child];
+    }
   }
 }
 
-inline void write_guide(const Target& target, std::uint32_t first, std::uint32_t last) {
-  switch (sampling::guide_entry_bytes(target.method, target.count)) {
-    case 2:
-      return write_guide<std::uint16_t>(target, first, last);
-    case 4:
-      return write_guide<std::uint32_t>(target, first, last);
-    default:
-      return write_guide<std::uint64_t>(target, first, last);
-  }
-}
-
-inline void write_nodes_of_four(const Target& target, std::uint32_t first, std::uint32_t last) {
-  const Forest forest = forest_of(target);
-  auto* nodes = reinterpret_cast<sampling::detail::Node4*>(target.nodes);
-  for (std::uint32_t j = first; j < last; ++j) {
-    nodes[j] = forest.has_node(j) ? sampling_trees::node_of_four(forest, LowerIn{target.lower}, j)
-                                  : sampling::detail::Node4{};
-  }
-}
-
-/// `loop(count, body)` calls body(first, last) on parts of [0, count), whether one after another or at once.
-template <class Loop>
-void write_quaternary_tree(const Target& target, const Loop& loop) {
+inline void write_quaternary_tree(const Target& target) {
   const LowerIn lower{target.lower};
   for (std::uint32_t level = 1; level < sampling::quaternary_levels(target.count); ++level) {
     auto* bounds =
         reinterpret_cast<std::uint32_t*>(target.nodes) + sampling::detail::quaternary_offset(level);
-    loop(std::uint32_t{1} << 2 * level, [&](std::uint32_t first, std::uint32_t last) {
-      for (std::uint32_t e = first; e < last; ++e) {
-        bounds[e] = sampling_trees::quaternary_bound(lower, target.count, level, e);
-      }
-    });
-  }
-}
-
-/// Until the last pass an entry's `alias` is the surplus before its cell, its `split` what first_pass says.
-template <class Loop>
-void write_alias(const Target& target, const Loop& loop) {
-  auto* entries = reinterpret_cast<sampling::detail::AliasEntry*>(target.nodes);
-  const auto surplus_at = [entries](std::uint32_t i) { return std::uint64_t{entries[i].alias}; };
-  const sampling_alias::AliasColumns columns(LowerIn{target.lower}, surplus_at, target.count);
-  std::uint64_t surplus = 0;
-  for (std::uint32_t i = 0; i < target.count; ++i) {
-    entries[i].alias = static_cast<std::uint32_t>(surplus);
-    surplus += columns.surplus(i);
-  }
-  loop(target.count, [&](std::uint32_t first, std::uint32_t last) {
-    for (std::uint32_t i = first; i < last; ++i) entries[i].split = columns.first_pass(i);
-  });
-  std::uint32_t next_heavy = target.count;
-  for (std::uint32_t i = target.count; i-- > 0;) {
-    entries[i] = columns.entry(i, entries[i].split, next_heavy);
-    if (columns.heavy(i)) next_heavy = i;
-  }
-}
-
-template <class Loop>
-void write_nodes(const Target& target, const Loop& loop) {
-  switch (target.method) {
-    case Method::kRadixForest4:
-      return loop(target.count,
-                  [&](std::uint32_t first, std::uint32_t last) { write_nodes_of_four(target, first, last); });
-    case Method::kQuaternaryTree:
-      return write_quaternary_tree(target, loop);
-    case Method::kAlias:
-      return write_alias(target, loop);
-    default:
-      return;
-  }
-}
-
-/// Those that are fastest from left to right.
-inline bool write_in_one_pass(const Target& target) {
-  const bool narrow = target.count <= sampling::kNarrowCells;
-  switch (target.method) {
-    case Method::kRadixForest:
-      narrow ? ForestWriter<std::uint32_t>(target).write() : ForestWriter<std::uint64_t>(target).write();
-      return true;
-    case Method::kCutpointBinary:
-    case Method::kCutpointLinear:
-      narrow ? write_cutpoints<std::uint16_t>(target) : write_cutpoints<std::uint32_t>(target);
-      return true;
-    default:
-      return false;
+    for (std::uint32_t e = 0; e < std::uint32_t{1} << 2 * level; ++e) {
+      bounds[e] = sampling_trees::quaternary_bound(lower, target.count, level, e);
+    }
   }
 }
 
 /// All that the method keeps beside the lower bounds; zeros where there is no mass.
-template <class Loop>
-void write_lookup(const Target& target, const Loop& loop) {
+inline void write_lookup(const Target& target) {
   if (target.lower[0] == sampling::kEmptyTail) {
     std::fill_n(target.guide, target.guide_bytes(), std::byte{0});
     std::fill_n(target.nodes, target.node_bytes(), std::byte{0});
     return;
   }
-  if (write_in_one_pass(target)) return;
-  if (sampling::has_guide(target.method)) {
-    loop(target.count, [&](std::uint32_t first, std::uint32_t last) { write_guide(target, first, last); });
+  const bool narrow = target.count <= sampling::kNarrowCells;
+  switch (target.method) {
+    case Method::kRadixForest:
+      return narrow ? write_forest<std::uint32_t>(target) : write_forest<std::uint64_t>(target);
+    case Method::kRadixForest4:
+      return write_forest_of_four(target);
+    case Method::kBalancedForest:
+      return narrow ? write_first_and_last_cells<std::uint16_t>(target)
+                    : write_first_and_last_cells<std::uint32_t>(target);
+    case Method::kCutpointBinary:
+    case Method::kCutpointLinear:
+      return narrow ? write_cutpoints<std::uint16_t>(target) : write_cutpoints<std::uint32_t>(target);
+    case Method::kQuaternaryTree:
+      return write_quaternary_tree(target);
+    case Method::kAlias:
+      return write_alias(target);
+    case Method::kBinarySearch:
+    case Method::kLinearSearch:
+      return;
   }
-  write_nodes(target, loop);
 }
 
 }  // namespace cumulus::sampling_lookup

@@ -1,3 +1,5 @@
+#include "kernels/summed_area_table/summed_area_table_cpu.h"
+
 #include <oneapi/tbb/parallel_pipeline.h>
 
 #include <algorithm>
@@ -6,7 +8,8 @@
 #include <vector>
 
 #include "kernels/core/parallel.h"
-#include "kernels/summed_area_table/summed_area_table.h"
+#include "kernels/primitives/vector_width.h"
+#include "kernels/summed_area_table/summed_area_table_bands.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
@@ -15,83 +18,17 @@ namespace cumulus {
 namespace {
 
 using summed_area_table::Accumulator;
+using summed_area_table::fill_band;
 using summed_area_table::kBandBytes;
 using summed_area_table::kBandRows;
-using summed_area_table::summand;
+using summed_area_table::kRowsAtOnce;
+using summed_area_table::Plane;
+using summed_area_table::sum_band;
 using summed_area_table::Term;
-
-/// Rows whose running sums advance together: their additions do not wait for each other.
-constexpr std::int64_t kRowsAtOnce = 4;
-
-/// One image and its table: `sums` holds the inclusive sums, its rows maybe those of a wider table.
-template <class Input, class Sum>
-struct Plane {
-  HostImage<const Input> image;
-  HostImage<Sum> sums;
-  std::array<Sum, 4> offsets{};
-};
-
-/// Writes the last row of the table of rows first..end alone to that row's place.
-template <Term kTerm, int C, class Input, class Sum>
-void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
-  constexpr std::int64_t kBlock = 480;  // whole pixels of any kind; its sums stay in the nearest cache
-  const std::int64_t elements = plane.image.width * C;
-  Sum* last_row = plane.sums.row(end - 1);
-  std::array<Sum, C> running{};
-  for (std::int64_t x = 0; x < elements; x += kBlock) {
-    const std::int64_t count = std::min(kBlock, elements - x);
-    std::array<Sum, kBlock> columns{};
-    for (std::int64_t y = first; y < end; ++y) {
-      const Input* row = plane.image.row(y) + x;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const auto element = static_cast<std::size_t>(i);
-        columns[element] += summand<kTerm>(row[i], plane.offsets[element % C]);
-      }
-    }
-    for (std::int64_t i = 0; i < count; i += C) {
-      for (std::size_t channel = 0; channel < C; ++channel) {
-        const std::int64_t element = i + static_cast<std::int64_t>(channel);
-        running[channel] += columns[static_cast<std::size_t>(element)];
-        last_row[x + element] = running[channel];
-      }
-    }
-  }
-}
-
-/// Fills rows first..first+R of the table, given the row above them (null: there is none).
-template <Term kTerm, int C, int R, class Input, class Sum>
-void fill_rows(const Plane<Input, Sum>& plane, std::int64_t first, const Sum* above) {
-  std::array<const Input*, R> in;
-  std::array<Sum*, R> out;
-  for (std::size_t r = 0; r < R; ++r) {
-    in[r] = plane.image.row(first + static_cast<std::int64_t>(r));
-    out[r] = plane.sums.row(first + static_cast<std::int64_t>(r));
-  }
-  std::array<std::array<Sum, C>, R> running{};
-  for (std::int64_t x = 0; x < plane.image.width * C; x += C) {
-    for (std::size_t channel = 0; channel < C; ++channel) {
-      const std::int64_t i = x + static_cast<std::int64_t>(channel);
-      Sum sum = above != nullptr ? above[i] : Sum{0};
-      for (std::size_t r = 0; r < R; ++r) {
-        running[r][channel] += summand<kTerm>(in[r][i], plane.offsets[channel]);
-        sum += running[r][channel];
-        out[r][i] = sum;
-      }
-    }
-  }
-}
-
-template <Term kTerm, int C, class Input, class Sum>
-void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
-  const auto row_above = [&plane](std::int64_t y) { return y > 0 ? plane.sums.row(y - 1) : nullptr; };
-  std::int64_t y = first;
-  for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows<kTerm, C, kRowsAtOnce>(plane, y, row_above(y));
-  for (; y < end; ++y) fill_rows<kTerm, C, 1>(plane, y, row_above(y));
-}
 
 /// The tables of one image that are filled together: of its pixels, and maybe of their squares. A band's
 /// pixels come from memory once for both.
-template <int C, class Input, class Sum>
+template <class Vectors, int C, class Input, class Sum>
 struct Tables {
   Plane<Input, Sum> values;
   Plane<Input, Sum> squares;
@@ -100,11 +37,11 @@ struct Tables {
 
   void sum(std::int64_t first, std::int64_t end) const {
     if constexpr (std::is_same_v<Sum, float>) {
-      if (has_offsets) return sum_band<Term::kOffset, C>(values, first, end);
+      if (has_offsets) return sum_band<Vectors, Term::kOffset, C>(values, first, end);
     }
-    sum_band<Term::kValue, C>(values, first, end);
+    sum_band<Vectors, Term::kValue, C>(values, first, end);
     if constexpr (kSumsSquares<Input, Sum>) {
-      if (has_squares) sum_band<Term::kSquare, C>(squares, first, end);
+      if (has_squares) sum_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
   }
   void carry(std::int64_t first, std::int64_t end) const {
@@ -114,11 +51,11 @@ struct Tables {
   }
   void fill(std::int64_t first, std::int64_t end) const {
     if constexpr (std::is_same_v<Sum, float>) {
-      if (has_offsets) return fill_band<Term::kOffset, C>(values, first, end);
+      if (has_offsets) return fill_band<Vectors, Term::kOffset, C>(values, first, end);
     }
-    fill_band<Term::kValue, C>(values, first, end);
+    fill_band<Vectors, Term::kValue, C>(values, first, end);
     if constexpr (kSumsSquares<Input, Sum>) {
-      if (has_squares) fill_band<Term::kSquare, C>(squares, first, end);
+      if (has_squares) fill_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
   }
 
@@ -133,11 +70,13 @@ struct Tables {
 /// Bands of rows pass through three stages: (1) each band's last row, as if the band were alone;
 /// (2) band after band, the last row of the band before is added to it, which makes it final;
 /// (3) the band's other rows, below the final last row of the band before.
-template <int C, class Input, class Sum>
-void build_in_bands(CpuExecutor& executor, const Tables<C, Input, Sum>& tables) {
+template <class Vectors, int C, class Input, class Sum>
+void build_in_bands(CpuExecutor& executor, const Tables<Vectors, C, Input, Sum>& tables) {
   const HostImage<const Input>& image = tables.values.image;
-  const std::int64_t row_bytes = image.width * C * static_cast<std::int64_t>(sizeof(Input));
-  const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes);
+  const std::int64_t row_bytes =
+      image.width * C * static_cast<std::int64_t>(std::max(sizeof(Input), sizeof(Sum)));
+  // The last row aside, which is summed, a band's rows are filled kRowsAtOnce at a time.
+  const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes) / kRowsAtOnce * kRowsAtOnce + 1;
   if (image.height <= band_rows) return tables.fill(0, image.height);
 
   using Band = std::pair<std::int64_t, std::int64_t>;
@@ -169,37 +108,36 @@ void build_in_bands(CpuExecutor& executor, const Tables<C, Input, Sum>& tables) 
   });
 }
 
-/// The part of a table below its zero row and to the right of its zero column, which it fills.
+/// The part of a table below its zero row, which it fills, and to the right of its zero column.
 template <class Sum>
 HostImage<Sum> without_zeros(Sum* table, const HostImage<Sum>& shape, bool exclusive) {
   HostImage<Sum> sums(table, shape.height, shape.width, shape.channels);
   if (!exclusive) return sums;
   std::fill_n(table, sums.row_stride, Sum{0});
-  for (std::int64_t y = 1; y < sums.height; ++y) std::fill_n(sums.row(y), sums.channels, Sum{0});
   return {sums.row(1) + sums.channels, sums.height - 1, sums.width - 1, sums.channels, sums.row_stride};
 }
 
-template <int C, class Input, class Sum>
+template <class Vectors, int C, class Input, class Sum>
 void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job, std::int64_t plane) {
   HostImage<const Input> image = job.image;
   image.data += plane * job.plane_stride;
   const std::int64_t table = plane * job.sums.elements();
-  Tables<C, Input, Sum> tables{{image, without_zeros(job.sums.data + table, job.sums, job.exclusive), {}},
-                               {},
-                               job.squares != nullptr,
-                               job.offsets != nullptr};
-  if (tables.has_squares)
-    tables.squares = {image, without_zeros(job.squares + table, job.sums, job.exclusive), {}};
+  const auto plane_of = [&](Sum* sums) {
+    return Plane<Input, Sum>{image, without_zeros(sums + table, job.sums, job.exclusive), job.exclusive};
+  };
+  Tables<Vectors, C, Input, Sum> tables{
+      plane_of(job.sums.data), {}, job.squares != nullptr, job.offsets != nullptr};
+  if (tables.has_squares) tables.squares = plane_of(job.squares);
   if constexpr (std::is_same_v<Sum, float>) {
     if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, tables.values.offsets.begin());
   }
   build_in_bands(executor, tables);
 }
 
-template <int C, class Input, class Sum>
+template <class Vectors, int C, class Input, class Sum>
 void build_planes(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
   parallel_ranges(executor, job.planes, 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t plane = first; plane < end; ++plane) build_plane<C>(executor, job, plane);
+    for (std::int64_t plane = first; plane < end; ++plane) build_plane<Vectors, C>(executor, job, plane);
   });
 }
 
@@ -214,8 +152,8 @@ float average_channel(const HostImage<const Input>& image, std::int64_t channel,
 
 }  // namespace
 
-template <class Input, class Sum>
-void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
+template <class Vectors, class Input, class Sum>
+void summed_area_table::build_with(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
   summed_area_table::check_job(job);
   executor.check_interrupt();
   using Wide = Accumulator<Sum>;
@@ -224,16 +162,21 @@ void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, S
   const TableJob<Input, Wide, Space::kHost> wide{
       job.image,  sums, job.planes, job.plane_stride, job.exclusive, reinterpret_cast<Wide*>(job.squares),
       job.offsets};
-  switch (job.image.channels) {
+  switch (job.image.channels) {  // interleaved ones go element by element
     case 1:
-      return build_planes<1>(executor, wide);
+      return build_planes<Vectors, 1>(executor, wide);
     case 2:
-      return build_planes<2>(executor, wide);
+      return build_planes<PlainVectors, 2>(executor, wide);
     case 3:
-      return build_planes<3>(executor, wide);
+      return build_planes<PlainVectors, 3>(executor, wide);
     default:
-      return build_planes<4>(executor, wide);
+      return build_planes<PlainVectors, 4>(executor, wide);
   }
+}
+
+template <class Input, class Sum>
+void build_summed_area_table(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
+  with_widest_vectors([&]<class Vectors>() { summed_area_table::build_with<Vectors>(executor, job); });
 }
 
 template <class Input>
@@ -287,7 +230,17 @@ template void average_image(CudaExecutor&, const TableJob<Float16, float, Space:
 template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
 
-#define CUMULUS_ON_THE_CPU(Input, Sum) \
+#if defined(__x86_64__)
+#define CUMULUS_WITH_WIDE_VECTORS(Input, Sum)                            \
+  template void summed_area_table::build_with<WideVectors>(CpuExecutor&, \
+                                                           const TableJob<Input, Sum, Space::kHost>&)
+#else
+#define CUMULUS_WITH_WIDE_VECTORS(Input, Sum) static_assert(true)
+#endif
+#define CUMULUS_ON_THE_CPU(Input, Sum)                                                                  \
+  template void summed_area_table::build_with<PlainVectors>(CpuExecutor&,                               \
+                                                            const TableJob<Input, Sum, Space::kHost>&); \
+  CUMULUS_WITH_WIDE_VECTORS(Input, Sum);                                                                \
   template void build_summed_area_table(CpuExecutor&, const TableJob<Input, Sum, Space::kHost>&)
 CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_ON_THE_CPU);
 template void average_image(CpuExecutor&, const TableJob<Float16, float, Space::kHost>&, HostSpan<float>);

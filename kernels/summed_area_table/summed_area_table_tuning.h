@@ -48,10 +48,13 @@ inline constexpr TileShape kResidentShape = {8, 8, 1, 4};
 inline constexpr int kFirstLook = 2;
 inline constexpr int kLookBackWindow = 6;
 
-/// A band of the CPU version holds about this many bytes of input, and at least kBandRows rows: it
-/// is read twice, the second time from the core's own cache, and its last row is summed in turn.
+/// A band of the CPU version holds about this many bytes of pixels or of sums, whichever are more, and at
+/// least kBandRows rows: its pixels are read twice, the second time from the core's own cache, and its last
+/// row is summed in turn.
 inline constexpr std::int64_t kBandBytes = 256 * 1024;
 inline constexpr std::int64_t kBandRows = 8;
+/// A table of at least so many bytes does not stay in the caches: the CPU writes it past them.
+inline constexpr std::int64_t kStreamedBytes = 24 << 20;
 /// Output elements that one CPU task of the box filter computes, at least.
 inline constexpr std::int64_t kBoxGrainElements = 64 * 1024;
 /// Rectangles that one CPU task sums, at least.

@@ -61,7 +61,7 @@ struct FindNeighbors {
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>();
+    if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>(plan.shape.forest, plan.search);
     if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
     return plan.shape.with_type(
         [&]<class T>(T) { return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search); });

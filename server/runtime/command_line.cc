@@ -21,6 +21,7 @@ struct Flags {
   std::string backend;
   int threads = 0;
   std::uint64_t memory_bytes = 0;
+  bool memory_on_demand = false;
   std::string log_level;
   bool log_json = false;
   bool reflection = true;
@@ -48,6 +49,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--memory", flags.memory_bytes, "Memory budget of each device, in bytes or with K, M or G")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
+  app.add_flag("--memory-on-demand", flags.memory_on_demand,
+               "Take a GPU's memory when it is needed, up to the budget, rather than all of it at start");
   app.add_option("--log-level", flags.log_level, "trace, debug, info, warn or error");
   app.add_flag("--log-json", flags.log_json, "Log one JSON object a line");
   app.add_flag("--reflection,!--no-reflection", flags.reflection, "Serve gRPC reflection (the default)");
@@ -66,6 +69,7 @@ void override_devices(const CLI::App& app, const Flags& flags, config::v1::Devic
                                                   : config::v1::Devices::BACKEND_UNSPECIFIED);
   }
   if (app.count("--threads") > 0) devices.set_cpu_threads(flags.threads);
+  if (app.count("--memory-on-demand") > 0) devices.set_gpu_memory_on_demand(flags.memory_on_demand);
   if (app.count("--memory") > 0) {
     devices.set_cpu_memory_bytes(static_cast<std::int64_t>(flags.memory_bytes));
     devices.set_gpu_memory_bytes(static_cast<std::int64_t>(flags.memory_bytes));

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -133,6 +134,7 @@ Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields
   devices.cpu_memory_bytes =
       fields.count("devices.cpu_memory_bytes", config.cpu_memory_bytes(), half_of_memory(), kAnySize);
   devices.gpu_memory_bytes = fields.count("devices.gpu_memory_bytes", config.gpu_memory_bytes(), 0, kAnySize);
+  devices.gpu_memory_on_demand = config.gpu_memory_on_demand();
   devices.streams = static_cast<int>(fields.count("devices.streams", config.streams(), 2, kMaxStreams));
   return devices;
 }
@@ -210,6 +212,8 @@ absl::StatusOr<ServerConfig> parse_server_config(std::string_view text, std::str
 absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(concat(path, ": ", std::strerror(errno), "; --config takes a file"));
+  if (std::filesystem::is_directory(path))
+    return absl::InvalidArgumentError(concat(path, ": is a folder; --config takes a file"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return parse_server_config(text, path);
 }

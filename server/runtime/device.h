@@ -135,7 +135,8 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
 struct GpuDeviceOptions {
   int ordinal = 0;
-  std::size_t budget_bytes = 0;  // 0: 80 % of what is free
+  std::size_t budget_bytes = 0;   // 0: 80 % of what is free
+  bool memory_on_demand = false;  // taken when it is needed, rather than the whole budget at once
   int streams = 2;
   std::size_t landing_bytes = 0;
 };

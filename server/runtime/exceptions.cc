@@ -8,6 +8,7 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/interrupt.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/text.h"
 
 namespace cumulus::server {
 
@@ -19,7 +20,12 @@ absl::Status translate_exception(Device& device, absl::Time deadline) {
       return absl::DeadlineExceededError("the deadline passed while the request ran");
     return absl::CancelledError("the client cancelled the request");
   } catch (const CudaError& error) {
-    if (error.out_of_memory()) return exhausted(device.budget()->subject(), error.what());
+    if (error.out_of_memory()) {
+      return exhausted(
+          device.budget()->subject(),
+          concat(device.name(), " has no memory left for this request, although its budget has; other ",
+                 "programs may hold it: end them, or try a smaller request (", error.what(), ")"));
+    }
     if (error.sticky()) device.mark_unhealthy();
     return device_fault(error.what());
   } catch (const std::bad_alloc&) {

@@ -115,15 +115,17 @@ class GpuDevice final : public Device {
 
 struct OpenGpu {
   std::unique_ptr<CudaDevice> device;
-  std::size_t pool_bytes;
+  std::size_t budget_bytes;
 };
+
+constexpr std::size_t most_of(std::size_t free_bytes) { return free_bytes / 10 * 8; }
 
 /// With a pool of 80 % of the free memory. Who opens the GPU at the same moment saw the same memory free: the
 /// one that comes too late looks again.
 OpenGpu open_with_most_of_free_memory(int ordinal) {
   constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {
-    const std::size_t pool_bytes = CudaDevice(ordinal).free_bytes() / 10 * 8;
+    const std::size_t pool_bytes = most_of(CudaDevice(ordinal).free_bytes());
     try {
       return {std::make_unique<CudaDevice>(ordinal, pool_bytes), pool_bytes};
     } catch (const CudaError& error) {
@@ -132,7 +134,14 @@ OpenGpu open_with_most_of_free_memory(int ordinal) {
   }
 }
 
+OpenGpu open_on_demand(const GpuDeviceOptions& options) {
+  auto device = std::make_unique<CudaDevice>(options.ordinal);
+  const std::size_t budget = options.budget_bytes > 0 ? options.budget_bytes : most_of(device->free_bytes());
+  return {std::move(device), budget};
+}
+
 OpenGpu open_gpu(const GpuDeviceOptions& options) {
+  if (options.memory_on_demand) return open_on_demand(options);
   if (options.budget_bytes == 0) return open_with_most_of_free_memory(options.ordinal);
   return {std::make_unique<CudaDevice>(options.ordinal, options.budget_bytes), options.budget_bytes};
 }
@@ -141,7 +150,7 @@ OpenGpu open_gpu(const GpuDeviceOptions& options) {
 
 std::unique_ptr<Device> make_gpu_device(const GpuDeviceOptions& options) {
   OpenGpu gpu = open_gpu(options);
-  return std::make_unique<GpuDevice>(std::move(gpu.device), options, gpu.pool_bytes);
+  return std::make_unique<GpuDevice>(std::move(gpu.device), options, gpu.budget_bytes);
 }
 
 }  // namespace cumulus::server

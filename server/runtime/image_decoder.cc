@@ -1,20 +1,19 @@
 #include "server/runtime/image_decoder.h"
 
-#include <OpenImageIO/filesystem.h>
-#include <OpenImageIO/imageio.h>
 #include <absl/strings/ascii.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <exception>
-#include <memory>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "images/load.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
@@ -26,7 +25,7 @@ constexpr std::size_t kFreeExpansionBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxExpansion = 2000;
 
 struct Format {
-  std::string_view reader;  // OpenImageIO's name
+  std::string_view reader;  // ImageLibrary's name
   std::string_view magic;
 };
 constexpr std::array kFormats = {
@@ -60,8 +59,9 @@ std::string printable(std::string_view text) {
 /// One image file in memory, and the way from its header to its pixels.
 class Decoder {
  public:
-  Decoder(const v1::EncodedImage& image, const ImageLimits& limits, std::string_view field)
-      : image_(image), limits_(limits), field_(field), file_(image.data().data(), image.data().size()) {}
+  Decoder(const images::ImageLibrary& library, const v1::EncodedImage& image, const ImageLimits& limits,
+          std::string_view field)
+      : library_(library), image_(image), limits_(limits), field_(field) {}
 
   absl::StatusOr<DecodedImage> decode(const AdmitBytes& admit) {
     if (absl::Status status = open(); !status.ok()) return status;
@@ -82,51 +82,48 @@ class Decoder {
     if (image_.subimage() < 0) {
       return bad_field(concat(field_, ".subimage"), concat("is ", image_.subimage(), "; 0 is the first"));
     }
-    input_ = OIIO::ImageInput::create(std::string(format->reader));
-    if (input_ == nullptr || !input_->supports("ioproxy")) {
-      OIIO::geterror();
+    const std::string reader(format->reader);
+    if (!library_.reads_from_memory(reader)) {
       return unsupported("IMAGES_UNSUPPORTED",
-                         concat(field_, ".data: this server's OpenImageIO cannot read ", format->reader,
+                         concat(field_, ".data: this server's OpenImageIO cannot read ", reader,
                                 " from memory; use another format or send an array"));
     }
-    input_->threads(1);
-    input_->set_ioproxy(&file_);
-    OIIO::ImageSpec first;
-    if (!input_->open(concat("request.", format->reader), first)) return damaged();
-    if (image_.subimage() > 0 && !input_->seek_subimage(image_.subimage(), 0)) {
-      input_->geterror();
+    auto [file, error] = library_.open_memory(reader, image_.data());
+    if (file == nullptr) return damaged(error);
+    file_ = std::move(file);
+    if (image_.subimage() > 0 && !library_.select_picture(*file_, image_.subimage())) {
       return bad_field(concat(field_, ".subimage"),
                        concat("is ", image_.subimage(), "; the file has fewer images (0 is the first)"));
     }
-    spec_ = input_->spec();
+    header_ = library_.header(*file_);
     return absl::OkStatus();
   }
 
   absl::Status check_header() const {
-    if (spec_.deep) return bad_data("is a deep image; flatten it");
-    if (spec_.depth > 1) return bad_data("is a volume; send one slice as an image");
-    if (spec_.width < 1 || spec_.height < 1 || spec_.nchannels < 1) return bad_data("has no pixels");
-    const auto pixels = static_cast<std::uint64_t>(spec_.width) * static_cast<std::uint64_t>(spec_.height);
+    if (header_.deep) return bad_data("is a deep image; flatten it");
+    if (header_.depth > 1) return bad_data("is a volume; send one slice as an image");
+    if (header_.width < 1 || header_.height < 1 || header_.channels < 1) return bad_data("has no pixels");
+    const auto pixels =
+        static_cast<std::uint64_t>(header_.width) * static_cast<std::uint64_t>(header_.height);
     if (pixels > limits_.max_pixels) {
-      return over_limit("max_pixels", concat("is ", spec_.width, " x ", spec_.height, " = ", pixels,
+      return over_limit("max_pixels", concat("is ", header_.width, " x ", header_.height, " = ", pixels,
                                              " pixels; at most ", limits_.max_pixels, " are decoded"));
     }
-    if (static_cast<std::size_t>(spec_.nchannels) > limits_.max_channels) {
-      return over_limit("max_channels", concat("has ", spec_.nchannels, " channels; at most ",
+    if (static_cast<std::size_t>(header_.channels) > limits_.max_channels) {
+      return over_limit("max_channels", concat("has ", header_.channels, " channels; at most ",
                                                limits_.max_channels, " are decoded"));
     }
-    const std::size_t native_bytes = spec_.image_bytes(true);
-    if (native_bytes > kFreeExpansionBytes && native_bytes / kMaxExpansion > image_.data().size()) {
-      return over_limit("expansion", concat("expands from ", image_.data().size(), " to ", native_bytes,
+    if (header_.bytes > kFreeExpansionBytes && header_.bytes / kMaxExpansion > image_.data().size()) {
+      return over_limit("expansion", concat("expands from ", image_.data().size(), " to ", header_.bytes,
                                             " bytes; at most ", kMaxExpansion, " to 1 is decoded"));
     }
     return absl::OkStatus();
   }
 
   absl::Status select_channels() {
-    const auto& names = spec_.channelnames;
+    const auto& names = header_.channel_names;
     if (image_.channels().empty()) {
-      channels_.resize(static_cast<std::size_t>(spec_.nchannels));
+      channels_.resize(static_cast<std::size_t>(header_.channels));
       std::iota(channels_.begin(), channels_.end(), 0);
     } else if (static_cast<std::size_t>(image_.channels_size()) > limits_.max_channels) {
       return over_limit("max_channels", concat("is asked for ", image_.channels_size(), " channels; at most ",
@@ -170,11 +167,10 @@ class Decoder {
   }
 
   absl::Status read_into(const HostMemory& pixels) {
-    const bool complete = input_->read_image(
-        image_.subimage(), 0, first_, first_ + static_cast<int>(read_channels_),
-        bytes_per_sample() == 1 ? OIIO::TypeDesc::UINT8 : OIIO::TypeDesc::FLOAT, pixels.data());
-    // Readers that patch up what is missing (JPEG's) say so in an error beside their success.
-    return complete && !input_->has_error() ? absl::OkStatus() : damaged();
+    const std::string problem = library_.read(
+        *file_, first_, first_ + static_cast<int>(read_channels_),
+        bytes_per_sample() == 1 ? images::Samples::kUint8 : images::Samples::kFloat32, pixels.data());
+    return problem.empty() ? absl::OkStatus() : damaged(problem);
   }
 
   void gather(const HostMemory& from, const HostMemory& to) const {
@@ -190,11 +186,11 @@ class Decoder {
   }
 
   std::size_t bytes_per_sample() const {
-    return spec_.format.basetype == OIIO::TypeDesc::UINT8 ? 1 : sizeof(float);
+    return header_.samples == images::Samples::kUint8 ? 1 : sizeof(float);
   }
   ArrayShape shape(std::size_t channels) const {
     return {bytes_per_sample() == 1 ? v1::UINT8 : v1::FLOAT32,
-            {spec_.height, spec_.width, static_cast<std::int64_t>(channels)}};
+            {header_.height, header_.width, static_cast<std::int64_t>(channels)}};
   }
   std::size_t held_bytes() const {
     return shape(channels_.size()).bytes() + (in_order_ ? 0 : shape(read_channels_).bytes());
@@ -203,27 +199,26 @@ class Decoder {
   std::string channel_list() const {
     constexpr std::size_t kMaxListed = 16;
     std::string list;
-    for (std::size_t i = 0; i < std::min(spec_.channelnames.size(), kMaxListed); ++i) {
-      list += concat(i > 0 ? ", " : "", printable(spec_.channelnames[i]));
+    for (std::size_t i = 0; i < std::min(header_.channel_names.size(), kMaxListed); ++i) {
+      list += concat(i > 0 ? ", " : "", printable(header_.channel_names[i]));
     }
-    return spec_.channelnames.size() > kMaxListed ? list + ", ..." : list;
+    return header_.channel_names.size() > kMaxListed ? list + ", ..." : list;
   }
 
   absl::Status bad_data(std::string_view what) const { return bad_field(concat(field_, ".data"), what); }
-  absl::Status damaged() const {
-    return bad_data(
-        concat("is damaged or cut short (", printable(input_->geterror()), "); send the whole file"));
+  absl::Status damaged(std::string_view why) const {
+    return bad_data(concat("is damaged or cut short (", printable(why), "); send the whole file"));
   }
   absl::Status over_limit(std::string_view limit, std::string_view what) const {
     return exhausted(concat("limits:", limit), concat(field_, ".data: ", what));
   }
 
+  const images::ImageLibrary& library_;
   const v1::EncodedImage& image_;
   const ImageLimits& limits_;
   const std::string_view field_;
-  OIIO::Filesystem::IOMemReader file_;  // outlives input_, which reads from it
-  std::unique_ptr<OIIO::ImageInput> input_;
-  OIIO::ImageSpec spec_;
+  images::ImageFile file_;
+  images::Header header_;
   std::vector<int> channels_;  // those to keep, as the file numbers them
   int first_ = 0;              // the range of the file's channels that holds them all
   std::size_t read_channels_ = 0;
@@ -231,20 +226,29 @@ class Decoder {
 };
 
 /// Decoding shares the machine with calls that compute: every reader works on the thread that asks it.
-void keep_to_one_thread() {
-  [[maybe_unused]] static const bool kOnce =
-      OIIO::attribute("threads", 1) && OIIO::attribute("exr_threads", -1);
+void keep_to_one_thread(const images::ImageLibrary& library) {
+  static std::once_flag once;
+  std::call_once(once, library.keep_to_one_thread);
 }
 
 }  // namespace
 
-std::span<const std::string_view> image_formats() { return kFormatNames; }
+std::span<const std::string_view> image_formats() {
+  if (!images::image_library_is_installed()) return {};
+  return kFormatNames;
+}
 
 absl::StatusOr<DecodedImage> decode_image(const v1::EncodedImage& image, const ImageLimits& limits,
                                           std::string_view field, const AdmitBytes& admit) {
-  keep_to_one_thread();
+  const absl::StatusOr<const images::ImageLibrary*> library = images::load_image_library();
+  if (!library.ok()) {
+    return unsupported("IMAGES_UNSUPPORTED",
+                       concat(field, ": this server decodes no images: ", library.status().message(),
+                              ", or decode the image in the client and send an array"));
+  }
+  keep_to_one_thread(**library);
   try {
-    return Decoder(image, limits, field).decode(admit);
+    return Decoder(**library, image, limits, field).decode(admit);
   } catch (const std::bad_alloc&) {
     return exhausted("machine:memory", concat(field, ".data: the machine has no memory left to decode it"));
   } catch (const std::exception& error) {

@@ -25,7 +25,7 @@ struct DecodedImage {
   HostMemory pixels;  // exactly the array
 };
 
-/// The formats that decode_image takes, by name; none in a build without OpenImageIO.
+/// The formats that decode_image takes, by name; none where the image module (images/load.h) is missing.
 std::span<const std::string_view> image_formats();
 
 /// Asked for the bytes that decoding will hold at most, before it holds them; its error ends the decoding.
@@ -35,7 +35,8 @@ using AdmitBytes = std::function<absl::Status(std::size_t)>;
 /// header claims is held against `limits`, and then `admit` is asked, before any pixel is read. Blocks while
 /// it works, on this thread alone. Errors name the field below `field`, the path of `image`
 /// ("weights.encoded"): INVALID_ARGUMENT for what is wrong with the image or the request, RESOURCE_EXHAUSTED
-/// for what is over a limit, UNIMPLEMENTED in a build without OpenImageIO.
+/// for what is over a limit, UNIMPLEMENTED where the image module, which the first image loads, cannot be
+/// loaded.
 absl::StatusOr<DecodedImage> decode_image(const v1::EncodedImage& image, const ImageLimits& limits,
                                           std::string_view field, const AdmitBytes& admit = {});
 

@@ -1,6 +1,7 @@
 #include "server/runtime/lifecycle.h"
 
 #include <absl/time/clock.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
@@ -23,6 +24,7 @@ namespace {
 
 // Messages carry at most a chunk or an inline array; api.md has the measurements behind it.
 constexpr int kMaxMessageBytes = 4 << 20;
+constexpr int kMinPingInterval = 500;  // milliseconds
 
 sigset_t stop_signals() {
   sigset_t signals;
@@ -30,6 +32,22 @@ sigset_t stop_signals() {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   return signals;
+}
+
+/// gRPC would write lines of its own form to standard error, whatever logging is configured.
+void log_for_grpc(gpr_log_func_args* line) {
+  const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
+  spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "gRPC: {}", line->message);
+}
+
+/// gRPC says only that it could not bind.
+absl::Status check_socket_folder(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(concat("listen: cannot make the socket unix:", path, ": the folder ",
+                                           folder, ": ", std::strerror(errno),
+                                           "; make it, or choose one that this user may write to"));
 }
 
 /// A socket file that a dead server left behind is in the way; one that somebody listens on is not ours.
@@ -61,6 +79,7 @@ absl::StatusOr<std::vector<ListenAddress>> free_addresses(const std::vector<std:
     absl::StatusOr<ListenAddress> address = parse_listen_address(text);
     if (!address.ok()) return address.status();
     if (address->is_unix()) {
+      if (const absl::Status folder = check_socket_folder(address->socket_path); !folder.ok()) return folder;
       if (const absl::Status clear = clear_stale_socket(address->socket_path); !clear.ok()) return clear;
     }
     addresses.push_back(*std::move(address));
@@ -100,11 +119,14 @@ int wait_for_stop_signal() {
 
 absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& configuration,
                                                        const std::vector<grpc::Service*>& services) {
+  gpr_set_log_function(log_for_grpc);
   grpc::EnableDefaultHealthCheckService(true);
   if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
+  // Clients ping while their calls compute, to notice a server that is gone; gRPC would take that for abuse.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingInterval);
   const absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
   if (!addresses.ok()) return addresses.status();
   std::vector<int> ports(addresses->size(), -1);
@@ -119,8 +141,9 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const ListenAddress& address = (*addresses)[i];
     if (lifecycle.server_ == nullptr || ports[i] <= 0) {
-      return absl::InvalidArgumentError(
-          concat("listen: cannot bind ", address.text, "; it is in use, or not an address of this machine"));
+      return absl::InvalidArgumentError(concat(
+          "listen: cannot bind ", address.text,
+          "; it is in use, is not an address of this machine, or is a port (below 1024) that takes rights"));
     }
     lifecycle.addresses_.push_back(address.is_unix() ? address.text : address.with_port(ports[i]));
     spdlog::info("serving on {}", lifecycle.addresses_.back());

@@ -23,11 +23,13 @@ DeviceSlot with_queue(std::unique_ptr<Device> device, std::size_t max_queue_dept
 std::vector<DeviceSlot> open_gpus(const Configuration& configuration, std::size_t landing) {
   std::vector<DeviceSlot> slots;
   for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) {
-    slots.push_back(with_queue(make_gpu_device({.ordinal = ordinal,
-                                                .budget_bytes = configuration.devices.gpu_memory_bytes,
-                                                .streams = configuration.devices.streams,
-                                                .landing_bytes = landing}),
-                               configuration.max_queue_depth));
+    slots.push_back(
+        with_queue(make_gpu_device({.ordinal = ordinal,
+                                    .budget_bytes = configuration.devices.gpu_memory_bytes,
+                                    .memory_on_demand = configuration.devices.gpu_memory_on_demand,
+                                    .streams = configuration.devices.streams,
+                                    .landing_bytes = landing}),
+                   configuration.max_queue_depth));
   }
   return slots;
 }

@@ -5,7 +5,7 @@ set -eu
 cd "$1"
 
 # Folders that a checkout lacks are no error; a checkout without any source is.
-sources=$(find kernels server client bench tests examples -type f \
+sources=$(find kernels proto images server client bench tests examples -type f \
   \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.h.in' \) 2>/dev/null | sort)
 if [ -z "$sources" ]; then
   echo "$1: no sources here; give the root of the tree" >&2
@@ -37,8 +37,10 @@ function allowed_from(path, stem) {
   if (path ~ /^kernels\/core\//) return "^kernels/core/"
   if (path ~ /^kernels\/primitives\//) return "^kernels/(core|primitives)/"
   if (path ~ /^kernels\//) return "^(kernels/(core|primitives|" stem ")/|cumulus/(sampling|cell_search|bilinear|equal_area|host_device|point_sequences|table_format)[.]h$)"
+  if (path ~ /^proto\//) return "^$"
+  if (path ~ /^images\//) return "^images/"
   if (path ~ /^server\/runtime\//) {
-    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|kernels/core/|cumulus/(v1|config/v1)/|google/rpc/)"
+    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1)/|google/rpc/|proto/checksums[.]h$)"
   }
   if (path ~ /^server\/pipeline\//) return "^(server/(pipeline|runtime)/|kernels/core/|cumulus/v1/|google/rpc/)"
   if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
@@ -47,9 +49,9 @@ function allowed_from(path, stem) {
     return "^(server/(pipeline/|operations/" stem "(_[a-z_0-9]+)?[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
   }
   if (path ~ /^server\//) return "^(server|kernels|cumulus)/"
-  if (path ~ /^client\/cli\//) return "^(cumulus|cli|client/cli|library)/"
+  if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/checksums[.]h$)"
   if (path ~ /^client\/include\//) return "^cumulus/[a-z_0-9]+[.]h$"
-  if (path ~ /^client\//) return "^(cumulus|library|google/rpc)/"
+  if (path ~ /^client\//) return "^((cumulus|library|google/rpc)/|proto/checksums[.]h$)"
   if (path ~ /^examples\//) return "^cumulus/[a-z_0-9]+[.]h$"
   return "."
 }
@@ -67,8 +69,8 @@ function check_include(path, quoted) {
   if (path ~ /^(cuda|cub|thrust|nv|cooperative_groups)(_[a-z_]*)?([.]h$|\/)/ && FILENAME !~ /^kernels\// && FILENAME !~ /^bench\/.*[.]cu$/) {
     violation("only kernels may include CUDA'"'"'s \"" path "\"")
   }
-  if (path ~ /^OpenImageIO\// && FILENAME !~ /^(client\/cli|server\/runtime|tests)\//) {
-    violation("only the command line and the server'"'"'s image decoder may include \"" path "\"")
+  if (path ~ /^OpenImageIO\// && FILENAME !~ /^(images|tests)\//) {
+    violation("only the image module, in images/, may include \"" path "\"")
   }
 }
 

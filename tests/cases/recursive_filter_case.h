@@ -259,19 +259,22 @@ double recursive_filter_tolerance(const RecursiveFilter& filter) {
   long double gain = 1;
   long double radius = 0;
   int order = 0;
-  bool zeros = false;
+  double zeros = 1;
   for (const OneWayFilter* direction :
        {&filter.y.causal, &filter.y.anticausal, &filter.x.causal, &filter.x.anticausal}) {
     const SerialFilter serial(*direction);
     gain *= serial.sum_of_magnitudes();
     radius = std::max(radius, serial.radius());
     order = std::max(order, direction->order);
-    zeros = zeros || !direction->only_poles();
+    if (direction->only_poles()) continue;
+    for (int k = 0; k < direction->order; ++k) {
+      zeros = std::max(zeros, std::abs(direction->poles[static_cast<std::size_t>(k)]) < 1.0 / 16 ? 4.0 : 2.0);
+    }
   }
   constexpr bool kDouble = std::is_same_v<T, double>;
   const long double memory = kDouble || radius <= 15.0L / 16 ? 1 / (1 - radius) : 1;
   const long double unit = kDouble ? 0x1p-52L : 0x1p-23L;
-  const long double arithmetic = (order + 1) * (zeros ? 2 : 1) * memory * unit * gain;
+  const long double arithmetic = (order + 1) * zeros * memory * unit * gain;
   const long double rounding = std::is_same_v<T, Float16> ? 0x1p-11L * gain + 0x1p-25L : 0;
   return static_cast<double>(arithmetic + rounding);
 }

@@ -8,21 +8,12 @@
 #include "cumulus/array.h"
 #include "cumulus/errors.h"
 #include "cumulus/v1/operations.pb.h"
-#include "library/crc32c.h"
 #include "library/uuid.h"
 #include "library/wire.h"
 #include "server/pipeline/errors.h"
 
 namespace cumulus {
 namespace {
-
-TEST(Crc32c, MatchesThePublishedVectors) {
-  const auto of = [](const std::string& text) { return crc32c(std::as_bytes(std::span(text))); };
-  EXPECT_EQ(of(""), 0U);
-  EXPECT_EQ(of("123456789"), 0xE3069283U);
-  EXPECT_EQ(of(std::string(32, '\0')), 0x8A9136AAU);  // RFC 3720, B.4
-  EXPECT_EQ(of(std::string(32, '\xff')), 0x62A8AB43U);
-}
 
 TEST(Uuid, HasTheFormOfVersionFour) {
   std::set<std::string> seen;

@@ -4,68 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "tests/support/test_data.h"
+#include "tests/cases/coco_mask_case.h"
 
 namespace cumulus {
 namespace {
 
+using testing::golden_masks;
+using testing::GoldenMask;
 using ::testing::HasSubstr;
-
-/// A line of coco_masks.txt, which pycocotools wrote.
-struct Golden {
-  std::string name;
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  std::string text;
-  std::int64_t area = 0;
-  CocoBox box;
-};
-
-std::vector<Golden> read_golden() {
-  std::ifstream file(testing::test_data("coco_masks.txt"));
-  std::vector<Golden> all;
-  for (Golden g; file >> g.name >> g.height >> g.width >> g.text >> g.area >> g.box.x >> g.box.y >>
-                 g.box.width >> g.box.height;) {
-    all.push_back(g);
-  }
-  return all;
-}
-
-bool disk(std::int64_t y, std::int64_t x, std::int64_t cy, std::int64_t cx, std::int64_t radius) {
-  return (y - cy) * (y - cy) + (x - cx) * (x - cx) < radius * radius;
-}
-
-/// The mask that coco_masks.txt means by a name.
-bool pixel(const std::string& name, std::int64_t y, std::int64_t x) {
-  if (name == "full") return true;
-  if (name == "one_pixel") return y == 2 && x == 3;
-  if (name == "first_pixel") return y == 0 && x == 0;
-  if (name == "stripes") return (x * 7 + y * 13) % 11 < 5;
-  if (name == "checkers") return (x + y) % 2 == 1;
-  if (name == "disk") return disk(y, x, 50, 90, 40);
-  if (name == "ring") {
-    const std::int64_t square = (y - 240) * (y - 240) + (x - 320) * (x - 320);
-    return square < 200 * 200 && square > 150 * 150;
-  }
-  if (name == "wide") return x / 9 % 2 == 1;
-  if (name == "tall") return y / 9 % 2 == 1;
-  if (name == "large") return x > 2000;
-  if (name == "noise") return (x * x * 31 + y * y * 17 + x * y * 7) % 13 < 6;
-  return false;
-}
-
-std::vector<std::uint8_t> mask_of(const Golden& golden) {
-  std::vector<std::uint8_t> mask;
-  for (std::int64_t y = 0; y < golden.height; ++y) {
-    for (std::int64_t x = 0; x < golden.width; ++x) mask.push_back(pixel(golden.name, y, x) ? 1 : 0);
-  }
-  return mask;
-}
+using testing::pixels_of;
 
 /// The serial oracle: the lengths, by the plain loop over columns.
 std::vector<std::uint32_t> naive_counts(const std::vector<std::uint8_t>& mask, std::int64_t height,
@@ -89,11 +40,11 @@ std::string refusal(std::string_view text, std::int64_t height, std::int64_t wid
 }
 
 TEST(CocoMasks, AreWrittenAndReadAsPycocotoolsDoes) {
-  const std::vector<Golden> all = read_golden();
+  const std::vector<GoldenMask> all = golden_masks();
   ASSERT_EQ(all.size(), 12u);
-  for (const Golden& golden : all) {
+  for (const GoldenMask& golden : all) {
     SCOPED_TRACE(golden.name);
-    const auto counts = naive_counts(mask_of(golden), golden.height, golden.width);
+    const auto counts = naive_counts(pixels_of(golden), golden.height, golden.width);
     EXPECT_EQ(coco_string(counts), golden.text);
     const auto read = coco_counts(golden.text, golden.height, golden.width);
     ASSERT_TRUE(read.ok()) << read.status();

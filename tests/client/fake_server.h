@@ -21,7 +21,7 @@
 #include "cumulus/v1/server.grpc.pb.h"
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "cumulus/v1/transfer.grpc.pb.h"
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 #include "server/pipeline/errors.h"
 #include "tests/support/grpc_engine.h"
 #include "tests/support/temporary_folder.h"
@@ -42,6 +42,7 @@ struct Script {
   std::atomic<int> operations = 0;
   std::atomic<int> renewals = 0;
   std::atomic<int> open_sessions = 0;
+  std::atomic<std::int64_t> asked_ttl_seconds = 0;  // of the last session
   std::atomic<bool> saw_cancellation = false;
 };
 
@@ -136,6 +137,7 @@ class FakeSessions : public v1::Sessions::Service {
   grpc::Status CreateSession(grpc::ServerContext*, const v1::CreateSessionRequest* request,
                              v1::Session* response) override {
     ++script_.open_sessions;
+    script_.asked_ttl_seconds = request->ttl().seconds();
     response->set_name("sessions/" + request->session_id());
     response->set_device("cpu");
     return grpc::Status::OK;
@@ -204,9 +206,12 @@ class FakeOperations : public v1::Operations::Service {
 
 class FakeCapabilities : public v1::Server::Service {
  public:
+  static constexpr std::int64_t kMaxTtlSeconds = 3600;
+
   grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
     response->set_server_version("fake");
+    response->mutable_max_ttl()->set_seconds(kMaxTtlSeconds);
     v1::DeviceInfo& device = *response->add_devices();
     device.set_name("cpu");
     device.set_backend("cpu");

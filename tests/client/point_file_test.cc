@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <isa-l/crc.h>
+#include <isa-l/igzip_lib.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -125,15 +128,78 @@ TEST_F(PointFile, RefusesWhatAreNoPoints) {
   EXPECT_THAT(error(read_points(path("a.txt"))), HasSubstr(".ply, .npy or .npz"));
 }
 
-TEST_F(PointFile, RefusesDamagedAndCompressedArchives) {
+std::string little_endian(std::uint64_t value, int count) {
+  std::string bytes;
+  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> 8 * i);
+  return bytes;
+}
+
+std::string deflated(std::string bytes) {
+  std::string packed(bytes.size() + 1000, '\0');
+  isal_zstream stream;
+  isal_deflate_stateless_init(&stream);
+  stream.next_in = reinterpret_cast<std::uint8_t*>(bytes.data());
+  stream.avail_in = static_cast<std::uint32_t>(bytes.size());
+  stream.next_out = reinterpret_cast<std::uint8_t*>(packed.data());
+  stream.avail_out = static_cast<std::uint32_t>(packed.size());
+  EXPECT_EQ(isal_deflate_stateless(&stream), COMP_OK);
+  packed.resize(stream.total_out);
+  return packed;
+}
+
+/// An archive of one deflated file, as numpy.savez_compressed writes it.
+std::string compressed_archive(const std::string& name, const std::string& bytes) {
+  const std::string packed = deflated(bytes);
+  const std::uint32_t crc =
+      crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  const std::string said = little_endian(8, 2) + little_endian(0, 4) + little_endian(crc, 4) +
+                           little_endian(packed.size(), 4) + little_endian(bytes.size(), 4) +
+                           little_endian(name.size(), 2) + little_endian(0, 2);
+  const std::string local = "PK\x03\x04" + little_endian(20, 4) + said + name + packed;
+  const std::string directory = "PK\x01\x02" + little_endian(20, 2) + little_endian(20, 4) + said +
+                                std::string(2 + 2 + 2 + 4 + 4, '\0') + name;
+  return local + directory + "PK\x05\x06" + little_endian(0, 4) + little_endian(1, 2) + little_endian(1, 2) +
+         little_endian(directory.size(), 4) + little_endian(local.size(), 4) + little_endian(0, 2);
+}
+
+TEST_F(PointFile, ReadsCompressedArchives) {
+  const std::vector<double> numbers(3000, 0.75);
+  ASSERT_TRUE(write_npy(path("a.npy"), {numbers, {1000, 3}}).ok());
+  const std::string whole = compressed_archive("points.npy", read_bytes("a.npy"));
+  EXPECT_LT(whole.size(), 2000u);
+  const auto points = read_points(write("a.npz", whole));
+  ASSERT_TRUE(points.ok()) << points.status();
+  EXPECT_EQ(points->shape(), (Shape{1000, 3}));
+  const auto values = points->values<double>();
+  ASSERT_TRUE(values.ok());
+  EXPECT_TRUE(std::equal(values->begin(), values->end(), numbers.begin(), numbers.end()));
+  std::string wrong = whole;
+  char& packed = wrong[wrong.find("points.npy") + 30];
+  packed = static_cast<char>(packed ^ 1);
+  EXPECT_THAT(error(read_points(write("b.npz", wrong))), HasSubstr("points.npy is damaged"));
+  const std::size_t directory = whole.find("PK\x01\x02");
+  for (const std::size_t size : {directory + 20, directory + 24}) {
+    wrong = whole;
+    wrong.replace(size, 4, "\xff\xff\xff\xff");
+    EXPECT_THAT(error(read_points(write("c.npz", wrong))), HasSubstr("points.npy is damaged"));
+  }
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    wrong = whole;
+    wrong[i] = static_cast<char>(wrong[i] ^ 0x55);
+    (void)read_points(write("d.npz", wrong)).ok();
+  }
+}
+
+TEST_F(PointFile, RefusesDamagedArchives) {
   const std::vector<float> floats = {1, 2, 3, 4};
   ASSERT_TRUE(write_npz(path("a.npz"), {{"points", ArrayView(floats, {2, 2})}}).ok());
   const std::string whole = read_bytes("a.npz");
   EXPECT_THAT(error(read_points(write("b.npz", whole.substr(0, whole.size() - 1)))),
               HasSubstr("does not end"));
   std::string compressed = whole;
-  compressed[whole.find("PK\x01\x02") + 10] = 8;
-  EXPECT_THAT(error(read_points(write("c.npz", compressed))), HasSubstr("points.npy is compressed"));
+  compressed[whole.find("PK\x01\x02") + 10] = 12;
+  EXPECT_THAT(error(read_points(write("c.npz", compressed))),
+              HasSubstr("points.npy is compressed by method 12"));
   std::string astray = whole;
   astray[whole.find("PK\x01\x02") + 42] = 1;
   EXPECT_THAT(error(read_points(write("d.npz", astray))), HasSubstr("points nowhere"));

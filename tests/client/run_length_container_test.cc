@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "library/crc32c.h"
+#include "proto/checksums.h"
 
 namespace cumulus {
 namespace {
@@ -269,7 +269,7 @@ TEST(RunLengthContainer, RefusesHostileFieldsWhoseChecksumsAreRight) {
   EXPECT_THAT(refusal_with(32, std::uint64_t{1} << 63, 8), HasSubstr("extent 0"));
   EXPECT_NE(refusal_with(32, std::uint64_t{1} << 58, 8), "accepted");
   EXPECT_THAT(refusal_with(32, 121, 8), HasSubstr("its runs have 9600 elements; its shape has 9680"));
-  EXPECT_THAT(refusal_with(32, 119, 8), HasSubstr("are left of the shape"));
+  EXPECT_THAT(refusal_with(32, 119, 8), HasSubstr("its shape has only"));
   EXPECT_THAT(refusal_with(48, 5, 8), HasSubstr("pixels of shape [120, 80, 5]"));
   EXPECT_THAT(refusal_with(128, 1, 8), HasSubstr("its index says that run 0 begins at 1"));
 }

@@ -1,5 +1,6 @@
 # Installs BUILD into a folder of its own, and builds and runs the consumer against that.
-#   cmake -D BUILD=... -D SOURCE=... -D WORK=... -D CXX=... -P build_consumer.cmake
+#   cmake -D BUILD=... -D SOURCE=... -D WORK=... -D CXX=... -D IMAGE=... -P build_consumer.cmake
+# IMAGE is an image file that the installed command line reads; empty where it reads none.
 file(REMOVE_RECURSE ${WORK})
 
 function(run)
@@ -17,3 +18,6 @@ run(${WORK}/build/consumer)
 foreach(program cumulus cumulusd)
   run(${WORK}/prefix/bin/${program} --help)
 endforeach()
+if(IMAGE)
+  run(${WORK}/prefix/bin/cumulus --backend cpu sampling-table ${IMAGE} -o ${WORK}/table.cst)
+endif()

@@ -88,6 +88,89 @@ TEST(CommandLine, ExitsWithThreeWithoutAServer) {
   EXPECT_EQ(failing.errors, "cumulus: the private cumulusd did not start: out of memory\n");
 }
 
+TEST(CommandLine, LeavesTheMemoryOfAGpuToOthersWhereItStartsADaemon) {
+  const TemporaryFolder elsewhere;
+  const fs::path copy = elsewhere / "cumulus";
+  fs::copy_file(test_program("cumulus"), copy);
+  std::ofstream(elsewhere / "cumulusd") << "#!/bin/sh\necho \"asked for $*\" >&2\nexit 1\n";
+  fs::permissions(elsewhere / "cumulusd", fs::perms::owner_all);
+  const Ended asked = Program(copy, {"health"}, {{"PATH", "/usr/bin:/bin"}}).wait();
+  EXPECT_NE(asked.errors.find("--memory-on-demand"), std::string::npos) << asked.errors;
+}
+
+TEST(CommandLine, SaysBeforeTheWorkWhatCannotBeWritten) {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"sampling-table", "-o", folder / "missing/x.cst"}, "there is no folder " + (folder / "missing")},
+      {{"sampling-table", "-o", folder.path().string()}, "it is a folder"},
+      {{"box-filter", "--radius", "1", "-o", folder / "x.picture"}, "no image format has such a name"},
+      {{"draw-samples", "-n", "1", "-o", folder / "x.png", "--preview", folder / "x.png"}, "both name"},
+  };
+  for (auto [arguments, message] : wrong) {
+    arguments.push_back(kMap);
+    arguments.insert(arguments.begin(), {"--server", "127.0.0.1:1"});  // nobody: it is not asked
+    const Ended ended = run_cumulus(arguments);
+    EXPECT_EQ(ended.exit_code, 1) << ended.errors;
+    EXPECT_NE(ended.errors.find(message), std::string::npos) << ended.errors;
+  }
+}
+
+TEST(CommandLine, SaysWhatIsRightForANumberOrANameThatIsNot) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"blur", kMap, "-o", "x.exr", "--sigma", "nan"}, "--sigma: is nan; a number, 0.5 to 10000, is right"},
+      {{"blur", kMap, "-o", "x.exr", "--sigma", "8px"}, "--sigma: is 8px; a number, 0.5 to 10000, is right"},
+      {{"box-filter", kMap, "-o", "x.exr", "--radius", "-3"},
+       "--radius: is -3; a whole number, 0 to 2147483647,"},
+      {{"box-filter", kMap, "-o", "x.exr", "--radius", "2.5"}, "--radius: is 2.5; a whole number"},
+      {{"box-filter", kMap, "-o", "x.exr", "--radius", "1", "--boundary", "mirror"},
+       "--boundary: is mirror; one of clamp, exact, reflect, repeat, zero is right"},
+      {{"box-filter", kMap, "-o", "x.exr", "--radius-map", kMap, "--radius-scale", "nan"},
+       "--radius-scale: is nan"},
+      {{"draw-samples", kMap, "-n", "4k", "-o", "x.npy"},
+       "--count: is 4k; a whole number, at least 1, is right"},
+      {{"draw-samples", kMap, "-n", "4", "-o", "x.npy", "--seed", "-1"}, "--seed: is negative"},
+      {{"kd-tree", "query", "t.npz", "q.npy", "-o", "x.npz", "--radius", "nan"}, "--radius: is nan"},
+  };
+  for (const auto& [arguments, message] : wrong) {
+    const Ended ended = run_cumulus(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << ended.errors;
+    EXPECT_NE(ended.errors.find(message), std::string::npos) << ended.errors;
+  }
+}
+
+TEST(CommandLine, NamesTheWordThatItDoesNotKnow) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"blurr", kMap, "--sigma", "3"}, "there is no command blurr; was blur meant?"},
+      {{"paint", kMap}, "there is no command paint; cumulus --help"},
+      {{"blur", kMap, "-o", "x.exr", "--simga", "3"}, "there is no option --simga; was --sigma meant?"},
+      {{"--jsn", "health"}, "there is no option --jsn; was --json meant?"},
+      {{"run-length"},
+       "a command is missing: encode, decode, info, coco-encode, coco-decode; cumulus run-length --help"},
+      {{"kd-tree", "biuld"}, "there is no command biuld; was build meant?"},
+  };
+  for (const auto& [arguments, message] : wrong) {
+    const Ended ended = run_cumulus(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << ended.errors;
+    EXPECT_NE(ended.errors.find(message), std::string::npos) << ended.errors;
+  }
+}
+
+TEST(CommandLine, SaysThatAFolderIsNoDocument) {
+  const TemporaryFolder folder;
+  for (const char* command : {"match-brackets", "clip-drawing"}) {
+    const Ended ended = run_cumulus({command, folder.path().string()});
+    EXPECT_EQ(ended.exit_code, 1);
+    EXPECT_NE(ended.errors.find("Is a directory"), std::string::npos) << ended.errors;
+  }
+}
+
+TEST(CommandLine, PointsToTheHelpOfTheCommandThatWasMeant) {
+  const Ended typo = run_cumulus({"blur", kMap, "-o", "x.exr", "--sigma", "0"});
+  EXPECT_NE(typo.errors.find("; cumulus blur --help tells"), std::string::npos) << typo.errors;
+  const Ended inner = run_cumulus({"run-length", "encode", kMap});
+  EXPECT_NE(inner.errors.find("; cumulus run-length encode --help tells"), std::string::npos) << inner.errors;
+}
+
 TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
   const Ended health = run_cumulus({"--backend", "cpu", "health"});
   ASSERT_EQ(health.exit_code, 0) << health.errors;
@@ -100,6 +183,13 @@ TEST(CommandLine, TellsTheHealthAndCapabilitiesOfItsOwnDaemon) {
   EXPECT_EQ(report.text("devices.0.backend"), "cpu");
   EXPECT_EQ(report.text("operations.0"), "BuildSamplingTable");
   EXPECT_GT(report.number("max_chunk_bytes"), 0);
+}
+
+TEST(CommandLine, TakesItsOwnOptionsAfterTheCommandToo) {
+  const Ended capabilities = run_cumulus({"capabilities", "--backend", "cpu", "--json"});
+  ASSERT_EQ(capabilities.exit_code, 0) << capabilities.errors;
+  EXPECT_EQ(Json(capabilities.output).text("devices.0.backend"), "cpu");
+  EXPECT_EQ(run_cumulus({"health", "--server", "unix:/nonexistent/socket"}).exit_code, 3);
 }
 
 TEST(CommandLine, TalksToTheServerThatIsNamed) {

@@ -90,6 +90,9 @@ TEST(KdTreeJobs, BuildAskAndDescribeATree) {
   ASSERT_EQ(arranged.exit_code, 0) << arranged.errors;
   EXPECT_EQ(Json(arranged.output).text("layout"), "left-balanced");
   EXPECT_EQ(Json(arranged.output).number("points"), 1000);
+  const Ended no_tree = run_cumulus({"kd-tree", "info", folder / "layout.npz"});
+  EXPECT_EQ(no_tree.exit_code, 1);
+  EXPECT_NE(no_tree.errors.find("it is a left-balanced layout"), std::string::npos) << no_tree.errors;
   EXPECT_EQ(run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--left-balanced", "--leaf-size", "10",
                          "-o", folder / "layout.npz"})
                 .exit_code,
@@ -252,6 +255,34 @@ TEST(ClientLibrary, BuildsAndAsksThousandsOfTreesAtOnce) {
                                       queries.data() + 3 * number, 0.1F))
         << "query " << number;
   }
+}
+
+TEST(ClientLibrary, AnswersMillionsOfQueriesInOneRequest) {
+  const std::int64_t points = 1000;
+  const std::int64_t asked = 2'000'000;
+  const std::vector<float> cloud = random_points(points, 1);
+  std::vector<float> queries;  // the points themselves, again and again
+  queries.reserve(static_cast<std::size_t>(3 * asked));
+  for (std::int64_t i = 0; i < asked / points; ++i) queries.insert(queries.end(), cloud.begin(), cloud.end());
+  Daemon daemon;
+  absl::StatusOr<Client> client = Client::connect(daemon.address());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Result> built = session->run(build_kd_tree(ArrayView(cloud, {points, 3})));
+  ASSERT_TRUE(built.ok()) << built.status();
+  const KdTree tree{*built->buffer("points"), *built->buffer("idx_array"), *built->buffer("node_data"),
+                    *built->buffer("node_bounds")};
+  const absl::StatusOr<Buffer> uploaded = session->upload(ArrayView(queries, {asked, 3}));
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  absl::StatusOr<Result> found = session->run(find_nearest(tree, *uploaded, 1));
+  ASSERT_TRUE(found.ok()) << found.status();
+  const absl::StatusOr<Array> indices = found->fetch("indices");
+  ASSERT_TRUE(indices.ok()) << indices.status();
+  const auto nearest = *indices->values<std::int64_t>();
+  ASSERT_EQ(nearest.size(), static_cast<std::size_t>(asked));
+  for (std::int64_t i = 0; i < asked; ++i)
+    ASSERT_EQ(nearest[static_cast<std::size_t>(i)], i % points) << "query " << i;
 }
 
 TEST(Example, GathersPhotonsToTheErrorThatTheirNumberAllows) {

@@ -1,8 +1,11 @@
 // The client library against the real daemon, and the example that README shows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <memory>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "cumulus/client.h"
+#include "cumulus/sampling_table.h"
 #include "cumulus/summed_area_table.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/test_data.h"
@@ -28,6 +32,32 @@ std::vector<float> ramp(std::size_t count) {
   std::iota(values.begin(), values.end(), 1.0F);
   return values;
 }
+
+/// One operation that computes for about as long as wanted, on any machine: linear search through many cells.
+class LongDraws {
+ public:
+  explicit LongDraws(const Session& session) {
+    const std::vector<float> line(1 << 22, 1.0F);
+    SamplingTableOptions options;
+    options.projection = MapProjection::kPlane;
+    options.method = SamplingMethod::kLinearSearch;
+    auto weights = session.upload(ArrayView(line));
+    auto built = session.run(build_sampling_table(*weights, options));
+    table_ = std::make_unique<Buffer>(*built->take_buffer("table"));
+    constexpr std::int64_t kProbe = 64;
+    const auto probe = session.run(draw_samples(*table_, {.count = kProbe}));
+    seconds_a_draw_ = absl::ToDoubleSeconds(probe->timings().compute) / kProbe;
+  }
+
+  Operation of_seconds(double seconds) const {
+    const auto count = static_cast<std::int64_t>(seconds / seconds_a_draw_);
+    return draw_samples(*table_, {.count = std::clamp<std::int64_t>(count, 1, 1 << 24)});
+  }
+
+ private:
+  std::unique_ptr<Buffer> table_;
+  double seconds_a_draw_ = 0;
+};
 
 TEST(ClientLibrary, ChainsOperationsOnBuffers) {
   Daemon daemon;
@@ -196,6 +226,51 @@ TEST(ClientLibrary, FinishesItsCallsWhileTheDaemonDrains) {
     EXPECT_TRUE(result.ok()) << result.status();
   }
   EXPECT_EQ(daemon.program().wait().exit_code, 0);
+}
+
+TEST(ClientLibrary, NoticesAServerThatDiesInTheMiddleOfACall) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  const absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const LongDraws draws(*session);
+  auto call = session->run_async(draws.of_seconds(60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const absl::Time killed = absl::Now();
+  daemon.program().send(SIGKILL);
+  EXPECT_TRUE(absl::IsUnavailable(call.get().status()));
+  EXPECT_LT(absl::Now() - killed, absl::Seconds(10));
+}
+
+TEST(ClientLibrary, NoticesAServerThatStandsStillInTheMiddleOfACall) {
+  Daemon daemon;
+  const absl::StatusOr<Client> client =
+      Client::connect(daemon.address(), {.call_timeout = absl::Minutes(2), .dead_after = absl::Seconds(2)});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const LongDraws draws(*session);
+  auto call = session->run_async(draws.of_seconds(60));
+  daemon.program().send(SIGSTOP);
+  const absl::Time stopped = absl::Now();
+  EXPECT_TRUE(absl::IsUnavailable(call.get().status()));
+  EXPECT_LT(absl::Now() - stopped, absl::Seconds(60));
+}
+
+TEST(ClientLibrary, LetsACallComputeForLongerThanADeadServerIsSilent) {
+  Daemon daemon;
+  const absl::StatusOr<Client> client = Client::connect(daemon.address(), {.dead_after = absl::Seconds(4)});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const LongDraws draws(*session);
+  absl::Duration longest;
+  for (double seconds = 8; seconds < 300 && longest < absl::Seconds(6); seconds *= 2) {
+    const absl::StatusOr<Result> drawn = session->run(draws.of_seconds(seconds));
+    ASSERT_TRUE(drawn.ok()) << drawn.status();
+    longest = drawn->timings().compute;
+  }
+  EXPECT_GT(longest, absl::Seconds(6));
 }
 
 TEST(Example, EstimatesTheIrradianceOfItsSky) {

@@ -87,11 +87,11 @@ Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& 
   return Program(test_program("cumulus"), arguments, environment).wait();
 }
 
-Daemon::Daemon(std::vector<std::string> arguments) {
+Daemon::Daemon(std::vector<std::string> arguments, const fs::path& program) {
   const std::string port_file = folder_ / "address";
   arguments.insert(arguments.end(),
                    {"--listen", "127.0.0.1:0", "--port-file", port_file, "--backend", "cpu"});
-  program_ = std::make_unique<Program>(test_program("cumulusd"), arguments);
+  program_ = std::make_unique<Program>(program, arguments);
   while (address_.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::ifstream file(port_file);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
+#include "tests/support/test_data.h"
 
 namespace cumulus::testing {
 
@@ -31,6 +32,8 @@ class Program {
   Program& operator=(const Program&) = delete;
   ~Program();
 
+  /// While it runs.
+  pid_t id() const { return process_; }
   void send(int signal) const;
   bool running();
   Ended wait();
@@ -44,10 +47,11 @@ class Program {
 /// Runs the command line to its end.
 Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& environment = {});
 
-/// A cumulusd on the CPU backend, serving on a free port of 127.0.0.1.
+/// A cumulusd, the built one or another, on the CPU backend, serving on a free port of 127.0.0.1.
 class Daemon {
  public:
-  explicit Daemon(std::vector<std::string> arguments = {});
+  explicit Daemon(std::vector<std::string> arguments = {},
+                  const std::filesystem::path& program = test_program("cumulusd"));
 
   const std::string& address() const { return address_; }
   Program& program() { return *program_; }

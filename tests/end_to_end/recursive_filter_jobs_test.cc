@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/end_to_end/json.h"
@@ -55,17 +57,20 @@ class RecursiveFilterJobs : public ServedJobs {
     file.write(reinterpret_cast<const char*>(values.data()),
                static_cast<std::streamsize>(values.size() * sizeof(float)));
   }
-  static std::vector<float> read_npy(const std::string& path) {
+  /// The floats that a .npy or .pfm file ends with.
+  static std::vector<float> read_floats(const std::string& path, std::size_t count) {
     const std::string bytes = read_file(path);
-    EXPECT_NE(bytes.find("'<f4'"), std::string::npos);
-    std::vector<float> values(kHeight * kWidth);
-    if (bytes.size() < values.size() * sizeof(float)) {
+    std::vector<float> values(count);
+    if (bytes.size() < count * sizeof(float)) {
       ADD_FAILURE() << path << " has " << bytes.size() << " bytes";
       return values;
     }
-    std::memcpy(values.data(), bytes.data() + bytes.size() - values.size() * sizeof(float),
-                values.size() * sizeof(float));
+    std::memcpy(values.data(), bytes.data() + bytes.size() - count * sizeof(float), count * sizeof(float));
     return values;
+  }
+  static std::vector<float> read_npy(const std::string& path, std::size_t count = kHeight * kWidth) {
+    EXPECT_NE(read_file(path).find("'<f4'"), std::string::npos);
+    return read_floats(path, count);
   }
   static std::vector<float> noise() {
     std::mt19937 random(1);
@@ -169,6 +174,34 @@ TEST_F(RecursiveFilterJobs, TakeImageFilesAndTellWhatTheyDid) {
   EXPECT_EQ(report.number("width"), 1024);
   EXPECT_EQ(report.text("element_type"), "float32");
   EXPECT_GT(report.number("server_seconds.compute"), 0);
+}
+
+TEST_F(RecursiveFilterJobs, TheBloomExampleAddsWhatTheCommandBlurs) {
+  const std::string map = test_data("sunrise.exr").string();
+  const Ended ended = Program(CUMULUS_EXAMPLE_BLOOM, {daemon_->address(), map, folder_ / "bloom.pfm"}).wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  constexpr std::size_t kRow = 1024 * 3;
+  constexpr std::size_t kCount = 512 * kRow;
+  succeed({"box-filter", map, "-o", folder_ / "map.npy", "--radius", "0"});
+  std::vector<float> sum = read_npy(folder_ / "map.npy", kCount);
+  const std::vector<float> before = sum;
+  for (const auto& [sigma, weight] : {std::pair("2", 0.04F), {"8", 0.03F}, {"32", 0.02F}, {"128", 0.01F}}) {
+    succeed({"blur", map, "-o", folder_ / "glow.npy", "--sigma", sigma, "--boundary", "repeat,clamp"});
+    const std::vector<float> glow = read_npy(folder_ / "glow.npy", kCount);
+    for (std::size_t i = 0; i < kCount; ++i) sum[i] += weight * glow[i];
+  }
+  const float brightest = *std::max_element(before.begin(), before.end());
+  const std::vector<float> bloom = read_floats(folder_ / "bloom.pfm", kCount);  // rows from the bottom up
+  float largest = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const float right = sum[(511 - i / kRow) * kRow + i % kRow];
+    largest = std::max(largest, std::abs(bloom[i] - right));
+  }
+  EXPECT_LT(largest, 1e-6F * brightest);
+  const auto light = [](const std::vector<float>& pixels) {
+    return std::accumulate(pixels.begin(), pixels.end(), 0.0);
+  };
+  EXPECT_NEAR(light(bloom) / light(before), 1.1, 0.02);
 }
 
 TEST_F(RecursiveFilterJobs, TakeAnAlgorithmAndTellWhichRan) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,12 @@ TEST(RunLengthImages, DecodeToTheSamePixels) {
   expect_same("deep.png", 3, OIIO::TypeDesc::UINT16, std::uint16_t{});
   expect_same("float.exr", 4, OIIO::TypeDesc::FLOAT, float{});
   expect_same("many.tif", 6, OIIO::TypeDesc::UINT16, std::uint16_t{});
+  // p.rle holds 6 channels now, which PNG does not.
+  const Ended refused = run_cumulus(
+      {"--server", daemon.address(), "run-length", "decode", folder / "p.rle", "-o", folder / "many.png"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.errors.find("not 6"), std::string::npos) << refused.errors;
+  EXPECT_FALSE(std::filesystem::exists(folder / "many.png"));
 }
 
 }  // namespace

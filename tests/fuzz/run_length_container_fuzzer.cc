@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cumulus/run_length_container.h"
-#include "library/crc32c.h"
 #include "library/run_length_layout.h"
+#include "proto/checksums.h"
 
 namespace {
 
@@ -22,7 +22,7 @@ void require(bool condition) {
 }
 
 /// A hostile container may say that it holds more than anybody wants to decode.
-constexpr std::int64_t kMostBytes = 1 << 20;
+constexpr std::int64_t kMostBytes = 1 << 16;
 
 void read_all(const RunLengthContainer& container) {
   const auto unit = static_cast<std::int64_t>(container.element_bytes());

@@ -54,6 +54,46 @@ void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensio
   }
 }
 
+/// Of queries in random order: each list's points are within the radius, and of some queries, none is
+/// missing.
+template <class T, class Backend>
+void expect_lists_of_many(Backend& backend, CloudPattern pattern, int dimensions, double radius) {
+  const KdTreeShape shape = kd_tree_shape(2, 66'000, dimensions, 10);
+  NeighborSearch search;
+  search.queries = 5000;
+  search.radius = radius;
+  search.squared = true;
+  const auto cloud = make_cloud<T>(shape.all_points(), dimensions, pattern);
+  const auto queries = make_cloud<T>(shape.trees * search.queries, dimensions, pattern, 2);
+  Asked<Backend, T> asked(backend, cloud, shape, {10}, queries);
+  const auto lists = asked.within(search);
+  const std::vector<T> clouds[2] = {part_of(cloud, 0, 2), part_of(cloud, 1, 2)};
+  for (std::int64_t number = 0; number < shape.trees * search.queries; ++number) {
+    const T* query = queries.data() + number * dimensions;
+    const std::vector<T>& points = clouds[number / search.queries];
+    const std::int64_t first = lists.offsets[static_cast<std::size_t>(number)];
+    const std::int64_t end = lists.offsets[static_cast<std::size_t>(number) + 1];
+    for (std::int64_t i = first; i < end; ++i) {
+      const std::int64_t index = lists.indices[static_cast<std::size_t>(i)];
+      ASSERT_TRUE(index >= 0 && index < shape.points);
+      const T* point = points.data() + index * dimensions;
+      ASSERT_EQ(lists.distances[static_cast<std::size_t>(i)],
+                testing::squared_distance(point, query, dimensions, search))
+          << "query " << number;
+    }
+    if (number % 499 != 0) continue;
+    const auto right =
+        neighbors_by_brute_force(points, dimensions, query, static_cast<T>(search.radius), search);
+    ASSERT_EQ(end - first, static_cast<std::int64_t>(right.size())) << "query " << number;
+  }
+}
+
+TYPED_TEST(KdTreeManyQueries, ListsWhateverTheirOrder) {
+  expect_lists_of_many<float>(this->backend(), CloudPattern::kUniform, 3, 0.05);
+  expect_lists_of_many<float>(this->backend(), CloudPattern::kDuplicates, 6, 0);
+  expect_lists_of_many<double>(this->backend(), CloudPattern::kClustered, 2, 0.001);
+}
+
 TYPED_TEST(KdTreeManyQueries, FindsWhateverTheirOrder) {
   expect_nearest_of_many<float>(this->backend(), CloudPattern::kUniform, 3, 5);
   expect_nearest_of_many<float>(this->backend(), CloudPattern::kDuplicates, 3, 40);

@@ -257,7 +257,7 @@ TYPED_TEST(KdTreeQuery, ReadsNothingOutsideOfABrokenTree) {
   search.queries = 1;
   search.radius = 0.5;
   NeighborReport report;
-  this->executor().reserve_scratch(count_within_scratch_bytes<TypeParam::kSpace>());
+  this->executor().reserve_scratch(count_within_scratch_bytes<TypeParam::kSpace>(shape, search));
   count_within(
       this->executor(), shape,
       {points.const_span(), idx_array.const_span(), node_data.const_span(), node_bounds.const_span()},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/recursive_filter/recursive_filter_cpu.h"
 #include "tests/cases/recursive_filter_case.h"
 #include "tests/kernels/recursive_filter_running.h"
 #include "tests/support/executors.h"
@@ -130,6 +131,20 @@ TYPED_TEST(RecursiveFilterKernel, FiltersImagesOfDoubles) {
   expect_right_for_elements<double>(this->backend());
 }
 
+TYPED_TEST(RecursiveFilterKernel, FiltersImagesOfDoublesByEveryFilterAndBoundary) {
+  for (const FilterBoundary boundary : kFilterBoundaries) {
+    for (const auto& [name, filter] : filters_with(boundary)) {
+      SCOPED_TRACE(name + ", " + testing::name_of(boundary));
+      for (const FilterShape shape : {FilterShape{1, 1}, {70, 130}, {37, 50, 3}}) {
+        FilterImage image = make_filter_image(shape, FilterPattern::kRandom, 3);
+        const std::vector<double> elements = testing::elements_as<double>(image);
+        const auto result = apply_to<double>(this->backend(), elements, shape, image.row_stride, 1, filter);
+        EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << describe(shape);
+      }
+    }
+  }
+}
+
 TYPED_TEST(RecursiveFilterKernel, FiltersEachImageOfABatchAlone) {
   for (const FilterShape shape : {FilterShape{1, 1}, {5, 70, 3}, {130, 65}}) {
     for (const RecursiveFilter& filter :
@@ -230,6 +245,59 @@ TEST(RecursiveFilterOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   }
   EXPECT_TRUE(results[0] == results[1]);
   EXPECT_TRUE(results[0] == results[2]);
+}
+
+template <class T>
+void expect_right_with_plain_vectors(FilterShape shape, const RecursiveFilter& filter) {
+  FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+  const std::vector<T> pixels = testing::elements_as<T>(image);
+  std::vector<T> result(pixels.size());
+  const HostImage<const T> source(pixels.data(), shape.height, shape.width, shape.channels);
+  const HostImage<T> target(result.data(), shape.height, shape.width, shape.channels);
+  CpuExecutor executor;
+  executor.reserve_scratch(apply_recursive_filter_scratch_bytes<T, Space::kHost>(source, filter));
+  recursive_filter::apply_with<PlainVectors, T>(executor, source, filter, target);
+  EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << describe(shape);
+}
+
+// Other tests take the widest vectors that the machine has.
+TEST(RecursiveFilterOnTheCpu, MatchesTheOracleWithPlainVectors) {
+  for (const FilterBoundary boundary : kFilterBoundaries) {
+    for (const auto& [name, filter] : filters_with(boundary)) {
+      SCOPED_TRACE(name + ", " + testing::name_of(boundary));
+      for (const FilterShape shape : {FilterShape{1, 1}, {70, 130}, {32, 48, 3}}) {
+        expect_right_with_plain_vectors<float>(shape, filter);
+        expect_right_with_plain_vectors<double>(shape, filter);
+      }
+      expect_right_with_plain_vectors<Float16>({37, 50, 3}, filter);
+    }
+  }
+}
+
+// Their poles lie so near the origin that all numbers of a state are nearly alike.
+TEST(RecursiveFilterOnTheCpu, KeepsItsPrecisionWhereGaussiansAreNarrow) {
+  testing::CpuBackend backend;
+  for (const FilterBoundary boundary : kFilterBoundaries) {
+    for (const double sigma : {0.5, 0.6, 0.8}) {
+      for (const int derivative : {0, 1, 2}) {
+        if (derivative == 2 && sigma < 0.6) continue;  // as recursive_filter.h says
+        SCOPED_TRACE(std::to_string(sigma) + ", derivative " + std::to_string(derivative) + ", " +
+                     testing::name_of(boundary));
+        const AxisFilter axis = deriche_filter(sigma, derivative, boundary);
+        const RecursiveFilter filter{axis, axis};
+        const FilterShape shape{70, 130};
+        FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+        EXPECT_EQ(verify_recursive_filter(image, filter, apply(backend, image, filter).data()), "");
+        const auto doubles = testing::elements_as<double>(image);
+        EXPECT_EQ(
+            verify_recursive_filter(
+                image, filter, apply_to<double>(backend, doubles, shape, image.row_stride, 1, filter).data()),
+            "");
+        expect_right_with_plain_vectors<float>(shape, filter);
+        expect_right_with_plain_vectors<double>(shape, filter);
+      }
+    }
+  }
 }
 
 TEST(RecursiveFilterVerifier, RefusesASmallError) {

@@ -129,6 +129,7 @@ TYPED_TEST(RunLengthBatch, TurnsEveryShapeOfImage) {
                                                    {2, 32, 64},
                                                    {5, 97, 13},
                                                    {1, 257, 129},
+                                                   {2, 501, 350},  // 16-byte pixels go past the caches
                                                    {0, 5, 5},
                                                    {4, 0, 7}}) {
       const ImageBatch batch{element_bytes, shape[0], shape[1], shape[2]};

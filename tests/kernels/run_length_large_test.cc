@@ -65,6 +65,9 @@ TYPED_TEST(RunLengthLarge, SlowReportsOrCutsRunsBeyond32Bits) {
   };
   EXPECT_EQ(encode_as(kCounts32, 0).report.unfitting_run, 2);
   EXPECT_EQ(encode_as(kEnds32, 0).report.unfitting_run, 2);
+  const std::int64_t late_cut = (std::int64_t{1} << 32) + 50000;  // the long run has another behind it
+  EXPECT_EQ(encode_as(kCounts32, late_cut).report.unfitting_run, 2);
+  EXPECT_EQ(encode_as(kEnds32, late_cut).report.unfitting_run, 2);
   const Found wide = encode_as(kCounts64, 0);
   EXPECT_EQ(wide.report.runs, 3);
   EXPECT_EQ(wide.report.unfitting_run, -1);

@@ -176,6 +176,20 @@ TYPED_TEST(RunLength, EncodesAMillionElementsOverManyTiles) {
   }
 }
 
+TYPED_TEST(RunLength, DecodesAMillionElementsOverManyTiles) {
+  for (const RunPattern pattern : kRunPatterns) {
+    for (const int element_bytes : {1, 3, 4}) {
+      const RunArray array = make_run_array(pattern, element_bytes, 3000017, 5);
+      SCOPED_TRACE(name_of(pattern));
+      const auto format = params_for(array, kFormats[0]).format;
+      const EncodedRuns runs = naive_encode(array, format, 0);
+      const auto count = static_cast<std::int64_t>(runs.lengths.size() / 4);
+      const Decoding decoding = decode(this->backend(), runs, {format, count, array.count});
+      EXPECT_EQ(verify_decode(array, decoding.elements), "");
+    }
+  }
+}
+
 TYPED_TEST(RunLength, DecodesEveryArray) {
   for_every_array(kRunArrayLengths, [&](const RunArray& array) {
     const auto format = params_for(array, kFormats[0]).format;
@@ -294,6 +308,26 @@ TYPED_TEST(RunLength, DoesNotStartForACallerWhoHasLeft) {
   const RunArray array = make_run_array(RunPattern::kTen, 1, 100);
   EXPECT_THROW(encode(this->backend(), array, params_for(array, kFormats[0])), Interrupted);
   EXPECT_THROW(decode(this->backend(), runs_of<std::uint32_t>({1}), {kFormats[0], 1, 1}), Interrupted);
+}
+
+TEST(RunLengthOnTheCpu, EncodesArraysOfNearlyWholePieces) {
+  testing::CpuBackend backend;
+  for (const int element_bytes : kRunElementBytes) {
+    const std::int64_t piece = run_length::piece_elements(element_bytes);
+    for (const RunPattern pattern : {RunPattern::kConstant, RunPattern::kShortRuns, RunPattern::kMixed}) {
+      for (const std::int64_t count :
+           {piece - 1, piece, piece + 1, 3 * piece - 63, 3 * piece, 3 * piece + 1}) {
+        const RunArray array = make_run_array(pattern, element_bytes, count);
+        for (const std::int64_t cut : {std::int64_t{0}, piece, piece + 1, 2 * piece}) {
+          SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(count) + " elements of " +
+                       std::to_string(element_bytes) + " bytes, cut at " + std::to_string(cut));
+          auto params = params_for(array, kFormats[0]);
+          params.cut_elements = cut;
+          encode_right(backend, array, params);
+        }
+      }
+    }
+  }
 }
 
 TEST(RunLengthOnTheCpu, DoesNotDependOnTheNumberOfThreads) {

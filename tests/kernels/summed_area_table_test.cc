@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/summed_area_table/summed_area_table_cpu.h"
 #include "tests/cases/summed_area_table_case.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
@@ -15,10 +16,12 @@ namespace cumulus {
 namespace {
 
 using testing::build;
+using testing::build_job;
 using testing::for_every_image;
 using ::testing::HasSubstr;
 using testing::ImagePattern;
 using testing::ImageShape;
+using testing::job_of;
 using testing::kSummedAreaTableShapes;
 using testing::make_image;
 using testing::TestImage;
@@ -118,17 +121,78 @@ TYPED_TEST(SummedAreaTable, DoesNotStartForACallerWhoHasLeft) {
 }
 
 TEST(SummedAreaTableOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
-  const auto image = make_image<float>({1000, 801}, 3, 0, ImagePattern::kCancelling);
-  const HostImage<const float> view(image.elements.data(), image.height, image.width, image.channels);
-  std::vector<std::vector<double>> tables;
-  for (const int threads : {1, 2, 5}) {
-    CpuExecutor executor(threads);
-    std::vector<double>& table = tables.emplace_back(image.elements.size());
-    build_summed_area_table(executor, TableJob<float, double, Space::kHost>{
-                                          view, {table.data(), image.height, image.width, image.channels}});
+  for (const int channels : {1, 3}) {
+    const auto image = make_image<float>({1000, 801}, channels, 0, ImagePattern::kCancelling);
+    const HostImage<const float> view(image.elements.data(), image.height, image.width, image.channels);
+    std::vector<std::vector<double>> tables;
+    for (const int threads : {1, 2, 5}) {
+      CpuExecutor executor(threads);
+      std::vector<double>& table = tables.emplace_back(image.elements.size());
+      build_summed_area_table(executor, TableJob<float, double, Space::kHost>{
+                                            view, {table.data(), image.height, image.width, image.channels}});
+    }
+    EXPECT_TRUE(tables[0] == tables[1]) << channels;
+    EXPECT_TRUE(tables[0] == tables[2]) << channels;
   }
-  EXPECT_TRUE(tables[0] == tables[1]);
-  EXPECT_TRUE(tables[0] == tables[2]);
+}
+
+template <class Vectors, class Input, class Sum>
+void expect_right_with() {
+  CpuExecutor executor;
+  for_every_image<Input>({{1, 1}, {31, 37}, {129, 129}}, [&](const TestImage<Input>& image) {
+    std::vector<Sum> sums(static_cast<std::size_t>(image.height * image.row_elements()));
+    TableJob<Input, Sum, Space::kHost> job;
+    job.image = {image.elements.data(), image.height, image.width, image.channels, image.row_stride};
+    job.sums = {sums.data(), image.height, image.width, image.channels};
+    summed_area_table::build_with<Vectors>(executor, job);
+    EXPECT_EQ(verify_summed_area_table(image, sums.data()), "");
+  });
+}
+
+template <class Vectors>
+void expect_every_pair_right_with() {
+  expect_right_with<Vectors, std::uint8_t, std::uint32_t>();
+  expect_right_with<Vectors, std::uint8_t, std::uint64_t>();
+  expect_right_with<Vectors, std::uint16_t, std::uint32_t>();
+  expect_right_with<Vectors, std::uint16_t, std::uint64_t>();
+  expect_right_with<Vectors, std::uint32_t, std::uint64_t>();
+  expect_right_with<Vectors, std::int32_t, std::int64_t>();
+  expect_right_with<Vectors, float, float>();
+  expect_right_with<Vectors, float, double>();
+  expect_right_with<Vectors, double, double>();
+}
+
+// Other tests take the widest vectors that the machine has.
+TEST(SummedAreaTableOnTheCpu, MatchesTheOracleWithPlainVectors) {
+  expect_every_pair_right_with<PlainVectors>();
+}
+
+TEST(SummedAreaTableOnTheCpu, MatchesTheOracleWithWideVectors) {
+  if (!has_wide_vectors()) GTEST_SKIP() << "this processor has no AVX2";
+  expect_every_pair_right_with<WideVectors>();
+}
+
+template <class Sum, class Input>
+void expect_right_past_the_caches(ImageShape shape) {
+  testing::CpuBackend backend;
+  const auto image = make_image<Input>(shape, 1, 0, ImagePattern::kRandom);
+  auto job = job_of<Sum>(backend, image);
+  for (const bool exclusive : {false, true}) {
+    job.exclusive = exclusive;
+    EXPECT_EQ(verify_summed_area_table(image, build_job(backend, image.elements, job).sums.data(), exclusive),
+              "")
+        << shape.height << " x " << shape.width << (exclusive ? ", exclusive" : "");
+  }
+}
+
+// Tables so large that they are written past the caches, a line of 64 bytes at a time; of rows that begin
+// with lines and that do not, and that are shorter than one.
+TEST(SummedAreaTableOnTheCpu, MatchesTheOracleWhereTablesDoNotStayInTheCaches) {
+  for (const ImageShape shape : {ImageShape{1501, 4112}, ImageShape{1501, 4109}, ImageShape{700'001, 9}}) {
+    expect_right_past_the_caches<float, float>(shape);
+    expect_right_past_the_caches<double, float>(shape);
+    expect_right_past_the_caches<std::uint32_t, std::uint8_t>(shape);
+  }
 }
 
 TEST(SummedAreaTableVerifier, RefusesOneWrongInteger) {

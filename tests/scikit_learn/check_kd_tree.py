@@ -3,8 +3,8 @@
 
     check_kd_tree.py CUMULUS DOCS [BACKEND]
 
-CUMULUS is the command line, DOCS is docs/operations/kd_tree.md, whose snippet loads the trees. Exits with 77, which
-means "skipped", where scikit-learn is not installed.
+CUMULUS is the command line, DOCS is docs/operations/kd_tree.md, whose snippets load the trees and search a left-balanced
+layout. Exits with 77, which means "skipped", where scikit-learn is not installed.
 """
 
 import os
@@ -39,13 +39,14 @@ def clouds():
         yield f"{points} points", random.random((points, 3)), 40
 
 
-def snippet(docs):
-    """The lines of the docs that load bunny.npz into scikit-learn."""
+def snippet(docs, part):
+    """The lines of the docs' Python snippet that has this part."""
     with open(docs, encoding="utf-8") as file:
-        block = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL)
-    if block is None or "bunny.npz" not in block.group(1):
-        sys.exit(f"{docs} has no Python snippet that loads bunny.npz")
-    return block.group(1)
+        blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+    for block in blocks:
+        if part in block:
+            return block
+    sys.exit(f"{docs} has no Python snippet with {part}")
 
 
 def differences(ours, theirs):
@@ -111,15 +112,52 @@ def check(cumulus, loading, folder, points, leaf_size):
             yield "lists of kd-tree query"
 
 
+def check_compressed(cumulus, folder):
+    """Whether points of numpy.savez_compressed give the same tree as those of numpy.save."""
+    points = numpy.random.default_rng(5).integers(0, 100, size=(5000, 3)).astype(numpy.float32)
+    numpy.save(os.path.join(folder, "plain.npy"), points)
+    numpy.savez_compressed(os.path.join(folder, "compressed.npz"), points=points)
+    trees = []
+    for name in ("plain.npy", "compressed.npz"):
+        tree = os.path.join(folder, f"tree of {name}.npz")
+        subprocess.run(cumulus + ["kd-tree", "build", os.path.join(folder, name), "-o", tree],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(tree, "rb") as file:
+            trees.append(file.read())
+    if trees[0] != trees[1]:
+        yield "trees"
+
+
+def check_left_balanced(cumulus, searching, folder):
+    """Whether the docs' search of a left-balanced layout finds what scikit-learn finds."""
+    points = numpy.random.default_rng(3).random((3001, 3))
+    queries = numpy.random.default_rng(4).random((200, 3))
+    names = [os.path.join(folder, name) for name in ("points.npy", "layout.npz")]
+    numpy.save(names[0], points)
+    subprocess.run(cumulus + ["kd-tree", "build", names[0], "--left-balanced", "-o", names[1]],
+                   check=True, stdout=subprocess.DEVNULL)
+    with numpy.load(names[1]) as layout:
+        loaded = {"numpy": numpy, "points": layout["points"], "idx_array": layout["idx_array"]}
+    exec(searching, loaded)
+    found = [loaded["nearest"](query)[1] for query in queries]
+    if not numpy.array_equal(found, KDTree(points).query(queries)[1][:, 0]):
+        yield "indices of the docs' search"
+
+
 def main():
     cumulus = [sys.argv[1], "--backend", sys.argv[3] if len(sys.argv) > 3 else "cpu"]
-    loading = snippet(sys.argv[2])
+    loading = snippet(sys.argv[2], "bunny.npz")
+    searching = snippet(sys.argv[2], "def nearest")
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         for name, points, leaf_size in clouds():
             found = list(check(cumulus, loading, folder, points, leaf_size))
             failed = failed or bool(found)
             print(f"{name}: {'differ: ' + ', '.join(found) if found else 'the same'}")
+        for name, wrong in (("left-balanced layout", list(check_left_balanced(cumulus, searching, folder))),
+                            ("compressed points", list(check_compressed(cumulus, folder)))):
+            failed = failed or bool(wrong)
+            print(f"{name}: {'differ: ' + wrong[0] if wrong else 'the same'}")
     print(f"scikit-learn {sklearn.__version__}")
     sys.exit(1 if failed else 0)
 

@@ -51,6 +51,7 @@ TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
   EXPECT_TRUE(configuration.reflection);
   EXPECT_EQ(configuration.devices.backend, Backend::kAuto);
   EXPECT_GT(configuration.devices.cpu_memory_bytes, std::size_t{1} << 20);
+  EXPECT_FALSE(configuration.devices.gpu_memory_on_demand);
   EXPECT_EQ(configuration.devices.streams, 2);
   EXPECT_EQ(configuration.limits.max_inline_bytes, std::size_t{1} << 20);
   EXPECT_EQ(configuration.limits.max_encoded_bytes, std::size_t{3} << 20);
@@ -101,6 +102,7 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.listen, empty.listen);
   EXPECT_EQ(sample.reflection, empty.reflection);
   EXPECT_EQ(sample.devices.cpu_memory_bytes, empty.devices.cpu_memory_bytes);
+  EXPECT_EQ(sample.devices.gpu_memory_on_demand, empty.devices.gpu_memory_on_demand);
   EXPECT_EQ(sample.devices.streams, empty.devices.streams);
   EXPECT_EQ(sample.limits.max_inline_bytes, empty.limits.max_inline_bytes);
   EXPECT_EQ(sample.limits.max_encoded_bytes, empty.limits.max_encoded_bytes);
@@ -204,16 +206,18 @@ TEST(CommandLine, FlagsOverrideTheFile) {
   EXPECT_EQ(from_file.devices.backend, Backend::kCuda);
   EXPECT_EQ(from_file.shutdown.lame_duck, absl::Seconds(9));
 
-  const Configuration overridden =
-      accepted({"--config",    file.c_str(), "--listen",   "127.0.0.1:0", "--listen", "unix:/tmp/c.sock",
-                "--backend",   "cpu",        "--threads",  "2",           "--memory", "3G",
-                "--log-level", "debug",      "--log-json", "--lame-duck", "0.25",     "--no-reflection",
-                "--port-file", "/tmp/ports"});
+  const Configuration overridden = accepted(
+      {"--config",    file.c_str(), "--listen",          "127.0.0.1:0", "--listen", "unix:/tmp/c.sock",
+       "--backend",   "cpu",        "--threads",         "2",           "--memory", "3G",
+       "--log-level", "debug",      "--log-json",        "--lame-duck", "0.25",     "--no-reflection",
+       "--port-file", "/tmp/ports", "--memory-on-demand"});
   EXPECT_THAT(overridden.listen, ElementsAre("127.0.0.1:0", "unix:/tmp/c.sock"));
   EXPECT_EQ(overridden.devices.backend, Backend::kCpu);
   EXPECT_EQ(overridden.devices.cpu_threads, 2);
   EXPECT_EQ(overridden.devices.cpu_memory_bytes, std::size_t{3} << 30);
   EXPECT_EQ(overridden.devices.gpu_memory_bytes, std::size_t{3} << 30);
+  EXPECT_FALSE(from_file.devices.gpu_memory_on_demand);
+  EXPECT_TRUE(overridden.devices.gpu_memory_on_demand);
   EXPECT_EQ(overridden.logging.level, LogLevel::kDebug);
   EXPECT_TRUE(overridden.logging.json);
   EXPECT_FALSE(overridden.reflection);
@@ -240,6 +244,7 @@ TEST(CommandLine, WhatIsWrongIsSaidInASentence) {
   EXPECT_EQ(refused({"--lame-duck", "-1"}).code, 2);
   EXPECT_EQ(refused({"--log-level", "loud"}).code, 1);
   EXPECT_EQ(refused({"--config", "/nowhere/at/all"}).code, 1);
+  EXPECT_THAT(refused({"--config", "/tmp"}).text, HasSubstr("/tmp: is a folder; --config takes a file"));
   EXPECT_THAT(refused({"--config", "/nowhere/at/all"}).text, HasSubstr("/nowhere/at/all: No such file"));
 }
 

@@ -16,6 +16,18 @@ namespace {
 
 using testing::TestServer;
 
+TEST(GpuMemoryCuda, OnDemandLeavesToOthersWhatIsNotNeeded) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  constexpr std::size_t kBudget = std::size_t{2} << 30;
+  const auto free_bytes = [] { return CudaDevice(0).free_bytes(); };
+  const std::size_t before = free_bytes();
+  const auto device = server::make_gpu_device({.budget_bytes = kBudget, .memory_on_demand = true});
+  EXPECT_EQ(device->budget()->limit_bytes(), kBudget);
+  EXPECT_GT(free_bytes(), before - kBudget / 2);
+  const server::BufferMemory block = device->allocate(kBudget / 4 * 3);
+  EXPECT_LT(free_bytes(), before - kBudget / 2);
+}
+
 class GpuServiceCuda : public ::testing::Test {
  protected:
   void SetUp() override {

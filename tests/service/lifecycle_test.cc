@@ -138,11 +138,19 @@ TEST_F(Lifecycle, AFileThatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(text, "precious");
 }
 
+TEST_F(Lifecycle, ASocketsFolderThatIsMissingIsNamed) {
+  const absl::Status status = start({"unix:/nonexistent/folder/x.sock"}).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the folder /nonexistent/folder/: No such file or directory"));
+}
+
 TEST_F(Lifecycle, AnAddressThatIsTakenIsNamed) {
   auto first = start({"127.0.0.1:0"});
   ASSERT_TRUE(first.ok()) << first.status();
   server::SessionsService other(runtime_);
+  ::testing::internal::CaptureStderr();
   const auto second = ServerLifecycle::start(configuration({first->addresses().front()}), {&other});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "what gRPC says goes into the log";
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("cannot bind " + first->addresses().front()));
   first->drain(configuration({}).shutdown);
 }

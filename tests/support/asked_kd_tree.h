@@ -71,9 +71,10 @@ class Asked {
   Counts counts(const NeighborSearch& search) {
     BackendArray<Backend, std::int64_t> found(backend_, count_);
     NeighborReport report;
-    backend_.executor().reserve_scratch(count_within_scratch_bytes<kSpace>());
+    const std::size_t scratch_bytes = count_within_scratch_bytes<kSpace>(shape_, search);
+    backend_.executor().reserve_scratch(scratch_bytes);
     count_within(backend_.executor(), shape_, view(), queries(), search, found.span(), &report);
-    check_scratch(count_within_scratch_bytes<kSpace>());
+    check_scratch(scratch_bytes);
     return {found.to_host(), report};
   }
 

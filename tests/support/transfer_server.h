@@ -16,7 +16,7 @@
 
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "cumulus/v1/transfer.grpc.pb.h"
-#include "server/runtime/checksum.h"
+#include "proto/checksums.h"
 #include "server/runtime/configuration.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/transfer/transfer_service.h"
@@ -27,7 +27,7 @@
 namespace cumulus::testing {
 
 inline std::uint32_t checksum_of(const std::string& data) {
-  return server::crc32c({reinterpret_cast<const std::byte*>(data.data()), data.size()});
+  return crc32c({reinterpret_cast<const std::byte*>(data.data()), data.size()});
 }
 
 inline std::string random_bytes(std::size_t size) {

@@ -7,8 +7,6 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/commands/bracket_match_clips.h"
 #include "cli/commands/bracket_match_tokens.h"
+#include "cli/input_file.h"
 #include "cli/npz_file.h"
 
 namespace cumulus::cli {
@@ -72,12 +71,10 @@ std::string syntax_of(const Options& options) {
 }
 
 absl::StatusOr<Document> read_document(const Options& options) {
-  std::ifstream stream(options.input, std::ios::binary);
+  absl::StatusOr<std::string> text = read_text(options.input);
+  if (!text.ok()) return text.status();
   Document document;
-  document.text.assign(std::istreambuf_iterator<char>(stream), {});
-  if (!stream)
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", options.input, "; name a file that exists and can be read"));
+  document.text = *std::move(text);
   document.syntax = syntax_of(options);
   if (document.syntax == "brackets") return document;
   absl::StatusOr<NestingTokens> tokens =
@@ -115,15 +112,6 @@ struct Nesting {
   std::optional<std::int64_t> unmatched;
 };
 
-absl::StatusOr<std::int64_t> download_number(Job& job, const Session& session, const Result& result,
-                                             const char* name) {
-  const absl::StatusOr<Array> array = job.download(session, result, name);
-  if (!array.ok()) return array.status();
-  const auto values = array->values<std::int64_t>();
-  if (!values.ok()) return values.status();
-  return values->front();
-}
-
 absl::StatusOr<Nesting> match(Job& job, const Options& options, const Document& document) {
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
@@ -142,11 +130,11 @@ absl::StatusOr<Nesting> match(Job& job, const Options& options, const Document& 
     if (!array.ok()) return array.status();
     nesting.arrays[i] = *std::move(array);
   }
-  const absl::StatusOr<std::int64_t> depth = download_number(job, *session, *result, "maximum_depth");
+  const auto depth = job.download_number<std::int64_t>(*session, *result, "maximum_depth");
   if (!depth.ok()) return depth.status();
   nesting.maximum_depth = *depth;
   if (options.lenient) {
-    const absl::StatusOr<std::int64_t> unmatched = download_number(job, *session, *result, "unmatched");
+    const auto unmatched = job.download_number<std::int64_t>(*session, *result, "unmatched");
     if (!unmatched.ok()) return unmatched.status();
     nesting.unmatched = *unmatched;
   }
@@ -280,9 +268,9 @@ void add_bracket_match_commands(CommandLine& line) {
       ->check(CLI::IsMember({"brackets", "xml", "json"}));
   command.add_option("--pairs", options->pairs, "Opens and closes in turn; otherwise ()[]{}");
   command.add_flag("--lenient", options->lenient, "Match what can be matched, and count the rest");
-  command
-      .add_option("-o,--output", options->output, "File to write: partner, parent and depth of each element")
-      ->type_name("OUT.npz");
+  line.add_output(command, "-o,--output", options->output,
+                  "File to write: partner, parent and depth of each element")
+      .type_name("OUT.npz");
 }
 
 }  // namespace cumulus::cli

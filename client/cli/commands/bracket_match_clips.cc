@@ -3,8 +3,6 @@
 #include <absl/strings/str_cat.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +11,7 @@
 
 #include "cli/commands/bracket_match_picture.h"
 #include "cli/image_file.h"
+#include "cli/input_file.h"
 #include "cli/npz_file.h"
 #include "cumulus/bracket_match.h"
 
@@ -27,15 +26,15 @@ struct Options {
 };
 
 absl::StatusOr<DrawingScene> read_scene(const Options& options) {
-  std::ifstream stream(options.input, std::ios::binary);
-  const std::string document(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", options.input, "; name a file that exists and can be read"));
+  const absl::StatusOr<std::string> document = read_text(options.input);
+  if (!document.ok()) return document.status();
+  if (document->find("svg") == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", options.input, ": it has no <svg> element; an SVG drawing is right"));
   }
   std::optional<DrawingBox> view;
   if (!options.view.empty()) view = {options.view[0], options.view[1], options.view[2], options.view[3]};
-  absl::StatusOr<DrawingScene> scene = read_drawing(document, view);
+  absl::StatusOr<DrawingScene> scene = read_drawing(*document, view);
   if (!scene.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.input, ":", std::string(scene.status().message())));
@@ -134,14 +133,13 @@ void add_clip_drawing_command(CommandLine& line) {
       ->delimiter(',')
       ->expected(4)
       ->type_name("X0,Y0,X1,Y1");
-  command
-      .add_option("-o,--output", options->output,
+  line.add_output(command, "-o,--output", options->output,
                   "File to write: element (0 draws, 1 begins, 2 ends a clip), box and bounds of each")
-      ->type_name("OUT.npz");
-  command
-      .add_option("--preview", options->preview,
-                  "Picture to write: boxes left whole green, cut ones orange, culled ones red, clips black")
-      ->type_name("OUT.png");
+      .type_name("OUT.npz");
+  line.add_output(command, "--preview", options->preview,
+                  "Picture to write: boxes left whole green, cut ones orange, culled ones red, clips black",
+                  OutputFormat::kImage)
+      .type_name("OUT.png");
 }
 
 }  // namespace cumulus::cli

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/kd_tree_file.h"
 #include "cli/npy_file.h"
@@ -302,11 +303,11 @@ void add_query(CommandLine& line, CLI::App& group) {
   query
       .add_option("-k,--nearest", asked->nearest,
                   "The so many nearest points, at most 128: indices and distances")
-      ->check(CLI::Range(1, 128));
+      ->check(whole_number_within(1, 128));
   CLI::Option* radius = query
                             .add_option("--radius", asked->radius,
                                         "Only points no farther than this; without -k: how many there are")
-                            ->check(CLI::NonNegativeNumber);
+                            ->check(number_within(0));
   query
       .add_option("--radii", asked->radii,
                   "Likewise, a radius for each query: float32 or float64 [queries] (.npy)")
@@ -320,11 +321,11 @@ void add_query(CommandLine& line, CLI::App& group) {
       .add_option("--period", asked->period,
                   "Length of each axis that closes on itself, 0 for those that do not")
       ->delimiter(',')
-      ->type_name("L,L,...");
-  query
-      .add_option("-o,--output", asked->output,
+      ->check(number_within(0))
+      ->type_name("L,L");
+  line.add_output(query, "-o,--output", asked->output,
                   "Arrays to write: indices and distances, counts, or offsets, indices and distances")
-      ->required()
+      .required()
       ->type_name("OUT.npz");
   query.parse_complete_callback([asked] { require_a_question(*asked); });
 }
@@ -341,17 +342,18 @@ void add_kd_tree_commands(CommandLine& line) {
   CLI::Option* leaf_size = build
                                .add_option("--leaf-size", built->tree.leaf_size,
                                            "Leaves have 1 to 2 times so many points (default 40)")
-                               ->check(CLI::PositiveNumber);
+                               ->check(whole_number_within(1));
   CLI::Option* split =
       build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
-          ->transform(CLI::CheckedTransformer(kSplits).description(""));
+          ->transform(one_of(kSplits))
+          ->type_name("NAME");
   build
       .add_flag("--left-balanced", built->left_balanced,
                 "Write the implicit left-balanced layout instead: points and idx_array, node after node")
       ->excludes(leaf_size)
       ->excludes(split);
-  build.add_option("-o,--output", built->output, "Tree to write, which scikit-learn loads too")
-      ->required()
+  line.add_output(build, "-o,--output", built->output, "Tree to write, which scikit-learn loads too")
+      .required()
       ->type_name("OUT.npz");
 
   add_query(line, group);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
+#include "cli/picture_file.h"
 
 namespace cumulus::cli {
 namespace {
@@ -56,8 +58,6 @@ AxisKernel axis_of(const Options& options, std::size_t axis, decltype(AxisKernel
   return {std::move(kernel), kBoundaries.at(of_axis(options.boundaries, axis))};
 }
 
-bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
-
 /// 8-bit samples as floats from 0 to 1; floats of any width as they are.
 absl::StatusOr<Array> as_floats(const std::string& path, Array image) {
   const ElementType type = image.type();
@@ -80,36 +80,28 @@ bool derives(const Options& options) {
                      [](int derivative) { return derivative != 0; });
 }
 
-/// A blur of 8-bit samples stays within their range; nothing else is sure to.
-absl::Status require_room(const Options& options, ElementType input) {
-  const bool stays_in_range = input == ElementType::kUint8 && options.command == "blur" && !derives(options);
+/// A blur of integers stays within their range; nothing else is sure to.
+absl::Status require_room(const Options& options, std::optional<ElementType> integers) {
+  const bool stays_in_range = integers.has_value() && options.command == "blur" && !derives(options);
   if (stays_in_range || is_npy(options.output) || holds_floats(options.output)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the result does not fit into the 0 to 1 of ",
                                                  options.output,
                                                  "; end its name with .exr, .tif, .hdr or .npy"));
 }
 
-absl::Status write_result(const std::string& path, const ArrayView& image) {
+absl::Status write_result(const std::string& path, const ArrayView& image,
+                          std::optional<ElementType> integers) {
   if (is_npy(path)) return write_npy(path, image);
   if (image.shape().size() > 3) {
     return absl::InvalidArgumentError(
         absl::StrCat("a batch of images does not fit into ", path, "; end its name with .npy"));
   }
-  return write_image(path, image);
-}
-
-template <class T>
-absl::StatusOr<T> download_number(Job& job, const Session& session, const Result& result, const char* name) {
-  const absl::StatusOr<Array> array = job.download(session, result, name);
-  if (!array.ok()) return array.status();
-  const auto values = array->values<T>();
-  if (!values.ok()) return values.status();
-  return values->front();
+  return write_image(path, image, Colours::kMultipliedByAlpha, holds_floats(path) ? std::nullopt : integers);
 }
 
 /// The name of the one that ran.
 absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session, const Result& result) {
-  const absl::StatusOr<std::int32_t> method = download_number<std::int32_t>(job, session, result, "method");
+  const absl::StatusOr<std::int32_t> method = job.download_number<std::int32_t>(session, result, "method");
   if (!method.ok()) return method.status();
   for (const auto& [name, algorithm] : kAlgorithms) {
     if (static_cast<std::int32_t>(algorithm) == *method) return name;
@@ -122,7 +114,8 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   job.stages().begin("read");
   absl::StatusOr<Array> file = is_npy(options.input) ? read_npy(options.input) : read_image(options.input);
   if (!file.ok()) return file.status();
-  if (absl::Status status = require_room(options, file->type()); !status.ok()) return status;
+  const std::optional<ElementType> integers = integer_samples(options.input, *file);
+  if (absl::Status status = require_room(options, integers); !status.ok()) return status;
   const absl::StatusOr<Array> image = as_floats(options.input, *std::move(file));
   if (!image.ok()) return image.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -135,10 +128,10 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   if (!filtered.ok()) return filtered.status();
   const auto ran = download_algorithm(job, *session, *result);
   if (!ran.ok()) return ran.status();
-  const auto truncation_bound = download_number<double>(job, *session, *result, "truncation_bound");
+  const auto truncation_bound = job.download_number<double>(*session, *result, "truncation_bound");
   if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
-  const absl::Status written = write_result(options.output, filtered->view());
+  const absl::Status written = write_result(options.output, filtered->view(), integers);
   job.stages().end();
   if (!written.ok()) return written;
   job.report().add("command", options.command);
@@ -173,13 +166,13 @@ std::shared_ptr<Options> make_options(const std::string& command) {
   return options;
 }
 
-void add_file_options(CLI::App& command, Options& options) {
+void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
   command.add_option("input", options.input, "Image file, or .npy of uint8, float16, float32 or float64")
       ->required()
       ->type_name("IN");
-  command.add_option("-o,--output", options.output, "Image file to write, or .npy")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(command, "-o,--output", options.output, "Image file to write, or .npy",
+                  OutputFormat::kImageOrNpy)
+      .required();
   command
       .add_option(
           "--boundary", options.boundaries,
@@ -203,7 +196,7 @@ void add_file_options(CLI::App& command, Options& options) {
           "What auto, on-chip and decaying may leave out of a pixel because the filter has all but "
           "forgotten it, relative to the image's largest magnitude; 0: nothing; without it, less than "
           "rounding")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_within(0, 1))
       ->type_name("SHARE");
 }
 
@@ -224,13 +217,13 @@ void add_blur(CommandLine& line) {
           throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
         }
       });
-  add_file_options(blur, *options);
+  add_file_options(line, blur, *options);
   blur.add_option("--sigma", options->sigmas,
                   "Standard deviation in pixels, 0.5 to 10000; X,Y for one along each axis")
       ->required()
       ->delimiter(',')
       ->expected(1, 2)
-      ->check(CLI::Range(0.5, 10000.0))
+      ->check(number_within(0.5, 10000))
       ->type_name("PIXELS[,PIXELS]");
   blur.add_option(
           "--derivative", options->derivatives,
@@ -255,7 +248,7 @@ void add_bspline_prefilter(CommandLine& line) {
                                      return BsplinePrefilterKernel{options->degree};
                                    }));
                });
-  add_file_options(prefilter, *options);
+  add_file_options(line, prefilter, *options);
   prefilter.add_option("--degree", options->degree, "Of the spline: 3 or 5")->check(CLI::IsMember({3, 5}));
 }
 
@@ -269,11 +262,13 @@ void add_feedback_filter(CommandLine& line) {
                             return FeedbackKernel{options->gain, options->feedback, options->feedback};
                           }));
       });
-  add_file_options(filter, *options);
+  add_file_options(line, filter, *options);
   filter.add_option("--feedback", options->feedback, "a1,a2,...: at most 5")
       ->required()
       ->delimiter(',')
-      ->expected(1, 5);
+      ->expected(1, 5)
+      ->check(number_within(std::numeric_limits<double>::lowest()))
+      ->type_name("A1[,A2...]");
   filter.add_option("--gain", options->gain,
                     "Of an axis, both ways; without it a constant image stays as it is");
 }

@@ -8,8 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "cli/coco_file.h"
 #include "cli/commands.h"
+#include "cli/commands/run_length_coco.h"
 #include "cli/image_file.h"
+#include "cli/input_file.h"
 #include "cli/run_length_file.h"
 
 namespace cumulus::cli {
@@ -24,13 +27,7 @@ struct Options {
 
 /// The input as an array: an image's pixels, or a file's bytes.
 absl::StatusOr<Array> read_input(const Options& options) {
-  if (!options.raw_file) return read_image_as_stored(options.input);
-  const absl::StatusOr<std::vector<std::byte>> bytes = read_file(options.input);
-  if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<Array> array =
-      Array::allocate(ElementType::kUint8, {static_cast<std::int64_t>(bytes->size())});
-  if (array.ok()) std::copy(bytes->begin(), bytes->end(), array->mutable_bytes().begin());
-  return array;
+  return options.raw_file ? read_file(options.input) : read_image_as_stored(options.input);
 }
 
 /// Runs are of pixels where a symbol can hold one: 4 channels and 16 bytes at most. Otherwise of samples.
@@ -116,13 +113,17 @@ absl::StatusOr<Array> decode_on(Job& job, const Session& session, const RunLengt
 absl::Status write_decoded(const Options& options, const ArrayView& array) {
   if (options.raw_file) return write_file(options.output, array.bytes());
   if (array.shape().size() != 2 && array.shape().size() != 3) {
-    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of ",
-                                                   array.shape().size(), " extents; decode it with --raw"));
+    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of shape [",
+                                                   absl::StrJoin(array.shape(), ", "),
+                                                   "]; decode it with --raw"));
   }
   return write_image(options.output, array, Colours::kAsStored);
 }
 
 absl::Status run_decode(Job& job, const Options& options) {
+  if (!options.raw_file) {
+    if (absl::Status known = check_image_name(options.output); !known.ok()) return known;
+  }
   job.stages().begin("read");
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
@@ -138,22 +139,19 @@ absl::Status run_decode(Job& job, const Options& options) {
   job.report().add("command", "run-length decode");
   job.report().add("input", options.input);
   job.report().add("output", options.output);
-  describe_container(job, file->container, file->bytes.size());
+  describe_container(job, file->container, file->bytes.bytes().size());
   job.describe_run();
   return absl::OkStatus();
 }
 
 absl::Status run_info(Job& job, const Options& options) {
+  if (begins_as_json(options.input)) return describe_coco_file(job, options.input);
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
   job.report().add("command", "run-length info");
   job.report().add("input", options.input);
-  describe_container(job, file->container, file->bytes.size());
+  describe_container(job, file->container, file->bytes.bytes().size());
   return absl::OkStatus();
-}
-
-void add_output(CLI::App& command, Options& options, const std::string& description) {
-  command.add_option("-o,--output", options.output, description)->required()->type_name("OUT");
 }
 
 }  // namespace
@@ -165,7 +163,7 @@ void add_run_length_commands(CommandLine& line) {
   CLI::App& encode = line.add(group, "encode", "Encode an image, or any file's bytes",
                               [encoded](Job& job) { return run_encode(job, *encoded); });
   encode.add_option("input", encoded->input, "Image file")->required()->type_name("IN");
-  add_output(encode, *encoded, "Container to write (.rle)");
+  line.add_output(encode, "-o,--output", encoded->output, "Container to write (.rle)").required();
   encode.add_flag("--columns", encoded->columns, "Take the image column by column");
   encode.add_flag("--raw", encoded->raw_file, "Take the file's bytes as they are, not as an image")
       ->excludes("--columns");
@@ -174,13 +172,17 @@ void add_run_length_commands(CommandLine& line) {
   CLI::App& decode = line.add(group, "decode", "Decode a container into an image, or into bytes",
                               [decoded](Job& job) { return run_decode(job, *decoded); });
   decode.add_option("input", decoded->input, "Container (.rle)")->required()->type_name("IN");
-  add_output(decode, *decoded, "Image file to write");
+  line.add_output(decode, "-o,--output", decoded->output, "Image file to write").required();
   decode.add_flag("--raw", decoded->raw_file, "Write the array's bytes as they are, not as an image");
 
   const auto asked = std::make_shared<Options>();
-  CLI::App& info = line.add(group, "info", "Check a container and say what is in it",
+  CLI::App& info = line.add(group, "info", "Check a container, or COCO masks, and say what is in it",
                             [asked](Job& job) { return run_info(job, *asked); });
-  info.add_option("input", asked->input, "Container (.rle)")->required()->type_name("IN");
+  info.add_option("input", asked->input, "Container (.rle), or COCO masks (.json)")
+      ->required()
+      ->type_name("IN");
+
+  add_coco_commands(line, group);
 }
 
 }  // namespace cumulus::cli

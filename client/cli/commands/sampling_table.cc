@@ -4,12 +4,15 @@
 #include <absl/strings/str_split.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_density.h"
 #include "cli/commands/sampling_table_drawing.h"
@@ -150,19 +153,22 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
   command
       .add_option("--projection", table.projection,
                   condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
-      ->transform(CLI::CheckedTransformer(kProjections).description(""));
+      ->transform(one_of(kProjections))
+      ->type_name("NAME");
   command
       .add_option("--interpolation", table.interpolation,
                   condition +
                       "constant (default): each texel has one density; bilinear: between centres of "
                       "texels it is interpolated")
-      ->transform(CLI::CheckedTransformer(kInterpolations).description(""));
+      ->transform(one_of(kInterpolations))
+      ->type_name("NAME");
   command
       .add_option("--invalid-weights", table.invalid_weights,
                   condition +
                       "clamp (default): NaN and negative channels count as 0, infinity as the largest float; "
                       "refuse: fail and name the first")
-      ->transform(CLI::CheckedTransformer(kInvalidWeights).description(""));
+      ->transform(one_of(kInvalidWeights))
+      ->type_name("NAME");
   command.add_option_function<std::string>(
       "--luminance", [&table](const std::string& text) { read_luminance(text, table); },
       condition + "rec709 (default), rec2020, acescg, average, or coefficients R,G,B");
@@ -176,15 +182,16 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
           condition +
               "radix-forest (default), radix-forest-4, balanced-forest, cutpoint-binary, "
               "cutpoint-linear, binary-search, linear-search, quaternary-tree or alias (not monotone)")
-      ->transform(CLI::CheckedTransformer(kMethods).description(""));
+      ->transform(one_of(kMethods))
+      ->type_name("NAME");
   command
       .add_option("--guide-size", table.guide_size,
                   condition + "Entries of each row's guide table (default: as many as columns)")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(whole_number_within(1, 1 << 24));
   command
       .add_option("--marginal-guide-size", table.marginal_guide_size,
                   condition + "Entries of the guide table that chooses the row (default: as many as rows)")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(whole_number_within(1, 1 << 24));
 }
 
 }  // namespace
@@ -198,14 +205,14 @@ void add_sampling_table_commands(CommandLine& line) {
   table.add_option("input", building->input, "Image file; with --export also a table (.cst)")
       ->required()
       ->type_name("IN");
-  table.add_option("-o,--output", building->output, "Table to write (.cst; with --export .npz)")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(table, "-o,--output", building->output, "Table to write (.cst; with --export .npz)")
+      .required();
   table
       .add_option("--export", building->format,
                   "Write arrays for others instead, as .npz: npz (plain distributions), pbrt (members of "
                   "PiecewiseConstant2D) or mitsuba (members of DiscreteDistribution2D)")
-      ->transform(CLI::CheckedTransformer(kExports).description(""));
+      ->transform(one_of(kExports))
+      ->type_name("NAME");
   add_table_options(table, "", building->table);
 
   const auto drawing = std::make_shared<DrawingOptions>();
@@ -220,23 +227,29 @@ void add_sampling_table_commands(CommandLine& line) {
   draw.add_option("input", drawing->input, "Image file or table (.cst)")->required()->type_name("IN");
   draw.add_option("-n,--count", drawing->samples.count, "Number of samples")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number_within(1));
   draw.add_option("--sequence", drawing->samples.sequence, "sobol (default), hammersley or random")
-      ->transform(CLI::CheckedTransformer(kSequences).description(""));
-  draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)");
+      ->transform(one_of(kSequences))
+      ->type_name("NAME");
+  draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)")
+      ->check([](const std::string& text) {
+        return text.front() == '-' ? "is negative; 0 or more is right" : "";
+      });
   draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number_within(0));
   draw.add_option("--total", drawing->samples.total,
                   "hammersley: points of the whole set (default: --first-index + --count), so that several "
                   "runs can share one")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
-  draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)");
+      ->check(whole_number_within(1, std::int64_t{1} << 32));
+  draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)")
+      ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
   add_table_options(draw, "Of an image: ", drawing->table);
-  draw.add_option("-o,--output", drawing->output,
+  line.add_output(draw, "-o,--output", drawing->output,
                   "Samples to write: fields u, v, direction (unless of a plane), pdf")
-      ->type_name("OUT.npy");
-  draw.add_option("--preview", drawing->preview, "Picture of the map with the samples on it")
-      ->type_name("OUT.png");
+      .type_name("OUT.npy");
+  line.add_output(draw, "--preview", drawing->preview, "Picture of the map with the samples on it",
+                  OutputFormat::kImage)
+      .type_name("OUT.png");
   draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
       ->type_name("IMAGE");
 
@@ -249,8 +262,8 @@ void add_sampling_table_commands(CommandLine& line) {
                   "Positions u, v, [count, 2], or directions, [count, 3], of float32 or float64")
       ->required()
       ->type_name("POINTS.npy");
-  evaluate.add_option("-o,--output", density->output, "Densities to write, float32 [count]")
-      ->required()
+  line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]")
+      .required()
       ->type_name("OUT.npy");
   add_table_options(evaluate, "Of an image: ", density->table);
 }

@@ -45,8 +45,8 @@ class SampleSink {
           "the server's samples lack position or pdf; use a cumulus of the server's version");
     }
     keep_dots(columns.front().values);
-    if (file_.has_value()) write(columns);
-    return absl::OkStatus();
+    if (!file_.has_value() || write(columns)) return absl::OkStatus();
+    return file_->commit();  // which tells what is wrong, before more samples are drawn
   }
 
   absl::Status commit() { return file_.has_value() ? file_->commit() : absl::OkStatus(); }
@@ -67,7 +67,7 @@ class SampleSink {
     }
   }
 
-  void write(const std::vector<Column>& columns) {
+  bool write(const std::vector<Column>& columns) {
     if (!header_written_) {
       const bool directions = columns.size() == 3;
       const std::string descr =
@@ -85,7 +85,7 @@ class SampleSink {
         records.insert(records.end(), first, first + column.width);
       }
     }
-    file_->write(std::as_bytes(std::span(records)));
+    return file_->write(std::as_bytes(std::span(records)));
   }
 
   const DrawingOptions& options_;

@@ -3,12 +3,15 @@
 #include <absl/strings/str_cat.h>
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
@@ -17,8 +20,6 @@
 
 namespace cumulus::cli {
 namespace {
-
-bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
 
 /// Without a file format for it, a 64-bit sum would be lost in silence.
 std::string stored_type(const std::string& path, ElementType type) {
@@ -31,9 +32,11 @@ absl::StatusOr<Array> read_input(const std::string& path) {
   return is_npy(path) ? read_npy(path) : read_image(path);
 }
 
-absl::Status write_array(Job& job, const std::string& path, const ArrayView& array) {
+absl::Status write_array(Job& job, const std::string& path, const ArrayView& array,
+                         std::optional<ElementType> samples = std::nullopt) {
   job.stages().begin("write");
-  absl::Status status = is_npy(path) ? write_npy(path, array) : write_image(path, array);
+  absl::Status status =
+      is_npy(path) ? write_npy(path, array) : write_image(path, array, Colours::kMultipliedByAlpha, samples);
   job.stages().end();
   return status;
 }
@@ -134,8 +137,8 @@ const std::map<std::string, BoxBoundary> kBoundaries = {{"exact", BoxBoundary::k
 
 /// The means of 8-bit samples as 8-bit samples again for a picture file, which would take 1.0 as white;
 /// otherwise as they are.
-absl::StatusOr<Array> for_file(Array means, ElementType input, const std::string& path) {
-  if (input != ElementType::kUint8 || is_npy(path)) return means;
+absl::StatusOr<Array> for_file(Array means, std::optional<ElementType> integers, const std::string& path) {
+  if (integers != ElementType::kUint8 || is_npy(path)) return means;
   const absl::StatusOr<std::span<const float>> values = means.values<float>();
   if (!values.ok()) return values.status();
   absl::StatusOr<Array> scaled = Array::allocate(ElementType::kFloat32, means.shape());
@@ -193,18 +196,24 @@ absl::Status write_preview(Job& job, const std::string& path, const Array& means
   return written;
 }
 
-absl::Status write_filtered(Job& job, const FilterFiles& files, const std::string& path, ElementType input,
-                            Array filtered) {
-  if (input != ElementType::kUint8 && !is_npy(path) && !holds_floats(path)) {
+/// The means of integer samples go into files of integers too, of as many bits; others do not.
+absl::Status require_room(const FilterFiles& files, std::optional<ElementType> integers) {
+  for (const std::string& path : {files.output, files.deviation}) {
+    if (path.empty() || integers.has_value() || is_npy(path) || holds_floats(path)) continue;
     return absl::InvalidArgumentError(absl::StrCat("the means of floating-point pixels do not fit into ",
                                                    path, "; end its name with .exr, .tif, .hdr or .npy"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status write_filtered(Job& job, const FilterFiles& files, const std::string& path,
+                            std::optional<ElementType> integers, Array filtered) {
   if (path == files.output) {
     if (absl::Status written = write_preview(job, files.preview, filtered); !written.ok()) return written;
   }
-  const absl::StatusOr<Array> picture = for_file(std::move(filtered), input, path);
+  const absl::StatusOr<Array> picture = for_file(std::move(filtered), integers, path);
   if (!picture.ok()) return picture.status();
-  return write_array(job, path, picture->view());
+  return write_array(job, path, picture->view(), holds_floats(path) ? std::nullopt : integers);
 }
 
 absl::Status run_box_filter(Job& job, const FilterFiles& files) {
@@ -215,6 +224,8 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
     return absl::InvalidArgumentError(absl::StrCat("a preview is for floating-point images; ", files.output,
                                                    " can be a picture itself: leave --preview out"));
   }
+  const std::optional<ElementType> integers = integer_samples(files.input, *image);
+  if (absl::Status room = require_room(files, integers); !room.ok()) return room;
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
@@ -229,7 +240,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
     if (path.empty()) continue;
     absl::StatusOr<Array> filtered = job.download(*session, *result, name);
     if (!filtered.ok()) return filtered.status();
-    absl::Status written = write_filtered(job, files, path, image->type(), *std::move(filtered));
+    absl::Status written = write_filtered(job, files, path, integers, *std::move(filtered));
     if (!written.ok()) return written;
   }
   job.report().add("command", "box-filter");
@@ -257,23 +268,21 @@ void add_summed_area_table(CommandLine& line) {
   table.add_option("input", files->input, "Image file, or a .npy file of numbers")
       ->required()
       ->type_name("IN");
-  table.add_option("-o,--output", files->output, "File to write: .npy, .tif or .exr")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(table, "-o,--output", files->output, "File to write: .npy, .tif or .exr",
+                  OutputFormat::kImageOrNpy)
+      .required();
   table
       .add_option("--accumulator", files->accumulator,
                   "Type of the sums: uint32, uint64, int64, float32 or float64")
       ->check(CLI::IsMember(kAccumulators));
   table.add_flag("--exclusive", files->table.exclusive, "Begin the table with a row and a column of zeros");
   table.add_flag("--wrap", files->table.wrap, "Let integer sums that are too large wrap around");
-  CLI::Option* squares =
-      table.add_option("--squares", files->squares, "File for the sums of the squared pixels")
-          ->type_name("OUT");
-  table
-      .add_option("--subtract-mean", files->offsets,
+  CLI::Option& squares =
+      line.add_output(table, "--squares", files->squares, "File for the sums of the squared pixels",
+                      OutputFormat::kImageOrNpy);
+  line.add_output(table, "--subtract-mean", files->offsets,
                   "Sum the pixels less their channel's mean, in float32; .npy file for the means")
-      ->type_name("OUT")
-      ->excludes(squares);
+      .excludes(&squares);
 }
 
 void require_what_goes_together(const FilterFiles& files) {
@@ -282,6 +291,7 @@ void require_what_goes_together(const FilterFiles& files) {
 }
 
 void add_box_filter(CommandLine& line) {
+  constexpr std::int64_t kMostRadius = std::numeric_limits<int>::max();
   const auto files = std::make_shared<FilterFiles>();
   CLI::App& filter = line.add(
       "box-filter", "Replace each pixel by the mean of the box around it",
@@ -290,9 +300,9 @@ void add_box_filter(CommandLine& line) {
   filter.add_option("input", files->input, "Image file, or a .npy file of numbers")
       ->required()
       ->type_name("IN");
-  filter.add_option("-o,--output", files->output, "Image file to write, or .npy")
-      ->required()
-      ->type_name("OUT");
+  line.add_output(filter, "-o,--output", files->output, "Image file to write, or .npy",
+                  OutputFormat::kImageOrNpy)
+      .required();
   filter
       .add_option(
           "--radius", files->radii,
@@ -300,12 +310,16 @@ void add_box_filter(CommandLine& line) {
           "that it may ask for")
       ->delimiter(',')
       ->expected(1, 2)
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number_within(0, kMostRadius))
+      ->type_name("PIXELS[,PIXELS]");
   filter
       .add_option("--radius-map", files->radius_map,
-                  "Image file of the same size: its first channel is the radius at each pixel")
+                  "Image file of the same size: its first channel is the radius at each pixel, in pixels; "
+                  "255 of 8-bit files counts as 255")
       ->type_name("MAP");
-  filter.add_option("--radius-scale", files->radius_scale, "What to multiply the radius map by");
+  filter.add_option("--radius-scale", files->radius_scale, "Pixels for a 1 of the radius map (default 1)")
+      ->check(number_within(0))
+      ->type_name("PIXELS");
   filter
       .add_option(
           "--boundary", files->boundaries,
@@ -313,13 +327,14 @@ void add_box_filter(CommandLine& line) {
           "one along each axis (repeat,clamp for a lat-long map)")
       ->delimiter(',')
       ->expected(1, 2)
-      ->transform(CLI::CheckedTransformer(kBoundaries));
-  filter.add_option("--deviation", files->deviation, "File for the standard deviations over the box")
-      ->type_name("OUT");
-  filter
-      .add_option("--preview", files->preview,
-                  "Picture of the result to write, tone-mapped; of floating-point images")
-      ->type_name("PNG");
+      ->transform(one_of(kBoundaries))
+      ->type_name("NAME[,NAME]");
+  line.add_output(filter, "--deviation", files->deviation, "File for the standard deviations over the box",
+                  OutputFormat::kImageOrNpy);
+  line.add_output(filter, "--preview", files->preview,
+                  "Picture of the result to write, tone-mapped; of floating-point images",
+                  OutputFormat::kImage)
+      .type_name("OUT.png");
 }
 
 }  // namespace

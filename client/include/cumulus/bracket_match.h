@@ -8,7 +8,7 @@
 #include "cumulus/operation.h"
 
 /// Matching brackets: partners, parents and depths in nested structure, as a stack would give them; and clips
-/// of scenes, which nest as brackets do.
+/// of scenes, which nest as brackets do. (R. Levien, "The stack monoid revisited", 2021.)
 namespace cumulus {
 
 /// What match_brackets can tell of each element. Elements are numbered from 0; -1 says that there is none.
@@ -22,7 +22,7 @@ enum class BracketOutput {
 
 struct BracketMatchOptions {
   /// Of texts of bytes: opens and closes in turn, 1 to 128 pairs of different bytes; empty: "()[]{}".
-  std::string pairs;
+  std::string pairs = {};
   /// Each at most once.
   std::vector<BracketOutput> outputs = {BracketOutput::kPartner};
   /// Brackets without a partner are no error: they get -1, and the rest is matched.
@@ -31,15 +31,16 @@ struct BracketMatchOptions {
   bool wide_indices = false;
   /// Many documents in one array: int64, the element at which each begins, the first at 0, none before the
   /// one ahead of it. Each is matched on its own. Otherwise there is one document.
-  std::optional<Source> segments;
+  std::optional<Source> segments = std::nullopt;
 };
 
 /// Of `text`: uint8 [n], bytes; or int32 [n], tokens: k > 0 opens and -k closes kind k, 0 is neutral.
 /// Result: the outputs asked for, int32 (int64 from 2^31 elements on); where lenient `unmatched`, int64 [1],
-/// besides: how many brackets have no partner. FAILED_PRECONDITION for unbalanced input that is not lenient:
-/// error_metadata has `position`, the first element (or the end) that a reader from the left takes offence
-/// at, `found` and `expected` there, `open_position`, the open that `expected` would close, and `segment`,
-/// the number of the document, where there are several.
+/// besides: how many brackets have no partner. FAILED_PRECONDITION, reason UNBALANCED_BRACKETS, for
+/// unbalanced input that is not lenient: error_metadata has `position`, the first element (or the end) that a
+/// reader from the left takes offence at, `found` and `expected` there, `open_position`, the open that
+/// `expected` would close, and `segment`, the number of the document, where there are several.
+/// WRONG_SEGMENTS, with the `position` of the first wrong one.
 Operation match_brackets(const Source& text, const BracketMatchOptions& options = {});
 
 /// What an element of a scene is, as intersect_clips takes it.

@@ -36,6 +36,10 @@ struct ConnectOptions {
   absl::Duration connect_timeout = absl::Seconds(10);
   /// Of calls that name no timeout of their own.
   absl::Duration call_timeout = absl::Minutes(5);
+  /// A server that answers no ping for half of this (its machine is off, its process stands still) is taken
+  /// for dead: calls that wait for it end with UNAVAILABLE, this long after its last sign of life at most.
+  /// One whose process ends is noticed at once. At least 2 s.
+  absl::Duration dead_after = absl::Seconds(40);
 };
 
 struct DeviceInfo {

@@ -7,6 +7,7 @@
 #include "cumulus/operation.h"
 
 /// KD-trees: build one over points, then ask it for neighbours as often as wanted. Photon maps, point clouds.
+/// (J. Bentley, "Multidimensional binary search trees used for associative searching", CACM 1975.)
 namespace cumulus {
 
 /// Where a node's points are cut in two. Points are ordered by (coordinate, index).
@@ -26,7 +27,8 @@ struct KdTreeOptions {
 
 /// Of `points`, [points, dimensions], or [trees, points, dimensions] for many trees at once; float32 or
 /// float64; 2 to 16 dimensions. `payload`, [points, ...] or [trees, points, ...] of any type, is brought into
-/// the tree's order. FAILED_PRECONDITION where a coordinate is NaN; infinities are coordinates.
+/// the tree's order. FAILED_PRECONDITION, reason NAN_COORDINATE (`tree`, `point`, `dimension`), where a
+/// coordinate is NaN; infinities are coordinates.
 ///
 /// Results, in the shape of scikit-learn's KDTree (before each extent `trees`, where `points` has it):
 /// `points`, [points, dimensions], in the tree's order; `idx_array`, int64 [points], which of the input's
@@ -44,7 +46,9 @@ Operation build_kd_tree(const Source& points, const Source& payload, const KdTre
 Operation arrange_left_balanced_kd_tree(const Source& points);
 Operation arrange_left_balanced_kd_tree(const Source& points, const Source& payload);
 
-/// A tree: the results of build_kd_tree.
+/// A tree: the results of build_kd_tree. To ask it, FAILED_PRECONDITION: NAN_COORDINATE or OUTSIDE_PERIOD of
+/// a query (`tree`, `query`, `dimension`), OUTSIDE_PERIOD of the tree's points, INVALID_RADIUS (`tree`,
+/// `query`).
 struct KdTree {
   Source points;
   Source idx_array;
@@ -54,12 +58,12 @@ struct KdTree {
 
 struct NeighborOptions {
   /// Points farther than this are no neighbours; those exactly so far are. Absent: infinity.
-  std::optional<double> radius;
+  std::optional<double> radius = std::nullopt;
   /// A radius for each query, [queries] of the tree's type, instead of `radius`.
-  std::optional<Source> radii;
+  std::optional<Source> radii = std::nullopt;
   bool squared = false;  ///< distances come as their squares
   /// Where axis i closes on itself, its length; 0 where it does not. Points and queries lie in [0, period].
-  std::vector<double> period;
+  std::vector<double> period = {};
 };
 
 /// The `nearest` (1 to 128) nearest points of each of `queries`, [queries, dimensions] or [trees, queries,
@@ -76,7 +80,7 @@ Operation count_neighbors(const KdTree& tree, const Source& queries, const Neigh
 /// tree t query q: i = t * queries + q) are elements offsets[i] to offsets[i + 1] - 1. Results: `offsets`,
 /// int64 [trees * queries + 1]; `indices`, int64 [neighbors], of the points that the tree was built of;
 /// `distances`, of the tree's type, [neighbors]. `max_neighbors` is room for all lists together; more
-/// neighbours are FAILED_PRECONDITION, which says how many there are.
+/// neighbours are FAILED_PRECONDITION, reason TOO_MANY_NEIGHBORS, with their number as `neighbors`.
 Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
                          const NeighborOptions& options);
 

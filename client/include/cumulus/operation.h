@@ -38,19 +38,19 @@ struct CallOptions {
   /// From now to the end of the call, its repetitions included. Absent: ConnectOptions::call_timeout,
   /// and for a transfer a second more for each 16 MiB. The server caps it
   /// (Capabilities::max_deadline).
-  std::optional<absl::Duration> timeout;
-  std::optional<Cancellation> cancellation;
+  std::optional<absl::Duration> timeout = std::nullopt;
+  std::optional<Cancellation> cancellation = std::nullopt;
   /// Free text of at most 128 bytes that the server repeats in its log.
-  std::string request_id;
+  std::string request_id = {};
 };
 
 /// An image file's bytes (OpenEXR, Radiance HDR, PNG, TIFF, JPEG), to be decoded by the server.
 struct EncodedImage {
   /// At most Capabilities::max_encoded_bytes; a larger image is for the caller to decode and upload.
-  std::span<const std::byte> file;
+  std::span<const std::byte> file = {};
   int subimage = 0;
   /// Channels to keep, by name, in this order; empty keeps all.
-  std::vector<std::string> channels;
+  std::vector<std::string> channels = {};
 };
 
 /// Where an operation's input comes from. Made implicitly from each of the three.
@@ -75,6 +75,18 @@ class Source {
 /// One operation with its inputs and parameters: what to run, not yet where. The functions of
 /// sampling_table.h, summed_area_table.h, ... make it; Session::run and Client::run run it, as often as
 /// wanted. Inline and encoded inputs have been copied into it. Cheap to copy, immutable.
+///
+/// The arrays that it answers lie in the device's memory, as new buffers of the session, or came in the
+/// response (Placement). Every operation may fail with
+/// - INVALID_ARGUMENT: an input or an option is wrong; field_violations names it by its path in the request,
+///   before anything has run
+/// - FAILED_PRECONDITION: the input has no answer; error_reason and error_metadata say what stands in the
+///   way, as the operation's documentation has it
+/// - RESOURCE_EXHAUSTED: the device's memory, the session's quota or a limit of the server; quota_violations
+/// - NOT_FOUND: a buffer or the session is gone; error_reason says why
+/// - UNAVAILABLE: no server, or one that is stopping or has a full queue for as long as the deadline allows
+/// - DEADLINE_EXCEEDED, CANCELLED
+/// - INTERNAL: the device failed; the reason is DEVICE_FAULT
 class Operation {
  private:
   friend class OperationAccess;
@@ -95,10 +107,10 @@ enum class Priority {
 
 /// How to run an operation.
 struct RunOptions {
-  CallOptions call;
+  CallOptions call = {};
   Placement output = Placement::kDefault;
   /// Lifetime of the new buffers; absent: as long as their session. At most Capabilities::max_ttl.
-  std::optional<absl::Duration> output_ttl;
+  std::optional<absl::Duration> output_ttl = std::nullopt;
   /// The server may drop the new buffers when the device runs out of memory.
   bool evictable = false;
   /// Checks everything, runs nothing: the result has no arrays.

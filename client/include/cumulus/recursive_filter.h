@@ -7,7 +7,8 @@
 #include "cumulus/operation.h"
 
 /// Recursive filters along the columns and rows of an image: blurs of any width, spline prefilters, at one
-/// price.
+/// price. The boundaries are exact: nothing is padded or cut off. (D. Nehab, A. Maximo, R. Lima and H. Hoppe,
+/// "GPU-efficient recursive filtering and summed-area tables", SIGGRAPH Asia 2011.)
 namespace cumulus {
 
 /// What the image is taken to be beyond its first and last pixel, without end.
@@ -19,6 +20,8 @@ enum class ImageBoundary {
   kMirror,   ///< d c b | a b c d | c b a
 };
 
+/// The forms of R. Deriche ("Recursively implementing the Gaussian and its derivatives", 1993) and of I.
+/// Young, L. van Vliet, M. van Ginkel and P. Verbeek (1998).
 enum class GaussianMethod {
   kDeriche,  ///< four poles either way: within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more
   kYoung,    ///< three poles either way: less work, within 4 % of the peak for a sigma of 1 or more
@@ -45,14 +48,14 @@ struct ExponentialKernel {
 /// coefficients either way, with poles within 0.99999 of the origin. Without a gain: what leaves a constant
 /// image as it is.
 struct FeedbackKernel {
-  std::optional<double> gain;
-  std::vector<double> causal;
-  std::vector<double> anticausal;
+  std::optional<double> gain = std::nullopt;
+  std::vector<double> causal = {};
+  std::vector<double> anticausal = {};
 };
 
 /// The filter along one axis.
 struct AxisKernel {
-  std::variant<GaussianKernel, BsplinePrefilterKernel, ExponentialKernel, FeedbackKernel> kernel;
+  std::variant<GaussianKernel, BsplinePrefilterKernel, ExponentialKernel, FeedbackKernel> kernel = {};
   ImageBoundary boundary = ImageBoundary::kClamp;
 };
 
@@ -84,7 +87,9 @@ struct RecursiveFilterOptions {
 /// 4 channels, of float32, float16 or float64. Result: `image`, of the image's type and shape. Where the
 /// image is a Buffer, the result stays with it, ready for the next operation. With tell_method also `method`
 /// (int32 [1], the FilterMethod that ran) and `truncation_bound` (float64 [1], what it may have left out at
-/// most, 0: nothing).
+/// most, 0: nothing). FAILED_PRECONDITION, reason DOES_NOT_FIT_ON_CHIP, for kOnChip on an image that is too
+/// large
+/// (`tiles` and `tiles_on_chip`).
 Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptions& options);
 
 }  // namespace cumulus

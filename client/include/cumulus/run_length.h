@@ -5,7 +5,8 @@
 #include "cumulus/operation.h"
 
 /// Run-length coding: an array as its runs of equal neighbours, and back. To keep runs in a file, or to
-/// look into them without decoding: cumulus/run_length_container.h.
+/// look into them without decoding: cumulus/run_length_container.h. (A. Balevic, "Parallel variable-length
+/// encoding on GPGPUs", 2009.)
 namespace cumulus {
 
 /// What the length of a run is.
@@ -46,7 +47,7 @@ struct EncodeRunLengthsOptions {
 /// Of `array`, of any shape and element type; elements are compared by their bits. Result: `symbols`, [runs]
 /// or, of pixels, [runs, channels], of the array's type, and `lengths`, [runs], uint32 or uint64; with a
 /// scope other than the whole array `first_runs`, int64: the first run of each line or image, and the number
-/// of runs.
+/// of runs. FAILED_PRECONDITION: RUN_TOO_LONG, with the first such `run`, or TOO_MANY_RUNS, with all `runs`.
 Operation encode_run_lengths(const Source& array, const EncodeRunLengthsOptions& options = {});
 
 struct DecodeRunLengthsOptions {
@@ -56,10 +57,12 @@ struct DecodeRunLengthsOptions {
   RunOrder order = RunOrder::kRows;  ///< as it was encoded; kColumns needs `shape`
   RunLengthForm form = RunLengthForm::kCounts;
   /// The array's shape, which the runs have to fill exactly (FAILED_PRECONDITION otherwise). Empty: a list.
-  Shape shape;
+  Shape shape = {};
 };
 
-/// Of `symbols` and `lengths`, as encode_run_lengths gives them. Result: `array`, of the symbols' type.
+/// Of `symbols` and `lengths`, as encode_run_lengths gives them. Result: `array`, of the symbols' type and of
+/// `shape`, or a list. FAILED_PRECONDITION: DESCENDING_ENDS, with the first such `run`; WRONG_ELEMENT_COUNT
+/// or ARRAY_TOO_LONG, with the `elements` that the runs add up to.
 Operation decode_run_lengths(const Source& symbols, const Source& lengths,
                              const DecodeRunLengthsOptions& options);
 

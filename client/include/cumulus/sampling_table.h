@@ -42,10 +42,12 @@ enum class MapInterpolation {
   kBilinear,
 };
 
-/// How a cell is found. All but kAlias map points monotonically, so that low-discrepancy points keep their
-/// evenness, and all of these draw the same samples.
+/// How a cell is found (docs/operations/sampling_table.md has their speed and size, and Binder and Keller,
+/// "Massively Parallel Construction of Radix Tree Forests for the Efficient Sampling of Discrete or Piecewise
+/// Constant Probability Distributions", 2020, the forests). All but kAlias map points monotonically, so that
+/// low-discrepancy points keep their evenness, and all of these draw the same samples.
 enum class SamplingMethod {
-  kRadixForest,     ///< a guide table of roots of radix trees (Binder and Keller, 2020)
+  kRadixForest,     ///< a guide table of roots of radix trees
   kRadixForest4,    ///< the same with four children a node; 32 bytes a texel
   kBalancedForest,  ///< a guide table, then the implicit balanced tree over the cells that overlap its cell
   kCutpointBinary,  ///< a guide table, then binary search
@@ -81,8 +83,9 @@ struct SamplingTableOptions {
 /// Of `weights`, [height, width], [height, width, channels] or, of one row, [width]; float32, float16 or
 /// uint8; at most 32768 a side, a single row at most 2^22. One channel is the weight itself, of two the
 /// first, of three or four the luminance. FAILED_PRECONDITION where all are zero (unless
-/// uniform_if_all_zero), or one is invalid and to be refused. Result: `table`, uint8 [bytes], in the layout
-/// that cumulus/sampling.h reads.
+/// uniform_if_all_zero; reason ALL_WEIGHTS_ZERO, with the `layer`), or one is invalid and to be refused
+/// (INVALID_WEIGHT, with the first one's `layer`, `row`, `column`, `channel`). Result: `table`, uint8
+/// [bytes], in the layout that cumulus/sampling.h reads.
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options = {});
 
 enum class PointSequence {

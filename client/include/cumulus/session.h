@@ -50,30 +50,30 @@ class Buffer {
 
 struct SessionOptions {
   /// The lease; absent: the server's default. At most Capabilities::max_ttl.
-  std::optional<absl::Duration> ttl;
+  std::optional<absl::Duration> ttl = std::nullopt;
   /// Bytes that the session may hold; 0: the server's default, which is also the maximum.
   std::int64_t quota_bytes = 0;
   /// DeviceInfo::name; empty: the device with most memory free.
-  std::string device;
+  std::string device = {};
   /// Renew the lease in the background while the session lives. Off: every call renews it, and
   /// renew() does.
   bool keep_alive = true;
-  CallOptions call;
+  CallOptions call = {};
 };
 
 /// Called on the thread that transfers, after each chunk.
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 struct UploadOptions {
-  CallOptions call;
-  TransferProgress progress;
-  std::optional<absl::Duration> ttl;  ///< absent: as long as the session
-  bool evictable = false;             ///< the server may drop it when the device runs out of memory
+  CallOptions call = {};
+  TransferProgress progress = {};
+  std::optional<absl::Duration> ttl = std::nullopt;  ///< absent: as long as the session
+  bool evictable = false;  ///< the server may drop it when the device runs out of memory
 };
 
 struct DownloadOptions {
-  CallOptions call;
-  TransferProgress progress;
+  CallOptions call = {};
+  TransferProgress progress = {};
 };
 
 /// A lease on one device of one server instance, which owns buffers. Movable; made by

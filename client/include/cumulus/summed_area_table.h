@@ -7,7 +7,7 @@
 #include "cumulus/operation.h"
 
 /// Summed-area tables: S(y, x) is the sum of all pixels in rows 0..y and columns 0..x; sums over rectangles
-/// and box filters from them.
+/// and box filters from them. (F. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984.)
 namespace cumulus {
 
 enum class SumPrecision {
@@ -35,9 +35,15 @@ struct SummedAreaTableOptions {
   SumPrecision precision = SumPrecision::kPlain;
 };
 
-/// Of `image`, [height, width] or [height, width, channels], 1 to 4 channels.
-/// Results: `sums`; with squares also `squares`; with kMeanSubtracted also `offsets`, float32 [channels];
-/// with kTileLocal also `above` and `left`.
+/// Of `image`, [height, width] or [height, width, channels], 1 to 4 channels (planar: with the number of
+/// images in front), of the types that SummedAreaTableOptions::accumulator lists. Results: `sums`, of the
+/// accumulator's type and the image's shape (exclusive: a row and a column more); with squares also
+/// `squares`, alike; with kMeanSubtracted also `offsets`, float32 [channels] or [images, channels]; with
+/// kTileLocal also `above`, float64 [tile rows + 1, width + 1, channels], and `left`, float64 [tile rows, 65,
+/// tile columns + 1, channels]:
+///   S(y, x) = above[y / 64, x + 1] + left[y / 64, y % 64 + 1, x / 128] + sums[y, x].
+/// Integer sums are exact; an image of integers whose sums could exceed the accumulator, were every pixel the
+/// largest, is INVALID_ARGUMENT unless `wrap`.
 Operation build_summed_area_table(const Source& image, const SummedAreaTableOptions& options = {});
 
 enum class RectangleStatistic {
@@ -59,8 +65,9 @@ struct SumRectanglesOptions {
 };
 
 /// Over `rectangles`, int32 [count, 4]: top, left, bottom and right, rows top..bottom - 1 and columns
-/// left..right - 1; of `sums`, a result of build_summed_area_table of one image. Results: the statistics,
-/// [count] or [count, channels].
+/// left..right - 1; of `sums`, a result of build_summed_area_table of one image. Results: the statistics, by
+/// the names above, [count] or [count, channels]. With refuse_outside FAILED_PRECONDITION has the reason
+/// RECTANGLE_OUTSIDE and the first such rectangle's number as `rectangle`.
 Operation sum_rectangles(const Source& sums, const Source& rectangles,
                          const SumRectanglesOptions& options = {});
 
@@ -78,8 +85,8 @@ struct BoxFilterOptions {
   int radius = 1;
   std::optional<int> radius_x = std::nullopt;  ///< along the rows, instead of `radius`
   std::optional<int> radius_y = std::nullopt;  ///< along the columns, instead of `radius`
-  /// float32 [height, width]: the radius at each pixel, rounded; no axis takes more than its radius above,
-  /// unless that is 0.
+  /// float32 [height, width]: the radius at each pixel, in pixels, rounded; negative and NaN count as 0. No
+  /// axis takes more than its radius above, unless that is 0.
   std::optional<Source> radius_map = std::nullopt;
   BoxBoundary boundary_x = BoxBoundary::kExact;
   BoxBoundary boundary_y = BoxBoundary::kExact;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/checksums.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
-#include "server/runtime/checksum.h"
 #include "server/runtime/transfer/chunk_message.h"
 #include "server/runtime/transfer/transfer_service.h"
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "proto/checksums.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
-#include "server/runtime/checksum.h"
 #include "server/runtime/exceptions.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/runtime/wire.h"
@@ -173,22 +173,22 @@ void Upload::place_staged(StagingRing::Slot slot) {
 }
 
 absl::Status Upload::copy_data(std::byte* target) {
-  Crc32c crc;
+  std::uint32_t crc = 0;
   for (const std::span<const std::byte> piece : chunk_.data) {
     // Piece by piece, so that the second pass over it finds it in the cache.
-    crc.update(piece);
+    crc = crc32c(piece, crc);
     std::memcpy(target, piece.data(), piece.size());
     target += piece.size();
     const std::size_t wanted = std::min(piece.size(), kHeadBytes - std::min(kHeadBytes, buffer_.head.size()));
     buffer_.head.insert(buffer_.head.end(), piece.begin(),
                         piece.begin() + static_cast<std::ptrdiff_t>(wanted));
   }
-  if (chunk_.crc32c && *chunk_.crc32c != crc.value()) {
+  if (chunk_.crc32c && *chunk_.crc32c != crc) {
     return bad_request(
         "CHECKSUM_MISMATCH",
         absl::StrFormat("the chunk at byte %u has the crc32c %08x and says %08x: it was damaged on its "
                         "way; upload again",
-                        received_bytes_, crc.value(), *chunk_.crc32c));
+                        received_bytes_, crc, *chunk_.crc32c));
   }
   return absl::OkStatus();
 }

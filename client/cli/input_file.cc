@@ -1,0 +1,36 @@
+#include "cli/input_file.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace cumulus::cli {
+
+absl::StatusOr<Array> read_file(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", path, ": ", error.message(), "; name a file that exists"));
+  }
+  absl::StatusOr<Array> bytes = Array::allocate(ElementType::kUint8, {static_cast<std::int64_t>(size)});
+  if (!bytes.ok()) return bytes;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, "; name a file that you may read"));
+  }
+  file.read(reinterpret_cast<char*>(bytes->mutable_bytes().data()), static_cast<std::streamsize>(size));
+  if (!file) return absl::DataLossError(absl::StrCat("cannot read ", path, " to its end; copy it anew"));
+  return bytes;
+}
+
+absl::StatusOr<std::string> read_text(const std::string& path) {
+  const absl::StatusOr<Array> bytes = read_file(path);
+  if (!bytes.ok()) return bytes.status();
+  return std::string(reinterpret_cast<const char*>(bytes->bytes().data()), bytes->bytes().size());
+}
+
+}  // namespace cumulus::cli

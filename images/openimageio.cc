@@ -1,0 +1,188 @@
+// The image module: everything that calls OpenImageIO.
+#include <OpenImageIO/filesystem.h>
+#include <OpenImageIO/imageio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "images/image_library.h"
+
+namespace cumulus::images {
+
+struct OpenFile {
+  std::optional<OIIO::Filesystem::IOMemReader> memory;  // outlives input, which may read from it
+  std::unique_ptr<OIIO::ImageInput> input;
+  int picture = 0;
+};
+
+namespace {
+
+constexpr std::array<std::pair<Samples, OIIO::TypeDesc::BASETYPE>, 9> kTypes = {{
+    {Samples::kUint8, OIIO::TypeDesc::UINT8},
+    {Samples::kUint16, OIIO::TypeDesc::UINT16},
+    {Samples::kUint32, OIIO::TypeDesc::UINT32},
+    {Samples::kUint64, OIIO::TypeDesc::UINT64},
+    {Samples::kInt32, OIIO::TypeDesc::INT32},
+    {Samples::kInt64, OIIO::TypeDesc::INT64},
+    {Samples::kFloat16, OIIO::TypeDesc::HALF},
+    {Samples::kFloat32, OIIO::TypeDesc::FLOAT},
+    {Samples::kFloat64, OIIO::TypeDesc::DOUBLE},
+}};
+
+OIIO::TypeDesc type_of(Samples samples) {
+  for (const auto& [ours, type] : kTypes) {
+    if (ours == samples) return type;
+  }
+  return OIIO::TypeDesc::UNKNOWN;
+}
+
+Samples samples_of(OIIO::TypeDesc format) {
+  for (const auto& [ours, type] : kTypes) {
+    if (OIIO::TypeDesc(type) == format) return ours;
+  }
+  return Samples::kOther;
+}
+
+// OpenImageIO multiplies colours by alpha, with a loss, unless it is told not to.
+constexpr const char* kLeaveColours = "oiio:UnassociatedAlpha";
+
+/// The reader or writer, if it takes an IOProxy in place of a file; otherwise null.
+template <class Format>
+std::unique_ptr<Format> if_by_proxy(std::unique_ptr<Format> format) {
+  if (format == nullptr) (void)OIIO::geterror();
+  return format != nullptr && format->supports("ioproxy") != 0 ? std::move(format) : nullptr;
+}
+
+/// A reader for files in memory; null where the format has none.
+std::unique_ptr<OIIO::ImageInput> create_memory_input(const std::string& format) {
+  return if_by_proxy(OIIO::ImageInput::create(format));
+}
+
+/// The writer for files of this name that takes a ByteWriter; null where there is none.
+std::unique_ptr<OIIO::ImageOutput> create_output(const std::string& path) {
+  return if_by_proxy(OIIO::ImageOutput::create(path));
+}
+
+ImageFile keep(std::unique_ptr<OpenFile> file) {
+  return {file.release(), CloseFile{[](OpenFile* closed) { delete closed; }}};
+}
+
+/// Through which a format writes, as some of OpenImageIO's formats do not notice that the disk is full.
+class ByteWriter final : public OIIO::Filesystem::IOProxy {
+ public:
+  explicit ByteWriter(const WriteBytes& write_bytes) : IOProxy("", Write), write_bytes_(write_bytes) {}
+
+  const char* proxytype() const override { return "bytes"; }
+  std::size_t write(const void* bytes, std::size_t count) override {
+    const bool written = write_bytes_(m_pos, {static_cast<const std::byte*>(bytes), count});
+    m_pos += static_cast<std::int64_t>(count);
+    end_ = std::max(end_, m_pos);
+    return written ? count : 0;
+  }
+  std::size_t size() const override { return static_cast<std::size_t>(end_); }
+
+ private:
+  const WriteBytes& write_bytes_;
+  std::int64_t end_ = 0;
+};
+
+/// Of a failure, as readers may fail without a word.
+std::string reason(std::string error) { return error.empty() ? "OpenImageIO gives no reason" : error; }
+
+void keep_to_one_thread() {
+  OIIO::attribute("threads", 1);
+  OIIO::attribute("exr_threads", -1);
+}
+
+bool reads_from_memory(const std::string& format) { return create_memory_input(format) != nullptr; }
+
+OpenedFile open_memory(const std::string& format, std::string_view bytes) {
+  auto file = std::make_unique<OpenFile>();
+  file->input = create_memory_input(format);
+  if (file->input == nullptr) return {{}, "OpenImageIO cannot read " + format + " from memory"};
+  file->memory.emplace(bytes.data(), bytes.size());
+  file->input->threads(1);
+  file->input->set_ioproxy(&*file->memory);
+  OIIO::ImageSpec first;
+  if (!file->input->open("request." + format, first)) return {{}, file->input->geterror()};
+  return {keep(std::move(file))};
+}
+
+OpenedFile open_path(const std::string& path, AlphaColours colours) {
+  OIIO::ImageSpec settings;
+  settings.attribute(kLeaveColours, 1);
+  auto file = std::make_unique<OpenFile>();
+  file->input = OIIO::ImageInput::open(path, colours == AlphaColours::kAsStored ? &settings : nullptr);
+  if (file->input == nullptr) return {{}, OIIO::geterror()};
+  return {keep(std::move(file))};
+}
+
+bool select_picture(OpenFile& file, int picture) {
+  if (!file.input->seek_subimage(picture, 0)) {
+    (void)file.input->geterror();
+    return false;
+  }
+  file.picture = picture;
+  return true;
+}
+
+Header header(const OpenFile& file) {
+  const OIIO::ImageSpec& spec = file.input->spec();
+  return {.width = spec.width,
+          .height = spec.height,
+          .depth = spec.depth,
+          .channels = spec.nchannels,
+          .deep = spec.deep,
+          .samples = samples_of(spec.format),
+          .samples_name = spec.format.c_str(),
+          .channel_names = spec.channelnames,
+          .bytes = spec.image_bytes(true)};
+}
+
+std::string read(OpenFile& file, int first_channel, int end_channel, Samples samples, void* pixels) {
+  const bool complete =
+      file.input->read_image(file.picture, 0, first_channel, end_channel, type_of(samples), pixels);
+  // Readers that patch up what is missing (JPEG's) say so in an error beside their success.
+  if (complete && !file.input->has_error()) return {};
+  return reason(file.input->geterror());
+}
+
+bool writes(const std::string& path) { return create_output(path) != nullptr; }
+
+std::string write(const std::string& path, const Picture& picture, const WriteBytes& write_bytes) {
+  ByteWriter writer(write_bytes);
+  const auto output = create_output(path);  // after the writer, which it uses to its end
+  if (output == nullptr) return "no image format has such a name";
+  OIIO::ImageSpec spec(picture.width, picture.height, picture.channels, type_of(picture.stored));
+  if (picture.colours == AlphaColours::kAsStored) spec.attribute(kLeaveColours, 1);
+  output->set_ioproxy(&writer);
+  const bool done = output->open(path, spec) &&
+                    output->write_image(type_of(picture.samples), picture.pixels) && output->close();
+  if (done) return {};
+  return reason(output->geterror());
+}
+
+constexpr ImageLibrary kLibrary = {
+    .keep_to_one_thread = keep_to_one_thread,
+    .reads_from_memory = reads_from_memory,
+    .open_memory = open_memory,
+    .open_path = open_path,
+    .select_picture = select_picture,
+    .header = header,
+    .read = read,
+    .writes = writes,
+    .write = write,
+};
+
+}  // namespace
+}  // namespace cumulus::images
+
+extern "C" const cumulus::images::ImageLibrary* cumulus_image_library_1();
+extern "C" const cumulus::images::ImageLibrary* cumulus_image_library_1() {
+  return &cumulus::images::kLibrary;
+}

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "kernels/core/parallel.h"
+#include "kernels/run_length/run_length.h"
+#include "kernels/run_length/run_length_check.h"
+#include "kernels/run_length/run_length_element.h"
+#include "kernels/run_length/run_length_tuning.h"
+
+namespace cumulus {
+namespace {
+
+using namespace run_length;
+
+/// What runs may add up to before nobody counts any further.
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 62;
+
+/// Both at most kMostElements.
+std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) { return std::min(a + b, kMostElements); }
+
+/// Lengths of runs, whichever way they are stored.
+template <class Length>
+class Lengths {
+ public:
+  Lengths(const Length* lengths, RunLengthForm form)
+      : lengths_(lengths), ends_(form == RunLengthForm::kEnds) {}
+
+  /// What runs [first, end) of a granule add up to; nothing certain where ends descend.
+  std::uint64_t sum(std::int64_t first, std::int64_t end) const {
+    if (ends_) return std::min<std::uint64_t>(lengths_[end - 1] - end_before(first), kMostElements);
+    std::uint64_t sum = 0;
+    if constexpr (sizeof(Length) == 4) {
+      for (std::int64_t run = first; run < end; ++run) sum += lengths_[run];
+    } else {
+      for (std::int64_t run = first; run < end; ++run)
+        sum = saturating_sum(sum, std::min<std::uint64_t>(lengths_[run], kMostElements));
+    }
+    return sum;
+  }
+
+  /// The first of runs [first, end) that ends before the one before it does; -1: none.
+  std::int64_t descending(std::int64_t first, std::int64_t end) const {
+    if (!ends_) return -1;
+    bool any = false;
+    for (std::int64_t run = std::max<std::int64_t>(first, 1); run < end; ++run)
+      any |= lengths_[run] < lengths_[run - 1];
+    if (!any) return -1;
+    while (lengths_[first] >= end_before(first)) ++first;
+    return first;
+  }
+
+  /// Whether each of kGroupRuns runs, the first of them not the first of all, is one element.
+  bool all_ones(std::int64_t first) const {
+    const Length* from = lengths_ + first;
+    bool all = true;
+    if (ends_) {
+      for (std::int64_t i = 0; i < kGroupRuns; ++i) all &= from[i] - from[i - 1] == 1;
+    } else {
+      for (std::int64_t i = 0; i < kGroupRuns; ++i) all &= from[i] == 1;
+    }
+    return all;
+  }
+
+  /// The elements of up to kGroupRuns runs, the first of them not the first of all; of runs whose ends do not
+  /// descend.
+  std::array<Length, kGroupRuns> group(std::int64_t first, std::int64_t count) const {
+    const Length* from = lengths_ + first;
+    std::array<Length, kGroupRuns> counts;
+    if (ends_) {
+      for (std::int64_t i = 0; i < count; ++i) counts[static_cast<std::size_t>(i)] = from[i] - from[i - 1];
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) counts[static_cast<std::size_t>(i)] = from[i];
+    }
+    return counts;
+  }
+
+  /// The elements of a run, of runs whose ends do not descend.
+  std::int64_t operator[](std::int64_t run) const {
+    return static_cast<std::int64_t>(ends_ ? lengths_[run] - end_before(run) : lengths_[run]);
+  }
+
+ private:
+  Length end_before(std::int64_t run) const { return run == 0 ? 0 : lengths_[run - 1]; }
+
+  const Length* lengths_;
+  bool ends_;
+};
+
+/// Adds up the granules' runs; turns `offsets` into where each granule begins. Finds all that is wrong.
+template <class Length>
+DecodeRunLengthsReport check_runs(CpuExecutor& executor, const DecodeRunLengthsParams& params,
+                                  const Lengths<Length>& lengths, HostSpan<std::uint64_t> offsets) {
+  std::atomic<std::int64_t> descending{-1};
+  const auto check = [&](std::int64_t granule) {
+    const std::int64_t runs_begin = granule * kCpuGranuleRuns;
+    const std::int64_t runs_end = std::min(runs_begin + kCpuGranuleRuns, params.runs);
+    offsets[static_cast<std::size_t>(granule)] = lengths.sum(runs_begin, runs_end);
+    const std::int64_t run = lengths.descending(runs_begin, runs_end);
+    if (run < 0) return;
+    std::int64_t known = descending.load();
+    while ((known < 0 || run < known) && !descending.compare_exchange_weak(known, run)) {
+    }
+  };
+  parallel_ranges(executor, static_cast<std::int64_t>(offsets.size()), kCheckedGranules,
+                  [&](std::int64_t first, std::int64_t end) {
+                    for (std::int64_t granule = first; granule < end; ++granule) check(granule);
+                  });
+  std::uint64_t total = 0;
+  for (std::uint64_t& offset : offsets) {
+    const std::uint64_t sum = offset;
+    offset = total;
+    total = saturating_sum(total, sum);
+  }
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  DecodeRunLengthsReport report{Outcome::kDecoded, descending.load(), static_cast<std::int64_t>(total)};
+  if (report.elements > params.max_elements) report.outcome = Outcome::kTooLong;
+  if (report.run >= 0) report.outcome = Outcome::kDescendingEnds;
+  return report;
+}
+
+/// Writes `count` elements and returns where the next one goes. May write others before `room_end` too: the
+/// runs behind this one are written after it.
+template <class T>
+T* write_run(T* to, std::int64_t count, const T& symbol, const T* room_end) {
+  if constexpr (kRunBlockBytes % sizeof(T) == 0) {  // a short run is a block's stores, without a loop
+    constexpr std::int64_t kBlock = kRunBlockBytes / sizeof(T);
+    if (count <= kBlock && room_end - to >= kBlock) {
+      std::fill_n(to, kBlock, symbol);
+      return to + count;
+    }
+  }
+  return std::fill_n(to, count, symbol);
+}
+
+/// Writes elements [first, end) of the array.
+template <class T, class Length>
+void write_elements(const Lengths<Length>& lengths, HostSpan<const std::uint64_t> offsets, const T* symbols,
+                    std::int64_t runs, std::int64_t first, std::int64_t end, T* elements) {
+  const auto after = std::upper_bound(offsets.begin(), offsets.end(), static_cast<std::uint64_t>(first));
+  const std::int64_t granule = after - offsets.begin() - 1;
+  std::int64_t run = granule * kCpuGranuleRuns;
+  auto run_end = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(granule)]) + lengths[run];
+  while (run_end <= first) run_end += lengths[++run];
+  T* to = elements + first;
+  T* const room_end = elements + end;
+  to = write_run(to, std::min(run_end, end) - first, symbols[run], room_end);
+  ++run;
+  while (to < room_end) {
+    const std::int64_t group = std::min(runs - run, kGroupRuns);
+    const T* next = symbols + run;
+    if (group == kGroupRuns && room_end - to >= group && lengths.all_ones(run)) {
+      to = std::copy_n(next, kGroupRuns, to);
+    } else {
+      const auto counts = lengths.group(run, group);
+      for (std::int64_t i = 0; i < group && to < room_end; ++i) {
+        const auto count = static_cast<std::int64_t>(counts[static_cast<std::size_t>(i)]);
+        to = write_run(to, std::min<std::int64_t>(count, room_end - to), next[i], room_end);
+      }
+    }
+    run += group;
+  }
+}
+
+template <class T, class Length>
+DecodeRunLengthsReport decode(CpuExecutor& executor, const DecodeRunLengthsParams& params, const T* symbols,
+                              const Length* lengths_data, T* elements) {
+  const Lengths<Length> lengths(lengths_data, params.format.form);
+  const auto offsets =
+      executor.scratch<std::uint64_t>(static_cast<std::size_t>(divide_up(params.runs, kCpuGranuleRuns)));
+  const DecodeRunLengthsReport report = check_runs(executor, params, lengths, offsets);
+  if (report.outcome != DecodeRunLengthsReport::Outcome::kDecoded) return report;
+  executor.check_interrupt();
+  constexpr std::int64_t kGrain = kCpuDecodeBytes / static_cast<std::int64_t>(sizeof(T));
+  parallel_ranges(executor, report.elements, kGrain, [&](std::int64_t first, std::int64_t end) {
+    write_elements(lengths, HostSpan<const std::uint64_t>(offsets), symbols, params.runs, first, end,
+                   elements);
+  });
+  return report;
+}
+
+}  // namespace
+
+void decode_run_lengths(CpuExecutor& executor, const DecodeRunLengthsParams& params,
+                        HostSpan<const std::byte> symbols, HostSpan<const std::byte> lengths,
+                        HostSpan<std::byte> elements, DecodeRunLengthsReport* report) {
+  check_decode(params, symbols, lengths, elements);
+  executor.check_interrupt();
+  *report = {};
+  if (params.runs == 0) return;
+  with_element(params.format.element_bytes, [&]<class T>(T) {
+    const auto* from = reinterpret_cast<const T*>(symbols.data());
+    auto* to = reinterpret_cast<T*>(elements.data());
+    if (params.format.length_bytes == 4) {
+      *report = decode(executor, params, from, reinterpret_cast<const std::uint32_t*>(lengths.data()), to);
+    } else {
+      *report = decode(executor, params, from, reinterpret_cast<const std::uint64_t*>(lengths.data()), to);
+    }
+  });
+}
+
+#if !CUMULUS_WITH_CUDA
+// A build without CUDA has no device to make an executor of: this satisfies the linker.
+void decode_run_lengths(CudaExecutor& /*executor*/, const DecodeRunLengthsParams& /*params*/,
+                        DeviceSpan<const std::byte> /*symbols*/, DeviceSpan<const std::byte> /*lengths*/,
+                        DeviceSpan<std::byte> /*elements*/, DecodeRunLengthsReport* /*report*/) {
+  throw CudaError(0, "decode_run_lengths", __FILE__, __LINE__);
+}
+#endif
+
+}  // namespace cumulus

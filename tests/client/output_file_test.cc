@@ -1,0 +1,91 @@
+#include "cli/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/support/temporary_folder.h"
+
+namespace cumulus::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class OutputFiles : public ::testing::Test {
+ protected:
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static absl::Status write(const std::string& path, const std::string& text) {
+    OutputFile file(path);
+    file.write(std::as_bytes(std::span(text)));
+    return file.commit();
+  }
+  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(OutputFiles, WhatIsNotCommittedLeavesTheFileThatWasThere) {
+  const std::string path = folder_ / "a";
+  ASSERT_TRUE(write(path, "before").ok());
+  {
+    OutputFile file(path);
+    EXPECT_TRUE(file.write(std::as_bytes(std::span("half", 4))));
+  }
+  EXPECT_EQ(read(path), "before");
+  EXPECT_EQ(files(), 1);
+  ASSERT_TRUE(write(path, "after").ok());
+  EXPECT_EQ(read(path), "after");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(OutputFiles, ALinkStaysOneAndItsTargetIsReplaced) {
+  ASSERT_TRUE(write(folder_ / "target", "before").ok());
+  fs::create_symlink("target", folder_ / "link");
+  ASSERT_TRUE(write(folder_ / "link", "after").ok());
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read(folder_ / "target"), "after");
+}
+
+TEST_F(OutputFiles, ADeviceIsWrittenToAndNotReplaced) {
+  fs::create_symlink("/dev/null", folder_ / "null");
+  const OutputPlace place(folder_ / "null");
+  ASSERT_EQ(place.unfinished(), "/dev/null") << "and what follows would replace a device of this machine";
+  EXPECT_TRUE(write(folder_ / "null", "nothing").ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(OutputFiles, AFullDiskIsNamedAsSoonAsItIsFull) {
+  if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  ASSERT_EQ(OutputPlace("/dev/full").unfinished(), "/dev/full");
+  OutputFile file("/dev/full");
+  const std::string much(1 << 20, 'x');
+  EXPECT_FALSE(file.write(std::as_bytes(std::span(much))));
+  EXPECT_THAT(std::string(file.commit().message()),
+              HasSubstr("cannot write /dev/full: No space left on device"));
+}
+
+TEST_F(OutputFiles, WhatCannotBeWrittenIsSaidBeforehand) {
+  EXPECT_TRUE(check_output(folder_ / "new").ok());
+  EXPECT_TRUE(check_output("/dev/null").ok());
+  EXPECT_TRUE(check_output("in_the_working_folder").ok());
+  EXPECT_THAT(std::string(check_output(folder_.path().string()).message()),
+              HasSubstr("it is a folder; name a file"));
+  EXPECT_THAT(std::string(check_output(folder_ / "missing/a").message()),
+              HasSubstr("there is no folder " + (folder_ / "missing")));
+  if (geteuid() == 0) return;  // whom no permissions stop
+  fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THAT(std::string(check_output(folder_ / "a").message()), HasSubstr("Permission denied"));
+  fs::permissions(folder_.path(), fs::perms::owner_all);
+}
+
+}  // namespace
+}  // namespace cumulus::cli

@@ -1,0 +1,41 @@
+// What the command line says of image files that it cannot read or write.
+#include <OpenImageIO/imageio.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/image_jobs.h"
+
+namespace cumulus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
+  fail({"sampling-table", folder_ / "none.exr", "-o", folder_ / "x.cst"}, "there is no file ");
+  std::ofstream(folder_ / "text.exr") << "this is no picture";
+  fail({"sampling-table", folder_ / "text.exr", "-o", folder_ / "x.cst"}, "text.exr as an image: ");
+  const std::string whole = read_file(kMap);
+  std::ofstream(folder_ / "half.exr", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  fail({"sampling-table", folder_ / "half.exr", "-o", folder_ / "x.cst"}, "half.exr as an image: ");
+  fail({"blur", folder_ / "half.exr", "-o", folder_ / "x.exr", "--sigma", "2"}, "damaged or not complete");
+  write_picture(folder_ / "whole.jpg", {64, 64, 3, OIIO::TypeDesc::UINT8, std::vector<float>(64 * 64 * 3)});
+  const std::string jpeg = read_file(folder_ / "whole.jpg");
+  std::ofstream(folder_ / "half.jpg", std::ios::binary) << jpeg.substr(0, jpeg.size() - 40);
+  fail({"blur", folder_ / "half.jpg", "-o", folder_ / "x.exr", "--sigma", "2"}, "damaged or not complete");
+  // A format of OpenImageIO's that has volumes, told by the name.
+  std::ofstream(folder_ / "volume.null?RES=16x16x64") << "anything";
+  fail({"blur", folder_ / "volume.null?RES=16x16x64", "-o", folder_ / "x.exr", "--sigma", "2"},
+       "it is a volume; give one slice of it");
+  fail({"blur", folder_.path().string(), "-o", folder_ / "x.exr", "--sigma", "2"}, "it is a folder");
+  fail({"sampling-table", kMap, "-o", folder_ / "no/folder/x.cst"}, "no/folder/x.cst");
+  fail({"box-filter", kMap, "--radius", "1", "-o", folder_ / "x.unknown"}, "x.unknown");
+  fail({"draw-samples", kMap, "-n", "4", "--preview", folder_ / "no/folder/x.png"}, "no/folder/x.png");
+  EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
+}
+
+}  // namespace
+}  // namespace cumulus::testing
