@@ -13,14 +13,19 @@ namespace cumulus::bracket_match {
 inline constexpr int kTileWarps = kTileThreads / 32;
 static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one word");
 
+/// What a tile leaves to others is listed, as 16-bit numbers of elements in the tile, where the numbers fit
+/// into the words that hold a bit for each element otherwise.
+__device__ inline bool is_listed(std::int32_t count) { return count <= kListed; }
+__device__ inline const std::uint16_t* listed(const std::uint32_t* left_items, std::int64_t tile) {
+  return reinterpret_cast<const std::uint16_t*>(left_items + tile * kTileThreads);
+}
+
 /// The tiles of a text on the device. A tile's surviving opens are those that no close of the tile pops;
-/// on the stack they lie at levels bottom + 1 and up.
+/// on the stack they lie at levels bottom + 1 and up. Its reaching closes pop no open of the tile.
 struct DeviceTiles {
-  std::uint32_t* surviving_opens;  // kTileThreads words for each tile, a bit for each element
-  std::uint32_t* reaching_closes;  // likewise: closes that pop no open of the tile
-  std::uint16_t* opens_before;     // for each stretch of 32 words: surviving opens of the tile before it
-  std::uint16_t*
-      listed_opens;  // kListedOpens for each tile: its lowest surviving opens, as numbers in the tile
+  std::uint32_t* surviving_opens;  // kTileThreads words for each tile: numbers or bits
+  std::uint32_t* reaching_closes;  // likewise
+  std::uint16_t* opens_before;     // for each stretch of 32 words of bits: surviving opens of the tile before it
   StackChange<std::int32_t>* change;
   const std::uint32_t*
       begins;             // a bit for each element: a document begins there; null: there is one document
@@ -104,6 +109,11 @@ template <class Body>
 __device__ void for_surviving_opens(const DeviceTiles& tiles, std::int64_t tile, int highest, int count,
                                     const Body& body) {
   const int lane = static_cast<int>(threadIdx.x % 32);
+  if (is_listed(tiles.change[tile].opens)) {
+    const std::uint16_t* numbers = listed(tiles.surviving_opens, tile);
+    for (int i = lane; i < count; i += 32) body(i, tile * kTileItems + numbers[highest - i]);
+    return;
+  }
   const std::uint64_t before_stretches = reinterpret_cast<const std::uint64_t*>(tiles.opens_before)[tile];
   const auto before = [&](int stretch) {
     return static_cast<int>(before_stretches >> (16 * stretch) & 0xFFFF);

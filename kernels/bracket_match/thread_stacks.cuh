@@ -62,16 +62,13 @@ class ThreadStacks {
   static constexpr int kRow = 4 * kHalf;  // bytes
   static constexpr int kLast = (kThreadItems - 1) * kRow;
 
-  __device__ static int column(int thread) { return thread % kHalf * 4 + thread / kHalf * 2; }
+  /// The row before the first is what the top of an empty stack reads: nobody writes there.
+  __device__ static int column(int thread) { return kRow + thread % kHalf * 4 + thread / kHalf * 2; }
   __device__ Entry at(int offset) const {
     return *reinterpret_cast<const std::uint16_t*>(reinterpret_cast<const char*>(entries_) + offset);
   }
-  __device__ void set(int offset, Entry entry) {
-    *reinterpret_cast<std::uint16_t*>(reinterpret_cast<char*>(entries_) + offset) =
-        static_cast<std::uint16_t>(entry);
-  }
 
-  std::uint16_t entries_[kThreadItems * kTileThreads];
+  std::uint16_t entries_[(1 + kThreadItems) * kTileThreads];
 };
 
 /// Where the partners of a tile's elements are gathered; -1: none in the tile. A thread's elements are a row.

@@ -125,7 +125,7 @@ class TileItems<std::int32_t> {
   __device__ static bool is_open(unsigned int code) { return code < kKinds; }
   __device__ static bool is_close(unsigned int code) { return code >= kKinds && code != kNeutral; }
   __device__ static bool fit(std::int32_t open, std::int32_t close) {
-    return Rules<std::int32_t>::Shared().fit(open, close);
+    return Rules<std::int32_t>::Mates().fit(open, close);
   }
 
  private:

@@ -79,12 +79,8 @@ class TileMatcher {
     } else {
       match_in_order(items, levels.height(), served);
     }
-    const bool lost = reaches_beyond_a_beginning(before.closes);
-    const std::uint32_t unserved = closes_from(served, closes);
-    if (lost && unserved != 0) found_.meet(fault_at(lowest_bit(unserved), kCloseFault));
-    a_.tiles.reaching_closes[word] = lost ? 0 : unserved;
-    a_.tiles.surviving_opens[word] =
-        list_opens(min(opens, levels.later() - levels.bottom()), levels.bottom() - levels.least());
+    leave_closes(levels, served, closes);
+    leave_opens(levels, min(opens, levels.later() - levels.bottom()));
     if (thread_ % 32 == 0) {
       a_.tiles.opens_before[tile_ * kTileWarps + thread_ / 32] =
           static_cast<std::uint16_t>(levels.opens_before_warp());
@@ -225,24 +221,34 @@ class TileMatcher {
     }
   }
 
-  /// A bit for each close that the thread has kept, but the first `served`.
-  __device__ std::uint32_t closes_from(int served, int closes) const {
-    std::uint32_t bits = 0;
-    for (int rank = served; rank < closes; ++rank) bits |= 1u << item_of(memory_.stacks.close(rank, thread_));
-    return bits;
+  /// Leaves the `closes` that the thread has kept to other tiles, but the first `served`.
+  __device__ void leave_closes(const TileLevels& levels, int served, int closes) {
+    const StackChange<std::int32_t> before = levels.before();
+    const bool lost = reaches_beyond_a_beginning(before.closes);
+    if (lost && served < closes)
+      found_.meet(fault_at(item_of(memory_.stacks.close(served, thread_)), kCloseFault));
+    leave(a_.tiles.reaching_closes, levels.total().closes, before.closes, lost ? 0 : closes - served,
+          [&](int rank) { return memory_.stacks.close(served + rank, thread_); });
   }
-  /// A bit for each of the lowest `count` opens that the thread has left, which are listed: the lowest has
-  /// `rank` others of the tile below it.
-  __device__ std::uint32_t list_opens(int count, int rank) const {
-    std::uint32_t bits = 0;
-    std::uint16_t* listed = a_.tiles.listed_opens + tile_ * kListedOpens + rank;
-    for (int level = 0; level < count; ++level) {
-      const int item = item_of(memory_.stacks.open(level, thread_));
-      bits |= 1u << item;
-      if (rank + level < kListedOpens)
-        listed[level] = static_cast<std::uint16_t>(thread_ * kThreadItems + item);
+  /// Leaves the lowest `count` opens that the thread has left.
+  __device__ void leave_opens(const TileLevels& levels, int count) {
+    leave(a_.tiles.surviving_opens, levels.total().opens, levels.bottom() - levels.least(), count,
+          [&](int rank) { return memory_.stacks.open(rank, thread_); });
+  }
+  /// Of `total` elements that the tile leaves the thread has `count`, which come after `before` others.
+  template <class EntryOf>
+  __device__ void leave(std::uint32_t* left_items, std::int32_t total, std::int32_t before, int count,
+                        const EntryOf& entry) {
+    std::uint32_t* words = left_items + tile_ * kTileThreads;
+    if (is_listed(total)) {
+      std::uint16_t* numbers = reinterpret_cast<std::uint16_t*>(words) + before;
+      for (int rank = 0; rank < count; ++rank)
+        numbers[rank] = static_cast<std::uint16_t>(thread_ * kThreadItems + item_of(entry(rank)));
+      return;
     }
-    return bits;
+    std::uint32_t bits = 0;
+    for (int rank = 0; rank < count; ++rank) bits |= 1u << item_of(entry(rank));
+    words[thread_] = bits;
   }
 
   /// Those whose partner is not in the tile get none, until link_tiles finds it.
