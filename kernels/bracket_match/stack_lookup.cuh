@@ -25,7 +25,7 @@ __device__ inline const std::uint16_t* listed(const std::uint32_t* left_items, s
 struct DeviceTiles {
   std::uint32_t* surviving_opens;  // kTileThreads words for each tile: numbers or bits
   std::uint32_t* reaching_closes;  // likewise
-  std::uint16_t* opens_before;     // for each stretch of 32 words of bits: surviving opens of the tile before it
+  std::uint16_t* opens_before;  // for each stretch of 32 words of bits: surviving opens of the tile before it
   StackChange<std::int32_t>* change;
   const std::uint32_t*
       begins;             // a bit for each element: a document begins there; null: there is one document

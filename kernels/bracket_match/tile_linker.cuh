@@ -136,8 +136,7 @@ class TileLinker {
  private:
   __device__ void link(int pops, TileWindow window) {
     closes_listed_ = is_listed(pops);
-    const int closes =
-        closes_listed_ ? pops : closes_.take(own_.closes, a_.tiles.reaching_closes, tile_);
+    const int closes = closes_listed_ ? pops : closes_.take(own_.closes, a_.tiles.reaching_closes, tile_);
     const auto served = static_cast<int>(min(depth_, static_cast<std::int64_t>(closes)));
     for (int number = 0;;) {
       number = link_in(window, number, served);
@@ -187,8 +186,8 @@ class TileLinker {
     if (lane_ < count) {
       const std::int64_t tile = window.nearest - server;
       const std::int64_t open = tile * kTileItems + listed(a_.tiles.surviving_opens, tile)[rank];
-      const std::int64_t close =
-          first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine] : own_.close_numbers[lane_]);
+      const std::int64_t close = first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine]
+                                                          : own_.close_numbers[lane_]);
       pair(memory_.mates.fit(a_.text[open], a_.text[close]), open, close);
     }
     __syncwarp();
