@@ -31,7 +31,7 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
 /// its closes reach out of it.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, 9)
     match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
                 const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];

@@ -21,6 +21,10 @@ inline __device__ std::uint32_t load_shared_16(SharedAddress from) {
 inline __device__ void store_shared_16(SharedAddress to, std::uint32_t value) {
   asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(value)));
 }
+inline __device__ void store_shared_16_if(bool wanted, SharedAddress to, std::uint32_t value) {
+  asm volatile("{ .reg .pred wanted; setp.ne.u32 wanted, %2, 0; @wanted st.shared.u16 [%0], %1; }" ::"r"(to),
+               "h"(static_cast<std::uint16_t>(value)), "r"(static_cast<std::uint32_t>(wanted)));
+}
 inline __device__ void store_shared_32(SharedAddress to, std::int32_t value) {
   asm volatile("st.shared.s32 [%0], %1;" ::"r"(to), "r"(value));
 }

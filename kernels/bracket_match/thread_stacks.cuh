@@ -71,12 +71,14 @@ class ThreadStacks {
   std::uint16_t entries_[(1 + kThreadItems) * kTileThreads];
 };
 
-/// Where the partners of a tile's elements are gathered; -1: none in the tile. A thread's elements are a row.
+/// Where the partners of a tile's elements are gathered, by their numbers in the tile. A thread's elements
+/// are a row.
 struct TilePartners {
-  static constexpr int kStride = kThreadItems + 1;  // so that rows begin in different banks
-  std::int32_t numbers[kTileThreads * kStride];
+  static constexpr std::uint16_t kNone = 0xFFFF;    // in the tile
+  static constexpr int kStride = kThreadItems + 2;  // so that rows begin in different banks
+  alignas(4) std::uint16_t numbers[kTileThreads * kStride];
 
-  __device__ std::int32_t* row(int thread) { return numbers + thread * kStride; }
+  __device__ std::uint16_t* row(int thread) { return numbers + thread * kStride; }
 };
 
 }  // namespace cumulus::bracket_match

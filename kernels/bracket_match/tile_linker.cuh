@@ -44,20 +44,28 @@ class LeftItems {
     return __shfl_sync(kAllLanes, through, 31);
   }
 
-  /// Calls body(number, item) for the elements from number `first` to before `end`, each by one lane.
-  template <class Body>
-  __device__ void for_each(int first, int end, const Body& body) const {
+  /// Calls use(item, fetch(number, item)) for the elements from number `first` to before `end`, each by one
+  /// lane; for those of several words first all fetch, as what they fetch may be far.
+  template <class Fetch, class Use>
+  __device__ void for_each(int first, int end, const Fetch& fetch, const Use& use) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t lanes_before = (1u << lane) - 1;
+    const auto count = static_cast<unsigned int>(end - first);
     int word = highest_bit(__ballot_sync(kAllLanes, before_ <= first)) * kWords;
+#pragma unroll 1
     for (; word < kTileThreads && memory_[word].before < end; word += kWords) {
+      decltype(fetch(0, 0)) fetched[kWords];
+      bool wanted[kWords];
 #pragma unroll
       for (int k = 0; k < kWords; ++k) {
         const Word it = memory_[word + k];
         const int number = it.before + __popc(it.bits & lanes_before);
-        if ((it.bits >> lane & 1) != 0 && number >= first && number < end) {
-          body(number, (word + k) * kThreadItems + lane);
-        }
+        wanted[k] = (it.bits >> lane & 1) != 0 && static_cast<unsigned int>(number - first) < count;
+        if (wanted[k]) fetched[k] = fetch(number, (word + k) * kThreadItems + lane);
+      }
+#pragma unroll
+      for (int k = 0; k < kWords; ++k) {
+        if (wanted[k]) use((word + k) * kThreadItems + lane, fetched[k]);
       }
     }
   }
@@ -74,9 +82,7 @@ struct LinkMemory {
   struct Warp {
     LeftItems::Memory closes;
     LeftItems::Memory opens;
-    // Of a stretch: numbers in their tiles of the closes and of the opens that they pop.
-    std::uint16_t close_numbers[kLinkedAtOnce];
-    std::uint16_t open_numbers[kLinkedAtOnce];
+    std::uint16_t numbers[kLinkedAtOnce];  // in their tile, of a stretch of opens or of closes
   };
   Warp warps[kTileWarps];
   BlockTally tally;
@@ -115,25 +121,41 @@ class TileLinker {
       : a_(arguments),
         memory_(memory),
         own_(memory.warps[threadIdx.x / 32]),
-        lane_(static_cast<int>(threadIdx.x) % 32),
-        tile_(std::int64_t{blockIdx.x} * kLinkedTiles + threadIdx.x / 32),
-        first_(tile_ * kTileItems) {}
+        warp_(static_cast<int>(threadIdx.x) / 32),
+        lane_(static_cast<int>(threadIdx.x) % 32) {}
 
   __device__ void run() {
-    const bool present = tile_ < a_.tiles.count;
+    const std::int64_t block_first = std::int64_t{blockIdx.x} * kLinkedTiles;
     // Nothing of this depends on anything else: the loads are under way together.
-    const int pops = present ? a_.tiles.change[tile_].closes : 0;
-    depth_ = present ? a_.tiles.depth[tile_] : 0;
-    const TileWindow window(a_.tiles, present ? tile_ : 0);
+    const std::int64_t other = block_first + lane_ % kLinkedTiles;
+    const int pops_of_others = other < a_.tiles.count ? a_.tiles.change[other].closes : 0;
+    set_tile(block_first + warp_);
+    const TileWindow window(a_.tiles, tile_);
     memory_.tally.clear();
     a_.rules.prepare_mates(memory_.mates);
     __syncthreads();
-    if (pops > 0) link(pops, window);
+    const int pops = __shfl_sync(kAllLanes, pops_of_others, warp_);
+    if (pops > 0 && (kSharers == 1 || is_listed(pops))) link(pops, window);
+    for (int i = 0; i < kLinkedTiles && kSharers > 1; ++i) {
+      const int many = __shfl_sync(kAllLanes, pops_of_others, i);
+      if (is_listed(many)) continue;
+      set_tile(block_first + i);
+      link(many, TileWindow(a_.tiles, tile_));
+    }
     __syncthreads();
     memory_.tally.publish(found_, a_.findings);
   }
 
  private:
+  /// Warps that link a tile of many closes.
+  static constexpr int kSharers = kTileWarps;
+
+  __device__ void set_tile(std::int64_t tile) {
+    tile_ = tile;
+    first_ = tile * kTileItems;
+    depth_ = tile < a_.tiles.count ? a_.tiles.depth[tile] : 0;
+  }
+
   __device__ void link(int pops, TileWindow window) {
     closes_listed_ = is_listed(pops);
     const int closes = closes_listed_ ? pops : closes_.take(own_.closes, a_.tiles.reaching_closes, tile_);
@@ -144,8 +166,14 @@ class TileLinker {
       const std::int64_t tile = last_tile_below(a_.tiles, window.nearest - 31, depth_ - number);
       window = TileWindow(a_.tiles, tile + 1);
     }
+    if (!is_mine(0)) return;
     lose_from(served, closes);
     if (depth_ > closes && reaches_beyond_a_beginning(pops)) meet_first_beginning();
+  }
+
+  /// Of the warps that share a tile, this one links the stretch of closes that has `number`.
+  __device__ bool is_mine(int number) const {
+    return kSharers == 1 || closes_listed_ || number / kLinkedAtOnce % kSharers == warp_;
   }
 
   /// Links the closes from `number` on that tiles of the window serve; returns the next.
@@ -179,15 +207,18 @@ class TileLinker {
     const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
     const std::uint32_t others = __ballot_sync(kAllLanes, mine >= served || rank < 0 || !open_listed);
     const int count = others == 0 ? 32 : lowest_bit(others);
+    if (!is_mine(number)) return count;
     if (!closes_listed_) {
-      list_closes(number, number + count);
+      closes_.for_each(
+          number, number + count, [](int it, int) { return it; },
+          [&](int item, int it) { own_.numbers[it - number] = static_cast<std::uint16_t>(item); });
       __syncwarp();
     }
     if (lane_ < count) {
       const std::int64_t tile = window.nearest - server;
       const std::int64_t open = tile * kTileItems + listed(a_.tiles.surviving_opens, tile)[rank];
-      const std::int64_t close = first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine]
-                                                          : own_.close_numbers[lane_]);
+      const std::int64_t close =
+          first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine] : own_.numbers[lane_]);
       pair(memory_.mates.fit(a_.text[open], a_.text[close]), open, close);
     }
     __syncwarp();
@@ -200,62 +231,62 @@ class TileLinker {
     LeftItems opens;
     if (!open_listed) opens.take(own_.opens, a_.tiles.surviving_opens, server);
 #pragma unroll 1
-    for (; number < last; number += kLinkedAtOnce) {
-      const int count = min(last - number, kLinkedAtOnce);
-      list_closes(number, number + count);
+    for (int next; number < last; number = next) {
+      next = min((number / kLinkedAtOnce + 1) * kLinkedAtOnce, last);
+      if (!is_mine(number)) continue;
       const int highest = end - 1 - number;
-      const auto keep = [&](int rank, int item) {
-        own_.open_numbers[highest - rank] = static_cast<std::uint16_t>(item);
-      };
+      const int lowest = end - next;
       if (open_listed) {
         const std::uint16_t* numbers = listed(a_.tiles.surviving_opens, server);
-        for (int i = lane_; i < count; i += 32) keep(highest - i, numbers[highest - i]);
+        for (int i = lane_; i < next - number; i += 32) own_.numbers[i] = numbers[highest - i];
       } else {
-        opens.for_each(highest + 1 - count, highest + 1, keep);
+        opens.for_each(
+            lowest, highest + 1, [](int rank, int) { return rank; },
+            [&](int item, int rank) { own_.numbers[highest - rank] = static_cast<std::uint16_t>(item); });
       }
       __syncwarp();
-      pair_stretch(server * kTileItems, count);
+      pair_stretch(server * kTileItems, number, next);
       __syncwarp();
     }
   }
 
-  /// Of the `count` closes and opens that are listed in shared memory: several of a lane at a time, as their
-  /// symbols are far.
-  __device__ void pair_stretch(std::int64_t opens_first, int count) {
-    constexpr int kAtOnce = 4;
-    for (int i = lane_; i < count; i += kAtOnce * 32) {
-      std::int64_t opens[kAtOnce];
-      std::int64_t closes[kAtOnce];
-      bool fits[kAtOnce];
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        const int mine = min(i + k * 32, count - 1);
-        opens[k] = opens_first + own_.open_numbers[mine];
-        closes[k] = first_ + own_.close_numbers[mine];
-        fits[k] = memory_.mates.fit(a_.text[opens[k]], a_.text[closes[k]]);
-      }
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k * 32 < count) pair(fits[k], opens[k], closes[k]);
-      }
-    }
+  /// Pairs the closes from `number` to before `next` with the opens that are listed in shared memory.
+  __device__ void pair_stretch(std::int64_t opens_first, int number, int next) {
+    struct Pair {
+      std::int64_t open;
+      Symbol open_symbol;
+      Symbol close_symbol;
+    };
+    int first_lost = kTileItems;
+    for_closes(
+        number, next,
+        [&](int it, int item) {
+          const std::int64_t open = opens_first + own_.numbers[it - number];
+          return Pair{open, a_.text[open], a_.text[first_ + item]};
+        },
+        [&](int item, const Pair& it) {
+          const bool fits = memory_.mates.fit(it.open_symbol, it.close_symbol);
+          if (!fits) first_lost = min(first_lost, item);
+          if (fits) store_pair(it.open, first_ + item);
+        });
+    if (first_lost < kTileItems) lose(first_ + first_lost);
   }
 
-  /// Lists the tile's closes from number `first` to before `end` in shared memory.
-  __device__ void list_closes(int first, int end) {
-    for_closes(first, end, [&](int number, int item) {
-      own_.close_numbers[number - first] = static_cast<std::uint16_t>(item);
-    });
-  }
-  template <class Body>
-  __device__ void for_closes(int first, int end, const Body& body) const {
-    if (!closes_listed_) return closes_.for_each(first, end, body);
+  /// Calls use(item, fetch(number, item)) for the tile's closes from number `first` to before `end`.
+  template <class Fetch, class Use>
+  __device__ void for_closes(int first, int end, const Fetch& fetch, const Use& use) const {
+    if (!closes_listed_) return closes_.for_each(first, end, fetch, use);
     const std::uint16_t* numbers = listed(a_.tiles.reaching_closes, tile_);
-    for (int number = first + lane_; number < end; number += 32) body(number, numbers[number]);
+    for (int number = first + lane_; number < end; number += 32) {
+      const int item = numbers[number];
+      use(item, fetch(number, item));
+    }
   }
 
   __device__ void pair(bool fits, std::int64_t open, std::int64_t close) {
-    if (!fits) return lose(close);
+    fits ? store_pair(open, close) : lose(close);
+  }
+  __device__ void store_pair(std::int64_t open, std::int64_t close) {
     found_.unmatched -= 2;
     if (a_.outputs.partner == nullptr) return;
     a_.outputs.partner[close] = static_cast<Index>(open);
@@ -265,7 +296,8 @@ class TileLinker {
   __device__ void lose(std::int64_t close) { found_.meet(2 * close + kCloseFault); }
   /// Nothing is left for the closes from number `first` on.
   __device__ void lose_from(int first, int end) {
-    if (first < end) for_closes(first, end, [&](int, int item) { lose(first_ + item); });
+    for_closes(
+        first, end, [](int, int) { return 0; }, [&](int item, int) { lose(first_ + item); });
   }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.
@@ -284,10 +316,11 @@ class TileLinker {
   const Arguments<Symbol, Index>& a_;
   Memory& memory_;
   typename Memory::Warp& own_;
+  const int warp_;
   const int lane_;
-  const std::int64_t tile_;  // the warp's
-  const std::int64_t first_;
-  std::int64_t depth_ = 0;  // the stack's size before the tile
+  std::int64_t tile_;   // that the warp links
+  std::int64_t first_;  // of its elements
+  std::int64_t depth_;  // the stack's size before it
   bool closes_listed_ = true;
   LeftItems closes_;  // where they are not listed
   Found found_;

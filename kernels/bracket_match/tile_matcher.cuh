@@ -13,6 +13,12 @@
 
 namespace cumulus::bracket_match {
 
+/// A thread that has closes which pop what earlier threads have left.
+struct alignas(8) Closer {
+  std::int32_t level;   // of the first, and that one's number in the warp
+  std::int32_t thread;  // and above its 16 bits the number
+};
+
 template <class Symbol>
 struct MatchMemory {
   TilePartners partners;
@@ -20,6 +26,7 @@ struct MatchMemory {
   LevelMasks masks;
   BottomTree<> bottoms;
   TileLevels::Memory levels;
+  Closer closers[kTileThreads];
   BlockTally tally;
   typename TileItems<Symbol>::Memory items;
 };
@@ -29,7 +36,6 @@ template <class Symbol, class Index>
 class TileMatcher {
   using Memory = MatchMemory<Symbol>;
   using Items = TileItems<Symbol>;
-  static constexpr bool kStoresNumbers = sizeof(Index) == 4;
 
  public:
   __device__ TileMatcher(const Arguments<Symbol, Index>& arguments, const Codes<Symbol>& codes,
@@ -41,13 +47,12 @@ class TileMatcher {
         first_(tile_ * kTileItems),
         thread_(static_cast<int>(threadIdx.x)),
         valid_(static_cast<int>(max(
-            min(a_.count - first_ - thread_ * kThreadItems, std::int64_t{kThreadItems}), std::int64_t{0}))),
-        offset_(kStoresNumbers ? static_cast<std::int32_t>(first_) : 0) {}
+            min(a_.count - first_ - thread_ * kThreadItems, std::int64_t{kThreadItems}), std::int64_t{0}))) {}
 
   __device__ void run() {
     memory_.masks.clear();
     memory_.tally.clear();
-    const Items items(codes_, memory_.items, memory_.partners, a_.text, first_, valid_);
+    const Items items(codes_, memory_.items, a_.text, first_, valid_);
     const std::int64_t word = tile_ * kTileThreads + thread_;
     const std::uint32_t begins = a_.tiles.begins_of(word);
     __syncthreads();
@@ -95,8 +100,8 @@ class TileMatcher {
   __device__ std::int64_t fault_at(int item, std::int64_t kind) const {
     return 2 * (first_ + thread_ * kThreadItems + item) + kind;
   }
-  __device__ std::int32_t number(int thread, int item) const {
-    return offset_ | (thread * kThreadItems + item);
+  __device__ static std::uint16_t number(int thread, int item) {
+    return static_cast<std::uint16_t>(thread * kThreadItems + item);
   }
   /// Of the elements themselves, which may be far: where their entries do not say enough.
   __device__ bool fit(const Items& items, int owner, int open, int closer, int close) const {
@@ -108,9 +113,9 @@ class TileMatcher {
   /// elements are there, and no document begins among them.
   template <bool kPlain>
   __device__ void match_in_thread(const Items& items, std::uint32_t begins, ThreadStacks::Column& column) {
-    std::int32_t* row = memory_.partners.row(thread_);
+    std::uint16_t* row = memory_.partners.row(thread_);
     const SharedAddress row_address = shared_address(row);
-    const std::int32_t first_number = number(thread_, 0);
+    const int first_number = thread_ * kThreadItems;
     Entry mismatches = 0;
     bool begun = false;
     constexpr int kAhead = 4;  // codes are looked up before the stack is in the way
@@ -141,8 +146,8 @@ class TileMatcher {
       if constexpr (!Items::kCodesAreExact) {
         if (pops && !fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
       }
-      store_shared_32_if(pops, row_address + 4 * static_cast<SharedAddress>(item_of(open)), first_number | i);
-      store_shared_32(row_address + 4 * i, pops ? first_number | item_of(open) : -1);
+      store_shared_16_if(pops, row_address + 2 * static_cast<SharedAddress>(item_of(open)), first_number | i);
+      store_shared_16(row_address + 2 * i, pops ? first_number | item_of(open) : TilePartners::kNone);
       column.drop(pops);
       const bool finds_nothing = closes && !pops;
       if (!kPlain && begun && finds_nothing) {
@@ -156,13 +161,13 @@ class TileMatcher {
   }
 
   /// Of the pairs within the thread.
-  __device__ void part_wrong_pairs(const Items& items, std::int32_t* row) {
+  __device__ void part_wrong_pairs(const Items& items, std::uint16_t* row) {
     for (int close = 0; close < kThreadItems; ++close) {
       const int open = item_of(static_cast<Entry>(row[close]));
-      if (row[close] < 0 || open > close) continue;
+      if (row[close] == TilePartners::kNone || open > close) continue;
       if (fit(items, thread_, open, thread_, close)) continue;
-      row[open] = -1;
-      row[close] = -1;
+      row[open] = TilePartners::kNone;
+      row[close] = TilePartners::kNone;
       found_.unmatched += 2;
       found_.meet(fault_at(close, kCloseFault));
     }
@@ -191,17 +196,22 @@ class TileMatcher {
     const int through = warp_prefix_sum(served);
     const int first = through - served;
     const int total = __shfl_sync(kAllLanes, through, 31);
+    const std::uint32_t closers = __ballot_sync(kAllLanes, served > 0);
+    Closer* listed = memory_.closers + thread_ - lane;
+    if (served > 0) listed[__popc(closers & ((1u << lane) - 1))] = {height + first, first << 16 | thread_};
+    __syncwarp();
+    int before = -1;  // the last of the listed that comes before the group
     for (int group = 0; group < total; group += 32) {
       const int item = group + lane;
-      int closer = 0;  // the last lane whose first is not beyond the item
-#pragma unroll
-      for (int step = 16; step > 0; step /= 2) {
-        if (__shfl_sync(kAllLanes, first, closer + step) <= item) closer += step;
-      }
-      const int rank = item - __shfl_sync(kAllLanes, first, closer);
-      const std::int32_t level = __shfl_sync(kAllLanes, height, closer) - rank;
+      const auto place = static_cast<unsigned int>(first - group);
+      const std::uint32_t firsts = warp_or(served > 0 && place < 32 ? 1u << place : 0);
+      const int mine = before + __popc(firsts << (31 - lane));
+      before += __popc(firsts);
       if (item >= total) continue;
-      closer += thread_ - lane;
+      const Closer it = listed[mine];
+      const int closer = it.thread & 0xFFFF;
+      const int rank = item - (it.thread >> 16);
+      const std::int32_t level = it.level - item;
       const int owner = memory_.masks.last_at(level, closer);
       const Entry open = memory_.stacks.open(level - memory_.bottoms.bottom(owner) - 1, owner);
       pair(items, owner, open, closer, memory_.stacks.close(rank, closer));
@@ -266,16 +276,18 @@ class TileMatcher {
 #pragma unroll
     for (int k = 0; k < kFours; ++k) {
       const int four = k * kTileThreads + thread_;
-      const std::int32_t* numbers = memory_.partners.row(four / kFours) + four % kFours * 4;
+      const auto* pairs =
+          reinterpret_cast<const std::uint32_t*>(memory_.partners.row(four / kFours) + four % kFours * 4);
       FourIndices<Index> partners;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) partners.of[i] = index_of(numbers[i]);
+      for (int i = 0; i < 4; ++i)
+        partners.of[i] = index_of(static_cast<std::uint16_t>(pairs[i / 2] >> i % 2 * 16));
       *reinterpret_cast<FourIndices<Index>*>(out + 4 * four) = partners;
     }
   }
-  __device__ Index index_of(std::int32_t number) const {
-    if constexpr (kStoresNumbers) return number;
-    return number < 0 ? Index{-1} : static_cast<Index>(first_ + number);
+  /// Of kNone, as a signed number, all bits are set.
+  __device__ Index index_of(std::uint16_t number) const {
+    return static_cast<Index>(first_) | static_cast<Index>(static_cast<std::int16_t>(number));
   }
 
   const Arguments<Symbol, Index>& a_;
@@ -284,8 +296,7 @@ class TileMatcher {
   const std::int64_t tile_;
   const std::int64_t first_;
   const int thread_;
-  const int valid_;            // of the thread's elements, those in the text
-  const std::int32_t offset_;  // of numbers in memory: those of the whole text where they fit
+  const int valid_;  // of the thread's elements, those in the text
   Found found_;
 };
 
