@@ -9,8 +9,11 @@
 
 namespace cumulus::bracket_match {
 
-/// Tiles of a block: one for each warp.
-inline constexpr int kLinkedTiles = kTileWarps;
+/// Tiles that one block links: enough for each warp to go on to another while a neighbour is held up, few
+/// where there are not many tiles.
+inline std::int64_t linked_tiles(std::int64_t tiles) {
+  return tiles >= 16 * 1024 ? 4 * kTileWarps : kTileWarps;
+}
 
 /// The elements that one tile leaves to others, or those of them that are opens, where they are too many to
 /// be listed: the words of bits in shared memory, each with how many bits are set in those before. By a warp.
@@ -98,7 +101,7 @@ struct TileWindow {
   __device__ TileWindow(const DeviceTiles& tiles, std::int64_t end)
       : nearest(end - 1), bottom(INT64_MAX), opens(0) {
     const std::int64_t tile = nearest - threadIdx.x % 32;
-    if (tile < 0) return;
+    if (tile < 0 || tile >= tiles.count) return;
     bottom = tiles.bottoms[tile];
     opens = tiles.change[tile].opens;
   }
@@ -117,43 +120,60 @@ class TileLinker {
   using Memory = LinkMemory<Symbol>;
 
  public:
-  __device__ TileLinker(const Arguments<Symbol, Index>& arguments, Memory& memory)
+  /// The block links `tiles`, at most 32.
+  __device__ TileLinker(const Arguments<Symbol, Index>& arguments, int tiles, Memory& memory)
       : a_(arguments),
         memory_(memory),
         own_(memory.warps[threadIdx.x / 32]),
         warp_(static_cast<int>(threadIdx.x) / 32),
-        lane_(static_cast<int>(threadIdx.x) % 32) {}
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        tiles_(tiles),
+        block_first_(std::int64_t{blockIdx.x} * tiles) {}
 
   __device__ void run() {
-    const std::int64_t block_first = std::int64_t{blockIdx.x} * kLinkedTiles;
-    // Nothing of this depends on anything else: the loads are under way together.
-    const std::int64_t other = block_first + lane_ % kLinkedTiles;
-    const int pops_of_others = other < a_.tiles.count ? a_.tiles.change[other].closes : 0;
-    set_tile(block_first + warp_);
-    const TileWindow window(a_.tiles, tile_);
+    const bool has_tile = lane_ < tiles_ && block_first_ + lane_ < a_.tiles.count;
+    pops_ = has_tile ? a_.tiles.change[block_first_ + lane_].closes : 0;
+    depths_ = has_tile ? a_.tiles.depth[block_first_ + lane_] : 0;
     memory_.tally.clear();
     a_.rules.prepare_mates(memory_.mates);
+    few_ = __ballot_sync(kAllLanes, pops_ > 0 && is_listed(pops_)) & (kEachOwn << warp_);
+    many_ = __ballot_sync(kAllLanes, !is_listed(pops_));
     __syncthreads();
-    const int pops = __shfl_sync(kAllLanes, pops_of_others, warp_);
-    if (pops > 0 && (kSharers == 1 || is_listed(pops))) link(pops, window);
-    for (int i = 0; i < kLinkedTiles && kSharers > 1; ++i) {
-      const int many = __shfl_sync(kAllLanes, pops_of_others, i);
-      if (is_listed(many)) continue;
-      set_tile(block_first + i);
-      link(many, TileWindow(a_.tiles, tile_));
-    }
+    link_tiles();
     __syncthreads();
     memory_.tally.publish(found_, a_.findings);
   }
 
  private:
-  /// Warps that link a tile of many closes.
-  static constexpr int kSharers = kTileWarps;
+  static constexpr std::uint32_t kEachOwn = 0x11111111;  // tiles of the first warp
+  static_assert(kTileWarps == 4);
 
-  __device__ void set_tile(std::int64_t tile) {
-    tile_ = tile;
-    first_ = tile * kTileItems;
-    depth_ = tile < a_.tiles.count ? a_.tiles.depth[tile] : 0;
+  /// Of few closes first: each warp has its own. Then those of many: all warps together. The window of the
+  /// next tile is asked for before one is linked.
+  __device__ void link_tiles() {
+    if ((few_ | many_) == 0) return;
+    int next = take_tile();
+    TileWindow next_window(a_.tiles, block_first_ + next);
+    while (next >= 0) {
+      const int tile = next;
+      const TileWindow window = next_window;
+      next = (few_ | many_) == 0 ? -1 : take_tile();
+      if (next >= 0) next_window = TileWindow(a_.tiles, block_first_ + next);
+      link(turn_to(tile), window);
+    }
+  }
+  __device__ int take_tile() {
+    const int tile = lowest_bit(few_ != 0 ? few_ : many_);
+    if (few_ == 0) many_ &= many_ - 1;
+    few_ &= few_ - 1;
+    return tile;
+  }
+
+  /// Turns to the block's tile number `i`; returns its pops.
+  __device__ int turn_to(int i) {
+    tile_ = block_first_ + i;
+    depth_ = __shfl_sync(kAllLanes, depths_, i);
+    return __shfl_sync(kAllLanes, pops_, i);
   }
 
   __device__ void link(int pops, TileWindow window) {
@@ -173,7 +193,7 @@ class TileLinker {
 
   /// Of the warps that share a tile, this one links the stretch of closes that has `number`.
   __device__ bool is_mine(int number) const {
-    return kSharers == 1 || closes_listed_ || number / kLinkedAtOnce % kSharers == warp_;
+    return closes_listed_ || number / kLinkedAtOnce % kTileWarps == warp_;
   }
 
   /// Links the closes from `number` on that tiles of the window serve; returns the next.
@@ -218,7 +238,8 @@ class TileLinker {
       const std::int64_t tile = window.nearest - server;
       const std::int64_t open = tile * kTileItems + listed(a_.tiles.surviving_opens, tile)[rank];
       const std::int64_t close =
-          first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine] : own_.numbers[lane_]);
+          tile_ * kTileItems +
+          (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine] : own_.numbers[lane_]);
       pair(memory_.mates.fit(a_.text[open], a_.text[close]), open, close);
     }
     __syncwarp();
@@ -253,7 +274,7 @@ class TileLinker {
   /// Pairs the closes from `number` to before `next` with the opens that are listed in shared memory.
   __device__ void pair_stretch(std::int64_t opens_first, int number, int next) {
     struct Pair {
-      std::int64_t open;
+      int open;
       Symbol open_symbol;
       Symbol close_symbol;
     };
@@ -261,15 +282,15 @@ class TileLinker {
     for_closes(
         number, next,
         [&](int it, int item) {
-          const std::int64_t open = opens_first + own_.numbers[it - number];
-          return Pair{open, a_.text[open], a_.text[first_ + item]};
+          const int open = own_.numbers[it - number];
+          return Pair{open, a_.text[opens_first + open], a_.text[tile_ * kTileItems + item]};
         },
         [&](int item, const Pair& it) {
           const bool fits = memory_.mates.fit(it.open_symbol, it.close_symbol);
           if (!fits) first_lost = min(first_lost, item);
-          if (fits) store_pair(it.open, first_ + item);
+          if (fits) store_pair(opens_first + it.open, tile_ * kTileItems + item);
         });
-    if (first_lost < kTileItems) lose(first_ + first_lost);
+    if (first_lost < kTileItems) lose(tile_ * kTileItems + first_lost);
   }
 
   /// Calls use(item, fetch(number, item)) for the tile's closes from number `first` to before `end`.
@@ -297,7 +318,7 @@ class TileLinker {
   /// Nothing is left for the closes from number `first` on.
   __device__ void lose_from(int first, int end) {
     for_closes(
-        first, end, [](int, int) { return 0; }, [&](int item, int) { lose(first_ + item); });
+        first, end, [](int, int) { return 0; }, [&](int item, int) { lose(tile_ * kTileItems + item); });
   }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.
@@ -308,7 +329,7 @@ class TileLinker {
       const std::uint32_t words = __ballot_sync(kAllLanes, begins != 0);
       if (words == 0) continue;
       if (lane_ == lowest_bit(words))
-        found_.meet(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
+        found_.meet(2 * (tile_ * kTileItems + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
       return;
     }
   }
@@ -318,9 +339,14 @@ class TileLinker {
   typename Memory::Warp& own_;
   const int warp_;
   const int lane_;
-  std::int64_t tile_;   // that the warp links
-  std::int64_t first_;  // of its elements
-  std::int64_t depth_;  // the stack's size before it
+  const int tiles_;
+  const std::int64_t block_first_;
+  std::uint32_t few_;    // tiles of the block that are left to the warp, a bit each: of few closes
+  std::uint32_t many_;   // and of many
+  int pops_;             // of the tile that has the lane's number in the block
+  std::int64_t depths_;  // the stack's size before it
+  std::int64_t tile_;    // that the warp links
+  std::int64_t depth_;   // the stack's size before it
   bool closes_listed_ = true;
   LeftItems closes_;  // where they are not listed
   Found found_;
