@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles ti
 /// Step 3: pairs the closes that reach out of their tiles.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads, 8)
-    link_tiles(const __grid_constant__ Arguments<Symbol, Index> a, int tiles_each) {
+    link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
   extern __shared__ __align__(16) unsigned char memory[];
-  TileLinker<Symbol, Index>(a, tiles_each, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();
+  TileLinker<Symbol, Index>(a, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();
 }
 
 /// Step 4, where they are asked for: parents, depths and tops.
@@ -330,9 +330,7 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
   launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
   scan(executor, tiles, findings);
   executor.check_interrupt();
-  const std::int64_t linked = linked_tiles(tiles.count);
-  launch<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, linked, arguments,
-                             static_cast<int>(linked));
+  launch<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, kLinkedTiles, arguments);
   if (wants_tree(outputs))
     launch<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, 1, arguments);
   write_report<<<1, 32, 0, executor.stream()>>>(

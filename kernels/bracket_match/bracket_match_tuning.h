@@ -22,6 +22,6 @@ inline constexpr int kListed = 2 * kTileThreads;
 /// lanes that each find their own.
 inline constexpr int kManyServed = 64;
 /// Closes of a stretch.
-inline constexpr int kLinkedAtOnce = 256;
+inline constexpr int kLinkedAtOnce = 512;
 
 }  // namespace cumulus::bracket_match

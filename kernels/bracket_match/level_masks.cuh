@@ -26,22 +26,12 @@ struct LevelMasks {
     for (std::int32_t level = bottom + 1; level <= bottom + count; ++level)
       atomicOr(words(level) + threadIdx.x / 32, lane);
   }
-  /// The last thread before `thread`, which is one of the warp, that has pushed at `level`; there must be
-  /// one.
+  /// The last thread before `thread` that has pushed at `level`; there must be one.
   __device__ int last_at(std::int32_t level, int thread) {
     const std::uint32_t* masks = words(level);
-    const int own = static_cast<int>(threadIdx.x) / 32;
-    int warp = own;
-    std::uint32_t mask = masks[own] & ((1u << (thread % 32)) - 1);
-#pragma unroll
-    for (int back = 1; back < kTileWarps; ++back) {
-      if (back > own) break;
-      const std::uint32_t before = masks[own - back];
-      if (mask == 0) {
-        mask = before;
-        warp = own - back;
-      }
-    }
+    int warp = thread / 32;
+    std::uint32_t mask = masks[warp] & ((1u << (thread % 32)) - 1);
+    while (mask == 0) mask = masks[--warp];
     return warp * 32 + highest_bit(mask);
   }
 

@@ -2,9 +2,8 @@
 
 #include <cstdint>
 
-// Shared memory by its own 32-bit addresses, and what a predicate does without a branch: for the one loop
-// that is bound by its instructions. Left to itself the compiler works out generic addresses anew for each
-// access, and branches around a store.
+// Shared memory by its own 32-bit addresses, for the one loop that is bound by its instructions: left to
+// itself the compiler works out generic addresses anew for each access, and branches around an addition.
 
 namespace cumulus::bracket_match {
 
@@ -21,27 +20,11 @@ inline __device__ std::uint32_t load_shared_16(SharedAddress from) {
 inline __device__ void store_shared_16(SharedAddress to, std::uint32_t value) {
   asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(value)));
 }
-inline __device__ void store_shared_16_if(bool wanted, SharedAddress to, std::uint32_t value) {
-  asm volatile("{ .reg .pred wanted; setp.ne.u32 wanted, %2, 0; @wanted st.shared.u16 [%0], %1; }" ::"r"(to),
-               "h"(static_cast<std::uint16_t>(value)), "r"(static_cast<std::uint32_t>(wanted)));
-}
-inline __device__ void store_shared_32(SharedAddress to, std::int32_t value) {
-  asm volatile("st.shared.s32 [%0], %1;" ::"r"(to), "r"(value));
-}
-inline __device__ void store_shared_32_if(bool wanted, SharedAddress to, std::int32_t value) {
-  asm volatile("{ .reg .pred wanted; setp.ne.u32 wanted, %2, 0; @wanted st.shared.s32 [%0], %1; }" ::"r"(to),
-               "r"(value), "r"(static_cast<std::uint32_t>(wanted)));
-}
-/// value += addend, and value |= a ^ b, by one instruction with a predicate.
+/// value += addend, by one instruction with a predicate.
 inline __device__ void add_if(bool wanted, std::uint32_t& value, std::int32_t addend) {
   asm("{ .reg .pred wanted; setp.ne.u32 wanted, %1, 0; @wanted add.u32 %0, %0, %2; }"
       : "+r"(value)
       : "r"(static_cast<std::uint32_t>(wanted)), "r"(addend));
-}
-inline __device__ void or_difference_if(bool wanted, std::uint32_t& value, std::uint32_t a, std::uint32_t b) {
-  asm("{ .reg .pred wanted; setp.ne.u32 wanted, %1, 0; @wanted lop3.b32 %0, %0, %2, %3, 0xF6; }"
-      : "+r"(value)
-      : "r"(static_cast<std::uint32_t>(wanted)), "r"(a), "r"(b));
 }
 /// Between the accesses above and others to the same memory.
 inline __device__ void finish_shared_accesses() { asm volatile("" ::: "memory"); }

@@ -40,9 +40,11 @@ class ThreadStacks {
     __device__ int opens() const { return static_cast<int>(top_ - begin_) / kRow; }
     __device__ int closes() const { return static_cast<int>(begin_ + kLast - close_) / kRow; }
     __device__ void clear() { top_ = begin_; }
-    /// The highest open; anything where there is none.
-    __device__ Entry top() const { return load_shared_16(top_ - kRow); }
-    __device__ void drop(bool wanted) { add_if(wanted, top_, -kRow); }
+    /// The highest open, which is dropped; there must be one.
+    __device__ Entry pop() {
+      top_ -= kRow;
+      return load_shared_16(top_);
+    }
     /// Keeps an open, or a close that found the stack empty. Anything else is put where the next close goes,
     /// so that no element takes a branch: there is a place left as long as there are elements.
     __device__ void keep(Entry entry, bool opens, bool found_nothing) {
@@ -62,13 +64,12 @@ class ThreadStacks {
   static constexpr int kRow = 4 * kHalf;  // bytes
   static constexpr int kLast = (kThreadItems - 1) * kRow;
 
-  /// The row before the first is what the top of an empty stack reads: nobody writes there.
-  __device__ static int column(int thread) { return kRow + thread % kHalf * 4 + thread / kHalf * 2; }
+  __device__ static int column(int thread) { return thread % kHalf * 4 + thread / kHalf * 2; }
   __device__ Entry at(int offset) const {
     return *reinterpret_cast<const std::uint16_t*>(reinterpret_cast<const char*>(entries_) + offset);
   }
 
-  std::uint16_t entries_[(1 + kThreadItems) * kTileThreads];
+  std::uint16_t entries_[kThreadItems * kTileThreads];
 };
 
 /// Where the partners of a tile's elements are gathered, by their numbers in the tile. A thread's elements

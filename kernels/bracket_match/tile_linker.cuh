@@ -9,11 +9,8 @@
 
 namespace cumulus::bracket_match {
 
-/// Tiles that one block links: enough for each warp to go on to another while a neighbour is held up, few
-/// where there are not many tiles.
-inline std::int64_t linked_tiles(std::int64_t tiles) {
-  return tiles >= 16 * 1024 ? 4 * kTileWarps : kTileWarps;
-}
+/// Tiles of a block: one for each warp.
+inline constexpr int kLinkedTiles = kTileWarps;
 
 /// The elements that one tile leaves to others, or those of them that are opens, where they are too many to
 /// be listed: the words of bits in shared memory, each with how many bits are set in those before. By a warp.
@@ -47,28 +44,20 @@ class LeftItems {
     return __shfl_sync(kAllLanes, through, 31);
   }
 
-  /// Calls use(item, fetch(number, item)) for the elements from number `first` to before `end`, each by one
-  /// lane; for those of several words first all fetch, as what they fetch may be far.
-  template <class Fetch, class Use>
-  __device__ void for_each(int first, int end, const Fetch& fetch, const Use& use) const {
+  /// Calls body(number, item) for the elements from number `first` to before `end`, each by one lane.
+  template <class Body>
+  __device__ void for_each(int first, int end, const Body& body) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t lanes_before = (1u << lane) - 1;
-    const auto count = static_cast<unsigned int>(end - first);
     int word = highest_bit(__ballot_sync(kAllLanes, before_ <= first)) * kWords;
-#pragma unroll 1
     for (; word < kTileThreads && memory_[word].before < end; word += kWords) {
-      decltype(fetch(0, 0)) fetched[kWords];
-      bool wanted[kWords];
 #pragma unroll
       for (int k = 0; k < kWords; ++k) {
         const Word it = memory_[word + k];
         const int number = it.before + __popc(it.bits & lanes_before);
-        wanted[k] = (it.bits >> lane & 1) != 0 && static_cast<unsigned int>(number - first) < count;
-        if (wanted[k]) fetched[k] = fetch(number, (word + k) * kThreadItems + lane);
-      }
-#pragma unroll
-      for (int k = 0; k < kWords; ++k) {
-        if (wanted[k]) use((word + k) * kThreadItems + lane, fetched[k]);
+        if ((it.bits >> lane & 1) != 0 && number >= first && number < end) {
+          body(number, (word + k) * kThreadItems + lane);
+        }
       }
     }
   }
@@ -85,7 +74,9 @@ struct LinkMemory {
   struct Warp {
     LeftItems::Memory closes;
     LeftItems::Memory opens;
-    std::uint16_t numbers[kLinkedAtOnce];  // in their tile, of a stretch of opens or of closes
+    // Of a stretch: numbers in their tiles of the closes and of the opens that they pop.
+    std::uint16_t close_numbers[kLinkedAtOnce];
+    std::uint16_t open_numbers[kLinkedAtOnce];
   };
   Warp warps[kTileWarps];
   BlockTally tally;
@@ -101,7 +92,7 @@ struct TileWindow {
   __device__ TileWindow(const DeviceTiles& tiles, std::int64_t end)
       : nearest(end - 1), bottom(INT64_MAX), opens(0) {
     const std::int64_t tile = nearest - threadIdx.x % 32;
-    if (tile < 0 || tile >= tiles.count) return;
+    if (tile < 0) return;
     bottom = tiles.bottoms[tile];
     opens = tiles.change[tile].opens;
   }
@@ -120,62 +111,29 @@ class TileLinker {
   using Memory = LinkMemory<Symbol>;
 
  public:
-  /// The block links `tiles`, at most 32.
-  __device__ TileLinker(const Arguments<Symbol, Index>& arguments, int tiles, Memory& memory)
+  __device__ TileLinker(const Arguments<Symbol, Index>& arguments, Memory& memory)
       : a_(arguments),
         memory_(memory),
         own_(memory.warps[threadIdx.x / 32]),
-        warp_(static_cast<int>(threadIdx.x) / 32),
         lane_(static_cast<int>(threadIdx.x) % 32),
-        tiles_(tiles),
-        block_first_(std::int64_t{blockIdx.x} * tiles) {}
+        tile_(std::int64_t{blockIdx.x} * kLinkedTiles + threadIdx.x / 32),
+        first_(tile_ * kTileItems) {}
 
   __device__ void run() {
-    const bool has_tile = lane_ < tiles_ && block_first_ + lane_ < a_.tiles.count;
-    pops_ = has_tile ? a_.tiles.change[block_first_ + lane_].closes : 0;
-    depths_ = has_tile ? a_.tiles.depth[block_first_ + lane_] : 0;
+    const bool present = tile_ < a_.tiles.count;
+    // Nothing of this depends on anything else: the loads are under way together.
+    const int pops = present ? a_.tiles.change[tile_].closes : 0;
+    depth_ = present ? a_.tiles.depth[tile_] : 0;
+    const TileWindow window(a_.tiles, present ? tile_ : 0);
     memory_.tally.clear();
     a_.rules.prepare_mates(memory_.mates);
-    few_ = __ballot_sync(kAllLanes, pops_ > 0 && is_listed(pops_)) & (kEachOwn << warp_);
-    many_ = __ballot_sync(kAllLanes, !is_listed(pops_));
     __syncthreads();
-    link_tiles();
+    if (pops > 0) link(pops, window);
     __syncthreads();
     memory_.tally.publish(found_, a_.findings);
   }
 
  private:
-  static constexpr std::uint32_t kEachOwn = 0x11111111;  // tiles of the first warp
-  static_assert(kTileWarps == 4);
-
-  /// Of few closes first: each warp has its own. Then those of many: all warps together. The window of the
-  /// next tile is asked for before one is linked.
-  __device__ void link_tiles() {
-    if ((few_ | many_) == 0) return;
-    int next = take_tile();
-    TileWindow next_window(a_.tiles, block_first_ + next);
-    while (next >= 0) {
-      const int tile = next;
-      const TileWindow window = next_window;
-      next = (few_ | many_) == 0 ? -1 : take_tile();
-      if (next >= 0) next_window = TileWindow(a_.tiles, block_first_ + next);
-      link(turn_to(tile), window);
-    }
-  }
-  __device__ int take_tile() {
-    const int tile = lowest_bit(few_ != 0 ? few_ : many_);
-    if (few_ == 0) many_ &= many_ - 1;
-    few_ &= few_ - 1;
-    return tile;
-  }
-
-  /// Turns to the block's tile number `i`; returns its pops.
-  __device__ int turn_to(int i) {
-    tile_ = block_first_ + i;
-    depth_ = __shfl_sync(kAllLanes, depths_, i);
-    return __shfl_sync(kAllLanes, pops_, i);
-  }
-
   __device__ void link(int pops, TileWindow window) {
     closes_listed_ = is_listed(pops);
     const int closes = closes_listed_ ? pops : closes_.take(own_.closes, a_.tiles.reaching_closes, tile_);
@@ -186,14 +144,8 @@ class TileLinker {
       const std::int64_t tile = last_tile_below(a_.tiles, window.nearest - 31, depth_ - number);
       window = TileWindow(a_.tiles, tile + 1);
     }
-    if (!is_mine(0)) return;
     lose_from(served, closes);
     if (depth_ > closes && reaches_beyond_a_beginning(pops)) meet_first_beginning();
-  }
-
-  /// Of the warps that share a tile, this one links the stretch of closes that has `number`.
-  __device__ bool is_mine(int number) const {
-    return closes_listed_ || number / kLinkedAtOnce % kTileWarps == warp_;
   }
 
   /// Links the closes from `number` on that tiles of the window serve; returns the next.
@@ -227,19 +179,15 @@ class TileLinker {
     const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
     const std::uint32_t others = __ballot_sync(kAllLanes, mine >= served || rank < 0 || !open_listed);
     const int count = others == 0 ? 32 : lowest_bit(others);
-    if (!is_mine(number)) return count;
     if (!closes_listed_) {
-      closes_.for_each(
-          number, number + count, [](int it, int) { return it; },
-          [&](int item, int it) { own_.numbers[it - number] = static_cast<std::uint16_t>(item); });
+      list_closes(number, number + count);
       __syncwarp();
     }
     if (lane_ < count) {
       const std::int64_t tile = window.nearest - server;
       const std::int64_t open = tile * kTileItems + listed(a_.tiles.surviving_opens, tile)[rank];
-      const std::int64_t close =
-          tile_ * kTileItems +
-          (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine] : own_.numbers[lane_]);
+      const std::int64_t close = first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine]
+                                                          : own_.close_numbers[lane_]);
       pair(memory_.mates.fit(a_.text[open], a_.text[close]), open, close);
     }
     __syncwarp();
@@ -252,62 +200,62 @@ class TileLinker {
     LeftItems opens;
     if (!open_listed) opens.take(own_.opens, a_.tiles.surviving_opens, server);
 #pragma unroll 1
-    for (int next; number < last; number = next) {
-      next = min((number / kLinkedAtOnce + 1) * kLinkedAtOnce, last);
-      if (!is_mine(number)) continue;
+    for (; number < last; number += kLinkedAtOnce) {
+      const int count = min(last - number, kLinkedAtOnce);
+      list_closes(number, number + count);
       const int highest = end - 1 - number;
-      const int lowest = end - next;
+      const auto keep = [&](int rank, int item) {
+        own_.open_numbers[highest - rank] = static_cast<std::uint16_t>(item);
+      };
       if (open_listed) {
         const std::uint16_t* numbers = listed(a_.tiles.surviving_opens, server);
-        for (int i = lane_; i < next - number; i += 32) own_.numbers[i] = numbers[highest - i];
+        for (int i = lane_; i < count; i += 32) keep(highest - i, numbers[highest - i]);
       } else {
-        opens.for_each(
-            lowest, highest + 1, [](int rank, int) { return rank; },
-            [&](int item, int rank) { own_.numbers[highest - rank] = static_cast<std::uint16_t>(item); });
+        opens.for_each(highest + 1 - count, highest + 1, keep);
       }
       __syncwarp();
-      pair_stretch(server * kTileItems, number, next);
+      pair_stretch(server * kTileItems, count);
       __syncwarp();
     }
   }
 
-  /// Pairs the closes from `number` to before `next` with the opens that are listed in shared memory.
-  __device__ void pair_stretch(std::int64_t opens_first, int number, int next) {
-    struct Pair {
-      int open;
-      Symbol open_symbol;
-      Symbol close_symbol;
-    };
-    int first_lost = kTileItems;
-    for_closes(
-        number, next,
-        [&](int it, int item) {
-          const int open = own_.numbers[it - number];
-          return Pair{open, a_.text[opens_first + open], a_.text[tile_ * kTileItems + item]};
-        },
-        [&](int item, const Pair& it) {
-          const bool fits = memory_.mates.fit(it.open_symbol, it.close_symbol);
-          if (!fits) first_lost = min(first_lost, item);
-          if (fits) store_pair(opens_first + it.open, tile_ * kTileItems + item);
-        });
-    if (first_lost < kTileItems) lose(tile_ * kTileItems + first_lost);
+  /// Of the `count` closes and opens that are listed in shared memory: several of a lane at a time, as their
+  /// symbols are far.
+  __device__ void pair_stretch(std::int64_t opens_first, int count) {
+    constexpr int kAtOnce = 4;
+    for (int i = lane_; i < count; i += kAtOnce * 32) {
+      std::int64_t opens[kAtOnce];
+      std::int64_t closes[kAtOnce];
+      bool fits[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int mine = min(i + k * 32, count - 1);
+        opens[k] = opens_first + own_.open_numbers[mine];
+        closes[k] = first_ + own_.close_numbers[mine];
+        fits[k] = memory_.mates.fit(a_.text[opens[k]], a_.text[closes[k]]);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (i + k * 32 < count) pair(fits[k], opens[k], closes[k]);
+      }
+    }
   }
 
-  /// Calls use(item, fetch(number, item)) for the tile's closes from number `first` to before `end`.
-  template <class Fetch, class Use>
-  __device__ void for_closes(int first, int end, const Fetch& fetch, const Use& use) const {
-    if (!closes_listed_) return closes_.for_each(first, end, fetch, use);
+  /// Lists the tile's closes from number `first` to before `end` in shared memory.
+  __device__ void list_closes(int first, int end) {
+    for_closes(first, end, [&](int number, int item) {
+      own_.close_numbers[number - first] = static_cast<std::uint16_t>(item);
+    });
+  }
+  template <class Body>
+  __device__ void for_closes(int first, int end, const Body& body) const {
+    if (!closes_listed_) return closes_.for_each(first, end, body);
     const std::uint16_t* numbers = listed(a_.tiles.reaching_closes, tile_);
-    for (int number = first + lane_; number < end; number += 32) {
-      const int item = numbers[number];
-      use(item, fetch(number, item));
-    }
+    for (int number = first + lane_; number < end; number += 32) body(number, numbers[number]);
   }
 
   __device__ void pair(bool fits, std::int64_t open, std::int64_t close) {
-    fits ? store_pair(open, close) : lose(close);
-  }
-  __device__ void store_pair(std::int64_t open, std::int64_t close) {
+    if (!fits) return lose(close);
     found_.unmatched -= 2;
     if (a_.outputs.partner == nullptr) return;
     a_.outputs.partner[close] = static_cast<Index>(open);
@@ -317,8 +265,7 @@ class TileLinker {
   __device__ void lose(std::int64_t close) { found_.meet(2 * close + kCloseFault); }
   /// Nothing is left for the closes from number `first` on.
   __device__ void lose_from(int first, int end) {
-    for_closes(
-        first, end, [](int, int) { return 0; }, [&](int item, int) { lose(tile_ * kTileItems + item); });
+    if (first < end) for_closes(first, end, [&](int, int item) { lose(first_ + item); });
   }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.
@@ -329,7 +276,7 @@ class TileLinker {
       const std::uint32_t words = __ballot_sync(kAllLanes, begins != 0);
       if (words == 0) continue;
       if (lane_ == lowest_bit(words))
-        found_.meet(2 * (tile_ * kTileItems + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
+        found_.meet(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
       return;
     }
   }
@@ -337,16 +284,10 @@ class TileLinker {
   const Arguments<Symbol, Index>& a_;
   Memory& memory_;
   typename Memory::Warp& own_;
-  const int warp_;
   const int lane_;
-  const int tiles_;
-  const std::int64_t block_first_;
-  std::uint32_t few_;    // tiles of the block that are left to the warp, a bit each: of few closes
-  std::uint32_t many_;   // and of many
-  int pops_;             // of the tile that has the lane's number in the block
-  std::int64_t depths_;  // the stack's size before it
-  std::int64_t tile_;    // that the warp links
-  std::int64_t depth_;   // the stack's size before it
+  const std::int64_t tile_;  // the warp's
+  const std::int64_t first_;
+  std::int64_t depth_ = 0;  // the stack's size before the tile
   bool closes_listed_ = true;
   LeftItems closes_;  // where they are not listed
   Found found_;

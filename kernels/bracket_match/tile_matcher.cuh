@@ -13,12 +13,6 @@
 
 namespace cumulus::bracket_match {
 
-/// A thread that has closes which pop what earlier threads have left.
-struct alignas(8) Closer {
-  std::int32_t level;   // of the first, and that one's number in the warp
-  std::int32_t thread;  // and above its 16 bits the number
-};
-
 template <class Symbol>
 struct MatchMemory {
   TilePartners partners;
@@ -26,7 +20,6 @@ struct MatchMemory {
   LevelMasks masks;
   BottomTree<> bottoms;
   TileLevels::Memory levels;
-  Closer closers[kTileThreads];
   BlockTally tally;
   typename TileItems<Symbol>::Memory items;
 };
@@ -114,8 +107,6 @@ class TileMatcher {
   template <bool kPlain>
   __device__ void match_in_thread(const Items& items, std::uint32_t begins, ThreadStacks::Column& column) {
     std::uint16_t* row = memory_.partners.row(thread_);
-    const SharedAddress row_address = shared_address(row);
-    const int first_number = thread_ * kThreadItems;
     Entry mismatches = 0;
     bool begun = false;
     constexpr int kAhead = 4;  // codes are looked up before the stack is in the way
@@ -141,14 +132,17 @@ class TileMatcher {
       }
       const auto entry = code << kKindShift | static_cast<Entry>(i);
       const bool pops = closes && !column.empty();
-      const Entry open = column.top();
-      or_difference_if(pops, mismatches, open, entry);
-      if constexpr (!Items::kCodesAreExact) {
-        if (pops && !fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
+      std::uint16_t partner = TilePartners::kNone;
+      if (pops) {
+        const Entry open = column.pop();
+        mismatches |= open ^ entry;
+        if constexpr (!Items::kCodesAreExact) {
+          if (!fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
+        }
+        row[item_of(open)] = number(thread_, i);
+        partner = number(thread_, item_of(open));
       }
-      store_shared_16_if(pops, row_address + 2 * static_cast<SharedAddress>(item_of(open)), first_number | i);
-      store_shared_16(row_address + 2 * i, pops ? first_number | item_of(open) : TilePartners::kNone);
-      column.drop(pops);
+      row[i] = partner;
       const bool finds_nothing = closes && !pops;
       if (!kPlain && begun && finds_nothing) {
         found_.meet(fault_at(i, kCloseFault));
@@ -196,22 +190,17 @@ class TileMatcher {
     const int through = warp_prefix_sum(served);
     const int first = through - served;
     const int total = __shfl_sync(kAllLanes, through, 31);
-    const std::uint32_t closers = __ballot_sync(kAllLanes, served > 0);
-    Closer* listed = memory_.closers + thread_ - lane;
-    if (served > 0) listed[__popc(closers & ((1u << lane) - 1))] = {height + first, first << 16 | thread_};
-    __syncwarp();
-    int before = -1;  // the last of the listed that comes before the group
     for (int group = 0; group < total; group += 32) {
       const int item = group + lane;
-      const auto place = static_cast<unsigned int>(first - group);
-      const std::uint32_t firsts = warp_or(served > 0 && place < 32 ? 1u << place : 0);
-      const int mine = before + __popc(firsts << (31 - lane));
-      before += __popc(firsts);
+      int closer = 0;  // the last lane whose first is not beyond the item
+#pragma unroll
+      for (int step = 16; step > 0; step /= 2) {
+        if (__shfl_sync(kAllLanes, first, closer + step) <= item) closer += step;
+      }
+      const int rank = item - __shfl_sync(kAllLanes, first, closer);
+      const std::int32_t level = __shfl_sync(kAllLanes, height, closer) - rank;
       if (item >= total) continue;
-      const Closer it = listed[mine];
-      const int closer = it.thread & 0xFFFF;
-      const int rank = item - (it.thread >> 16);
-      const std::int32_t level = it.level - item;
+      closer += thread_ - lane;
       const int owner = memory_.masks.last_at(level, closer);
       const Entry open = memory_.stacks.open(level - memory_.bottoms.bottom(owner) - 1, owner);
       pair(items, owner, open, closer, memory_.stacks.close(rank, closer));

@@ -78,15 +78,6 @@ __device__ inline std::uint32_t warp_min(std::uint32_t value) {
   return value;
 #endif
 }
-__device__ inline std::uint32_t warp_or(std::uint32_t value) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(~0u, value);
-#else
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value |= __shfl_xor_sync(~0u, value, distance);
-  return value;
-#endif
-}
 __device__ inline std::uint32_t warp_max(std::uint32_t value) { return ~warp_min(~value); }
 
 }  // namespace cumulus
