@@ -6,7 +6,7 @@
 #include "kernels/bracket_match/shared_words.cuh"
 
 // How the threads of a block match elements each for itself: every thread has a stack in shared memory, and
-// goes through its elements without a branch on what they are.
+// goes through its elements with a branch only where it pops.
 
 namespace cumulus::bracket_match {
 
