@@ -136,6 +136,7 @@ class TileLinker {
  private:
   __device__ void link(int pops, TileWindow window) {
     closes_listed_ = is_listed(pops);
+    if (!closes_listed_) a_.prefetch_text(tile_);
     const int closes = closes_listed_ ? pops : closes_.take(own_.closes, a_.tiles.reaching_closes, tile_);
     const auto served = static_cast<int>(min(depth_, static_cast<std::int64_t>(closes)));
     for (int number = 0;;) {
@@ -197,6 +198,7 @@ class TileLinker {
   /// Links the closes from `number` to before `last`, all served by tile `server`: the pop before `end` is
   /// the tile's lowest open.
   __device__ void link_stretches(std::int64_t server, bool open_listed, int number, int end, int last) {
+    a_.prefetch_text(server);
     LeftItems opens;
     if (!open_listed) opens.take(own_.opens, a_.tiles.surviving_opens, server);
 #pragma unroll 1
@@ -214,8 +216,23 @@ class TileLinker {
         opens.for_each(highest + 1 - count, highest + 1, keep);
       }
       __syncwarp();
-      pair_stretch(server * kTileItems, count);
+      prefetch_partners(first_ + own_.close_numbers[0], first_ + own_.close_numbers[count - 1], count);
+      const std::int64_t opens_first = server * kTileItems;
+      prefetch_partners(opens_first + own_.open_numbers[count - 1], opens_first + own_.open_numbers[0],
+                        count);
+      pair_stretch(opens_first, count);
       __syncwarp();
+    }
+  }
+
+  /// Where partners from `first` to `last` are written with gaps, what lies between has to be read: all at
+  /// once rather than store by store.
+  __device__ void prefetch_partners(std::int64_t first, std::int64_t last, int count) const {
+    const auto span = static_cast<int>(last - first) + 1;
+    if (8 * count >= 7 * span || a_.outputs.partner == nullptr) return;
+    constexpr int kLineItems = 128 / static_cast<int>(sizeof(Index));
+    for (int element = lane_ * kLineItems; element < span + kLineItems - 1; element += 32 * kLineItems) {
+      prefetch_to_l2(a_.outputs.partner + first + min(element, span - 1));
     }
   }
 
