@@ -36,6 +36,12 @@ __device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
   return lane == 0 ? 0 : left;
 }
 
+/// What adding up has met. All bits one before.
+struct DecodeFindings {
+  unsigned int no_short;  // granules to be written by a warp each
+  unsigned int no_long;   // others
+};
+
 /// What the kernels of one call share. `report.run` is all bits one before they run.
 struct DecodeArguments {
   const void* lengths;
@@ -47,7 +53,9 @@ struct DecodeArguments {
   std::int64_t max_elements;
   std::int64_t tile_elements;
   std::int64_t tiles;
+  std::uint64_t short_granule;  // the most elements of granules that a warp writes
   DecodeRunLengthsReport* report;
+  DecodeFindings* findings;
   std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin
   std::uint64_t* block_offsets;    // where each block begins; until they are scanned, its elements
   std::int64_t* first_granules;    // of each tile: the granule that its first element is in
@@ -119,6 +127,16 @@ __device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t 
   return own;
 }
 
+/// Over the warp, of counts below 2^32.
+__device__ inline std::uint64_t warp_sum_plain(const LaneCounts& own) {
+  std::uint64_t sum = 0;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) sum += own.counts[k];
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+  return sum;
+}
+
 /// Adds up one block of granules per block of threads.
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
@@ -132,8 +150,11 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
       atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
                 static_cast<unsigned long long>(own.descending_run));
     }
-    const std::uint64_t sum = warp_scan(own.sum(), lane);
-    if (lane == 31) sums[g] = sum;
+    const std::uint64_t sum = a.wide_lengths ? warp_scan(own.sum(), lane) : warp_sum_plain(own);
+    if (lane == 31) {
+      sums[g] = sum;
+      if (sum > 0) (sum <= a.short_granule ? a.findings->no_short : a.findings->no_long) = 0;
+    }
   }
   __syncthreads();
   if (warp != 0) return;
@@ -197,7 +218,7 @@ inline constexpr int kFindThreads = 128;
 
 __global__ void __launch_bounds__(kFindThreads) find_first_granules(const DecodeArguments a) {
   const std::int64_t tile = std::int64_t{blockIdx.x} * kFindThreads + threadIdx.x;
-  if (tile >= a.tiles || !has_elements(a, tile)) return;
+  if (tile >= a.tiles || a.findings->no_long != 0 || !has_elements(a, tile)) return;
   const auto at = static_cast<std::uint64_t>(tile * a.tile_elements);
   const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at);
   const std::int64_t first = block * kBlockGranules;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -59,28 +57,35 @@ struct alignas(8) HeadWord {
 
 template <class T>
 struct EncodeTile {
-  static constexpr int kElements = encode_tile_elements(sizeof(T));
-  static constexpr int kThreads = 32 * (kTileWarps + 1);
-  static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
-  static constexpr int kWarpElements = kElements / kTileWarps;
-  static constexpr int kWarpWords = kWarpElements / 32;
+  static constexpr int kWarpWords = encode_warp_words(sizeof(T));
   static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
-  static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
-  static constexpr int kVectorsPerLane = kVectors / kTileWarps / 32;
-  static constexpr int kListedHeads = kElements / kListedShare;
-  static_assert(kFewHeadsShare >= kListedShare);
-  static_assert(kElements <= 65535);
-  static_assert(kWarpWords * 32 * kTileWarps == kElements && kVectorsPerLane * 32 * kTileWarps == kVectors);
+  static constexpr int kWarpElements = 32 * kWarpWords;
+  static constexpr int kElements = kTileWarps * kWarpElements;
+  static constexpr int kThreads = 32 * kTileWarps;
+  /// Small elements are loaded 16 bytes at a time, others one for each lane.
+  static constexpr bool kVectors = kIsWord<T> && sizeof(T) < 4;
+  /// Whether a lane keeps its elements in registers until they are written.
+  static constexpr bool kKept = kIsWord<T> && sizeof(T) >= 4 && ENCODE_KEPT;
+  static_assert(kElements == encode_tile_elements(sizeof(T)) && kElements <= 65535);
 
-  alignas(16) T elements[kElements];
   HeadWord words[kElements / 32];
-  std::uint16_t heads[kListedHeads + 1];
+  std::uint16_t heads[kTileWarps][kFewHeads + 1];
   // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
   alignas(16) std::int32_t warp_heads[kTileWarps];
   std::int32_t warp_first_head[kTileWarps];  // kElements: none
   std::int32_t warp_last_head[kTileWarps];   // -1: none
   std::int64_t index;
   Stretch before;
+};
+
+/// What a lane knows of its warp's words of flags and elements.
+template <class T>
+struct LaneFlags {
+  using Tile = EncodeTile<T>;
+  std::uint32_t words[Tile::kWordsPerLane];     // word lane * kWordsPerLane of the warp's, and those behind it
+  int rank;                                     // heads of the warp before these words
+  int next;                                     // the first head of the warp behind them; kElements: none
+  T elements[Tile::kKept ? Tile::kWarpWords : 1];  // one of each word of the warp's
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -148,79 +153,100 @@ __device__ void store_flags(HeadWord* words, int vector, unsigned int bits) {
   }
 }
 
-/// Copies 16 bytes to shared memory; they are there for this thread once wait_for_copies has returned.
-__device__ inline void copy_later(uint4* to, const uint4* from) {
-  __pipeline_memcpy_async(to, from, sizeof(uint4));
-}
-__device__ inline void wait_for_copies() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-}
-
-/// A whole tile of words. Cuts and the array's first element are not marked yet. No thread holds elements in
-/// registers while they are on their way, so that more blocks fit on a multiprocessor.
+/// Small elements of a whole tile. Cuts and the array's first element are not marked yet.
 template <class T>
-__device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
+__device__ void flag_vectors(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  const int first_vector = warp * Tile::kVectorsPerLane * 32;
-  const std::int64_t first = tile.index * Tile::kElements;
-  const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
-  auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
-  constexpr bool kThroughRegisters = Tile::kThroughRegisters;
-  uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
+  constexpr int kLaneVectors = static_cast<int>(Tile::kWarpElements * sizeof(T) / 16 / 32);
+  const int first_vector = warp * kLaneVectors * 32;
+  const std::int64_t warp_first = tile.index * Tile::kElements + warp * Tile::kWarpElements;
+  const auto* from = reinterpret_cast<const uint4*>(a.elements + warp_first);
+  uint4 vectors[kLaneVectors];
 #pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    if constexpr (kThroughRegisters) {
-      vectors[k] = __ldcs(from + k * 32 + lane);
-    } else {
-      copy_later(to + k * 32 + lane, from + k * 32 + lane);
-    }
-  }
-  const std::int64_t warp_first = first + warp * Tile::kWarpElements;
+  for (int k = 0; k < kLaneVectors; ++k) vectors[k] = from[k * 32 + lane];
   T before_warp = 0;
   if (lane == 0 && warp_first > 0) before_warp = a.elements[warp_first - 1];
-  if constexpr (!kThroughRegisters) wait_for_copies();
 #pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    if constexpr (kThroughRegisters) to[k * 32 + lane] = vectors[k];
-    const uint4 vector = kThroughRegisters ? vectors[k] : to[k * 32 + lane];
-    const T last = Vector<T>{vector}.last();
+  for (int k = 0; k < kLaneVectors; ++k) {
+    const T last = Vector<T>{vectors[k]}.last();
     T before = __shfl_up_sync(~0u, last, 1);
     if (lane == 0) before = before_warp;
     before_warp = __shfl_sync(~0u, last, 31);
-    store_flags<T>(tile.words, first_vector + k * 32 + lane, heads_of_vector<T>(vector, before));
+    store_flags<T>(tile.words, first_vector + k * 32 + lane, heads_of_vector<T>(vectors[k], before));
+  }
+  __syncwarp();
+}
+
+/// The element of the lane before; in the first lane that of the last.
+template <class T>
+__device__ T rotated(T value, int lane) {
+  return __shfl_sync(~0u, value, (lane + 31) % 32);
+}
+
+/// A whole tile of words of 4 bytes or more: lane k of the warp gets the flags of its word k.
+template <class T>
+__device__ void flag_words(const EncodeArguments<T>& a, const EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
+                           int lane) {
+  using Tile = EncodeTile<T>;
+  const std::int64_t first = tile.index * Tile::kElements + warp * Tile::kWarpElements;
+  const T* from = a.elements + first + lane;
+  T elements[Tile::kWarpWords];
+#pragma unroll
+  for (int k = 0; k < Tile::kWarpWords; ++k) elements[k] = from[32 * k];
+  T before_word = 0;  // of the first lane
+  if (lane == 0 && first > 0) before_word = a.elements[first - 1];
+  own.words[0] = 0;
+#pragma unroll
+  for (int k = 0; k < Tile::kWarpWords; ++k) {
+    const T left = rotated(elements[k], lane);
+    const unsigned int flags = __ballot_sync(~0u, elements[k] != (lane == 0 ? before_word : left));
+    before_word = left;
+    if (lane == k) own.words[0] = flags;
+    if constexpr (Tile::kKept) own.elements[k] = elements[k];
   }
 }
 
-/// Any tile: the elements first; the block then has to synchronise before flag_elements.
+/// Any tile, pixels too. The array's first element is not marked yet.
 template <class T>
-__device__ void load_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, bool whole, int warp,
-                              int lane) {
+__device__ void flag_any(const EncodeArguments<T>& a, EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
+                         int lane) {
   using Tile = EncodeTile<T>;
   const std::int64_t first = tile.index * Tile::kElements;
-  if (whole) {
-    const auto* from = reinterpret_cast<const uint4*>(a.elements + first);
-    auto* to = reinterpret_cast<uint4*>(tile.elements);
-    for (int i = warp * 32 + lane; i < Tile::kVectors; i += 32 * kTileWarps) copy_later(to + i, from + i);
-    wait_for_copies();
-  } else {
-    for (int i = warp * 32 + lane; i < a.count - first; i += 32 * kTileWarps)
-      tile.elements[i] = a.elements[first + i];
-  }
-}
-
-template <class T>
-__device__ void flag_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements;
-  for (int word = warp * Tile::kWarpWords; word < (warp + 1) * Tile::kWarpWords; ++word) {
-    const int i = word * 32 + lane;
+#pragma unroll (Tile::kWarpWords <= 32 ? Tile::kWarpWords : 1)
+  for (int k = 0; k < Tile::kWarpWords; ++k) {
+    const int word = warp * Tile::kWarpWords + k;
+    const std::int64_t i = first + word * 32 + lane;
     bool head = false;
-    if (first + i < a.count && first + i > 0) {
-      head = differ(tile.elements[i], i > 0 ? tile.elements[i - 1] : a.elements[first - 1]);
+    if (i < a.count) {
+      const T element = a.elements[i];
+      head = i > 0 && differ(element, a.elements[i - 1]);
+      if constexpr (Tile::kKept) own.elements[k] = element;
     }
     const unsigned int flags = __ballot_sync(~0u, head);
     if (lane == 0) tile.words[word].flags = flags;
+  }
+  __syncwarp();
+}
+
+/// The flags of the warp's part of the tile: in its lanes or in the tile's words.
+template <class T>
+__device__ void flag_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
+                           int lane) {
+  using Tile = EncodeTile<T>;
+  if constexpr (kIsWord<T>) {
+    if ((tile.index + 1) * Tile::kElements <= a.count) {
+      if constexpr (!Tile::kVectors) return flag_words(a, tile, own, warp, lane);
+      flag_vectors(a, tile, warp, lane);
+    } else {
+      flag_any(a, tile, own, warp, lane);
+    }
+  } else {
+    flag_any(a, tile, own, warp, lane);
+  }
+#pragma unroll
+  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
+    const int word_in_warp = lane * Tile::kWordsPerLane + k;
+    own.words[k] = word_in_warp < Tile::kWarpWords ? tile.words[warp * Tile::kWarpWords + word_in_warp].flags : 0;
   }
 }
 
@@ -235,31 +261,21 @@ __device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t posi
   return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
 }
 
-/// What a lane knows of its words of flags.
+/// Marks cuts in the warp's words and leaves its count of heads, the first and the last in the tile.
 template <class T>
-struct LaneFlags {
-  std::uint32_t words[EncodeTile<T>::kWordsPerLane];
-  int first_word;
-  int rank;  // heads of the warp before these words
-  int next;  // the first head of the warp behind them; kElements: none
-};
-
-/// Reads and completes the flags of the warp's words, which it has written itself; leaves the warp's count.
-template <class T>
-__device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
+__device__ void count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
+                            int lane) {
   using Tile = EncodeTile<T>;
-  LaneFlags<T> own;
   const int word_in_warp = lane * Tile::kWordsPerLane;
-  own.first_word = warp * Tile::kWarpWords + word_in_warp;
+  const int first_word = warp * Tile::kWarpWords + word_in_warp;
   int heads = 0;
   int first_head = Tile::kElements;
   int last_head = -1;
 #pragma unroll
   for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    own.words[k] = 0;
     if (word_in_warp + k >= Tile::kWarpWords) continue;
-    const int begin = (own.first_word + k) * 32;
-    own.words[k] = tile.words[own.first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
+    const int begin = (first_word + k) * 32;
+    own.words[k] |= cut_flags(a, tile.index * Tile::kElements + begin);
     if (own.words[k] == 0) continue;
     heads += __popc(own.words[k]);
     first_head = min(first_head, begin + __ffs(static_cast<int>(own.words[k])) - 1);
@@ -284,7 +300,6 @@ __device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& 
     tile.warp_first_head[warp] = next;
     tile.warp_last_head[warp] = last_head;
   }
-  return own;
 }
 
 template <class T>
@@ -304,56 +319,47 @@ __device__ int heads_before(const EncodeTile<T>& tile, int warp) {
   return heads;
 }
 
+/// The first head of the warps behind this one; kElements: none.
+template <class T>
+__device__ int next_head(const EncodeTile<T>& tile, int warp) {
+  int next = EncodeTile<T>::kElements;
+#pragma unroll
+  for (int w = 0; w < kTileWarps; ++w) next = w > warp ? min(next, tile.warp_first_head[w]) : next;
+  return next;
+}
+
 /// Completes the warp's words.
 template <class T>
 __device__ void rank_words(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  int next_warps = Tile::kElements;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w)
-    next_warps = w > warp ? min(next_warps, tile.warp_first_head[w]) : next_warps;
-  int next = min(own.next, next_warps);
+  int next = min(own.next, next_head(tile, warp));
   int rank = heads_before(tile, warp) + own.rank;
 #pragma unroll
   for (int k = 0; k < Tile::kWordsPerLane; ++k) rank += __popc(own.words[k]);
 #pragma unroll
   for (int k = Tile::kWordsPerLane - 1; k >= 0; --k) {
     rank -= __popc(own.words[k]);
-    if (lane * Tile::kWordsPerLane + k >= Tile::kWarpWords) continue;
-    tile.words[own.first_word + k] = {own.words[k], static_cast<std::uint16_t>(rank),
-                                      static_cast<std::uint16_t>(next)};
-    if (own.words[k] != 0) next = (own.first_word + k) * 32 + __ffs(static_cast<int>(own.words[k])) - 1;
+    const int word_in_warp = lane * Tile::kWordsPerLane + k;
+    if (word_in_warp >= Tile::kWarpWords) continue;
+    const int word = warp * Tile::kWarpWords + word_in_warp;
+    tile.words[word] = {own.words[k], static_cast<std::uint16_t>(rank), static_cast<std::uint16_t>(next)};
+    if (own.words[k] != 0) next = word * 32 + __ffs(static_cast<int>(own.words[k])) - 1;
   }
 }
 
-/// Lists the heads in the lane's own words, one after another: for few heads. Whole words follow one another
-/// in the list, so that lanes with many heads each would store to the same bank.
+/// Lists the heads in the lane's own words, one after another, and behind the warp's last the next one.
 template <class T>
-__device__ void list_few_heads(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp) {
-  int rank = heads_before(tile, warp) + own.rank;
-#pragma unroll
-  for (int k = 0; k < EncodeTile<T>::kWordsPerLane; ++k) {
-    const int begin = (own.first_word + k) * 32;
-    for (std::uint32_t left = own.words[k]; left != 0; left &= left - 1) {
-      tile.heads[rank++] = static_cast<std::uint16_t>(begin + __ffs(static_cast<int>(left)) - 1);
-    }
-  }
-}
-
-/// Lists the heads of ranks `first_rank` to first_rank + kListedHeads in the warp's words, which are ranked,
-/// a lane per element.
-template <class T>
-__device__ void list_many_heads(EncodeTile<T>& tile, int first_rank, int warp, int lane) {
+__device__ void list_few_heads(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  const std::uint32_t before_lane = (1u << lane) - 1;
-#pragma unroll 8
-  for (int w = warp * Tile::kWarpWords; w < (warp + 1) * Tile::kWarpWords; ++w) {
-    const HeadWord word = tile.words[w];
-    const int place = word.rank + __popc(word.flags & before_lane) - first_rank;
-    if ((word.flags >> lane & 1) != 0 && place >= 0 && place <= Tile::kListedHeads) {
-      tile.heads[place] = static_cast<std::uint16_t>(32 * w + lane);
+  int place = own.rank;
+#pragma unroll
+  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
+    const int begin = (warp * Tile::kWarpWords + lane * Tile::kWordsPerLane + k) * 32;
+    for (std::uint32_t left = own.words[k]; left != 0; left &= left - 1) {
+      tile.heads[warp][place++] = static_cast<std::uint16_t>(begin + __ffs(static_cast<int>(left)) - 1);
     }
   }
+  if (lane == 31) tile.heads[warp][place] = static_cast<std::uint16_t>(next_head(tile, warp));
 }
 
 }  // namespace cumulus::run_length

@@ -15,21 +15,12 @@ namespace cumulus::run_length {
 
 /// By one warp: publishes the tile's stretch, looks back, publishes the stretch through the tile.
 template <class T>
-__device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
-  const int heads = heads_of_tile(tile);
-  int last_head = -1;
+__device__ void publish_tile(const EncodeArguments<T>& a, const EncodeTile<T>& tile, State state, Stretch before) {
+  const auto runs = static_cast<std::uint64_t>(heads_of_tile(tile));
+  int last_head = 0;
   for (int w = 0; w < kTileWarps; ++w) last_head = max(last_head, tile.warp_last_head[w]);
-  const auto runs = static_cast<std::uint64_t>(heads);
-  const auto open = static_cast<std::uint64_t>(EncodeTile<T>::kElements - max(last_head, 0));
-  Word* word = a.words + tile.index;
-  if (lane == 0) publish(word, tile.index == 0 ? State::kInclusive : State::kOwn, {runs, open});
-  Stretch before{0, 0};
-  if (tile.index > 0) {
-    before = look_back(a.words, tile.index);
-    if (lane == 0)
-      publish(word, State::kInclusive, {before.runs + runs, runs > 0 ? open : before.open + open});
-  }
-  if (lane == 0) tile.before = before;
+  const auto open = static_cast<std::uint64_t>(EncodeTile<T>::kElements - last_head);
+  publish(a.words + tile.index, state, {before.runs + runs, runs > 0 ? open : before.open + open});
 }
 
 /// Stores the length of a run, of `count` elements, that ends before element `end` of the array.
@@ -49,27 +40,80 @@ __device__ void store_length(const EncodeArguments<T>& a, std::int64_t run, std:
   }
 }
 
-/// Of each listed head, the first of which has rank `first_rank` of the tile's `heads`, symbol and length,
-/// except for the last head's length; a thread per head.
+/// Where the warp's runs go, and whether they are stored as they are: counts of 32 bits, with room for all.
+struct WarpRuns {
+  std::int64_t first_run;
+  std::int64_t first_element;  // of the tile
+  bool plain;
+};
+
+/// The symbol of a run whose head is element `head` of the tile, and its length, unless `next` is no head.
 template <class T>
-__device__ void write_listed_runs(const EncodeArguments<T>& a, const EncodeTile<T>& tile, int first_rank,
-                                  int heads) {
+__device__ void write_run(const EncodeArguments<T>& a, const WarpRuns& runs, int rank, const T& symbol, int head,
+                          int next) {
+  const std::int64_t run = runs.first_run + rank;
+  const bool with_length = next < EncodeTile<T>::kElements;
+  if (runs.plain) {
+    a.symbols[run] = symbol;
+    if (with_length) static_cast<std::uint32_t*>(a.lengths)[run] = static_cast<std::uint32_t>(next - head);
+  } else {
+    if (run < a.max_runs) a.symbols[run] = symbol;
+    if (with_length) store_length(a, run, next - head, runs.first_element + next);
+  }
+}
+
+inline constexpr int kLaneHeads = kFewHeads / 32;
+
+/// The symbols of the heads that the warp has listed.
+template <class T>
+struct ListedSymbols {
+  T symbols[kLaneHeads];
+};
+
+template <class T>
+__device__ ListedSymbols<T> load_listed(const EncodeArguments<T>& a, const EncodeTile<T>& tile, int warp,
+                                        int lane) {
+  ListedSymbols<T> listed;
+  const T* elements = a.elements + tile.index * EncodeTile<T>::kElements;
+#pragma unroll
+  for (int k = 0; k < kLaneHeads; ++k) {
+    const int r = 32 * k + lane;
+    if (r < tile.warp_heads[warp]) listed.symbols[k] = elements[tile.heads[warp][r]];
+  }
+  return listed;
+}
+
+template <class T>
+__device__ void write_listed(const EncodeArguments<T>& a, const EncodeTile<T>& tile, const WarpRuns& runs,
+                             const ListedSymbols<T>& listed, int warp, int lane) {
+#pragma unroll
+  for (int k = 0; k < kLaneHeads; ++k) {
+    const int r = 32 * k + lane;
+    if (r < tile.warp_heads[warp])
+      write_run(a, runs, r, listed.symbols[k], tile.heads[warp][r], tile.heads[warp][r + 1]);
+  }
+}
+
+/// The runs of the warp's words, which are ranked, a lane for each element.
+template <class T>
+__device__ void write_ranked(const EncodeArguments<T>& a, const EncodeTile<T>& tile, const WarpRuns& runs,
+                             const LaneFlags<T>& own, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements;
-  const std::int64_t run = static_cast<std::int64_t>(tile.before.runs) + first_rank;
-  const int listed = min(heads - first_rank, Tile::kListedHeads);
-  const int with_length = min(heads - first_rank - 1, Tile::kListedHeads);
-  const bool plain =
-      !a.wide_lengths && !a.ends && run + listed <= a.max_runs;  // a tile's counts fit into 32 bits
-  for (int r = static_cast<int>(threadIdx.x); r < listed; r += Tile::kThreads) {
-    const int head = tile.heads[r];
-    const int count = r < with_length ? tile.heads[r + 1] - head : 0;
-    if (plain) {
-      a.symbols[run + r] = tile.elements[head];
-      if (count > 0) static_cast<std::uint32_t*>(a.lengths)[run + r] = static_cast<std::uint32_t>(count);
+  const T* elements = a.elements + runs.first_element;
+#pragma unroll (Tile::kKept ? Tile::kWarpWords : 8)
+  for (int k = 0; k < Tile::kWarpWords; ++k) {
+    const int begin = 32 * (warp * Tile::kWarpWords + k);
+    const HeadWord word = tile.words[begin / 32];
+    const std::uint32_t from_lane = word.flags >> lane;
+    if ((from_lane & 1) == 0) continue;
+    const int rank = word.rank + __popc(word.flags & ((1u << lane) - 1));
+    const int head = begin + lane;
+    const std::uint32_t behind = from_lane >> 1;
+    const int next = behind == 0 ? word.next : head + __ffs(static_cast<int>(behind));
+    if constexpr (Tile::kKept) {
+      write_run(a, runs, rank, own.elements[k], head, next);
     } else {
-      if (run + r < a.max_runs) a.symbols[run + r] = tile.elements[head];
-      if (count > 0) store_length(a, run + r, count, first + head + count);
+      write_run(a, runs, rank, elements[head], head, next);
     }
   }
 }
@@ -111,51 +155,52 @@ __device__ void finish_runs(const EncodeArguments<T>& a, const EncodeTile<T>& ti
 }
 
 template <class T>
-__global__ void __launch_bounds__(EncodeTile<T>::kThreads) encode_tiles(const EncodeArguments<T> a) {
+__global__ void __launch_bounds__(EncodeTile<T>::kThreads, ENCODE_BLOCKS) encode_tiles(const EncodeArguments<T> a) {
   using Tile = EncodeTile<T>;
-  extern __shared__ uint4 tile_memory[];
-  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
+  __shared__ Tile tile;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   // Tiles are taken in the order of tickets: whoever holds a lower one is running, so that waiting for it
   // ends, however few blocks are resident.
+#if ENCODE_TICKET
   if (threadIdx.x == 0) tile.index = atomicAdd(&a.shared->last_ticket, 1u) + 1u;
+#else
+  if (threadIdx.x == 0) tile.index = blockIdx.x;
+#endif
   __syncthreads();
-  const bool whole = (tile.index + 1) * Tile::kElements <= a.count;
-  if (kIsWord<T> && whole) {
-    if constexpr (kIsWord<T>) {
-      if (warp < kTileWarps) load_words(a, tile, warp, lane);
-    }
-    __syncwarp();
-  } else {
-    if (warp < kTileWarps) load_elements(a, tile, whole, warp, lane);
-    __syncthreads();
-    if (warp < kTileWarps) flag_elements(a, tile, warp, lane);
-    __syncwarp();
-  }
   LaneFlags<T> own;
-  if (warp < kTileWarps) own = count_heads(a, tile, warp, lane);
+  flag_heads(a, tile, own, warp, lane);
+  count_heads(a, tile, own, warp, lane);
   __syncthreads();
-  const int heads = heads_of_tile(tile);
-  const bool few = heads <= Tile::kElements / kFewHeadsShare;
-  if (warp == kTileWarps) {
-    connect(a, tile, lane);
-  } else {
-    if (few) list_few_heads(tile, own, warp);
-    if (!few || a.first_runs != nullptr) rank_words(tile, own, warp, lane);
+  if (threadIdx.x == 0) publish_tile(a, tile, tile.index == 0 ? State::kInclusive : State::kOwn, {0, 0});
+  const int heads = tile.warp_heads[warp];
+  const bool few = heads <= kFewHeads;
+  ListedSymbols<T> listed;
+  if (few) {
+    list_few_heads(tile, own, warp, lane);
     __syncwarp();
-    if (!few) list_many_heads(tile, 0, warp, lane);
+    listed = load_listed(a, tile, warp, lane);
+  }
+  if (!few || a.first_runs != nullptr) rank_words(tile, own, warp, lane);
+  if (warp == 0) {
+    Stretch before{0, 0};
+    if (tile.index > 0) {
+      before = look_back(a.words, tile.index);
+      if (lane == 0) publish_tile(a, tile, State::kInclusive, before);
+    }
+    if (lane == 0) tile.before = before;
   }
   __syncthreads();
-  if (a.first_runs != nullptr) write_first_runs(a, tile);
-  if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, tile, heads);
-  write_listed_runs(a, tile, 0, heads);
-  for (int listed = Tile::kListedHeads; listed < heads; listed += Tile::kListedHeads) {
-    __syncthreads();
-    if (warp < kTileWarps) list_many_heads(tile, listed, warp, lane);
-    __syncthreads();
-    write_listed_runs(a, tile, listed, heads);
+  WarpRuns runs{static_cast<std::int64_t>(tile.before.runs), tile.index * Tile::kElements, false};
+  runs.plain = !a.wide_lengths && !a.ends && runs.first_run + heads_of_tile(tile) <= a.max_runs;
+  if (few) {
+    runs.first_run += heads_before(tile, warp);
+    write_listed(a, tile, runs, listed, warp, lane);
+  } else {
+    write_ranked(a, tile, runs, own, warp, lane);
   }
+  if (a.first_runs != nullptr) write_first_runs(a, tile);
+  if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, tile, heads_of_tile(tile));
 }
 
 }  // namespace cumulus::run_length

@@ -15,7 +15,7 @@ namespace {
 
 using namespace run_length;
 
-static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) <= kBlockAlignment);
+static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) + sizeof(DecodeFindings) <= kBlockAlignment);
 
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, std::size_t bytes) {
@@ -50,10 +50,8 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      shared,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
   using Tile = EncodeTile<T>;
-  allow_shared_memory(encode_tiles<T>, sizeof(Tile));
   const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
-  encode_tiles<T>
-      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
+  encode_tiles<T><<<static_cast<unsigned int>(tiles), Tile::kThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   download_report(executor, &shared->report, report);
 }
@@ -74,6 +72,8 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.tiles = decode_tiles(params);
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
+  arguments.findings = reinterpret_cast<DecodeFindings*>(arguments.report + 1);
+  arguments.short_granule = static_cast<std::uint64_t>(short_granule_elements(params.format.element_bytes));
   arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
   arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
   arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();
@@ -86,7 +86,7 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
             DecodeRunLengthsReport* report) {
   const DecodeArguments arguments = decode_arguments(executor, params, lengths);
   const auto stream = executor.stream();
-  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
+  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, kBlockAlignment, stream));
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   scan_blocks<<<1, kScanThreads, 0, stream>>>(arguments);
@@ -99,12 +99,9 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   CUMULUS_CUDA(cudaGetLastError());
   const auto* from = reinterpret_cast<const T*>(symbols.data());
   auto* to = reinterpret_cast<T*>(elements.data());
-  if constexpr (short_granule_elements(sizeof(T)) > 0) {
-    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
-    expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from,
-                                                                                             to);
-    CUMULUS_CUDA(cudaGetLastError());
-  }
+  const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
+  expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from, to);
+  CUMULUS_CUDA(cudaGetLastError());
   using Tile = DecodeTile<T>;
   allow_shared_memory(expand_tiles<T>, sizeof(Tile));
   expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(

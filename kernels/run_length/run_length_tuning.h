@@ -5,26 +5,34 @@
 
 namespace cumulus::run_length {
 
-/// Elements that one block of the CUDA encoder takes: 16 to 32 KiB of them, so that they fit into the shared
-/// memory of a multiprocessor several times. A multiple of 2048, at most 32768.
-constexpr int encode_tile_elements(int element_bytes) {
+/// Warps of a block that handle elements.
+inline constexpr int kTileWarps = 8;
+
+/// Words of 32 elements that a warp of the CUDA encoder takes: 4 KiB of elements, or what its registers hold.
+constexpr int encode_warp_words(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 16384;
+      return 128;
     case 2:
+      return 64;
     case 3:
     case 4:
-      return 8192;
+      return 32;
     case 6:
     case 8:
-      return 4096;
+      return 16;
     default:
-      return 2048;
+      return 8;
   }
 }
 
-/// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
-constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
+/// Elements that one block of the CUDA encoder takes: at most 32768.
+constexpr int encode_tile_elements(int element_bytes) {
+  return 32 * kTileWarps * encode_warp_words(element_bytes);
+}
+
+/// A warp of the encoder with at most this many heads lists them, so that each lane has some.
+inline constexpr int kFewHeads = 64;
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
@@ -44,19 +52,10 @@ constexpr int decode_tile_elements(int element_bytes) {
   }
 }
 
-/// Warps of a block that handle elements; the encoder has one more, which looks back.
-inline constexpr int kTileWarps = 8;
-
-/// The encoder has room for a list of this share of a tile's elements; it lists more heads in several rounds.
-inline constexpr int kListedShare = 2;
-/// Where at most one element in this many is a head, each lane lists those in its own words.
-inline constexpr int kFewHeadsShare = 16;
-
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// A granule of at most this many elements is written by one warp: runs of 4 on average. Small elements are
-/// better off in tiles.
-constexpr int short_granule_elements(int element_bytes) { return element_bytes < 4 ? 0 : 4 * kGranuleRuns; }
+/// Granules of at most so many elements, 4 KiB of them, are written by a warp each.
+constexpr int short_granule_elements(int element_bytes) { return element_bytes == 1 ? 2048 : 4096 / element_bytes; }
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
 
