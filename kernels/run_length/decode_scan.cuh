@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_scratch.h"
 #include "kernels/run_length/run_length_tuning.h"
 
 // The decoder's first kernels: lengths are added up, by granules of runs and blocks of granules, and
-// checked; then each tile of the output finds the granule that its first element is in.
+// checked; of granules of short runs is kept, as bits, where runs begin, so that nobody reads their lengths
+// again. Then each tile of the output finds the granule that its first element is in.
 
 namespace cumulus::run_length {
 
@@ -53,13 +55,22 @@ struct DecodeArguments {
   std::int64_t max_elements;
   std::int64_t tile_elements;
   std::int64_t tiles;
-  std::uint64_t short_granule;  // the most elements of granules that a warp writes
   DecodeRunLengthsReport* report;
   DecodeFindings* findings;
-  std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin
+  std::uint32_t* flags;            // kFlagWords of each granule; of short ones a bit for each element, heads set
+  std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin; kShort in short ones
   std::uint64_t* block_offsets;    // where each block begins; until they are scanned, its elements
   std::int64_t* first_granules;    // of each tile: the granule that its first element is in
 };
+
+/// Marks granules whose flags are kept.
+inline constexpr std::uint64_t kShort = std::uint64_t{1} << 63;
+
+/// Where a granule begins in the output; behind the last one, where that ends.
+__device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {
+  if (granule >= a.granules) return static_cast<std::uint64_t>(a.report->elements);
+  return a.block_offsets[granule / kBlockGranules] + (a.granule_offsets[granule] & ~kShort);
+}
 
 /// A run's length as it is stored.
 __device__ inline std::uint64_t length_of(const DecodeArguments& a, std::int64_t run) {
@@ -127,19 +138,60 @@ __device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t 
   return own;
 }
 
-/// Over the warp, of counts below 2^32.
-__device__ inline std::uint64_t warp_sum_plain(const LaneCounts& own) {
+/// The sum of the warp's counts.
+__device__ inline std::uint64_t sum_of_granule(const DecodeArguments& a, const LaneCounts& own) {
   std::uint64_t sum = 0;
 #pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) sum += own.counts[k];
+  for (int k = 0; k < kLaneRuns; ++k) {
+    sum = a.wide_lengths ? saturating_sum(sum, own.counts[k]) : sum + own.counts[k];
+  }
 #pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+  for (int distance = 16; distance > 0; distance /= 2) {
+    const std::uint64_t other = __shfl_xor_sync(~0u, sum, distance);
+    sum = a.wide_lengths ? saturating_sum(sum, other) : sum + other;
+  }
   return sum;
+}
+
+/// True if each of the lane's runs has elements; those behind the last run need none.
+__device__ inline bool none_empty(const DecodeArguments& a, const LaneCounts& own) {
+  bool none = true;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) none &= own.counts[k] != 0 || own.first_run + k >= a.runs;
+  return none;
+}
+
+/// Sets, in a granule's words, which are 0, the bits of the elements at which the lane's runs begin.
+__device__ inline void flag_runs(const DecodeArguments& a, const LaneCounts& own, std::uint32_t* words, int lane) {
+  std::uint32_t sum = 0;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) sum += static_cast<std::uint32_t>(own.counts[k]);
+  std::uint32_t at = warp_prefix_sum(sum) - sum;
+  if (own.first_run >= a.runs) return;
+  if (sum - static_cast<std::uint32_t>(own.counts[kLaneRuns - 1]) < 32) {
+    std::uint32_t heads = 1;
+    std::uint32_t begin = 0;
+#pragma unroll
+    for (int k = 1; k < kLaneRuns; ++k) {
+      begin += static_cast<std::uint32_t>(own.counts[k - 1]);
+      if (own.first_run + k < a.runs) heads |= 1u << begin;
+    }
+    const std::uint32_t behind = __funnelshift_l(heads, 0, at % 32);
+    atomicOr(&words[at / 32], heads << at % 32);
+    if (behind != 0) atomicOr(&words[at / 32 + 1], behind);
+  } else {
+#pragma unroll
+    for (int k = 0; k < kLaneRuns; ++k) {
+      if (own.first_run + k < a.runs) atomicOr(&words[at / 32], 1u << at % 32);
+      at += static_cast<std::uint32_t>(own.counts[k]);
+    }
+  }
 }
 
 /// Adds up one block of granules per block of threads.
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
+  __shared__ std::uint32_t flags[kTileWarps][kFlagWords];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
@@ -150,17 +202,25 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
       atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
                 static_cast<unsigned long long>(own.descending_run));
     }
-    const std::uint64_t sum = a.wide_lengths ? warp_scan(own.sum(), lane) : warp_sum_plain(own);
-    if (lane == 31) {
-      sums[g] = sum;
-      if (sum > 0) (sum <= a.short_granule ? a.findings->no_short : a.findings->no_long) = 0;
+    const std::uint64_t sum = sum_of_granule(a, own);
+    const bool is_short = __all_sync(~0u, sum <= kShortGranuleElements && none_empty(a, own)) && sum > 0;
+    if (is_short) {
+      flags[warp][lane] = 0;
+      __syncwarp();
+      flag_runs(a, own, flags[warp], lane);
+      __syncwarp();
+      if (lane * 32 < static_cast<int>(sum)) a.flags[(first + g) * kFlagWords + lane] = flags[warp][lane];
+    }
+    if (lane == 0) {
+      sums[g] = is_short ? sum | kShort : sum;
+      if (sum > 0) (is_short ? a.findings->no_short : a.findings->no_long) = 0;
     }
   }
   __syncthreads();
   if (warp != 0) return;
-  const std::uint64_t through = warp_scan(sums[lane], lane);
+  const std::uint64_t through = warp_scan(sums[lane] & ~kShort, lane);
   const std::uint64_t before = before_lane(through, lane);
-  if (first + lane < a.granules) a.granule_offsets[first + lane] = before;
+  if (first + lane < a.granules) a.granule_offsets[first + lane] = before | (sums[lane] & kShort);
   if (lane == 31) a.block_offsets[blockIdx.x] = through;
 }
 
@@ -196,14 +256,14 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
                                                   : Outcome::kDecoded;
 }
 
-/// The last of `count` ascending offsets that is at most `at`; the first is.
+/// The last of `count` ascending offsets that is at most `at`; the first is. They may be marked kShort.
 __device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count,
                                             std::uint64_t at) {
   std::int64_t low = 0;
   std::int64_t high = count;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    (offsets[middle] <= at ? low : high) = middle;
+    ((offsets[middle] & ~kShort) <= at ? low : high) = middle;
   }
   return low;
 }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
@@ -219,7 +218,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
   bool any_long = no_short;
   for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule && !any_long;
        granule += Tile::kThreads) {
-    any_long |= !is_short<T>(granule_begin(a, granule + 1) - granule_begin(a, granule));
+    any_long |= (a.granule_offsets[granule] & kShort) == 0;
   }
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.heads[word] = 0;
@@ -227,9 +226,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
   for (std::int64_t granule = first_granule + warp; granule <= last_granule; granule += kTileWarps) {
     const LaneCounts own = load_counts(a, granule, lane);
     const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
-    const std::uint64_t granule_begin =
-        a.block_offsets[granule / kBlockGranules] + a.granule_offsets[granule];
-    place_runs(own, symbols, static_cast<std::int64_t>(granule_begin + before) - begin, tile);
+    place_runs(own, symbols, static_cast<std::int64_t>(granule_begin(a, granule) + before) - begin, tile);
   }
   __syncthreads();
   find_heads_before(tile, warp, lane);

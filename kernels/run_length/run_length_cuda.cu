@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
@@ -73,7 +74,8 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
   arguments.findings = reinterpret_cast<DecodeFindings*>(arguments.report + 1);
-  arguments.short_granule = static_cast<std::uint64_t>(short_granule_elements(params.format.element_bytes));
+  arguments.flags =
+      executor.scratch<std::uint32_t>(static_cast<std::size_t>(grid.granules) * kFlagWords).data();
   arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
   arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
   arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();

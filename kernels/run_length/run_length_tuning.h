@@ -3,6 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifndef ENCODE_KEPT
+#define ENCODE_KEPT 1
+#define ENCODE_BLOCKS 4
+#define ENCODE_TICKET 1
+#endif
+
 namespace cumulus::run_length {
 
 /// Warps of a block that handle elements.
@@ -54,8 +60,10 @@ constexpr int decode_tile_elements(int element_bytes) {
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// Granules of at most so many elements, 4 KiB of them, are written by a warp each.
-constexpr int short_granule_elements(int element_bytes) { return element_bytes == 1 ? 2048 : 4096 / element_bytes; }
+/// Of granules without empty runs, and with at most so many elements, a bit for each element is kept, the heads
+/// set: so many bits, less the most that the first can lie behind a multiple of 32.
+inline constexpr int kFlagWords = 32;
+inline constexpr int kShortGranuleElements = 32 * kFlagWords - 31;
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
 
