@@ -14,11 +14,10 @@
 
 namespace cumulus::run_length {
 
+/// By a whole warp.
 template <class T>
-__global__ void __launch_bounds__(32 * kTileWarps)
-    expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {
+__device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols, T* elements) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t granule = std::int64_t{blockIdx.x} * kTileWarps + threadIdx.x / 32;
   if (granule >= a.granules) return;
   // All loads at once: each would wait for the one before otherwise.
   const bool decoded = a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded;

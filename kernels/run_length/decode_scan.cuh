@@ -10,7 +10,7 @@
 
 // The decoder's first kernels: lengths are added up, by granules of runs and blocks of granules, and
 // checked; of granules of short runs is kept, as bits, where runs begin, so that nobody reads their lengths
-// again. Then each tile of the output finds the granule that its first element is in.
+// again.
 
 namespace cumulus::run_length {
 
@@ -38,12 +38,6 @@ __device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
   return lane == 0 ? 0 : left;
 }
 
-/// What adding up has met. All bits one before.
-struct DecodeFindings {
-  unsigned int no_short;  // granules to be written by a warp each
-  unsigned int no_long;   // others
-};
-
 /// What the kernels of one call share. `report.run` is all bits one before they run.
 struct DecodeArguments {
   const void* lengths;
@@ -53,14 +47,11 @@ struct DecodeArguments {
   std::int64_t granules;
   std::int64_t blocks;  // of granules
   std::int64_t max_elements;
-  std::int64_t tile_elements;
-  std::int64_t tiles;
   DecodeRunLengthsReport* report;
-  DecodeFindings* findings;
   std::uint32_t* flags;            // kFlagWords of each granule; of short ones a bit for each element, heads set
   std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin; kShort in short ones
-  std::uint64_t* block_offsets;    // where each block begins; until they are scanned, its elements
-  std::int64_t* first_granules;    // of each tile: the granule that its first element is in
+  std::uint64_t* block_offsets;    // where each block begins; until scanned its elements, kShort if all are short
+  bool* all_short;                 // whether all granules are
 };
 
 /// Marks granules whose flags are kept.
@@ -211,17 +202,15 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
       __syncwarp();
       if (lane * 32 < static_cast<int>(sum)) a.flags[(first + g) * kFlagWords + lane] = flags[warp][lane];
     }
-    if (lane == 0) {
-      sums[g] = is_short ? sum | kShort : sum;
-      if (sum > 0) (is_short ? a.findings->no_short : a.findings->no_long) = 0;
-    }
+    if (lane == 0) sums[g] = is_short ? sum | kShort : sum;
   }
   __syncthreads();
   if (warp != 0) return;
   const std::uint64_t through = warp_scan(sums[lane] & ~kShort, lane);
   const std::uint64_t before = before_lane(through, lane);
   if (first + lane < a.granules) a.granule_offsets[first + lane] = before | (sums[lane] & kShort);
-  if (lane == 31) a.block_offsets[blockIdx.x] = through;
+  const bool all_short = __all_sync(~0u, sums[lane] == 0 || (sums[lane] & kShort) != 0);
+  if (lane == 31) a.block_offsets[blockIdx.x] = all_short ? through | kShort : through;
 }
 
 inline constexpr int kScanThreads = 1024;
@@ -232,9 +221,12 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   std::uint64_t before_round = 0;
+  bool any_long = false;
   for (std::int64_t first = 0; first < a.blocks; first += kScanThreads) {
     const std::int64_t block = first + threadIdx.x;
-    const std::uint64_t through = warp_scan(block < a.blocks ? a.block_offsets[block] : 0, lane);
+    const std::uint64_t sum = block < a.blocks ? a.block_offsets[block] : kShort;
+    any_long |= (sum & kShort) == 0;
+    const std::uint64_t through = warp_scan(sum & ~kShort, lane);
     const std::uint64_t before = before_lane(through, lane);
     if (lane == 31) warp_sums[warp] = through;
     __syncthreads();
@@ -247,7 +239,9 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
     before_round = saturating_sum(before_round, round);
     __syncthreads();
   }
+  any_long = __syncthreads_or(any_long ? 1 : 0) != 0;
   if (threadIdx.x != 0) return;
+  *a.all_short = !any_long;
   using Outcome = DecodeRunLengthsReport::Outcome;
   const auto elements = static_cast<std::int64_t>(before_round);
   a.report->elements = elements;
@@ -256,35 +250,29 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
                                                   : Outcome::kDecoded;
 }
 
-/// The last of `count` ascending offsets that is at most `at`; the first is. They may be marked kShort.
-__device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count,
-                                            std::uint64_t at) {
+/// By a whole warp: the last of `count` ascending offsets that is at most `at`; the first is. They may be
+/// marked kShort.
+__device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count, std::uint64_t at,
+                                            int lane) {
   std::int64_t low = 0;
-  std::int64_t high = count;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    ((offsets[middle] & ~kShort) <= at ? low : high) = middle;
+  while (count > 1) {
+    const std::int64_t step = (count + 31) / 32;
+    const std::int64_t offset = lane * step;
+    const bool at_most = offset < count && (offsets[low + offset] & ~kShort) <= at;
+    const std::int64_t passed = (__popc(__ballot_sync(~0u, at_most)) - 1) * step;
+    low += passed;
+    count = min(step, count - passed);
   }
   return low;
 }
 
-/// True for tiles that there is something to write to.
-__device__ inline bool has_elements(const DecodeArguments& a, std::int64_t tile) {
-  return a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded &&
-         tile * a.tile_elements < a.report->elements;
-}
-
-inline constexpr int kFindThreads = 128;
-
-__global__ void __launch_bounds__(kFindThreads) find_first_granules(const DecodeArguments a) {
-  const std::int64_t tile = std::int64_t{blockIdx.x} * kFindThreads + threadIdx.x;
-  if (tile >= a.tiles || a.findings->no_long != 0 || !has_elements(a, tile)) return;
-  const auto at = static_cast<std::uint64_t>(tile * a.tile_elements);
-  const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at);
+/// By a whole warp: the granule that an element of the output is in.
+__device__ inline std::int64_t granule_of(const DecodeArguments& a, std::int64_t element, int lane) {
+  const auto at = static_cast<std::uint64_t>(element);
+  const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at, lane);
   const std::int64_t first = block * kBlockGranules;
   const std::int64_t granules = min(std::int64_t{kBlockGranules}, a.granules - first);
-  a.first_granules[tile] =
-      first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block]);
+  return first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block], lane);
 }
 
 }  // namespace cumulus::run_length

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
@@ -197,32 +198,27 @@ __device__ void fill_and_store(DecodeTile<T>& tile, std::int64_t count, T* eleme
   }
 }
 
+/// By a block. Where all of the tile's granules are short, nothing.
 template <class T>
-__global__ void __launch_bounds__(DecodeTile<T>::kThreads)
-    expand_tiles(const DecodeArguments a, const T* symbols, T* elements) {
+__device__ void expand_tile(const DecodeArguments& a, std::int64_t index, const T* symbols, T* elements,
+                            DecodeTile<T>& tile) {
   using Tile = DecodeTile<T>;
-  extern __shared__ uint4 tile_memory[];
-  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * Tile::kElements;
-  // All loads at once: each would wait for the one before otherwise.
-  const bool decoded = a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded && a.findings->no_long == 0;
+  const std::int64_t begin = index * Tile::kElements;
   const std::int64_t total = a.report->elements;
-  const bool no_short = a.findings->no_short != 0;
-  const std::int64_t first_granule = a.first_granules[blockIdx.x];
-  const std::int64_t next_granule = blockIdx.x + 1 < a.tiles ? a.first_granules[blockIdx.x + 1] : 0;
-  if (!decoded || begin >= total) return;
-  const bool last = begin + Tile::kElements >= total;
-  const std::int64_t last_granule = last ? a.granules - 1 : next_granule;
-  bool any_long = no_short;
-  for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule && !any_long;
-       granule += Tile::kThreads) {
+  if (*a.all_short || a.report->outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return;
+  const std::int64_t end = min(begin + Tile::kElements, total);
+  // Every warp for itself, so that none waits: they read the same words.
+  const std::int64_t first_granule = granule_of(a, begin, lane);
+  const std::int64_t last_granule = granule_of(a, end - 1, lane);
+  bool any_long = false;
+  for (std::int64_t granule = first_granule + lane; granule <= last_granule; granule += 32)
     any_long |= (a.granule_offsets[granule] & kShort) == 0;
-  }
+  if (!__any_sync(~0u, any_long)) return;
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.heads[word] = 0;
-  if (__syncthreads_or(any_long ? 1 : 0) == 0) return;  // expand_short_granules has written all of it
+  __syncthreads();
   for (std::int64_t granule = first_granule + warp; granule <= last_granule; granule += kTileWarps) {
     const LaneCounts own = load_counts(a, granule, lane);
     const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
@@ -231,10 +227,21 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
   __syncthreads();
   find_heads_before(tile, warp, lane);
   if constexpr (kIsWord<T>) {
-    if (begin + Tile::kElements <= total) return store_words(tile, elements + begin);
+    if (end - begin == Tile::kElements) return store_words(tile, elements + begin);
   }
-  const std::int64_t count = min(std::int64_t{Tile::kElements}, total - begin);
-  fill_and_store(tile, count, elements + begin, warp, lane);
+  fill_and_store(tile, end - begin, elements + begin, warp, lane);
+}
+
+/// The first blocks write short granules, a warp each; the others write tiles that have other granules, too. Both
+/// write the same where they meet.
+template <class T>
+__global__ void __launch_bounds__(DecodeTile<T>::kThreads)
+    expand_runs(const DecodeArguments a, const T* symbols, T* elements) {
+  extern __shared__ uint4 tile_memory[];
+  const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
+  const std::int64_t tile = blockIdx.x - granule_blocks;
+  if (tile >= 0) return expand_tile(a, tile, symbols, elements, *reinterpret_cast<DecodeTile<T>*>(tile_memory));
+  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + threadIdx.x / 32, symbols, elements);
 }
 
 }  // namespace cumulus::run_length

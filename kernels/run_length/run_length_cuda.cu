@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
@@ -16,7 +15,7 @@ namespace {
 
 using namespace run_length;
 
-static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) + sizeof(DecodeFindings) <= kBlockAlignment);
+static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) < kBlockAlignment);
 
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, std::size_t bytes) {
@@ -69,16 +68,13 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.granules = grid.granules;
   arguments.blocks = grid.blocks;
   arguments.max_elements = params.max_elements;
-  arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
-  arguments.tiles = decode_tiles(params);
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
-  arguments.findings = reinterpret_cast<DecodeFindings*>(arguments.report + 1);
+  arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
   arguments.flags =
       executor.scratch<std::uint32_t>(static_cast<std::size_t>(grid.granules) * kFlagWords).data();
   arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
   arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
-  arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();
   return arguments;
 }
 
@@ -88,26 +84,19 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
             DecodeRunLengthsReport* report) {
   const DecodeArguments arguments = decode_arguments(executor, params, lengths);
   const auto stream = executor.stream();
-  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, kBlockAlignment, stream));
+  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   scan_blocks<<<1, kScanThreads, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   download_report(executor, arguments.report, report);
-  if (arguments.tiles == 0) return;
+  if (params.max_elements == 0) return;
   executor.check_interrupt();
-  const std::int64_t find_blocks = divide_up(arguments.tiles, kFindThreads);
-  find_first_granules<<<static_cast<unsigned int>(find_blocks), kFindThreads, 0, stream>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
-  const auto* from = reinterpret_cast<const T*>(symbols.data());
-  auto* to = reinterpret_cast<T*>(elements.data());
-  const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
-  expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from, to);
-  CUMULUS_CUDA(cudaGetLastError());
   using Tile = DecodeTile<T>;
-  allow_shared_memory(expand_tiles<T>, sizeof(Tile));
-  expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(
-      arguments, from, to);
+  allow_shared_memory(expand_runs<T>, sizeof(Tile));
+  const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + decode_tiles(params);
+  expand_runs<<<static_cast<unsigned int>(blocks), Tile::kThreads, sizeof(Tile), stream>>>(
+      arguments, reinterpret_cast<const T*>(symbols.data()), reinterpret_cast<T*>(elements.data()));
   CUMULUS_CUDA(cudaGetLastError());
 }
 
