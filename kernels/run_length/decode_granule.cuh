@@ -14,33 +14,57 @@
 
 namespace cumulus::run_length {
 
-/// By a whole warp.
+/// A word of flags, and how many heads the granule has before it, less one: the run that enters the word.
+struct alignas(8) RankedFlags {
+  std::uint32_t flags;
+  std::int32_t rank;
+};
+
+/// What a warp keeps in shared memory of a granule.
 template <class T>
-__device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols, T* elements) {
+struct GranuleStage {
+  T symbols[kGranuleRuns];
+  RankedFlags words[kFlagWords];
+};
+
+/// By a whole warp: nothing, unless the granule is short.
+template <class T>
+__device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols, T* elements,
+                                     GranuleStage<T>& stage) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (granule >= a.granules) return;
   // All loads at once: each would wait for the one before otherwise.
-  const bool decoded = a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded;
+  T own[kLaneRuns];
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    const std::int64_t run = granule * kGranuleRuns + 32 * k + lane;
+    if (run < a.runs) own[k] = symbols[run];
+  }
+  std::uint32_t flags = a.flags[granule * kFlagWords + lane];
   const bool is_short = (a.granule_offsets[granule] & kShort) != 0;
   const std::uint64_t begin = granule_begin(a, granule);
   const auto count = static_cast<int>(granule_begin(a, granule + 1) - begin);
-  std::uint32_t flags = a.flags[granule * kFlagWords + lane];
-  if (!decoded || !is_short) return;
+  if (!is_short || a.report->outcome != DecodeRunLengthsReport::Outcome::kDecoded) return;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) stage.symbols[32 * k + lane] = own[k];
   if (lane * 32 >= count) flags = 0;
   // Words are turned so that what a warp writes begins at a multiple of 32 elements.
   const auto skew = static_cast<int>(begin % 32);
   const std::uint32_t flags_before = __shfl_up_sync(~0u, flags, 1);
   flags = __funnelshift_l(lane == 0 ? 0 : flags_before, flags, skew);
   const int heads = __popc(flags);
-  const int rank = warp_prefix_sum(heads) - heads - 1;  // of the run that enters the word
-  const T* symbol = symbols + granule * kGranuleRuns;
-  T* to = elements + begin - skew + lane;
+  stage.words[lane] = {flags, warp_prefix_sum(heads) - heads - 1};
+  __syncwarp();
   const std::uint32_t through_lane = ~0u >> (31 - lane);
+  T* to = elements + (begin - static_cast<std::uint64_t>(skew)) + lane;
+  int element = lane - skew;
 #pragma unroll 4
-  for (int w = 0; 32 * w < count + skew; ++w) {
-    const int run = __shfl_sync(~0u, rank, w) + __popc(__shfl_sync(~0u, flags, w) & through_lane);
-    const int element = 32 * w + lane - skew;
-    if (element >= 0 && element < count) to[32 * w] = symbol[run];
+  for (int w = 0; w < (count + skew + 31) / 32; ++w) {
+    const RankedFlags word = stage.words[w];
+    const int run = word.rank + __popc(word.flags & through_lane);
+    if (static_cast<unsigned int>(element) < static_cast<unsigned int>(count)) *to = stage.symbols[run];
+    element += 32;
+    to += 32;
   }
 }
 

@@ -43,6 +43,7 @@ struct DecodeArguments {
   const void* lengths;
   bool wide_lengths;  // of 8 bytes rather than 4
   bool ends;          // rather than counts
+  bool plain;         // counts of 4 bytes
   std::int64_t runs;
   std::int64_t granules;
   std::int64_t blocks;  // of granules
@@ -85,34 +86,35 @@ struct LaneCounts {
   }
 };
 
-/// The stored lengths; 32-bit ones of a whole granule by 16 bytes at once.
-__device__ inline void load_lengths(const DecodeArguments& a, LaneCounts& lane_counts) {
+/// Counts of 32 bits of a whole granule, 16 bytes at a time.
+__device__ inline LaneCounts load_plain_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
   static_assert(kLaneRuns % 4 == 0);
-  if (!a.wide_lengths && lane_counts.first_run + kLaneRuns <= a.runs) {
-    const auto* from =
-        reinterpret_cast<const uint4*>(static_cast<const std::uint32_t*>(a.lengths) + lane_counts.first_run);
-#pragma unroll
-    for (int k = 0; k < kLaneRuns / 4; ++k) {
-      const uint4 four = __ldg(from + k);
-      lane_counts.counts[4 * k] = four.x;
-      lane_counts.counts[4 * k + 1] = four.y;
-      lane_counts.counts[4 * k + 2] = four.z;
-      lane_counts.counts[4 * k + 3] = four.w;
-    }
-    return;
-  }
-#pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) {
-    const std::int64_t run = lane_counts.first_run + k;
-    lane_counts.counts[k] = run < a.runs ? length_of(a, run) : 0;
-  }
-}
-
-__device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
   LaneCounts own;
   own.first_run = granule * kGranuleRuns + lane * kLaneRuns;
   own.descending_run = -1;
-  load_lengths(a, own);
+  const auto* from =
+      reinterpret_cast<const uint4*>(static_cast<const std::uint32_t*>(a.lengths) + own.first_run);
+#pragma unroll
+  for (int k = 0; k < kLaneRuns / 4; ++k) {
+    const uint4 four = __ldg(from + k);
+    own.counts[4 * k] = four.x;
+    own.counts[4 * k + 1] = four.y;
+    own.counts[4 * k + 2] = four.z;
+    own.counts[4 * k + 3] = four.w;
+  }
+  return own;
+}
+
+__device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
+  if (a.plain && (granule + 1) * kGranuleRuns <= a.runs) return load_plain_counts(a, granule, lane);
+  LaneCounts own;
+  own.first_run = granule * kGranuleRuns + lane * kLaneRuns;
+  own.descending_run = -1;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    const std::int64_t run = own.first_run + k;
+    own.counts[k] = run < a.runs ? length_of(a, run) : 0;
+  }
   if (a.ends) {
     std::uint64_t begin = own.first_run > 0 && own.first_run < a.runs ? length_of(a, own.first_run - 1) : 0;
 #pragma unroll
@@ -129,80 +131,89 @@ __device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t 
   return own;
 }
 
-/// The sum of the warp's counts.
-__device__ inline std::uint64_t sum_of_granule(const DecodeArguments& a, const LaneCounts& own) {
-  std::uint64_t sum = 0;
+/// Sets, in a granule's words, which are 0, the bits of the elements at which the lane's runs begin. None is
+/// empty, the first begins at element `at`.
+__device__ inline void flag_runs(const std::uint32_t (&counts)[kLaneRuns], int runs, std::uint32_t at,
+                                 std::uint32_t* words) {
+  if (runs == 0) return;
+  std::uint32_t heads = 1;
+  std::uint32_t begin = 0;
 #pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) {
-    sum = a.wide_lengths ? saturating_sum(sum, own.counts[k]) : sum + own.counts[k];
+  for (int k = 1; k < kLaneRuns; ++k) {
+    begin += counts[k - 1];
+    if (k < runs) heads |= 1u << begin % 32;
   }
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
-    const std::uint64_t other = __shfl_xor_sync(~0u, sum, distance);
-    sum = a.wide_lengths ? saturating_sum(sum, other) : sum + other;
-  }
-  return sum;
-}
-
-/// True if each of the lane's runs has elements; those behind the last run need none.
-__device__ inline bool none_empty(const DecodeArguments& a, const LaneCounts& own) {
-  bool none = true;
-#pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) none &= own.counts[k] != 0 || own.first_run + k >= a.runs;
-  return none;
-}
-
-/// Sets, in a granule's words, which are 0, the bits of the elements at which the lane's runs begin.
-__device__ inline void flag_runs(const DecodeArguments& a, const LaneCounts& own, std::uint32_t* words, int lane) {
-  std::uint32_t sum = 0;
-#pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) sum += static_cast<std::uint32_t>(own.counts[k]);
-  std::uint32_t at = warp_prefix_sum(sum) - sum;
-  if (own.first_run >= a.runs) return;
-  if (sum - static_cast<std::uint32_t>(own.counts[kLaneRuns - 1]) < 32) {
-    std::uint32_t heads = 1;
-    std::uint32_t begin = 0;
-#pragma unroll
-    for (int k = 1; k < kLaneRuns; ++k) {
-      begin += static_cast<std::uint32_t>(own.counts[k - 1]);
-      if (own.first_run + k < a.runs) heads |= 1u << begin;
-    }
+  if (begin < 32) {
     const std::uint32_t behind = __funnelshift_l(heads, 0, at % 32);
     atomicOr(&words[at / 32], heads << at % 32);
     if (behind != 0) atomicOr(&words[at / 32 + 1], behind);
   } else {
 #pragma unroll
     for (int k = 0; k < kLaneRuns; ++k) {
-      if (own.first_run + k < a.runs) atomicOr(&words[at / 32], 1u << at % 32);
-      at += static_cast<std::uint32_t>(own.counts[k]);
+      if (k < runs) atomicOr(&words[at / 32], 1u << at % 32);
+      at += counts[k];
     }
   }
+}
+
+/// The elements of a granule, whose counts the warp has: `runs` of them in this lane. Of a short one the flags are
+/// kept, by way of `words` in shared memory, and the sum is marked kShort.
+__device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64_t granule, const LaneCounts& own,
+                                            int runs, std::uint32_t* words, int lane) {
+  std::uint64_t any = 0;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) any |= own.counts[k];
+  if (!__all_sync(~0u, any < 1u << 20)) return __shfl_sync(~0u, warp_scan(own.sum(), lane), 31);
+  std::uint32_t counts[kLaneRuns];
+  std::uint32_t sum = 0;
+  bool none_empty = true;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    counts[k] = static_cast<std::uint32_t>(own.counts[k]);
+    sum += counts[k];
+    none_empty &= k >= runs || counts[k] != 0;
+  }
+  const std::uint32_t through = warp_prefix_sum(sum);
+  const std::uint32_t total = __shfl_sync(~0u, through, 31);
+  if (!__all_sync(~0u, none_empty && total - 1 < kShortGranuleElements)) return total;
+  words[lane] = 0;
+  __syncwarp();
+  flag_runs(counts, runs, through - sum, words);
+  __syncwarp();
+  if (static_cast<std::uint32_t>(lane) * 32 < total) a.flags[granule * kFlagWords + lane] = words[lane];
+  return total | kShort;
 }
 
 /// Adds up one block of granules per block of threads.
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
-  __shared__ std::uint32_t flags[kTileWarps][kFlagWords];
+  __shared__ std::uint32_t words[kTileWarps][kFlagWords];
+  constexpr int kWarpGranules = kBlockGranules / kTileWarps;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
+  if (a.plain && (first + kBlockGranules) * kGranuleRuns <= a.runs) {
+    LaneCounts own[kWarpGranules];
 #pragma unroll
-  for (int g = warp; g < kBlockGranules; g += kTileWarps) {
-    const LaneCounts own = load_counts(a, first + g, lane);
-    if (own.descending_run >= 0) {
-      atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
-                static_cast<unsigned long long>(own.descending_run));
+    for (int g = 0; g < kWarpGranules; ++g) own[g] = load_plain_counts(a, first + g * kTileWarps + warp, lane);
+#pragma unroll
+    for (int g = 0; g < kWarpGranules; ++g) {
+      const int granule = g * kTileWarps + warp;
+      const std::uint64_t sum = sum_granule(a, first + granule, own[g], kLaneRuns, words[warp], lane);
+      if (lane == 0) sums[granule] = sum;
     }
-    const std::uint64_t sum = sum_of_granule(a, own);
-    const bool is_short = __all_sync(~0u, sum <= kShortGranuleElements && none_empty(a, own)) && sum > 0;
-    if (is_short) {
-      flags[warp][lane] = 0;
-      __syncwarp();
-      flag_runs(a, own, flags[warp], lane);
-      __syncwarp();
-      if (lane * 32 < static_cast<int>(sum)) a.flags[(first + g) * kFlagWords + lane] = flags[warp][lane];
+  } else {
+    for (int granule = warp; granule < kBlockGranules; granule += kTileWarps) {
+      const LaneCounts own = load_counts(a, first + granule, lane);
+      if (own.descending_run >= 0) {
+        atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
+                  static_cast<unsigned long long>(own.descending_run));
+      }
+      const std::int64_t left = max(std::int64_t{0}, a.runs - own.first_run);
+      const int runs = static_cast<int>(min(left, std::int64_t{kLaneRuns}));
+      const std::uint64_t sum = sum_granule(a, first + granule, own, runs, words[warp], lane);
+      if (lane == 0) sums[granule] = sum;
     }
-    if (lane == 0) sums[g] = is_short ? sum | kShort : sum;
   }
   __syncthreads();
   if (warp != 0) return;

@@ -232,16 +232,24 @@ __device__ void expand_tile(const DecodeArguments& a, std::int64_t index, const 
   fill_and_store(tile, end - begin, elements + begin, warp, lane);
 }
 
+template <class T>
+union ExpandMemory {
+  DecodeTile<T> tile;
+  GranuleStage<T> granules[kTileWarps];
+};
+
 /// The first blocks write short granules, a warp each; the others write tiles that have other granules, too. Both
 /// write the same where they meet.
 template <class T>
 __global__ void __launch_bounds__(DecodeTile<T>::kThreads)
     expand_runs(const DecodeArguments a, const T* symbols, T* elements) {
-  extern __shared__ uint4 tile_memory[];
+  extern __shared__ uint4 expand_memory[];
+  auto& memory = *reinterpret_cast<ExpandMemory<T>*>(expand_memory);
   const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
   const std::int64_t tile = blockIdx.x - granule_blocks;
-  if (tile >= 0) return expand_tile(a, tile, symbols, elements, *reinterpret_cast<DecodeTile<T>*>(tile_memory));
-  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + threadIdx.x / 32, symbols, elements);
+  if (tile >= 0) return expand_tile(a, tile, symbols, elements, memory.tile);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements, memory.granules[warp]);
 }
 
 }  // namespace cumulus::run_length

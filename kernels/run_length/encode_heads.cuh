@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -62,12 +64,14 @@ struct EncodeTile {
   static constexpr int kWarpElements = 32 * kWarpWords;
   static constexpr int kElements = kTileWarps * kWarpElements;
   static constexpr int kThreads = 32 * kTileWarps;
-  /// Small elements are loaded 16 bytes at a time, others one for each lane.
-  static constexpr bool kVectors = kIsWord<T> && sizeof(T) < 4;
-  /// Whether a lane keeps its elements in registers until they are written.
-  static constexpr bool kKept = kIsWord<T> && sizeof(T) >= 4 && ENCODE_KEPT;
+  static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
+  static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
+  static constexpr int kVectorsPerLane = kVectors / kThreads;
+  static constexpr int kFewHeads = few_heads(sizeof(T));
   static_assert(kElements == encode_tile_elements(sizeof(T)) && kElements <= 65535);
+  static_assert(kVectorsPerLane * kThreads == kVectors);
 
+  alignas(16) T elements[kElements];
   HeadWord words[kElements / 32];
   std::uint16_t heads[kTileWarps][kFewHeads + 1];
   // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
@@ -78,14 +82,12 @@ struct EncodeTile {
   Stretch before;
 };
 
-/// What a lane knows of its warp's words of flags and elements.
+/// What a lane knows of its own words of flags.
 template <class T>
 struct LaneFlags {
-  using Tile = EncodeTile<T>;
-  std::uint32_t words[Tile::kWordsPerLane];     // word lane * kWordsPerLane of the warp's, and those behind it
-  int rank;                                     // heads of the warp before these words
-  int next;                                     // the first head of the warp behind them; kElements: none
-  T elements[Tile::kKept ? Tile::kWarpWords : 1];  // one of each word of the warp's
+  std::uint32_t words[EncodeTile<T>::kWordsPerLane];  // word lane * kWordsPerLane of the warp's, those behind it
+  int rank;                                           // heads of the warp before these words
+  int next;                                           // the first head of the warp behind them; kElements: none
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -153,100 +155,79 @@ __device__ void store_flags(HeadWord* words, int vector, unsigned int bits) {
   }
 }
 
-/// Small elements of a whole tile. Cuts and the array's first element are not marked yet.
+/// Copies 16 bytes to shared memory; they are there for this thread once wait_for_copies has returned.
+__device__ inline void copy_later(uint4* to, const uint4* from) {
+  __pipeline_memcpy_async(to, from, sizeof(uint4));
+}
+__device__ inline void wait_for_copies() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
+
+/// A whole tile of words. Cuts and the array's first element are not marked yet. No thread holds elements in
+/// registers while they are on their way, so that more blocks fit on a multiprocessor.
 template <class T>
-__device__ void flag_vectors(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
+__device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  constexpr int kLaneVectors = static_cast<int>(Tile::kWarpElements * sizeof(T) / 16 / 32);
-  const int first_vector = warp * kLaneVectors * 32;
-  const std::int64_t warp_first = tile.index * Tile::kElements + warp * Tile::kWarpElements;
-  const auto* from = reinterpret_cast<const uint4*>(a.elements + warp_first);
-  uint4 vectors[kLaneVectors];
+  const int first_vector = warp * Tile::kVectorsPerLane * 32;
+  const std::int64_t first = tile.index * Tile::kElements;
+  const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
+  auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
+  constexpr bool kThroughRegisters = Tile::kThroughRegisters;
+  uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
 #pragma unroll
-  for (int k = 0; k < kLaneVectors; ++k) vectors[k] = from[k * 32 + lane];
+  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
+    if constexpr (kThroughRegisters) {
+      vectors[k] = __ldcs(from + k * 32 + lane);
+    } else {
+      copy_later(to + k * 32 + lane, from + k * 32 + lane);
+    }
+  }
+  const std::int64_t warp_first = first + warp * Tile::kWarpElements;
   T before_warp = 0;
   if (lane == 0 && warp_first > 0) before_warp = a.elements[warp_first - 1];
+  if constexpr (!kThroughRegisters) wait_for_copies();
 #pragma unroll
-  for (int k = 0; k < kLaneVectors; ++k) {
-    const T last = Vector<T>{vectors[k]}.last();
+  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
+    if constexpr (kThroughRegisters) to[k * 32 + lane] = vectors[k];
+    const uint4 vector = kThroughRegisters ? vectors[k] : to[k * 32 + lane];
+    const T last = Vector<T>{vector}.last();
     T before = __shfl_up_sync(~0u, last, 1);
     if (lane == 0) before = before_warp;
     before_warp = __shfl_sync(~0u, last, 31);
-    store_flags<T>(tile.words, first_vector + k * 32 + lane, heads_of_vector<T>(vectors[k], before));
-  }
-  __syncwarp();
-}
-
-/// The element of the lane before; in the first lane that of the last.
-template <class T>
-__device__ T rotated(T value, int lane) {
-  return __shfl_sync(~0u, value, (lane + 31) % 32);
-}
-
-/// A whole tile of words of 4 bytes or more: lane k of the warp gets the flags of its word k.
-template <class T>
-__device__ void flag_words(const EncodeArguments<T>& a, const EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
-                           int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements + warp * Tile::kWarpElements;
-  const T* from = a.elements + first + lane;
-  T elements[Tile::kWarpWords];
-#pragma unroll
-  for (int k = 0; k < Tile::kWarpWords; ++k) elements[k] = from[32 * k];
-  T before_word = 0;  // of the first lane
-  if (lane == 0 && first > 0) before_word = a.elements[first - 1];
-  own.words[0] = 0;
-#pragma unroll
-  for (int k = 0; k < Tile::kWarpWords; ++k) {
-    const T left = rotated(elements[k], lane);
-    const unsigned int flags = __ballot_sync(~0u, elements[k] != (lane == 0 ? before_word : left));
-    before_word = left;
-    if (lane == k) own.words[0] = flags;
-    if constexpr (Tile::kKept) own.elements[k] = elements[k];
+    store_flags<T>(tile.words, first_vector + k * 32 + lane, heads_of_vector<T>(vector, before));
   }
 }
 
-/// Any tile, pixels too. The array's first element is not marked yet.
+/// Any tile: the elements first; the block then has to synchronise before flag_elements.
 template <class T>
-__device__ void flag_any(const EncodeArguments<T>& a, EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
-                         int lane) {
+__device__ void load_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, bool whole, int warp,
+                              int lane) {
   using Tile = EncodeTile<T>;
   const std::int64_t first = tile.index * Tile::kElements;
-#pragma unroll (Tile::kWarpWords <= 32 ? Tile::kWarpWords : 1)
-  for (int k = 0; k < Tile::kWarpWords; ++k) {
-    const int word = warp * Tile::kWarpWords + k;
-    const std::int64_t i = first + word * 32 + lane;
+  if (whole) {
+    const auto* from = reinterpret_cast<const uint4*>(a.elements + first);
+    auto* to = reinterpret_cast<uint4*>(tile.elements);
+    for (int i = warp * 32 + lane; i < Tile::kVectors; i += 32 * kTileWarps) copy_later(to + i, from + i);
+    wait_for_copies();
+  } else {
+    for (int i = warp * 32 + lane; i < a.count - first; i += 32 * kTileWarps)
+      tile.elements[i] = a.elements[first + i];
+  }
+}
+
+template <class T>
+__device__ void flag_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
+  using Tile = EncodeTile<T>;
+  const std::int64_t first = tile.index * Tile::kElements;
+  for (int word = warp * Tile::kWarpWords; word < (warp + 1) * Tile::kWarpWords; ++word) {
+    const int i = word * 32 + lane;
     bool head = false;
-    if (i < a.count) {
-      const T element = a.elements[i];
-      head = i > 0 && differ(element, a.elements[i - 1]);
-      if constexpr (Tile::kKept) own.elements[k] = element;
+    if (first + i < a.count && first + i > 0) {
+      head = differ(tile.elements[i], i > 0 ? tile.elements[i - 1] : a.elements[first - 1]);
     }
     const unsigned int flags = __ballot_sync(~0u, head);
     if (lane == 0) tile.words[word].flags = flags;
-  }
-  __syncwarp();
-}
-
-/// The flags of the warp's part of the tile: in its lanes or in the tile's words.
-template <class T>
-__device__ void flag_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
-                           int lane) {
-  using Tile = EncodeTile<T>;
-  if constexpr (kIsWord<T>) {
-    if ((tile.index + 1) * Tile::kElements <= a.count) {
-      if constexpr (!Tile::kVectors) return flag_words(a, tile, own, warp, lane);
-      flag_vectors(a, tile, warp, lane);
-    } else {
-      flag_any(a, tile, own, warp, lane);
-    }
-  } else {
-    flag_any(a, tile, own, warp, lane);
-  }
-#pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    const int word_in_warp = lane * Tile::kWordsPerLane + k;
-    own.words[k] = word_in_warp < Tile::kWarpWords ? tile.words[warp * Tile::kWarpWords + word_in_warp].flags : 0;
   }
 }
 
@@ -261,11 +242,12 @@ __device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t posi
   return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
 }
 
-/// Marks cuts in the warp's words and leaves its count of heads, the first and the last in the tile.
+/// Reads and completes the flags of the warp's words, which it has written itself; leaves its count of heads, the
+/// first and the last in the tile.
 template <class T>
-__device__ void count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, LaneFlags<T>& own, int warp,
-                            int lane) {
+__device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;
+  LaneFlags<T> own;
   const int word_in_warp = lane * Tile::kWordsPerLane;
   const int first_word = warp * Tile::kWarpWords + word_in_warp;
   int heads = 0;
@@ -273,9 +255,10 @@ __device__ void count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, La
   int last_head = -1;
 #pragma unroll
   for (int k = 0; k < Tile::kWordsPerLane; ++k) {
+    own.words[k] = 0;
     if (word_in_warp + k >= Tile::kWarpWords) continue;
     const int begin = (first_word + k) * 32;
-    own.words[k] |= cut_flags(a, tile.index * Tile::kElements + begin);
+    own.words[k] = tile.words[first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
     if (own.words[k] == 0) continue;
     heads += __popc(own.words[k]);
     first_head = min(first_head, begin + __ffs(static_cast<int>(own.words[k])) - 1);
@@ -300,6 +283,7 @@ __device__ void count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, La
     tile.warp_first_head[warp] = next;
     tile.warp_last_head[warp] = last_head;
   }
+  return own;
 }
 
 template <class T>

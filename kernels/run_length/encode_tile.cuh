@@ -13,7 +13,7 @@
 
 namespace cumulus::run_length {
 
-/// By one warp: publishes the tile's stretch, looks back, publishes the stretch through the tile.
+/// By one thread: the tile's stretch, joined to `before`.
 template <class T>
 __device__ void publish_tile(const EncodeArguments<T>& a, const EncodeTile<T>& tile, State state, Stretch before) {
   const auto runs = static_cast<std::uint64_t>(heads_of_tile(tile));
@@ -40,81 +40,66 @@ __device__ void store_length(const EncodeArguments<T>& a, std::int64_t run, std:
   }
 }
 
-/// Where the warp's runs go, and whether they are stored as they are: counts of 32 bits, with room for all.
-struct WarpRuns {
+/// Writes a warp's runs as they are: counts of 32 bits, with room for all.
+template <class T>
+struct PlainRuns {
+  T* symbols;
+  std::uint32_t* lengths;
+
+  __device__ void write(int rank, const T& symbol, int head, int next) const {
+    symbols[rank] = symbol;
+    if (next < EncodeTile<T>::kElements) lengths[rank] = static_cast<std::uint32_t>(next - head);
+  }
+};
+
+/// Writes runs in any form.
+template <class T>
+struct AnyRuns {
+  const EncodeArguments<T>& a;
   std::int64_t first_run;
   std::int64_t first_element;  // of the tile
-  bool plain;
-};
 
-/// The symbol of a run whose head is element `head` of the tile, and its length, unless `next` is no head.
-template <class T>
-__device__ void write_run(const EncodeArguments<T>& a, const WarpRuns& runs, int rank, const T& symbol, int head,
-                          int next) {
-  const std::int64_t run = runs.first_run + rank;
-  const bool with_length = next < EncodeTile<T>::kElements;
-  if (runs.plain) {
-    a.symbols[run] = symbol;
-    if (with_length) static_cast<std::uint32_t*>(a.lengths)[run] = static_cast<std::uint32_t>(next - head);
-  } else {
+  __device__ void write(int rank, const T& symbol, int head, int next) const {
+    const std::int64_t run = first_run + rank;
     if (run < a.max_runs) a.symbols[run] = symbol;
-    if (with_length) store_length(a, run, next - head, runs.first_element + next);
+    if (next < EncodeTile<T>::kElements) store_length(a, run, next - head, first_element + next);
   }
-}
-
-inline constexpr int kLaneHeads = kFewHeads / 32;
-
-/// The symbols of the heads that the warp has listed.
-template <class T>
-struct ListedSymbols {
-  T symbols[kLaneHeads];
 };
 
-template <class T>
-__device__ ListedSymbols<T> load_listed(const EncodeArguments<T>& a, const EncodeTile<T>& tile, int warp,
-                                        int lane) {
-  ListedSymbols<T> listed;
-  const T* elements = a.elements + tile.index * EncodeTile<T>::kElements;
-#pragma unroll
-  for (int k = 0; k < kLaneHeads; ++k) {
-    const int r = 32 * k + lane;
-    if (r < tile.warp_heads[warp]) listed.symbols[k] = elements[tile.heads[warp][r]];
-  }
-  return listed;
-}
-
-template <class T>
-__device__ void write_listed(const EncodeArguments<T>& a, const EncodeTile<T>& tile, const WarpRuns& runs,
-                             const ListedSymbols<T>& listed, int warp, int lane) {
-#pragma unroll
-  for (int k = 0; k < kLaneHeads; ++k) {
-    const int r = 32 * k + lane;
-    if (r < tile.warp_heads[warp])
-      write_run(a, runs, r, listed.symbols[k], tile.heads[warp][r], tile.heads[warp][r + 1]);
+/// Of each head that the warp has listed, the symbol and, unless no head follows in the tile, the length.
+template <class T, class Runs>
+__device__ void write_listed(const EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
+  const int first_rank = heads_before(tile, warp);
+  for (int r = lane; r < tile.warp_heads[warp]; r += 32) {
+    const int head = tile.heads[warp][r];
+    runs.write(first_rank + r, tile.elements[head], head, tile.heads[warp][r + 1]);
   }
 }
 
-/// The runs of the warp's words, which are ranked, a lane for each element.
-template <class T>
-__device__ void write_ranked(const EncodeArguments<T>& a, const EncodeTile<T>& tile, const WarpRuns& runs,
-                             const LaneFlags<T>& own, int warp, int lane) {
+/// The same of the heads in the warp's words, which are ranked, a lane for each element.
+template <class T, class Runs>
+__device__ void write_ranked(const EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  const T* elements = a.elements + runs.first_element;
-#pragma unroll (Tile::kKept ? Tile::kWarpWords : 8)
+  const std::uint32_t before_lane = (1u << lane) - 1;
+#pragma unroll 8
   for (int k = 0; k < Tile::kWarpWords; ++k) {
     const int begin = 32 * (warp * Tile::kWarpWords + k);
     const HeadWord word = tile.words[begin / 32];
-    const std::uint32_t from_lane = word.flags >> lane;
-    if ((from_lane & 1) == 0) continue;
-    const int rank = word.rank + __popc(word.flags & ((1u << lane) - 1));
     const int head = begin + lane;
+    const T symbol = tile.elements[head];
+    const std::uint32_t from_lane = word.flags >> lane;
     const std::uint32_t behind = from_lane >> 1;
     const int next = behind == 0 ? word.next : head + __ffs(static_cast<int>(behind));
-    if constexpr (Tile::kKept) {
-      write_run(a, runs, rank, own.elements[k], head, next);
-    } else {
-      write_run(a, runs, rank, elements[head], head, next);
-    }
+    if ((from_lane & 1) != 0) runs.write(word.rank + __popc(word.flags & before_lane), symbol, head, next);
+  }
+}
+
+template <class T, class Runs>
+__device__ void write_runs(const EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
+  if (tile.warp_heads[warp] <= EncodeTile<T>::kFewHeads) {
+    write_listed(tile, runs, warp, lane);
+  } else {
+    write_ranked(tile, runs, warp, lane);
   }
 }
 
@@ -154,10 +139,23 @@ __device__ void finish_runs(const EncodeArguments<T>& a, const EncodeTile<T>& ti
   if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = run + heads;
 }
 
+/// By one warp: what there is before the tile, which has been published; publishes the stretch through the tile.
 template <class T>
-__global__ void __launch_bounds__(EncodeTile<T>::kThreads, ENCODE_BLOCKS) encode_tiles(const EncodeArguments<T> a) {
+__device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
+  Stretch before{0, 0};
+  if (tile.index > 0) {
+    before = look_back(a.words, tile.index);
+    if (lane == 0) publish_tile(a, tile, State::kInclusive, before);
+  }
+  if (lane == 0) tile.before = before;
+}
+
+template <class T>
+__global__ void __launch_bounds__(EncodeTile<T>::kThreads, encode_blocks(sizeof(T)))
+    encode_tiles(const EncodeArguments<T> a) {
   using Tile = EncodeTile<T>;
-  __shared__ Tile tile;
+  extern __shared__ uint4 tile_memory[];
+  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   // Tiles are taken in the order of tickets: whoever holds a lower one is running, so that waiting for it
@@ -168,36 +166,29 @@ __global__ void __launch_bounds__(EncodeTile<T>::kThreads, ENCODE_BLOCKS) encode
   if (threadIdx.x == 0) tile.index = blockIdx.x;
 #endif
   __syncthreads();
-  LaneFlags<T> own;
-  flag_heads(a, tile, own, warp, lane);
-  count_heads(a, tile, own, warp, lane);
+  const bool whole = (tile.index + 1) * Tile::kElements <= a.count;
+  if (kIsWord<T> && whole) {
+    if constexpr (kIsWord<T>) load_words(a, tile, warp, lane);
+  } else {
+    load_elements(a, tile, whole, warp, lane);
+    __syncthreads();
+    flag_elements(a, tile, warp, lane);
+  }
+  __syncwarp();
+  const LaneFlags<T> own = count_heads(a, tile, warp, lane);
   __syncthreads();
   if (threadIdx.x == 0) publish_tile(a, tile, tile.index == 0 ? State::kInclusive : State::kOwn, {0, 0});
-  const int heads = tile.warp_heads[warp];
-  const bool few = heads <= kFewHeads;
-  ListedSymbols<T> listed;
-  if (few) {
-    list_few_heads(tile, own, warp, lane);
-    __syncwarp();
-    listed = load_listed(a, tile, warp, lane);
-  }
+  const bool few = tile.warp_heads[warp] <= Tile::kFewHeads;
+  if (few) list_few_heads(tile, own, warp, lane);
   if (!few || a.first_runs != nullptr) rank_words(tile, own, warp, lane);
-  if (warp == 0) {
-    Stretch before{0, 0};
-    if (tile.index > 0) {
-      before = look_back(a.words, tile.index);
-      if (lane == 0) publish_tile(a, tile, State::kInclusive, before);
-    }
-    if (lane == 0) tile.before = before;
-  }
+  __syncwarp();
+  if (warp == 0) connect(a, tile, lane);
   __syncthreads();
-  WarpRuns runs{static_cast<std::int64_t>(tile.before.runs), tile.index * Tile::kElements, false};
-  runs.plain = !a.wide_lengths && !a.ends && runs.first_run + heads_of_tile(tile) <= a.max_runs;
-  if (few) {
-    runs.first_run += heads_before(tile, warp);
-    write_listed(a, tile, runs, listed, warp, lane);
+  const auto run = static_cast<std::int64_t>(tile.before.runs);
+  if (!a.wide_lengths && !a.ends && run + heads_of_tile(tile) <= a.max_runs) {
+    write_runs(tile, PlainRuns<T>{a.symbols + run, static_cast<std::uint32_t*>(a.lengths) + run}, warp, lane);
   } else {
-    write_ranked(a, tile, runs, own, warp, lane);
+    write_runs(tile, AnyRuns<T>{a, run, tile.index * Tile::kElements}, warp, lane);
   }
   if (a.first_runs != nullptr) write_first_runs(a, tile);
   if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, tile, heads_of_tile(tile));

@@ -50,8 +50,10 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      shared,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
   using Tile = EncodeTile<T>;
+  allow_shared_memory(encode_tiles<T>, sizeof(Tile));
   const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
-  encode_tiles<T><<<static_cast<unsigned int>(tiles), Tile::kThreads, 0, executor.stream()>>>(arguments);
+  encode_tiles<T>
+      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   download_report(executor, &shared->report, report);
 }
@@ -64,6 +66,7 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.lengths = lengths.data();
   arguments.wide_lengths = params.format.length_bytes == 8;
   arguments.ends = params.format.form == RunLengthForm::kEnds;
+  arguments.plain = !arguments.wide_lengths && !arguments.ends;
   arguments.runs = params.runs;
   arguments.granules = grid.granules;
   arguments.blocks = grid.blocks;
@@ -92,10 +95,10 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   download_report(executor, arguments.report, report);
   if (params.max_elements == 0) return;
   executor.check_interrupt();
-  using Tile = DecodeTile<T>;
-  allow_shared_memory(expand_runs<T>, sizeof(Tile));
+  constexpr std::size_t kMemory = sizeof(ExpandMemory<T>);
+  allow_shared_memory(expand_runs<T>, kMemory);
   const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + decode_tiles(params);
-  expand_runs<<<static_cast<unsigned int>(blocks), Tile::kThreads, sizeof(Tile), stream>>>(
+  expand_runs<<<static_cast<unsigned int>(blocks), DecodeTile<T>::kThreads, kMemory, stream>>>(
       arguments, reinterpret_cast<const T*>(symbols.data()), reinterpret_cast<T*>(elements.data()));
   CUMULUS_CUDA(cudaGetLastError());
 }

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifndef ENCODE_KEPT
-#define ENCODE_KEPT 1
-#define ENCODE_BLOCKS 4
+#ifndef ENCODE_BLOCKS
+#define ENCODE_BLOCKS 6
 #define ENCODE_TICKET 1
+#define WINDOWS 4
+#define ENCODE_WORDS 32
 #endif
 
 namespace cumulus::run_length {
@@ -22,8 +23,9 @@ constexpr int encode_warp_words(int element_bytes) {
     case 2:
       return 64;
     case 3:
-    case 4:
       return 32;
+    case 4:
+      return ENCODE_WORDS;
     case 6:
     case 8:
       return 16;
@@ -37,8 +39,14 @@ constexpr int encode_tile_elements(int element_bytes) {
   return 32 * kTileWarps * encode_warp_words(element_bytes);
 }
 
+/// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
+constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
+
 /// A warp of the encoder with at most this many heads lists them, so that each lane has some.
-inline constexpr int kFewHeads = 64;
+constexpr int few_heads(int element_bytes) { return element_bytes == 1 ? 128 : 64; }
+
+/// Blocks of the encoder that fit on a multiprocessor.
+constexpr int encode_blocks(int element_bytes) { return element_bytes <= 2 ? 5 : ENCODE_BLOCKS; }
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
