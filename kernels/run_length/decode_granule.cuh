@@ -34,11 +34,13 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (granule >= a.granules) return;
   // All loads at once: each would wait for the one before otherwise.
+  const std::int64_t first_run = granule * kGranuleRuns;
+  const auto runs = static_cast<int>(min(std::int64_t{kGranuleRuns}, a.runs - first_run));
+  const T* from = symbols + first_run + lane;
   T own[kLaneRuns];
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) {
-    const std::int64_t run = granule * kGranuleRuns + 32 * k + lane;
-    if (run < a.runs) own[k] = symbols[run];
+    if (32 * k + lane < runs) own[k] = from[32 * k];
   }
   std::uint32_t flags = a.flags[granule * kFlagWords + lane];
   const bool is_short = (a.granule_offsets[granule] & kShort) != 0;

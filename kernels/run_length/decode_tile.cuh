@@ -241,7 +241,7 @@ union ExpandMemory {
 /// The first blocks write short granules, a warp each; the others write tiles that have other granules, too. Both
 /// write the same where they meet.
 template <class T>
-__global__ void __launch_bounds__(DecodeTile<T>::kThreads)
+__global__ void __launch_bounds__(DecodeTile<T>::kThreads, 5)
     expand_runs(const DecodeArguments a, const T* symbols, T* elements) {
   extern __shared__ uint4 expand_memory[];
   auto& memory = *reinterpret_cast<ExpandMemory<T>*>(expand_memory);
