@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/early_launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_scratch.h"
@@ -231,6 +232,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
   __shared__ std::uint64_t warp_sums[32];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  wait_for_kernel_before();
   std::uint64_t before_round = 0;
   bool any_long = false;
   for (std::int64_t first = 0; first < a.blocks; first += kScanThreads) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/early_launch.cuh"
 #include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
@@ -245,6 +246,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads, 5)
     expand_runs(const DecodeArguments a, const T* symbols, T* elements) {
   extern __shared__ uint4 expand_memory[];
   auto& memory = *reinterpret_cast<ExpandMemory<T>*>(expand_memory);
+  wait_for_kernel_before();
   const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
   const std::int64_t tile = blockIdx.x - granule_blocks;
   if (tile >= 0) return expand_tile(a, tile, symbols, elements, memory.tile);

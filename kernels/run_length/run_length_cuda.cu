@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/early_launch.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
@@ -90,17 +91,15 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  scan_blocks<<<1, kScanThreads, 0, stream>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch_early(scan_blocks, 1, kScanThreads, 0, stream, arguments);
+  if (params.max_elements > 0) {
+    constexpr std::size_t kMemory = sizeof(ExpandMemory<T>);
+    allow_shared_memory(expand_runs<T>, kMemory);
+    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + decode_tiles(params);
+    launch_early(expand_runs<T>, blocks, DecodeTile<T>::kThreads, kMemory, stream, arguments,
+                 reinterpret_cast<const T*>(symbols.data()), reinterpret_cast<T*>(elements.data()));
+  }
   download_report(executor, arguments.report, report);
-  if (params.max_elements == 0) return;
-  executor.check_interrupt();
-  constexpr std::size_t kMemory = sizeof(ExpandMemory<T>);
-  allow_shared_memory(expand_runs<T>, kMemory);
-  const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + decode_tiles(params);
-  expand_runs<<<static_cast<unsigned int>(blocks), DecodeTile<T>::kThreads, kMemory, stream>>>(
-      arguments, reinterpret_cast<const T*>(symbols.data()), reinterpret_cast<T*>(elements.data()));
-  CUMULUS_CUDA(cudaGetLastError());
 }
 
 }  // namespace
