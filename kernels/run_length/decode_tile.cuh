@@ -159,23 +159,29 @@ __device__ uint4 filled(const uint4& raw, std::uint32_t heads, T value, unsigned
   }
 }
 
-/// A whole tile of words: filled in registers, 16 bytes at a time.
+/// A whole tile of words: filled in registers, 16 bytes at a time. A thread's vectors all lie at the same place in
+/// their words.
 template <class T>
 __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
   using Tile = DecodeTile<T>;
   constexpr int kPerVector = 16 / sizeof(T);
-  const auto* raw = reinterpret_cast<const uint4*>(tile.elements);
-  auto* to = reinterpret_cast<uint4*>(elements);
+  constexpr int kStep = Tile::kThreads * kPerVector / 32;  // words from one vector to the next
+  static_assert(Tile::kThreads * kPerVector % 32 == 0);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int first_word = thread * kPerVector / 32;
+  const int bit = thread * kPerVector % 32;
   const unsigned int selector = sizeof(T) < 4 ? fill_selector<T>(threadIdx.x % 16) : 0;
-#pragma unroll 4
-  for (int v = static_cast<int>(threadIdx.x); v < Tile::kVectors; v += Tile::kThreads) {
-    const int word = v * kPerVector / 32;
-    const int bit = v * kPerVector % 32;
+  const auto* raw = reinterpret_cast<const uint4*>(tile.elements) + thread;
+  auto* to = reinterpret_cast<uint4*>(elements) + thread;
+#pragma unroll
+  for (int k = 0; k < Tile::kVectors / Tile::kThreads; ++k) {
+    const int word = first_word + k * kStep;
     const std::uint32_t word_heads = tile.heads[word];
-    const std::uint32_t heads = word_heads >> bit & ((1u << kPerVector) - 1);
     const T first = tile.elements[head_of(tile, word, word_heads, bit)];
+    const std::uint32_t heads = word_heads >> bit & ((1u << kPerVector) - 1);
     const bool any = __any_sync(~0u, (heads & ~1u) != 0);
-    __stcs(to + v, any ? filled(raw[v], heads, first, selector) : splat(first));
+    __stcs(to + k * Tile::kThreads,
+           any ? filled(raw[k * Tile::kThreads], heads, first, selector) : splat(first));
   }
 }
 

@@ -139,6 +139,19 @@ __device__ void finish_runs(const EncodeArguments<T>& a, const EncodeTile<T>& ti
   if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = run + heads;
 }
 
+/// Asks for a tile that some block takes soon, so that it comes from the L2 cache: the device's memory works even
+/// where all blocks wait for one another.
+template <class T>
+__device__ void fetch_ahead(const EncodeArguments<T>& a, std::int64_t tile) {
+  const std::int64_t first = tile * EncodeTile<T>::kElements;
+  if (first >= a.count) return;
+#if __CUDA_ARCH__ >= 900
+  const auto elements = static_cast<unsigned int>(min(std::int64_t{EncodeTile<T>::kElements}, a.count - first));
+  const auto bytes = static_cast<unsigned int>(elements * sizeof(T)) & ~15u;
+  if (bytes > 0) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(a.elements + first), "r"(bytes));
+#endif
+}
+
 /// By one warp: what there is before the tile, which has been published; publishes the stretch through the tile.
 template <class T>
 __device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
@@ -158,6 +171,9 @@ __global__ void __launch_bounds__(EncodeTile<T>::kThreads, encode_blocks(sizeof(
   Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+#if AHEAD
+  if (threadIdx.x == 32) fetch_ahead(a, std::int64_t{blockIdx.x} + AHEAD);
+#endif
   // Tiles are taken in the order of tickets: whoever holds a lower one is running, so that waiting for it
   // ends, however few blocks are resident.
 #if ENCODE_TICKET

@@ -8,6 +8,7 @@
 #define ENCODE_TICKET 1
 #define WINDOWS 4
 #define ENCODE_WORDS 32
+#define AHEAD 256
 #endif
 
 namespace cumulus::run_length {

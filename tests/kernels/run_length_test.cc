@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -231,6 +232,29 @@ TYPED_TEST(RunLength, DecodesRunsOfNothing) {
     }
     EXPECT_TRUE(untouched(decoding.elements, 40003));
   }
+}
+
+TYPED_TEST(RunLength, DecodesRunsThatAddUpToAnything) {
+  std::mt19937 random(3);
+  std::vector<std::uint32_t> counts;
+  std::vector<std::byte> elements;
+  for (const std::uint32_t sum :
+       {256, 257, 288, 991, 992, 993, 994, 1025, 2049, 1048575, 1048831, 256, 700}) {
+    const std::size_t first = counts.size();
+    counts.resize(first + 256, 1);
+    const std::uint32_t most = sum > 4096 ? sum : 1 + sum / 40;
+    for (std::uint32_t left = sum - 256; left > 0;) {
+      const std::uint32_t more =
+          std::min<std::uint32_t>(left, 1 + static_cast<std::uint32_t>(random()) % most);
+      counts[first + random() % 256] += more;
+      left -= more;
+    }
+    for (std::size_t run = first; run < counts.size(); ++run)
+      elements.insert(elements.end(), counts[run], static_cast<std::byte>(run));
+  }
+  const auto runs = static_cast<std::int64_t>(counts.size());
+  const auto count = static_cast<std::int64_t>(elements.size());
+  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kFormats[0], runs, count}).elements, elements);
 }
 
 TYPED_TEST(RunLength, DecodesNothing) {
