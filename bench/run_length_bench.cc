@@ -119,31 +119,35 @@ class Coding {
                        decoded_.span(), &decoded());
   }
 
-  /// Against the pattern's own runs, again and again, as the serial oracle finds them.
+  /// Against the pattern's own runs, again and again, as the serial oracle finds them. The last run of one
+  /// and the first of the next are one where their symbols are equal.
   std::string verify_encoded() const {
-    const std::vector<std::int64_t> starts = testing::naive_run_starts(pattern_, 0);
-    const bool joined =
-        pattern_.equal(0, pattern_.count - 1);  // one pattern's last run with the next one's first
-    const std::vector<std::byte> symbols =
-        first_bytes(symbols_, encoded().runs, params_.format.element_bytes);
-    const std::vector<std::byte> lengths = first_bytes(lengths_, encoded().runs, params_.format.length_bytes);
-    std::int64_t run = -1;
-    std::int64_t begin = 0;
-    const auto ends_at = [&](std::int64_t end) {
-      return run < 0 || length_at(lengths, params_.format.length_bytes, static_cast<std::size_t>(run)) ==
-                            static_cast<std::uint64_t>(end - begin);
+    const RunLengthFormat& format = params_.format;
+    const testing::EncodedRuns once = testing::naive_encode(pattern_, format, 0);
+    const auto runs = static_cast<std::int64_t>(once.symbols.size()) / format.element_bytes;
+    const std::int64_t joined = pattern_.equal(0, pattern_.count - 1) ? 1 : 0;
+    const std::int64_t repeats = params_.elements / pattern_.count;
+    if (encoded().runs != repeats * (runs - joined) + joined)
+      return std::to_string(encoded().runs) + " runs are not as many as there should be";
+    const std::vector<std::byte> symbols = first_bytes(symbols_, encoded().runs, format.element_bytes);
+    const std::vector<std::byte> lengths = first_bytes(lengths_, encoded().runs, format.length_bytes);
+    const auto same = [](const std::vector<std::byte>& all, std::int64_t at,
+                         const std::vector<std::byte>& some, std::int64_t first, std::int64_t end, int each) {
+      return std::equal(some.begin() + first * each, some.begin() + end * each,
+                        all.begin() + (at + first) * each);
     };
-    for (std::int64_t first = 0; first < params_.elements; first += pattern_.count) {
-      for (std::size_t i = first > 0 && joined ? 1 : 0; i + 1 < starts.size(); ++i) {
-        if (!ends_at(first + starts[i])) return "the length of run " + std::to_string(run) + " is wrong";
-        if (++run >= encoded().runs) return "there are more runs than " + std::to_string(encoded().runs);
-        begin = first + starts[i];
-        const std::byte* symbol = symbols.data() + run * pattern_.element_bytes;
-        if (!std::equal(symbol, symbol + pattern_.element_bytes, pattern_.at(starts[i])))
-          return "the symbol of run " + std::to_string(run) + " is wrong";
-      }
+    const auto length = [&](const std::vector<std::byte>& all, std::int64_t run) {
+      return length_at(all, format.length_bytes, static_cast<std::size_t>(run));
+    };
+    for (std::int64_t repeat = 0; repeat < repeats; ++repeat) {
+      const std::int64_t at = repeat * (runs - joined);
+      const std::int64_t first = repeat > 0 ? joined : 0;
+      const std::uint64_t more = repeat + 1 < repeats && joined > 0 ? length(once.lengths, 0) : 0;
+      if (!same(symbols, at, once.symbols, first, runs, format.element_bytes) ||
+          !same(lengths, at, once.lengths, first, runs - 1, format.length_bytes) ||
+          length(lengths, at + runs - 1) != length(once.lengths, runs - 1) + more)
+        return "runs from " + std::to_string(at) + " on are wrong";
     }
-    if (!ends_at(params_.elements) || run + 1 != encoded().runs) return "the last run is wrong";
     return "";
   }
   std::string verify_decoded() const {

@@ -7,8 +7,8 @@
 
 #include "kernels/core/cuda_error.h"
 
-// Kernels that follow one another at once: the next one is on the multiprocessors before the one before it has
-// ended, and waits there.
+// Kernels that follow one another at once: the next one is on the multiprocessors before the one before it
+// has ended, and waits there.
 
 namespace cumulus {
 
@@ -20,11 +20,14 @@ __device__ inline void wait_for_kernel_before() {
 }
 
 /// Starts a kernel that calls wait_for_kernel_before, early where it has been compiled to wait.
-template <class... Parameters, class... Arguments>
-void launch_early(void (*kernel)(Parameters...), std::int64_t blocks, int threads, std::size_t shared_bytes,
-                  cudaStream_t stream, const Arguments&... arguments) {
-  cudaFuncAttributes compiled{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, kernel));
+template <auto kKernel, class... Arguments>
+void launch_early(std::int64_t blocks, int threads, std::size_t shared_bytes, cudaStream_t stream,
+                  const Arguments&... arguments) {
+  static const bool waits = [] {
+    cudaFuncAttributes compiled{};
+    CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, kKernel));
+    return compiled.ptxVersion >= 90;
+  }();
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -34,8 +37,8 @@ void launch_early(void (*kernel)(Parameters...), std::int64_t blocks, int thread
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = compiled.ptxVersion >= 90 ? 1 : 0;
-  CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
+  config.numAttrs = waits ? 1 : 0;
+  CUMULUS_CUDA(cudaLaunchKernelEx(&config, kKernel, arguments...));
 }
 
 }  // namespace cumulus

@@ -2,15 +2,16 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/early_launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// The decoder's way with short runs: a warp takes a granule and writes its elements 32 at a time, a lane each,
-// which finds its run by counting the heads up to its own element. The tiles of the output (decode_tile.cuh)
-// are for the other granules.
+// The decoder's way with short runs: a warp takes a granule and writes its elements 32 at a time, a lane
+// each, which finds its run by counting the heads up to its own element. The tiles of the output
+// (decode_tile.cuh) are for the other granules.
 
 namespace cumulus::run_length {
 
@@ -29,8 +30,8 @@ struct GranuleStage {
 
 /// By a whole warp: nothing, unless the granule is short.
 template <class T>
-__device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols, T* elements,
-                                     GranuleStage<T>& stage) {
+__device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols,
+                                     T* elements, GranuleStage<T>& stage) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (granule >= a.granules) return;
   // All loads at once: each would wait for the one before otherwise.
@@ -68,6 +69,20 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
     element += 32;
     to += 32;
   }
+}
+
+/// The first blocks write short granules, a warp each; in the others, each thread finds where a tile begins,
+/// which is for the kernel after this one.
+template <class T>
+__global__ void __launch_bounds__(32 * kTileWarps)
+    expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {
+  __shared__ GranuleStage<T> stages[kTileWarps];
+  wait_for_kernel_before();
+  const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
+  const std::int64_t find_block = blockIdx.x - granule_blocks;
+  if (find_block >= 0) return find_first_granule(a, find_block * 32 * kTileWarps + threadIdx.x);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements, stages[warp]);
 }
 
 }  // namespace cumulus::run_length

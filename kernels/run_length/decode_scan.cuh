@@ -49,11 +49,15 @@ struct DecodeArguments {
   std::int64_t granules;
   std::int64_t blocks;  // of granules
   std::int64_t max_elements;
+  std::int64_t tile_elements;
+  std::int64_t tiles;
   DecodeRunLengthsReport* report;
-  std::uint32_t* flags;            // kFlagWords of each granule; of short ones a bit for each element, heads set
+  std::uint32_t* flags;  // kFlagWords of each granule; of short ones a bit for each element, heads set
   std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin; kShort in short ones
-  std::uint64_t* block_offsets;    // where each block begins; until scanned its elements, kShort if all are short
-  bool* all_short;                 // whether all granules are
+  std::uint64_t*
+      block_offsets;  // where each block begins; until scanned its elements, kShort if all are short
+  bool* all_short;    // whether all granules are
+  std::int64_t* first_granules;  // of each tile: the granule that its first element is in
 };
 
 /// Marks granules whose flags are kept.
@@ -157,10 +161,10 @@ __device__ inline void flag_runs(const std::uint32_t (&counts)[kLaneRuns], int r
   }
 }
 
-/// The elements of a granule, whose counts the warp has: `runs` of them in this lane. Of a short one the flags are
-/// kept, by way of `words` in shared memory, and the sum is marked kShort.
-__device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64_t granule, const LaneCounts& own,
-                                            int runs, std::uint32_t* words, int lane) {
+/// The elements of a granule, whose counts the warp has: `runs` of them in this lane. Of a short one the
+/// flags are kept, by way of `words` in shared memory, and the sum is marked kShort.
+__device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64_t granule,
+                                            const LaneCounts& own, int runs, std::uint32_t* words, int lane) {
   std::uint64_t any = 0;
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) any |= own.counts[k];
@@ -196,7 +200,8 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   if (a.plain && (first + kBlockGranules) * kGranuleRuns <= a.runs) {
     LaneCounts own[kWarpGranules];
 #pragma unroll
-    for (int g = 0; g < kWarpGranules; ++g) own[g] = load_plain_counts(a, first + g * kTileWarps + warp, lane);
+    for (int g = 0; g < kWarpGranules; ++g)
+      own[g] = load_plain_counts(a, first + g * kTileWarps + warp, lane);
 #pragma unroll
     for (int g = 0; g < kWarpGranules; ++g) {
       const int granule = g * kTileWarps + warp;
@@ -226,6 +231,8 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
 }
 
 inline constexpr int kScanThreads = 1024;
+/// Sums that a thread scans by itself.
+inline constexpr int kScanItems = 8;
 
 /// One block: turns the blocks' sums into where they begin, and says what is wrong.
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
@@ -235,19 +242,30 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
   wait_for_kernel_before();
   std::uint64_t before_round = 0;
   bool any_long = false;
-  for (std::int64_t first = 0; first < a.blocks; first += kScanThreads) {
-    const std::int64_t block = first + threadIdx.x;
-    const std::uint64_t sum = block < a.blocks ? a.block_offsets[block] : kShort;
-    any_long |= (sum & kShort) == 0;
-    const std::uint64_t through = warp_scan(sum & ~kShort, lane);
+  for (std::int64_t first = 0; first < a.blocks; first += kScanThreads * kScanItems) {
+    const std::int64_t own = first + std::int64_t{threadIdx.x} * kScanItems;
+    std::uint64_t sums[kScanItems];
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) sums[k] = own + k < a.blocks ? a.block_offsets[own + k] : kShort;
+    std::uint64_t sum = 0;
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      any_long |= (sums[k] & kShort) == 0;
+      sums[k] &= ~kShort;
+      sum = saturating_sum(sum, sums[k]);
+    }
+    const std::uint64_t through = warp_scan(sum, lane);
     const std::uint64_t before = before_lane(through, lane);
     if (lane == 31) warp_sums[warp] = through;
     __syncthreads();
     const std::uint64_t warps_through = warp_scan(warp_sums[lane], lane);
     const std::uint64_t before_warp = __shfl_sync(~0u, before_lane(warps_through, lane), warp);
     const std::uint64_t round = __shfl_sync(~0u, warps_through, 31);
-    if (block < a.blocks) {
-      a.block_offsets[block] = saturating_sum(before_round, saturating_sum(before_warp, before));
+    std::uint64_t begin = saturating_sum(before_round, saturating_sum(before_warp, before));
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      if (own + k < a.blocks) a.block_offsets[own + k] = begin;
+      begin = saturating_sum(begin, sums[k]);
     }
     before_round = saturating_sum(before_round, round);
     __syncthreads();
@@ -263,29 +281,27 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
                                                   : Outcome::kDecoded;
 }
 
-/// By a whole warp: the last of `count` ascending offsets that is at most `at`; the first is. They may be
-/// marked kShort.
-__device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count, std::uint64_t at,
-                                            int lane) {
+/// The last of `count` ascending offsets that is at most `at`; the first is. They may be marked kShort.
+__device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count,
+                                            std::uint64_t at) {
   std::int64_t low = 0;
-  while (count > 1) {
-    const std::int64_t step = (count + 31) / 32;
-    const std::int64_t offset = lane * step;
-    const bool at_most = offset < count && (offsets[low + offset] & ~kShort) <= at;
-    const std::int64_t passed = (__popc(__ballot_sync(~0u, at_most)) - 1) * step;
-    low += passed;
-    count = min(step, count - passed);
+  std::int64_t high = count;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    ((offsets[middle] & ~kShort) <= at ? low : high) = middle;
   }
   return low;
 }
 
-/// By a whole warp: the granule that an element of the output is in.
-__device__ inline std::int64_t granule_of(const DecodeArguments& a, std::int64_t element, int lane) {
-  const auto at = static_cast<std::uint64_t>(element);
-  const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at, lane);
+/// By a thread for each tile that there is something to write to.
+__device__ inline void find_first_granule(const DecodeArguments& a, std::int64_t tile) {
+  if (tile >= a.tiles || *a.all_short || tile * a.tile_elements >= a.report->elements) return;
+  const auto at = static_cast<std::uint64_t>(tile * a.tile_elements);
+  const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at);
   const std::int64_t first = block * kBlockGranules;
   const std::int64_t granules = min(std::int64_t{kBlockGranules}, a.granules - first);
-  return first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block], lane);
+  a.first_granules[tile] =
+      first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block]);
 }
 
 }  // namespace cumulus::run_length

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/primitives/early_launch.cuh"
-#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
@@ -127,8 +126,9 @@ __device__ unsigned int fill_selector(unsigned int heads) {
   }
 }
 
-/// By a whole warp: the elements of a vector of words: those at heads as they are, the others as the one before
-/// them, the first as `value`. `heads` has a bit for each; lane i has the selector of heads i.
+/// The elements of a vector of words, of less than 4 bytes by a whole warp: those at heads as they are, the
+/// others as the one before them, the first as `value`. `heads` has a bit for each; lane i has the selector
+/// of heads i.
 template <class T>
 __device__ uint4 filled(const uint4& raw, std::uint32_t heads, T value, unsigned int selector) {
   if constexpr (sizeof(T) == 8) {
@@ -159,8 +159,8 @@ __device__ uint4 filled(const uint4& raw, std::uint32_t heads, T value, unsigned
   }
 }
 
-/// A whole tile of words: filled in registers, 16 bytes at a time. A thread's vectors all lie at the same place in
-/// their words.
+/// A whole tile of words: filled in registers, 16 bytes at a time. A thread's vectors all lie at the same
+/// place in their words.
 template <class T>
 __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
   using Tile = DecodeTile<T>;
@@ -179,7 +179,9 @@ __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
     const std::uint32_t word_heads = tile.heads[word];
     const T first = tile.elements[head_of(tile, word, word_heads, bit)];
     const std::uint32_t heads = word_heads >> bit & ((1u << kPerVector) - 1);
-    const bool any = __any_sync(~0u, (heads & ~1u) != 0);
+    const bool inside = (heads & ~1u) != 0;
+    // Smaller elements are filled by whole warps.
+    const bool any = sizeof(T) < 4 ? __any_sync(~0u, inside) : inside;
     __stcs(to + k * Tile::kThreads,
            any ? filled(raw[k * Tile::kThreads], heads, first, selector) : splat(first));
   }
@@ -205,27 +207,33 @@ __device__ void fill_and_store(DecodeTile<T>& tile, std::int64_t count, T* eleme
   }
 }
 
-/// By a block. Where all of the tile's granules are short, nothing.
+/// A block for each tile that has other than short granules.
 template <class T>
-__device__ void expand_tile(const DecodeArguments& a, std::int64_t index, const T* symbols, T* elements,
-                            DecodeTile<T>& tile) {
+__global__ void __launch_bounds__(DecodeTile<T>::kThreads)
+    expand_tiles(const DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
+  extern __shared__ uint4 tile_memory[];
+  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t index = blockIdx.x;
   const std::int64_t begin = index * Tile::kElements;
+  wait_for_kernel_before();
+  if (*a.all_short) return;
+  // All loads at once: each would wait for the one before otherwise.
   const std::int64_t total = a.report->elements;
-  if (*a.all_short || a.report->outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return;
-  const std::int64_t end = min(begin + Tile::kElements, total);
-  // Every warp for itself, so that none waits: they read the same words.
-  const std::int64_t first_granule = granule_of(a, begin, lane);
-  const std::int64_t last_granule = granule_of(a, end - 1, lane);
+  const auto outcome = a.report->outcome;
+  const std::int64_t first_granule = a.first_granules[index];
+  const std::int64_t next_granule = a.first_granules[min(index + 1, a.tiles - 1)];
+  if (outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return;
+  const bool last = begin + Tile::kElements >= total;
+  const std::int64_t last_granule = last ? a.granules - 1 : next_granule;
   bool any_long = false;
-  for (std::int64_t granule = first_granule + lane; granule <= last_granule; granule += 32)
+  for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule; granule += Tile::kThreads)
     any_long |= (a.granule_offsets[granule] & kShort) == 0;
-  if (!__any_sync(~0u, any_long)) return;
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.heads[word] = 0;
-  __syncthreads();
+  if (__syncthreads_or(any_long ? 1 : 0) == 0) return;
   for (std::int64_t granule = first_granule + warp; granule <= last_granule; granule += kTileWarps) {
     const LaneCounts own = load_counts(a, granule, lane);
     const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
@@ -234,30 +242,9 @@ __device__ void expand_tile(const DecodeArguments& a, std::int64_t index, const 
   __syncthreads();
   find_heads_before(tile, warp, lane);
   if constexpr (kIsWord<T>) {
-    if (end - begin == Tile::kElements) return store_words(tile, elements + begin);
+    if (begin + Tile::kElements <= total) return store_words(tile, elements + begin);
   }
-  fill_and_store(tile, end - begin, elements + begin, warp, lane);
-}
-
-template <class T>
-union ExpandMemory {
-  DecodeTile<T> tile;
-  GranuleStage<T> granules[kTileWarps];
-};
-
-/// The first blocks write short granules, a warp each; the others write tiles that have other granules, too. Both
-/// write the same where they meet.
-template <class T>
-__global__ void __launch_bounds__(DecodeTile<T>::kThreads, 5)
-    expand_runs(const DecodeArguments a, const T* symbols, T* elements) {
-  extern __shared__ uint4 expand_memory[];
-  auto& memory = *reinterpret_cast<ExpandMemory<T>*>(expand_memory);
-  wait_for_kernel_before();
-  const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
-  const std::int64_t tile = blockIdx.x - granule_blocks;
-  if (tile >= 0) return expand_tile(a, tile, symbols, elements, memory.tile);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements, memory.granules[warp]);
+  fill_and_store(tile, min(std::int64_t{Tile::kElements}, total - begin), elements + begin, warp, lane);
 }
 
 }  // namespace cumulus::run_length

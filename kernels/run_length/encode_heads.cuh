@@ -67,13 +67,14 @@ struct EncodeTile {
   static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
   static constexpr int kVectorsPerLane = kVectors / kThreads;
-  static constexpr int kFewHeads = few_heads(sizeof(T));
+  static constexpr int kListedWords = 8;
+  static constexpr int kFewHeads = 128;
   static_assert(kElements == encode_tile_elements(sizeof(T)) && kElements <= 65535);
-  static_assert(kVectorsPerLane * kThreads == kVectors);
+  static_assert(kVectorsPerLane * kThreads == kVectors && kWarpWords % kListedWords == 0);
 
   alignas(16) T elements[kElements];
   HeadWord words[kElements / 32];
-  std::uint16_t heads[kTileWarps][kFewHeads + 1];
+  std::uint16_t heads[kTileWarps][32 * kListedWords + 1];
   // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
   alignas(16) std::int32_t warp_heads[kTileWarps];
   std::int32_t warp_first_head[kTileWarps];  // kElements: none
@@ -85,9 +86,10 @@ struct EncodeTile {
 /// What a lane knows of its own words of flags.
 template <class T>
 struct LaneFlags {
-  std::uint32_t words[EncodeTile<T>::kWordsPerLane];  // word lane * kWordsPerLane of the warp's, those behind it
-  int rank;                                           // heads of the warp before these words
-  int next;                                           // the first head of the warp behind them; kElements: none
+  std::uint32_t
+      words[EncodeTile<T>::kWordsPerLane];  // word lane * kWordsPerLane of the warp's, those behind it
+  int rank;                                 // heads of the warp before these words
+  int next;                                 // the first head of the warp behind them; kElements: none
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -242,8 +244,8 @@ __device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t posi
   return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
 }
 
-/// Reads and completes the flags of the warp's words, which it has written itself; leaves its count of heads, the
-/// first and the last in the tile.
+/// Reads and completes the flags of the warp's words, which it has written itself; leaves its count of heads,
+/// the first and the last in the tile.
 template <class T>
 __device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;

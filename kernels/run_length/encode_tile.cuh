@@ -15,7 +15,8 @@ namespace cumulus::run_length {
 
 /// By one thread: the tile's stretch, joined to `before`.
 template <class T>
-__device__ void publish_tile(const EncodeArguments<T>& a, const EncodeTile<T>& tile, State state, Stretch before) {
+__device__ void publish_tile(const EncodeArguments<T>& a, const EncodeTile<T>& tile, State state,
+                             Stretch before) {
   const auto runs = static_cast<std::uint64_t>(heads_of_tile(tile));
   int last_head = 0;
   for (int w = 0; w < kTileWarps; ++w) last_head = max(last_head, tile.warp_last_head[w]);
@@ -66,40 +67,48 @@ struct AnyRuns {
   }
 };
 
-/// Of each head that the warp has listed, the symbol and, unless no head follows in the tile, the length.
+/// Of each of the `heads` that the warp has listed, the symbol and, unless no head follows in the tile, the
+/// length.
 template <class T, class Runs>
-__device__ void write_listed(const EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
-  const int first_rank = heads_before(tile, warp);
-  for (int r = lane; r < tile.warp_heads[warp]; r += 32) {
+__device__ void write_listed(const EncodeTile<T>& tile, const Runs& runs, int first_rank, int heads, int warp,
+                             int lane) {
+  for (int r = lane; r < heads; r += 32) {
     const int head = tile.heads[warp][r];
     runs.write(first_rank + r, tile.elements[head], head, tile.heads[warp][r + 1]);
   }
 }
 
-/// The same of the heads in the warp's words, which are ranked, a lane for each element.
-template <class T, class Runs>
-__device__ void write_ranked(const EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
-  using Tile = EncodeTile<T>;
+/// Lists the heads in some of the warp's words, which are ranked, a lane for each element, and behind them
+/// the next one; returns how many there are.
+template <class T>
+__device__ int list_many_heads(EncodeTile<T>& tile, int first_word, int warp, int lane) {
+  constexpr int kWords = EncodeTile<T>::kListedWords;
   const std::uint32_t before_lane = (1u << lane) - 1;
-#pragma unroll 8
-  for (int k = 0; k < Tile::kWarpWords; ++k) {
-    const int begin = 32 * (warp * Tile::kWarpWords + k);
-    const HeadWord word = tile.words[begin / 32];
-    const int head = begin + lane;
-    const T symbol = tile.elements[head];
-    const std::uint32_t from_lane = word.flags >> lane;
-    const std::uint32_t behind = from_lane >> 1;
-    const int next = behind == 0 ? word.next : head + __ffs(static_cast<int>(behind));
-    if ((from_lane & 1) != 0) runs.write(word.rank + __popc(word.flags & before_lane), symbol, head, next);
+  std::uint16_t* list = tile.heads[warp] - tile.words[first_word].rank;
+#pragma unroll
+  for (int w = first_word; w < first_word + kWords; ++w) {
+    const HeadWord word = tile.words[w];
+    if ((word.flags >> lane & 1) != 0)
+      list[word.rank + __popc(word.flags & before_lane)] = static_cast<std::uint16_t>(32 * w + lane);
   }
+  const HeadWord last = tile.words[first_word + kWords - 1];
+  const int end = last.rank + __popc(last.flags);
+  if (lane == 0) list[end] = last.next;
+  return end - tile.words[first_word].rank;
 }
 
+/// The runs whose heads lie in the warp's words: listed already where they are few, else ranked.
 template <class T, class Runs>
-__device__ void write_runs(const EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
-  if (tile.warp_heads[warp] <= EncodeTile<T>::kFewHeads) {
-    write_listed(tile, runs, warp, lane);
-  } else {
-    write_ranked(tile, runs, warp, lane);
+__device__ void write_runs(EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
+  using Tile = EncodeTile<T>;
+  const int heads = tile.warp_heads[warp];
+  if (heads <= Tile::kFewHeads) return write_listed(tile, runs, heads_before(tile, warp), heads, warp, lane);
+  const int first_word = warp * Tile::kWarpWords;
+  for (int word = first_word; word < first_word + Tile::kWarpWords; word += Tile::kListedWords) {
+    const int listed = list_many_heads(tile, word, warp, lane);
+    __syncwarp();
+    write_listed(tile, runs, tile.words[word].rank, listed, warp, lane);
+    __syncwarp();
   }
 }
 
@@ -139,20 +148,8 @@ __device__ void finish_runs(const EncodeArguments<T>& a, const EncodeTile<T>& ti
   if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = run + heads;
 }
 
-/// Asks for a tile that some block takes soon, so that it comes from the L2 cache: the device's memory works even
-/// where all blocks wait for one another.
-template <class T>
-__device__ void fetch_ahead(const EncodeArguments<T>& a, std::int64_t tile) {
-  const std::int64_t first = tile * EncodeTile<T>::kElements;
-  if (first >= a.count) return;
-#if __CUDA_ARCH__ >= 900
-  const auto elements = static_cast<unsigned int>(min(std::int64_t{EncodeTile<T>::kElements}, a.count - first));
-  const auto bytes = static_cast<unsigned int>(elements * sizeof(T)) & ~15u;
-  if (bytes > 0) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(a.elements + first), "r"(bytes));
-#endif
-}
-
-/// By one warp: what there is before the tile, which has been published; publishes the stretch through the tile.
+/// By one warp: what there is before the tile, which has been published; publishes the stretch through the
+/// tile.
 template <class T>
 __device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
   Stretch before{0, 0};
@@ -171,16 +168,9 @@ __global__ void __launch_bounds__(EncodeTile<T>::kThreads, encode_blocks(sizeof(
   Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-#if AHEAD
-  if (threadIdx.x == 32) fetch_ahead(a, std::int64_t{blockIdx.x} + AHEAD);
-#endif
   // Tiles are taken in the order of tickets: whoever holds a lower one is running, so that waiting for it
   // ends, however few blocks are resident.
-#if ENCODE_TICKET
   if (threadIdx.x == 0) tile.index = atomicAdd(&a.shared->last_ticket, 1u) + 1u;
-#else
-  if (threadIdx.x == 0) tile.index = blockIdx.x;
-#endif
   __syncthreads();
   const bool whole = (tile.index + 1) * Tile::kElements <= a.count;
   if (kIsWord<T> && whole) {

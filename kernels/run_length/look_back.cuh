@@ -61,41 +61,32 @@ __device__ inline std::uint64_t warp_sum(std::uint64_t value) {
 /// The lanes up to and including the lowest one in `lanes`; all where there is none.
 __device__ inline unsigned int through_lowest(unsigned int lanes) { return lanes ^ (lanes - 1); }
 
-/// Words that a lane reads at once: what they say may come late, but they are on their way together.
-inline constexpr int kWindows = WINDOWS;
-
 /// Called by a whole warp: the stretch of all tiles before `tile`. Waits for those that have published
 /// nothing yet; they have lower tickets, so their blocks run.
 __device__ inline Stretch look_back(const Word* words, std::int64_t tile) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   Stretch before{0, 0};
   bool head_found = false;
-  for (std::int64_t first = tile - 1;; first -= 32 * kWindows) {
-    Word windows[kWindows];
-#pragma unroll
-    for (int w = 0; w < kWindows; ++w) windows[w] = word_or_origin(words, first - 32 * w - lane);
-#pragma unroll
-    for (int w = 0; w < kWindows; ++w) {
-      Word word = windows[w];
-      unsigned int inclusive;
-      unsigned int wanted;
-      for (;;) {
-        inclusive = __ballot_sync(~0u, word.state() == State::kInclusive);
-        wanted = through_lowest(inclusive);
-        if ((__ballot_sync(~0u, word.state() == State::kEmpty) & wanted) == 0) break;
-        if (word.state() == State::kEmpty) word = word_or_origin(words, first - 32 * w - lane);
-      }
-      const Stretch stretch = word.stretch();
-      const bool mine = (wanted >> lane & 1) != 0;
-      before.runs += warp_sum(mine ? stretch.runs : 0);
-      if (!head_found) {
-        const unsigned int heads = __ballot_sync(~0u, mine && stretch.runs > 0);
-        const unsigned int reached = through_lowest(heads) & wanted;
-        before.open += warp_sum((reached >> lane & 1) != 0 ? stretch.open : 0);
-        head_found = heads != 0;
-      }
-      if (inclusive != 0) return before;
+  for (std::int64_t nearest = tile - 1;; nearest -= 32) {
+    Word word = word_or_origin(words, nearest - lane);
+    unsigned int inclusive;
+    unsigned int wanted;
+    for (;;) {
+      inclusive = __ballot_sync(~0u, word.state() == State::kInclusive);
+      wanted = through_lowest(inclusive);
+      if ((__ballot_sync(~0u, word.state() == State::kEmpty) & wanted) == 0) break;
+      if (word.state() == State::kEmpty) word = word_or_origin(words, nearest - lane);
     }
+    const Stretch stretch = word.stretch();
+    const bool mine = (wanted >> lane & 1) != 0;
+    before.runs += warp_sum(mine ? stretch.runs : 0);
+    if (!head_found) {
+      const unsigned int heads = __ballot_sync(~0u, mine && stretch.runs > 0);
+      const unsigned int reached = through_lowest(heads) & wanted;
+      before.open += warp_sum((reached >> lane & 1) != 0 ? stretch.open : 0);
+      head_found = heads != 0;
+    }
+    if (inclusive != 0) return before;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/primitives/early_launch.cuh"
+#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
@@ -72,6 +73,8 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.granules = grid.granules;
   arguments.blocks = grid.blocks;
   arguments.max_elements = params.max_elements;
+  arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
+  arguments.tiles = decode_tiles(params);
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
   arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
@@ -79,6 +82,7 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
       executor.scratch<std::uint32_t>(static_cast<std::size_t>(grid.granules) * kFlagWords).data();
   arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
   arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
+  arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();
   return arguments;
 }
 
@@ -91,13 +95,16 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  launch_early(scan_blocks, 1, kScanThreads, 0, stream, arguments);
+  launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
   if (params.max_elements > 0) {
-    constexpr std::size_t kMemory = sizeof(ExpandMemory<T>);
-    allow_shared_memory(expand_runs<T>, kMemory);
-    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + decode_tiles(params);
-    launch_early(expand_runs<T>, blocks, DecodeTile<T>::kThreads, kMemory, stream, arguments,
-                 reinterpret_cast<const T*>(symbols.data()), reinterpret_cast<T*>(elements.data()));
+    const auto* from = reinterpret_cast<const T*>(symbols.data());
+    auto* to = reinterpret_cast<T*>(elements.data());
+    const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
+    launch_early<expand_short_granules<T>>(divide_up(arguments.granules, kTileWarps) + find_blocks,
+                                           32 * kTileWarps, 0, stream, arguments, from, to);
+    using Tile = DecodeTile<T>;
+    allow_shared_memory(expand_tiles<T>, sizeof(Tile));
+    launch_early<expand_tiles<T>>(arguments.tiles, Tile::kThreads, sizeof(Tile), stream, arguments, from, to);
   }
   download_report(executor, arguments.report, report);
 }

@@ -62,6 +62,7 @@ std::size_t decode_run_lengths_scratch_bytes(const DecodeRunLengthsParams& param
         .add<std::uint32_t>(static_cast<std::size_t>(grid.granules) * run_length::kFlagWords)
         .add<std::uint64_t>(static_cast<std::size_t>(grid.granules))
         .add<std::uint64_t>(static_cast<std::size_t>(grid.blocks))
+        .add<std::int64_t>(static_cast<std::size_t>(run_length::decode_tiles(params)))
         .bytes();
   }
 }

@@ -3,14 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifndef ENCODE_BLOCKS
-#define ENCODE_BLOCKS 6
-#define ENCODE_TICKET 1
-#define WINDOWS 4
-#define ENCODE_WORDS 32
-#define AHEAD 256
-#endif
-
 namespace cumulus::run_length {
 
 /// Warps of a block that handle elements.
@@ -24,9 +16,8 @@ constexpr int encode_warp_words(int element_bytes) {
     case 2:
       return 64;
     case 3:
-      return 32;
     case 4:
-      return ENCODE_WORDS;
+      return 32;
     case 6:
     case 8:
       return 16;
@@ -43,11 +34,8 @@ constexpr int encode_tile_elements(int element_bytes) {
 /// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
 constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
 
-/// A warp of the encoder with at most this many heads lists them, so that each lane has some.
-constexpr int few_heads(int element_bytes) { return element_bytes == 1 ? 128 : 64; }
-
 /// Blocks of the encoder that fit on a multiprocessor.
-constexpr int encode_blocks(int element_bytes) { return element_bytes <= 2 ? 5 : ENCODE_BLOCKS; }
+constexpr int encode_blocks(int element_bytes) { return element_bytes <= 2 ? 5 : 6; }
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
@@ -69,8 +57,8 @@ constexpr int decode_tile_elements(int element_bytes) {
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// Of granules without empty runs, and with at most so many elements, a bit for each element is kept, the heads
-/// set: so many bits, less the most that the first can lie behind a multiple of 32.
+/// Of granules without empty runs, and with at most so many elements, a bit for each element is kept, the
+/// heads set: so many bits, less the most that the first can lie behind a multiple of 32.
 inline constexpr int kFlagWords = 32;
 inline constexpr int kShortGranuleElements = 32 * kFlagWords - 31;
 /// Granules whose lengths one block adds up: one per lane of a warp.
