@@ -7,9 +7,10 @@
 
 // The encoder's kernel: a block takes one tile of the array, marks the heads of its runs in words of 32
 // bits, publishes how many there are, and, once one warp has looked back, writes symbols and lengths side by
-// side. Where heads are many, each warp goes through its words, a lane per element, and finds a head's rank
-// by counting bits; where they are few, they are listed first, so that every thread has one. A length is the
-// distance to the next head; the last run of a tile is finished by the next tile that has a head.
+// side. Each warp lists the heads in its own words, so that every lane has one to write: where they are few
+// each lane those in its words, all at once; where they are many a lane for each element, eight words at a
+// time. A length is the distance to the next head; the last run of a tile is finished by the next tile that
+// has a head.
 
 namespace cumulus::run_length {
 

@@ -8,7 +8,7 @@ namespace cumulus::run_length {
 /// Warps of a block that handle elements.
 inline constexpr int kTileWarps = 8;
 
-/// Words of 32 elements that a warp of the CUDA encoder takes: 4 KiB of elements, or what its registers hold.
+/// Words of 32 elements that a warp of the CUDA encoder takes: 3 or 4 KiB of them. A multiple of 8.
 constexpr int encode_warp_words(int element_bytes) {
   switch (element_bytes) {
     case 1:
@@ -26,7 +26,7 @@ constexpr int encode_warp_words(int element_bytes) {
   }
 }
 
-/// Elements that one block of the CUDA encoder takes: at most 32768.
+/// Elements that one block of the CUDA encoder takes: 24 or 32 KiB of them.
 constexpr int encode_tile_elements(int element_bytes) {
   return 32 * kTileWarps * encode_warp_words(element_bytes);
 }
