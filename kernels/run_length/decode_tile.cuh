@@ -18,6 +18,7 @@ template <class T>
 struct DecodeTile {
   static constexpr int kElements = decode_tile_elements(sizeof(T));
   static constexpr int kThreads = 32 * kTileWarps;
+  static constexpr int kBlocks = sizeof(T) < 3 ? 5 : 6;  // that a multiprocessor's shared memory holds
   static constexpr int kWords = kElements / 32;
   static constexpr int kWordsPerLane = (kWords + kThreads - 1) / kThreads;
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
@@ -173,7 +174,7 @@ __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
   const unsigned int selector = sizeof(T) < 4 ? fill_selector<T>(threadIdx.x % 16) : 0;
   const auto* raw = reinterpret_cast<const uint4*>(tile.elements) + thread;
   auto* to = reinterpret_cast<uint4*>(elements) + thread;
-#pragma unroll
+#pragma unroll 4
   for (int k = 0; k < Tile::kVectors / Tile::kThreads; ++k) {
     const int word = first_word + k * kStep;
     const std::uint32_t word_heads = tile.heads[word];
@@ -209,7 +210,7 @@ __device__ void fill_and_store(DecodeTile<T>& tile, std::int64_t count, T* eleme
 
 /// A block for each tile that has other than short granules.
 template <class T>
-__global__ void __launch_bounds__(DecodeTile<T>::kThreads)
+__global__ void __launch_bounds__(DecodeTile<T>::kThreads, DecodeTile<T>::kBlocks)
     expand_tiles(const DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   extern __shared__ uint4 tile_memory[];

@@ -59,37 +59,28 @@ struct alignas(8) HeadWord {
 
 template <class T>
 struct EncodeTile {
-  static constexpr int kWarpWords = encode_warp_words(sizeof(T));
-  static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
-  static constexpr int kWarpElements = 32 * kWarpWords;
-  static constexpr int kElements = kTileWarps * kWarpElements;
-  static constexpr int kThreads = 32 * kTileWarps;
+  static constexpr int kElements = encode_tile_elements(sizeof(T));
+  static constexpr int kThreads = 32 * (kTileWarps + 1);
   static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
+  static constexpr int kWarpElements = kElements / kTileWarps;
+  static constexpr int kWarpWords = kWarpElements / 32;
+  static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
-  static constexpr int kVectorsPerLane = kVectors / kThreads;
-  static constexpr int kListedWords = 8;
-  static constexpr int kFewHeads = 128;
-  static_assert(kElements == encode_tile_elements(sizeof(T)) && kElements <= 65535);
-  static_assert(kVectorsPerLane * kThreads == kVectors && kWarpWords % kListedWords == 0);
+  static constexpr int kVectorsPerLane = kVectors / kTileWarps / 32;
+  static constexpr int kListedHeads = kElements / kListedShare;
+  static_assert(kFewHeadsShare >= kListedShare);
+  static_assert(kElements <= 65535);
+  static_assert(kWarpWords * 32 * kTileWarps == kElements && kVectorsPerLane * 32 * kTileWarps == kVectors);
 
   alignas(16) T elements[kElements];
   HeadWord words[kElements / 32];
-  std::uint16_t heads[kTileWarps][32 * kListedWords + 1];
+  std::uint16_t heads[kListedHeads + 1];
   // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
   alignas(16) std::int32_t warp_heads[kTileWarps];
   std::int32_t warp_first_head[kTileWarps];  // kElements: none
   std::int32_t warp_last_head[kTileWarps];   // -1: none
   std::int64_t index;
   Stretch before;
-};
-
-/// What a lane knows of its own words of flags.
-template <class T>
-struct LaneFlags {
-  std::uint32_t
-      words[EncodeTile<T>::kWordsPerLane];  // word lane * kWordsPerLane of the warp's, those behind it
-  int rank;                                 // heads of the warp before these words
-  int next;                                 // the first head of the warp behind them; kElements: none
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -244,14 +235,22 @@ __device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t posi
   return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
 }
 
-/// Reads and completes the flags of the warp's words, which it has written itself; leaves its count of heads,
-/// the first and the last in the tile.
+/// What a lane knows of its words of flags.
+template <class T>
+struct LaneFlags {
+  std::uint32_t words[EncodeTile<T>::kWordsPerLane];
+  int first_word;
+  int rank;  // heads of the warp before these words
+  int next;  // the first head of the warp behind them; kElements: none
+};
+
+/// Reads and completes the flags of the warp's words, which it has written itself; leaves the warp's count.
 template <class T>
 __device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
   using Tile = EncodeTile<T>;
   LaneFlags<T> own;
   const int word_in_warp = lane * Tile::kWordsPerLane;
-  const int first_word = warp * Tile::kWarpWords + word_in_warp;
+  own.first_word = warp * Tile::kWarpWords + word_in_warp;
   int heads = 0;
   int first_head = Tile::kElements;
   int last_head = -1;
@@ -259,8 +258,8 @@ __device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& 
   for (int k = 0; k < Tile::kWordsPerLane; ++k) {
     own.words[k] = 0;
     if (word_in_warp + k >= Tile::kWarpWords) continue;
-    const int begin = (first_word + k) * 32;
-    own.words[k] = tile.words[first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
+    const int begin = (own.first_word + k) * 32;
+    own.words[k] = tile.words[own.first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
     if (own.words[k] == 0) continue;
     heads += __popc(own.words[k]);
     first_head = min(first_head, begin + __ffs(static_cast<int>(own.words[k])) - 1);
@@ -305,47 +304,56 @@ __device__ int heads_before(const EncodeTile<T>& tile, int warp) {
   return heads;
 }
 
-/// The first head of the warps behind this one; kElements: none.
-template <class T>
-__device__ int next_head(const EncodeTile<T>& tile, int warp) {
-  int next = EncodeTile<T>::kElements;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w) next = w > warp ? min(next, tile.warp_first_head[w]) : next;
-  return next;
-}
-
 /// Completes the warp's words.
 template <class T>
 __device__ void rank_words(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp, int lane) {
   using Tile = EncodeTile<T>;
-  int next = min(own.next, next_head(tile, warp));
+  int next_warps = Tile::kElements;
+#pragma unroll
+  for (int w = 0; w < kTileWarps; ++w)
+    next_warps = w > warp ? min(next_warps, tile.warp_first_head[w]) : next_warps;
+  int next = min(own.next, next_warps);
   int rank = heads_before(tile, warp) + own.rank;
 #pragma unroll
   for (int k = 0; k < Tile::kWordsPerLane; ++k) rank += __popc(own.words[k]);
 #pragma unroll
   for (int k = Tile::kWordsPerLane - 1; k >= 0; --k) {
     rank -= __popc(own.words[k]);
-    const int word_in_warp = lane * Tile::kWordsPerLane + k;
-    if (word_in_warp >= Tile::kWarpWords) continue;
-    const int word = warp * Tile::kWarpWords + word_in_warp;
-    tile.words[word] = {own.words[k], static_cast<std::uint16_t>(rank), static_cast<std::uint16_t>(next)};
-    if (own.words[k] != 0) next = word * 32 + __ffs(static_cast<int>(own.words[k])) - 1;
+    if (lane * Tile::kWordsPerLane + k >= Tile::kWarpWords) continue;
+    tile.words[own.first_word + k] = {own.words[k], static_cast<std::uint16_t>(rank),
+                                      static_cast<std::uint16_t>(next)};
+    if (own.words[k] != 0) next = (own.first_word + k) * 32 + __ffs(static_cast<int>(own.words[k])) - 1;
   }
 }
 
-/// Lists the heads in the lane's own words, one after another, and behind the warp's last the next one.
+/// Lists the heads in the lane's own words, one after another: for few heads. Whole words follow one another
+/// in the list, so that lanes with many heads each would store to the same bank.
 template <class T>
-__device__ void list_few_heads(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  int place = own.rank;
+__device__ void list_few_heads(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp) {
+  int rank = heads_before(tile, warp) + own.rank;
 #pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    const int begin = (warp * Tile::kWarpWords + lane * Tile::kWordsPerLane + k) * 32;
+  for (int k = 0; k < EncodeTile<T>::kWordsPerLane; ++k) {
+    const int begin = (own.first_word + k) * 32;
     for (std::uint32_t left = own.words[k]; left != 0; left &= left - 1) {
-      tile.heads[warp][place++] = static_cast<std::uint16_t>(begin + __ffs(static_cast<int>(left)) - 1);
+      tile.heads[rank++] = static_cast<std::uint16_t>(begin + __ffs(static_cast<int>(left)) - 1);
     }
   }
-  if (lane == 31) tile.heads[warp][place] = static_cast<std::uint16_t>(next_head(tile, warp));
+}
+
+/// Lists the heads of ranks `first_rank` to first_rank + kListedHeads in the warp's words, which are ranked,
+/// a lane per element.
+template <class T>
+__device__ void list_many_heads(EncodeTile<T>& tile, int first_rank, int warp, int lane) {
+  using Tile = EncodeTile<T>;
+  const std::uint32_t before_lane = (1u << lane) - 1;
+#pragma unroll 8
+  for (int w = warp * Tile::kWarpWords; w < (warp + 1) * Tile::kWarpWords; ++w) {
+    const HeadWord word = tile.words[w];
+    const int place = word.rank + __popc(word.flags & before_lane) - first_rank;
+    if ((word.flags >> lane & 1) != 0 && place >= 0 && place <= Tile::kListedHeads) {
+      tile.heads[place] = static_cast<std::uint16_t>(32 * w + lane);
+    }
+  }
 }
 
 }  // namespace cumulus::run_length

@@ -7,22 +7,29 @@
 
 // The encoder's kernel: a block takes one tile of the array, marks the heads of its runs in words of 32
 // bits, publishes how many there are, and, once one warp has looked back, writes symbols and lengths side by
-// side. Each warp lists the heads in its own words, so that every lane has one to write: where they are few
-// each lane those in its words, all at once; where they are many a lane for each element, eight words at a
-// time. A length is the distance to the next head; the last run of a tile is finished by the next tile that
-// has a head.
+// side. Where heads are many, each warp goes through its words, a lane per element, and finds a head's rank
+// by counting bits; where they are few, they are listed first, so that every thread has one. A length is the
+// distance to the next head; the last run of a tile is finished by the next tile that has a head.
 
 namespace cumulus::run_length {
 
-/// By one thread: the tile's stretch, joined to `before`.
+/// By one warp: publishes the tile's stretch, looks back, publishes the stretch through the tile.
 template <class T>
-__device__ void publish_tile(const EncodeArguments<T>& a, const EncodeTile<T>& tile, State state,
-                             Stretch before) {
-  const auto runs = static_cast<std::uint64_t>(heads_of_tile(tile));
-  int last_head = 0;
+__device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
+  const int heads = heads_of_tile(tile);
+  int last_head = -1;
   for (int w = 0; w < kTileWarps; ++w) last_head = max(last_head, tile.warp_last_head[w]);
-  const auto open = static_cast<std::uint64_t>(EncodeTile<T>::kElements - last_head);
-  publish(a.words + tile.index, state, {before.runs + runs, runs > 0 ? open : before.open + open});
+  const auto runs = static_cast<std::uint64_t>(heads);
+  const auto open = static_cast<std::uint64_t>(EncodeTile<T>::kElements - max(last_head, 0));
+  Word* word = a.words + tile.index;
+  if (lane == 0) publish(word, tile.index == 0 ? State::kInclusive : State::kOwn, {runs, open});
+  Stretch before{0, 0};
+  if (tile.index > 0) {
+    before = look_back(a.words, tile.index);
+    if (lane == 0)
+      publish(word, State::kInclusive, {before.runs + runs, runs > 0 ? open : before.open + open});
+  }
+  if (lane == 0) tile.before = before;
 }
 
 /// Stores the length of a run, of `count` elements, that ends before element `end` of the array.
@@ -42,74 +49,31 @@ __device__ void store_length(const EncodeArguments<T>& a, std::int64_t run, std:
   }
 }
 
-/// Writes a warp's runs as they are: counts of 32 bits, with room for all.
+/// Of each listed head, the first of which has rank `first_rank` of the tile's `heads`, symbol and length,
+/// except for the last head's length; a thread per head.
 template <class T>
-struct PlainRuns {
-  T* symbols;
-  std::uint32_t* lengths;
-
-  __device__ void write(int rank, const T& symbol, int head, int next) const {
-    symbols[rank] = symbol;
-    if (next < EncodeTile<T>::kElements) lengths[rank] = static_cast<std::uint32_t>(next - head);
-  }
-};
-
-/// Writes runs in any form.
-template <class T>
-struct AnyRuns {
-  const EncodeArguments<T>& a;
-  std::int64_t first_run;
-  std::int64_t first_element;  // of the tile
-
-  __device__ void write(int rank, const T& symbol, int head, int next) const {
-    const std::int64_t run = first_run + rank;
-    if (run < a.max_runs) a.symbols[run] = symbol;
-    if (next < EncodeTile<T>::kElements) store_length(a, run, next - head, first_element + next);
-  }
-};
-
-/// Of each of the `heads` that the warp has listed, the symbol and, unless no head follows in the tile, the
-/// length.
-template <class T, class Runs>
-__device__ void write_listed(const EncodeTile<T>& tile, const Runs& runs, int first_rank, int heads, int warp,
-                             int lane) {
-  for (int r = lane; r < heads; r += 32) {
-    const int head = tile.heads[warp][r];
-    runs.write(first_rank + r, tile.elements[head], head, tile.heads[warp][r + 1]);
-  }
-}
-
-/// Lists the heads in some of the warp's words, which are ranked, a lane for each element, and behind them
-/// the next one; returns how many there are.
-template <class T>
-__device__ int list_many_heads(EncodeTile<T>& tile, int first_word, int warp, int lane) {
-  constexpr int kWords = EncodeTile<T>::kListedWords;
-  const std::uint32_t before_lane = (1u << lane) - 1;
-  std::uint16_t* list = tile.heads[warp] - tile.words[first_word].rank;
-#pragma unroll
-  for (int w = first_word; w < first_word + kWords; ++w) {
-    const HeadWord word = tile.words[w];
-    if ((word.flags >> lane & 1) != 0)
-      list[word.rank + __popc(word.flags & before_lane)] = static_cast<std::uint16_t>(32 * w + lane);
-  }
-  const HeadWord last = tile.words[first_word + kWords - 1];
-  const int end = last.rank + __popc(last.flags);
-  if (lane == 0) list[end] = last.next;
-  return end - tile.words[first_word].rank;
-}
-
-/// The runs whose heads lie in the warp's words: listed already where they are few, else ranked.
-template <class T, class Runs>
-__device__ void write_runs(EncodeTile<T>& tile, const Runs& runs, int warp, int lane) {
+__device__ void write_listed_runs(const EncodeArguments<T>& a, const EncodeTile<T>& tile, int first_rank,
+                                  int heads) {
   using Tile = EncodeTile<T>;
-  const int heads = tile.warp_heads[warp];
-  if (heads <= Tile::kFewHeads) return write_listed(tile, runs, heads_before(tile, warp), heads, warp, lane);
-  const int first_word = warp * Tile::kWarpWords;
-  for (int word = first_word; word < first_word + Tile::kWarpWords; word += Tile::kListedWords) {
-    const int listed = list_many_heads(tile, word, warp, lane);
-    __syncwarp();
-    write_listed(tile, runs, tile.words[word].rank, listed, warp, lane);
-    __syncwarp();
+  const std::int64_t first = tile.index * Tile::kElements;
+  const std::int64_t run = static_cast<std::int64_t>(tile.before.runs) + first_rank;
+  const int listed = min(heads - first_rank, Tile::kListedHeads);
+  const int with_length = min(heads - first_rank - 1, Tile::kListedHeads);
+  const bool plain =
+      !a.wide_lengths && !a.ends && run + listed <= a.max_runs;  // a tile's counts fit into 32 bits
+  // Each warp stores whole lines of memory: parts of them cost the L2 cache reads.
+  const auto skew = static_cast<int>(run % 32);
+  for (int r = static_cast<int>(threadIdx.x) - skew; r < listed; r += Tile::kThreads) {
+    if (r < 0) continue;
+    const int head = tile.heads[r];
+    const int count = r < with_length ? tile.heads[r + 1] - head : 0;
+    if (plain) {
+      a.symbols[run + r] = tile.elements[head];
+      if (count > 0) static_cast<std::uint32_t*>(a.lengths)[run + r] = static_cast<std::uint32_t>(count);
+    } else {
+      if (run + r < a.max_runs) a.symbols[run + r] = tile.elements[head];
+      if (count > 0) store_length(a, run + r, count, first + head + count);
+    }
   }
 }
 
@@ -149,21 +113,8 @@ __device__ void finish_runs(const EncodeArguments<T>& a, const EncodeTile<T>& ti
   if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = run + heads;
 }
 
-/// By one warp: what there is before the tile, which has been published; publishes the stretch through the
-/// tile.
 template <class T>
-__device__ void connect(const EncodeArguments<T>& a, EncodeTile<T>& tile, int lane) {
-  Stretch before{0, 0};
-  if (tile.index > 0) {
-    before = look_back(a.words, tile.index);
-    if (lane == 0) publish_tile(a, tile, State::kInclusive, before);
-  }
-  if (lane == 0) tile.before = before;
-}
-
-template <class T>
-__global__ void __launch_bounds__(EncodeTile<T>::kThreads, encode_blocks(sizeof(T)))
-    encode_tiles(const EncodeArguments<T> a) {
+__global__ void __launch_bounds__(EncodeTile<T>::kThreads) encode_tiles(const EncodeArguments<T> a) {
   using Tile = EncodeTile<T>;
   extern __shared__ uint4 tile_memory[];
   Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
@@ -175,30 +126,39 @@ __global__ void __launch_bounds__(EncodeTile<T>::kThreads, encode_blocks(sizeof(
   __syncthreads();
   const bool whole = (tile.index + 1) * Tile::kElements <= a.count;
   if (kIsWord<T> && whole) {
-    if constexpr (kIsWord<T>) load_words(a, tile, warp, lane);
+    if constexpr (kIsWord<T>) {
+      if (warp < kTileWarps) load_words(a, tile, warp, lane);
+    }
+    __syncwarp();
   } else {
-    load_elements(a, tile, whole, warp, lane);
+    if (warp < kTileWarps) load_elements(a, tile, whole, warp, lane);
     __syncthreads();
-    flag_elements(a, tile, warp, lane);
+    if (warp < kTileWarps) flag_elements(a, tile, warp, lane);
+    __syncwarp();
   }
-  __syncwarp();
-  const LaneFlags<T> own = count_heads(a, tile, warp, lane);
+  LaneFlags<T> own;
+  if (warp < kTileWarps) own = count_heads(a, tile, warp, lane);
   __syncthreads();
-  if (threadIdx.x == 0) publish_tile(a, tile, tile.index == 0 ? State::kInclusive : State::kOwn, {0, 0});
-  const bool few = tile.warp_heads[warp] <= Tile::kFewHeads;
-  if (few) list_few_heads(tile, own, warp, lane);
-  if (!few || a.first_runs != nullptr) rank_words(tile, own, warp, lane);
-  __syncwarp();
-  if (warp == 0) connect(a, tile, lane);
-  __syncthreads();
-  const auto run = static_cast<std::int64_t>(tile.before.runs);
-  if (!a.wide_lengths && !a.ends && run + heads_of_tile(tile) <= a.max_runs) {
-    write_runs(tile, PlainRuns<T>{a.symbols + run, static_cast<std::uint32_t*>(a.lengths) + run}, warp, lane);
+  const int heads = heads_of_tile(tile);
+  const bool few = heads <= Tile::kElements / kFewHeadsShare;
+  if (warp == kTileWarps) {
+    connect(a, tile, lane);
   } else {
-    write_runs(tile, AnyRuns<T>{a, run, tile.index * Tile::kElements}, warp, lane);
+    if (few) list_few_heads(tile, own, warp);
+    if (!few || a.first_runs != nullptr) rank_words(tile, own, warp, lane);
+    __syncwarp();
+    if (!few) list_many_heads(tile, 0, warp, lane);
   }
+  __syncthreads();
   if (a.first_runs != nullptr) write_first_runs(a, tile);
-  if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, tile, heads_of_tile(tile));
+  if (threadIdx.x == Tile::kThreads - 1) finish_runs(a, tile, heads);
+  write_listed_runs(a, tile, 0, heads);
+  for (int listed = Tile::kListedHeads; listed < heads; listed += Tile::kListedHeads) {
+    __syncthreads();
+    if (warp < kTileWarps) list_many_heads(tile, listed, warp, lane);
+    __syncthreads();
+    write_listed_runs(a, tile, listed, heads);
+  }
 }
 
 }  // namespace cumulus::run_length

@@ -5,37 +5,34 @@
 
 namespace cumulus::run_length {
 
-/// Warps of a block that handle elements.
+/// Warps of a block that handle elements; the encoder has one more, which looks back.
 inline constexpr int kTileWarps = 8;
 
-/// Words of 32 elements that a warp of the CUDA encoder takes: 3 or 4 KiB of them. A multiple of 8.
-constexpr int encode_warp_words(int element_bytes) {
+/// Elements that one block of the CUDA encoder takes: 16 to 32 KiB of them, so that they fit into the shared
+/// memory of a multiprocessor several times. A multiple of 2048, at most 32768.
+constexpr int encode_tile_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 128;
+      return 16384;
     case 2:
-      return 64;
     case 3:
     case 4:
-      return 32;
+      return 8192;
     case 6:
     case 8:
-      return 16;
+      return 4096;
     default:
-      return 8;
+      return 2048;
   }
-}
-
-/// Elements that one block of the CUDA encoder takes: 24 or 32 KiB of them.
-constexpr int encode_tile_elements(int element_bytes) {
-  return 32 * kTileWarps * encode_warp_words(element_bytes);
 }
 
 /// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
 constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
 
-/// Blocks of the encoder that fit on a multiprocessor.
-constexpr int encode_blocks(int element_bytes) { return element_bytes <= 2 ? 5 : 6; }
+/// The encoder has room for a list of this share of a tile's elements; it lists more heads in several rounds.
+inline constexpr int kListedShare = 2;
+/// Where at most one element in this many is a head, each lane lists those in its own words.
+inline constexpr int kFewHeadsShare = 16;
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
