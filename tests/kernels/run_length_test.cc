@@ -238,8 +238,8 @@ TYPED_TEST(RunLength, DecodesRunsThatAddUpToAnything) {
   std::mt19937 random(3);
   std::vector<std::uint32_t> counts;
   std::vector<std::byte> elements;
-  for (const std::uint32_t sum :
-       {256, 257, 288, 991, 992, 993, 994, 1025, 2049, 1048575, 1048831, 256, 700}) {
+  for (const std::uint32_t sum : std::vector<std::uint32_t>{256, 257, 288, 991, 992, 993, 994, 1025, 2049,
+                                                            1048575, 1048831, 256, 700}) {
     const std::size_t first = counts.size();
     counts.resize(first + 256, 1);
     const std::uint32_t most = sum > 4096 ? sum : 1 + sum / 40;
