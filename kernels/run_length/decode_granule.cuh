@@ -2,88 +2,87 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// The decoder's way with short runs: a warp takes a granule of runs, 32 at a time, a lane each, and writes
-// their elements 32 at a time; each lane finds the run of its element by bisection across the warp. The tiles
-// of the output (decode_tile.cuh) are for granules with longer runs.
+// The decoder's way with short runs: a warp takes a granule and writes its elements 32 at a time, a lane
+// each, which finds its run by counting the heads up to its own element. The tiles of the output
+// (decode_tile.cuh) are for the other granules.
 
 namespace cumulus::run_length {
 
-/// Where a granule begins in the output; behind the last one, where that ends.
-__device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {
-  if (granule >= a.granules) return static_cast<std::uint64_t>(a.report->elements);
-  return a.block_offsets[granule / kBlockGranules] + a.granule_offsets[granule];
-}
-template <class T>
-inline constexpr std::uint64_t kShortGranuleElements = short_granule_elements(sizeof(T));
+/// A word of flags, and how many heads the granule has before it, less one: the run that enters the word.
+struct alignas(8) RankedFlags {
+  std::uint32_t flags;
+  std::int32_t rank;
+};
 
+/// What a warp keeps in shared memory of a granule.
 template <class T>
-__device__ bool is_short(std::uint64_t granule_elements) {
-  return granule_elements <= kShortGranuleElements<T>;
-}
+struct GranuleStage {
+  T symbols[kGranuleRuns];
+  RankedFlags words[kFlagWords];
+};
 
-/// The symbol that lane `lane` has.
+/// By a whole warp: nothing, unless the granule is short.
 template <class T>
-__device__ T symbol_of_lane(T symbol, int lane) {
-  if constexpr (sizeof(T) <= 4) {
-    return static_cast<T>(__shfl_sync(~0u, static_cast<unsigned int>(symbol), lane));
-  } else {
-    return __shfl_sync(~0u, symbol, lane);
+__device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols,
+                                     T* elements, GranuleStage<T>& stage) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (granule >= a.granules) return;
+  // All loads at once: each would wait for the one before otherwise.
+  const std::int64_t first_run = granule * kGranuleRuns;
+  const auto runs = static_cast<int>(min(std::int64_t{kGranuleRuns}, a.runs - first_run));
+  const T* from = symbols + first_run + lane;
+  T own[kLaneRuns];
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    if (32 * k + lane < runs) own[k] = from[32 * k];
+  }
+  std::uint32_t flags = a.flags[granule * kFlagWords + lane];
+  const bool is_short = (a.granule_offsets[granule] & kShort) != 0;
+  const std::uint64_t begin = granule_begin(a, granule);
+  const auto count = static_cast<int>(granule_begin(a, granule + 1) - begin);
+  if (!is_short || a.report->outcome != DecodeRunLengthsReport::Outcome::kDecoded) return;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) stage.symbols[32 * k + lane] = own[k];
+  if (lane * 32 >= count) flags = 0;
+  // Words are turned so that what a warp writes begins at a multiple of 32 elements.
+  const auto skew = static_cast<int>(begin % 32);
+  const std::uint32_t flags_before = __shfl_up_sync(~0u, flags, 1);
+  flags = __funnelshift_l(lane == 0 ? 0 : flags_before, flags, skew);
+  const int heads = __popc(flags);
+  stage.words[lane] = {flags, warp_prefix_sum(heads) - heads - 1};
+  __syncwarp();
+  const std::uint32_t through_lane = ~0u >> (31 - lane);
+  T* to = elements + (begin - static_cast<std::uint64_t>(skew)) + lane;
+  int element = lane - skew;
+#pragma unroll 4
+  for (int w = 0; w < (count + skew + 31) / 32; ++w) {
+    const RankedFlags word = stage.words[w];
+    const int run = word.rank + __popc(word.flags & through_lane);
+    if (static_cast<unsigned int>(element) < static_cast<unsigned int>(count)) *to = stage.symbols[run];
+    element += 32;
+    to += 32;
   }
 }
 
+/// The first blocks write short granules, a warp each; in the others, each thread finds where a tile begins,
+/// which is for the kernel after this one.
 template <class T>
 __global__ void __launch_bounds__(32 * kTileWarps)
     expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {
-  if (a.report->outcome != DecodeRunLengthsReport::Outcome::kDecoded) return;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t granule = std::int64_t{blockIdx.x} * kTileWarps + threadIdx.x / 32;
-  if (granule >= a.granules) return;
-  std::uint64_t begin = granule_begin(a, granule);
-  const std::uint64_t granule_elements = granule_begin(a, granule + 1) - begin;
-  if (granule_elements == 0 || !is_short<T>(granule_elements)) return;
-
-  std::uint32_t counts[kLaneRuns];
-  T own_symbols[kIsWord<T> ? kLaneRuns : 1];
-#pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) {
-    const std::int64_t run = granule * kGranuleRuns + 32 * k + lane;
-    counts[k] = 0;
-    if (run >= a.runs) continue;
-    std::uint64_t length = length_of(a, run);
-    if (a.ends && run > 0) length -= length_of(a, run - 1);
-    counts[k] = static_cast<std::uint32_t>(length);
-    if constexpr (kIsWord<T>) own_symbols[k] = symbols[run];
-  }
-#pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) {
-    std::uint32_t through = counts[k];
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const std::uint32_t left = __shfl_up_sync(~0u, through, distance);
-      if (lane >= distance) through += left;
-    }
-    const std::uint32_t total = __shfl_sync(~0u, through, 31);
-    for (std::uint32_t first = 0; first < total; first += 32) {
-      const std::uint32_t element = first + static_cast<std::uint32_t>(lane);
-      int run = 0;  // how many of the 32 end at or before the element
-#pragma unroll
-      for (int step = 16; step > 0; step /= 2) {
-        if (__shfl_sync(~0u, through, run + step - 1) <= element) run += step;
-      }
-      if constexpr (kIsWord<T>) {
-        const T symbol = symbol_of_lane(own_symbols[k], run);
-        if (element < total) elements[begin + element] = symbol;
-      } else if (element < total) {
-        elements[begin + element] = symbols[granule * kGranuleRuns + 32 * k + run];
-      }
-    }
-    begin += total;
-  }
+  __shared__ GranuleStage<T> stages[kTileWarps];
+  wait_for_kernel_before();
+  const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
+  const std::int64_t find_block = blockIdx.x - granule_blocks;
+  if (find_block >= 0) return find_first_granule(a, find_block * 32 * kTileWarps + threadIdx.x);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements, stages[warp]);
 }
 
 }  // namespace cumulus::run_length

@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_scratch.h"
 #include "kernels/run_length/run_length_tuning.h"
 
 // The decoder's first kernels: lengths are added up, by granules of runs and blocks of granules, and
-// checked; then each tile of the output finds the granule that its first element is in.
+// checked; of granules of short runs is kept, as bits, where runs begin, so that nobody reads their lengths
+// again.
 
 namespace cumulus::run_length {
 
@@ -41,6 +44,7 @@ struct DecodeArguments {
   const void* lengths;
   bool wide_lengths;  // of 8 bytes rather than 4
   bool ends;          // rather than counts
+  bool plain;         // counts of 4 bytes
   std::int64_t runs;
   std::int64_t granules;
   std::int64_t blocks;  // of granules
@@ -48,10 +52,22 @@ struct DecodeArguments {
   std::int64_t tile_elements;
   std::int64_t tiles;
   DecodeRunLengthsReport* report;
-  std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin
-  std::uint64_t* block_offsets;    // where each block begins; until they are scanned, its elements
-  std::int64_t* first_granules;    // of each tile: the granule that its first element is in
+  std::uint32_t* flags;  // kFlagWords of each granule; of short ones a bit for each element, heads set
+  std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin; kShort in short ones
+  std::uint64_t*
+      block_offsets;  // where each block begins; until scanned its elements, kShort if all are short
+  bool* all_short;    // whether all granules are
+  std::int64_t* first_granules;  // of each tile: the granule that its first element is in
 };
+
+/// Marks granules whose flags are kept.
+inline constexpr std::uint64_t kShort = std::uint64_t{1} << 63;
+
+/// Where a granule begins in the output; behind the last one, where that ends.
+__device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {
+  if (granule >= a.granules) return static_cast<std::uint64_t>(a.report->elements);
+  return a.block_offsets[granule / kBlockGranules] + (a.granule_offsets[granule] & ~kShort);
+}
 
 /// A run's length as it is stored.
 __device__ inline std::uint64_t length_of(const DecodeArguments& a, std::int64_t run) {
@@ -75,34 +91,35 @@ struct LaneCounts {
   }
 };
 
-/// The stored lengths; 32-bit ones of a whole granule by 16 bytes at once.
-__device__ inline void load_lengths(const DecodeArguments& a, LaneCounts& lane_counts) {
+/// Counts of 32 bits of a whole granule, 16 bytes at a time.
+__device__ inline LaneCounts load_plain_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
   static_assert(kLaneRuns % 4 == 0);
-  if (!a.wide_lengths && lane_counts.first_run + kLaneRuns <= a.runs) {
-    const auto* from =
-        reinterpret_cast<const uint4*>(static_cast<const std::uint32_t*>(a.lengths) + lane_counts.first_run);
-#pragma unroll
-    for (int k = 0; k < kLaneRuns / 4; ++k) {
-      const uint4 four = __ldg(from + k);
-      lane_counts.counts[4 * k] = four.x;
-      lane_counts.counts[4 * k + 1] = four.y;
-      lane_counts.counts[4 * k + 2] = four.z;
-      lane_counts.counts[4 * k + 3] = four.w;
-    }
-    return;
-  }
-#pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) {
-    const std::int64_t run = lane_counts.first_run + k;
-    lane_counts.counts[k] = run < a.runs ? length_of(a, run) : 0;
-  }
-}
-
-__device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
   LaneCounts own;
   own.first_run = granule * kGranuleRuns + lane * kLaneRuns;
   own.descending_run = -1;
-  load_lengths(a, own);
+  const auto* from =
+      reinterpret_cast<const uint4*>(static_cast<const std::uint32_t*>(a.lengths) + own.first_run);
+#pragma unroll
+  for (int k = 0; k < kLaneRuns / 4; ++k) {
+    const uint4 four = __ldg(from + k);
+    own.counts[4 * k] = four.x;
+    own.counts[4 * k + 1] = four.y;
+    own.counts[4 * k + 2] = four.z;
+    own.counts[4 * k + 3] = four.w;
+  }
+  return own;
+}
+
+__device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t granule, int lane) {
+  if (a.plain && (granule + 1) * kGranuleRuns <= a.runs) return load_plain_counts(a, granule, lane);
+  LaneCounts own;
+  own.first_run = granule * kGranuleRuns + lane * kLaneRuns;
+  own.descending_run = -1;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    const std::int64_t run = own.first_run + k;
+    own.counts[k] = run < a.runs ? length_of(a, run) : 0;
+  }
   if (a.ends) {
     std::uint64_t begin = own.first_run > 0 && own.first_run < a.runs ? length_of(a, own.first_run - 1) : 0;
 #pragma unroll
@@ -119,54 +136,143 @@ __device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t 
   return own;
 }
 
+/// Sets, in a granule's words, which are 0, the bits of the elements at which the lane's runs begin. None is
+/// empty, the first begins at element `at`.
+__device__ inline void flag_runs(const std::uint32_t (&counts)[kLaneRuns], int runs, std::uint32_t at,
+                                 std::uint32_t* words) {
+  if (runs == 0) return;
+  std::uint32_t heads = 1;
+  std::uint32_t begin = 0;
+#pragma unroll
+  for (int k = 1; k < kLaneRuns; ++k) {
+    begin += counts[k - 1];
+    if (k < runs) heads |= 1u << begin % 32;
+  }
+  if (begin < 32) {
+    const std::uint32_t behind = __funnelshift_l(heads, 0, at % 32);
+    atomicOr(&words[at / 32], heads << at % 32);
+    if (behind != 0) atomicOr(&words[at / 32 + 1], behind);
+  } else {
+#pragma unroll
+    for (int k = 0; k < kLaneRuns; ++k) {
+      if (k < runs) atomicOr(&words[at / 32], 1u << at % 32);
+      at += counts[k];
+    }
+  }
+}
+
+/// The elements of a granule, whose counts the warp has: `runs` of them in this lane. Of a short one the
+/// flags are kept, by way of `words` in shared memory, and the sum is marked kShort.
+__device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64_t granule,
+                                            const LaneCounts& own, int runs, std::uint32_t* words, int lane) {
+  std::uint64_t any = 0;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) any |= own.counts[k];
+  if (!__all_sync(~0u, any < 1u << 20)) return __shfl_sync(~0u, warp_scan(own.sum(), lane), 31);
+  std::uint32_t counts[kLaneRuns];
+  std::uint32_t sum = 0;
+  bool none_empty = true;
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    counts[k] = static_cast<std::uint32_t>(own.counts[k]);
+    sum += counts[k];
+    none_empty &= k >= runs || counts[k] != 0;
+  }
+  const std::uint32_t through = warp_prefix_sum(sum);
+  const std::uint32_t total = __shfl_sync(~0u, through, 31);
+  if (!__all_sync(~0u, none_empty && total - 1 < kShortGranuleElements)) return total;
+  words[lane] = 0;
+  __syncwarp();
+  flag_runs(counts, runs, through - sum, words);
+  __syncwarp();
+  if (static_cast<std::uint32_t>(lane) * 32 < total) a.flags[granule * kFlagWords + lane] = words[lane];
+  return total | kShort;
+}
+
 /// Adds up one block of granules per block of threads.
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
+  __shared__ std::uint32_t words[kTileWarps][kFlagWords];
+  constexpr int kWarpGranules = kBlockGranules / kTileWarps;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
+  if (a.plain && (first + kBlockGranules) * kGranuleRuns <= a.runs) {
+    LaneCounts own[kWarpGranules];
 #pragma unroll
-  for (int g = warp; g < kBlockGranules; g += kTileWarps) {
-    const LaneCounts own = load_counts(a, first + g, lane);
-    if (own.descending_run >= 0) {
-      atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
-                static_cast<unsigned long long>(own.descending_run));
+    for (int g = 0; g < kWarpGranules; ++g)
+      own[g] = load_plain_counts(a, first + g * kTileWarps + warp, lane);
+#pragma unroll
+    for (int g = 0; g < kWarpGranules; ++g) {
+      const int granule = g * kTileWarps + warp;
+      const std::uint64_t sum = sum_granule(a, first + granule, own[g], kLaneRuns, words[warp], lane);
+      if (lane == 0) sums[granule] = sum;
     }
-    const std::uint64_t sum = warp_scan(own.sum(), lane);
-    if (lane == 31) sums[g] = sum;
+  } else {
+    for (int granule = warp; granule < kBlockGranules; granule += kTileWarps) {
+      const LaneCounts own = load_counts(a, first + granule, lane);
+      if (own.descending_run >= 0) {
+        atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
+                  static_cast<unsigned long long>(own.descending_run));
+      }
+      const std::int64_t left = max(std::int64_t{0}, a.runs - own.first_run);
+      const int runs = static_cast<int>(min(left, std::int64_t{kLaneRuns}));
+      const std::uint64_t sum = sum_granule(a, first + granule, own, runs, words[warp], lane);
+      if (lane == 0) sums[granule] = sum;
+    }
   }
   __syncthreads();
   if (warp != 0) return;
-  const std::uint64_t through = warp_scan(sums[lane], lane);
+  const std::uint64_t through = warp_scan(sums[lane] & ~kShort, lane);
   const std::uint64_t before = before_lane(through, lane);
-  if (first + lane < a.granules) a.granule_offsets[first + lane] = before;
-  if (lane == 31) a.block_offsets[blockIdx.x] = through;
+  if (first + lane < a.granules) a.granule_offsets[first + lane] = before | (sums[lane] & kShort);
+  const bool all_short = __all_sync(~0u, sums[lane] == 0 || (sums[lane] & kShort) != 0);
+  if (lane == 31) a.block_offsets[blockIdx.x] = all_short ? through | kShort : through;
 }
 
 inline constexpr int kScanThreads = 1024;
+/// Sums that a thread scans by itself.
+inline constexpr int kScanItems = 8;
 
 /// One block: turns the blocks' sums into where they begin, and says what is wrong.
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
   __shared__ std::uint64_t warp_sums[32];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  wait_for_kernel_before();
   std::uint64_t before_round = 0;
-  for (std::int64_t first = 0; first < a.blocks; first += kScanThreads) {
-    const std::int64_t block = first + threadIdx.x;
-    const std::uint64_t through = warp_scan(block < a.blocks ? a.block_offsets[block] : 0, lane);
+  bool any_long = false;
+  for (std::int64_t first = 0; first < a.blocks; first += kScanThreads * kScanItems) {
+    const std::int64_t own = first + std::int64_t{threadIdx.x} * kScanItems;
+    std::uint64_t sums[kScanItems];
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) sums[k] = own + k < a.blocks ? a.block_offsets[own + k] : kShort;
+    std::uint64_t sum = 0;
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      any_long |= (sums[k] & kShort) == 0;
+      sums[k] &= ~kShort;
+      sum = saturating_sum(sum, sums[k]);
+    }
+    const std::uint64_t through = warp_scan(sum, lane);
     const std::uint64_t before = before_lane(through, lane);
     if (lane == 31) warp_sums[warp] = through;
     __syncthreads();
     const std::uint64_t warps_through = warp_scan(warp_sums[lane], lane);
     const std::uint64_t before_warp = __shfl_sync(~0u, before_lane(warps_through, lane), warp);
     const std::uint64_t round = __shfl_sync(~0u, warps_through, 31);
-    if (block < a.blocks) {
-      a.block_offsets[block] = saturating_sum(before_round, saturating_sum(before_warp, before));
+    std::uint64_t begin = saturating_sum(before_round, saturating_sum(before_warp, before));
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      if (own + k < a.blocks) a.block_offsets[own + k] = begin;
+      begin = saturating_sum(begin, sums[k]);
     }
     before_round = saturating_sum(before_round, round);
     __syncthreads();
   }
+  any_long = __syncthreads_or(any_long ? 1 : 0) != 0;
   if (threadIdx.x != 0) return;
+  *a.all_short = !any_long;
   using Outcome = DecodeRunLengthsReport::Outcome;
   const auto elements = static_cast<std::int64_t>(before_round);
   a.report->elements = elements;
@@ -175,29 +281,21 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
                                                   : Outcome::kDecoded;
 }
 
-/// The last of `count` ascending offsets that is at most `at`; the first is.
+/// The last of `count` ascending offsets that is at most `at`; the first is. They may be marked kShort.
 __device__ inline std::int64_t last_at_most(const std::uint64_t* offsets, std::int64_t count,
                                             std::uint64_t at) {
   std::int64_t low = 0;
   std::int64_t high = count;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    (offsets[middle] <= at ? low : high) = middle;
+    ((offsets[middle] & ~kShort) <= at ? low : high) = middle;
   }
   return low;
 }
 
-/// True for tiles that there is something to write to.
-__device__ inline bool has_elements(const DecodeArguments& a, std::int64_t tile) {
-  return a.report->outcome == DecodeRunLengthsReport::Outcome::kDecoded &&
-         tile * a.tile_elements < a.report->elements;
-}
-
-inline constexpr int kFindThreads = 128;
-
-__global__ void __launch_bounds__(kFindThreads) find_first_granules(const DecodeArguments a) {
-  const std::int64_t tile = std::int64_t{blockIdx.x} * kFindThreads + threadIdx.x;
-  if (tile >= a.tiles || !has_elements(a, tile)) return;
+/// By a thread for each tile that there is something to write to.
+__device__ inline void find_first_granule(const DecodeArguments& a, std::int64_t tile) {
+  if (tile >= a.tiles || *a.all_short || tile * a.tile_elements >= a.report->elements) return;
   const auto at = static_cast<std::uint64_t>(tile * a.tile_elements);
   const std::int64_t block = last_at_most(a.block_offsets, a.blocks, at);
   const std::int64_t first = block * kBlockGranules;

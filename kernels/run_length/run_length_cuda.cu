@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/early_launch.cuh"
+#include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
 #include "kernels/run_length/encode_tile.cuh"
@@ -15,7 +17,7 @@ namespace {
 
 using namespace run_length;
 
-static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) <= kBlockAlignment);
+static_assert(sizeof(EncodeShared) <= kBlockAlignment && sizeof(DecodeRunLengthsReport) < kBlockAlignment);
 
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, std::size_t bytes) {
@@ -66,6 +68,7 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.lengths = lengths.data();
   arguments.wide_lengths = params.format.length_bytes == 8;
   arguments.ends = params.format.form == RunLengthForm::kEnds;
+  arguments.plain = !arguments.wide_lengths && !arguments.ends;
   arguments.runs = params.runs;
   arguments.granules = grid.granules;
   arguments.blocks = grid.blocks;
@@ -74,6 +77,9 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.tiles = decode_tiles(params);
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
+  arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
+  arguments.flags =
+      executor.scratch<std::uint32_t>(static_cast<std::size_t>(grid.granules) * kFlagWords).data();
   arguments.granule_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.granules)).data();
   arguments.block_offsets = executor.scratch<std::uint64_t>(static_cast<std::size_t>(grid.blocks)).data();
   arguments.first_granules = executor.scratch<std::int64_t>(static_cast<std::size_t>(arguments.tiles)).data();
@@ -89,27 +95,18 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  scan_blocks<<<1, kScanThreads, 0, stream>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
-  download_report(executor, arguments.report, report);
-  if (arguments.tiles == 0) return;
-  executor.check_interrupt();
-  const std::int64_t find_blocks = divide_up(arguments.tiles, kFindThreads);
-  find_first_granules<<<static_cast<unsigned int>(find_blocks), kFindThreads, 0, stream>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
-  const auto* from = reinterpret_cast<const T*>(symbols.data());
-  auto* to = reinterpret_cast<T*>(elements.data());
-  if constexpr (short_granule_elements(sizeof(T)) > 0) {
-    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps);
-    expand_short_granules<<<static_cast<unsigned int>(blocks), 32 * kTileWarps, 0, stream>>>(arguments, from,
-                                                                                             to);
-    CUMULUS_CUDA(cudaGetLastError());
+  launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
+  if (params.max_elements > 0) {
+    const auto* from = reinterpret_cast<const T*>(symbols.data());
+    auto* to = reinterpret_cast<T*>(elements.data());
+    const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
+    launch_early<expand_short_granules<T>>(divide_up(arguments.granules, kTileWarps) + find_blocks,
+                                           32 * kTileWarps, 0, stream, arguments, from, to);
+    using Tile = DecodeTile<T>;
+    allow_shared_memory(expand_tiles<T>, sizeof(Tile));
+    launch_early<expand_tiles<T>>(arguments.tiles, Tile::kThreads, sizeof(Tile), stream, arguments, from, to);
   }
-  using Tile = DecodeTile<T>;
-  allow_shared_memory(expand_tiles<T>, sizeof(Tile));
-  expand_tiles<T><<<static_cast<unsigned int>(arguments.tiles), Tile::kThreads, sizeof(Tile), stream>>>(
-      arguments, from, to);
-  CUMULUS_CUDA(cudaGetLastError());
+  download_report(executor, arguments.report, report);
 }
 
 }  // namespace

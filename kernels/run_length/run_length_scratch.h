@@ -59,6 +59,7 @@ std::size_t decode_run_lengths_scratch_bytes(const DecodeRunLengthsParams& param
     const run_length::RunGrid grid = run_length::run_grid(params.runs);
     return ScratchSize()
         .add<std::byte>(kBlockAlignment)
+        .add<std::uint32_t>(static_cast<std::size_t>(grid.granules) * run_length::kFlagWords)
         .add<std::uint64_t>(static_cast<std::size_t>(grid.granules))
         .add<std::uint64_t>(static_cast<std::size_t>(grid.blocks))
         .add<std::int64_t>(static_cast<std::size_t>(run_length::decode_tiles(params)))

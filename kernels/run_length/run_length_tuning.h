@@ -5,6 +5,9 @@
 
 namespace cumulus::run_length {
 
+/// Warps of a block that handle elements; the encoder has one more, which looks back.
+inline constexpr int kTileWarps = 8;
+
 /// Elements that one block of the CUDA encoder takes: 16 to 32 KiB of them, so that they fit into the shared
 /// memory of a multiprocessor several times. A multiple of 2048, at most 32768.
 constexpr int encode_tile_elements(int element_bytes) {
@@ -26,6 +29,11 @@ constexpr int encode_tile_elements(int element_bytes) {
 /// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
 constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
 
+/// The encoder has room for a list of this share of a tile's elements; it lists more heads in several rounds.
+inline constexpr int kListedShare = 2;
+/// Where at most one element in this many is a head, each lane lists those in its own words.
+inline constexpr int kFewHeadsShare = 16;
+
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
 constexpr int decode_tile_elements(int element_bytes) {
   switch (element_bytes) {
@@ -44,19 +52,12 @@ constexpr int decode_tile_elements(int element_bytes) {
   }
 }
 
-/// Warps of a block that handle elements; the encoder has one more, which looks back.
-inline constexpr int kTileWarps = 8;
-
-/// The encoder has room for a list of this share of a tile's elements; it lists more heads in several rounds.
-inline constexpr int kListedShare = 2;
-/// Where at most one element in this many is a head, each lane lists those in its own words.
-inline constexpr int kFewHeadsShare = 16;
-
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
-/// A granule of at most this many elements is written by one warp: runs of 4 on average. Small elements are
-/// better off in tiles.
-constexpr int short_granule_elements(int element_bytes) { return element_bytes < 4 ? 0 : 4 * kGranuleRuns; }
+/// Of granules without empty runs, and with at most so many elements, a bit for each element is kept, the
+/// heads set: so many bits, less the most that the first can lie behind a multiple of 32.
+inline constexpr int kFlagWords = 32;
+inline constexpr int kShortGranuleElements = 32 * kFlagWords - 31;
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
 
