@@ -143,12 +143,12 @@ class Strip {
 
   __device__ float* carries(int step) const {
     return reinterpret_cast<float*>(reinterpret_cast<TilePixels*>(strip_memory) + f_.slots) +
-           (step & 1) * static_cast<int>(strip_carries(Order));
+           (step & 1) * kStripCarries<Order>;
   }
   __device__ int* neighbours() const {
     return reinterpret_cast<int*>(
         reinterpret_cast<float*>(reinterpret_cast<TilePixels*>(strip_memory) + f_.slots) +
-        2 * strip_carries(Order));
+        2 * kStripCarries<Order>);
   }
   __device__ unsigned int* counts(int block) const { return f_.counts + block * StripDivision::kCountStride; }
   __device__ float* states(int block, int tile) const {
@@ -227,15 +227,15 @@ class Strip {
     }
 #pragma unroll 1
     for (int j = 0; j < kStretches; ++j) {
-      float front[kStretch];
-      float back[kStretch];
-      row.load(j * kStretch, front);
-      row.load(kTile - kStretch - j * kStretch, back);
+      float v[kStretch];
+      row.load(j * kStretch, v);
+      float left[Order] = {};
 #pragma unroll
       for (int k = 0; k < kStretch; ++k) {
-        f_.x.causal.advance_unscaled(forward, front[k]);
-        f_.x.anticausal.advance_unscaled(backward, back[kStretch - 1 - k]);
+        f_.x.causal.advance_unscaled(forward, v[k]);
+        f_.x.anticausal.advance_unscaled(left, v[kStretch - 1 - k]);
       }
+      f_.x.over_stretches[j].add_product(left, backward);
     }
 #pragma unroll
     for (int k = 0; k < Order; ++k) {

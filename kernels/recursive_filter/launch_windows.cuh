@@ -118,8 +118,7 @@ RecursiveFilterRun filter_by_windows(CudaExecutor& executor,
                                      const FilterImages<const T, Space::kDevice>& images,
                                      const RecursiveFilterPlan& plan, RecursiveFilterMethod wanted,
                                      const FilterImages<T, Space::kDevice>& filtered) {
-  RecursiveFilterRun run{
-      wanted, plan.in_strips ? plan.windows->of_strips->truncation_bound : plan.windows->truncation_bound};
+  RecursiveFilterRun run{wanted, plan.windows->truncation_bound};
   with_order(plan.order, [&]<int Order>() {
     run.method = filter_with<Order, Real>(executor, images, plan, wanted, filtered);
   });

@@ -27,8 +27,9 @@ enum class RecursiveFilterMethod {
                // directions have different poles while a boundary is kReflect or kMirror
   kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each looks at as many
                // neighbours as the filter remembers. Where kTiled can do it, and the image fits
-  kDecaying,   // the same with two passes, the second a little behind the first, out of the cache. Where the
-               // filter remembers at most kMaxWindow tiles, or the axis has at most kMaxWholeAxis
+  kDecaying,   // the same for images of any size: in strips (recursive_filter_strips.h) where they serve,
+              // otherwise in two passes. Where the filter remembers at most kMaxWindow tiles, or the axis has
+              // at most kMaxWholeAxis
 };
 
 /// Rounding of float32 images errs by more.

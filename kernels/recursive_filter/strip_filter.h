@@ -15,11 +15,14 @@ namespace cumulus::recursive_filter {
 constexpr int kStripLatency = 7;
 /// Tiles that a block holds.
 constexpr int strip_slots(int window_y, int delay) { return kStripLatency + 1 + window_y + delay; }
+/// Carries of a tile's rows.
+template <int Order>
+inline constexpr int kStripCarries = 2 * Order * kTile;
 /// A block's shared memory: a ring of tiles, behind it, twice, the carries of a tile's rows, and the strip's
 /// neighbours.
-constexpr std::size_t strip_carries(int order) { return static_cast<std::size_t>(2 * order * kTile); }
 constexpr std::size_t strip_bytes(int order, int slots) {
-  return static_cast<std::size_t>(slots) * sizeof(TilePixels) + 2 * strip_carries(order) * sizeof(float) +
+  return static_cast<std::size_t>(slots) * sizeof(TilePixels) +
+         static_cast<std::size_t>(2 * order * kTile) * 2 * sizeof(float) +
          (2 * kMostStripWindow + 1) * sizeof(int);
 }
 
