@@ -7,6 +7,7 @@
 
 #include "bench/bench.h"
 #include "bench/direct_box.h"
+#include "bench/summed_area_table_overlapped.h"
 #include "kernels/summed_area_table/summed_area_table_queries.h"
 #include "tests/cases/summed_area_table_boxes.h"
 
@@ -85,6 +86,30 @@ void bench_table(Runner<Executor>& runner, ImageShape shape, std::int64_t channe
       .verified_by = "serial oracle, every element",
   });
 }
+
+#if CUMULUS_WITH_CUDA
+/// The table that ours is to leave behind.
+void bench_overlapped_table(Runner<CudaExecutor>& runner, ImageShape shape) {
+  const std::string name = "overlapped_table/f32-f32/" + size_name(shape, 1);
+  if (!runner.wants(name)) return;
+  CudaExecutor& executor = runner.executor();
+  const auto image = make_image<float>(shape, 1, 0, ImagePattern::kRandom);
+  const Array<float, CudaExecutor> pixels(executor, image.elements);
+  const Array<float, CudaExecutor> table(executor, image.elements.size());
+  runner.measure({
+      .name = name,
+      .bytes =
+          testing::summed_area_table_bytes<float, float>(static_cast<std::int64_t>(image.elements.size())),
+      .items = static_cast<double>(shape.height * shape.width),
+      .unit = "pixels",
+      .scratch_bytes = overlapped_scratch_bytes(shape.height, shape.width),
+      .run =
+          [&] { build_overlapped_table(executor, pixels.data(), shape.height, shape.width, table.data()); },
+      .verify = [&] { return verify_summed_area_table(image, table.to_host().data()); },
+      .verified_by = "serial oracle, every element",
+  });
+}
+#endif
 
 /// Random rectangles of up to 128 pixels a side: sums from a resident table.
 template <class Executor>
@@ -231,6 +256,9 @@ void bench_all(Runner<Executor>& runner) {
     bench_table<float, float>(runner, shape, 1, Form::kExclusive);
     bench_table<float, double>(runner, shape, 1, Form::kExclusive);
     bench_table<std::uint8_t, std::uint32_t>(runner, shape, 1, Form::kExclusive);
+#if CUMULUS_WITH_CUDA
+    if constexpr (kGpu) bench_overlapped_table(runner, shape);
+#endif
   }
   const std::int64_t side = sides[(sides.size() - 1) / 2];
   for (const std::int64_t channels : {2, 3, 4}) {

@@ -180,6 +180,8 @@ CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
     : device_(other.device_),
       stream_(std::exchange(other.stream_, nullptr)),
       scratch_(std::move(other.scratch_)),
+      tagged_(std::move(other.tagged_)),
+      tags_(other.tags_),
       interrupt_(other.interrupt_) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -195,6 +197,16 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
   synchronize();  // the block goes back to the pool, which other streams draw on
   release_scratch();
   if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
+}
+
+CudaExecutor::TaggedWords CudaExecutor::tagged_words() {
+  const CallTags::Next call = tags_.next();
+  if (call.clear) {
+    if (tagged_.bytes() == 0) tagged_ = allocate(kTaggedBytes);
+    CUMULUS_CUDA(cudaMemsetAsync(tagged_.data(), 0, kTaggedBytes, stream_));
+  }
+  tags_.take(call);
+  return {tagged_.as<std::uint64_t>(kTaggedWords), call.tag};
 }
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {

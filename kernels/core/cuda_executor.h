@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/core/call_tags.h"
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/interrupt.h"
 #include "kernels/core/memory.h"
@@ -103,6 +104,19 @@ class CudaExecutor {
   }
   const ScratchArena<Space::kDevice>& scratch_arena() const { return scratch_; }
 
+  /// Words that stay from call to call, for the blocks of one kernel to tell each other what they have found.
+  /// Such a kernel writes words of a tag (the upper half) and a value, whole, and nothing else; a word with
+  /// another tag has not been written yet. So nothing needs to be cleared before a call. The words are the
+  /// executor's alone, and its kernels run one after the other. Taken from the device on first use, kept to
+  /// the end: kTaggedBytes, beside what calls reserve.
+  struct TaggedWords {
+    DeviceSpan<std::uint64_t> words;  // kTaggedWords
+    std::uint32_t tag;
+  };
+  static constexpr std::size_t kTaggedWords = 160 * 1024;
+  static constexpr std::size_t kTaggedBytes = kTaggedWords * sizeof(std::uint64_t);
+  TaggedWords tagged_words();
+
   DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
   void upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to);
@@ -121,6 +135,8 @@ class CudaExecutor {
   CudaDevice* device_;
   CUstream_st* stream_ = nullptr;
   ScratchArena<Space::kDevice> scratch_;
+  DeviceMemory tagged_;
+  CallTags tags_;
   const Interrupt* interrupt_ = nullptr;
 };
 

@@ -5,25 +5,18 @@ namespace cumulus::summed_area_table {
 namespace {
 
 template <class P, class Job>
-bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
+bool build_from_tiles(CudaExecutor& executor, const Job& job) {
   using Sum = typename P::Sum;
   const TileGrid grid = grid_of_job<P>(job);
   const std::int64_t tiles = grid.tiles_per_plane();
-  if (tiles > executor.device().multiprocessors() ||
-      static_cast<std::size_t>(tiles * grid.words_per_tile) * sizeof(Sum) > scratch.size()) {
+  const std::int64_t words = tiles * kResidentValues<P> * kTaggedWordsOf<Sum>;
+  if (tiles > std::int64_t{resident_tiles(P::kShape)} * executor.device().multiprocessors() ||
+      words > static_cast<std::int64_t>(CudaExecutor::kTaggedWords)) {
     return false;
   }
-  constexpr int kSharedBytes = sizeof(TileMemory<P>);
-  const auto kernel = build_resident_table<P>;
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) !=
-      cudaSuccess) {
-    (void)cudaGetLastError();  // this GPU has less
-    return false;
-  }
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                    cudaSharedmemCarveoutMaxShared));
+  const CudaExecutor::TaggedWords tagged = executor.tagged_words();
   const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, nullptr),
-                                       reinterpret_cast<Sum*>(scratch.data())};
+                                       {tagged.words.data(), tagged.tag}};
 
   // The blocks wait for each other: all of them run at once, or none does.
   cudaLaunchAttribute together{};
@@ -32,11 +25,10 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::by
   cudaLaunchConfig_t config{};
   config.gridDim = static_cast<unsigned int>(tiles);
   config.blockDim = P::kThreads;
-  config.dynamicSmemBytes = kSharedBytes;
   config.stream = executor.stream();
   config.attrs = &together;
   config.numAttrs = 1;
-  const cudaError_t launched = cudaLaunchKernelEx(&config, kernel, arguments);
+  const cudaError_t launched = cudaLaunchKernelEx(&config, build_resident_table<P>, arguments);
   if (launched == cudaErrorCooperativeLaunchTooLarge) {
     (void)cudaGetLastError();
     return false;
@@ -45,18 +37,24 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job, DeviceSpan<std::by
   return true;
 }
 
+template <class Input, class Sum, TileShape kShape>
+using ResidentPlan = Plan<Input, Sum, 1, Terms::kValues, Layout::kOne, kShape>;
+
 }  // namespace
 
 template <class Input, class Sum>
-bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
-                          DeviceSpan<std::byte> scratch) {
-  using P = Plan<Input, Sum, 1, Terms::kValues, Layout::kOne, kResidentShape>;
-  return job.image.channels == 1 && build_from_tiles<P>(executor, job, scratch);
+bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  if (job.image.channels != 1) return false;
+  if (build_from_tiles<ResidentPlan<Input, Sum, kLowResidentShape>>(executor, job)) return true;
+  // Two tall tiles of longer sums do not fit into a multiprocessor's registers.
+  if constexpr (sizeof(Sum) == 4) {
+    return build_from_tiles<ResidentPlan<Input, Sum, kTallResidentShape>>(executor, job);
+  }
+  return false;
 }
 
-#define CUMULUS_WHILE_RESIDENT(Input, Sum)                                                       \
-  template bool build_while_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&, \
-                                     DeviceSpan<std::byte>)
+#define CUMULUS_WHILE_RESIDENT(Input, Sum) \
+  template bool build_while_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
 CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_WHILE_RESIDENT);
 CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_WHILE_RESIDENT);
 

@@ -41,8 +41,11 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
   return sum_bytes == 4 ? 5 : 4;
 }
 
-/// Tiles of small images of one channel, of which each multiprocessor has one (resident_build.cuh).
-inline constexpr TileShape kResidentShape = {8, 8, 1, 4};
+/// Tiles of small images of one channel, which blocks keep in registers (resident_build.cuh): low ones, a
+/// multiprocessor for each, or tall ones, two to a multiprocessor.
+inline constexpr TileShape kLowResidentShape = {8, 8, 1, 4};
+inline constexpr TileShape kTallResidentShape = {8, 16, 1, 4};
+constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64 ? 1 : 2; }
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

@@ -25,8 +25,7 @@ void clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch);
 /// Builds the inclusive table of one small image, all of whose tiles are on the GPU at once; false: it is too
 /// large for that, and nothing was done.
 template <class Input, class Sum>
-bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
-                          DeviceSpan<std::byte> scratch);
+bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
 /// Starts the kernel while its scratch memory is still being cleared, where it has been compiled to wait for
 /// that by itself.
@@ -116,7 +115,7 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
 template <class Input, class Sum, class Job>
 void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
-  if (one && build_while_resident(executor, job, scratch)) return;
+  if (one && build_while_resident(executor, job)) return;
   switch (job.image.channels) {
     case 2:
       return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);

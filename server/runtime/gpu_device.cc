@@ -118,16 +118,21 @@ struct OpenGpu {
   std::size_t budget_bytes;
 };
 
+/// What the executors of the lanes keep besides.
+std::size_t kept_bytes(const GpuDeviceOptions& options) {
+  return static_cast<std::size_t>(options.streams) * align_block(CudaExecutor::kTaggedBytes);
+}
+
 constexpr std::size_t most_of(std::size_t free_bytes) { return free_bytes / 10 * 8; }
 
 /// With a pool of 80 % of the free memory. Who opens the GPU at the same moment saw the same memory free: the
 /// one that comes too late looks again.
-OpenGpu open_with_most_of_free_memory(int ordinal) {
+OpenGpu open_with_most_of_free_memory(const GpuDeviceOptions& options) {
   constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {
-    const std::size_t pool_bytes = most_of(CudaDevice(ordinal).free_bytes());
+    const std::size_t pool_bytes = most_of(CudaDevice(options.ordinal).free_bytes());
     try {
-      return {std::make_unique<CudaDevice>(ordinal, pool_bytes), pool_bytes};
+      return {std::make_unique<CudaDevice>(options.ordinal, pool_bytes + kept_bytes(options)), pool_bytes};
     } catch (const CudaError& error) {
       if (!error.out_of_memory() || attempt == kAttempts) throw;
     }
@@ -142,8 +147,9 @@ OpenGpu open_on_demand(const GpuDeviceOptions& options) {
 
 OpenGpu open_gpu(const GpuDeviceOptions& options) {
   if (options.memory_on_demand) return open_on_demand(options);
-  if (options.budget_bytes == 0) return open_with_most_of_free_memory(options.ordinal);
-  return {std::make_unique<CudaDevice>(options.ordinal, options.budget_bytes), options.budget_bytes};
+  if (options.budget_bytes == 0) return open_with_most_of_free_memory(options);
+  return {std::make_unique<CudaDevice>(options.ordinal, options.budget_bytes + kept_bytes(options)),
+          options.budget_bytes};
 }
 
 }  // namespace

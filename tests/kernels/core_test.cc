@@ -3,6 +3,7 @@
 #include <atomic>
 #include <vector>
 
+#include "kernels/core/call_tags.h"
 #include "kernels/core/parallel.h"
 #include "tests/support/executors.h"
 
@@ -53,6 +54,24 @@ TYPED_TEST(Executor, ThrowsBetweenKernelsWhenInterrupted) {
   EXPECT_NO_THROW(executor.check_interrupt());
   executor.set_interrupt(&always);
   EXPECT_THROW(executor.check_interrupt(), Interrupted);
+}
+
+TEST(CallTags, AskForClearingOnceAndWhenTheyBeginAgain) {
+  CallTags tags(0);
+  EXPECT_TRUE(tags.next().clear);
+  EXPECT_TRUE(tags.next().clear) << "until the call has been taken";
+  tags.take(tags.next());
+  EXPECT_FALSE(tags.next().clear);
+  EXPECT_EQ(tags.next().tag, 2u);
+
+  CallTags last(UINT32_MAX - 1);
+  EXPECT_EQ(last.next().tag, UINT32_MAX);
+  EXPECT_FALSE(last.next().clear);
+  last.take(last.next());
+  EXPECT_EQ(last.next().tag, 1u) << "0 is what words are cleared to";
+  EXPECT_TRUE(last.next().clear) << "words of the first calls may still be there";
+  last.take(last.next());
+  EXPECT_FALSE(last.next().clear);
 }
 
 TEST(ParallelRanges, CoverEveryIndexOnce) {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cumulus {
+
+/// Numbers the calls that write to memory which is not cleared between them, so that what an earlier call has
+/// left there can be told from what this one writes: a word that does not carry the call's tag has not been
+/// written yet. Zero is no tag.
+class CallTags {
+ public:
+  struct Next {
+    std::uint32_t tag;
+    bool clear;  // all words have to be zeroed before the call: its tag may be in them, or anything
+  };
+
+  /// The next call's. Where it asks for clearing it does so again until `take` says that this has been done.
+  constexpr Next next() const { return {last_ + 1 == 0 ? 1 : last_ + 1, last_ == 0 || last_ + 1 == 0}; }
+  /// The call goes ahead, with its words cleared where `next` asked for that.
+  constexpr void take(const Next& call) { last_ = call.tag; }
+
+  /// With `last` given out already; 0: none.
+  constexpr explicit CallTags(std::uint32_t last = 0) : last_(last) {}
+
+ private:
+  std::uint32_t last_;
+};
+
+}  // namespace cumulus
