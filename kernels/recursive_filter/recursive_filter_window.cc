@@ -247,7 +247,8 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
   if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
   const bool in_strips = plan.windows->of_strips.has_value() && precision == Precision::kSingle &&
-                         choice.method != Method::kOnChip && strip_blocks() > 0;
+                         strip_blocks() > 0 &&
+                         (choice.method == Method::kDecaying || (automatic && !is_small));
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
   return plan;
 }
