@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -105,6 +106,22 @@ struct FilterTiles {
 /// both directions, which the tiles hold only where these are the same.
 bool tiles_serve(const RecursiveFilter& filter);
 
+/// What a plan's kernels are given of it: made, in long double, by the first call that runs them, and kept
+/// with the plan.
+class KernelConstants {
+ public:
+  /// A plan is always asked for the same T.
+  template <class T, class Make>
+  const T& get(const Make& make) {
+    std::call_once(once_, [&] { kept_ = std::make_shared<const T>(make()); });
+    return *static_cast<const T*>(kept_.get());
+  }
+
+ private:
+  std::once_flag once_;
+  std::shared_ptr<const void> kept_;
+};
+
 /// How a GPU goes about images of T.
 struct RecursiveFilterPlan {
   Precision precision;
@@ -113,6 +130,7 @@ struct RecursiveFilterPlan {
   MethodObstacle obstacle;
   RecursiveFilterMethod method;  // kLines, kTiled; kOnChip: that or kDecaying
   std::optional<Windows> windows;
+  std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
 };
 
 /// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws

@@ -194,7 +194,8 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            plan_axis(filter.x, width, order, precision),
                            MethodObstacle::kNone,
                            Method::kLines,
-                           std::nullopt};
+                           std::nullopt,
+                           std::make_shared<KernelConstants>()};
   if (choice.method == Method::kLines) return plan;
   const bool automatic = choice.method == Method::kAutomatic;
   const auto stopped_by = [&](MethodObstacle obstacle) {
