@@ -69,7 +69,7 @@ struct StateMap {
   }
 };
 
-/// What follows from the plan alone.
+/// What follows from the plan.
 template <int Order, class Real>
 struct WindowConstants {
   WindowAxis<Order, Real> y, x;
@@ -92,7 +92,6 @@ template <int Order, class Real>
 struct WindowFilter : WindowConstants<Order, Real> {
   TileImages a;
   StateMap states;
-
   __device__ bool along_both() const { return a.along_columns && a.along_rows; }
 };
 
