@@ -68,7 +68,7 @@ TEST_F(RecursiveFilterStripsOnCuda, AreRightInBatchesOfHalves) {
     std::vector<Float16> elements;
     std::vector<testing::FilterImage> images;
     for (std::uint32_t i = 0; i < kCount; ++i) {
-      images.push_back(make_filter_image(shape, FilterPattern::kRandom, i));
+      images.push_back(make_filter_image(shape, FilterPattern::kRandom, 0, i));
       const auto of_one = testing::elements_as<Float16>(images.back());
       elements.insert(elements.end(), of_one.begin(), of_one.end());
     }
