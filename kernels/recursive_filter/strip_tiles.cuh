@@ -105,6 +105,11 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Tile
   }
 }
 
+/// Tiles that are brought into the cache before they are brought in: a block has room for two on their way,
+/// which come too late from memory.
+constexpr int kStripPrefetch = 4;
+__device__ inline void prefetch(const float* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+
 /// Begins to bring a tile of the strip in, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
 __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& at, int tile,
@@ -119,6 +124,12 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
                         at.real_column(a) * kTile + column;
     float* to = &pixels[row][column];
     const std::int64_t step = kTile / kRowThreads * a.row_stride;
+    if (first + (kStripPrefetch + 1) * kTile <= a.height) {
+      const float* later = a.images.as<float>() + at.image * a.image_stride +
+                           (first + kStripPrefetch * kTile + line) * a.row_stride + at.real_column(a) * kTile;
+      prefetch(later);
+      prefetch(later + kTile / 2);
+    }
 #pragma unroll
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       __pipeline_memcpy_async(to + i * kTilePitch, from, sizeof(float4));
