@@ -88,14 +88,11 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       window_schedule<Order, T>(image.height, image.width, image.channels, images.count, plan);
   const std::size_t state_floats = schedule.scratch_floats<Order>(tiles.columns, tiles.channels);
   float* states = executor.scratch<float>(state_floats).data();
-  const std::int64_t last_rows = image.height - (tiles.rows - 1) * kTile;
+  using Constants = WindowConstants<Order, Real>;
   WindowFilter<Order, Real> filter{
+      plan.constants->template get<Constants>([&] { return Constants(plan); }),
       tile_images(images, filtered, plan.y, plan.x),
-      {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats},
-      WindowAxis<Order, Real>(plan.y),
-      WindowAxis<Order, Real>(plan.x),
-      {WindowMoves<Order>(plan.y, plan.windows->y), WindowMoves<Order>(plan.x, plan.windows->x)},
-      {TileResponses<Order>(plan.y, kTile), TileResponses<Order>(plan.y, last_rows)}};
+      {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats}};
   const std::int64_t resident = resident_blocks(executor, filter_on_chip<Order, Real>, kOnChipThreads,
                                                 WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
   const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;

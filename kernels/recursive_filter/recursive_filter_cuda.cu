@@ -9,6 +9,7 @@
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
+#include "kernels/recursive_filter/recursive_filter_strips.h"
 
 // The tiled method reads the image twice and writes it once, as algorithm 5 of D. Nehab, A. Maximo, R. Lima
 // and H. Hoppe ("GPU-efficient recursive filtering and summed-area tables", 2011) does: (1) each tile finds
@@ -37,9 +38,8 @@ unsigned int block_count(std::int64_t work, std::int64_t per_block) {
 }
 
 template <int Order>
-void complete_axis(CudaExecutor& executor, const AxisPlan& axis, std::int64_t images,
+void complete_axis(CudaExecutor& executor, const CarryPlan<Order>& plan, std::int64_t images,
                    CompleteArguments<Order> arguments) {
-  const CarryPlan<Order> plan(axis);
   arguments.blocks_of_image =
       (arguments.cross_length + kCarryLines - 1) / kCarryLines * arguments.carries.channels;
   const auto blocks = static_cast<unsigned int>(arguments.blocks_of_image * images);
@@ -48,9 +48,24 @@ void complete_axis(CudaExecutor& executor, const AxisPlan& axis, std::int64_t im
   CUMULUS_CUDA(cudaGetLastError());
 }
 
+/// What follows from the plan alone.
+template <int Order, class Real>
+struct TiledConstants {
+  TileAxis<Order, Real> y_axis, x_axis;
+  RunWeights<Order> y_weights, x_weights;
+  CarryPlan<Order> y_carries, x_carries;
+
+  TiledConstants(const AxisPlan& y, const AxisPlan& x)
+      : y_axis(y), x_axis(x), y_weights(y), x_weights(x), y_carries(y), x_carries(x) {}
+};
+
 template <int Order, class Real, class T>
 void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
-                     const AxisPlan& y, const AxisPlan& x, const FilterImages<T, Space::kDevice>& filtered) {
+                     const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
+  using Constants = TiledConstants<Order, Real>;
+  const AxisPlan& y = plan.y;
+  const AxisPlan& x = plan.x;
+  const auto& constants = plan.constants->template get<Constants>([&] { return Constants(y, x); });
   const DeviceImage<const T>& image = images.first;
   const FilterTiles tiles(image.height, image.width, image.channels);
   const auto count = static_cast<std::size_t>(images.count);
@@ -63,17 +78,15 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
   tiled.first_pixels = first_pixels;
   tiled.last_pixels = last_pixels;
   const CarryMap& carries = tiled.carries;
-  const TileAxis<Order, Real> y_axis(y);
-  const TileAxis<Order, Real> x_axis(x);
-  const RunWeights<Order> x_weights(x);
   const std::int64_t tile_count = tiles.count() * images.count;
   const auto blocks = static_cast<unsigned int>(tile_count);
-  gather_carries<Order><<<blocks, kTile, 0, executor.stream()>>>(tiled, RunWeights<Order>(y), x_weights);
+  gather_carries<Order>
+      <<<blocks, kTile, 0, executor.stream()>>>(tiled, constants.y_weights, constants.x_weights);
   CUMULUS_CUDA(cudaGetLastError());
   executor.check_interrupt();
   if (!y.identity) {
     const T* last_row = image.data + (image.height - 1) * image.row_stride;
-    complete_axis<Order>(executor, y, images.count,
+    complete_axis<Order>(executor, constants.y_carries, images.count,
                          {carries,
                           {0, Order},
                           {source_elements(image.data), source_elements(last_row), images.image_stride},
@@ -85,11 +98,11 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
     const std::int64_t lines = tile_count * 2 * Order + tile_count / tiles.columns * 2;
     filter_row_states<Order, Real>
         <<<block_count(lines, kRowStateThreads), kRowStateThreads, 0, executor.stream()>>>(
-            tiled, y_axis, x_weights, tile_count);
+            tiled, constants.y_axis, constants.x_weights, tile_count);
     CUMULUS_CUDA(cudaGetLastError());
   }
   if (!x.identity) {
-    complete_axis<Order>(executor, x, images.count,
+    complete_axis<Order>(executor, constants.x_carries, images.count,
                          {carries,
                           {2 * Order, 3 * Order},
                           {source_elements<float>(first_pixels), source_elements<float>(last_pixels),
@@ -99,7 +112,8 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
                           false});
   }
   executor.check_interrupt();
-  filter_tiles<Order, Real><<<blocks, kTile, 0, executor.stream()>>>(tiled, y_axis, x_axis);
+  filter_tiles<Order, Real>
+      <<<blocks, kTile, 0, executor.stream()>>>(tiled, constants.y_axis, constants.x_axis);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -153,6 +167,10 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
   executor.check_interrupt();
   executor.bind_thread();
   if constexpr (!kDoubles) {
+    if (plan.method == Method::kDecaying) {
+      filter_in_strips(executor, images, plan, filtered);
+      return {Method::kDecaying, plan.windows->of_strips->truncation_bound};
+    }
     if (plan.method == Method::kOnChip) {
       return plan.precision == Precision::kSingle
                  ? filter_by_windows<float>(executor, images, plan, choice.method, filtered)
@@ -165,7 +183,7 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
     } else {
       const auto run = [&]<class Real>(Real /*precision*/) {
         if (plan.method == Method::kTiled) {
-          filter_in_tiles<Order, Real>(executor, images, plan.y, plan.x, filtered);
+          filter_in_tiles<Order, Real>(executor, images, plan, filtered);
         } else {
           filter_in_lines<Order, Real>(executor, images, plan.y, plan.x, filtered);
         }

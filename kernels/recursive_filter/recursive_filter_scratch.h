@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -12,6 +13,7 @@
 #include "kernels/recursive_filter/recursive_filter_design.h"
 #include "kernels/recursive_filter/recursive_filter_images.h"
 #include "kernels/recursive_filter/recursive_filter_plan.h"
+#include "kernels/recursive_filter/recursive_filter_strips.h"
 #include "kernels/recursive_filter/recursive_filter_tuning.h"
 #include "kernels/recursive_filter/recursive_filter_window.h"
 
@@ -25,8 +27,9 @@ enum class RecursiveFilterMethod {
                // directions have different poles while a boundary is kReflect or kMirror
   kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each looks at as many
                // neighbours as the filter remembers. Where kTiled can do it, and the image fits
-  kDecaying,   // the same with two passes, the second a little behind the first, out of the cache. Where the
-               // filter remembers at most kMaxWindow tiles, or the axis has at most kMaxWholeAxis
+  kDecaying,   // the same for images of any size: in strips (recursive_filter_strips.h) where they serve,
+              // otherwise in two passes. Where the filter remembers at most kMaxWindow tiles, or the axis has
+              // at most kMaxWholeAxis
 };
 
 /// Rounding of float32 images errs by more.
@@ -105,14 +108,32 @@ struct FilterTiles {
 /// both directions, which the tiles hold only where these are the same.
 bool tiles_serve(const RecursiveFilter& filter);
 
+/// What a plan's kernels are given of it: made, in long double, by the first call that runs them, and kept
+/// with the plan.
+class KernelConstants {
+ public:
+  /// A plan is always asked for the same T.
+  template <class T, class Make>
+  const T& get(const Make& make) {
+    std::call_once(once_, [&] { kept_ = std::make_shared<const T>(make()); });
+    return *static_cast<const T*>(kept_.get());
+  }
+
+ private:
+  std::once_flag once_;
+  std::shared_ptr<const void> kept_;
+};
+
 /// How a GPU goes about images of T.
 struct RecursiveFilterPlan {
   Precision precision;
   int order;
   AxisPlan y, x;
   MethodObstacle obstacle;
-  RecursiveFilterMethod method;  // kLines, kTiled; kOnChip: that or kDecaying
+  RecursiveFilterMethod
+      method;  // kLines, kTiled; kOnChip: that or kDecaying's two passes; kDecaying: in strips
   std::optional<Windows> windows;
+  std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
 };
 
 /// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws
@@ -166,6 +187,11 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
         .add<float>(count * tiles.border_carries(plan.order))
         .add<float>(count * tiles.border_pixels())
         .add<float>(count * tiles.border_pixels())
+        .bytes();
+  }
+  if (plan.method == Method::kDecaying) {
+    return recursive_filter::StripDivision(image.height, image.width, image.channels, images.count, plan)
+        .scratch()
         .bytes();
   }
   std::size_t state_floats = 0;

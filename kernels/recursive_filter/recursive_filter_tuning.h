@@ -32,6 +32,15 @@ inline constexpr int kOnChipThreads = kTile;
 inline constexpr int kWindowBatch = 4;
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.
 inline constexpr int kMaxWindow = 16;
+/// The widest window of a strip, in tiles, and the order of its filter.
+inline constexpr int kMostStripWindow = 4;
+inline constexpr int kMostStripOrder = 4;
+/// Tiles that a strip's block holds at most: the shared memory of a multiprocessor.
+inline constexpr int kMostStripSlots = 13;
+/// The most steps between publishing a tile's states and gathering them; tiles of a strip whose states are
+/// kept for that: nobody asks for older ones.
+inline constexpr int kMostStripDelay = 3;
+inline constexpr int kStripStateSlots = 2 * kMostStripDelay + 2;
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
 /// The most tiles of an image that go by windows in double of themselves: an H200 holds as many on the chip.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/recursive_filter/recursive_filter_scratch.h"
+#include "kernels/recursive_filter/recursive_filter_strips.h"
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -19,7 +20,8 @@ using Real = long double;
 /// What is left of a pixel in a direction's state, and what the direction does to a signal.
 struct Forgetting {
   std::array<StateVector, kMaxWindow + 1> tails{};  // sums of magnitudes from `window` tiles on
-  Real gain = 0;                                    // the sum of |impulse response|
+  std::array<Real, kMaxWindow + 1> output_tails{};  // of |impulse response| from there on
+  Real gain = 0;                                    // all of it
 };
 
 /// The share of a state's usual size below which what is left of a pixel is not followed any further.
@@ -47,7 +49,7 @@ Forgetting forgetting_of(const DirectionPlan& plan) {
         total[k] += std::abs(response[k]);
         output += weights[k] * response[k];
       }
-      forgetting.gain += std::abs(output);
+      forgetting.output_tails[std::min<std::size_t>(tile, kMaxWindow)] += std::abs(output);
       response = plan.transition * response;
     }
   }
@@ -57,10 +59,12 @@ Forgetting forgetting_of(const DirectionPlan& plan) {
   for (std::size_t k = 0; k < order; ++k) {
     forgetting.tails.back()[k] += forgotten ? kTile * kNothing * total[k] : infinity;
   }
-  if (!forgotten) forgetting.gain = infinity;
+  if (!forgotten) forgetting.output_tails.back() = infinity;
   for (std::size_t shorter = kMaxWindow; shorter-- > 0;) {
+    forgetting.output_tails[shorter] += forgetting.output_tails[shorter + 1];
     for (std::size_t k = 0; k < order; ++k) forgetting.tails[shorter][k] += forgetting.tails[shorter + 1][k];
   }
+  forgetting.gain = forgetting.output_tails[0];
   return forgetting;
 }
 
@@ -120,6 +124,20 @@ class AxisTruncation {
            weighed(to_after_, product_of_magnitudes(anticausal_moves_, end));
   }
 
+  /// The same where strips go along the axis, which know nothing of what lies beyond the window: the causal
+  /// direction has forgotten the image before it, and the anticausal one the causal result behind it.
+  Real bound_along_strips(std::int64_t window) const {
+    if (plan_.identity) return 0;
+    const auto tiles = static_cast<std::size_t>(window);
+    return causal_.output_tails[tiles] * anticausal_.gain + causal_.gain * anticausal_.output_tails[tiles];
+  }
+  /// And where they lie side by side.
+  Real bound_across_strips(std::int64_t window) const {
+    if (plan_.identity) return 0;
+    const auto tiles = static_cast<std::size_t>(window);
+    return weighed(to_before_, causal_.tails[tiles]) + weighed(to_after_, anticausal_.tails[tiles]);
+  }
+
   std::optional<std::int64_t> smallest_window(Real max_error) const {
     if (plan_.identity) return 0;
     for (std::int64_t window = std::min<std::int64_t>(1, tiles_ - 1); window <= kMaxWindow; ++window) {
@@ -171,12 +189,29 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
   const auto window_y = along_y.smallest_window(share / along_x.gain());
   const auto window_x = along_x.smallest_window(share / along_y.gain());
   if (!window_y.has_value() || !window_x.has_value()) return std::nullopt;
-  if (window_y == along_y.last_tile() && window_x == along_x.last_tile())
-    return Windows{*window_y, *window_x, 0};
-  const Real error_y = along_y.bound(*window_y);
-  const Real error_x = along_x.bound(*window_x);
-  return Windows{*window_y, *window_x,
-                 static_cast<double>(error_y * along_x.gain() + error_x * (along_y.gain() + error_y))};
+  const auto bound = [&](Real error_y, Real error_x) {
+    return static_cast<double>(error_y * along_x.gain() + error_x * (along_y.gain() + error_y));
+  };
+  Windows windows{*window_y, *window_x, 0, std::nullopt};
+  if (window_y != along_y.last_tile() || window_x != along_x.last_tile()) {
+    windows.truncation_bound = bound(along_y.bound(*window_y), along_x.bound(*window_x));
+  }
+  if (!strips_serve(y, x)) return windows;
+  const auto smallest = [](Real most, const auto& bound_of) {
+    for (std::int64_t window = 0; window <= kMostStripWindow; ++window) {
+      if (bound_of(window) <= most) return std::optional(window);
+    }
+    return std::optional<std::int64_t>();
+  };
+  const auto strip_y =
+      smallest(share / along_x.gain(), [&](auto w) { return along_y.bound_along_strips(w); });
+  const auto strip_x =
+      smallest(share / along_y.gain(), [&](auto w) { return along_x.bound_across_strips(w); });
+  if (strip_y.has_value() && strip_x.has_value()) {
+    windows.of_strips = {*strip_y, *strip_x,
+                         bound(along_y.bound_along_strips(*strip_y), along_x.bound_across_strips(*strip_x))};
+  }
+  return windows;
 }
 
 namespace {
@@ -194,7 +229,8 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            plan_axis(filter.x, width, order, precision),
                            MethodObstacle::kNone,
                            Method::kLines,
-                           std::nullopt};
+                           std::nullopt,
+                           std::make_shared<KernelConstants>()};
   if (choice.method == Method::kLines) return plan;
   const bool automatic = choice.method == Method::kAutomatic;
   const auto stopped_by = [&](MethodObstacle obstacle) {
@@ -210,7 +246,10 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
   if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
-  plan.method = Method::kOnChip;
+  const bool in_strips = plan.windows->of_strips.has_value() && precision == Precision::kSingle &&
+                         strip_blocks() > 0 &&
+                         (choice.method == Method::kDecaying || (automatic && !is_small));
+  plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
   return plan;
 }
 

@@ -73,6 +73,12 @@ struct Windows {
   std::int64_t y = 0;
   std::int64_t x = 0;
   double truncation_bound = 0;
+  /// The same for strips (recursive_filter_strips.h), where they serve.
+  struct OfStrips {
+    std::int64_t y, x;
+    double truncation_bound;
+  };
+  std::optional<OfStrips> of_strips;
 };
 
 /// The smallest windows with a bound of at most `max_truncation_error`; none where the filter remembers more

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/recursive_filter/line_stretches.cuh"
+#include "kernels/recursive_filter/recursive_filter_scratch.h"
 #include "kernels/recursive_filter/recursive_filter_window.h"
 
 // The methods that complete no carries. Each tile publishes the states that it leaves by itself; a tile that
@@ -68,17 +69,29 @@ struct StateMap {
   }
 };
 
+/// What follows from the plan.
 template <int Order, class Real>
-struct WindowFilter {
-  TileImages a;
-  StateMap states;
+struct WindowConstants {
   WindowAxis<Order, Real> y, x;
   WindowMoves<Order> moves[2];        // kAlongY, kAlongX
   TileResponses<Order> responses[2];  // of a whole tile, of one in the last row
 
+  explicit WindowConstants(const RecursiveFilterPlan& plan)
+      : y(plan.y),
+        x(plan.x),
+        moves{{plan.y, plan.windows->y}, {plan.x, plan.windows->x}},
+        responses{{plan.y, kTile},
+                  {plan.y, plan.y.length - (moves[kAlongY].tiles - 1) * std::int64_t{kTile}}} {}
+
   __device__ const TileResponses<Order>& responses_of(const TileIndex& tile) const {
     return responses[tile.row == moves[kAlongY].tiles - 1 ? 1 : 0];
   }
+};
+
+template <int Order, class Real>
+struct WindowFilter : WindowConstants<Order, Real> {
+  TileImages a;
+  StateMap states;
   __device__ bool along_both() const { return a.along_columns && a.along_rows; }
 };
 

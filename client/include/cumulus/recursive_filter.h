@@ -66,7 +66,7 @@ enum class FilterMethod {
   kTiled = 2,    ///< reads the image twice, writes it once; not float64
   kOnChip = 3,   ///< reads and writes it once, where it fits on the chip and the filter remembers little
   kDecaying =
-      4,  ///< images of any size, where the filter remembers little: the second pass reads from the cache
+      4,  ///< images of any size, where the filter remembers little: reads and writes it once, or twice
 };
 
 /// An absent one leaves its axis as it is; at least one is there.

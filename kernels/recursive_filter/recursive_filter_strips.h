@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/core/cuda_executor.h"
+#include "kernels/core/scratch_arena.h"
+#include "kernels/recursive_filter/recursive_filter_images.h"
+#include "kernels/recursive_filter/recursive_filter_plan.h"
+
+// The decaying method in one pass (filter_strips.cuh): every block has a column of tiles, a strip, or a part
+// of one, and walks down it. All blocks of a launch are on the device at once.
+
+namespace cumulus::recursive_filter {
+
+struct RecursiveFilterPlan;
+
+/// Blocks that every GPU of this machine can hold at once, one on a multiprocessor; 0 where one of them has
+/// too little shared memory for that, or too few multiprocessors for any image.
+int strip_blocks();
+
+/// Whether strips continue the image as its boundaries do: in a mirror or around the image, where tiles are
+/// whole and no pixel is left out.
+bool strips_serve(const AxisPlan& y, const AxisPlan& x);
+
+/// How images are divided among launches and strip_blocks(): columns of tiles, in panels where they are too
+/// many to be there at once, then parts of their height, then images.
+struct StripDivision {
+  int panel_columns;  // stored by one launch
+  int segments;
+  int segment_tiles;
+  std::int64_t images_at_once;
+  int blocks;  // of a launch at most
+  int state_slots, state_lines;
+
+  StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t images,
+                const RecursiveFilterPlan& plan);
+
+  std::size_t state_floats() const;
+  std::size_t count_words() const { return static_cast<std::size_t>(blocks) * kCountStride; }
+  ScratchSize scratch() const {
+    return ScratchSize().add<float>(state_floats()).add<unsigned int>(count_words());
+  }
+
+  /// From a block's counts of published tiles to the next one's.
+  static constexpr int kCountStride = 8;
+};
+
+/// Filters by a plan for strips.
+template <class T>
+void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
+                      const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered);
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,129 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/recursive_filter/filter_strips.cuh"
+#include "kernels/recursive_filter/recursive_filter_strips.h"
+
+// The host's side of filter_strips.cuh.
+
+namespace cumulus::recursive_filter {
+namespace {
+
+int strip_blocks_of(int device) {
+  int memory = 0;
+  int multiprocessors = 0;
+  CUMULUS_CUDA(cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  CUMULUS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  constexpr int kMostChannels = 4;
+  const bool suffices = static_cast<std::size_t>(memory) >= strip_bytes(kMostStripOrder, kMostStripSlots) &&
+                        multiprocessors >= kMostChannels * (2 * kMostStripWindow + 1);
+  return suffices ? multiprocessors : 0;
+}
+
+/// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
+template <int Order>
+void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const StripDivision& division,
+                   int first_column, std::int64_t images) {
+  const int columns = filter.tile_columns;
+  filter.own_first = first_column;
+  filter.own_end = std::min(first_column + division.panel_columns, columns);
+  filter.first_strip = 0;
+  int end = columns;
+  if (division.panel_columns < columns) {
+    filter.first_strip = filter.own_first - filter.window_x;
+    end = filter.own_end + filter.window_x;
+    if (filter.boundary_x != FilterBoundary::kRepeat) {
+      filter.first_strip = std::max(filter.first_strip, 0);
+      end = std::min(end, columns);
+    }
+  }
+  filter.strips = end - filter.first_strip;
+  const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
+  void* arguments[] = {&filter};
+  CUMULUS_CUDA(cudaLaunchCooperativeKernel(filter_strips<Order>, dim3(static_cast<unsigned int>(blocks)),
+                                           dim3(kStripThreads), arguments, strip_bytes(Order, filter.slots),
+                                           executor.stream()));
+}
+
+template <int Order, class T>
+StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& images,
+                                const RecursiveFilterPlan& plan,
+                                const FilterImages<T, Space::kDevice>& filtered,
+                                const StripDivision& division) {
+  using Axes = StripAxes<Order>;
+  const auto& axes = plan.constants->template get<Axes>([&] { return Axes(plan); });
+  StripFilter<Order> filter{{}, axes.y, axes.x};
+  const DeviceImage<const T>& image = images.first;
+  const FilterTiles tiles(image.height, image.width, image.channels);
+  filter.image_stride = images.image_stride;
+  filter.filtered_stride = filtered.image_stride;
+  filter.row_stride = image.row_stride;
+  filter.height = image.height;
+  filter.width = image.width;
+  filter.channels = static_cast<int>(image.channels);
+  filter.tile_rows = static_cast<int>(tiles.rows);
+  filter.tile_columns = static_cast<int>(tiles.columns);
+  filter.segments = division.segments;
+  filter.segment_tiles = division.segment_tiles;
+  filter.window_y = static_cast<int>(plan.windows->of_strips->y);
+  filter.window_x = static_cast<int>(plan.windows->of_strips->x);
+  filter.delay = std::min(kMostStripDelay, kMostStripSlots - strip_slots(filter.window_y, 0));
+  filter.slots = strip_slots(filter.window_y, filter.delay);
+  filter.state_slots = division.state_slots;
+  filter.state_lines = division.state_lines;
+  filter.boundary_y = plan.y.boundary;
+  filter.boundary_x = plan.x.boundary;
+  filter.along_columns = !plan.y.identity;
+  filter.along_rows = !plan.x.identity;
+  filter.vector_loads = moves_by_vectors(images);
+  filter.vector_stores = moves_by_vectors(filtered);
+  return filter;
+}
+
+}  // namespace
+
+int strip_blocks() {
+  static const int least = [] {
+    const int devices = cuda_device_count();
+    int blocks = devices == 0 ? 0 : strip_blocks_of(0);
+    for (int device = 1; device < devices; ++device) blocks = std::min(blocks, strip_blocks_of(device));
+    return blocks;
+  }();
+  return least;
+}
+
+template <class T>
+void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
+                      const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
+  const DeviceImage<const T>& image = images.first;
+  const StripDivision division(image.height, image.width, image.channels, images.count, plan);
+  with_order(plan.order, [&]<int Order>() {
+    if constexpr (Order <= kMostStripOrder) {
+      StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
+      filter.states = executor.scratch<float>(division.state_floats()).data();
+      filter.counts = executor.scratch<unsigned int>(division.count_words()).data();
+      CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(strip_bytes(Order, filter.slots))));
+      for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
+        filter.images = source_elements(image.data + first * images.image_stride);
+        filter.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
+        const std::int64_t count = std::min(division.images_at_once, images.count - first);
+        for (int column = 0; column < filter.tile_columns; column += division.panel_columns) {
+          executor.check_interrupt();
+          launch_strips(executor, filter, division, column, count);
+        }
+      }
+    }
+  });
+}
+
+template void filter_in_strips<float>(CudaExecutor&, const FilterImages<const float, Space::kDevice>&,
+                                      const RecursiveFilterPlan&, const FilterImages<float, Space::kDevice>&);
+template void filter_in_strips<Float16>(CudaExecutor&, const FilterImages<const Float16, Space::kDevice>&,
+                                        const RecursiveFilterPlan&,
+                                        const FilterImages<Float16, Space::kDevice>&);
+
+}  // namespace cumulus::recursive_filter
