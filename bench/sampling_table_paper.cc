@@ -204,6 +204,7 @@ RowTable build_row(const std::vector<float>& weights, sampling::Method method) {
 /// Loads of a search of Cumulus's radix forest: the guide entry, and each bound compared.
 int forest_loads(const sampling::detail::Distribution& cells, std::uint32_t x) {
   using sampling::detail::RootKind;
+  constexpr bool kNarrow = true;  // 100 cells
   const auto entry = sampling::detail::element<std::uint32_t>(
       cells.guide, sampling::detail::guide_cell(cells.guide_size, x));
   const auto kind = static_cast<RootKind>(entry >> sampling::detail::kRootNumberBits);
@@ -212,7 +213,7 @@ int forest_loads(const sampling::detail::Distribution& cells, std::uint32_t x) {
   std::uint32_t node = entry & sampling::detail::kRootNumber;
   int loads = 1;
   while ((node & leaf) == 0) {
-    const auto children = sampling::detail::load_pair(cells, node);
+    const auto children = sampling::detail::load_pair<kNarrow>(cells, node);
     node = x < cells.lower[node] ? children.left : children.right;
     ++loads;
   }
