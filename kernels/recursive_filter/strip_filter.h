@@ -17,7 +17,7 @@ constexpr int kStripLatency = 7;
 constexpr int strip_slots(int window_y, int delay) { return kStripLatency + 1 + window_y + delay; }
 /// Carries of a tile's rows.
 template <int Order>
-inline constexpr int kStripCarries = 2 * kTile * Order;
+inline constexpr int kStripCarries = 2 * (Order * kTile);
 /// A block's shared memory: a ring of tiles, behind it, twice, the carries of a tile's rows, and the strip's
 /// neighbours.
 constexpr std::size_t strip_bytes(int order, int slots) {
