@@ -65,8 +65,9 @@ TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInTheOutput) {
     EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << testing::name_of(boundary);
     EXPECT_GT(run.truncation_bound, 0);
     const ImageView<const float, Space::kDevice> view(nullptr, shape.height, shape.width);
+    // All states of five poles would take a third of the image.
     EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter, Method::kDecaying),
-              image.elements.size() * sizeof(float) / 10);
+              image.elements.size() * sizeof(float) / 6);
   }
 }
 
