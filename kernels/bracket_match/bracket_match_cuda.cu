@@ -8,6 +8,7 @@
 #include "kernels/bracket_match/tile_linker.cuh"
 #include "kernels/bracket_match/tile_matcher.cuh"
 #include "kernels/bracket_match/tile_tree.cuh"
+#include "kernels/primitives/multiprocessor.cuh"
 
 namespace cumulus {
 namespace {
@@ -31,7 +32,7 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
 /// its closes reach out of it.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, 9)
+__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(9, kTileThreads))
     match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
                 const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles ti
 
 /// Step 3: pairs the closes that reach out of their tiles.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, 8)
+__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(8, kTileThreads))
     link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
   extern __shared__ __align__(16) unsigned char memory[];
   TileLinker<Symbol, Index>(a, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
@@ -210,7 +211,8 @@ __device__ void fill_and_store(DecodeTile<T>& tile, std::int64_t count, T* eleme
 
 /// A block for each tile that has other than short granules.
 template <class T>
-__global__ void __launch_bounds__(DecodeTile<T>::kThreads, DecodeTile<T>::kBlocks)
+__global__ void __launch_bounds__(DecodeTile<T>::kThreads,
+                                  blocks_that_fit(DecodeTile<T>::kBlocks, DecodeTile<T>::kThreads))
     expand_tiles(const DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   extern __shared__ uint4 tile_memory[];

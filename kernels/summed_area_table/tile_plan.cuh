@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/summed_area_table/look_back.cuh"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
@@ -27,12 +28,6 @@ template <class T>
 __device__ Quad<T>& quad_at(T* elements) {
   return *reinterpret_cast<Quad<T>*>(elements);
 }
-
-#if __CUDA_ARCH__ == 750
-inline constexpr int kMostThreadsPerMultiprocessor = 1024;
-#else
-inline constexpr int kMostThreadsPerMultiprocessor = 1536;  // or more
-#endif
 
 /// What one build sums: the pixels; the pixels and, from the same reading, their squares; or the pixels less
 /// their offsets.
@@ -68,9 +63,7 @@ struct Plan {
   static constexpr int kBlocks =
       blocks_per_multiprocessor(sizeof(Sum), kChannels) - (kLayout == Layout::kStrided ? 1 : 0);
   /// As many of these as fit by their threads: what the registers are for.
-  static constexpr int kResidentBlocks = kBlocks * kThreads <= kMostThreadsPerMultiprocessor
-                                             ? kBlocks
-                                             : kMostThreadsPerMultiprocessor / kThreads;
+  static constexpr int kResidentBlocks = blocks_that_fit(kBlocks, kThreads);
   static_assert(kElements % kChannels == 0 && kElements % 4 == 0,
                 "a lane holds whole pixels and whole quads");
 

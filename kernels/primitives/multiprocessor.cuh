@@ -1,0 +1,18 @@
+#pragma once
+
+namespace cumulus {
+
+/// Of the architecture that is compiled for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kMostThreadsPerMultiprocessor = 1024;
+#else
+inline constexpr int kMostThreadsPerMultiprocessor = 1536;  // or more
+#endif
+
+/// `blocks`, or as many blocks of `threads` as a multiprocessor can hold: for __launch_bounds__, whose
+/// registers are shared among so many.
+constexpr int blocks_that_fit(int blocks, int threads) {
+  return blocks * threads <= kMostThreadsPerMultiprocessor ? blocks : kMostThreadsPerMultiprocessor / threads;
+}
+
+}  // namespace cumulus
