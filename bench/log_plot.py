@@ -1,4 +1,5 @@
 """Draws times, or another quantity, over sizes, both logarithmic, as an SVG."""
+import argparse
 import math
 
 WIDTH, HEIGHT = 840, 470
@@ -41,3 +42,13 @@ def draw(lines, ticks, x_label, marks=TIMES):
         out.append(text(WIDTH - RIGHT + 46, at, label, "start"))
         at += 20
     return "\n".join(out + ["</svg>", ""])
+
+
+def main(description, draw_files):
+    """The command line of a script: writes draw_files(paths of JSON files) to an SVG."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="+", help="JSON files of cumulus_bench")
+    parser.add_argument("-o", "--output", required=True, help="SVG to write")
+    arguments = parser.parse_args()
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        file.write(draw_files(arguments.results))

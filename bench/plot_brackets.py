@@ -5,7 +5,6 @@ SVG, from results of cumulus_bench.
     cumulus_bench --backend cuda --filter /16777216 --json FILE
     bench/plot_brackets.py FILE... -o docs/images/bracket_match_partitions.svg
 """
-import argparse
 import json
 import math
 import re
@@ -42,14 +41,5 @@ def draw(default, single_pass):
     return log_plot.draw(lines, {n: str(2 ** n) for n in sizes}, "elements of a partition; 2^24 symbols")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="+", help="JSON files of cumulus_bench")
-    parser.add_argument("-o", "--output", required=True, help="SVG to write")
-    arguments = parser.parse_args()
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        file.write(draw(*read_times(arguments.results)))
-
-
 if __name__ == "__main__":
-    main()
+    log_plot.main(__doc__, lambda files: draw(*read_times(files)))

@@ -4,7 +4,6 @@
     cumulus_bench --backend cuda --filter recursive_filter/cubic-zero --json FILE
     bench/plot_recursive_filter.py FILE... -o docs/images/recursive_filter_ladder.svg
 """
-import argparse
 import json
 import math
 import re
@@ -46,14 +45,5 @@ def draw(points):
     return log_plot.draw(lines, ticks, "pixels", MARKS)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="+", help="JSON files of cumulus_bench")
-    parser.add_argument("-o", "--output", required=True, help="SVG to write")
-    arguments = parser.parse_args()
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        file.write(draw(read_points(arguments.results)))
-
-
 if __name__ == "__main__":
-    main()
+    log_plot.main(__doc__, lambda files: draw(read_points(files)))

@@ -4,7 +4,6 @@
     cumulus_bench --filter run_length/encode --json FILE
     bench/plot_run_length.py FILE... -o docs/images/run_length_times.svg
 """
-import argparse
 import json
 import re
 
@@ -45,14 +44,5 @@ def draw(points):
     return log_plot.draw(lines, ticks, "32-bit elements")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="+", help="JSON files of cumulus_bench")
-    parser.add_argument("-o", "--output", required=True, help="SVG to write")
-    arguments = parser.parse_args()
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        file.write(draw(read_points(arguments.results)))
-
-
 if __name__ == "__main__":
-    main()
+    log_plot.main(__doc__, lambda files: draw(read_points(files)))

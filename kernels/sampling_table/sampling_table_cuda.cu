@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
   };
   const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
-  if (early) sampling_launch::wait_for_end();
+  if (early) wait_for_kernel_before();
 }
 
 /// One block: the header, the padding and the report on a map of layers of `height` rows.
