@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/look_back.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// The heads of the runs of one tile: elements are loaded and compared, heads marked in words of 32 bits,
-// counted, ranked and listed.
+// The heads of the runs in a warp's share of a tile: elements are sent for, compared, and heads listed.
 
 namespace cumulus::run_length {
 
@@ -46,41 +46,32 @@ struct EncodeArguments {
   std::int64_t max_runs;
   std::int64_t* first_runs;  // null: nobody wants them
   std::int64_t piece;        // elements between cuts
+  std::int64_t tiles;
   EncodeShared* shared;
   Word* words;
 };
 
-/// 32 elements of a tile. Read whole.
-struct alignas(8) HeadWord {
-  std::uint32_t flags;
-  std::uint16_t rank;  // heads of the tile before it
-  std::uint16_t next;  // the first head of the tile behind it; kElements: none
-};
-
+/// What a warp of the encoder has of its block's shared memory: elements on their way, being looked through,
+/// and being written, and where the heads are among the latter two.
 template <class T>
-struct EncodeTile {
-  static constexpr int kElements = encode_tile_elements(sizeof(T));
-  static constexpr int kThreads = 32 * (kTileWarps + 1);
-  static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
-  static constexpr int kWarpElements = kElements / kTileWarps;
-  static constexpr int kWarpWords = kWarpElements / 32;
-  static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
+struct WarpMemory {
+  static constexpr int kElements = encode_warp_elements(sizeof(T));
+  static constexpr int kRows = kElements / 32;
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
-  static constexpr int kVectorsPerLane = kVectors / kTileWarps / 32;
-  static constexpr int kListedHeads = kElements / kListedShare;
-  static_assert(kFewHeadsShare >= kListedShare);
-  static_assert(kElements <= 65535);
-  static_assert(kWarpWords * 32 * kTileWarps == kElements && kVectorsPerLane * 32 * kTileWarps == kVectors);
+  static_assert(kElements % 32 == 0 && kRows <= 32 && kElements * sizeof(T) % 16 == 0);
 
-  alignas(16) T elements[kElements];
-  HeadWord words[kElements / 32];
-  std::uint16_t heads[kListedHeads + 1];
-  // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
-  alignas(16) std::int32_t warp_heads[kTileWarps];
-  std::int32_t warp_first_head[kTileWarps];  // kElements: none
-  std::int32_t warp_last_head[kTileWarps];   // -1: none
-  std::int64_t index;
-  Stretch before;
+  struct Share {
+    alignas(16) std::byte sixteen_before[16];
+    T elements[kElements];
+
+    /// The element before the share's first, which is followed by those of the share.
+    __device__ const T* from_before() const {
+      return reinterpret_cast<const T*>(sixteen_before + 16 - sizeof(T));
+    }
+  };
+
+  Share shares[3];
+  std::uint16_t heads[2][kElements];
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -133,95 +124,63 @@ __device__ unsigned int heads_of_vector(const uint4& v, T before) {
   }
 }
 
-/// Puts each lane's bits, one for each element of its vector, behind one another in the words' flags.
-template <class T>
-__device__ void store_flags(HeadWord* words, int vector, unsigned int bits) {
-  constexpr int kBits = Vector<T>::kElements;
-  const int begin = vector * kBits;
-  auto* flags = reinterpret_cast<std::uint8_t*>(&words[begin / 32].flags) + begin % 32 / 8;
-  if constexpr (kBits == 16) {
-    *reinterpret_cast<std::uint16_t*>(flags) = static_cast<std::uint16_t>(bits);
-  } else {
-#pragma unroll
-    for (int have = kBits; have < 8; have *= 2) bits |= __shfl_down_sync(~0u, bits, have / kBits) << have;
-    if (begin % 8 == 0) *flags = static_cast<std::uint8_t>(bits);
-  }
-}
+/// Copies 16 bytes to shared memory; they are there for this thread once its group of copies has arrived.
+__device__ inline void copy_later(void* to, const void* from) { __pipeline_memcpy_async(to, from, 16); }
 
-/// Copies 16 bytes to shared memory; they are there for this thread once wait_for_copies has returned.
-__device__ inline void copy_later(uint4* to, const uint4* from) {
-  __pipeline_memcpy_async(to, from, sizeof(uint4));
-}
-__device__ inline void wait_for_copies() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-}
-
-/// A whole tile of words. Cuts and the array's first element are not marked yet. No thread holds elements in
-/// registers while they are on their way, so that more blocks fit on a multiprocessor.
+/// By a warp: the `valid` elements from `first` on are sent for, one group of copies; none is one, too.
 template <class T>
-__device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  const int first_vector = warp * Tile::kVectorsPerLane * 32;
-  const std::int64_t first = tile.index * Tile::kElements;
-  const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
-  auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
-  constexpr bool kThroughRegisters = Tile::kThroughRegisters;
-  uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
-#pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    if constexpr (kThroughRegisters) {
-      vectors[k] = __ldcs(from + k * 32 + lane);
-    } else {
-      copy_later(to + k * 32 + lane, from + k * 32 + lane);
-    }
-  }
-  const std::int64_t warp_first = first + warp * Tile::kWarpElements;
-  T before_warp = 0;
-  if (lane == 0 && warp_first > 0) before_warp = a.elements[warp_first - 1];
-  if constexpr (!kThroughRegisters) wait_for_copies();
-#pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    if constexpr (kThroughRegisters) to[k * 32 + lane] = vectors[k];
-    const uint4 vector = kThroughRegisters ? vectors[k] : to[k * 32 + lane];
-    const T last = Vector<T>{vector}.last();
-    T before = __shfl_up_sync(~0u, last, 1);
-    if (lane == 0) before = before_warp;
-    before_warp = __shfl_sync(~0u, last, 31);
-    store_flags<T>(tile.words, first_vector + k * 32 + lane, heads_of_vector<T>(vector, before));
-  }
-}
-
-/// Any tile: the elements first; the block then has to synchronise before flag_elements.
-template <class T>
-__device__ void load_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, bool whole, int warp,
-                              int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements;
-  if (whole) {
+__device__ void send_for(const EncodeArguments<T>& a, typename WarpMemory<T>::Share& share,
+                         std::int64_t first, int valid, int lane) {
+  using Memory = WarpMemory<T>;
+  if (valid == Memory::kElements) {
     const auto* from = reinterpret_cast<const uint4*>(a.elements + first);
-    auto* to = reinterpret_cast<uint4*>(tile.elements);
-    for (int i = warp * 32 + lane; i < Tile::kVectors; i += 32 * kTileWarps) copy_later(to + i, from + i);
-    wait_for_copies();
-  } else {
-    for (int i = warp * 32 + lane; i < a.count - first; i += 32 * kTileWarps)
-      tile.elements[i] = a.elements[first + i];
+    auto* to = reinterpret_cast<uint4*>(share.elements);
+    if (lane == 0 && first > 0) copy_later(to - 1, from - 1);
+#pragma unroll
+    for (int i = 0; i < Memory::kVectors; i += 32) {
+      if (Memory::kVectors % 32 == 0 || i + lane < Memory::kVectors)
+        copy_later(to + i + lane, from + i + lane);
+    }
+  } else if (valid > 0) {
+    auto* to = const_cast<T*>(share.from_before());
+    for (int i = first > 0 ? lane : lane + 1; i <= valid; i += 32) to[i] = a.elements[first - 1 + i];
   }
+  __pipeline_commit();
 }
 
+/// For each element of a row of 32 that differs from the one before it a bit; lane r gets those of row r.
 template <class T>
-__device__ void flag_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements;
-  for (int word = warp * Tile::kWarpWords; word < (warp + 1) * Tile::kWarpWords; ++word) {
-    const int i = word * 32 + lane;
-    bool head = false;
-    if (first + i < a.count && first + i > 0) {
-      head = differ(tile.elements[i], i > 0 ? tile.elements[i - 1] : a.elements[first - 1]);
-    }
-    const unsigned int flags = __ballot_sync(~0u, head);
-    if (lane == 0) tile.words[word].flags = flags;
+__device__ std::uint32_t heads_by_rows(const typename WarpMemory<T>::Share& share, int lane) {
+  const T* before = share.from_before();
+  std::uint32_t own = 0;
+#pragma unroll
+  for (int row = 0; row < WarpMemory<T>::kRows; ++row) {
+    const int i = 32 * row + lane;
+    const std::uint32_t flags = __ballot_sync(~0u, differ(before[i + 1], before[i]));
+    if (lane == row) own = flags;
   }
+  return own;
+}
+
+/// The same of elements that are smaller than 32 bits, 16 bytes of them at once.
+template <class T>
+__device__ std::uint32_t heads_by_vectors(const typename WarpMemory<T>::Share& share, int lane) {
+  constexpr int kBits = Vector<T>::kElements;
+  const auto* vectors = reinterpret_cast<const uint4*>(share.elements);
+  std::uint32_t own = 0;
+#pragma unroll
+  for (int first = 0; first < WarpMemory<T>::kVectors; first += 32) {
+    const uint4 vector = vectors[first + lane];
+    T before = __shfl_up_sync(~0u, Vector<T>{vector}.last(), 1);
+    if (lane == 0) before = share.from_before()[first * kBits];
+    std::uint32_t flags = heads_of_vector<T>(vector, before);
+#pragma unroll
+    for (int have = kBits; have < 32; have *= 2) flags |= __shfl_down_sync(~0u, flags, have / kBits) << have;
+    // Every (32 / kBits)-th lane has a row.
+    flags = __shfl_sync(~0u, flags, lane % kBits * (32 / kBits));
+    if (lane / kBits == first / 32) own = flags;
+  }
+  return own;
 }
 
 /// The bits of a word of flags, whose first element has index `position`, at which runs are cut.
@@ -235,125 +194,50 @@ __device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t posi
   return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
 }
 
-/// What a lane knows of its words of flags.
-template <class T>
-struct LaneFlags {
-  std::uint32_t words[EncodeTile<T>::kWordsPerLane];
-  int first_word;
-  int rank;  // heads of the warp before these words
-  int next;  // the first head of the warp behind them; kElements: none
+/// The heads that a warp has listed.
+struct ListedHeads {
+  int heads;
+  int last;  // where the last one is, if any
 };
 
-/// Reads and completes the flags of the warp's words, which it has written itself; leaves the warp's count.
+/// By a warp: lists where the heads are in a share whose first element has index `first`, of which `valid`
+/// are of the array.
 template <class T>
-__device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  LaneFlags<T> own;
-  const int word_in_warp = lane * Tile::kWordsPerLane;
-  own.first_word = warp * Tile::kWarpWords + word_in_warp;
-  int heads = 0;
-  int first_head = Tile::kElements;
-  int last_head = -1;
-#pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    own.words[k] = 0;
-    if (word_in_warp + k >= Tile::kWarpWords) continue;
-    const int begin = (own.first_word + k) * 32;
-    own.words[k] = tile.words[own.first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
-    if (own.words[k] == 0) continue;
-    heads += __popc(own.words[k]);
-    first_head = min(first_head, begin + __ffs(static_cast<int>(own.words[k])) - 1);
-    last_head = begin + 31 - __clz(static_cast<int>(own.words[k]));
+__device__ ListedHeads list_heads(const EncodeArguments<T>& a, const typename WarpMemory<T>::Share& share,
+                                  std::int64_t first, int valid, std::uint16_t* list, int lane) {
+  using Memory = WarpMemory<T>;
+  std::uint32_t flags = 0;
+  if constexpr (kIsWord<T> && sizeof(T) < 4) {
+    flags = heads_by_vectors<T>(share, lane);
+  } else {
+    flags = heads_by_rows<T>(share, lane);
   }
-  int through = heads;
-  int next = first_head;  // here or in a lane behind
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const int left = __shfl_up_sync(~0u, through, distance);
-    if (lane >= distance) through += left;
-    const int right = __shfl_down_sync(~0u, next, distance);
-    if (lane + distance < 32) next = min(next, right);
-    last_head = max(last_head, __shfl_xor_sync(~0u, last_head, distance));
-  }
-  own.rank = through - heads;
-  own.next = __shfl_down_sync(~0u, next, 1);
-  if (lane == 31) own.next = Tile::kElements;
-  const int total = __shfl_sync(~0u, through, 31);
-  if (lane == 0) {
-    tile.warp_heads[warp] = total;
-    tile.warp_first_head[warp] = next;
-    tile.warp_last_head[warp] = last_head;
-  }
-  return own;
-}
-
-template <class T>
-__device__ int heads_of_tile(const EncodeTile<T>& tile) {
-  int heads = 0;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w) heads += tile.warp_heads[w];
-  return heads;
-}
-
-/// Heads of the warps before this one.
-template <class T>
-__device__ int heads_before(const EncodeTile<T>& tile, int warp) {
-  int heads = 0;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w) heads += w < warp ? tile.warp_heads[w] : 0;
-  return heads;
-}
-
-/// Completes the warp's words.
-template <class T>
-__device__ void rank_words(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  int next_warps = Tile::kElements;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w)
-    next_warps = w > warp ? min(next_warps, tile.warp_first_head[w]) : next_warps;
-  int next = min(own.next, next_warps);
-  int rank = heads_before(tile, warp) + own.rank;
-#pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) rank += __popc(own.words[k]);
-#pragma unroll
-  for (int k = Tile::kWordsPerLane - 1; k >= 0; --k) {
-    rank -= __popc(own.words[k]);
-    if (lane * Tile::kWordsPerLane + k >= Tile::kWarpWords) continue;
-    tile.words[own.first_word + k] = {own.words[k], static_cast<std::uint16_t>(rank),
-                                      static_cast<std::uint16_t>(next)};
-    if (own.words[k] != 0) next = (own.first_word + k) * 32 + __ffs(static_cast<int>(own.words[k])) - 1;
-  }
-}
-
-/// Lists the heads in the lane's own words, one after another: for few heads. Whole words follow one another
-/// in the list, so that lanes with many heads each would store to the same bank.
-template <class T>
-__device__ void list_few_heads(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp) {
-  int rank = heads_before(tile, warp) + own.rank;
-#pragma unroll
-  for (int k = 0; k < EncodeTile<T>::kWordsPerLane; ++k) {
-    const int begin = (own.first_word + k) * 32;
-    for (std::uint32_t left = own.words[k]; left != 0; left &= left - 1) {
-      tile.heads[rank++] = static_cast<std::uint16_t>(begin + __ffs(static_cast<int>(left)) - 1);
+  if (lane < Memory::kRows) {
+    if (a.cut != 0 || first == 0) flags |= cut_flags(a, first + 32 * lane);
+    if (valid < Memory::kElements) {
+      const int left = valid - 32 * lane;
+      flags &= left >= 32 ? ~0u : left <= 0 ? 0 : (1u << left) - 1;
     }
   }
-}
-
-/// Lists the heads of ranks `first_rank` to first_rank + kListedHeads in the warp's words, which are ranked,
-/// a lane per element.
-template <class T>
-__device__ void list_many_heads(EncodeTile<T>& tile, int first_rank, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  const std::uint32_t before_lane = (1u << lane) - 1;
-#pragma unroll 8
-  for (int w = warp * Tile::kWarpWords; w < (warp + 1) * Tile::kWarpWords; ++w) {
-    const HeadWord word = tile.words[w];
-    const int place = word.rank + __popc(word.flags & before_lane) - first_rank;
-    if ((word.flags >> lane & 1) != 0 && place >= 0 && place <= Tile::kListedHeads) {
-      tile.heads[place] = static_cast<std::uint16_t>(32 * w + lane);
+  const int own = __popc(flags);
+  const int through = warp_prefix_sum(own);
+  const int heads = __shfl_sync(~0u, through, 31);
+  int rank = through - own;
+  if (heads * kFewHeadsShare <= Memory::kElements) {
+    for (std::uint32_t left = flags; left != 0; left &= left - 1) {
+      list[rank++] = static_cast<std::uint16_t>(32 * lane + __ffs(static_cast<int>(left)) - 1);
+    }
+  } else {
+    const std::uint32_t before_lane = (1u << lane) - 1;
+#pragma unroll
+    for (int row = 0; row < Memory::kRows; ++row) {
+      const std::uint32_t of_row = __shfl_sync(~0u, flags, row);
+      const int place = __shfl_sync(~0u, rank, row) + __popc(of_row & before_lane);
+      if ((of_row >> lane & 1) != 0) list[place] = static_cast<std::uint16_t>(32 * row + lane);
     }
   }
+  __syncwarp();
+  return {heads, heads > 0 ? list[heads - 1] : 0};
 }
 
 }  // namespace cumulus::run_length

@@ -31,13 +31,44 @@ void download_report(CudaExecutor& executor, const Report* from, Report* to) {
                     {reinterpret_cast<std::byte*>(to), sizeof(Report)});
 }
 
+/// How the encoder runs on a device.
+struct EncodeShape {
+  int warps;  // of a block, without the messenger
+  int threads;
+  std::size_t memory_bytes;
+  std::int64_t resident_blocks;
+};
+
+template <class T>
+EncodeShape encode_shape(CudaExecutor& executor) {
+  int device = 0;
+  int most_bytes = 0;
+  CUMULUS_CUDA(cudaGetDevice(&device));
+  CUMULUS_CUDA(cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const auto room = (static_cast<std::size_t>(most_bytes) - sizeof(EncodeMemory)) / sizeof(WarpMemory<T>);
+  EncodeShape shape{};
+  shape.warps = std::min(kMostEncodeWarps, static_cast<int>(room));
+  shape.threads = 32 * (shape.warps + 1);
+  shape.memory_bytes = encode_memory_bytes<T>(shape.warps);
+  allow_shared_memory(encode_tiles<T>, shape.memory_bytes);
+  int of_each = 0;
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, encode_tiles<T>, shape.threads,
+                                                             shape.memory_bytes));
+  shape.resident_blocks = std::int64_t{std::max(of_each, 1)} * executor.device().multiprocessors();
+  return shape;
+}
+
 template <class T>
 void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
             DeviceSpan<const std::byte> elements, DeviceSpan<std::byte> symbols,
             DeviceSpan<std::byte> lengths, EncodeRunLengthsReport* report,
             DeviceSpan<std::int64_t> first_runs) {
+  const EncodeShape shape = encode_shape<T>(executor);
+  const std::int64_t tiles = divide_up(params.elements, shape.warps * WarpMemory<T>::kElements);
   const auto scratch = executor.scratch<std::byte>(encode_shared_bytes(params));
-  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF, scratch.size(), executor.stream()));
+  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF,
+                               kBlockAlignment + static_cast<std::size_t>(tiles) * sizeof(Word),
+                               executor.stream()));
   auto* shared = reinterpret_cast<EncodeShared*>(scratch.data());
   const EncodeArguments<T> arguments{reinterpret_cast<const T*>(elements.data()),
                                      params.elements,
@@ -49,13 +80,12 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      params.max_runs,
                                      first_runs.data(),
                                      params.cut_elements > 0 ? params.cut_elements : params.elements,
+                                     tiles,
                                      shared,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
-  using Tile = EncodeTile<T>;
-  allow_shared_memory(encode_tiles<T>, sizeof(Tile));
-  const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
   encode_tiles<T>
-      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
+      <<<static_cast<unsigned int>(std::min(tiles, shape.resident_blocks)),
+         static_cast<unsigned int>(shape.threads), shape.memory_bytes, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   download_report(executor, &shared->report, report);
 }
