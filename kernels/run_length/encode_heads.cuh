@@ -29,8 +29,6 @@ __device__ bool differ(const T& a, const T& b) {
 
 /// The encoder's scratch memory before the tiles' words. All bits one before the kernel runs.
 struct EncodeShared {
-  unsigned int last_ticket;
-  unsigned int unused;
   EncodeRunLengthsReport report;
 };
 

@@ -6,10 +6,17 @@
 #include "kernels/run_length/encode_heads.cuh"
 #include "kernels/run_length/look_back.cuh"
 
-// The encoder's kernel: as many blocks as fit take tiles of the array, in the order of tickets. Each warp of
-// a block has its share of a tile and works at its own pace: it lists the heads of tile k + 1 and only then
-// writes the runs of tile k, while the elements of tile k + 2 are on their way. One warp of the block, the
-// messenger, meanwhile publishes what the others have counted, looks back, and tells each where its runs go.
+// The encoder's kernel: as many blocks as fit take the array's tiles in turns. Each warp of a block has its
+// share of a tile and works at its own pace: it lists the heads of tile k + 1 and only then writes the runs
+// of tile k, while the elements of tile k + 2 are on their way. Two more warps speak with the other blocks
+// meanwhile: the publisher adds up what the warps have counted and publishes it; the connector looks back,
+// and tells each where its runs go.
+//
+// All blocks must be resident. A block publishes a tile when it has connected all but the last of those that
+// it took before, so that whoever waits for the lowest tile that is not published waits for one that nothing
+// holds up. Tiles by turns keep it that way for long: were they taken as blocks get to them, two tickets
+// ahead of their use, a block that starts first would take three tiles side by side, and the next one wait
+// for all of them.
 
 namespace cumulus::run_length {
 
@@ -27,31 +34,24 @@ struct WarpStart {
   std::int64_t open;  // the last one's elements so far
 };
 
-/// Between the warps of a block and its messenger, of a tile.
+/// Between the warps of a block, of a tile.
 struct Exchange {
   Signal counted;    // by the warps
-  Signal connected;  // by the messenger
+  Signal published;  // by the publisher
+  Signal connected;  // by the connector
   WarpCount counts[kMostEncodeWarps];
+  Stretch through[32];  // of the warps up to and including this one
   WarpStart starts[kMostEncodeWarps];
-  std::int64_t tile;  // the one behind those that the warps have been told of
 };
 
-/// A block's shared memory, before that of its warps.
+/// A block's shared memory, before that of its warps: for tiles of even and of odd turns.
 struct alignas(16) EncodeMemory {
   Exchange exchanges[2];
-  std::int64_t first_tiles[3];
 };
 
 template <class T>
 __host__ __device__ constexpr std::size_t encode_memory_bytes(int warps) {
   return sizeof(EncodeMemory) + static_cast<std::size_t>(warps) * sizeof(WarpMemory<T>);
-}
-
-/// By one thread: the next tile that nobody has. Whoever has a lower one is running and waits for lower ones
-/// only, so that waiting for it ends, however few blocks are resident.
-template <class T>
-__device__ std::int64_t take_tile(const EncodeArguments<T>& a) {
-  return static_cast<std::int64_t>(atomicAdd(&a.shared->last_ticket, 1u) + 1u);
 }
 
 /// Stores the length of a run, of `count` elements, that ends before element `end` of the array.
@@ -76,7 +76,7 @@ __device__ inline Stretch joined(const Stretch& left, const Stretch& right) {
   return {left.runs + right.runs, right.runs > 0 ? right.open : left.open + right.open};
 }
 
-/// By the messenger: the stretches of the warps up to and including the lane's.
+/// By the publisher: the stretches of the warps up to and including the lane's.
 __device__ inline Stretch join_warps(Stretch stretch, int lane) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -87,29 +87,43 @@ __device__ inline Stretch join_warps(Stretch stretch, int lane) {
   return stretch;
 }
 
-/// By the messenger: what there is before the warps of a tile, and through it, which it tells the other
-/// blocks.
+/// Calls act(exchange, tile) for each of the block's tiles, once `signal` of it is raised; raises `then`.
+template <class T, class Act>
+__device__ void for_each_tile(const EncodeArguments<T>& a, EncodeMemory& memory, Signal Exchange::*signal,
+                              Signal Exchange::*then, int lane, const Act& act) {
+  std::int64_t tile = blockIdx.x;
+  for (int turn = 0; tile < a.tiles; ++turn, tile += gridDim.x) {
+    Exchange& exchange = memory.exchanges[turn % 2];
+    (exchange.*signal).wait_parity(turn / 2 % 2 != 0);
+    act(exchange, tile);
+    __syncwarp();
+    if (lane == 0) (void)(exchange.*then).arrive();
+  }
+}
+
+/// By the publisher: what is in a tile.
 template <class T>
-__device__ void connect(const EncodeArguments<T>& a, Exchange& exchange, std::int64_t tile, int warps,
-                        int lane) {
+__device__ void publish_own(const EncodeArguments<T>& a, Exchange& exchange, std::int64_t tile, int warps,
+                            int lane) {
   Stretch through{0, 0};
   if (lane < warps) {
     const WarpCount count = exchange.counts[lane];
     through = {static_cast<std::uint64_t>(count.heads), static_cast<std::uint64_t>(count.open)};
   }
   through = join_warps(through, lane);
-  const Stretch whole{__shfl_sync(~0u, through.runs, 31), __shfl_sync(~0u, through.open, 31)};
-  Word* word = a.words + tile;
-  Stretch before{0, 0};
-  if (tile > 0) {
-    if (lane == 0) publish(word, State::kOwn, whole);
-    before = look_back(a.words, tile);
-  }
-  const Stretch end = joined(before, whole);
-  if (lane == 0) publish(word, State::kInclusive, end);
-  Stretch start{__shfl_up_sync(~0u, through.runs, 1), __shfl_up_sync(~0u, through.open, 1)};
-  start = lane == 0 ? before : joined(before, start);
+  exchange.through[lane] = through;
+  if (lane == 31) publish(a.words + tile, tile == 0 ? State::kInclusive : State::kOwn, through);
+}
+
+/// By the connector: what is before the parts of a tile, and what is up to its end.
+template <class T>
+__device__ void connect(const EncodeArguments<T>& a, Exchange& exchange, std::int64_t tile, int warps,
+                        int lane) {
+  const Stretch before = tile > 0 ? look_back(a.words, tile) : Stretch{0, 0};
+  const Stretch end = joined(before, exchange.through[31]);
+  if (lane == 0 && tile > 0) publish(a.words + tile, State::kInclusive, end);
   if (lane < warps) {
+    const Stretch start = lane == 0 ? before : joined(before, exchange.through[lane - 1]);
     exchange.starts[lane] = {static_cast<std::int64_t>(start.runs), static_cast<std::int64_t>(start.open)};
   }
   if (lane == 0 && tile == a.tiles - 1) {
@@ -117,26 +131,6 @@ __device__ void connect(const EncodeArguments<T>& a, Exchange& exchange, std::in
     store_length(a, runs - 1, static_cast<std::int64_t>(end.open), a.count);
     a.shared->report.runs = runs;
     if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = runs;
-  }
-}
-
-template <class T>
-__device__ void connect_tiles(const EncodeArguments<T>& a, EncodeMemory& memory, int warps, int lane) {
-  std::int64_t tile = memory.first_tiles[0];
-  std::int64_t next = memory.first_tiles[1];
-  std::int64_t after = memory.first_tiles[2];
-  for (int turn = 0; tile < a.tiles; ++turn) {
-    Exchange& exchange = memory.exchanges[turn % 2];
-    std::int64_t taken = 0;
-    if (lane == 0) taken = take_tile(a);
-    exchange.counted.wait_parity(turn / 2 % 2 != 0);
-    connect(a, exchange, tile, warps, lane);
-    if (lane == 0) exchange.tile = taken;
-    __syncwarp();
-    if (lane == 0) (void)exchange.connected.arrive();
-    tile = next;
-    next = after;
-    after = __shfl_sync(~0u, taken, 0);
   }
 }
 
@@ -244,20 +238,17 @@ __device__ void write_first_runs(const EncodeArguments<T>& a, const Part<T>& par
 template <class T>
 __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, WarpMemory<T>& own, int warps,
                              int warp, int lane) {
-  std::int64_t before = 0;
-  int heads_before = 0;
-  std::int64_t tile = memory.first_tiles[0];
-  std::int64_t next = memory.first_tiles[1];
-  std::int64_t after = memory.first_tiles[2];
-  const auto send = [&](std::int64_t wanted, int share) {
-    const Part<T> part(a, wanted, warps, warp);
+  const std::int64_t stride = gridDim.x;
+  const auto send = [&](std::int64_t tile, int share) {
+    const Part<T> part(a, tile, warps, warp);
     send_for(a, own.shares[share], part.first, part.valid, lane);
   };
+  std::int64_t tile = blockIdx.x;
   send(tile, 0);
-  send(next, 1);
+  send(tile + stride, 1);
+  int heads_before = 0;
   int share = 0;
-  for (int turn = 0;; ++turn) {
-    const int share_before = share == 0 ? 2 : share - 1;  // and that of the tile behind the next
+  for (int turn = 0;; ++turn, tile += stride) {
     int heads = 0;
     if (tile < a.tiles) {
       __pipeline_wait_prior(1);
@@ -272,47 +263,51 @@ __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, 
         (void)exchange.counted.arrive();
       }
     }
+    const int share_before = share == 0 ? 2 : share - 1;  // and that of the tile behind the next
     if (turn > 0) {
       Exchange& exchange = memory.exchanges[(turn - 1) % 2];
       exchange.connected.wait_parity((turn - 1) / 2 % 2 != 0);
       const WarpStart start = exchange.starts[warp];
-      after = exchange.tile;
-      const Part<T> part(a, before, warps, warp);
+      const Part<T> part(a, tile - stride, warps, warp);
       const std::uint16_t* list = own.heads[(turn - 1) % 2];
       write_runs(a, part, own.shares[share_before].elements, list, heads_before, start, lane);
       if (a.first_runs != nullptr) write_first_runs(a, part, list, heads_before, start, lane);
       __syncwarp();
     }
     if (tile >= a.tiles) return;
-    send(after, share_before);
-    before = tile;
+    send(tile + 2 * stride, share_before);
     heads_before = heads;
-    tile = next;
-    next = after;
     share = share == 2 ? 0 : share + 1;
   }
 }
 
+/// Of blocks that are all resident.
 template <class T>
-__global__ void __launch_bounds__(32 * (kMostEncodeWarps + 1)) encode_tiles(const EncodeArguments<T> a) {
+__global__ void __launch_bounds__(32 * (kMostEncodeWarps + kEncodeServants))
+    encode_tiles(const EncodeArguments<T> a) {
   extern __shared__ uint4 encode_memory[];
   EncodeMemory& memory = *reinterpret_cast<EncodeMemory*>(encode_memory);
   auto* warp_memory = reinterpret_cast<WarpMemory<T>*>(&memory + 1);
-  const int warps = static_cast<int>(blockDim.x) / 32 - 1;
+  const int warps = static_cast<int>(blockDim.x) / 32 - kEncodeServants;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (threadIdx.x == 0) {
     for (Exchange& exchange : memory.exchanges) {
       init(&exchange.counted, warps);
+      init(&exchange.published, 1);
       init(&exchange.connected, 1);
     }
-    for (std::int64_t& tile : memory.first_tiles) tile = take_tile(a);
   }
   __syncthreads();
-  if (warp == warps) {
-    connect_tiles(a, memory, warps, lane);
-  } else {
+  if (warp < warps) {
     encode_parts(a, memory, warp_memory[warp], warps, warp, lane);
+  } else if (warp == warps) {
+    for_each_tile(
+        a, memory, &Exchange::counted, &Exchange::published, lane,
+        [&](Exchange& exchange, std::int64_t tile) { publish_own(a, exchange, tile, warps, lane); });
+  } else {
+    for_each_tile(a, memory, &Exchange::published, &Exchange::connected, lane,
+                  [&](Exchange& exchange, std::int64_t tile) { connect(a, exchange, tile, warps, lane); });
   }
 }
 

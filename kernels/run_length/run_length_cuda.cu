@@ -31,9 +31,26 @@ void download_report(CudaExecutor& executor, const Report* from, Report* to) {
                     {reinterpret_cast<std::byte*>(to), sizeof(Report)});
 }
 
+/// Starts the kernel once all its blocks can run at the same time.
+template <class Argument>
+void launch_resident(void (*kernel)(Argument), std::int64_t blocks, int threads, std::size_t shared_bytes,
+                     cudaStream_t stream, const Argument& argument) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned int>(blocks);
+  config.blockDim = static_cast<unsigned int>(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, argument));
+}
+
 /// How the encoder runs on a device.
 struct EncodeShape {
-  int warps;  // of a block, without the messenger
+  int warps;  // of a block that handle elements
   int threads;
   std::size_t memory_bytes;
   std::int64_t resident_blocks;
@@ -48,7 +65,7 @@ EncodeShape encode_shape(CudaExecutor& executor) {
   const auto room = (static_cast<std::size_t>(most_bytes) - sizeof(EncodeMemory)) / sizeof(WarpMemory<T>);
   EncodeShape shape{};
   shape.warps = std::min(kMostEncodeWarps, static_cast<int>(room));
-  shape.threads = 32 * (shape.warps + 1);
+  shape.threads = 32 * (shape.warps + kEncodeServants);
   shape.memory_bytes = encode_memory_bytes<T>(shape.warps);
   allow_shared_memory(encode_tiles<T>, shape.memory_bytes);
   int of_each = 0;
@@ -83,10 +100,8 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      tiles,
                                      shared,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
-  encode_tiles<T>
-      <<<static_cast<unsigned int>(std::min(tiles, shape.resident_blocks)),
-         static_cast<unsigned int>(shape.threads), shape.memory_bytes, executor.stream()>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch_resident(encode_tiles<T>, std::min(tiles, shape.resident_blocks), shape.threads, shape.memory_bytes,
+                  executor.stream(), arguments);
   download_report(executor, &shared->report, report);
 }
 

@@ -8,10 +8,11 @@ namespace cumulus::run_length {
 /// Warps of a block of the decoder.
 inline constexpr int kTileWarps = 8;
 
-/// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. One more
-/// speaks with the other blocks.
+/// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. Two more
+/// speak with the other blocks.
 inline constexpr int kFewestEncodeWarps = 6;
-inline constexpr int kMostEncodeWarps = 24;
+inline constexpr int kMostEncodeWarps = 26;
+inline constexpr int kEncodeServants = 2;
 
 /// Elements that one warp of the CUDA encoder takes at once, about 2 KiB of them: a multiple of 32, at most
 /// 1024.
