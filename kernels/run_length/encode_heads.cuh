@@ -50,13 +50,12 @@ struct EncodeArguments {
 };
 
 /// What a warp of the encoder has of its block's shared memory: elements on their way, being looked through,
-/// and being written, and where the heads are among the latter two.
+/// and being written, and a list of where the heads are among the latter.
 template <class T>
 struct WarpMemory {
   static constexpr int kElements = encode_warp_elements(sizeof(T));
-  static constexpr int kRows = kElements / 32;
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
-  static_assert(kElements % 32 == 0 && kRows <= 32 && kElements * sizeof(T) % 16 == 0);
+  static_assert(kElements % 32 == 0 && kElements * sizeof(T) % 16 == 0);
 
   struct Share {
     alignas(16) std::byte sixteen_before[16];
@@ -69,7 +68,7 @@ struct WarpMemory {
   };
 
   Share shares[3];
-  std::uint16_t heads[2][kElements];
+  std::uint16_t heads[kElements];
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -146,13 +145,67 @@ __device__ void send_for(const EncodeArguments<T>& a, typename WarpMemory<T>::Sh
   __pipeline_commit();
 }
 
-/// For each element of a row of 32 that differs from the one before it a bit; lane r gets those of row r.
+/// How a warp looks through its share: lane l of vector v has kBits elements from 32 * kBits * v + kBits * l
+/// on, and a bit for each. A group is kVectors vectors, whose bits a lane has in one word, and whose heads it
+/// counts in fields of another.
 template <class T>
-__device__ std::uint32_t heads_by_rows(const typename WarpMemory<T>::Share& share, int lane) {
+struct Layout {
+  static constexpr bool kByVectors = kIsWord<T>;  // or by rows: a lane has one
+  static constexpr int kBits = kByVectors ? static_cast<int>(16 / sizeof(T)) : 32;
+  static constexpr int kVectors = !kByVectors ? 1 : sizeof(T) < 4 ? 2 : 4;
+  static constexpr int kElements = WarpMemory<T>::kElements;
+  static constexpr int kGroupElements = 32 * kBits * kVectors;
+  static constexpr int kGroups = kByVectors ? kElements / kGroupElements : 1;
+  static constexpr int kRows = kElements / kGroups / 32;  // of a group
+  static constexpr int kFieldBits = 32 / kVectors;
+  static_assert(!kByVectors || kGroups * kGroupElements == kElements);
+  static_assert(kByVectors || kRows <= 32);
+  static_assert(kVectors == 1 || 32 * kBits < 1 << kFieldBits);
+
+  __device__ static int first_element(int group, int vector, int lane) {
+    return (group * kVectors + vector) * 32 * kBits + lane * kBits;
+  }
+  __device__ static std::uint32_t bits_of_vector(std::uint32_t bits, int vector) {
+    return bits >> (vector * kBits) & kVectorMask;
+  }
+  __device__ static int count_of_vector(std::uint32_t counts, int vector) {
+    return static_cast<int>(counts >> (vector * kFieldBits) & kFieldMask);
+  }
+
+ private:
+  static constexpr std::uint32_t kVectorMask = ~std::uint32_t{0} >> (32 - kBits);
+  static constexpr std::uint32_t kFieldMask = ~std::uint32_t{0} >> (32 - kFieldBits);
+};
+
+/// What a lane knows of the heads of its warp's share.
+template <class T>
+struct LaneHeads {
+  static constexpr int kGroups = Layout<T>::kGroups;
+  std::uint32_t bits[kGroups];    // of the lane's own elements
+  std::uint32_t before[kGroups];  // heads in the lanes before it, of each vector
+  std::uint32_t all[kGroups];     // heads in all lanes, of each vector
+
+  __device__ static int sum(std::uint32_t counts) {
+    int heads = 0;
+#pragma unroll
+    for (int v = 0; v < Layout<T>::kVectors; ++v) heads += Layout<T>::count_of_vector(counts, v);
+    return heads;
+  }
+  __device__ int count() const {
+    int heads = 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) heads += sum(all[g]);
+    return heads;
+  }
+};
+
+/// Of a row of 32 elements a bit for each that differs from the one before it; lane r gets those of row r.
+template <class T>
+__device__ std::uint32_t compare_rows(const typename WarpMemory<T>::Share& share, int lane) {
   const T* before = share.from_before();
   std::uint32_t own = 0;
 #pragma unroll
-  for (int row = 0; row < WarpMemory<T>::kRows; ++row) {
+  for (int row = 0; row < Layout<T>::kRows; ++row) {
     const int i = 32 * row + lane;
     const std::uint32_t flags = __ballot_sync(~0u, differ(before[i + 1], before[i]));
     if (lane == row) own = flags;
@@ -160,82 +213,165 @@ __device__ std::uint32_t heads_by_rows(const typename WarpMemory<T>::Share& shar
   return own;
 }
 
-/// The same of elements that are smaller than 32 bits, 16 bytes of them at once.
+/// Of a group's elements that are words a bit for each that differs from the one before it.
 template <class T>
-__device__ std::uint32_t heads_by_vectors(const typename WarpMemory<T>::Share& share, int lane) {
-  constexpr int kBits = Vector<T>::kElements;
-  const auto* vectors = reinterpret_cast<const uint4*>(share.elements);
-  std::uint32_t own = 0;
+__device__ std::uint32_t compare_vectors(const typename WarpMemory<T>::Share& share, int group, int lane) {
+  constexpr int kVectors = Layout<T>::kVectors;
+  const auto* vectors = reinterpret_cast<const uint4*>(share.elements) + group * kVectors * 32;
+  const T* before_group = share.from_before() + group * Layout<T>::kGroupElements;
+  std::uint32_t bits = 0;
 #pragma unroll
-  for (int first = 0; first < WarpMemory<T>::kVectors; first += 32) {
-    const uint4 vector = vectors[first + lane];
+  for (int v = 0; v < kVectors; ++v) {
+    const uint4 vector = vectors[v * 32 + lane];
     T before = __shfl_up_sync(~0u, Vector<T>{vector}.last(), 1);
-    if (lane == 0) before = share.from_before()[first * kBits];
-    std::uint32_t flags = heads_of_vector<T>(vector, before);
-#pragma unroll
-    for (int have = kBits; have < 32; have *= 2) flags |= __shfl_down_sync(~0u, flags, have / kBits) << have;
-    // Every (32 / kBits)-th lane has a row.
-    flags = __shfl_sync(~0u, flags, lane % kBits * (32 / kBits));
-    if (lane / kBits == first / 32) own = flags;
+    if (lane == 0) before = before_group[v * 32 * Vector<T>::kElements];
+    bits |= heads_of_vector<T>(vector, before) << (v * Vector<T>::kElements);
   }
-  return own;
+  return bits;
 }
 
-/// The bits of a word of flags, whose first element has index `position`, at which runs are cut.
-template <class T>
-__device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t position) {
-  if (a.cut == 0) return position == 0 ? 1 : 0;
-  unsigned int flags = 0;
-  const std::int64_t past = position % a.cut;
-  for (std::int64_t i = past == 0 ? 0 : a.cut - past; i < 32; i += a.cut) flags |= 1u << i;
-  const std::int64_t left = a.count - position;
-  return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
-}
-
-/// The heads that a warp has listed.
-struct ListedHeads {
-  int heads;
-  int last;  // where the last one is, if any
+/// Where runs are cut in a share.
+struct Cuts {
+  std::uint32_t distance;  // from its begin to the first
+  std::uint32_t every;     // from one to the next, at least as far as the first; beyond any share: any number
 };
 
-/// By a warp: lists where the heads are in a share whose first element has index `first`, of which `valid`
-/// are of the array.
 template <class T>
-__device__ ListedHeads list_heads(const EncodeArguments<T>& a, const typename WarpMemory<T>::Share& share,
-                                  std::int64_t first, int valid, std::uint16_t* list, int lane) {
-  using Memory = WarpMemory<T>;
-  std::uint32_t flags = 0;
-  if constexpr (kIsWord<T> && sizeof(T) < 4) {
-    flags = heads_by_vectors<T>(share, lane);
-  } else {
-    flags = heads_by_rows<T>(share, lane);
-  }
-  if (lane < Memory::kRows) {
-    if (a.cut != 0 || first == 0) flags |= cut_flags(a, first + 32 * lane);
-    if (valid < Memory::kElements) {
-      const int left = valid - 32 * lane;
-      flags &= left >= 32 ? ~0u : left <= 0 ? 0 : (1u << left) - 1;
-    }
-  }
-  const int own = __popc(flags);
-  const int through = warp_prefix_sum(own);
-  const int heads = __shfl_sync(~0u, through, 31);
-  int rank = through - own;
-  if (heads * kFewHeadsShare <= Memory::kElements) {
-    for (std::uint32_t left = flags; left != 0; left &= left - 1) {
-      list[rank++] = static_cast<std::uint16_t>(32 * lane + __ffs(static_cast<int>(left)) - 1);
-    }
-  } else {
-    const std::uint32_t before_lane = (1u << lane) - 1;
+__device__ Cuts cuts_of_share(const EncodeArguments<T>& a, std::int64_t first) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 20;
+  const std::int64_t every = a.cut == 0 ? a.count : a.cut;
+  const std::int64_t past = first % every;
+  return {static_cast<std::uint32_t>(past == 0 ? 0 : min(every - past, kFar)),
+          static_cast<std::uint32_t>(min(every, 2 * kFar))};
+}
+
+/// A lane's bits with those at cuts set, and those behind the array's end not.
+template <class T>
+__device__ std::uint32_t complete(std::uint32_t bits, const Cuts& cuts, int valid, int group, int lane) {
+  using L = Layout<T>;
+  std::uint32_t completed = 0;
 #pragma unroll
-    for (int row = 0; row < Memory::kRows; ++row) {
-      const std::uint32_t of_row = __shfl_sync(~0u, flags, row);
-      const int place = __shfl_sync(~0u, rank, row) + __popc(of_row & before_lane);
-      if ((of_row >> lane & 1) != 0) list[place] = static_cast<std::uint16_t>(32 * row + lane);
+  for (int v = 0; v < L::kVectors; ++v) {
+    const int element = L::first_element(group, v, lane);
+    std::uint32_t here = L::bits_of_vector(bits, v);
+    const std::uint32_t past =
+        (static_cast<std::uint32_t>(element) + cuts.every - cuts.distance) % cuts.every;
+    for (std::uint32_t i = past == 0 ? 0 : cuts.every - past; i < static_cast<std::uint32_t>(L::kBits);
+         i += cuts.every)
+      here |= 1u << i;
+    const int left = valid - element;
+    if (left < L::kBits) here &= left <= 0 ? 0 : (1u << left) - 1;
+    completed |= here << (v * L::kBits);
+  }
+  return completed;
+}
+
+/// By a warp: finds the heads in a share whose first element has index `first`, of which `valid` are of the
+/// array.
+template <class T>
+__device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename WarpMemory<T>::Share& share,
+                                   std::int64_t first, int valid, int lane) {
+  using L = Layout<T>;
+  LaneHeads<T> heads;
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    if constexpr (L::kByVectors) {
+      heads.bits[g] = compare_vectors<T>(share, g, lane);
+    } else {
+      heads.bits[g] = compare_rows<T>(share, lane);
     }
   }
-  __syncwarp();
-  return {heads, heads > 0 ? list[heads - 1] : 0};
+  if (a.cut != 0 || first == 0 || valid < L::kElements) {
+    const Cuts cuts = cuts_of_share(a, first);
+#pragma unroll
+    for (int g = 0; g < L::kGroups; ++g) heads.bits[g] = complete<T>(heads.bits[g], cuts, valid, g, lane);
+  }
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    std::uint32_t own = 0;
+#pragma unroll
+    for (int v = 0; v < L::kVectors; ++v) {
+      own |= static_cast<std::uint32_t>(__popc(L::bits_of_vector(heads.bits[g], v))) << (v * L::kFieldBits);
+    }
+    const std::uint32_t through = warp_prefix_sum(own);
+    heads.before[g] = through - own;
+    heads.all[g] = __shfl_sync(~0u, through, 31);
+  }
+  return heads;
+}
+
+/// By a warp: where the last head of a share is, if there is one.
+template <class T>
+__device__ int last_head(const LaneHeads<T>& heads, int lane) {
+  using L = Layout<T>;
+  int last = 0;
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    if (heads.bits[g] == 0) continue;
+    const int bit = 31 - __clz(static_cast<int>(heads.bits[g]));
+    last = L::first_element(g, bit / L::kBits, lane) + bit % L::kBits;
+  }
+  return static_cast<int>(warp_max(static_cast<std::uint32_t>(last)));
+}
+
+/// By a warp, of a group with many heads whose elements are smaller than 32 bits, or by rows: lists them by a
+/// lane per element, so that lanes store side by side. `place`: heads before the group.
+template <class T>
+__device__ void list_rows(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+  constexpr int kLanes = 32 / L::kBits;  // have a row
+  constexpr int kRows = L::kRows / L::kVectors;
+  const std::uint32_t before_lane = (1u << lane) - 1;
+#pragma unroll
+  for (int v = 0; v < L::kVectors; ++v) {
+    std::uint32_t rows = L::bits_of_vector(heads.bits[group], v);
+#pragma unroll
+    for (int lanes = 1; lanes < kLanes; lanes *= 2)
+      rows |= __shfl_down_sync(~0u, rows, lanes) << (lanes * L::kBits);
+    const int rank = place + L::count_of_vector(heads.before[group], v);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const std::uint32_t flags = __shfl_sync(~0u, rows, row * kLanes);
+      const int at = __shfl_sync(~0u, rank, row * kLanes) + __popc(flags & before_lane);
+      if ((flags >> lane & 1) != 0)
+        list[at] = static_cast<std::uint16_t>(L::first_element(group, v, 0) + 32 * row + lane);
+    }
+    place += L::count_of_vector(heads.all[group], v);
+  }
+}
+
+/// By a warp: lists where the heads of a share are.
+template <class T>
+__device__ void list_heads(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+  int place = 0;
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    const int of_group = LaneHeads<T>::sum(heads.all[g]);
+    const bool few = of_group * kFewHeadsShare <= L::kElements / L::kGroups;
+    if (of_group == 0) continue;
+    if ((!L::kByVectors || sizeof(T) < 4) && !few) {
+      list_rows(heads, g, place, list, lane);
+      place += of_group;
+      continue;
+    }
+#pragma unroll
+    for (int v = 0; v < L::kVectors; ++v) {
+      std::uint16_t* to = list + place + L::count_of_vector(heads.before[g], v);
+      const std::uint32_t bits = L::bits_of_vector(heads.bits[g], v);
+      const int element = L::first_element(g, v, lane);
+      if (few) {
+        for (std::uint32_t left = bits; left != 0; left &= left - 1)
+          *to++ = static_cast<std::uint16_t>(element + __ffs(static_cast<int>(left)) - 1);
+      } else {
+#pragma unroll
+        for (int i = 0; i < L::kBits; ++i) {
+          if ((bits >> i & 1) != 0) *to++ = static_cast<std::uint16_t>(element + i);
+        }
+      }
+      place += L::count_of_vector(heads.all[g], v);
+    }
+  }
 }
 
 }  // namespace cumulus::run_length

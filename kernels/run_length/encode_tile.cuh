@@ -90,14 +90,13 @@ __device__ inline Stretch join_warps(Stretch stretch, int lane) {
 /// Calls act(exchange, tile) for each of the block's tiles, once `signal` of it is raised; raises `then`.
 template <class T, class Act>
 __device__ void for_each_tile(const EncodeArguments<T>& a, EncodeMemory& memory, Signal Exchange::*signal,
-                              Signal Exchange::*then, int lane, const Act& act) {
+                              Signal Exchange::*then, const Act& act) {
   std::int64_t tile = blockIdx.x;
   for (int turn = 0; tile < a.tiles; ++turn, tile += gridDim.x) {
     Exchange& exchange = memory.exchanges[turn % 2];
     (exchange.*signal).wait_parity(turn / 2 % 2 != 0);
     act(exchange, tile);
-    __syncwarp();
-    if (lane == 0) (void)(exchange.*then).arrive();
+    (void)(exchange.*then).arrive();
   }
 }
 
@@ -246,32 +245,33 @@ __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, 
   std::int64_t tile = blockIdx.x;
   send(tile, 0);
   send(tile + stride, 1);
-  int heads_before = 0;
+  LaneHeads<T> heads_before{};
   int share = 0;
   for (int turn = 0;; ++turn, tile += stride) {
-    int heads = 0;
+    LaneHeads<T> heads{};
     if (tile < a.tiles) {
       __pipeline_wait_prior(1);
       __syncwarp();
       const Part<T> part(a, tile, warps, warp);
-      const ListedHeads listed =
-          list_heads(a, own.shares[share], part.first, part.valid, own.heads[turn % 2], lane);
-      heads = listed.heads;
+      heads = find_heads(a, own.shares[share], part.first, part.valid, lane);
+      const int open = part.valid - last_head(heads, lane);
       Exchange& exchange = memory.exchanges[turn % 2];
       if (lane == 0) {
-        exchange.counts[warp] = {heads, part.valid - listed.last};
+        exchange.counts[warp] = {heads.count(), open};
         (void)exchange.counted.arrive();
       }
     }
     const int share_before = share == 0 ? 2 : share - 1;  // and that of the tile behind the next
     if (turn > 0) {
+      list_heads(heads_before, own.heads, lane);
+      __syncwarp();
       Exchange& exchange = memory.exchanges[(turn - 1) % 2];
       exchange.connected.wait_parity((turn - 1) / 2 % 2 != 0);
       const WarpStart start = exchange.starts[warp];
       const Part<T> part(a, tile - stride, warps, warp);
-      const std::uint16_t* list = own.heads[(turn - 1) % 2];
-      write_runs(a, part, own.shares[share_before].elements, list, heads_before, start, lane);
-      if (a.first_runs != nullptr) write_first_runs(a, part, list, heads_before, start, lane);
+      const int count = heads_before.count();
+      write_runs(a, part, own.shares[share_before].elements, own.heads, count, start, lane);
+      if (a.first_runs != nullptr) write_first_runs(a, part, own.heads, count, start, lane);
       __syncwarp();
     }
     if (tile >= a.tiles) return;
@@ -294,8 +294,8 @@ __global__ void __launch_bounds__(32 * (kMostEncodeWarps + kEncodeServants))
   if (threadIdx.x == 0) {
     for (Exchange& exchange : memory.exchanges) {
       init(&exchange.counted, warps);
-      init(&exchange.published, 1);
-      init(&exchange.connected, 1);
+      init(&exchange.published, 32);
+      init(&exchange.connected, 32);
     }
   }
   __syncthreads();
@@ -303,10 +303,10 @@ __global__ void __launch_bounds__(32 * (kMostEncodeWarps + kEncodeServants))
     encode_parts(a, memory, warp_memory[warp], warps, warp, lane);
   } else if (warp == warps) {
     for_each_tile(
-        a, memory, &Exchange::counted, &Exchange::published, lane,
+        a, memory, &Exchange::counted, &Exchange::published,
         [&](Exchange& exchange, std::int64_t tile) { publish_own(a, exchange, tile, warps, lane); });
   } else {
-    for_each_tile(a, memory, &Exchange::published, &Exchange::connected, lane,
+    for_each_tile(a, memory, &Exchange::published, &Exchange::connected,
                   [&](Exchange& exchange, std::int64_t tile) { connect(a, exchange, tile, warps, lane); });
   }
 }

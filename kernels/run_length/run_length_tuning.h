@@ -11,7 +11,7 @@ inline constexpr int kTileWarps = 8;
 /// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. Two more
 /// speak with the other blocks.
 inline constexpr int kFewestEncodeWarps = 6;
-inline constexpr int kMostEncodeWarps = 26;
+inline constexpr int kMostEncodeWarps = 30;
 inline constexpr int kEncodeServants = 2;
 
 /// Elements that one warp of the CUDA encoder takes at once, about 2 KiB of them: a multiple of 32, at most
