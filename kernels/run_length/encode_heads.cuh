@@ -340,6 +340,39 @@ __device__ void list_rows(const LaneHeads<T>& heads, int group, int place, std::
   }
 }
 
+/// By a warp, of a group with few heads: each lane lists those among its own elements.
+template <class T>
+__device__ void list_few(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+  static_assert(L::kGroupElements / kFewHeadsShare < std::int64_t{1} << L::kFieldBits);
+  std::uint32_t ranks = heads.before[group];
+#pragma unroll
+  for (int v = 1; v < L::kVectors; ++v) ranks += heads.all[group] << (v * L::kFieldBits);
+  for (std::uint32_t left = heads.bits[group]; left != 0; left &= left - 1) {
+    const int bit = __ffs(static_cast<int>(left)) - 1;
+    const int vector = bit / L::kBits;
+    list[place + L::count_of_vector(ranks, vector)] =
+        static_cast<std::uint16_t>(L::first_element(group, vector, lane) + bit % L::kBits);
+    ranks += 1u << (vector * L::kFieldBits);
+  }
+}
+
+/// By a warp, of a group with many heads: each lane lists those among its own elements.
+template <class T>
+__device__ void list_many(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+#pragma unroll
+  for (int v = 0; v < L::kVectors; ++v) {
+    std::uint16_t* to = list + place + L::count_of_vector(heads.before[group], v);
+    const std::uint32_t bits = L::bits_of_vector(heads.bits[group], v);
+#pragma unroll
+    for (int i = 0; i < L::kBits; ++i) {
+      if ((bits >> i & 1) != 0) *to++ = static_cast<std::uint16_t>(L::first_element(group, v, lane) + i);
+    }
+    place += L::count_of_vector(heads.all[group], v);
+  }
+}
+
 /// By a warp: lists where the heads of a share are.
 template <class T>
 __device__ void list_heads(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
@@ -348,29 +381,14 @@ __device__ void list_heads(const LaneHeads<T>& heads, std::uint16_t* list, int l
 #pragma unroll
   for (int g = 0; g < L::kGroups; ++g) {
     const int of_group = LaneHeads<T>::sum(heads.all[g]);
-    const bool few = of_group * kFewHeadsShare <= L::kElements / L::kGroups;
-    if (of_group == 0) continue;
-    if ((!L::kByVectors || sizeof(T) < 4) && !few) {
+    if (of_group * kFewHeadsShare <= L::kElements / L::kGroups) {
+      list_few(heads, g, place, list, lane);
+    } else if constexpr (L::kByVectors && sizeof(T) >= 4) {
+      list_many(heads, g, place, list, lane);
+    } else {
       list_rows(heads, g, place, list, lane);
-      place += of_group;
-      continue;
     }
-#pragma unroll
-    for (int v = 0; v < L::kVectors; ++v) {
-      std::uint16_t* to = list + place + L::count_of_vector(heads.before[g], v);
-      const std::uint32_t bits = L::bits_of_vector(heads.bits[g], v);
-      const int element = L::first_element(g, v, lane);
-      if (few) {
-        for (std::uint32_t left = bits; left != 0; left &= left - 1)
-          *to++ = static_cast<std::uint16_t>(element + __ffs(static_cast<int>(left)) - 1);
-      } else {
-#pragma unroll
-        for (int i = 0; i < L::kBits; ++i) {
-          if ((bits >> i & 1) != 0) *to++ = static_cast<std::uint16_t>(element + i);
-        }
-      }
-      place += L::count_of_vector(heads.all[g], v);
-    }
+    place += of_group;
   }
 }
 

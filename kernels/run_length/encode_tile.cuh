@@ -51,6 +51,8 @@ struct alignas(16) EncodeMemory {
 
 template <class T>
 __host__ __device__ constexpr std::size_t encode_memory_bytes(int warps) {
+  constexpr std::size_t kLeastOfAnyDevice = 64 * 1024;
+  static_assert(sizeof(EncodeMemory) + kFewestEncodeWarps * sizeof(WarpMemory<T>) <= kLeastOfAnyDevice);
   return sizeof(EncodeMemory) + static_cast<std::size_t>(warps) * sizeof(WarpMemory<T>);
 }
 
@@ -234,6 +236,13 @@ __device__ void write_first_runs(const EncodeArguments<T>& a, const Part<T>& par
   }
 }
 
+/// By a warp, once the tile is connected. Lane 0 reads, which says when the warp has come further.
+__device__ inline WarpStart start_of(const Exchange& exchange, int warp, int lane) {
+  WarpStart start{0, 0};
+  if (lane == 0) start = exchange.starts[warp];
+  return {__shfl_sync(~0u, start.run, 0), __shfl_sync(~0u, start.open, 0)};
+}
+
 template <class T>
 __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, WarpMemory<T>& own, int warps,
                              int warp, int lane) {
@@ -267,7 +276,7 @@ __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, 
       __syncwarp();
       Exchange& exchange = memory.exchanges[(turn - 1) % 2];
       exchange.connected.wait_parity((turn - 1) / 2 % 2 != 0);
-      const WarpStart start = exchange.starts[warp];
+      const WarpStart start = start_of(exchange, warp, lane);
       const Part<T> part(a, tile - stride, warps, warp);
       const int count = heads_before.count();
       write_runs(a, part, own.shares[share_before].elements, own.heads, count, start, lane);

@@ -10,31 +10,29 @@ inline constexpr int kTileWarps = 8;
 
 /// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. Two more
 /// speak with the other blocks.
-inline constexpr int kFewestEncodeWarps = 6;
-inline constexpr int kMostEncodeWarps = 30;
+inline constexpr int kFewestEncodeWarps = 4;
+inline constexpr int kMostEncodeWarps = 22;
 inline constexpr int kEncodeServants = 2;
 
-/// Elements that one warp of the CUDA encoder takes at once, about 2 KiB of them: a multiple of 32, at most
-/// 1024.
+/// Elements that one warp of the CUDA encoder takes at once, 2 to 4 KiB of them: a multiple of 32; of those
+/// that are no words at most 1024.
 constexpr int encode_warp_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 1024;
+      return 2048;
     case 2:
     case 3:
     case 4:
-      return 512;
+      return 1024;
     case 6:
     case 8:
-      return 256;
-    case 12:
-      return 192;
+      return 512;
     default:
-      return 128;
+      return 256;
   }
 }
 
-/// Where at most one element in this many is a head, each lane lists those in its own words.
+/// Where at most one element in this many is a head, each lane lists those among its own elements.
 inline constexpr int kFewHeadsShare = 6;
 
 /// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
