@@ -118,15 +118,16 @@ TEST_F(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
   for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
 }
 
-/// Small tables leave words behind that the next one, of other extents and another type, must not take for
+/// Tables leave words behind that the next one, of other extents and another type, must not take for
 /// its own.
 TEST_F(SummedAreaTableOnCuda, IsRightAfterOtherTables) {
   const ImageShape shapes[] = {{1024, 1024}, {65, 130},    {900, 1100}, {2048, 2048},
                                {1, 16000},   {1300, 1700}, {2060, 2672}};
   for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto seed = static_cast<std::uint32_t>(repeat + 1);
     for (const ImageShape& shape : shapes) {
-      const auto floats = make_image<float>(shape, 1, repeat, ImagePattern::kRandom, repeat + 1U);
-      const auto bytes = make_image<std::uint8_t>(shape, 1, repeat, ImagePattern::kRandom, repeat + 1U);
+      const auto floats = make_image<float>(shape, 1, repeat, ImagePattern::kRandom, seed);
+      const auto bytes = make_image<std::uint8_t>(shape, 1, repeat, ImagePattern::kRandom, seed);
       EXPECT_EQ(verify_summed_area_table(floats, testing::build<float>(backend(), floats).data()), "");
       EXPECT_EQ(verify_summed_area_table(bytes, testing::build<std::uint64_t>(backend(), bytes).data()), "");
       EXPECT_EQ(verify_summed_area_table(bytes, testing::build<std::uint32_t>(backend(), bytes).data()), "");
