@@ -22,7 +22,7 @@ class Adder {
 
   __device__ explicit Adder(const StripArguments<P>& a)
       : a_(a),
-        first_strip_(static_cast<std::uint32_t>(lane_index() / 2 * kStripsOfPair)),
+        first_strip_(static_cast<std::uint32_t>(lane_index() / 2 * P::kStripsOfPair)),
         count_(a.words.strips <= first_strip_ ? 0 : static_cast<int>(a.words.strips - first_strip_)) {}
 
   __device__ void run() {
@@ -33,7 +33,7 @@ class Adder {
       const auto band = static_cast<std::uint32_t>(part / kParts);
       const int row = static_cast<int>(part % kParts) * kAdderRows + lane_index() % 2 * 2;
       await_own(band, row);
-      Pair totals[kStripsOfPair];
+      Pair totals[P::kStripsOfPair];
       read(band, row, totals);
       tell(band, row, totals);
     }
@@ -49,33 +49,33 @@ class Adder {
     __syncwarp();
   }
 
-  __device__ void read(std::uint32_t band, int row, Pair (&totals)[kStripsOfPair]) const {
+  __device__ void read(std::uint32_t band, int row, Pair (&totals)[P::kStripsOfPair]) const {
     const std::uint64_t* from = a_.words.totals(band, first_strip_, row);
     const std::uint32_t tag = a_.words.tag(band);
-    TaggedValue<Pair> values[kStripsOfPair];
+    TaggedValue<Pair> values[P::kStripsOfPair];
     std::uint32_t missing = 0;
 #pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) missing |= static_cast<std::uint32_t>(k < count_) << k;
+    for (int k = 0; k < P::kStripsOfPair; ++k) missing |= static_cast<std::uint32_t>(k < count_) << k;
     while (missing != 0) {
 #pragma unroll
-      for (int k = 0; k < kStripsOfPair; ++k) {
+      for (int k = 0; k < P::kStripsOfPair; ++k) {
         if ((missing >> k & 1) != 0) values[k].load(from + k * kAdderRows);
       }
 #pragma unroll
-      for (int k = 0; k < kStripsOfPair; ++k) {
+      for (int k = 0; k < P::kStripsOfPair; ++k) {
         if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
       }
     }
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) totals[k] = k < count_ ? values[k].value() : Pair{};
+    for (int k = 0; k < P::kStripsOfPair; ++k) totals[k] = k < count_ ? values[k].value() : Pair{};
   }
 
-  __device__ void tell(std::uint32_t band, int row, const Pair (&totals)[kStripsOfPair]) const {
-    Pair left[kStripsOfPair];
+  __device__ void tell(std::uint32_t band, int row, const Pair (&totals)[P::kStripsOfPair]) const {
+    Pair left[P::kStripsOfPair];
     Pair sum{};
 #pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) {
+    for (int k = 0; k < P::kStripsOfPair; ++k) {
       left[k] = sum;
       sum.v[0] += totals[k].v[0];
       sum.v[1] += totals[k].v[1];
@@ -94,7 +94,7 @@ class Adder {
       value = lane_index() < 2 ? Total{0} : before;
     }
 #pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) {
+    for (int k = 0; k < P::kStripsOfPair; ++k) {
       if (k < count_) {
         a_.words.tell(a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row), band,
                       sum.v[0] + left[k].v[0], sum.v[1] + left[k].v[1]);
