@@ -40,6 +40,9 @@ class Adder {
   }
 
  private:
+  static constexpr int kAtOnce = 9;
+  static_assert(P::kStripsOfPair % kAtOnce == 0);
+
   /// The other strips are about as far as this one: until then to ask for theirs would be in vain.
   __device__ void await_own(std::uint32_t band, int row) const {
     TaggedValue<Pair> own;
@@ -52,33 +55,37 @@ class Adder {
   __device__ void read(std::uint32_t band, int row, Pair (&totals)[P::kStripsOfPair]) const {
     const std::uint64_t* from = a_.words.totals(band, first_strip_, row);
     const std::uint32_t tag = a_.words.tag(band);
-    TaggedValue<Pair> values[P::kStripsOfPair];
-    std::uint32_t missing = 0;
 #pragma unroll
-    for (int k = 0; k < P::kStripsOfPair; ++k) missing |= static_cast<std::uint32_t>(k < count_) << k;
-    while (missing != 0) {
+    for (int first = 0; first < P::kStripsOfPair; first += kAtOnce) {
+      TaggedValue<Pair> values[kAtOnce];
+      std::uint32_t missing = 0;
 #pragma unroll
-      for (int k = 0; k < P::kStripsOfPair; ++k) {
-        if ((missing >> k & 1) != 0) values[k].load(from + k * kAdderRows);
+      for (int k = 0; k < kAtOnce; ++k) missing |= static_cast<std::uint32_t>(first + k < count_) << k;
+      while (missing != 0) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) {
+          if ((missing >> k & 1) != 0) values[k].load(from + (first + k) * kAdderRows);
+        }
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) {
+          if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
+        }
       }
+      __syncwarp();
 #pragma unroll
-      for (int k = 0; k < P::kStripsOfPair; ++k) {
-        if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
-      }
+      for (int k = 0; k < kAtOnce; ++k) totals[first + k] = first + k < count_ ? values[k].value() : Pair{};
     }
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < P::kStripsOfPair; ++k) totals[k] = k < count_ ? values[k].value() : Pair{};
   }
 
-  __device__ void tell(std::uint32_t band, int row, const Pair (&totals)[P::kStripsOfPair]) const {
-    Pair left[P::kStripsOfPair];
+  /// Tells each strip the sum of those before it.
+  __device__ void tell(std::uint32_t band, int row, Pair (&totals)[P::kStripsOfPair]) const {
     Pair sum{};
 #pragma unroll
-    for (int k = 0; k < P::kStripsOfPair; ++k) {
-      left[k] = sum;
-      sum.v[0] += totals[k].v[0];
-      sum.v[1] += totals[k].v[1];
+    for (Pair& total : totals) {
+      const Pair before = sum;
+      sum.v[0] += total.v[0];
+      sum.v[1] += total.v[1];
+      total = before;
     }
 #pragma unroll
     for (int distance = 2; distance < 32; distance *= 2) {
@@ -97,7 +104,7 @@ class Adder {
     for (int k = 0; k < P::kStripsOfPair; ++k) {
       if (k < count_) {
         a_.words.tell(a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row), band,
-                      sum.v[0] + left[k].v[0], sum.v[1] + left[k].v[1]);
+                      sum.v[0] + totals[k].v[0], sum.v[1] + totals[k].v[1]);
       }
     }
   }
