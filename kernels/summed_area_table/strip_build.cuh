@@ -264,7 +264,7 @@ class Summer {
 };
 
 template <class P>
-__global__ void __launch_bounds__(P::kThreads, P::kBlocks) build_table_in_strips(const StripArguments<P> a) {
+__global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const StripArguments<P> a) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ uint4 shared_memory[];
   auto& memory = *reinterpret_cast<StripMemory<P>*>(shared_memory);

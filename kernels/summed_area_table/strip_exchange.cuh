@@ -22,7 +22,7 @@ class Adder {
 
   __device__ explicit Adder(const StripArguments<P>& a)
       : a_(a),
-        first_strip_(static_cast<std::uint32_t>(lane_index() / 2 * P::kStripsOfPair)),
+        first_strip_(static_cast<std::uint32_t>(lane_index() / 2 * kStripsOfPair)),
         count_(a.words.strips <= first_strip_ ? 0 : static_cast<int>(a.words.strips - first_strip_)) {}
 
   __device__ void run() {
@@ -33,16 +33,13 @@ class Adder {
       const auto band = static_cast<std::uint32_t>(part / kParts);
       const int row = static_cast<int>(part % kParts) * kAdderRows + lane_index() % 2 * 2;
       await_own(band, row);
-      Pair totals[P::kStripsOfPair];
+      Pair totals[kStripsOfPair];
       read(band, row, totals);
       tell(band, row, totals);
     }
   }
 
  private:
-  static constexpr int kAtOnce = 9;
-  static_assert(P::kStripsOfPair % kAtOnce == 0);
-
   /// The other strips are about as far as this one: until then to ask for theirs would be in vain.
   __device__ void await_own(std::uint32_t band, int row) const {
     TaggedValue<Pair> own;
@@ -52,33 +49,30 @@ class Adder {
     __syncwarp();
   }
 
-  __device__ void read(std::uint32_t band, int row, Pair (&totals)[P::kStripsOfPair]) const {
+  __device__ void read(std::uint32_t band, int row, Pair (&totals)[kStripsOfPair]) const {
     const std::uint64_t* from = a_.words.totals(band, first_strip_, row);
     const std::uint32_t tag = a_.words.tag(band);
+    TaggedValue<Pair> values[kStripsOfPair];
+    std::uint32_t missing = 0;
 #pragma unroll
-    for (int first = 0; first < P::kStripsOfPair; first += kAtOnce) {
-      TaggedValue<Pair> values[kAtOnce];
-      std::uint32_t missing = 0;
+    for (int k = 0; k < kStripsOfPair; ++k) missing |= static_cast<std::uint32_t>(k < count_) << k;
+    while (missing != 0) {
 #pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) missing |= static_cast<std::uint32_t>(first + k < count_) << k;
-      while (missing != 0) {
-#pragma unroll
-        for (int k = 0; k < kAtOnce; ++k) {
-          if ((missing >> k & 1) != 0) values[k].load(from + (first + k) * kAdderRows);
-        }
-#pragma unroll
-        for (int k = 0; k < kAtOnce; ++k) {
-          if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
-        }
+      for (int k = 0; k < kStripsOfPair; ++k) {
+        if ((missing >> k & 1) != 0) values[k].load(from + k * kAdderRows);
       }
-      __syncwarp();
 #pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) totals[first + k] = first + k < count_ ? values[k].value() : Pair{};
+      for (int k = 0; k < kStripsOfPair; ++k) {
+        if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
+      }
     }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < kStripsOfPair; ++k) totals[k] = k < count_ ? values[k].value() : Pair{};
   }
 
   /// Tells each strip the sum of those before it.
-  __device__ void tell(std::uint32_t band, int row, Pair (&totals)[P::kStripsOfPair]) const {
+  __device__ void tell(std::uint32_t band, int row, Pair (&totals)[kStripsOfPair]) const {
     Pair sum{};
 #pragma unroll
     for (Pair& total : totals) {
@@ -101,7 +95,7 @@ class Adder {
       value = lane_index() < 2 ? Total{0} : before;
     }
 #pragma unroll
-    for (int k = 0; k < P::kStripsOfPair; ++k) {
+    for (int k = 0; k < kStripsOfPair; ++k) {
       if (k < count_) {
         a_.words.tell(a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row), band,
                       sum.v[0] + totals[k].v[0], sum.v[1] + totals[k].v[1]);

@@ -43,9 +43,6 @@ struct StripPlan {
   static constexpr int kLag = kShape.lag;
   static constexpr int kStages = kAhead + kLag;  // bands that shared memory holds
   static constexpr int kRing = strip_ring(kShape);
-  static constexpr int kBlocks = kShape.blocks;  // to a multiprocessor
-  static constexpr int kStripsOfPair = strips_of_pair(kShape);
-  static constexpr std::int64_t kMostStrips = most_strips(kShape);
   static_assert(kGroups <= 32 && kGroupRows % kAdderRows == 0 && kWarpRows <= 32 && kAhead >= 1 && kLag >= 1);
 };
 

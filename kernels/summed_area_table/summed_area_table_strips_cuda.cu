@@ -14,15 +14,14 @@ constexpr std::int64_t kBusyOfFive = 3;
 template <class P, class Job>
 bool launch_strips(CudaExecutor& executor, const Job& job) {
   constexpr int kSharedBytes = sizeof(StripMemory<P>);
-  static_assert(2 * std::int64_t{P::kRing} * P::kRows * P::kMostStrips <=
+  static_assert(2 * std::int64_t{P::kRing} * P::kRows * kMostStrips <=
                 static_cast<std::int64_t>(CudaExecutor::kTaggedWords));
   const auto image = planes_of<P>(job.image.data, job.image, 0);
   const auto table = planes_of<P>(reinterpret_cast<typename P::Sum*>(job.sums.data), job.sums, 0);
   const std::int64_t strips = divide_up(job.image.width, P::kColumns);
   const std::int64_t bands = divide_up(job.image.height, P::kRows);
-  if (!image.aligned || !table.aligned ||
-      strips > std::int64_t{P::kBlocks} * executor.device().multiprocessors() || strips > P::kMostStrips ||
-      bands > kMostBands) {
+  if (!image.aligned || !table.aligned || strips > executor.device().multiprocessors() ||
+      strips > kMostStrips || bands > kMostBands) {
     return false;
   }
   const auto kernel = build_table_in_strips<P>;
@@ -34,6 +33,8 @@ bool launch_strips(CudaExecutor& executor, const Job& job) {
     (void)cudaGetLastError();  // this GPU has less
     return false;
   }
+  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared));
   const CudaExecutor::TaggedWords tagged = executor.tagged_words(static_cast<std::uint32_t>(bands));
   const StripArguments<P> arguments{
       .image = image,
@@ -67,9 +68,9 @@ bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::k
   const std::int64_t multiprocessors = executor.device().multiprocessors();
   if (job.image.height < kLeastRows) return false;
   for (const int columns : {32, 64, 128}) {
-    const std::int64_t most = strip_shape(sizeof(Input), columns / 4).blocks * multiprocessors;
     const std::int64_t strips = divide_up(job.image.width, columns);
-    if (strips <= most) return strips * 5 >= most * kBusyOfFive && build_in_strips_of(columns, executor, job);
+    if (strips <= multiprocessors)
+      return strips * 5 >= multiprocessors * kBusyOfFive && build_in_strips_of(columns, executor, job);
   }
   return false;
 }

@@ -52,10 +52,9 @@ constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64
 struct StripShape {
   int row_lanes;
   int group_rows;
-  int warps;   // that sum
-  int ahead;   // bands being copied
-  int lag;     // bands between a band's totals and its table
-  int blocks;  // to a multiprocessor
+  int warps;  // that sum
+  int ahead;  // bands being copied
+  int lag;    // bands between a band's totals and its table
 
   constexpr int groups() const { return warps * 32 / row_lanes; }
   constexpr int rows() const { return groups() * group_rows; }
@@ -63,10 +62,10 @@ struct StripShape {
 };
 
 constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes) {
-  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 4, row_lanes == 8 ? 8 : 7, 1};
-  if (row_lanes == 8) return {8, 4, 8, 4, 8, 1};
-  if (row_lanes == 16) return {16, 8, 8, 2, 4, 1};
-  return {32, 4, 16, 2, 4, 1};
+  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 4, row_lanes == 8 ? 8 : 7};
+  if (row_lanes == 8) return {8, 4, 8, 4, 8};
+  if (row_lanes == 16) return {16, 8, 8, 2, 4};
+  return {32, 4, 16, 2, 4};
 }
 /// Bands whose totals are under way. A block tells those of band n once it has put to use what it learned
 /// about band n - lag - 1.
@@ -74,8 +73,8 @@ constexpr int strip_ring(const StripShape& shape) { return shape.lag + 2; }
 
 /// Rows of a band that one warp adds up over all strips, and strips that a pair of its lanes looks after.
 inline constexpr int kAdderRows = 4;
-constexpr int strips_of_pair(const StripShape& shape) { return 9 * shape.blocks; }
-constexpr std::int64_t most_strips(const StripShape& shape) { return 16 * strips_of_pair(shape); }
+inline constexpr int kStripsOfPair = 9;
+inline constexpr std::int64_t kMostStrips = 16 * kStripsOfPair;
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;
