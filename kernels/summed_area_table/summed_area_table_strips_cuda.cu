@@ -7,9 +7,9 @@ namespace {
 /// Bands have a tag each, and must not use up all there are.
 constexpr std::int64_t kMostBands = 1 << 24;
 /// Rows below which the way to the first finished band takes too large a part of the time.
-constexpr std::int64_t kLeastRows = 2048;
-/// Of five multiprocessors, those that need to have a strip.
-constexpr std::int64_t kBusyOfFive = 3;
+constexpr std::int64_t kLeastRows = 3072;
+/// Of ten multiprocessors, those that need to have a strip.
+constexpr std::int64_t kBusyOfTen = 9;
 
 template <class P, class Job>
 bool launch_strips(CudaExecutor& executor, const Job& job) {
@@ -70,7 +70,7 @@ bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::k
   for (const int columns : {32, 64, 128}) {
     const std::int64_t strips = divide_up(job.image.width, columns);
     if (strips <= multiprocessors)
-      return strips * 5 >= multiprocessors * kBusyOfFive && build_in_strips_of(columns, executor, job);
+      return strips * 10 >= multiprocessors * kBusyOfTen && build_in_strips_of(columns, executor, job);
   }
   return false;
 }

@@ -90,7 +90,7 @@ std::unique_ptr<Build> make_build(int number, const Make& make) {
   // Small, in tiles, or as large as the strips that an H200 is busy with.
   const bool large = number % 16 == 1 || number % 16 == 2;
   const ImageShape shape =
-      large ? ImageShape{2048 + number, 2672} : ImageShape{1 + 37 * number % 1500, 1 + 211 * number % 2300};
+      large ? ImageShape{3072 + number, 3840} : ImageShape{1 + 37 * number % 1500, 1 + 211 * number % 2300};
   switch (number % 4) {
     case 0:
       return make(static_cast<float*>(nullptr), static_cast<double*>(nullptr), shape);
@@ -122,7 +122,7 @@ TEST_F(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
 /// its own.
 TEST_F(SummedAreaTableOnCuda, IsRightAfterOtherTables) {
   const ImageShape shapes[] = {{1024, 1024}, {65, 130},    {900, 1100}, {2048, 2048},
-                               {1, 16000},   {1300, 1700}, {2060, 2672}};
+                               {1, 16000},   {1300, 1700}, {3072, 3840}};
   for (int repeat = 0; repeat < 3; ++repeat) {
     const auto seed = static_cast<std::uint32_t>(repeat + 1);
     for (const ImageShape& shape : shapes) {
