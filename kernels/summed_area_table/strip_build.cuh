@@ -152,7 +152,6 @@ class Summer {
     for (const Quad<Sum>& row : rows) add(above, row);
     own = above;
     Sum left[1] = {left_.get(band)};
-    left_.ask(band + 1);
     scan_lanes<P::kWarpRows>(left);
     if (lane_index() == P::kWarpRows - 1) memory_.left[band % 2][warp_index()] = left[0];
     sync_summing_warps<P>();
@@ -274,9 +273,9 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const St
     Summer<P> summer(a, memory);
 #pragma unroll 1
     for (std::uint32_t band = 0; band < P::kAhead; ++band) summer.copy(band);
-    summer.ask_left(0);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < a.bands + P::kLag; ++step) {
+      if (step >= P::kLag) summer.ask_left(step - P::kLag);
       if (step < a.bands) summer.sum_rows(step);
       if (step >= P::kLag) summer.finish(step - P::kLag);
       summer.copy(step + P::kAhead);

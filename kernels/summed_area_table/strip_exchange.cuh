@@ -116,7 +116,7 @@ class LeftOfStrip {
 
   __device__ explicit LeftOfStrip(const StripArguments<P>& a) : a_(a) {}
 
-  /// Asks for the next band's, which may not have been told yet.
+  /// Asks for a band's, which may not have been told yet.
   __device__ void ask(std::uint32_t band) {
     if (band < a_.bands && has_row()) value_.load(at(band));
   }
