@@ -70,7 +70,6 @@ class Summer {
   __device__ Summer(const StripArguments<P>& a, StripMemory<P>& memory)
       : a_(a),
         memory_(memory),
-        left_(a),
         lane_(lane_index() % P::kRowLanes),
         group_(static_cast<int>(threadIdx.x) / P::kRowLanes) {
     const std::int64_t strip_column = std::int64_t{blockIdx.x} * P::kColumns;
@@ -135,10 +134,8 @@ class Summer {
         a_.words.tell(at, band, through[r], through[r + 1]);
       }
     }
+    memory_.totals_told[band % P::kRing].arrive();
   }
-
-  /// Asks for what lies left of the strip.
-  __device__ void ask_left(std::uint32_t band) { left_.ask(band); }
 
   /// Stores the group's rows of the table.
   __device__ void finish(std::uint32_t band) {
@@ -151,28 +148,25 @@ class Summer {
 #pragma unroll
     for (const Quad<Sum>& row : rows) add(above, row);
     own = above;
-    Sum left[1] = {left_.get(band)};
-    scan_lanes<P::kWarpRows>(left);
-    if (lane_index() == P::kWarpRows - 1) memory_.left[band % 2][warp_index()] = left[0];
     sync_summing_warps<P>();
     scan_groups(groups);
-    left[0] += left_above(band);
     sync_summing_warps<P>();
     above = own;
+    memory_.left_ready[band % P::kRing].wait(band / P::kRing);
 #pragma unroll
     for (int r = 0; r < P::kGroupRows; ++r) {
       add(above, rows[r]);
-      const Sum left_of_row = __shfl_sync(~0u, left[0], lane_index() / P::kRowLanes * P::kGroupRows + r);
+      const Sum left = memory_.left[band % P::kRing][group_ * P::kGroupRows + r];
       Quad<Sum> out = above;
 #pragma unroll
-      for (Sum& sum : out.v) sum += left_of_row;
+      for (Sum& sum : out.v) sum += left;
       store(band, r, out);
     }
     __syncwarp();  // the warp's rows may be copied over now
   }
 
  private:
-  static constexpr int kWarpRows = P::kWarpRows;
+  static constexpr int kWarpRows = P::kRows / P::kWarps;
   static constexpr int kPieceElements = 16 / sizeof(Input);
   static constexpr int kPieces = P::kColumns / kPieceElements;  // of a row
   static_assert(kWarpRows * kPieces % 32 == 0, "every lane copies as many pieces");
@@ -221,18 +215,6 @@ class Summer {
     own = sums;
   }
 
-  /// What lies left of the strip in all rows above the warp's.
-  __device__ Sum left_above(std::uint32_t band) {
-    Sum above = left_before_;
-#pragma unroll
-    for (int warp = 0; warp < P::kWarps; ++warp) {
-      const Sum of_warp = memory_.left[band % 2][warp];
-      if (warp < warp_index()) above += of_warp;
-      left_before_ += of_warp;
-    }
-    return above;
-  }
-
   __device__ void store(std::uint32_t band, int row, const Quad<Sum>& sums) const {
     const std::int64_t top = std::int64_t{band} * P::kRows;
     const bool exists = top + group_ * P::kGroupRows + row < a_.height;
@@ -249,7 +231,6 @@ class Summer {
 
   const StripArguments<P>& a_;
   StripMemory<P>& memory_;
-  LeftOfStrip<P> left_;
   const int lane_;
   const int group_;
   int columns_;  // of the lane's four that exist
@@ -258,8 +239,7 @@ class Summer {
   int piece_column_;
   int piece_bytes_;
   const Input* from_;
-  Quad<Sum> above_{};    // of the columns that scan_groups gives the thread: all bands done
-  Sum left_before_ = 0;  // what lies left of the strip in all bands done
+  Quad<Sum> above_{};  // of the columns that scan_groups gives the thread: all bands done
 };
 
 template <class P>
@@ -267,15 +247,25 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const St
 #if __CUDA_ARCH__ >= 900
   extern __shared__ uint4 shared_memory[];
   auto& memory = *reinterpret_cast<StripMemory<P>*>(shared_memory);
-  if (warp_index() == P::kWarps) {
-    Adder<P>(a).run();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < P::kRing; ++i) {
+      memory.totals_told[i].init(P::kWarps);
+      memory.above_ready[i].init(1);
+      memory.left_ready[i].init(1);
+    }
+  }
+  __syncthreads();
+  const int other = warp_index() - P::kWarps;
+  if (other == P::kMessengers) {
+    Adder<P>(a, memory).run();
+  } else if (other >= 0) {
+    Messenger<P>(a, memory).run(static_cast<std::uint32_t>(other));
   } else {
     Summer<P> summer(a, memory);
 #pragma unroll 1
     for (std::uint32_t band = 0; band < P::kAhead; ++band) summer.copy(band);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < a.bands + P::kLag; ++step) {
-      if (step >= P::kLag) summer.ask_left(step - P::kLag);
       if (step < a.bands) summer.sum_rows(step);
       if (step >= P::kLag) summer.finish(step - P::kLag);
       summer.copy(step + P::kAhead);

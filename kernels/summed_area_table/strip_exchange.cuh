@@ -7,8 +7,8 @@
 
 // How the blocks of strip_build.cuh learn what lies to the left of their strips: who sums tells the totals of
 // the strip's rows; adders, a warp in each block, each add up kAdderRows rows of a band over all strips, and
-// tell each strip what lies left of it. So a block reads and writes two words for each row, however many
-// strips there are, and what it learns has been two times under way.
+// tell each strip what lies left of it; messengers wait for that. So a block reads twice the words that it
+// writes, however many strips there are, and what it learns has been two times under way.
 
 namespace cumulus::summed_area_table {
 
@@ -20,8 +20,9 @@ class Adder {
   using Total = typename P::Total;
   using Pair = typename StripWords<P>::Pair;
 
-  __device__ explicit Adder(const StripArguments<P>& a)
+  __device__ Adder(const StripArguments<P>& a, StripMemory<P>& memory)
       : a_(a),
+        memory_(memory),
         first_strip_(static_cast<std::uint32_t>(lane_index() / 2 * kStripsOfPair)),
         count_(a.words.strips <= first_strip_ ? 0 : static_cast<int>(a.words.strips - first_strip_)) {}
 
@@ -32,7 +33,8 @@ class Adder {
     for (std::int64_t part = blockIdx.x; part < parts; part += a_.words.strips) {
       const auto band = static_cast<std::uint32_t>(part / kParts);
       const int row = static_cast<int>(part % kParts) * kAdderRows + lane_index() % 2 * 2;
-      await_own(band, row);
+      // The other strips are about as far as this one.
+      memory_.totals_told[band % P::kRing].wait(band / P::kRing);
       Pair totals[kStripsOfPair];
       read(band, row, totals);
       tell(band, row, totals);
@@ -40,15 +42,6 @@ class Adder {
   }
 
  private:
-  /// The other strips are about as far as this one: until then to ask for theirs would be in vain.
-  __device__ void await_own(std::uint32_t band, int row) const {
-    TaggedValue<Pair> own;
-    do {
-      own.load(a_.words.totals(band, blockIdx.x, row));
-    } while (!own.has(a_.words.tag(band)));
-    __syncwarp();
-  }
-
   __device__ void read(std::uint32_t band, int row, Pair (&totals)[kStripsOfPair]) const {
     const std::uint64_t* from = a_.words.totals(band, first_strip_, row);
     const std::uint32_t tag = a_.words.tag(band);
@@ -71,15 +64,14 @@ class Adder {
     for (int k = 0; k < kStripsOfPair; ++k) totals[k] = k < count_ ? values[k].value() : Pair{};
   }
 
-  /// Tells each strip the sum of those before it.
-  __device__ void tell(std::uint32_t band, int row, Pair (&totals)[kStripsOfPair]) const {
+  __device__ void tell(std::uint32_t band, int row, const Pair (&totals)[kStripsOfPair]) const {
+    Pair left[kStripsOfPair];
     Pair sum{};
 #pragma unroll
-    for (Pair& total : totals) {
-      const Pair before = sum;
-      sum.v[0] += total.v[0];
-      sum.v[1] += total.v[1];
-      total = before;
+    for (int k = 0; k < kStripsOfPair; ++k) {
+      left[k] = sum;
+      sum.v[0] += totals[k].v[0];
+      sum.v[1] += totals[k].v[1];
     }
 #pragma unroll
     for (int distance = 2; distance < 32; distance *= 2) {
@@ -98,45 +90,74 @@ class Adder {
     for (int k = 0; k < kStripsOfPair; ++k) {
       if (k < count_) {
         a_.words.tell(a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row), band,
-                      sum.v[0] + totals[k].v[0], sum.v[1] + totals[k].v[1]);
+                      sum.v[0] + left[k].v[0], sum.v[1] + left[k].v[1]);
       }
     }
   }
 
   const StripArguments<P>& a_;
+  StripMemory<P>& memory_;
   const std::uint32_t first_strip_;
   const int count_;  // strips from there on
 };
 
-/// What lies left of the strip in a warp's rows, one row a lane, of a band after the other.
+/// Waits for what lies left of the strip, every kMessengers-th band, and adds to each row what lies left of
+/// the strip in all rows above.
 template <class P>
-class LeftOfStrip {
+class Messenger {
  public:
-  using Total = typename P::Total;
+  using Sum = typename P::Sum;
+  using Pair = typename StripWords<P>::Pair;
 
-  __device__ explicit LeftOfStrip(const StripArguments<P>& a) : a_(a) {}
+  __device__ Messenger(const StripArguments<P>& a, StripMemory<P>& memory) : a_(a), memory_(memory) {}
 
-  /// Asks for a band's, which may not have been told yet.
-  __device__ void ask(std::uint32_t band) {
-    if (band < a_.bands && has_row()) value_.load(at(band));
-  }
-  /// Waits for what was asked for last. Other lanes than the first kWarpRows get 0.
-  __device__ Total get(std::uint32_t band) {
-    if (has_row()) {
-      while (!value_.has(a_.words.tag(band))) value_.load(at(band));
+  __device__ void run(std::uint32_t first) {
+#pragma unroll 1
+    for (std::uint32_t band = first; band < a_.bands; band += P::kMessengers) {
+      const std::uint32_t slot = band % P::kRing;
+      memory_.totals_told[slot].wait(band / P::kRing);
+      Sum sums[P::kLaneRows];
+      read(band, sums);
+#pragma unroll
+      for (int i = 1; i < P::kLaneRows; ++i) sums[i] += sums[i - 1];
+      const Sum through = warp_inclusive_scan(sums[P::kLaneRows - 1]);
+      Sum above = 0;
+      if (band > 0) {
+        memory_.above_ready[(band - 1) % P::kRing].wait((band - 1) / P::kRing);
+        above = memory_.above[(band - 1) % P::kRing];
+      }
+      const Sum before = above + before_lane(through);
+#pragma unroll
+      for (int i = 0; i < P::kLaneRows; ++i)
+        if (has_rows()) memory_.left[slot][lane_index() * P::kLaneRows + i] = before + sums[i];
+      if (lane_index() == 31) memory_.above[slot] = above + through;
+      memory_.above_ready[slot].arrive();
+      memory_.left_ready[slot].arrive();
     }
-    __syncwarp();
-    return has_row() ? value_.value() : Total{0};
   }
 
  private:
-  static __device__ bool has_row() { return lane_index() < P::kWarpRows; }
-  __device__ const std::uint64_t* at(std::uint32_t band) const {
-    return a_.words.left(band, blockIdx.x, warp_index() * P::kWarpRows + lane_index());
+  static __device__ bool has_rows() { return lane_index() < P::kRowsLanes; }
+
+  __device__ void read(std::uint32_t band, Sum (&sums)[P::kLaneRows]) const {
+    const std::uint64_t* from = a_.words.left(band, blockIdx.x, lane_index() * P::kLaneRows);
+    const std::uint32_t tag = a_.words.tag(band);
+    TaggedValue<Pair> values[P::kLaneRows / 2] = {};
+    bool complete = !has_rows();
+    while (!complete) {
+      complete = true;
+#pragma unroll
+      for (int i = 0; i < P::kLaneRows / 2; ++i) values[i].load(from + i * 2);
+#pragma unroll
+      for (int i = 0; i < P::kLaneRows / 2; ++i) complete = complete && values[i].has(tag);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < P::kLaneRows; ++i) sums[i] = values[i / 2].value().v[i % 2];  // 0 of no rows
   }
 
   const StripArguments<P>& a_;
-  TaggedValue<Total> value_;
+  StripMemory<P>& memory_;
 };
 
 }  // namespace cumulus::summed_area_table

@@ -33,23 +33,25 @@ struct StripPlan {
   static constexpr int kColumns = kShape.columns();
   static constexpr int kWarps = kShape.warps;  // that sum
   static constexpr int kSummingThreads = 32 * kWarps;
-  static constexpr int kThreads = 32 * (kWarps + 1);
+  static constexpr int kMessengers = kShape.messengers;
+  static constexpr int kThreads = 32 * (kWarps + kMessengers + 1);
   /// Lanes are in groups of kRowLanes, which go through kGroupRows rows together.
   static constexpr int kGroups = kShape.groups();
   static constexpr int kGroupRows = kShape.group_rows;
   static constexpr int kRows = kShape.rows();
-  static constexpr int kWarpRows = kRows / kWarps;
+  /// A messenger's first kRowsLanes lanes look after kLaneRows rows each.
+  static constexpr int kLaneRows = kRows < 64 ? 2 : kRows / 32;
+  static constexpr int kRowsLanes = kRows / kLaneRows;
   static constexpr int kAhead = kShape.ahead;
   static constexpr int kLag = kShape.lag;
   static constexpr int kStages = kAhead + kLag;  // bands that shared memory holds
   static constexpr int kRing = strip_ring(kShape);
-  static_assert(kGroups <= 32 && kGroupRows % kAdderRows == 0 && kWarpRows <= 32 && kAhead >= 1 && kLag >= 1);
+  static_assert(kGroups <= 32 && kGroupRows % 2 == 0 && kRows % 32 == 0 && kAhead >= 1 && kLag >= 1);
 };
 
 /// Where the blocks tell each other about the bands under way, in tagged words of which each band has a tag
-/// of its own. kRing bands have their places, in turn: a row's are taken again by that of the band kRing
-/// later, whose totals no warp tells before it has put to use what it learned about the row of a band after
-/// this one.
+/// of its own. kRing bands have their places, in turn: a band's are taken again by the one kRing later, which
+/// no block tells of before it has put to use all that there was to learn about a band after this one.
 template <class P>
 struct StripWords {
   using Total = typename P::Total;
@@ -86,6 +88,37 @@ struct StripArguments {
   StripWords<P> words;
 };
 
+/// A barrier in shared memory that warps arrive at, each of their lanes, and others wait for, of one use
+/// after the other.
+class SharedBarrier {
+ public:
+  __device__ void init(int warps) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(warps * 32) : "memory");
+  }
+  /// Of a whole warp.
+  __device__ void arrive() {
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
+  }
+  /// For the end of use number `use`.
+  __device__ void wait(std::uint32_t use) {
+    std::uint32_t over = 0;
+    while (over == 0) {
+      asm volatile(
+          "{ .reg .pred over; mbarrier.try_wait.parity.shared.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
+          : "=r"(over)
+          : "r"(address()), "r"(use % 2)
+          : "memory");
+    }
+  }
+
+ private:
+  __device__ std::uint32_t address() const {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&state_));
+  }
+
+  std::uint64_t state_;
+};
+
 /// A block's shared memory.
 template <class P>
 struct StripMemory {
@@ -95,7 +128,11 @@ struct StripMemory {
   std::uint16_t through[P::kBytes ? P::kLag + 1 : 1][P::kBytes ? P::kRows : 1][P::kRowLanes];
   /// The groups' sums by column of a band; then of all above each group. Padded against bank conflicts.
   alignas(16) Sum groups[2][P::kGroups][P::kColumns + 16 / sizeof(Sum)];
-  Sum left[2][P::kWarps];  // the warps' sums of what lies left of the strip in their rows of a band
+  Sum left[P::kRing][P::kRows];  // what lies left of the strip in a row and all above
+  Sum above[P::kRing];           // likewise, in the last row of a band
+  SharedBarrier totals_told[P::kRing];
+  SharedBarrier above_ready[P::kRing];
+  SharedBarrier left_ready[P::kRing];
 };
 
 }  // namespace cumulus::summed_area_table

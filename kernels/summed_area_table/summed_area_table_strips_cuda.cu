@@ -33,8 +33,6 @@ bool launch_strips(CudaExecutor& executor, const Job& job) {
     (void)cudaGetLastError();  // this GPU has less
     return false;
   }
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                    cudaSharedmemCarveoutMaxShared));
   const CudaExecutor::TaggedWords tagged = executor.tagged_words(static_cast<std::uint32_t>(bands));
   const StripArguments<P> arguments{
       .image = image,

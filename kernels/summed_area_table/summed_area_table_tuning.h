@@ -52,20 +52,23 @@ constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64
 struct StripShape {
   int row_lanes;
   int group_rows;
-  int warps;  // that sum
-  int ahead;  // bands being copied
-  int lag;    // bands between a band's totals and its table
+  int warps;       // that sum
+  int messengers;  // warps that wait for what lies to the left
+  int ahead;       // bands being copied
+  int lag;         // bands between a band's totals and its table
 
   constexpr int groups() const { return warps * 32 / row_lanes; }
   constexpr int rows() const { return groups() * group_rows; }
   constexpr int columns() const { return 4 * row_lanes; }
 };
 
+/// What is on its way to a multiprocessor has to be enough for the memory's rate, and no more: what the
+/// blocks tell each other stands in the same queues.
 constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes) {
-  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 4, row_lanes == 8 ? 8 : 7};
-  if (row_lanes == 8) return {8, 4, 8, 4, 8};
-  if (row_lanes == 16) return {16, 8, 8, 2, 4};
-  return {32, 4, 16, 2, 4};
+  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 4, 4, row_lanes == 8 ? 8 : 7};
+  if (row_lanes == 8) return {8, 4, 8, 4, 4, 8};
+  if (row_lanes == 16) return {16, 8, 8, 4, 2, 4};
+  return {32, 4, 16, 4, 2, 4};
 }
 /// Bands whose totals are under way. A block tells those of band n once it has put to use what it learned
 /// about band n - lag - 1.
