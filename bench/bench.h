@@ -100,10 +100,13 @@ class Array {
   std::size_t size() const { return count_; }
 
   /// Waits for the executor's work.
-  std::vector<T> to_host() const {
-    std::vector<T> values(count_);
-    executor_->download({memory_.data(), count_ * sizeof(T)},
-                        {reinterpret_cast<std::byte*>(values.data()), count_ * sizeof(T)});
+  std::vector<T> to_host() const { return to_host(0, count_); }
+
+  /// `count` elements from `first` on; waits, too.
+  std::vector<T> to_host(std::size_t first, std::size_t count) const {
+    std::vector<T> values(count);
+    executor_->download({memory_.data() + first * sizeof(T), count * sizeof(T)},
+                        {reinterpret_cast<std::byte*>(values.data()), count * sizeof(T)});
     executor_->synchronize();
     return values;
   }

@@ -167,8 +167,8 @@ void bench_all(Runner<Executor>& runner) {
     }
   }
   const std::int64_t size = sizes.back();
-  for (const auto pattern : {BracketPattern::kOneATile, BracketPattern::kSparse, BracketPattern::kAllOpen,
-                             BracketPattern::kCloseThenOpen}) {
+  for (const auto pattern : {BracketPattern::kOneATile, BracketPattern::kFarApart, BracketPattern::kSparse,
+                             BracketPattern::kAllOpen, BracketPattern::kCloseThenOpen}) {
     bench_pattern(runner, pattern, size, false);
   }
   bench_pattern(runner, BracketPattern::kRandom, size, true);

@@ -7,6 +7,7 @@ Rows are those of cumulus_bench, the best median of --rounds; rows that FILE has
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -61,6 +62,11 @@ def row_of_scikit_learn(of, points):
             "verified": True, "verified_by": "nothing: another library, for comparison"}
 
 
+def points_of_row(name):
+    """"4000x1000", trees of points, are many."""
+    return math.prod(int(number) for number in name.rsplit("/", 1)[1].split("x"))
+
+
 class Rows:
     def __init__(self, options):
         self.options = options
@@ -96,7 +102,7 @@ class Rows:
         before = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
         rows = [row for row in before if row["name"] not in self.best]
         rows += [{**row, "commit": self.commit, "samples": f"best median of {self.options.rounds} rounds"} for row in self.best.values()]
-        rows.sort(key=lambda row: (int(row["name"].rsplit("/", 1)[1]), row["name"]))
+        rows.sort(key=lambda row: (points_of_row(row["name"]), row["name"]))
         said = {"command": f"bench/kd_tree_beside_others.py build/release --sizes SIZE ... --clouds FILE ... --json {path.name}",
                 "devices": self.devices + [f"cpu: scikit-learn {sklearn.__version__}, one thread"]}
         lines = ",\n".join("    " + json.dumps(row) for row in rows)

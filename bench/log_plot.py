@@ -1,4 +1,4 @@
-"""Draws times over sizes, both logarithmic, as an SVG."""
+"""Draws times, or another quantity, over sizes, both logarithmic, as an SVG."""
 import math
 
 WIDTH, HEIGHT = 840, 470
@@ -6,8 +6,9 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 270, 20, 50
 TIMES = {0: "1 µs", 1: "10 µs", 2: "0.1 ms", 3: "1 ms", 4: "10 ms", 5: "0.1 s", 6: "1 s", 7: "10 s"}
 
 
-def draw(lines, ticks, x_label):
-    """The SVG of lines, (label, colour, dashes, {log of size: microseconds}), with ticks, {log of size: words}."""
+def draw(lines, ticks, x_label, marks=TIMES):
+    """The SVG of lines, (label, colour, dashes, {log of size: microseconds}), with ticks, {log of size: words}, and
+    marks, {log10 of the quantity: words}."""
     times = [math.log10(t) for *_, line in lines for t in line.values()]
     sizes = [n for *_, line in lines for n in line]
     low_n, high_n = min(sizes), max(sizes)
@@ -29,7 +30,7 @@ def draw(lines, ticks, x_label):
         out.append(text(x(n), HEIGHT - BOTTOM + 18, words))
     for log_t in range(low_t, high_t + 1):
         out.append(f'<path d="M{LEFT} {y(log_t):.0f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
-        out.append(text(LEFT - 6, y(log_t) + 4, TIMES.get(log_t, ""), "end"))
+        out.append(text(LEFT - 6, y(log_t) + 4, marks.get(log_t, ""), "end"))
     out.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, x_label))
     at = TOP + 10
     for label, colour, dashes, line in lines:

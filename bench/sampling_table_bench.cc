@@ -57,7 +57,8 @@ void bench_draw(Runner<Executor>& runner, MapShape shape, std::int64_t count, Po
 /// the map, where any of that is wanted.
 template <class Executor, class MakeMap>
 void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std::string& map_name,
-                  const MakeMap& make_map, std::int64_t samples) {
+                  const MakeMap& make_map, PointsOnExecutor<Executor>& ready_points) {
+  const auto samples = static_cast<std::int64_t>(ready_points.count());
   const std::string tail = std::string(named.name) + "/" + map_name;
   const std::string build_name = "build_sampling_table/" + tail;
   const std::string draw_name = "draw_samples/" + tail + "/" + std::to_string(samples);
@@ -78,8 +79,7 @@ void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std:
   }
   for (const ReadyPoints& ready : kReadyPoints) {
     const std::string name = points_name(ready, tail, samples);
-    if (runner.wants(name))
-      measure_points(runner, name, table, oracle, ready, static_cast<std::size_t>(samples));
+    if (runner.wants(name)) measure_points(runner, name, table, oracle, ready_points, ready);
   }
 }
 
@@ -107,21 +107,22 @@ void bench_methods(Runner<Executor>& runner, MapShape shape, std::int64_t sample
     return i % (n / 4) == n / 8 ? 0.8 / 4 : 0.2 / static_cast<double>(n - 4);
   };
   const std::int64_t longest = runner.quick() ? 1 << 12 : 1 << 20;
+  PointsOnExecutor<Executor> points(runner.executor(), static_cast<std::size_t>(samples));
   for (const NamedMethod& method : kSamplingMethods) {
     bench_method(
         runner, method, "sun/" + size_name(shape, 1),
-        [&] { return testing::make_map<float>(shape, 1, 0, MapPattern::kSun); }, samples);
+        [&] { return testing::make_map<float>(shape, 1, 0, MapPattern::kSun); }, points);
     for (const std::int64_t n : {std::int64_t{100}, longest}) {
       std::string size = "/";  // in two steps: gcc 12 sees an overlap in one
       size += std::to_string(n);
       bench_method(
-          runner, method, "power20" + size, [&] { return line_of(n, power); }, samples);
+          runner, method, "power20" + size, [&] { return line_of(n, power); }, points);
       bench_method(
-          runner, method, "mod32" + size, [&] { return line_of(n, saw); }, samples);
+          runner, method, "mod32" + size, [&] { return line_of(n, saw); }, points);
       bench_method(
-          runner, method, "mod64" + size, [&] { return line_of(n, long_saw); }, samples);
+          runner, method, "mod64" + size, [&] { return line_of(n, long_saw); }, points);
       bench_method(
-          runner, method, "spikes" + size, [&] { return line_of(n, spikes); }, samples);
+          runner, method, "spikes" + size, [&] { return line_of(n, spikes); }, points);
     }
   }
 }

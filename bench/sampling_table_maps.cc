@@ -39,6 +39,7 @@ template <class Executor>
 void bench_file(Runner<Executor>& runner, const std::string& path, std::int64_t samples) {
   const testing::TestMap<float> map = read_map(path);
   const std::string stem = std::filesystem::path(path).stem().string();
+  PointsOnExecutor<Executor> points(runner.executor(), static_cast<std::size_t>(samples));
   for (const NamedMethod& named : kSamplingMethods) {
     const std::string tail = std::string(named.name) + "/" + stem;
     TableOnExecutor<float, Executor> table(runner.executor(), map, named.method);
@@ -46,16 +47,15 @@ void bench_file(Runner<Executor>& runner, const std::string& path, std::int64_t 
       measure_build(runner, "build_sampling_table/" + tail, map, table, 16);
     table.build_now();
     OracleOfMap<float> oracle(map, named.method);
-    for (const NamedSequence& points : kSequences) {
-      const std::string name = "draw_samples/" + tail + "/" + points.name + "/" + std::to_string(samples);
+    for (const NamedSequence& sequence : kSequences) {
+      const std::string name = "draw_samples/" + tail + "/" + sequence.name + "/" + std::to_string(samples);
       if (!runner.wants(name)) continue;
-      measure_draws(runner, name, table, oracle, {.count = samples, .sequence = points.sequence, .seed = 0},
+      measure_draws(runner, name, table, oracle, {.count = samples, .sequence = sequence.sequence, .seed = 0},
                     32);
     }
     for (const ReadyPoints& ready : kReadyPoints) {
       const std::string name = points_name(ready, tail, samples);
-      if (runner.wants(name))
-        measure_points(runner, name, table, oracle, ready, static_cast<std::size_t>(samples));
+      if (runner.wants(name)) measure_points(runner, name, table, oracle, points, ready);
     }
   }
 }

@@ -157,13 +157,12 @@ class SampleMemory {
   /// Compares `checked` of the samples, spread over all, with the oracle's at `point_at(i)`.
   template <class PointAt>
   std::string verify(const testing::OracleTable& oracle, std::size_t checked, const PointAt& point_at) const {
-    const auto positions = position_.to_host();
-    const auto directions = direction_.to_host();
-    const auto densities = pdf_.to_host();
     for (std::size_t k = 0; k < checked; ++k) {
-      const std::size_t i = k * (densities.size() - 1) / (checked - 1);
-      const std::string wrong = verify_sample(oracle, point_at(i), &positions[2 * i], densities[i],
-                                              directions.empty() ? nullptr : &directions[3 * i]);
+      const std::size_t i = k * (pdf_.size() - 1) / (checked - 1);
+      const auto position = position_.to_host(2 * i, 2);
+      const auto direction = direction_.size() == 0 ? std::vector<float>() : direction_.to_host(3 * i, 3);
+      const std::string wrong = verify_sample(oracle, point_at(i), position.data(), pdf_.to_host(i, 1)[0],
+                                              direction.empty() ? nullptr : direction.data());
       if (!wrong.empty()) return wrong;
     }
     return "";
@@ -221,20 +220,42 @@ struct ReadyPoints {
 };
 inline constexpr ReadyPoints kReadyPoints[] = {{"spread", false}, {"grid", true}};
 
+/// `count` of each kind in the executor's memory, made when they are first asked for.
+template <class Executor>
+class PointsOnExecutor {
+ public:
+  PointsOnExecutor(Executor& executor, std::size_t count) : executor_(&executor), count_(count) {}
+
+  std::size_t count() const { return count_; }
+  Span<sampling::FixedPoint2, Executor::kSpace> of(const ReadyPoints& ready) {
+    auto& points = points_[ready.grid ? 1 : 0];
+    if (!points) {
+      std::vector<sampling::FixedPoint2> host(count_);
+      for (std::size_t i = 0; i < count_; ++i) host[i] = ready.point(i, count_);
+      points.emplace(*executor_, host);
+    }
+    return points->span();
+  }
+
+ private:
+  Executor* executor_;
+  std::size_t count_;
+  std::optional<Array<sampling::FixedPoint2, Executor>> points_[2];
+};
+
 inline std::string points_name(const ReadyPoints& ready, const std::string& tail, std::int64_t count) {
   return "sample_points/" + std::string(ready.name) + "/" + tail + "/" + std::to_string(count);
 }
 
-/// Samples a table that has been built at `count` points.
+/// Samples a table that has been built at points that are ready.
 template <class T, class Executor>
 void measure_points(Runner<Executor>& runner, const std::string& name,
                     const TableOnExecutor<T, Executor>& table, OracleOfMap<T>& oracle,
-                    const ReadyPoints& ready, std::size_t count) {
+                    PointsOnExecutor<Executor>& all_points, const ReadyPoints& ready) {
   constexpr std::size_t kChecked = 32;
   Executor& executor = runner.executor();
-  std::vector<sampling::FixedPoint2> host(count);
-  for (std::size_t i = 0; i < count; ++i) host[i] = ready.point(i, count);
-  const Array<sampling::FixedPoint2, Executor> points(executor, host);
+  const std::size_t count = all_points.count();
+  const auto points = all_points.of(ready);
   const SampleMemory<Executor> samples(executor, count, table.header());
   runner.measure({
       .name = name,
@@ -242,11 +263,12 @@ void measure_points(Runner<Executor>& runner, const std::string& name,
       .items = static_cast<double>(count),
       .unit = "samples",
       .scratch_bytes = 0,
-      .run = [&] { sample_points(executor, table.header(), table.span(), points.span(), 0, samples.span()); },
+      .run = [&] { sample_points(executor, table.header(), table.span(), points, 0, samples.span()); },
       .verify =
           [&] {
             return samples.verify(oracle.table(), kChecked, [&](std::size_t i) -> testing::UnitPoint {
-              return {host[i].x, host[i].y};
+              const sampling::FixedPoint2 point = ready.point(i, count);
+              return {point.x, point.y};
             });
           },
       .verified_by = verified_by_samples(kChecked),

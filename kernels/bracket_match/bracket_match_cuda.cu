@@ -31,7 +31,7 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
 /// its closes reach out of it.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, 9)
     match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
                 const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles ti
 
 /// Step 3: pairs the closes that reach out of their tiles.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, 10)
+__global__ void __launch_bounds__(kTileThreads, 8)
     link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
   extern __shared__ __align__(16) unsigned char memory[];
   TileLinker<Symbol, Index>(a, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();
@@ -273,7 +273,6 @@ DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
   tiles.surviving_opens = executor.scratch<std::uint32_t>(size * kTileThreads).data();
   tiles.reaching_closes = executor.scratch<std::uint32_t>(size * kTileThreads).data();
   tiles.opens_before = executor.scratch<std::uint16_t>(size * kTileWarps).data();
-  tiles.listed_opens = executor.scratch<std::uint16_t>(size * kListedOpens).data();
   tiles.change = executor.scratch<StackChange<std::int32_t>>(size).data();
   tiles.depth = executor.scratch<std::int64_t>(size).data();
   tiles.bottoms = executor.scratch<std::int64_t>(static_cast<std::size_t>(tiles.tree.total)).data();

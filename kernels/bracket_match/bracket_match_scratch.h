@@ -79,7 +79,6 @@ inline std::size_t device_scratch_bytes(std::size_t tiles, bool segmented) {
   size.add<std::uint32_t>(tiles * kTileThreads);         // opens that outlive their tile
   size.add<std::uint32_t>(tiles * kTileThreads);         // closes that reach out of it
   size.add<std::uint16_t>(tiles * (kTileThreads / 32));  // how many of them lie before each warp's stretch
-  size.add<std::uint16_t>(tiles * kListedOpens);         // the lowest of them
   size.add<StackChange<std::int32_t>>(tiles);
   size.add<std::int64_t>(tiles);  // depth before each tile
   size.add<std::int64_t>(static_cast<std::size_t>(tree.total));
@@ -96,8 +95,8 @@ inline std::size_t device_scratch_bytes(std::size_t tiles, bool segmented) {
 namespace cumulus {
 
 /// Scratch memory that match_brackets takes in space `S` for `count` elements, `segmented` where they are
-/// several documents: exact. On the host about 1/16 of an array of that many 32-bit numbers, on a GPU 1/12,
-/// and 1/32 more for segments.
+/// several documents: exact. About 1/16 of an array of that many 32-bit numbers, and on a GPU 1/32 more
+/// for segments.
 template <Space S>
 std::size_t match_brackets_scratch_bytes(std::int64_t count, bool segmented) {
   const auto tiles = static_cast<std::size_t>(bracket_match::tiles_of(count, S));

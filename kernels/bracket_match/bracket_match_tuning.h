@@ -15,11 +15,13 @@ inline constexpr int kTileItems = kTileThreads * kThreadItems;
 /// Threads of a block that scans tiles, and tiles that each of them takes.
 inline constexpr int kScanThreads = 1024;
 inline constexpr int kScanTilesPerThread = 4;
-/// Closes that reach out of a tile and are left to one warp; the whole block links a tile with more.
-inline constexpr int kFewCloses = 256;
-/// Of the opens that a tile leaves, so many of the lowest are listed by number.
-inline constexpr int kListedOpens = 128;
-/// Closes that a block links at once.
-inline constexpr int kLinkedAtOnce = 1024;
+/// Elements that a tile leaves to others: so many are listed by number, of more there is a bit for each
+/// element of the tile in the same memory.
+inline constexpr int kListed = 2 * kTileThreads;
+/// Closes that one tile serves: so many or more are linked by stretches of that tile, fewer are dealt out to
+/// lanes that each find their own.
+inline constexpr int kManyServed = 64;
+/// Closes of a stretch.
+inline constexpr int kLinkedAtOnce = 512;
 
 }  // namespace cumulus::bracket_match

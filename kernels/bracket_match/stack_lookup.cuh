@@ -13,14 +13,19 @@ namespace cumulus::bracket_match {
 inline constexpr int kTileWarps = kTileThreads / 32;
 static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one word");
 
+/// What a tile leaves to others is listed, as 16-bit numbers of elements in the tile, where the numbers fit
+/// into the words that hold a bit for each element otherwise.
+__device__ inline bool is_listed(std::int32_t count) { return count <= kListed; }
+__device__ inline const std::uint16_t* listed(const std::uint32_t* left_items, std::int64_t tile) {
+  return reinterpret_cast<const std::uint16_t*>(left_items + tile * kTileThreads);
+}
+
 /// The tiles of a text on the device. A tile's surviving opens are those that no close of the tile pops;
-/// on the stack they lie at levels bottom + 1 and up.
+/// on the stack they lie at levels bottom + 1 and up. Its reaching closes pop no open of the tile.
 struct DeviceTiles {
-  std::uint32_t* surviving_opens;  // kTileThreads words for each tile, a bit for each element
-  std::uint32_t* reaching_closes;  // likewise: closes that pop no open of the tile
-  std::uint16_t* opens_before;     // for each stretch of 32 words: surviving opens of the tile before it
-  std::uint16_t*
-      listed_opens;  // kListedOpens for each tile: its lowest surviving opens, as numbers in the tile
+  std::uint32_t* surviving_opens;  // kTileThreads words for each tile: numbers or bits
+  std::uint32_t* reaching_closes;  // likewise
+  std::uint16_t* opens_before;  // for each stretch of 32 words of bits: surviving opens of the tile before it
   StackChange<std::int32_t>* change;
   const std::uint32_t*
       begins;             // a bit for each element: a document begins there; null: there is one document
@@ -104,6 +109,11 @@ template <class Body>
 __device__ void for_surviving_opens(const DeviceTiles& tiles, std::int64_t tile, int highest, int count,
                                     const Body& body) {
   const int lane = static_cast<int>(threadIdx.x % 32);
+  if (is_listed(tiles.change[tile].opens)) {
+    const std::uint16_t* numbers = listed(tiles.surviving_opens, tile);
+    for (int i = lane; i < count; i += 32) body(i, tile * kTileItems + numbers[highest - i]);
+    return;
+  }
   const std::uint64_t before_stretches = reinterpret_cast<const std::uint64_t*>(tiles.opens_before)[tile];
   const auto before = [&](int stretch) {
     return static_cast<int>(before_stretches >> (16 * stretch) & 0xFFFF);
@@ -139,28 +149,46 @@ __device__ inline std::int64_t open_at(const DeviceTiles& tiles, std::int64_t ti
   return found;
 }
 
-/// Calls body(number, open) for what the pops out of `tile` from number `number` to before `end` pop, by one
-/// lane each: the stack before the tile is `depth` deep, at least `end`. By whole warps, with the same
-/// arguments in all lanes.
-template <class Body>
-__device__ void for_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth, int number,
-                                  int end, const Body& body) {
-  while (number < end) {
-    tile = last_tile_below(tiles, tile, depth - number);
-    const auto rank = static_cast<int>(depth - number - tiles.bottoms[tile] - 1);
-    const int here = min(rank + 1, end - number);
-    for_surviving_opens(tiles, tile, rank, here, [&](int i, std::int64_t open) { body(number + i, open); });
-    number += here;
-  }
-}
+/// Goes through what the pops out of a tile pop, from the first on: remembers which earlier tile serves them.
+class OpenCursor {
+ public:
+  /// The stack before `tile` is `depth` deep.
+  __device__ OpenCursor(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth)
+      : tiles_(tiles), tile_(tile), depth_(depth) {}
 
-/// The same, by a whole block: a share for each warp.
+  /// Calls body(number, open) for the pops from number `number` to before `end`, at most `depth`, by one lane
+  /// each; for no lower number than the call before. By whole warps, with the same arguments in all lanes.
+  template <class Body>
+  __device__ void for_opens(int number, int end, const Body& body) {
+    while (number < end) {
+      const std::int64_t level = depth_ - number;
+      if (level <= bottom_) {
+        tile_ = last_tile_below(tiles_, tile_, level);
+        bottom_ = tiles_.bottoms[tile_];
+      }
+      const auto rank = static_cast<int>(level - bottom_ - 1);
+      const int here = min(rank + 1, end - number);
+      for_surviving_opens(tiles_, tile_, rank, here,
+                          [&](int i, std::int64_t open) { body(number + i, open); });
+      number += here;
+    }
+  }
+
+ private:
+  const DeviceTiles& tiles_;
+  std::int64_t tile_;
+  std::int64_t depth_;
+  std::int64_t bottom_ = INT64_MAX;  // of tile_, where it serves
+};
+
+/// The opens of the pops out of `tile` from number `number` to before `end`, by a whole block: a share for
+/// each warp.
 template <class Body>
 __device__ void share_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
                                     int number, int end, const Body& body) {
   const int share = max((end - number + kTileWarps - 1) / kTileWarps, 32);
   const int first = number + static_cast<int>(threadIdx.x) / 32 * share;
-  for_opens_of_pops(tiles, tile, depth, first, min(first + share, end), body);
+  OpenCursor(tiles, tile, depth).for_opens(first, min(first + share, end), body);
 }
 
 }  // namespace cumulus::bracket_match

@@ -3,9 +3,10 @@
 #include <cstdint>
 
 #include "kernels/bracket_match/bracket_match_tuning.h"
+#include "kernels/bracket_match/shared_words.cuh"
 
 // How the threads of a block match elements each for itself: every thread has a stack in shared memory, and
-// goes through its elements without a branch on what they are.
+// goes through its elements with a branch only where it pops.
 
 namespace cumulus::bracket_match {
 
@@ -30,30 +31,32 @@ class ThreadStacks {
   /// One thread's column while it goes through its elements.
   class Column {
    public:
-    __device__ Column(ThreadStacks& stacks, int thread)
-        : stacks_(stacks), begin_(column(thread)), top_(begin_), close_(begin_ + kLast) {}
+    __device__ Column(const ThreadStacks& stacks, int thread)
+        : begin_(shared_address(&stacks) + static_cast<SharedAddress>(column(thread))),
+          top_(begin_),
+          close_(begin_ + kLast) {}
 
     __device__ bool empty() const { return top_ == begin_; }
-    __device__ int opens() const { return (top_ - begin_) / kRow; }
-    __device__ int closes() const { return (begin_ + kLast - close_) / kRow; }
+    __device__ int opens() const { return static_cast<int>(top_ - begin_) / kRow; }
+    __device__ int closes() const { return static_cast<int>(begin_ + kLast - close_) / kRow; }
     __device__ void clear() { top_ = begin_; }
+    /// The highest open, which is dropped; there must be one.
+    __device__ Entry pop() {
+      top_ -= kRow;
+      return load_shared_16(top_);
+    }
     /// Keeps an open, or a close that found the stack empty. Anything else is put where the next close goes,
     /// so that no element takes a branch: there is a place left as long as there are elements.
     __device__ void keep(Entry entry, bool opens, bool found_nothing) {
-      stacks_.set(opens ? top_ : close_, entry);
-      if (opens) top_ += kRow;
-      if (found_nothing) close_ -= kRow;
-    }
-    __device__ Entry pop() {
-      top_ -= kRow;
-      return stacks_.at(top_);
+      store_shared_16(opens ? top_ : close_, entry);
+      add_if(opens, top_, kRow);
+      add_if(found_nothing, close_, -kRow);
     }
 
    private:
-    ThreadStacks& stacks_;
-    const int begin_;
-    int top_;    // the next open's place
-    int close_;  // the next close's
+    const SharedAddress begin_;
+    SharedAddress top_;    // the next open's place
+    SharedAddress close_;  // the next close's
   };
 
  private:
@@ -65,20 +68,18 @@ class ThreadStacks {
   __device__ Entry at(int offset) const {
     return *reinterpret_cast<const std::uint16_t*>(reinterpret_cast<const char*>(entries_) + offset);
   }
-  __device__ void set(int offset, Entry entry) {
-    *reinterpret_cast<std::uint16_t*>(reinterpret_cast<char*>(entries_) + offset) =
-        static_cast<std::uint16_t>(entry);
-  }
 
   std::uint16_t entries_[kThreadItems * kTileThreads];
 };
 
-/// Where the partners of a tile's elements are gathered; -1: none in the tile. A thread's elements are a row.
+/// Where the partners of a tile's elements are gathered, by their numbers in the tile. A thread's elements
+/// are a row.
 struct TilePartners {
-  static constexpr int kStride = kThreadItems + 1;  // so that rows begin in different banks
-  std::int32_t numbers[kTileThreads * kStride];
+  static constexpr std::uint16_t kNone = 0xFFFF;    // in the tile
+  static constexpr int kStride = kThreadItems + 2;  // so that rows begin in different banks
+  alignas(4) std::uint16_t numbers[kTileThreads * kStride];
 
-  __device__ std::int32_t* row(int thread) { return numbers + thread * kStride; }
+  __device__ std::uint16_t* row(int thread) { return numbers + thread * kStride; }
 };
 
 }  // namespace cumulus::bracket_match

@@ -57,8 +57,8 @@ class TileItems<std::uint8_t> {
   static constexpr bool kCodesAreExact = true;
 
   /// The block has to synchronize before the first code().
-  __device__ TileItems(const Codes<std::uint8_t>& codes, Memory& memory, TilePartners& /*staging*/,
-                       const std::uint8_t* text, std::int64_t first, int valid)
+  __device__ TileItems(const Codes<std::uint8_t>& codes, Memory& memory, const std::uint8_t* text,
+                       std::int64_t first, int valid)
       : codes_(reinterpret_cast<const std::uint8_t*>(&memory)), open_codes_(codes.open_codes) {
     if (threadIdx.x < 64) reinterpret_cast<std::uint32_t*>(&memory)[threadIdx.x] = codes.words[threadIdx.x];
     const std::uint8_t* from = text + first + static_cast<int>(threadIdx.x) * kThreadItems;
@@ -96,23 +96,27 @@ class TileItems<std::uint8_t> {
   unsigned int open_codes_;
 };
 
-/// Tokens are staged where their partners come to be: a thread reads each before it writes there. Codes have
-/// their kinds modulo kKinds.
+/// Tokens are in shared memory, the thread's in a row. Codes have their kinds modulo kKinds.
 template <>
 class TileItems<std::int32_t> {
  public:
-  struct Memory {};
+  struct Memory {
+    static constexpr int kStride = kThreadItems + 1;  // so that rows begin in different banks
+    std::int32_t tokens[kTileThreads * kStride];
+
+    __device__ std::int32_t* row(int thread) { return tokens + thread * kStride; }
+  };
   static constexpr bool kCodesAreExact = false;
 
-  __device__ TileItems(const Codes<std::int32_t>& /*codes*/, Memory& /*memory*/, TilePartners& staging,
-                       const std::int32_t* text, std::int64_t first, int valid)
-      : row_(staging.row(static_cast<int>(threadIdx.x))) {
+  __device__ TileItems(const Codes<std::int32_t>& /*codes*/, Memory& memory, const std::int32_t* text,
+                       std::int64_t first, int valid)
+      : row_(memory.row(static_cast<int>(threadIdx.x))) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     for (int owner = 0; owner < 32; ++owner) {
       const int count = __shfl_sync(~0u, valid, owner);
       const int thread = warp * 32 + owner;
-      if (lane < count) staging.row(thread)[lane] = text[first + thread * kThreadItems + lane];
+      if (lane < count) memory.row(thread)[lane] = text[first + thread * kThreadItems + lane];
     }
     __syncwarp();
   }
@@ -125,7 +129,7 @@ class TileItems<std::int32_t> {
   __device__ static bool is_open(unsigned int code) { return code < kKinds; }
   __device__ static bool is_close(unsigned int code) { return code >= kKinds && code != kNeutral; }
   __device__ static bool fit(std::int32_t open, std::int32_t close) {
-    return Rules<std::int32_t>::Shared().fit(open, close);
+    return Rules<std::int32_t>::Mates().fit(open, close);
   }
 
  private:

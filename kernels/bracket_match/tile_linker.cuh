@@ -12,18 +12,97 @@ namespace cumulus::bracket_match {
 /// Tiles of a block: one for each warp.
 inline constexpr int kLinkedTiles = kTileWarps;
 
+/// The elements that one tile leaves to others, or those of them that are opens, where they are too many to
+/// be listed: the words of bits in shared memory, each with how many bits are set in those before. By a warp.
+class LeftItems {
+ public:
+  struct alignas(8) Word {
+    std::uint32_t bits;
+    std::int32_t before;
+  };
+  using Memory = Word[kTileThreads];
+
+  /// How many there are is returned; for each() may follow at once.
+  __device__ int take(Memory& memory, const std::uint32_t* left_items, std::int64_t tile) {
+    memory_ = memory;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const uint4 own = reinterpret_cast<const uint4*>(left_items + tile * kTileThreads)[lane];
+    const std::uint32_t words[kWords] = {own.x, own.y, own.z, own.w};
+    int count = 0;
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) count += __popc(words[k]);
+    const int through = warp_prefix_sum(count);
+    before_ = through - count;
+    int before = before_;
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      memory[lane * kWords + k] = {words[k], before};
+      before += __popc(words[k]);
+    }
+    __syncwarp();
+    return __shfl_sync(kAllLanes, through, 31);
+  }
+
+  /// Calls body(number, item) for the elements from number `first` to before `end`, each by one lane.
+  template <class Body>
+  __device__ void for_each(int first, int end, const Body& body) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::uint32_t lanes_before = (1u << lane) - 1;
+    int word = highest_bit(__ballot_sync(kAllLanes, before_ <= first)) * kWords;
+    for (; word < kTileThreads && memory_[word].before < end; word += kWords) {
+#pragma unroll
+      for (int k = 0; k < kWords; ++k) {
+        const Word it = memory_[word + k];
+        const int number = it.before + __popc(it.bits & lanes_before);
+        if ((it.bits >> lane & 1) != 0 && number >= first && number < end) {
+          body(number, (word + k) * kThreadItems + lane);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int kWords = kTileThreads / 32;  // of one lane
+
+  const Word* memory_;
+  int before_;  // the lane's first word
+};
+
 template <class Symbol>
 struct LinkMemory {
-  union {
-    std::uint16_t
-        reaching_closes[kTileItems];  // of the tile that the block links: their numbers in it, in order
-    std::uint16_t few_closes[kTileWarps][kFewCloses];  // of the tile that each warp links
+  struct Warp {
+    LeftItems::Memory closes;
+    LeftItems::Memory opens;
+    // Of a stretch: numbers in their tiles of the closes and of the opens that they pop.
+    std::uint16_t close_numbers[kLinkedAtOnce];
+    std::uint16_t open_numbers[kLinkedAtOnce];
   };
-  std::int64_t opens[kLinkedAtOnce];  // that they pop
-  int reaching_before[kTileWarps];
-  int first_beginning;
+  Warp warps[kTileWarps];
   BlockTally tally;
-  typename Rules<Symbol>::Shared rules;
+  typename Rules<Symbol>::Mates mates;
+};
+
+/// The 32 tiles before a tile, one to each lane, the nearest to the first.
+struct TileWindow {
+  std::int64_t nearest;
+  std::int64_t bottom;  // of the lane's
+  std::int32_t opens;
+
+  __device__ TileWindow(const DeviceTiles& tiles, std::int64_t end)
+      : nearest(end - 1), bottom(INT64_MAX), opens(0) {
+    const std::int64_t tile = nearest - threadIdx.x % 32;
+    if (tile < 0) return;
+    bottom = tiles.bottoms[tile];
+    opens = tiles.change[tile].opens;
+  }
+
+  /// How many pops out of a stack `depth` deep it takes to the least of the bottoms of the tiles up to the
+  /// lane's: what the tile serves comes before.
+  __device__ int reach(std::int64_t depth) const {
+    return warp_prefix_max(
+        static_cast<int>(max(min(depth - bottom, std::int64_t{INT_MAX}), std::int64_t{-1})));
+  }
 };
 
 /// Pairs the closes of the block's tiles with the opens of earlier tiles.
@@ -33,177 +112,165 @@ class TileLinker {
 
  public:
   __device__ TileLinker(const Arguments<Symbol, Index>& arguments, Memory& memory)
-      : a_(arguments), memory_(memory), thread_(static_cast<int>(threadIdx.x)) {}
+      : a_(arguments),
+        memory_(memory),
+        own_(memory.warps[threadIdx.x / 32]),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        tile_(std::int64_t{blockIdx.x} * kLinkedTiles + threadIdx.x / 32),
+        first_(tile_ * kTileItems) {}
 
   __device__ void run() {
+    const bool present = tile_ < a_.tiles.count;
+    // Nothing of this depends on anything else: the loads are under way together.
+    const int pops = present ? a_.tiles.change[tile_].closes : 0;
+    depth_ = present ? a_.tiles.depth[tile_] : 0;
+    const TileWindow window(a_.tiles, present ? tile_ : 0);
     memory_.tally.clear();
-    const std::int64_t first_tile = std::int64_t{blockIdx.x} * kLinkedTiles;
-    int own_pops = 0;
-    bool prepared = false;
-    for (int i = 0; i < kLinkedTiles; ++i) {
-      const std::int64_t tile = first_tile + i;
-      const int pops = tile < a_.tiles.count ? a_.tiles.change[tile].closes : 0;
-      if (i == thread_ / 32) own_pops = pops;
-      if (pops <= kFewCloses) continue;
-      if (!prepared) a_.rules.prepare(memory_.rules);
-      prepared = true;
-      enter(tile);
-      link_by_block();
-      __syncthreads();
-    }
-    enter(first_tile + thread_ / 32);
-    if (own_pops > 0 && own_pops <= kFewCloses) link_by_warp(own_pops);
+    a_.rules.prepare_mates(memory_.mates);
+    __syncthreads();
+    if (pops > 0) link(pops, window);
     __syncthreads();
     memory_.tally.publish(found_, a_.findings);
   }
 
  private:
-  __device__ void enter(std::int64_t tile) {
-    tile_ = tile;
-    first_ = tile * kTileItems;
-  }
-
-  __device__ void link_by_block() {
-    if (thread_ == 0) memory_.first_beginning = kTileItems;
-    const int closes = list_reaching_closes();
-    const std::int64_t depth = a_.tiles.depth[tile_];
-    const auto served = static_cast<int>(min(depth, static_cast<std::int64_t>(closes)));
-    for (int first = 0; first < served; first += kLinkedAtOnce) {
-      const int end = min(first + kLinkedAtOnce, served);
-      share_opens_of_pops(a_.tiles, tile_, depth, first, end,
-                          [&](int number, std::int64_t open) { memory_.opens[number - first] = open; });
-      __syncthreads();
-      pair_listed(first, end);
-      __syncthreads();
+  __device__ void link(int pops, TileWindow window) {
+    closes_listed_ = is_listed(pops);
+    if (!closes_listed_) a_.prefetch_text(tile_);
+    const int closes = closes_listed_ ? pops : closes_.take(own_.closes, a_.tiles.reaching_closes, tile_);
+    const auto served = static_cast<int>(min(depth_, static_cast<std::int64_t>(closes)));
+    for (int number = 0;;) {
+      number = link_in(window, number, served);
+      if (number == served) break;
+      const std::int64_t tile = last_tile_below(a_.tiles, window.nearest - 31, depth_ - number);
+      window = TileWindow(a_.tiles, tile + 1);
     }
-    for (int number = served + thread_; number < closes; number += kTileThreads)
-      lose(close(memory_.reaching_closes, number));
-    if (depth > closes) meet_first_beginning();
+    lose_from(served, closes);
+    if (depth_ > closes && reaches_beyond_a_beginning(pops)) meet_first_beginning();
   }
 
-  /// The closes from number `first` to before `end` with the opens that are listed: several at a time, as
-  /// their symbols are far.
-  __device__ void pair_listed(int first, int end) {
+  /// Links the closes from `number` on that tiles of the window serve; returns the next.
+  __device__ int link_in(const TileWindow& window, int number, int served) {
+    const int reach = window.reach(depth_);
+    while (number < served) {
+      const std::uint32_t hits = __ballot_sync(kAllLanes, reach > number);
+      if (hits == 0) break;
+      const int server = lowest_bit(hits);
+      const int end = __shfl_sync(kAllLanes, reach, server);
+      const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
+      if (!open_listed || min(end, served) - number >= kManyServed) {
+        link_stretches(window.nearest - server, open_listed, number, end, min(end, served));
+        number = min(end, served);
+      } else {
+        number += link_one_by_one(window, reach, number, served);
+      }
+    }
+    return number;
+  }
+
+  /// Each lane takes one close. Returns how many are linked.
+  __device__ int link_one_by_one(const TileWindow& window, int reach, int number, int served) {
+    const int mine = number + lane_;
+    int server = 0;  // the first lane whose tile's bottom is beyond the lane's own pop, if there is one
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+      if (__shfl_sync(kAllLanes, reach, server + step - 1) <= mine) server += step;
+    }
+    const int rank = __shfl_sync(kAllLanes, reach, server) - mine - 1;
+    const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
+    const std::uint32_t others = __ballot_sync(kAllLanes, mine >= served || rank < 0 || !open_listed);
+    const int count = others == 0 ? 32 : lowest_bit(others);
+    if (!closes_listed_) {
+      list_closes(number, number + count);
+      __syncwarp();
+    }
+    if (lane_ < count) {
+      const std::int64_t tile = window.nearest - server;
+      const std::int64_t open = tile * kTileItems + listed(a_.tiles.surviving_opens, tile)[rank];
+      const std::int64_t close = first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine]
+                                                          : own_.close_numbers[lane_]);
+      pair(memory_.mates.fit(a_.text[open], a_.text[close]), open, close);
+    }
+    __syncwarp();
+    return count;
+  }
+
+  /// Links the closes from `number` to before `last`, all served by tile `server`: the pop before `end` is
+  /// the tile's lowest open.
+  __device__ void link_stretches(std::int64_t server, bool open_listed, int number, int end, int last) {
+    a_.prefetch_text(server);
+    LeftItems opens;
+    if (!open_listed) opens.take(own_.opens, a_.tiles.surviving_opens, server);
+#pragma unroll 1
+    for (; number < last; number += kLinkedAtOnce) {
+      const int count = min(last - number, kLinkedAtOnce);
+      list_closes(number, number + count);
+      const int highest = end - 1 - number;
+      const auto keep = [&](int rank, int item) {
+        own_.open_numbers[highest - rank] = static_cast<std::uint16_t>(item);
+      };
+      if (open_listed) {
+        const std::uint16_t* numbers = listed(a_.tiles.surviving_opens, server);
+        for (int i = lane_; i < count; i += 32) keep(highest - i, numbers[highest - i]);
+      } else {
+        opens.for_each(highest + 1 - count, highest + 1, keep);
+      }
+      __syncwarp();
+      prefetch_partners(first_ + own_.close_numbers[0], first_ + own_.close_numbers[count - 1], count);
+      const std::int64_t opens_first = server * kTileItems;
+      prefetch_partners(opens_first + own_.open_numbers[count - 1], opens_first + own_.open_numbers[0],
+                        count);
+      pair_stretch(opens_first, count);
+      __syncwarp();
+    }
+  }
+
+  /// Where partners from `first` to `last` are written with gaps, what lies between has to be read: all at
+  /// once rather than store by store.
+  __device__ void prefetch_partners(std::int64_t first, std::int64_t last, int count) const {
+    const auto span = static_cast<int>(last - first) + 1;
+    if (8 * count >= 7 * span || a_.outputs.partner == nullptr) return;
+    constexpr int kLineItems = 128 / static_cast<int>(sizeof(Index));
+    for (int element = lane_ * kLineItems; element < span + kLineItems - 1; element += 32 * kLineItems) {
+      prefetch_to_l2(a_.outputs.partner + first + min(element, span - 1));
+    }
+  }
+
+  /// Of the `count` closes and opens that are listed in shared memory: several of a lane at a time, as their
+  /// symbols are far.
+  __device__ void pair_stretch(std::int64_t opens_first, int count) {
     constexpr int kAtOnce = 4;
-    for (int number = first + thread_; number < end; number += kAtOnce * kTileThreads) {
+    for (int i = lane_; i < count; i += kAtOnce * 32) {
       std::int64_t opens[kAtOnce];
       std::int64_t closes[kAtOnce];
       bool fits[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int mine = min(number + i * kTileThreads, end - 1);
-        opens[i] = memory_.opens[mine - first];
-        closes[i] = close(memory_.reaching_closes, mine);
-        fits[i] = memory_.rules.fit(a_.text[opens[i]], a_.text[closes[i]]);
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int mine = min(i + k * 32, count - 1);
+        opens[k] = opens_first + own_.open_numbers[mine];
+        closes[k] = first_ + own_.close_numbers[mine];
+        fits[k] = memory_.mates.fit(a_.text[opens[k]], a_.text[closes[k]]);
       }
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (number + i * kTileThreads < end) pair(fits[i], opens[i], closes[i]);
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (i + k * 32 < count) pair(fits[k], opens[k], closes[k]);
       }
     }
   }
 
-  /// No document begins in a tile of few pops. Its closes are dealt out to the lanes.
-  __device__ void link_by_warp(int closes) {
-    const int lane = thread_ % 32;
-    std::uint16_t* numbers = memory_.few_closes[thread_ / 32];
-    list_few_closes(numbers);
-    const std::int64_t depth = a_.tiles.depth[tile_];
-    const auto served = static_cast<int>(min(depth, static_cast<std::int64_t>(closes)));
-    for (int first = 0; first < served; first += 32) {
-      const std::int64_t open = listed_open(depth, first + lane, first + lane < served);
-      if (open >= 0) pair_few(open, close(numbers, first + lane));
-      const std::uint32_t others = __ballot_sync(kAllLanes, open < 0 && first + lane < served);
-      if (others == 0) continue;
-      for_opens_of_pops(a_.tiles, tile_, depth, first + lowest_bit(others), first + highest_bit(others) + 1,
-                        [&](int number, std::int64_t far) {
-                          if ((others >> (number - first) & 1) != 0) pair_few(far, close(numbers, number));
-                        });
-    }
-    for (int number = served + lane; number < closes; number += 32) lose(close(numbers, number));
+  /// Lists the tile's closes from number `first` to before `end` in shared memory.
+  __device__ void list_closes(int first, int end) {
+    for_closes(first, end, [&](int number, int item) {
+      own_.close_numbers[number - first] = static_cast<std::uint16_t>(item);
+    });
+  }
+  template <class Body>
+  __device__ void for_closes(int first, int end, const Body& body) const {
+    if (!closes_listed_) return closes_.for_each(first, end, body);
+    const std::uint16_t* numbers = listed(a_.tiles.reaching_closes, tile_);
+    for (int number = first + lane_; number < end; number += 32) body(number, numbers[number]);
   }
 
-  /// What the tile's pop `number` pops, if one of the tiles not far before has pushed it and lists it;
-  /// otherwise, and to lanes that do not ask, -1. Each lane asks for its own. The stack before the tile is
-  /// `depth` deep.
-  __device__ std::int64_t listed_open(std::int64_t depth, int number, bool asks) const {
-    constexpr int kWindows = 4;
-    const int lane = thread_ % 32;
-    std::int64_t open = -1;
-    for (int window = 0; window < kWindows; ++window) {
-      const std::int64_t nearest = tile_ - 1 - 32 * window;
-      // How many pops it takes to get to the bottom of that lane's tile.
-      int pops = -1;
-      if (nearest >= lane) {
-        pops = static_cast<int>(
-            max(min(depth - a_.tiles.bottoms[nearest - lane], std::int64_t{INT_MAX}), std::int64_t{-1}));
-      }
-      const int most = warp_prefix_max(pops);
-      int server = 0;  // the first lane whose tile's bottom is beyond the lane's own pop, if there is one
-#pragma unroll
-      for (int step = 16; step > 0; step /= 2) {
-        if (__shfl_sync(kAllLanes, most, server + step - 1) <= number) server += step;
-      }
-      const int rank = __shfl_sync(kAllLanes, most, server) - number - 1;
-      if (asks && rank >= 0) {
-        asks = false;
-        const std::int64_t tile = nearest - server;
-        if (rank < kListedOpens) open = tile * kTileItems + a_.tiles.listed_opens[tile * kListedOpens + rank];
-      }
-      if (!__any_sync(kAllLanes, asks)) break;
-    }
-    return open;
-  }
-
-  __device__ void list_few_closes(std::uint16_t* numbers) const {
-    const int lane = thread_ % 32;
-    constexpr int kWords = kTileThreads / 32;
-    std::uint32_t words[kWords];
-    int own = 0;
-#pragma unroll
-    for (int k = 0; k < kWords; ++k) {
-      words[k] = a_.tiles.reaching_closes[tile_ * kTileThreads + lane * kWords + k];
-      own += __popc(words[k]);
-    }
-    int number = warp_prefix_sum(own) - own;
-#pragma unroll
-    for (int k = 0; k < kWords; ++k) {
-      for (std::uint32_t bits = words[k]; bits != 0; bits &= bits - 1, ++number) {
-        numbers[number] = static_cast<std::uint16_t>((lane * kWords + k) * kThreadItems + lowest_bit(bits));
-      }
-    }
-    __syncwarp();
-  }
-
-  /// Returns how many there are.
-  __device__ int list_reaching_closes() {
-    const int lane = thread_ % 32;
-    const int warp = thread_ / 32;
-    std::uint32_t closes = a_.tiles.reaching_closes[tile_ * kTileThreads + thread_];
-    const int through = warp_prefix_sum(__popc(closes));
-    if (lane == 31) memory_.reaching_before[warp] = through;
-    __syncthreads();
-    int number = through - __popc(closes);
-    int total = 0;
-    for (int other = 0; other < kTileWarps; ++other) {
-      if (other < warp) number += memory_.reaching_before[other];
-      total += memory_.reaching_before[other];
-    }
-    for (; closes != 0; closes &= closes - 1, ++number) {
-      memory_.reaching_closes[number] =
-          static_cast<std::uint16_t>(thread_ * kThreadItems + lowest_bit(closes));
-    }
-    __syncthreads();
-    return total;
-  }
-
-  __device__ std::int64_t close(const std::uint16_t* numbers, int number) const {
-    return first_ + numbers[number];
-  }
-
-  __device__ void pair_few(std::int64_t open, std::int64_t close) {
-    pair(a_.rules.fit(a_.text[open], a_.text[close]), open, close);
-  }
   __device__ void pair(bool fits, std::int64_t open, std::int64_t close) {
     if (!fits) return lose(close);
     found_.unmatched -= 2;
@@ -213,22 +280,33 @@ class TileLinker {
   }
 
   __device__ void lose(std::int64_t close) { found_.meet(2 * close + kCloseFault); }
+  /// Nothing is left for the closes from number `first` on.
+  __device__ void lose_from(int first, int end) {
+    if (first < end) for_closes(first, end, [&](int, int item) { lose(first_ + item); });
+  }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.
   __device__ void meet_first_beginning() {
-    const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + thread_);
-    if (begins != 0) atomicMin(&memory_.first_beginning, thread_ * kThreadItems + lowest_bit(begins));
-    __syncthreads();
-    if (memory_.first_beginning < kTileItems) {
-      found_.meet(2 * (first_ + memory_.first_beginning) + kUnclosedFault);
+    for (int stretch = 0; stretch < kTileWarps; ++stretch) {
+      const int word = stretch * 32 + lane_;
+      const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + word);
+      const std::uint32_t words = __ballot_sync(kAllLanes, begins != 0);
+      if (words == 0) continue;
+      if (lane_ == lowest_bit(words))
+        found_.meet(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
+      return;
     }
   }
 
   const Arguments<Symbol, Index>& a_;
   Memory& memory_;
-  std::int64_t tile_ = 0;
-  std::int64_t first_ = 0;
-  const int thread_;
+  typename Memory::Warp& own_;
+  const int lane_;
+  const std::int64_t tile_;  // the warp's
+  const std::int64_t first_;
+  std::int64_t depth_ = 0;  // the stack's size before the tile
+  bool closes_listed_ = true;
+  LeftItems closes_;  // where they are not listed
   Found found_;
 };
 

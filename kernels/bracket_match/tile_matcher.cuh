@@ -29,7 +29,6 @@ template <class Symbol, class Index>
 class TileMatcher {
   using Memory = MatchMemory<Symbol>;
   using Items = TileItems<Symbol>;
-  static constexpr bool kStoresNumbers = sizeof(Index) == 4;
 
  public:
   __device__ TileMatcher(const Arguments<Symbol, Index>& arguments, const Codes<Symbol>& codes,
@@ -41,13 +40,12 @@ class TileMatcher {
         first_(tile_ * kTileItems),
         thread_(static_cast<int>(threadIdx.x)),
         valid_(static_cast<int>(max(
-            min(a_.count - first_ - thread_ * kThreadItems, std::int64_t{kThreadItems}), std::int64_t{0}))),
-        offset_(kStoresNumbers ? static_cast<std::int32_t>(first_) : 0) {}
+            min(a_.count - first_ - thread_ * kThreadItems, std::int64_t{kThreadItems}), std::int64_t{0}))) {}
 
   __device__ void run() {
     memory_.masks.clear();
     memory_.tally.clear();
-    const Items items(codes_, memory_.items, memory_.partners, a_.text, first_, valid_);
+    const Items items(codes_, memory_.items, a_.text, first_, valid_);
     const std::int64_t word = tile_ * kTileThreads + thread_;
     const std::uint32_t begins = a_.tiles.begins_of(word);
     __syncthreads();
@@ -79,12 +77,8 @@ class TileMatcher {
     } else {
       match_in_order(items, levels.height(), served);
     }
-    const bool lost = reaches_beyond_a_beginning(before.closes);
-    const std::uint32_t unserved = closes_from(served, closes);
-    if (lost && unserved != 0) found_.meet(fault_at(lowest_bit(unserved), kCloseFault));
-    a_.tiles.reaching_closes[word] = lost ? 0 : unserved;
-    a_.tiles.surviving_opens[word] =
-        list_opens(min(opens, levels.later() - levels.bottom()), levels.bottom() - levels.least());
+    leave_closes(levels, served, closes);
+    leave_opens(levels, min(opens, levels.later() - levels.bottom()));
     if (thread_ % 32 == 0) {
       a_.tiles.opens_before[tile_ * kTileWarps + thread_ / 32] =
           static_cast<std::uint16_t>(levels.opens_before_warp());
@@ -99,8 +93,8 @@ class TileMatcher {
   __device__ std::int64_t fault_at(int item, std::int64_t kind) const {
     return 2 * (first_ + thread_ * kThreadItems + item) + kind;
   }
-  __device__ std::int32_t number(int thread, int item) const {
-    return offset_ | (thread * kThreadItems + item);
+  __device__ static std::uint16_t number(int thread, int item) {
+    return static_cast<std::uint16_t>(thread * kThreadItems + item);
   }
   /// Of the elements themselves, which may be far: where their entries do not say enough.
   __device__ bool fit(const Items& items, int owner, int open, int closer, int close) const {
@@ -112,8 +106,7 @@ class TileMatcher {
   /// elements are there, and no document begins among them.
   template <bool kPlain>
   __device__ void match_in_thread(const Items& items, std::uint32_t begins, ThreadStacks::Column& column) {
-    std::int32_t* row = memory_.partners.row(thread_);
-    const std::int32_t first_number = number(thread_, 0);
+    std::uint16_t* row = memory_.partners.row(thread_);
     Entry mismatches = 0;
     bool begun = false;
     constexpr int kAhead = 4;  // codes are looked up before the stack is in the way
@@ -139,15 +132,15 @@ class TileMatcher {
       }
       const auto entry = code << kKindShift | static_cast<Entry>(i);
       const bool pops = closes && !column.empty();
-      std::int32_t partner = -1;
+      std::uint16_t partner = TilePartners::kNone;
       if (pops) {
         const Entry open = column.pop();
         mismatches |= open ^ entry;
         if constexpr (!Items::kCodesAreExact) {
           if (!fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
         }
-        row[item_of(open)] = first_number | i;
-        partner = first_number | item_of(open);
+        row[item_of(open)] = number(thread_, i);
+        partner = number(thread_, item_of(open));
       }
       row[i] = partner;
       const bool finds_nothing = closes && !pops;
@@ -157,17 +150,18 @@ class TileMatcher {
       }
       column.keep(entry, opens, finds_nothing && (kPlain || !begun));
     }
+    finish_shared_accesses();
     if ((mismatches & kKindBits) != 0) part_wrong_pairs(items, row);
   }
 
   /// Of the pairs within the thread.
-  __device__ void part_wrong_pairs(const Items& items, std::int32_t* row) {
+  __device__ void part_wrong_pairs(const Items& items, std::uint16_t* row) {
     for (int close = 0; close < kThreadItems; ++close) {
       const int open = item_of(static_cast<Entry>(row[close]));
-      if (row[close] < 0 || open > close) continue;
+      if (row[close] == TilePartners::kNone || open > close) continue;
       if (fit(items, thread_, open, thread_, close)) continue;
-      row[open] = -1;
-      row[close] = -1;
+      row[open] = TilePartners::kNone;
+      row[close] = TilePartners::kNone;
       found_.unmatched += 2;
       found_.meet(fault_at(close, kCloseFault));
     }
@@ -226,24 +220,34 @@ class TileMatcher {
     }
   }
 
-  /// A bit for each close that the thread has kept, but the first `served`.
-  __device__ std::uint32_t closes_from(int served, int closes) const {
-    std::uint32_t bits = 0;
-    for (int rank = served; rank < closes; ++rank) bits |= 1u << item_of(memory_.stacks.close(rank, thread_));
-    return bits;
+  /// Leaves the `closes` that the thread has kept to other tiles, but the first `served`.
+  __device__ void leave_closes(const TileLevels& levels, int served, int closes) {
+    const StackChange<std::int32_t> before = levels.before();
+    const bool lost = reaches_beyond_a_beginning(before.closes);
+    if (lost && served < closes)
+      found_.meet(fault_at(item_of(memory_.stacks.close(served, thread_)), kCloseFault));
+    leave(a_.tiles.reaching_closes, levels.total().closes, before.closes, lost ? 0 : closes - served,
+          [&](int rank) { return memory_.stacks.close(served + rank, thread_); });
   }
-  /// A bit for each of the lowest `count` opens that the thread has left, which are listed: the lowest has
-  /// `rank` others of the tile below it.
-  __device__ std::uint32_t list_opens(int count, int rank) const {
-    std::uint32_t bits = 0;
-    std::uint16_t* listed = a_.tiles.listed_opens + tile_ * kListedOpens + rank;
-    for (int level = 0; level < count; ++level) {
-      const int item = item_of(memory_.stacks.open(level, thread_));
-      bits |= 1u << item;
-      if (rank + level < kListedOpens)
-        listed[level] = static_cast<std::uint16_t>(thread_ * kThreadItems + item);
+  /// Leaves the lowest `count` opens that the thread has left.
+  __device__ void leave_opens(const TileLevels& levels, int count) {
+    leave(a_.tiles.surviving_opens, levels.total().opens, levels.bottom() - levels.least(), count,
+          [&](int rank) { return memory_.stacks.open(rank, thread_); });
+  }
+  /// Of `total` elements that the tile leaves the thread has `count`, which come after `before` others.
+  template <class EntryOf>
+  __device__ void leave(std::uint32_t* left_items, std::int32_t total, std::int32_t before, int count,
+                        const EntryOf& entry) {
+    std::uint32_t* words = left_items + tile_ * kTileThreads;
+    if (is_listed(total)) {
+      std::uint16_t* numbers = reinterpret_cast<std::uint16_t*>(words) + before;
+      for (int rank = 0; rank < count; ++rank)
+        numbers[rank] = static_cast<std::uint16_t>(thread_ * kThreadItems + item_of(entry(rank)));
+      return;
     }
-    return bits;
+    std::uint32_t bits = 0;
+    for (int rank = 0; rank < count; ++rank) bits |= 1u << item_of(entry(rank));
+    words[thread_] = bits;
   }
 
   /// Those whose partner is not in the tile get none, until link_tiles finds it.
@@ -261,16 +265,18 @@ class TileMatcher {
 #pragma unroll
     for (int k = 0; k < kFours; ++k) {
       const int four = k * kTileThreads + thread_;
-      const std::int32_t* numbers = memory_.partners.row(four / kFours) + four % kFours * 4;
+      const auto* pairs =
+          reinterpret_cast<const std::uint32_t*>(memory_.partners.row(four / kFours) + four % kFours * 4);
       FourIndices<Index> partners;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) partners.of[i] = index_of(numbers[i]);
+      for (int i = 0; i < 4; ++i)
+        partners.of[i] = index_of(static_cast<std::uint16_t>(pairs[i / 2] >> i % 2 * 16));
       *reinterpret_cast<FourIndices<Index>*>(out + 4 * four) = partners;
     }
   }
-  __device__ Index index_of(std::int32_t number) const {
-    if constexpr (kStoresNumbers) return number;
-    return number < 0 ? Index{-1} : static_cast<Index>(first_ + number);
+  /// Of kNone, as a signed number, all bits are set.
+  __device__ Index index_of(std::uint16_t number) const {
+    return static_cast<Index>(first_) | static_cast<Index>(static_cast<std::int16_t>(number));
   }
 
   const Arguments<Symbol, Index>& a_;
@@ -279,8 +285,7 @@ class TileMatcher {
   const std::int64_t tile_;
   const std::int64_t first_;
   const int thread_;
-  const int valid_;            // of the thread's elements, those in the text
-  const std::int32_t offset_;  // of numbers in memory: those of the whole text where they fit
+  const int valid_;  // of the thread's elements, those in the text
   Found found_;
 };
 

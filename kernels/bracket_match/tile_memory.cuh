@@ -19,6 +19,11 @@ struct DeviceOutputs {
   Index* top;
 };
 
+/// Asks for the memory around `global` before it is needed.
+__device__ inline void prefetch_to_l2(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(global)));
+}
+
 template <class Symbol, class Index>
 struct Arguments {
   const Symbol* text;
@@ -27,6 +32,16 @@ struct Arguments {
   DeviceTiles tiles;
   DeviceOutputs<Index> outputs;
   Findings* findings;
+
+  /// Asks for a tile's text. By a whole warp.
+  __device__ void prefetch_text(std::int64_t tile) const {
+    constexpr int kLineItems = 128 / static_cast<int>(sizeof(Symbol));
+    const std::int64_t end = min((tile + 1) * kTileItems, count);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (std::int64_t line = tile * kTileItems + lane * kLineItems; line < end; line += 32 * kLineItems) {
+      prefetch_to_l2(text + line);
+    }
+  }
 
   __device__ bool begins_at(std::int64_t element) const {
     return (tiles.begins_of(element / 32) >> (element % 32) & 1) != 0;

@@ -23,17 +23,21 @@ struct Rules<std::uint8_t> {
   std::uint8_t role[256];  // a BracketTable::Role
   std::uint8_t mate[256];
 
-  /// Of few symbols; where there are many, Shared is faster.
-  __device__ bool fit(std::uint8_t open, std::uint8_t close) const { return mate[open] == close; }
-
-  struct Shared {
-    std::uint32_t role[256];
+  struct Mates {
     std::uint8_t mate[256];
 
-    __device__ std::uint32_t role_of(std::uint8_t symbol) const { return role[symbol]; }
     __device__ bool fit(std::uint8_t open, std::uint8_t close) const { return mate[open] == close; }
     __device__ std::int32_t close_of(std::uint8_t open) const { return mate[open]; }
   };
+  struct Shared : Mates {
+    std::uint32_t role[256];
+
+    __device__ std::uint32_t role_of(std::uint8_t symbol) const { return role[symbol]; }
+  };
+
+  __device__ void prepare_mates(Mates& mates) const {
+    for (unsigned int byte = threadIdx.x; byte < 256; byte += blockDim.x) mates.mate[byte] = mate[byte];
+  }
 
   __device__ void prepare(Shared& shared) const {
     for (unsigned int byte = threadIdx.x; byte < 256; byte += blockDim.x) {
@@ -41,25 +45,26 @@ struct Rules<std::uint8_t> {
       shared.role[byte] = what == BracketTable::Role::kOpen    ? kRoleOpen
                           : what == BracketTable::Role::kClose ? kRoleClose
                                                                : 0;
-      shared.mate[byte] = mate[byte];
     }
+    prepare_mates(shared);
   }
 };
 
 template <>
 struct Rules<std::int32_t> {
-  struct Shared {
-    __device__ std::uint32_t role_of(std::int32_t symbol) const {
-      return symbol > 0 ? kRoleOpen : symbol < 0 ? kRoleClose : 0;
-    }
+  struct Mates {
     __device__ bool fit(std::int32_t open, std::int32_t close) const { return open == close_of(close); }
     __device__ std::int32_t close_of(std::int32_t open) const {
       return static_cast<std::int32_t>(0u - static_cast<std::uint32_t>(open));
     }
   };
+  struct Shared : Mates {
+    __device__ std::uint32_t role_of(std::int32_t symbol) const {
+      return symbol > 0 ? kRoleOpen : symbol < 0 ? kRoleClose : 0;
+    }
+  };
 
-  __device__ static bool fit(std::int32_t open, std::int32_t close) { return Shared().fit(open, close); }
-
+  __device__ void prepare_mates(Mates&) const {}
   __device__ void prepare(Shared&) const {}
 };
 

@@ -32,7 +32,7 @@ __device__ inline std::uint32_t group_sum(const ThreadGroup& group, std::uint32_
     }
     return number;
   }
-  number = __reduce_add_sync(0xFFFFFFFFu, number);
+  number = warp_sum(number);
   if (group.size == 32) return number;
   // Three words by turns: this round's, the next one's, which nobody reads any more, and the last one's.
   if (threadIdx.x % 32 == 0) atomicAdd(counters + (round % 3) * groups + group.number, number);
@@ -175,8 +175,7 @@ __device__ int range_bits(Key range, std::uint32_t* word) {
   const int bits = 64 - __clzll(static_cast<long long>(static_cast<unsigned long long>(range)));
   if (threadIdx.x == 0) *word = 0;
   __syncthreads();
-  const auto greatest =
-      static_cast<std::uint32_t>(__reduce_max_sync(0xFFFFFFFFu, static_cast<unsigned>(bits)));
+  const std::uint32_t greatest = warp_max(static_cast<std::uint32_t>(bits));
   if (threadIdx.x % 32 == 0) atomicMax(word, greatest);
   __syncthreads();
   return static_cast<int>(*word);

@@ -15,7 +15,7 @@ namespace cumulus::kd_tree {
 
 /// What the threads' numbers add up to; for every thread. `memory` has a word for each warp.
 __device__ inline std::uint32_t block_sum(std::uint32_t number, std::uint32_t* memory) {
-  const std::uint32_t of_warp = __reduce_add_sync(0xFFFFFFFFu, number);
+  const std::uint32_t of_warp = warp_sum(number);
   __syncthreads();  // `memory` may still be read from the call before
   if (threadIdx.x % 32 == 0) memory[threadIdx.x / 32] = of_warp;
   __syncthreads();

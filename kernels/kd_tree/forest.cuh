@@ -7,6 +7,7 @@
 #include "kernels/kd_tree/build_plan.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/kd_tree_arithmetic.h"
+#include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::kd_tree {
 
@@ -44,7 +45,7 @@ __device__ Key warp_least(Key key) {
   }
   return key;
 }
-__device__ inline std::uint32_t warp_least(std::uint32_t key) { return __reduce_min_sync(0xFFFFFFFFu, key); }
+__device__ inline std::uint32_t warp_least(std::uint32_t key) { return warp_min(key); }
 template <class Key>
 __device__ Key warp_greatest(Key key) {
   return ~warp_least(static_cast<Key>(~key));

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -25,6 +24,7 @@ namespace cumulus {
 namespace {
 
 using kd_tree::Box;
+using kd_tree::box_of;
 using kd_tree::Candidate;
 using kd_tree::for_chunks;
 using kd_tree::Nodes;
@@ -36,41 +36,15 @@ constexpr std::size_t kTaskPoints = 4096;
 /// In more dimensions it costs more to sort along all of them than to select.
 constexpr int kSubtreeDimensions = 8;
 
-/// The most points of a subtree that is built at once, by one thread: large ones are fast, but each thread is
-/// to have several.
+/// The most points of a subtree that is built at once, by one thread: large ones are fast, but each of
+/// several threads is to have several.
 std::size_t subtree_points(const KdTreeShape& shape, int threads) {
   if (shape.dimensions > kSubtreeDimensions) return 0;
+  if (threads == 1) return kd_tree::kSubtreePoints;
   return std::clamp<std::size_t>(static_cast<std::size_t>(shape.all_points() / (4 * threads)), 2048,
                                  kd_tree::kSubtreePoints);
 }
 constexpr std::int64_t kGrainPoints = 1 << 15;
-
-template <class T, int D>
-Box<T, D> box_of(const T* points, std::size_t count, kd_tree::Dimensions<D> dimensions) {
-  constexpr std::size_t kAtOnce = 4;  // points, whose coordinates make up whole vectors
-  const auto width = static_cast<std::size_t>(dimensions.count());
-  std::array<T, kAtOnce * kd_tree::Dimensions<D>::kMost> lower;
-  std::array<T, kAtOnce * kd_tree::Dimensions<D>::kMost> upper;
-  lower.fill(std::numeric_limits<T>::infinity());
-  upper.fill(-std::numeric_limits<T>::infinity());
-  std::size_t i = 0;
-  for (; i + kAtOnce <= count; i += kAtOnce) {
-    for (std::size_t lane = 0; lane < kAtOnce * width; ++lane) {
-      const T x = points[i * width + lane];
-      lower[lane] = x < lower[lane] ? x : lower[lane];
-      upper[lane] = x > upper[lane] ? x : upper[lane];
-    }
-  }
-  Box<T, D> box;
-  for (std::size_t lane = 0; lane < kAtOnce * width; ++lane)
-    box.include(lane % width, lower[lane], upper[lane]);
-  for (; i < count; ++i) {
-    for (std::size_t axis = 0; axis < width; ++axis) {
-      box.include(axis, points[i * width + axis], points[i * width + axis]);
-    }
-  }
-  return box;
-}
 
 /// One tree's build. Level after level, its points and their order go from one copy to the other and back;
 /// subtrees of few points are built at once. All ends in the first copy.
@@ -175,7 +149,6 @@ class TreeBuilder {
   template <class MakeCandidate>
   void partition(Candidate<T> pivot, const MakeCandidate& candidate, const PointRows<T>& source,
                  const PointRows<T>& target, std::size_t left, std::size_t count) const {
-    const std::size_t width = this->width();
     std::vector<std::size_t> lefts(kd_tree::chunk_count(count));  // then where each chunk's left points go
     if (lefts.size() > 1) {
       for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
@@ -190,11 +163,13 @@ class TreeBuilder {
       std::size_t next_left = lefts[chunk];
       std::size_t next_right = left + first - next_left;
       for (std::size_t i = first; i < last; ++i) {
-        const bool goes_left = candidate(i) < pivot;
-        const std::size_t to = goes_left ? next_left : next_right;
-        next_left += goes_left ? 1 : 0;
-        next_right += goes_left ? 0 : 1;
-        std::memcpy(target.points + to * width, source.points + i * width, width * sizeof(T));
+        // Chosen by masks: a branch would be mispredicted for every other point.
+        const std::size_t goes_left = candidate(i) < pivot ? 1 : 0;
+        const std::size_t to = next_right ^ ((next_left ^ next_right) & (std::size_t{0} - goes_left));
+        next_left += goes_left;
+        next_right += 1 - goes_left;
+        for (std::size_t axis = 0; axis < width(); ++axis)
+          target.points[to * width() + axis] = source.points[i * width() + axis];
         target.order[to] = source.order[i];
       }
     });

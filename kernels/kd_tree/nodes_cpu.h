@@ -31,6 +31,34 @@ struct Box {
   }
 };
 
+/// The box of `count` points.
+template <class T, int D>
+Box<T, D> box_of(const T* points, std::size_t count, Dimensions<D> dimensions) {
+  constexpr std::size_t kAtOnce = 4;  // points, whose coordinates make up whole vectors
+  const auto width = static_cast<std::size_t>(dimensions.count());
+  std::array<T, kAtOnce * Dimensions<D>::kMost> lower;
+  std::array<T, kAtOnce * Dimensions<D>::kMost> upper;
+  lower.fill(std::numeric_limits<T>::infinity());
+  upper.fill(-std::numeric_limits<T>::infinity());
+  std::size_t i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) {
+    for (std::size_t lane = 0; lane < kAtOnce * width; ++lane) {
+      const T x = points[i * width + lane];
+      lower[lane] = x < lower[lane] ? x : lower[lane];
+      upper[lane] = x > upper[lane] ? x : upper[lane];
+    }
+  }
+  Box<T, D> box;
+  for (std::size_t lane = 0; lane < kAtOnce * width; ++lane)
+    box.include(lane % width, lower[lane], upper[lane]);
+  for (; i < count; ++i) {
+    for (std::size_t axis = 0; axis < width; ++axis) {
+      box.include(axis, points[i * width + axis], points[i * width + axis]);
+    }
+  }
+  return box;
+}
+
 /// The nodes of one tree, and how they are split.
 template <class T, int D>
 class Nodes {

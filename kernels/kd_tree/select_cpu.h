@@ -16,7 +16,7 @@
 namespace cumulus::kd_tree {
 
 /// Ranges longer than this are cut into chunks for several threads.
-inline constexpr std::size_t kChunkPoints = std::size_t{1} << 15;
+inline constexpr std::size_t kChunkPoints = std::size_t{1} << 13;
 inline constexpr std::size_t kParallelPoints = 4 * kChunkPoints;
 
 constexpr std::size_t chunk_count(std::size_t count) {

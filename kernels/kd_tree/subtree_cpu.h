@@ -19,7 +19,8 @@ namespace cumulus::kd_tree {
 /// The most points of such a subtree, which 16 bits number. Its orders stay in a core's own cache.
 inline constexpr std::size_t kSubtreePoints = 32768;
 
-/// Radix sort, from the least digit on: stable.
+/// Radix sort, from the least digit on: stable. Longer keys are sorted by their leading bits, and what is
+/// equal in these by comparison.
 template <class T>
 class AxisSort {
  public:
@@ -27,12 +28,23 @@ class AxisSort {
     for (std::vector<Element>& elements : elements_) elements.resize(count);
   }
 
-  /// `order` becomes 0 to count - 1, by (coordinate(i), i).
+  /// `order` becomes 0 to count - 1, by (coordinate(i), i). All lie between `lower` and `upper`.
   template <class Coordinate>
-  void sort(std::size_t count, const Coordinate& coordinate, std::uint16_t* order) {
-    const int digits = read_keys(count, coordinate);
+  void sort(std::size_t count, T lower, T upper, const Coordinate& coordinate, std::uint16_t* order) {
+    if (count == 0) return;
+    const Key least = ordered_key(lower);
+    const auto bits = static_cast<int>(std::bit_width(static_cast<Key>(ordered_key(upper) - least)));
+    const int dropped = std::max(0, bits - kSortedBits);
+    const int digits = (bits - dropped + kDigitBits - 1) / kDigitBits;
     Element* from = elements_[0].data();
     Element* to = elements_[1].data();
+    for (int digit = 0; digit < digits; ++digit) counts_[static_cast<std::size_t>(digit)].fill(0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto key = static_cast<std::uint32_t>((ordered_key(coordinate(i)) - least) >> dropped);
+      from[i] = {key, static_cast<std::uint16_t>(i)};
+      for (int digit = 0; digit < digits; ++digit)
+        ++counts_[static_cast<std::size_t>(digit)][bucket_of(key, digit)];
+    }
     for (int digit = 0; digit < digits; ++digit) {
       std::uint32_t begin = 0;
       auto& begins = counts_[static_cast<std::size_t>(digit)];
@@ -41,46 +53,41 @@ class AxisSort {
       std::swap(from, to);
     }
     for (std::size_t i = 0; i < count; ++i) order[i] = from[i].id;
+    if (dropped > 0) sort_runs(count, from, coordinate, order);
   }
 
  private:
   using Key = KeyOf<T>;
   struct Element {
-    Key key;
+    std::uint32_t key;
     std::uint16_t id;
   };
+  static constexpr int kSortedBits = 32;
   static constexpr int kDigitBits = 8;
 
-  static std::size_t bucket_of(Key key, int digit) {
+  static std::size_t bucket_of(std::uint32_t key, int digit) {
     return static_cast<std::size_t>(key >> (kDigitBits * digit)) & ((1u << kDigitBits) - 1);
   }
 
-  /// Keys less the least of them, and how often each digit has each value. How many digits they have.
+  /// Puts those in order that differ only in what was dropped of their keys.
   template <class Coordinate>
-  int read_keys(std::size_t count, const Coordinate& coordinate) {
-    Key least = ~Key{0};
-    Key greatest = 0;
-    Element* elements = elements_[0].data();
-    for (std::size_t i = 0; i < count; ++i) {
-      const Key key = ordered_key(coordinate(i));
-      elements[i] = {key, static_cast<std::uint16_t>(i)};
-      least = std::min(least, key);
-      greatest = std::max(greatest, key);
+  static void sort_runs(std::size_t count, const Element* sorted, const Coordinate& coordinate,
+                        std::uint16_t* order) {
+    const auto before = [&](std::uint16_t a, std::uint16_t b) {
+      const Key key_a = ordered_key(coordinate(a));
+      const Key key_b = ordered_key(coordinate(b));
+      return key_a < key_b || (key_a == key_b && a < b);
+    };
+    for (std::size_t first = 0; first < count;) {
+      std::size_t end = first + 1;
+      while (end < count && sorted[end].key == sorted[first].key) ++end;
+      if (!std::is_sorted(order + first, order + end, before)) std::sort(order + first, order + end, before);
+      first = end;
     }
-    if (count == 0) return 0;
-    const int digits =
-        (static_cast<int>(std::bit_width(static_cast<Key>(greatest - least))) + kDigitBits - 1) / kDigitBits;
-    for (int digit = 0; digit < digits; ++digit) counts_[static_cast<std::size_t>(digit)].fill(0);
-    for (std::size_t i = 0; i < count; ++i) {
-      elements[i].key -= least;
-      for (int digit = 0; digit < digits; ++digit)
-        ++counts_[static_cast<std::size_t>(digit)][bucket_of(elements[i].key, digit)];
-    }
-    return digits;
   }
 
   std::array<std::vector<Element>, 2> elements_;
-  std::array<std::array<std::uint32_t, 1 << kDigitBits>, sizeof(Key)> counts_;
+  std::array<std::array<std::uint32_t, 1 << kDigitBits>, (kSortedBits + kDigitBits - 1) / kDigitBits> counts_;
 };
 
 /// Builds one subtree after another, with memory of its own.
@@ -95,14 +102,17 @@ class SubtreeBuilder {
     points_ = source.points;
     begin_ = begin;
     reserve(count);
+    const Box<T, D> box = kd_tree::box_of(source.points, count, nodes.dimensions());
     for (std::size_t axis = 0; axis < nodes.width(); ++axis) {
       sort_.sort(
-          count, [&](std::size_t id) { return coordinate(id, axis); }, order(axis));
+          count, box.lower[axis], box.upper[axis], [&](std::size_t id) { return coordinate(id, axis); },
+          order(axis));
     }
+    next_of_leaf_.clear();
     build_node(level, node, 0, count);
     const std::size_t width = nodes.width();
     for (std::size_t id = 0; id < count; ++id) {
-      const std::size_t to = next_of_leaf_[leaf_begin_[id]]++;
+      const std::size_t to = next_of_leaf_[leaf_[id]]++;
       std::memcpy(target.points + to * width, source.points + id * width, width * sizeof(T));
       target.order[to] = source.order[id];
     }
@@ -114,8 +124,8 @@ class SubtreeBuilder {
     capacity_ = count;
     sort_.reserve(count);
     orders_.resize(nodes_->width() * count);
-    for (std::vector<std::uint16_t>* of_points : {&rights_, &leaf_begin_, &next_of_leaf_})
-      of_points->resize(count);
+    rights_.resize(count);
+    leaf_.resize(count);
     goes_left_.resize(count);
   }
 
@@ -123,7 +133,7 @@ class SubtreeBuilder {
   T coordinate(std::size_t id, std::size_t axis) const { return points_[id * nodes_->width() + axis]; }
 
   void build_node(int level, std::size_t node, std::size_t first, std::size_t count) {
-    const Box<T, D> box = box_of(first, count);
+    const Box<T, D> box = box_of_sorted(first, count);
     nodes_->store(level, node, begin_ + first, count, box);
     if (nodes_->is_last(level)) return end_leaf(first, count);
     const std::size_t axis = nodes_->split_axis(level, box);
@@ -138,7 +148,7 @@ class SubtreeBuilder {
     build_node(level + 1, 2 * node + 2, first + left, count - left);
   }
 
-  Box<T, D> box_of(std::size_t first, std::size_t count) {
+  Box<T, D> box_of_sorted(std::size_t first, std::size_t count) {
     Box<T, D> box;
     if (count == 0) return box;
     for (std::size_t axis = 0; axis < nodes_->width(); ++axis) {
@@ -149,9 +159,10 @@ class SubtreeBuilder {
   }
 
   void end_leaf(std::size_t first, std::size_t count) {
-    for (std::size_t i = first; i < first + count; ++i)
-      leaf_begin_[order(0)[i]] = static_cast<std::uint16_t>(first);
-    if (count > 0) next_of_leaf_[first] = static_cast<std::uint16_t>(first);
+    if (count == 0) return;
+    const auto leaf = static_cast<std::uint16_t>(next_of_leaf_.size());
+    for (std::size_t i = first; i < first + count; ++i) leaf_[order(0)[i]] = leaf;
+    next_of_leaf_.push_back(static_cast<std::uint16_t>(first));
   }
 
   /// Stable, along every axis.
@@ -182,8 +193,8 @@ class SubtreeBuilder {
   std::vector<std::uint16_t> orders_;  // [axes, capacity]
   std::vector<std::uint8_t> goes_left_;
   std::vector<std::uint16_t> rights_;
-  std::vector<std::uint16_t> leaf_begin_;    // of each point's leaf
-  std::vector<std::uint16_t> next_of_leaf_;  // where the leaf that begins here goes on
+  std::vector<std::uint16_t> leaf_;          // of each point, among those that have any
+  std::vector<std::uint16_t> next_of_leaf_;  // where the next of its points goes
 };
 
 }  // namespace cumulus::kd_tree

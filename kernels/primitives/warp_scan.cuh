@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 // Sums, minima and maxima over the lanes of a warp. By whole warps.
 
 namespace cumulus {
@@ -54,5 +56,28 @@ __device__ T warp_max(T value) {
   }
   return value;
 }
+
+/// Over all lanes, to each: of 32-bit numbers by one instruction, where the architecture has it.
+__device__ inline std::uint32_t warp_sum(std::uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(~0u, value);
+#else
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
+  return value;
+#endif
+}
+__device__ inline std::uint32_t warp_min(std::uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(~0u, value);
+#else
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value = min(value, __shfl_xor_sync(~0u, value, distance));
+  }
+  return value;
+#endif
+}
+__device__ inline std::uint32_t warp_max(std::uint32_t value) { return ~warp_min(~value); }
 
 }  // namespace cumulus

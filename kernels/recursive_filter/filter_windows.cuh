@@ -87,16 +87,15 @@ __device__ void publish_cross_states(const WindowAxis<Order, Real>& x, const Til
   cross[2 * Order + 1] = row.at(tile.columns - 1);
 }
 
-/// First pass: publishes the tile's states. Leaves the tile filtered along y as if nothing lay around it.
+/// Publishes the states of a tile that is in shared memory. Leaves it filtered along y as if nothing lay
+/// around it.
 template <int Order, class Real>
-__device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
+__device__ void publish_loaded(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
                                float* more) {
   using Layout = StateLayout<Order>;
   const TileImages& a = f.a;
   const int thread = static_cast<int>(threadIdx.x);
   float* states = f.states.at(tile.at);
-  begin_loading(a, tile, pixels);
-  finish_loading();
   if (a.along_columns && thread < tile.columns) {
     TileColumn column{{&pixels[0][thread]}};
     // As rows of pixels: the columns' states, then the first and the last row as they were.
@@ -131,15 +130,24 @@ __device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& t
   if (a.along_columns) publish_cross_states(f.x, tile, more, states + Layout::kCross);
 }
 
-/// Filters the tile's rows in shared memory.
+/// First pass.
+template <int Order, class Real>
+__device__ void publish_states(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
+                               float* more) {
+  begin_loading(f.a, tile, pixels);
+  finish_loading();
+  publish_loaded(f, tile, pixels, more);
+}
+
+/// Filters the tile's rows in shared memory. `responses` are the thread's row's to the columns' carries.
 template <int Order, class Real>
 __device__ void filter_rows(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
-                            const WindowSums<Order, Real>& sums) {
+                            const WindowSums<Order, Real>& sums, const float* responses) {
   const int position = static_cast<int>(threadIdx.x);
   if (!f.a.along_rows || position >= tile.rows) return;
   float before[Order];
   float after[Order];
-  sums.row_carries(before, after);
+  sums.row_carries(position, responses, before, after);
   TileRow row{{&pixels[position][0]}};
   filter_between(f.x.line, row, tile.columns, before, after);
 }
@@ -151,17 +159,17 @@ __device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile
   TilePixels& pixels = shared_pixels();
   begin_loading(f.a, tile, pixels);
   const WindowSums<Order, Real> sums(f, tile, behind_pixels());
-  sums.find();
+  sums.template find<kTile>();
   finish_loading();
   if (f.a.along_columns && position < tile.columns) {
     float before[Order];
     float after[Order];
-    sums.column_carries(before, after);
+    sums.column_carries(position, before, after);
     TileColumn column{{&pixels[0][position]}};
     filter_between(f.y.line, column, tile.rows, before, after);
   }
   __syncthreads();
-  filter_rows(f, tile, pixels, sums);
+  filter_rows(f, tile, pixels, sums, f.responses_of(tile.at).of[position]);
   __syncthreads();
   store_tile(f.a, tile, pixels);
 }
@@ -178,14 +186,14 @@ __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
   filter_tile(f, tile_of(f.a, first + blockIdx.x));
 }
 
-/// Adds the responses to what lies above and below to a tile that was filtered along y alone. `responses` are
-/// the tile's, in shared memory.
+/// Adds the responses to what lies above and below to a tile that was filtered along y alone, in the rows
+/// from `first` to before `end`. `responses` are the tile's, in shared memory.
 template <int Order>
 __device__ void respond_to_carries(const float* responses, const float (&before)[Order],
-                                   const float (&after)[Order], TileColumn& column) {
+                                   const float (&after)[Order], TileColumn& column, int first, int end) {
   constexpr int kPitch = WindowMemory<Order>::kResponsePitch;
 #pragma unroll 8
-  for (int y = 0; y < kTile; ++y) {
+  for (int y = first; y < end; ++y) {
     float of[kPitch];
 #pragma unroll
     for (int k = 0; k < kPitch; k += kVector) {
@@ -201,33 +209,37 @@ __device__ void respond_to_carries(const float* responses, const float (&before)
 /// Both passes, with a block for every tile on the device at the same time: the tile stays in shared memory
 /// while the grid waits for all states to be published.
 template <int Order, class Real>
-__global__ void __launch_bounds__(kTile, on_chip_blocks<Real>(Order))
+__global__ void __launch_bounds__(kOnChipThreads, on_chip_blocks<Real>(Order))
     filter_on_chip(const __grid_constant__ WindowFilter<Order, Real> f) {
   using Memory = WindowMemory<Order>;
   const int thread = static_cast<int>(threadIdx.x);
+  const int line = thread % kTile;
+  constexpr int kRespondedRows = kTile * kTile / kOnChipThreads;
   const Tile tile = tile_of(f.a, blockIdx.x);
   TilePixels& pixels = shared_pixels();
   float* responses = behind_pixels();
   float* memory = responses + Memory::kResponses;
-#pragma unroll
-  for (int k = 0; k < 2 * Order; ++k) {
-    responses[thread * Memory::kResponsePitch + k] = f.responses_of(tile.at).of[thread][k];
+  begin_loading<kOnChipThreads>(f.a, tile, pixels);
+  for (int k = thread / kTile; k < 2 * Order; k += kOnChipThreads / kTile) {
+    responses[line * Memory::kResponsePitch + k] = f.responses_of(tile.at).of[line][k];
   }
-  publish_states(f, tile, pixels, memory);
+  finish_loading();
+  publish_loaded(f, tile, pixels, memory);
   cooperative_groups::this_grid().sync();
   const WindowSums<Order, Real> sums(f, tile, memory);
-  sums.find();
-  if (f.a.along_columns && thread < tile.columns) {
+  sums.template find<kOnChipThreads>();
+  if (f.a.along_columns && line < tile.columns) {
     float before[Order];
     float after[Order];
-    sums.column_carries(before, after);
-    TileColumn column{{&pixels[0][thread]}};
-    respond_to_carries(responses, before, after, column);
+    sums.column_carries(line, before, after);
+    TileColumn column{{&pixels[0][line]}};
+    const int first = thread / kTile * kRespondedRows;
+    respond_to_carries(responses, before, after, column, first, first + kRespondedRows);
   }
   __syncthreads();
-  filter_rows(f, tile, pixels, sums);
+  filter_rows(f, tile, pixels, sums, responses + line * Memory::kResponsePitch);
   __syncthreads();
-  store_tile(f.a, tile, pixels);
+  store_tile<kOnChipThreads>(f.a, tile, pixels);
 }
 
 }  // namespace cumulus::recursive_filter

@@ -7,18 +7,18 @@
 #include <utility>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/recursive_filter/filter_wide.cuh"
 #include "kernels/recursive_filter/filter_windows.cuh"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 
 // The host's side of filter_windows.cuh. A unit for each arithmetic: they take long to compile.
 
 namespace cumulus::recursive_filter {
-/// Blocks of the on-chip method that the device holds at once.
-template <int Order, class Real>
-std::int64_t resident_blocks(const CudaExecutor& executor, std::size_t bytes) {
+/// Blocks of a kernel that the device holds at once.
+template <class Kernel>
+std::int64_t resident_blocks(const CudaExecutor& executor, Kernel* kernel, int threads, std::size_t bytes) {
   int blocks = 0;
-  CUMULUS_CUDA(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, filter_on_chip<Order, Real>, kTile, bytes));
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, bytes));
   return std::int64_t{blocks} * executor.device().multiprocessors();
 }
 
@@ -55,12 +55,26 @@ std::int64_t states_in_output(const WindowFilter<Order, Real>& filter) {
          static_cast<std::int64_t>(sizeof(float));
 }
 
+template <class Kernel, class Filter>
+void launch_together(CudaExecutor& executor, Kernel* kernel, Filter& filter, std::int64_t tiles, int threads,
+                     std::size_t bytes) {
+  void* arguments[] = {&filter};
+  CUMULUS_CUDA(cudaLaunchCooperativeKernel(kernel, dim3(static_cast<unsigned int>(tiles)),
+                                           dim3(static_cast<unsigned int>(threads)), arguments, bytes,
+                                           executor.stream()));
+}
+
+/// By more threads a tile where there are few tiles.
 template <int Order, class Real>
 void launch_on_chip(CudaExecutor& executor, WindowFilter<Order, Real>& filter, std::int64_t tiles) {
-  void* arguments[] = {&filter};
-  CUMULUS_CUDA(cudaLaunchCooperativeKernel(
-      filter_on_chip<Order, Real>, dim3(static_cast<unsigned int>(tiles)), dim3(kTile), arguments,
-      WindowMemory<Order>::bytes(filter.moves[kAlongX], true), executor.stream()));
+  if constexpr (sizeof(Real) == sizeof(float)) {
+    const auto kernel = filter_on_chip_wide<Order>;
+    const std::size_t bytes = WideMemory<Order>::bytes(filter.moves[kAlongX]);
+    if (tiles <= resident_blocks(executor, kernel, kWideThreads, bytes))
+      return launch_together(executor, kernel, filter, tiles, kWideThreads, bytes);
+  }
+  launch_together(executor, filter_on_chip<Order, Real>, filter, tiles, kOnChipThreads,
+                  WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
 }
 
 template <int Order, class Real, class T>
@@ -82,8 +96,8 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       WindowAxis<Order, Real>(plan.x),
       {WindowMoves<Order>(plan.y, plan.windows->y), WindowMoves<Order>(plan.x, plan.windows->x)},
       {TileResponses<Order>(plan.y, kTile), TileResponses<Order>(plan.y, last_rows)}};
-  const std::int64_t resident =
-      resident_blocks<Order, Real>(executor, WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
+  const std::int64_t resident = resident_blocks(executor, filter_on_chip<Order, Real>, kOnChipThreads,
+                                                WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
   const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;
   if (wanted == Method::kOnChip && !fits) throw DoesNotFitOnChip(tiles.count(), resident);
   const bool on_chip = fits && wanted != Method::kDecaying;

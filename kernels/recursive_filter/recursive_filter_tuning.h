@@ -25,6 +25,9 @@ template <class Real>
 constexpr int on_chip_blocks(int order) {
   return sizeof(Real) > sizeof(float) ? 5 : order <= 3 ? 8 : 7;
 }
+/// Threads of a block of the on-chip method, where it has not many more (filter_wide.cuh): the first kTile
+/// filter, all of them sum states and move pixels.
+inline constexpr int kOnChipThreads = kTile;
 /// Tiles whose states a thread has on their way at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.

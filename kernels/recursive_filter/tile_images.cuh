@@ -146,21 +146,23 @@ __device__ void load_vectors(const T* tile, std::int64_t row_stride, TilePixels&
   for (int i = 0; i < kTile / kRows; ++i) vector_at(pixels, first_row + i * kRows, column) = held[i];
 }
 
-/// Begins to bring a tile into shared memory; finish_loading waits for the thread's own part.
-__device__ inline void begin_loading(const TileImages& a, const Tile& tile, TilePixels& pixels) {
+/// Begins to bring a tile into shared memory, by kThreads threads; finish_loading waits for the thread's own
+/// part.
+template <int kThreads = kTile>
+__device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels& pixels) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t corner = tile.at.image * a.image_stride + tile.at.row * kTile * a.row_stride +
                               tile.at.column * kTile * a.carries.channels + tile.at.channel;
   const bool half = a.images.kind == ElementKind::kHalf;
   if (a.vector_loads && tile.rows == kTile && tile.columns == kTile) {
     if (half) {
-      load_vectors(a.images.as<__half>() + corner, a.row_stride, pixels);
+      if (thread < kTile) load_vectors(a.images.as<__half>() + corner, a.row_stride, pixels);
       return;
     }
     const int column = thread % kRowThreads * kVector;
     const float* from = a.images.as<float>() + corner + column;
 #pragma unroll
-    for (int i = 0; i < kTile; i += kTile / kRowThreads) {
+    for (int i = 0; i < kTile; i += kThreads / kRowThreads) {
       const int row = thread / kRowThreads + i;
       __pipeline_memcpy_async(&pixels[row][column], from + row * a.row_stride, sizeof(float4));
     }
@@ -185,8 +187,9 @@ __device__ inline void finish_loading() {
   __syncthreads();
 }
 
-/// Writes a tile's pixels to the output, past the caches.
-__device__ inline void store_tile(const TileImages& a, const Tile& tile, TilePixels& pixels) {
+/// Writes a tile's pixels to the output, past the caches, by kThreads threads.
+template <int kThreads = kTile>
+__device__ void store_tile(const TileImages& a, const Tile& tile, TilePixels& pixels) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row_elements = a.carries.width * a.carries.channels;
   const std::int64_t corner = tile.at.image * a.carries.image_stride + tile.at.row * kTile * row_elements +
@@ -194,7 +197,7 @@ __device__ inline void store_tile(const TileImages& a, const Tile& tile, TilePix
   if (a.vector_stores && tile.columns == kTile) {
     const int first_column = thread % kRowThreads * kVector;
 #pragma unroll 4
-    for (int row = thread / kRowThreads; row < tile.rows; row += kTile / kRowThreads) {
+    for (int row = thread / kRowThreads; row < tile.rows; row += kThreads / kRowThreads) {
       store_four(a.carries.filtered, corner + first_column + row * row_elements,
                  vector_at(pixels, row, first_column));
     }

@@ -168,39 +168,43 @@ class WindowSums {
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Finds the carries of the tile's columns and rows, and what carries along y add to the rows'. All of the
-  /// block's threads; they are together afterwards.
+  /// block's kThreads threads; they are together afterwards.
+  template <int kThreads>
   __device__ void find() const {
     const int cross_tasks = f_.along_both() ? slots_.count() * kFunctionals : 0;
-    const int rounds = f_.along_both() ? 3 + (cross_tasks + kTile - 1) / kTile : 2;
+    const int tasks = 2 * kTile + cross_tasks;
+    const int rounds = (tasks + kThreads - 1) / kThreads + (f_.along_both() ? 1 : 0);
 #pragma unroll 1
     for (int round = 0; round < rounds; ++round) {
+      const int number = round * kThreads + thread_;
       Task task{};
-      if (round == 0) {
-        task = column_task();
-      } else if (round == 1) {
-        task = row_task();
-      } else if (round < rounds - 1) {
-        task = cross_task((round - 2) * kTile + thread_, cross_tasks);
-      } else {
+      if (f_.along_both() && round == rounds - 1) {
         __syncthreads();
         task = carry_task();
+      } else if (number < kTile) {
+        task = column_task(number);
+      } else if (number < 2 * kTile) {
+        task = row_task(number - kTile);
+      } else {
+        task = cross_task(number - 2 * kTile, cross_tasks);
       }
       if (task.valid) run(task);
     }
     __syncthreads();
   }
 
-  __device__ void column_carries(float (&before)[Order], float (&after)[Order]) const {
-    load(memory_ + thread_, before, after);
+  __device__ void column_carries(int line, float (&before)[Order], float (&after)[Order]) const {
+    load(memory_ + line, before, after);
   }
-  __device__ void row_carries(float (&before)[Order], float (&after)[Order]) const {
-    load(memory_ + Memory::kRowCarries + thread_, before, after);
+  /// `responses`: of the row's pixels to the column carries, 2 * Order of them.
+  __device__ void row_carries(int line, const float* responses, float (&before)[Order],
+                              float (&after)[Order]) const {
+    load(memory_ + Memory::kRowCarries + line, before, after);
     if (!f_.a.along_columns) return;
     const float* cross = memory_ + Memory::kCross;
-    const TileResponses<Order>& responses = f_.responses_of(tile_.at);
 #pragma unroll
     for (int k = 0; k < 2 * Order; ++k) {
-      const float response = responses.of[thread_][k];
+      const float response = responses[k];
 #pragma unroll
       for (int m = 0; m < Order; ++m) {
         before[m] += response * cross[k * 2 * Order + m];
@@ -231,31 +235,31 @@ class WindowSums {
     }
   }
 
-  __device__ Task column_task() const {
+  __device__ Task column_task(int line) const {
     const TileImages& a = f_.a;
     const std::int64_t pixel = tile_.at.image * a.image_stride +
-                               (tile_.at.column * kTile + thread_) * a.carries.channels + tile_.at.channel;
+                               (tile_.at.column * kTile + line) * a.carries.channels + tile_.at.channel;
     const bool half = a.images.kind == ElementKind::kHalf;
     const std::int64_t last = pixel + (a.height - 1) * a.row_stride;
-    return {a.along_columns && thread_ < tile_.columns,
+    return {a.along_columns && line < tile_.columns,
             kAlongY,
             static_cast<int>(tile_.at.row),
-            {f_.states.column(tile_.at.image, tile_.at.column, tile_.at.channel) + thread_, 0, kTile,
+            {f_.states.column(tile_.at.image, tile_.at.column, tile_.at.channel) + line, 0, kTile,
              Order * kTile, StateSource::Slots::kRows, a.images.first + pixel * (half ? 2 : 4),
              a.images.first + last * (half ? 2 : 4), half},
-            memory_ + thread_,
+            memory_ + line,
             kTile};
   }
-  __device__ Task row_task() const {
-    const float* first_tile = f_.states.at({tile_.at.image, tile_.at.row, 0, tile_.at.channel}) + thread_;
+  __device__ Task row_task(int line) const {
+    const float* first_tile = f_.states.at({tile_.at.image, tile_.at.row, 0, tile_.at.channel}) + line;
     const float* last_tile = first_tile + (f_.moves[kAlongX].tiles - 1) * f_.states.column_stride();
-    return {f_.a.along_rows && thread_ < tile_.rows,
+    return {f_.a.along_rows && line < tile_.rows,
             kAlongX,
             static_cast<int>(tile_.at.column),
             {first_tile + Layout::kRows * kTile, f_.states.column_stride(), kTile, Order * kTile,
              StateSource::Slots::kColumns, first_tile + Layout::kBorder * kTile,
              last_tile + (Layout::kBorder + 1) * kTile, false},
-            memory_ + Memory::kRowCarries + thread_,
+            memory_ + Memory::kRowCarries + line,
             kTile};
   }
   /// One of a column of tiles' cross states.

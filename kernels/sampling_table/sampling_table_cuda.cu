@@ -2,6 +2,8 @@
 
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_check.h"
+#include "kernels/sampling_table/sampling_table_dense.cuh"
+#include "kernels/sampling_table/sampling_table_launch.cuh"
 #include "kernels/sampling_table/sampling_table_lines.cuh"
 #include "kernels/sampling_table/sampling_table_lookup.cuh"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
@@ -13,6 +15,7 @@ namespace cumulus {
 namespace {
 
 using namespace sampling_rows;
+using sampling_launch::launch;
 using sampling_lookup::Distributions;
 
 extern __shared__ uint4 shared_quads[];
@@ -102,21 +105,9 @@ struct Room {
 
 Room room_for(const CudaExecutor& executor, std::uint32_t count, std::uint32_t guide_size) {
   constexpr std::size_t kBesides = 2048;  // what the kernels have in shared memory anyhow
-  int limit = 0;
-  CUMULUS_CUDA(
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
   const std::size_t bytes = OnChip::bytes(count, guide_size);
-  const bool lookup = guide_size > 0 && bytes + kBesides <= static_cast<std::size_t>(limit);
+  const bool lookup = guide_size > 0 && bytes + kBesides <= sampling_launch::most_shared_bytes(executor);
   return {lookup ? bytes : OnChip::bytes_of_cells(count), lookup};
-}
-
-template <class... Parameters, class... Arguments>
-void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigned blocks, int threads,
-            std::size_t dynamic_bytes, const Arguments&... arguments) {
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(dynamic_bytes)));
-  kernel<<<blocks, static_cast<unsigned>(threads), dynamic_bytes, executor.stream()>>>(arguments...);
-  CUMULUS_CUDA(cudaGetLastError());
 }
 
 template <class T>
@@ -126,6 +117,15 @@ void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
     sampling_lines::write_lines<T>(executor, {arguments, tiles.data(), tiles_of_row(header)});
     sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, false);
     return;
+  }
+  // A bilinear table has one cell more than its map has columns, seldom a multiple of sixteen.
+  if constexpr (!std::is_same_v<T, sampling_vertices::CellWeight>) {
+    if (sampling_dense::fit(executor, header)) {
+      sampling_dense::build_rows(executor, arguments);
+      sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false},
+                                    sampling_dense::has_lookup(header.method));
+      return;
+    }
   }
   const Room room = room_for(executor, header.width, header.row_guide_size);
   with_threads(header.width, [&](auto threads) {

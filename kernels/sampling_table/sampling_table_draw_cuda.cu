@@ -15,6 +15,10 @@ sampling::TableView view_of(const sampling::TableHeader& header, DeviceSpan<cons
   return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
 }
 
+sampling::detail::Rows rows_of(const sampling::TableView& table) {
+  return sampling::detail::rows_of(table, table.header.method);
+}
+
 unsigned blocks_for(std::int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
 
 /// What every sample of a constant table begins with, copied to where a block has it near.
@@ -125,7 +129,8 @@ constexpr unsigned kAnyMethod = 0;
 /// is in shared memory, which pays for many.
 template <bool kNear, unsigned kMethod, bool kDirections, class Points>
 __global__ void __launch_bounds__(kThreads)
-    draw_points(const __grid_constant__ sampling::TableView table, const __grid_constant__ Points points,
+    draw_points(const __grid_constant__ sampling::TableView table,
+                const __grid_constant__ sampling::detail::Rows rows, const __grid_constant__ Points points,
                 std::int64_t count, SampleArrays arrays, NearbyBytes bytes) {
   extern __shared__ uint4 shared_quads[];
   __shared__ float staged[kDirections ? 3 * kThreads : 1];
@@ -136,6 +141,7 @@ __global__ void __launch_bounds__(kThreads)
   } else {
     near.marginal = sampling::detail::marginal(table);
   }
+  const auto method = kMethod == kAnyMethod ? table.header.method : sampling::Method{kMethod};
   const NearBand band_at{near.bands, {table.header.projection, table.header.height}};
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads + (threadIdx.x & ~31u);
@@ -144,8 +150,8 @@ __global__ void __launch_bounds__(kThreads)
     sampling::Sample drawn;
     if (i < count) {
       const sampling::FixedPoint2 point = points.point(i);
-      const auto method = kMethod == kAnyMethod ? table.header.method : sampling::Method{kMethod};
-      drawn = sampling::detail::sample_constant(table, method, near.marginal, band_at, point.x, point.y);
+      drawn =
+          sampling::detail::sample_constant(table, method, near.marginal, rows, band_at, point.x, point.y);
     }
     store_warp<kDirections>(drawn, first, count, arrays, of_warp);
   }
@@ -172,7 +178,7 @@ void draw_many(CudaExecutor& executor, const sampling::TableView& table, const P
   CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, kThreads, bytes.all()));
   const auto blocks = static_cast<unsigned>(std::max(of_each, 1) * executor.device().multiprocessors());
   kernel<<<std::min(blocks, blocks_for(count)), kThreads, bytes.all(), executor.stream()>>>(
-      table, points, count, arrays, bytes);
+      table, rows_of(table), points, count, arrays, bytes);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -189,8 +195,8 @@ void draw_constant(CudaExecutor& executor, const sampling::TableView& table, con
       cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
   const auto room = std::min(kMostNear, static_cast<std::uint32_t>(limit) - 8192);
   if (count < kMany || bytes.all() > room) {
-    draw_points<false, kAnyMethod, kDirections>
-        <<<blocks_for(count), kThreads, 0, executor.stream()>>>(table, points, count, arrays, bytes);
+    draw_points<false, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
+        table, rows_of(table), points, count, arrays, bytes);
     CUMULUS_CUDA(cudaGetLastError());
     return;
   }

@@ -48,4 +48,23 @@ CUMULUS_HOST_DEVICE inline Target marginal_target(const sampling::TableHeader& h
                    header.marginal_cdf_offset, header.marginal_guide_offset, header.marginal_nodes_offset);
 }
 
+/// The rows of all layers, for a kernel that finds its own from their beginning.
+struct RowTargets {
+  Target first;
+  std::uint64_t guide_step;  ///< Bytes from the guide of a row to that of the next.
+  std::uint64_t node_step;
+
+  CUMULUS_HOST_DEVICE Target operator[](std::uint32_t row) const {
+    Target target = first;
+    target.lower += std::uint64_t{row} * first.count;
+    target.guide += row * guide_step;
+    target.nodes += row * node_step;
+    return target;
+  }
+};
+inline RowTargets row_targets(const sampling::TableHeader& header, std::byte* table) {
+  const Target first = row_target(header, table, 0);
+  return {first, first.guide_bytes(), first.node_bytes()};
+}
+
 }  // namespace cumulus::sampling_layout

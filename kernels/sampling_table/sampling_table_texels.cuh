@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "kernels/sampling_table/sampling_table_rows.cuh"
+#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
 #include "kernels/sampling_table/sampling_table_weights.h"
 
 // From the texels of a row to the weights that a block has on chip.
@@ -70,7 +70,51 @@ class TexelRun {
     }
   }
 
+  /// The bits of the thread's kOwn weights from `first` on, as `stage` writes them; returns the largest.
+  __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn]) const {
+    const WeightRule& rule = arguments_.rule;
+    switch (arguments_.weights.channels) {
+      case 1:
+        return load_own_quads<1>(first, bits, {1, rule.clamp, rule.luminance});
+      case 3:
+        return load_own_quads<3>(first, bits, {3, rule.clamp, rule.luminance});
+      case 4:
+        return load_own_quads<4>(first, bits, {3, rule.clamp, rule.luminance});
+      default:
+        return load_own_quads<2>(first, bits, {1, rule.clamp, rule.luminance});
+    }
+  }
+
  private:
+  template <int kChannels>
+  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
+                                          const WeightRule& rule) const {
+    using Texels = TexelQuad<T, kChannels>;
+    const T* const from = texels_ + first * kChannels;
+    const bool fits = Texels::fits(from);
+    std::uint32_t largest = 0;
+    std::uint32_t guard = 0;
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn; q += kQuad) {
+      Texels loaded;
+      if (fits) {
+        loaded.load(from + q * kChannels);
+      } else {
+#pragma unroll
+        for (std::uint32_t i = 0; i < kQuad * kChannels; ++i) loaded.texels[i] = from[q * kChannels + i];
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < kQuad; ++k) {
+        const Weight weight = load_weight(loaded.texels + k * kChannels, rule);
+        guard = max(guard, weight.guard);
+        bits[q + k] = arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
+        largest = max(largest, bits[q + k]);
+      }
+    }
+    if (guard >= kInfinityBits) note_invalid(first);
+    return largest;
+  }
+
   template <int kThreads, int kChannels>
   __device__ std::uint32_t stage_quads(std::uint32_t* cells) const {
     using Texels = TexelQuad<T, kChannels>;

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "kernels/core/views.h"
 #include "kernels/primitives/streaming_stores.h"
 #include "kernels/primitives/vector_width.h"
+#include "kernels/summed_area_table/summed_area_table_stretches.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
 #include "kernels/summed_area_table/summed_area_table_vectors.h"
@@ -16,9 +16,6 @@
 // A band of a table's rows on the CPU: its last row, summed, and the others, filled below the band before.
 
 namespace cumulus::summed_area_table {
-
-/// Rows whose running sums advance together: their additions do not wait for each other.
-inline constexpr std::int64_t kRowsAtOnce = 4;
 
 /// One image and its table: `sums` holds the inclusive sums, its rows maybe those of a wider table.
 template <class Input, class Sum>
@@ -90,7 +87,7 @@ void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t e
 }
 
 /// Rows first..first+R of the table, below the row before them.
-template <class Vectors, Term kTerm, int C, int R, class Input, class Sum>
+template <Term kTerm, int C, int R, class Input, class Sum>
 class RowFill {
  public:
   RowFill(const Plane<Input, Sum>& plane, std::int64_t first)
@@ -103,109 +100,74 @@ class RowFill {
 
   void fill() { fill_from(0); }
 
+  template <class Vectors>
   void fill_by_vectors() {
-    const std::int64_t whole = whole_vectors();
-    const std::int64_t stretch = kConverts ? kStretch<Sum> : whole;
-    std::array<Vector, R> before{};
-    for (std::int64_t x = 0; x < whole; x += stretch) {
-      fill_stretch(
-          x, std::min(stretch, whole - x),
-          before, [&](auto r, std::int64_t i, const Vector& sums) __attribute__((always_inline)) {
-            sums.store(out_[r] + x + i);
-          });
-    }
-    fill_rest(before);
+    const std::int64_t whole = whole_vectors<Vectors>();
+    StretchSums<Vectors, Sum> sums;
+    for_each_stretch(whole, kConverts ? kStretch<Sum> : whole,
+                     [&](std::int64_t x, std::int64_t count, const auto& summands) {
+                       sums.fill(summands, above(x), count, out_at(x));
+                     });
+    fill_rest(sums, whole);
   }
   /// Vectors of a whole line: a store to two lines would cost two, and rows begin anywhere.
+  template <class Vectors>
   void fill_by_lines() {
-    const std::int64_t whole = whole_vectors();
+    const std::int64_t whole = whole_vectors<Vectors>();
     if (whole == 0) return fill();
-    const std::int64_t stretch = kConverts ? kStretch<Sum> : whole;
-    std::array<Vector, R> before{};
-    std::array<Vector, R> previous{};
-    std::array<SumVector<typename Vector::Lane, Vectors::kBytes>, R> lanes;
-    std::array<Sum*, R> line;
-    for_each_row([&](auto r) __attribute__((always_inline)) {
-      const auto shared = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out_[r]) %
-                                                    Vectors::kBytes / sizeof(Sum));
-      Vector::lanes_of_line(shared, lanes[r]);
-      line[r] = out_[r] - shared;
-    });
-    for (std::int64_t x = 0; x < whole; x += stretch) {
-      fill_stretch(
-          x, std::min(stretch, whole - x),
-          before, [&](auto r, std::int64_t i, const Vector& sums) __attribute__((always_inline)) {
-            if (x + i == 0) {
-              sums.store(out_[r]);
-            } else {
-              sums.store_line(previous[r], lanes[r], line[r] + x + i);
-            }
-            previous[r] = sums;
-          });
-    }
-    for_each_row([&](auto r)
-                     __attribute__((always_inline)) { previous[r].store(out_[r] + whole - Vector::kCount); });
-    fill_rest(before);
+    StretchSums<Vectors, Sum> sums;
+    sums.begin_lines(out_);
+    for_each_stretch(whole, kConverts ? kStretch<Sum> : whole,
+                     [&](std::int64_t x, std::int64_t count, const auto& summands) {
+                       sums.fill_lines(summands, above(x), count, out_at(x));
+                     });
+    sums.end_lines(out_at(whole - StretchSums<Vectors, Sum>::Vector::kCount));
+    fill_rest(sums, whole);
   }
   /// All rows but the last, which the next rows need at once, go past the caches.
+  template <class Vectors>
   void fill_past_caches() {
-    const std::int64_t whole = whole_vectors();
+    const std::int64_t whole = whole_vectors<Vectors>();
     std::array<StreamedRow<Sum>, R - 1> streamed;
     for (std::size_t r = 0; r + 1 < R; ++r) streamed[r].begin(out_[r]);
-    std::array<Vector, R> before{};
-    for (std::int64_t x = 0; x < whole; x += kStretch<Sum>) {
-      const std::int64_t count = std::min(kStretch<Sum>, whole - x);
+    StretchSums<Vectors, Sum> sums;
+    for_each_stretch(whole, kStretch<Sum>, [&](std::int64_t x, std::int64_t count, const auto& summands) {
       std::array<Sum*, R> to;
       for (std::size_t r = 0; r + 1 < R; ++r) to[r] = streamed[r].next();
       to[R - 1] = out_[R - 1] + x;
-      fill_stretch(
-          x, count, before, [&](auto r, std::int64_t i, const Vector& sums) __attribute__((always_inline)) {
-            sums.store(to[r] + i);
-          });
+      sums.fill(summands, above(x), count, to);
       for (auto& row : streamed) row.advance(count);
-    }
+    });
     for (auto& row : streamed) row.finish();
-    fill_rest(before);
+    fill_rest(sums, whole);
   }
 
  private:
-  using Vector = SumVector<Sum, Vectors::kBytes>;
   static constexpr bool kConverts = !std::is_same_v<Input, Sum> || kTerm != Term::kValue;
 
-  std::int64_t whole_vectors() const { return plane_.image.width / Vector::kCount * Vector::kCount; }
-
-  /// f(0), ..., f(R - 1), as constants: arrays of vectors stay in registers.
-  template <class F>
-  [[gnu::always_inline]] static void for_each_row(const F& f) {
-    [&]<std::size_t... kRows>(std::index_sequence<kRows...>) __attribute__((always_inline)) {
-      (f(std::integral_constant<std::size_t, kRows>{}), ...);
-    }
-    (std::make_index_sequence<R>{});
+  template <class Vectors>
+  std::int64_t whole_vectors() const {
+    constexpr std::int64_t kCount = StretchSums<Vectors, Sum>::Vector::kCount;
+    return plane_.image.width / kCount * kCount;
+  }
+  const Sum* above(std::int64_t x) const { return above_ != nullptr ? above_ + x : nullptr; }
+  std::array<Sum*, R> out_at(std::int64_t x) const {
+    std::array<Sum*, R> at = out_;
+    for (auto& row : at) row += x;
+    return at;
   }
 
-  /// Calls store(r, i, sums) with vectors of sums of each row r, from pixel x + i on.
-  template <class Store>
-  [[gnu::always_inline]] void fill_stretch(std::int64_t x, std::int64_t count,
-                                           std::array<Vector, R>& sums_before, const Store& store) {
+  /// Calls f(x, count, summands) with what is to be summed from pixel x on of each row.
+  template <class F>
+  void for_each_stretch(std::int64_t whole, std::int64_t stretch, const F& f) const {
     static_assert(C == 1);
-    alignas(64) std::array<std::array<Sum, kConverts ? kStretch<Sum> : 1>, R> converted;
-    std::array<const Sum*, R> from;
-    for (std::size_t r = 0; r < R; ++r) from[r] = summands_of(in_[r] + x, count, converted[r].data());
-    const Sum* above = above_ != nullptr ? above_ + x : nullptr;
-    std::array<Vector, R> before = sums_before;
-    for (std::int64_t i = 0; i < count; i += Vector::kCount) {
-      // All reads before the writes: those of rows whose addresses differ by a multiple of 4096 would wait.
-      std::array<Vector, R> rows;
-      for_each_row([&](auto r) __attribute__((always_inline)) { rows[r].load(from[r] + i); });
-      Vector sum;
-      if (above != nullptr) sum.load(above + i);
-      for_each_row([&](auto r) __attribute__((always_inline)) {
-        rows[r].accumulate(before[r]);
-        sum.add(rows[r]);
-        store(r, i, sum);
-      });
+    for (std::int64_t x = 0; x < whole; x += stretch) {
+      const std::int64_t count = std::min(stretch, whole - x);
+      alignas(64) std::array<std::array<Sum, kConverts ? kStretch<Sum> : 1>, R> converted;
+      std::array<const Sum*, R> summands;
+      for (std::size_t r = 0; r < R; ++r) summands[r] = summands_of(in_[r] + x, count, converted[r].data());
+      f(x, count, summands);
     }
-    sums_before = before;
   }
   /// The pixels themselves where they are what is summed.
   const Sum* summands_of(const Input* pixels, std::int64_t count, Sum* converted) const {
@@ -216,9 +178,10 @@ class RowFill {
       return converted;
     }
   }
-  void fill_rest(const std::array<Vector, R>& before) {
-    for (std::size_t r = 0; r < R; ++r) running_[r][0] = before[r].first();
-    fill_from(whole_vectors());
+  template <class Sums>
+  void fill_rest(const Sums& sums, std::int64_t first) {
+    for (std::size_t r = 0; r < R; ++r) running_[r][0] = sums.running(r);
+    fill_from(first);
   }
   void fill_from(std::int64_t first) {
     for (std::int64_t x = first * C; x < plane_.image.width * C; x += C) {
@@ -243,14 +206,14 @@ class RowFill {
 
 template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void fill_rows_at_once(const Plane<Input, Sum>& plane, std::int64_t first) {
-  RowFill<Vectors, kTerm, C, kRowsAtOnce, Input, Sum> rows(plane, first);
+  RowFill<kTerm, C, kRowsAtOnce, Input, Sum> rows(plane, first);
   if constexpr (C == 1 && Vectors::kBytes > PlainVectors::kBytes) {
-    if (plane.is_streamed()) return rows.fill_past_caches();
+    if (plane.is_streamed()) return rows.template fill_past_caches<Vectors>();
     // Where a vector is a line, each of a row that does not begin with one would lie in two.
     if constexpr (Vectors::kBytes == 64) {
-      if (!plane.has_whole_lines()) return rows.fill_by_lines();
+      if (!plane.has_whole_lines()) return rows.template fill_by_lines<Vectors>();
     }
-    return rows.fill_by_vectors();
+    return rows.template fill_by_vectors<Vectors>();
   }
   rows.fill();
 }
@@ -262,7 +225,7 @@ void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t 
     for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows_at_once<Vectors, kTerm, C>(plane, y);
   });
   finish_streaming();
-  for (; y < end; ++y) RowFill<PlainVectors, kTerm, C, 1, Input, Sum>(plane, y).fill();
+  for (; y < end; ++y) RowFill<kTerm, C, 1, Input, Sum>(plane, y).fill();
 }
 
 }  // namespace cumulus::summed_area_table

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
-#include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/vector_width.h"
@@ -26,16 +26,29 @@ using summed_area_table::Plane;
 using summed_area_table::sum_band;
 using summed_area_table::Term;
 
+/// What is done to rows first..end of one image's tables. The pipeline of bands is compiled once for all
+/// kinds of them.
+class BandStages {
+ public:
+  virtual void sum(std::int64_t first, std::int64_t end) const = 0;
+  virtual void carry(std::int64_t first, std::int64_t end) const = 0;
+  virtual void fill(std::int64_t first, std::int64_t end) const = 0;
+
+ protected:
+  ~BandStages() = default;
+};
+
 /// The tables of one image that are filled together: of its pixels, and maybe of their squares. A band's
 /// pixels come from memory once for both.
 template <class Vectors, int C, class Input, class Sum>
-struct Tables {
+class Tables final : public BandStages {
+ public:
   Plane<Input, Sum> values;
   Plane<Input, Sum> squares;
-  bool has_squares;
-  bool has_offsets;
+  bool has_squares = false;
+  bool has_offsets = false;
 
-  void sum(std::int64_t first, std::int64_t end) const {
+  void sum(std::int64_t first, std::int64_t end) const override {
     if constexpr (std::is_same_v<Sum, float>) {
       if (has_offsets) return sum_band<Vectors, Term::kOffset, C>(values, first, end);
     }
@@ -44,12 +57,12 @@ struct Tables {
       if (has_squares) sum_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
   }
-  void carry(std::int64_t first, std::int64_t end) const {
+  void carry(std::int64_t first, std::int64_t end) const override {
     if (first == 0) return;
     add_row(values.sums, first - 1, end - 1);
     if (has_squares) add_row(squares.sums, first - 1, end - 1);
   }
-  void fill(std::int64_t first, std::int64_t end) const {
+  void fill(std::int64_t first, std::int64_t end) const override {
     if constexpr (std::is_same_v<Sum, float>) {
       if (has_offsets) return fill_band<Vectors, Term::kOffset, C>(values, first, end);
     }
@@ -70,20 +83,17 @@ struct Tables {
 /// Bands of rows pass through three stages: (1) each band's last row, as if the band were alone;
 /// (2) band after band, the last row of the band before is added to it, which makes it final;
 /// (3) the band's other rows, below the final last row of the band before.
-template <class Vectors, int C, class Input, class Sum>
-void build_in_bands(CpuExecutor& executor, const Tables<Vectors, C, Input, Sum>& tables) {
-  const HostImage<const Input>& image = tables.values.image;
-  const std::int64_t row_bytes =
-      image.width * C * static_cast<std::int64_t>(std::max(sizeof(Input), sizeof(Sum)));
+void build_in_bands(CpuExecutor& executor, std::int64_t height, std::int64_t row_bytes,
+                    const BandStages& tables) {
   // The last row aside, which is summed, a band's rows are filled kRowsAtOnce at a time.
   const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes) / kRowsAtOnce * kRowsAtOnce + 1;
-  if (image.height <= band_rows) return tables.fill(0, image.height);
+  if (height <= band_rows) return tables.fill(0, height);
 
   using Band = std::pair<std::int64_t, std::int64_t>;
   std::int64_t next_row = 0;
   const auto next_band = [&](oneapi::tbb::flow_control& control) {
-    const Band band(next_row, std::min(next_row + band_rows, image.height));
-    if (band.first == image.height) control.stop();
+    const Band band(next_row, std::min(next_row + band_rows, height));
+    if (band.first == height) control.stop();
     next_row = band.second;
     return band;
   };
@@ -125,20 +135,29 @@ void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>
   const auto plane_of = [&](Sum* sums) {
     return Plane<Input, Sum>{image, without_zeros(sums + table, job.sums, job.exclusive), job.exclusive};
   };
-  Tables<Vectors, C, Input, Sum> tables{
-      plane_of(job.sums.data), {}, job.squares != nullptr, job.offsets != nullptr};
+  Tables<Vectors, C, Input, Sum> tables;
+  tables.values = plane_of(job.sums.data);
+  tables.has_squares = job.squares != nullptr;
+  tables.has_offsets = job.offsets != nullptr;
   if (tables.has_squares) tables.squares = plane_of(job.squares);
   if constexpr (std::is_same_v<Sum, float>) {
     if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, tables.values.offsets.begin());
   }
-  build_in_bands(executor, tables);
+  const auto element_bytes = static_cast<std::int64_t>(std::max(sizeof(Input), sizeof(Sum)));
+  build_in_bands(executor, image.height, image.width * C * element_bytes, tables);
+}
+
+void for_each_plane(CpuExecutor& executor, std::int64_t planes,
+                    const std::function<void(std::int64_t)>& build) {
+  parallel_ranges(executor, planes, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t plane = first; plane < end; ++plane) build(plane);
+  });
 }
 
 template <class Vectors, int C, class Input, class Sum>
 void build_planes(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
-  parallel_ranges(executor, job.planes, 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t plane = first; plane < end; ++plane) build_plane<Vectors, C>(executor, job, plane);
-  });
+  for_each_plane(executor, job.planes,
+                 [&](std::int64_t plane) { build_plane<Vectors, C>(executor, job, plane); });
 }
 
 /// The mean of one channel, row by row, so that the order of the sums does not depend on the threads.

@@ -32,6 +32,7 @@ enum class BracketPattern {
   kCloseThenOpen,  // )))...(((
   kFlat,           // ()()()
   kOneATile,       // a long climb by one open in 4096, then closes only: each pops from another tile
+  kFarApart,       // the same by one open in 40 * 4096
   kSparse,         // brackets in text, one in 50
   kNeutral,        // no bracket at all
   kWrongKinds,     // kinds at random: few fit
@@ -40,17 +41,18 @@ enum class BracketPattern {
 };
 
 inline const std::vector<BracketPattern> kBracketPatterns = {
-    BracketPattern::kRandom,     BracketPattern::kShallow,       BracketPattern::kHill,
-    BracketPattern::kDeep,       BracketPattern::kStairs,        BracketPattern::kAllOpen,
-    BracketPattern::kAllClose,   BracketPattern::kCloseThenOpen, BracketPattern::kFlat,
-    BracketPattern::kOneATile,   BracketPattern::kSparse,        BracketPattern::kNeutral,
-    BracketPattern::kWrongKinds, BracketPattern::kLateMistake,   BracketPattern::kUnclosed};
+    BracketPattern::kRandom,   BracketPattern::kShallow,       BracketPattern::kHill,
+    BracketPattern::kDeep,     BracketPattern::kStairs,        BracketPattern::kAllOpen,
+    BracketPattern::kAllClose, BracketPattern::kCloseThenOpen, BracketPattern::kFlat,
+    BracketPattern::kOneATile, BracketPattern::kFarApart,      BracketPattern::kSparse,
+    BracketPattern::kNeutral,  BracketPattern::kWrongKinds,    BracketPattern::kLateMistake,
+    BracketPattern::kUnclosed};
 
 inline const char* name_of(BracketPattern pattern) {
-  constexpr const char* kNames[] = {"random",      "shallow",      "hill",      "deep",
-                                    "stairs",      "all open",     "all close", "close then open",
-                                    "flat",        "one a tile",   "sparse",    "neutral",
-                                    "wrong kinds", "late mistake", "unclosed"};
+  constexpr const char* kNames[] = {"random",  "shallow",     "hill",         "deep",
+                                    "stairs",  "all open",    "all close",    "close then open",
+                                    "flat",    "one a tile",  "far apart",    "sparse",
+                                    "neutral", "wrong kinds", "late mistake", "unclosed"};
   return kNames[static_cast<int>(pattern)];
 }
 
@@ -109,6 +111,18 @@ inline std::string make_brackets(BracketPattern pattern, std::int64_t size, std:
     for (std::int64_t i = 0; !w.full(); ++i) up(i) ? w.open() : w.close();
     return std::move(w).text();
   };
+  const auto climb = [&](std::int64_t step) {
+    for (std::int64_t i = 0; !w.full(); ++i) {
+      if (i >= size - size / step - 1) {
+        w.close();
+      } else if (i % step == 17) {
+        w.open();
+      } else {
+        w.put('.');
+      }
+    }
+    return std::move(w).text();
+  };
   const auto balanced = [&](std::int64_t i) {
     return i == 0 || (w.left() > static_cast<std::int64_t>(w.depth()) && (w.depth() == 0 || w.toss()));
   };
@@ -132,16 +146,9 @@ inline std::string make_brackets(BracketPattern pattern, std::int64_t size, std:
     case BracketPattern::kFlat:
       return steps([](std::int64_t i) { return i % 2 == 0; });
     case BracketPattern::kOneATile:
-      for (std::int64_t i = 0; !w.full(); ++i) {
-        if (i >= size - size / 4096 - 1) {
-          w.close();
-        } else if (i % 4096 == 17) {
-          w.open();
-        } else {
-          w.put('.');
-        }
-      }
-      return std::move(w).text();
+      return climb(4096);
+    case BracketPattern::kFarApart:
+      return climb(40 * 4096);
     case BracketPattern::kSparse:
       while (!w.full()) {
         if (w.below(50) != 0) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,16 @@ TYPED_TEST(KdTree, MatchesTheOracleOfAnyLeafSize) {
   for (const std::int64_t leaf_size : {999, 1000, 5000, 1 << 30}) {
     this->expect_oracle(kd_tree_shape(1, 1000, 3, leaf_size), {leaf_size});
   }
+}
+
+TYPED_TEST(KdTree, OrdersNumbersThatDifferInTheirLastBits) {
+  const KdTreeShape shape = kd_tree_shape(1, 5000, 3, 10);
+  std::vector<double> cloud = make_cloud<double>(shape.points, 3, CloudPattern::kUniform);
+  for (double& x : cloud) x = 1 + std::ldexp(std::floor(x * 1000), -52);
+  cloud[3 * 100] = -1e300;
+  cloud[3 * 200 + 1] = 1e300;
+  const BuiltKdTree<double> built = build(this->backend(), cloud, shape, {10});
+  EXPECT_EQ(verify_kd_tree(KdTreeOracle<double>(cloud, shape, {10}).tree(), built.tree), "");
 }
 
 TYPED_TEST(KdTree, BuildsManyTreesAtOnce) {

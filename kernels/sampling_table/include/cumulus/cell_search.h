@@ -136,7 +136,7 @@ CUMULUS_HOST_DEVICE constexpr std::uint32_t leaf_bit(std::uint32_t count) {
   return count <= kNarrowCells ? 0x8000u : 0x80000000u;
 }
 
-/// Nodes that are visited at most, before the rest is bisected. So no tree, however deep, and none that a
+/// Nodes that are visited at most, before all cells are bisected. So no tree, however deep, and none that a
 /// stranger wrote, costs more than this and the logarithm of the number of cells.
 inline constexpr int kMostNodes = 16;
 
@@ -145,34 +145,34 @@ struct NodePair {
   std::uint32_t right;
 };
 
+template <bool kNarrow>
 CUMULUS_HOST_DEVICE inline NodePair load_pair(const Distribution& cells, std::uint32_t node) {
-  if (cells.count <= kNarrowCells) {
+  if constexpr (kNarrow) {
     const auto packed = element<std::uint32_t>(cells.nodes, node);
     return {packed & 0xFFFFu, packed >> 16};
+  } else {
+    const auto packed = element<std::uint64_t>(cells.nodes, node);
+    return {static_cast<std::uint32_t>(packed), static_cast<std::uint32_t>(packed >> 32)};
   }
-  const auto packed = element<std::uint64_t>(cells.nodes, node);
-  return {static_cast<std::uint32_t>(packed), static_cast<std::uint32_t>(packed >> 32)};
 }
 
-/// Binary trees: node j goes left where x is below the lower bound of cell j.
+/// Binary trees, of at most kNarrowCells cells or of more: node j goes left where x is below the lower bound
+/// of cell j.
+template <bool kNarrow>
 CUMULUS_HOST_DEVICE inline std::uint32_t descend(const Distribution& cells, std::uint32_t root,
                                                  std::uint32_t x) {
-  const std::uint32_t leaf = leaf_bit(cells.count);
-  CellRange range{0, cells.count - 1};
+  constexpr std::uint32_t kLeaf = leaf_bit(kNarrow ? kNarrowCells : kNarrowCells + 1);
   std::uint32_t node = root;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1  // 16 times this loop is more than the instruction cache holds
+#endif
   for (int visited = 0; visited < kMostNodes; ++visited) {
-    const NodePair children = load_pair(cells, node);
-    const bool below = x < cells.lower[node];
-    if (below) {
-      range.last = node - (node > 0 ? 1 : 0);
-    } else {
-      range.first = node;
-    }
-    const std::uint32_t child = below ? children.left : children.right;
-    node = smaller(child & (leaf - 1), cells.count - 1);
-    if ((child & leaf) != 0) return node;
+    const NodePair children = load_pair<kNarrow>(cells, node);
+    const std::uint32_t child = x < cells.lower[node] ? children.left : children.right;
+    node = smaller(child & (kLeaf - 1), cells.count - 1);
+    if ((child & kLeaf) != 0) return node;
   }
-  return find_cell(cells.lower, range.first, range.last, x);
+  return find_cell(cells.lower, 0, cells.count - 1, x);
 }
 
 /// A node of kRadixForest4: a binary node and its children that are nodes.
@@ -200,19 +200,24 @@ CUMULUS_HOST_DEVICE inline std::uint32_t descend4(const Distribution& cells, std
   return find_cell(cells.lower, 0, cells.count - 1, x);
 }
 
-CUMULUS_HOST_DEVICE inline std::uint32_t find_in_forest(Method method, const Distribution& cells,
-                                                        std::uint32_t x) {
+CUMULUS_HOST_DEVICE inline std::uint32_t find_in_tree(Method method, const Distribution& cells,
+                                                      std::uint32_t root, std::uint32_t x) {
+  if (method == Method::kRadixForest4) return descend4(cells, root, x);
+  return cells.count <= kNarrowCells ? descend<true>(cells, root, x) : descend<false>(cells, root, x);
+}
+
+/// A tree's cell is looked at like that of a guide cell that has no other, so that threads which search in
+/// trees and those which do not are soon together again.
+CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
   const auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
-  const std::uint32_t number = smaller(entry & kRootNumber, cells.count - 1);
-  switch (static_cast<RootKind>(entry >> kRootNumberBits)) {
-    case RootKind::kOneCell:
-      return number;
-    case RootKind::kTwoCells:
-      return number > 0 && x < cells.lower[number] ? number - 1 : number;
-    case RootKind::kNode:
-      break;
-  }
-  return method == Method::kRadixForest4 ? descend4(cells, number, x) : descend(cells, number, x);
+  const auto kind = static_cast<RootKind>(entry >> kRootNumberBits);
+  std::uint32_t index = smaller(entry & kRootNumber, cells.count - 1);
+  if (kind >= RootKind::kNode) index = find_in_tree(method, cells, index, x);
+  const std::uint32_t bound = cells.lower[index];
+  const bool before = kind == RootKind::kTwoCells && index > 0 && x < bound;
+  const std::uint32_t neighbour = before ? index - 1 : index + 1;
+  const std::uint32_t other = neighbour < cells.count ? cells.lower[neighbour] : kEmptyTail;
+  return cell_between(before ? neighbour : index, before ? other : bound, before ? bound : other);
 }
 
 // --- the tree of four children a node --------------------------------------------------------------------
@@ -261,12 +266,9 @@ CUMULUS_HOST_DEVICE inline Located locate_by_alias(const Distribution& cells, st
 
 // --- all of them -----------------------------------------------------------------------------------------
 
-/// The cell of x by a method other than kAlias.
+/// The number of x's cell, by a method that is neither a radix forest nor kAlias.
 CUMULUS_HOST_DEVICE inline std::uint32_t find(Method method, const Distribution& cells, std::uint32_t x) {
   switch (method) {
-    case Method::kRadixForest:
-    case Method::kRadixForest4:
-      return find_in_forest(method, cells, x);
     case Method::kQuaternaryTree:
       return find_in_quaternary_tree(cells, x);
     case Method::kLinearSearch:
@@ -283,17 +285,23 @@ CUMULUS_HOST_DEVICE inline std::uint32_t find(Method method, const Distribution&
       const CellRange range = overlapping_range(cells, x);
       return find_cell(cells.lower, range.first, range.last, x);
     }
-    case Method::kBinarySearch:
-    case Method::kAlias:
-      break;
+    default:
+      return find_cell(cells.lower, 0, cells.count - 1, x);
   }
-  return find_cell(cells.lower, 0, cells.count - 1, x);
+}
+
+/// The cell of x by a method other than kAlias.
+CUMULUS_HOST_DEVICE inline Cell cell_of_point(Method method, const Distribution& cells, std::uint32_t x) {
+  if (method == Method::kRadixForest || method == Method::kRadixForest4) {
+    return cell_in_forest(method, cells, x);
+  }
+  return cell_at(cells.lower, cells.count, find(method, cells, x));
 }
 
 CUMULUS_HOST_DEVICE inline Located locate(Method method, const Distribution& cells, std::uint32_t x) {
   if (cells.count == 1) return {{0, 0, kWholeMass}, fraction_of(x, 0.5F, kWholeMass)};
   if (method == Method::kAlias) return locate_by_alias(cells, x);
-  const Cell cell = cell_at(cells.lower, cells.count, find(method, cells, x));
+  const Cell cell = cell_of_point(method, cells, x);
   return {cell, fraction_of(x - cell.lower, 0.5F, cell.mass)};
 }
 

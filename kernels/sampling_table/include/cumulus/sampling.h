@@ -13,18 +13,9 @@
 #include "cumulus/cell_search.h"
 #include "cumulus/equal_area.h"
 #include "cumulus/point_sequences.h"
-#include "cumulus/table_format.h"
+#include "cumulus/table_view.h"
 
 namespace cumulus::sampling {
-
-/// A table whose header check_header has accepted. `data` is its first byte, aligned to 8 bytes, in
-/// the memory of whoever samples (device memory in a kernel); `header` is a copy of its first 256.
-/// Whatever the sections hold, no function here reads outside of them.
-struct TableView {
-  TableHeader header;
-  const unsigned char* data = nullptr;
-  std::uint32_t layer = 0;  ///< The one that is sampled, below header.layers.
-};
 
 /// One drawn point.
 struct Sample {
@@ -41,35 +32,6 @@ struct Sample {
 namespace detail {
 
 inline constexpr float kPi = 3.14159265358979F;
-
-/// The i-th of the distributions over `count` cells whose sections begin at these offsets.
-CUMULUS_HOST_DEVICE inline Distribution distribution_at(const TableView& table, std::uint64_t i,
-                                                        std::uint32_t count, std::uint32_t guide_size,
-                                                        std::uint64_t cdf_offset, std::uint64_t guide_offset,
-                                                        std::uint64_t nodes_offset) {
-  const Method method = table.header.method;
-  Distribution cells;
-  cells.lower = reinterpret_cast<const std::uint32_t*>(table.data + cdf_offset) + i * count;
-  cells.count = count;
-  cells.guide_size = guide_size;
-  cells.guide = table.data + guide_offset + i * guide_size * guide_entry_bytes(method, count);
-  cells.nodes = table.data + nodes_offset + i * node_bytes(method, count);
-  return cells;
-}
-
-CUMULUS_HOST_DEVICE inline Distribution marginal(const TableView& table) {
-  const TableHeader& header = table.header;
-  return distribution_at(table, table.layer, header.height, header.marginal_guide_size,
-                         header.marginal_cdf_offset, header.marginal_guide_offset,
-                         header.marginal_nodes_offset);
-}
-
-CUMULUS_HOST_DEVICE inline Distribution row(const TableView& table, std::uint32_t y) {
-  const TableHeader& header = table.header;
-  return distribution_at(table, static_cast<std::uint64_t>(table.layer) * header.height + y, header.width,
-                         header.row_guide_size, header.row_cdf_offset, header.row_guide_offset,
-                         header.row_nodes_offset);
-}
 
 /// `ulps` floats further from 0, for positive x.
 CUMULUS_HOST_DEVICE inline float step(float x, int ulps) {
@@ -143,9 +105,12 @@ namespace detail {
 
 /// (index + fraction) / count, moved by an ulp where rounding has carried it into another cell.
 CUMULUS_HOST_DEVICE inline float position_in(std::uint32_t index, float fraction, std::uint32_t count) {
-  float position = (static_cast<float>(index) + fraction) / static_cast<float>(count);
+  const auto cells = static_cast<float>(count);
+  float position = (static_cast<float>(index) + fraction) / cells;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const std::uint32_t cell = position < 1.0F ? cell_of(position, count) : count;
+    // cell_of, of what is not below 0
+    const std::uint32_t cell =
+        position < 1.0F ? smaller(static_cast<std::uint32_t>(position * cells), count - 1) : count;
     if (cell == index) break;
     position = step(position, cell < index ? 1 : -1);
   }
@@ -213,17 +178,17 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowB
   drawn.direction[2] = -ring * cosine;
 }
 
-/// `method` is the table's, `marginal` the layer's, and `band_at(y)` the band of a row: who draws many may
-/// know them beforehand, or have them nearer at hand.
+/// `method` is the table's, `marginal` and `rows` the layer's, and `band_at(y)` the band of a row: who draws
+/// many may know them beforehand, or have them nearer at hand.
 template <class BandAt>
 CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, Method method,
-                                           const Distribution& marginal, const BandAt& band_at,
-                                           std::uint32_t x0, std::uint32_t x1) {
+                                           const Distribution& marginal, const Rows& rows,
+                                           const BandAt& band_at, std::uint32_t x0, std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
   const Located at_row = locate(method, marginal, x1);
   drawn.y = at_row.cell.index;
-  const Located at_column = locate(method, row(table, drawn.y), x0);
+  const Located at_column = locate(method, rows[drawn.y], x0);
   drawn.x = at_column.cell.index;
   const RowBand band = band_at(drawn.y);
   drawn.pdf = density(header, band, at_row.cell.mass, at_column.cell.mass);
@@ -244,7 +209,9 @@ CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, Method method
 CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
                                                   std::uint32_t x1) {
   const detail::BandOfRow band_at{table.header.projection, table.header.height};
-  return detail::sample_constant(table, table.header.method, detail::marginal(table), band_at, x0, x1);
+  const Method method = table.header.method;
+  return detail::sample_constant(table, method, detail::marginal(table), detail::rows_of(table, method),
+                                 band_at, x0, x1);
 }
 
 CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {

@@ -1,0 +1,286 @@
+#pragma once
+
+#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
+
+// Guide and trees of a distribution of which each thread has 16 neighbouring cells.
+
+namespace cumulus::sampling_rows {
+
+/// 1 + the highest bit that is set; 0 of 0.
+__device__ inline std::uint32_t bits_of(std::uint32_t word) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t highest = 0;
+  asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(word));
+  return highest + 1;
+#else
+  return 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(word)));
+#endif
+}
+
+/// Four edges or nodes at once, one in each byte; flags are in the highest bits.
+inline constexpr std::uint32_t kFlags = 0x80808080u;
+
+/// Stores to shared memory where `wanted`, without a branch, after which a warp would have to meet.
+__device__ inline void store_if(bool wanted, std::uint16_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.shared.u16 [%1], %2; }"
+               :
+               : "r"(static_cast<unsigned>(wanted)), "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "h"(static_cast<std::uint16_t>(value))
+               : "memory");
+#else
+  if (wanted) *to = static_cast<std::uint16_t>(value);
+#endif
+}
+
+/// Key without its lower bound, so that kEmptyTail needs no case of its own: it counts as 2^32, which is the
+/// edge behind the last guide cell.
+struct PlaceInGuide {
+  std::uint32_t cell;
+  std::uint32_t place;
+  std::uint32_t begin;
+  bool inside;
+
+  __device__ PlaceInGuide(std::uint32_t lower, std::uint32_t guide_size) {
+    const std::uint32_t one_more = lower == sampling::kEmptyTail ? guide_size : 0;
+    const std::uint64_t key = static_cast<std::uint64_t>(lower) * guide_size + one_more;
+    cell = static_cast<std::uint32_t>(key >> 32);
+    place = static_cast<std::uint32_t>(key);
+    inside = place >= guide_size;
+    begin = cell + (inside ? 1 : 0);
+  }
+};
+
+/// Notes holders in the upper halves of the slots and, with kTrees, the edges behind a thread's cells.
+template <bool kTrees>
+__device__ void note_own(const OnChip& chip, std::uint32_t guide_size, std::uint32_t first,
+                         const std::uint32_t (&bounds)[kOwn], std::uint32_t behind) {
+  std::uint32_t edges[kOwn / kQuad] = {};
+  PlaceInGuide own(bounds[0], guide_size);
+#pragma unroll
+  for (std::uint32_t k = 0; k < kOwn; ++k) {
+    const PlaceInGuide next(k + 1 < kOwn ? bounds[(k + 1) % kOwn] : behind, guide_size);
+    store_if(own.begin < next.begin,
+             reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * word_place(own.begin) + 1, first + k + 1);
+    if constexpr (kTrees) {
+      const bool boundary = own.cell != next.cell;
+      const std::uint32_t differing = next.place ^ (boundary ? 0 : own.place);
+      const std::uint32_t bit = bits_of(next.inside ? differing : 0);
+      edges[k / kQuad] += (bit + (boundary ? kBoundary : 0)) << 8 * (k % kQuad);
+    }
+    own = next;
+  }
+  if constexpr (kTrees) {
+    *reinterpret_cast<uint4*>(chip.edges + first) = make_uint4(edges[0], edges[1], edges[2], edges[3]);
+    std::uint32_t largest = ~0u;
+    if (((edges[0] | edges[1] | edges[2] | edges[3]) & kFlags) == 0) {
+      largest = 0;
+      for (std::uint32_t k = 0; k < kOwn; ++k) {
+        largest = max(largest, (edges[k / kQuad] >> 8 * (k % kQuad) & 0xFFu) << 16 | (first + k + 1));
+      }
+    }
+    chip.groups[first / OnChip::kGroup] = largest;
+  }
+}
+
+/// The largest of each eight groups. The block must have met since note_own.
+template <int kThreads>
+__device__ void note_chunks(const OnChip& chip, std::uint32_t count) {
+  for (std::uint32_t chunk = threadIdx.x; chunk < OnChip::chunks_of(count); chunk += kThreads) {
+    std::uint32_t largest = (chunk + 1) * kChunk > count ? ~0u : 0;
+    for (std::uint32_t g = 0; g < kChunk / OnChip::kGroup && largest != ~0u; ++g) {
+      largest = max(largest, chip.groups[chunk * (kChunk / OnChip::kGroup) + g]);
+    }
+    chip.chunks[chunk] = largest;
+  }
+}
+
+__device__ inline std::uint32_t nodes_among(std::uint32_t edges) {
+  return ((edges & ~kFlags) + ~kFlags) & kFlags;
+}
+/// Flags where the bit of `a` is at least that of `b`.
+__device__ inline std::uint32_t not_below(std::uint32_t a, std::uint32_t b) {
+  return ((a | kFlags) - (b & ~kFlags)) & kFlags;
+}
+
+/// Nodes j to j + 3: which are alone in their tree, the first or the second of two, and roots of two.
+struct NodeQuad {
+  std::uint32_t nodes;
+  std::uint32_t alone;
+  std::uint32_t first;
+  std::uint32_t second;
+  std::uint32_t roots;
+
+  /// `before`, `own`, `behind` are the bytes of edges j - 3 to j, j + 1 to j + 4, j + 5 to j + 8.
+  __device__ NodeQuad(std::uint32_t before, std::uint32_t own, std::uint32_t behind) {
+    const std::uint32_t edges = __byte_perm(before, own, 0x6543);
+    const std::uint32_t previous = __byte_perm(before, own, 0x5432);
+    const std::uint32_t before_previous = __byte_perm(before, own, 0x4321);
+    const std::uint32_t after_next = __byte_perm(own, behind, 0x4321);
+    nodes = nodes_among(edges);
+    const std::uint32_t previous_node = nodes_among(previous);
+    // The first of a tree: behind a boundary, itself or, where that is no node, the edge before.
+    const std::uint32_t leads = edges | (previous & ~previous_node);
+    const std::uint32_t previous_leads = previous | (before_previous & ~nodes_among(before_previous));
+    alone = nodes & leads & own;
+    first = nodes & leads & ~own & nodes_among(own) & after_next;
+    second = nodes & previous_node & previous_leads & ~edges & own;
+    roots = (first & not_below(edges, own)) | (second & not_below(edges, previous));
+  }
+};
+
+/// The word of node j, both of whose children are cells, is this many times j, and as much.
+inline constexpr std::uint32_t kPairStep = 0x00010001u;
+inline constexpr std::uint32_t kPairBase = 0x80007FFFu;
+
+/// A node by the searches of sampling_table_rows.cuh.
+__device__ inline std::uint32_t searched_node(const OnChip& chip, std::uint32_t j, bool& root) {
+  const std::uint32_t edge = chip.edge(j);
+  const std::uint32_t own = edge & ~kBoundary;
+  const Side right = look_right(chip, j, own);
+  const Side left = edge >= kBoundary ? Side{0, j, true} : look_left(chip, j, own);
+  const std::uint32_t right_child =
+      right.largest >> 16 > 0 ? right.largest & 0xFFFFu : kLeaf | (right.last - 1);
+  const std::uint32_t left_child = left.largest >> 16 > 0 ? left.largest & 0xFFFFu : kLeaf | (j - 1);
+  root = left.open && right.open;
+  return left_child | right_child << 16;
+}
+
+__device__ inline void set_root_if(bool wanted, const OnChip& chip, std::uint32_t guide_size,
+                                   std::uint32_t lower, std::uint32_t root) {
+  const std::uint32_t place = word_place(__umulhi(lower, guide_size));
+  store_if(wanted, reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * place, root);
+}
+
+/// Writes the nodes of trees of one and two, zeros elsewhere, and queues the others.
+template <int kThreads>
+__device__ void write_small_trees(const Target& target, const DenseOnChip& dense, bool store) {
+  const OnChip& chip = dense.chip;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(chip.edges);
+  auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
+  for (std::uint32_t j = threadIdx.x * kQuad; j < target.count; j += kThreads * kQuad) {
+    const std::uint32_t quad = j / kQuad;
+    // Edge 0 is a boundary, and so is the one behind the last cell.
+    const NodeQuad of(quad > 0 ? words[quad - 1] : kBoundary << 24, words[quad],
+                      j + kQuad < target.count ? words[quad + 1] : kFlags);
+    const std::uint32_t small = of.alone | of.first | of.second;
+    std::uint32_t lower[kQuad];
+    load_quad(chip.cells + quad_place(quad), lower);
+    std::uint32_t out[kQuad];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kQuad; ++k) {
+      const std::uint32_t flag = 0x80u << 8 * k;
+      const std::uint32_t node = j + k;
+      std::uint32_t word = node * kPairStep + kPairBase;
+      if ((of.first & of.roots & flag) != 0) word -= (kLeaf - 1) << 16;
+      if ((of.second & of.roots & flag) != 0) word -= kLeaf;
+      out[k] = (small & flag) != 0 ? word : 0;
+      set_root_if(((of.alone | of.roots) & flag) != 0, chip, target.guide_size, lower[k],
+                  (of.alone & flag) != 0 ? kLeaf | node : node);
+    }
+    if (store) {
+      *reinterpret_cast<uint4*>(nodes + j) = make_uint4(out[0], out[1], out[2], out[3]);
+    }
+    const std::uint32_t rest = of.nodes & ~small;
+    if (rest != 0) {
+      std::uint32_t at = atomicAdd(dense.queued, static_cast<std::uint32_t>(__popc(rest)));
+#pragma unroll
+      for (std::uint32_t k = 0; k < kQuad; ++k) {
+        const std::uint32_t waits = rest >> (8 * k + 7) & 1;
+        store_if(waits != 0, dense.queue + at, j + k);
+        at += waits;
+      }
+    }
+  }
+}
+
+/// The block must have met since write_small_trees.
+template <int kThreads>
+__device__ void write_large_trees(const Target& target, const DenseOnChip& dense, bool store) {
+  auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
+  const std::uint32_t queued = *dense.queued;
+  for (std::uint32_t i = threadIdx.x; i < queued; i += kThreads) {
+    const std::uint32_t j = dense.queue[i];
+    bool root = false;
+    const std::uint32_t word = searched_node(dense.chip, j, root);
+    if (store) nodes[j] = word;
+    const bool two_cells = word == j * kPairStep + kPairBase;
+    set_root_if(root, dense.chip, target.guide_size, dense.chip.cells[word_place(j)],
+                two_cells ? kLeaf | j : j);
+  }
+}
+
+/// The largest of the block's threads before, and of all. The block meets here, twice.
+template <int kThreads>
+__device__ std::uint32_t largest_before(std::uint32_t own, std::uint32_t& all) {
+  constexpr unsigned kWarps = kThreads / 32;
+  __shared__ std::uint32_t of_warps[kWarps];
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const std::uint32_t through = warp_prefix_max(own);
+  const std::uint32_t of_lanes = __shfl_up_sync(kWholeWarp, through, 1);
+  __syncthreads();
+  if (lane == 31) of_warps[warp] = through;
+  __syncthreads();
+  const std::uint32_t warps = warp_prefix_max(lane < kWarps ? of_warps[lane] : 0);
+  const std::uint32_t of_warps_before = __shfl_sync(kWholeWarp, warps, (warp + 31) % 32);
+  all = __shfl_sync(kWholeWarp, warps, 31);
+  return max(lane > 0 ? of_lanes : 0, warp > 0 ? of_warps_before : 0);
+}
+
+/// The slots become the guide. Every thread of the block comes here, which has met since they were written.
+template <int kThreads, bool kTrees>
+__device__ void write_dense_guide(const Target& target, const OnChip& chip) {
+  using sampling::detail::kRootNumberBits;
+  using sampling::detail::RootKind;
+  constexpr std::uint32_t kTwoCells = static_cast<std::uint32_t>(RootKind::kTwoCells) << kRootNumberBits;
+  constexpr std::uint32_t kNode = static_cast<std::uint32_t>(RootKind::kNode) << kRootNumberBits;
+  std::uint32_t carried = 0x10000;  // cell 0: without mass, zeros
+  for (std::uint32_t tile = 0; tile < target.guide_size; tile += kThreads * kOwn) {
+    const std::uint32_t g = tile + threadIdx.x * kOwn;
+    std::uint32_t slots[kOwn];
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      std::uint32_t quad[kQuad] = {};
+      if (g < target.guide_size) load_quad(chip.slots + quad_place(g / kQuad + q), quad);
+#pragma unroll
+      for (std::uint32_t k = 0; k < kQuad; ++k) slots[q * kQuad + k] = quad[k];
+    }
+    std::uint32_t own = 0;
+#pragma unroll
+    for (const std::uint32_t slot : slots) own = max(own, slot);
+    std::uint32_t all = 0;
+    std::uint32_t holder = max(carried, largest_before<kThreads>(own, all));
+    carried = max(carried, all);
+    std::uint32_t entries[kOwn];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kOwn; ++k) {
+      holder = max(holder, slots[k]);
+      const std::uint32_t cell = (holder >> 16) - 1;
+      if constexpr (kTrees) {
+        const std::uint32_t root = slots[k] & 0xFFFFu;
+        const std::uint32_t node = root >= kLeaf ? root + (kTwoCells - kLeaf) : root + kNode;
+        entries[k] = root == 0 ? cell : node;
+      } else {
+        entries[k] = cell;
+      }
+    }
+    if constexpr (kTrees) {
+      store_words(chip.slots, entries, tile + threadIdx.x / 32 * 32 * kOwn, target.guide_size,
+                  reinterpret_cast<std::uint32_t*>(target.guide));
+    } else if (g < target.guide_size) {
+      auto* const out = reinterpret_cast<uint4*>(reinterpret_cast<std::uint16_t*>(target.guide) + g);
+#pragma unroll
+      for (std::uint32_t h = 0; h < 2; ++h) {
+        std::uint32_t packed[kQuad];
+#pragma unroll
+        for (std::uint32_t k = 0; k < kQuad; ++k) {
+          packed[k] = entries[8 * h + 2 * k] | entries[8 * h + 2 * k + 1] << 16;
+        }
+        out[h] = make_uint4(packed[0], packed[1], packed[2], packed[3]);
+      }
+    }
+  }
+}
+
+}  // namespace cumulus::sampling_rows

@@ -1,0 +1,120 @@
+#pragma once
+
+#include "kernels/sampling_table/sampling_table_dense_lookup.cuh"
+
+// One distribution by one block whose threads have 16 neighbouring cells each, in registers: for rows of a
+// multiple of 16 cells, up to 16384, and guides of a multiple of 32. The bytes are those of
+// sampling_table_rows.cuh; what differs is how often a cell is touched. Scans cost a sixteenth of their
+// steps; a cell is converted, bounded and keyed once; trees of one or two nodes, which most are, are written
+// four nodes at a time from their edges, whose bytes are compared within words, and only the others are
+// searched for.
+
+namespace cumulus::sampling_rows {
+
+/// integer_weight by one conversion: the products are exact wherever they are 1 or more.
+struct WeightScale {
+  float first;
+  float second;
+
+  __device__ explicit WeightScale(std::uint32_t exponent) {
+    const int shift = 174 - static_cast<int>(exponent);
+    const int half = shift / 2;
+    first = __uint_as_float(static_cast<unsigned>(127 + half) << 23);
+    second = __uint_as_float(static_cast<unsigned>(127 + shift - half) << 23);
+  }
+  __device__ std::uint64_t operator()(std::uint32_t bits) const {
+    const float scaled = __uint_as_float(bits) * first * second;
+    const float least = __uint_as_float(min(bits, 1u) * 0x3F800000u);  // 1, of nothing 0
+    return __float2ull_rz(fmaxf(scaled, least));
+  }
+};
+
+/// BoundScale, by conversions that saturate.
+struct DenseBounds {
+  std::uint32_t positive;
+  std::uint32_t share;
+  double factor;
+
+  __device__ explicit DenseBounds(const Tally& all)
+      : positive(all.positive),
+        share(sampling::kEmptyTail - all.positive),
+        factor(all.sum > 0
+                   ? static_cast<double>(share) / static_cast<double>(static_cast<std::int64_t>(all.sum))
+                   : 0.0) {}
+  __device__ std::uint32_t operator()(std::uint64_t sum, std::uint32_t positive_before) const {
+    const double exact = static_cast<double>(static_cast<std::int64_t>(sum)) * factor;
+    const std::uint32_t bound = positive_before + min(__double2uint_rz(exact), share);
+    return positive_before == positive ? sampling::kEmptyTail : bound;
+  }
+};
+
+/// The tallies before a thread's cells, and of all. The block meets here.
+template <int kThreads>
+__device__ WarpTallies scan_tallies(const Tally& own) {
+  constexpr unsigned kWarps = kThreads / 32;
+  __shared__ std::uint64_t sums[kWarps];
+  __shared__ std::uint32_t numbers[kWarps];
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const std::uint64_t sum = warp_prefix_sum(own.sum);
+  const std::uint32_t number = warp_prefix_sum(own.positive);
+  if (lane == 31) {
+    sums[warp] = sum;
+    numbers[warp] = number;
+  }
+  __syncthreads();
+  const std::uint64_t through = warp_prefix_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint32_t numbered = warp_prefix_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+  const std::uint64_t warps_sum = __shfl_sync(kWholeWarp, through, (warp + 31) % 32);
+  const std::uint32_t warps_number = __shfl_sync(kWholeWarp, numbered, (warp + 31) % 32);
+  return {{(warp > 0 ? warps_sum : 0) + sum - own.sum, (warp > 0 ? warps_number : 0) + number - own.positive},
+          {__shfl_sync(kWholeWarp, through, 31), __shfl_sync(kWholeWarp, numbered, 31)}};
+}
+
+/// The block turns its threads' weights, of which `bits` are a thread's own, into lower bounds, guide and
+/// trees; `exponent` is the row's. Slots must be clear, and the block have met since.
+template <int kThreads, DenseLookup kLookup>
+__device__ Tally build_dense(const Target& target, const DenseOnChip& dense, std::uint32_t exponent,
+                             std::uint32_t (&bits)[kOwn]) {
+  const OnChip& chip = dense.chip;
+  const WeightScale scale(exponent);
+  Tally own;
+#pragma unroll
+  for (const std::uint32_t weight : bits) {
+    own.sum += scale(weight);
+    own.positive += min(weight, 1u);
+  }
+  const WarpTallies tallies = scan_tallies<kThreads>(own);
+  const DenseBounds bound(tallies.all);
+  Tally tally = tallies.before;
+#pragma unroll
+  for (std::uint32_t k = 0; k < kOwn; ++k) {
+    const std::uint32_t weight = bits[k];
+    bits[k] = bound(tally.sum, tally.positive);
+    tally.sum += scale(weight);
+    tally.positive += min(weight, 1u);
+  }
+  constexpr bool kTrees = kLookup == DenseLookup::kTrees;
+  if constexpr (kLookup != DenseLookup::kNone) {
+    const std::uint32_t first = threadIdx.x * kOwn;
+    if (first < target.count) {
+      note_own<kTrees>(chip, target.guide_size, first, bits, bound(tally.sum, tally.positive));
+    }
+  }
+  store_words(chip.cells, bits, threadIdx.x / 32 * 32 * kOwn, target.count, target.lower);
+  if constexpr (kTrees) {
+    const bool store = target.method == Method::kRadixForest;
+    __syncthreads();
+    note_chunks<kThreads>(chip, target.count);
+    write_small_trees<kThreads>(target, dense, store);
+    __syncthreads();
+    write_large_trees<kThreads>(target, dense, store);
+  }
+  if constexpr (kLookup != DenseLookup::kNone) {
+    __syncthreads();
+    write_dense_guide<kThreads, kTrees>(target, chip);
+  }
+  return tallies.all;
+}
+
+}  // namespace cumulus::sampling_rows
