@@ -12,22 +12,20 @@
 
 namespace cumulus::summed_area_table {
 
-/// Images whose rows sum to no more than 32 bits.
 template <class Input, class Sum>
-inline constexpr bool kSummedInStrips = sizeof(Input) == 1 ||
-                                        (std::is_same_v<Input, Sum> && sizeof(Sum) == 4);
+inline constexpr bool kSummedInStrips = sizeof(Sum) == 4 &&
+                                        (sizeof(Input) == 1 || std::is_same_v<Input, Sum>);
 
 /// A block goes down a strip of the image, kColumns wide, band by band of kRows rows.
 template <class InputType, class SumType, StripShape kShape>
 struct StripPlan {
   using Input = InputType;
   using Sum = SumType;
-  /// What a row of the image sums to: bytes to no more than 32 bits, whatever the table holds.
-  using Total = std::conditional_t<sizeof(Input) == 1, std::uint32_t, Sum>;
+  using Total = Sum;  // of a row
   static constexpr Layout kLayout = Layout::kOne;
   static constexpr int kChannels = 1;
   static constexpr bool kBytes = sizeof(Input) == 1;
-  static_assert(sizeof(Total) == 4 && (kBytes || std::is_same_v<Input, Sum>));
+  static_assert(kSummedInStrips<Input, Sum>);
 
   static constexpr int kRowLanes = kShape.row_lanes;
   static constexpr int kColumns = kShape.columns();

@@ -13,7 +13,7 @@ template <class Input, class Sum>
 bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
 /// In strips from the first row to the last, which are all on the GPU at once, where they keep most of it
-/// busy. Rows of image and table begin at multiples of 16 bytes. FLOAT32 -> FLOAT32, and from UINT8.
+/// busy. Rows of image and table begin at multiples of 16 bytes. FLOAT32 -> FLOAT32 and UINT8 -> UINT32.
 template <class Input, class Sum>
 bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
