@@ -6,11 +6,12 @@
 
 namespace cumulus {
 
-/// Over the lanes up to and including this one.
-template <class T>
+/// Over the lanes up to and including this one; right in the first kLanes, a power of two, whose values
+/// count.
+template <int kLanes = 32, class T>
 __device__ T warp_prefix_sum(T value) {
 #pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
+  for (int distance = 1; distance < kLanes; distance *= 2) {
     const T before = __shfl_up_sync(~0u, value, distance);
     if (static_cast<int>(threadIdx.x % 32) >= distance) value += before;
   }

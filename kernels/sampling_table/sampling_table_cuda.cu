@@ -44,35 +44,32 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
 }
 
-/// One thread a row: its share of the sphere.
-__global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
-    weigh_rows(const __grid_constant__ sampling::TableHeader header, RowMass* row_masses) {
-  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row < header.layers * header.height) {
-    row_masses[row].mass *= static_cast<double>(row_weight(header, row % header.height));
-  }
-}
-
-/// One block a layer: the marginal over its rows.
+/// One block a layer: the marginal over its rows, whose masses get their share of the sphere. With `early`,
+/// as soon as these are known.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     build_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
-                    const RowMass* row_masses, BuildFindings* findings, bool lookup) {
+                    RowMass* row_masses, BuildFindings* findings, bool lookup, bool early) {
   const sampling_layout::Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
   const OnChip chip = chip_for<kThreads>(target, lookup);
-  const RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
+  RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
+  if (early) sampling_launch::wait_for_told(&findings->rows_known, header.layers * header.height);
 
   std::uint32_t largest = 0;
   for (std::uint32_t y = threadIdx.x; y < header.height; y += kThreads) {
-    largest = max(largest, mass_exponent(rows[y].mass, rows[y].exponent));
+    const double mass = __ldcg(&rows[y].mass) * static_cast<double>(row_weight(header, y));
+    rows[y].mass = mass;
+    largest = max(largest, mass_exponent(mass, __ldcg(&rows[y].exponent)));
   }
   const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
   const auto mass_of = [=](std::uint32_t, std::uint32_t y) -> Tally {
-    const std::uint64_t mass = y < header.height ? integer_mass(rows[y].mass, rows[y].exponent, heaviest) : 0;
+    const std::uint64_t mass =
+        y < header.height ? integer_mass(__ldcg(&rows[y].mass), __ldcg(&rows[y].exponent), heaviest) : 0;
     return {mass, mass > 0 ? 1u : 0u};
   };
   const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
+  if (early) sampling_launch::wait_for_end();
 }
 
 /// One block: the header, the padding and the report on a map of layers of `height` rows.
@@ -110,13 +107,14 @@ Room room_for(const CudaExecutor& executor, std::uint32_t count, std::uint32_t g
   return {lookup ? bytes : OnChip::bytes_of_cells(count), lookup};
 }
 
+/// Whether the marginals may begin before the rows are ready.
 template <class T>
-void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, DeviceSpan<RowTile> tiles) {
+bool build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, DeviceSpan<RowTile> tiles) {
   const sampling::TableHeader& header = arguments.header;
   if (!tiles.empty()) {
     sampling_lines::write_lines<T>(executor, {arguments, tiles.data(), tiles_of_row(header)});
     sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, false);
-    return;
+    return false;
   }
   // A bilinear table has one cell more than its map has columns, seldom a multiple of sixteen.
   if constexpr (!std::is_same_v<T, sampling_vertices::CellWeight>) {
@@ -124,28 +122,25 @@ void build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
       sampling_dense::build_rows(executor, arguments);
       sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false},
                                     sampling_dense::has_lookup(header.method));
-      return;
+      return true;
     }
   }
   const Room room = room_for(executor, header.width, header.row_guide_size);
   with_threads(header.width, [&](auto threads) {
     launch(executor, build_rows<T, decltype(threads)::value>, header.layers * header.height, threads,
-           room.bytes, arguments, room.lookup);
+           room.bytes, false, arguments, room.lookup);
   });
   sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, room.lookup);
+  return false;
 }
 
 void build_all_marginals(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
-                         RowMass* row_masses, BuildFindings* findings) {
-  constexpr unsigned kThreads = sampling_tuning::kLookupThreads;
-  weigh_rows<<<(header.layers * header.height + kThreads - 1) / kThreads, kThreads, 0, executor.stream()>>>(
-      header, row_masses);
-  CUMULUS_CUDA(cudaGetLastError());
+                         RowMass* row_masses, BuildFindings* findings, bool early) {
   const Room room = room_for(executor, header.height, header.marginal_guide_size);
   // Often there is one block alone, which is the sooner ready the more threads it has.
   with_threads(4 * header.height, [&](auto threads) {
-    launch(executor, build_marginals<decltype(threads)::value>, header.layers, threads, room.bytes, header,
-           table, static_cast<const RowMass*>(row_masses), findings, room.lookup);
+    launch(executor, build_marginals<decltype(threads)::value>, header.layers, threads, room.bytes, early,
+           header, table, row_masses, findings, room.lookup, early);
   });
   sampling_lookup::write_lookup(executor, Distributions{header, table, true}, room.lookup);
 }
@@ -190,13 +185,14 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
                                    row_masses.data(),
                                    adjustments.data(),
                                    findings.data()};
+  bool early = false;
   if (header.interpolation == sampling::Interpolation::kBilinear) {
     build_all_bilinear_rows(executor, arguments, tiles);
   } else {
-    build_all_rows(executor, arguments, tiles);
+    early = build_all_rows(executor, arguments, tiles);
   }
   executor.check_interrupt();
-  build_all_marginals(executor, header, table.data(), row_masses.data(), findings.data());
+  build_all_marginals(executor, header, table.data(), row_masses.data(), findings.data(), early);
   conclude<T><<<1, sampling_tuning::kConcludeThreads, 0, executor.stream()>>>(
       arguments, static_cast<std::uint32_t>(params.height), table_gaps(header));
   CUMULUS_CUDA(cudaGetLastError());

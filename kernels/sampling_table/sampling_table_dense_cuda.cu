@@ -29,8 +29,11 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
     largest = texels.load_own(first, bits);
   }
   const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), target.count);
-  const Tally all = build_dense<kThreads, kLookup>(target, dense, exponent, bits);
-  if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
+  build_dense<kThreads, kLookup>(target, dense, exponent, bits, [&](const Tally& all) {
+    if (threadIdx.x > 0) return;
+    arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
+    sampling_launch::tell_dependent(&arguments.findings->rows_known);
+  });
 }
 
 DenseLookup lookup_of(Method method) {
@@ -81,8 +84,8 @@ void build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
                         : lookup == DenseLookup::kCutpoints
                             ? build_dense_rows<T, kThreads, DenseLookup::kCutpoints>
                             : build_dense_rows<T, kThreads, DenseLookup::kNone>;
-    sampling_launch::launch(executor, kernel, header.layers * header.height, kThreads, bytes, arguments,
-                            sampling_layout::row_targets(header, arguments.table));
+    sampling_launch::launch(executor, kernel, header.layers * header.height, kThreads, bytes, false,
+                            arguments, sampling_layout::row_targets(header, arguments.table));
   });
 }
 

@@ -103,29 +103,64 @@ __device__ inline std::uint32_t not_below(std::uint32_t a, std::uint32_t b) {
   return ((a | kFlags) - (b & ~kFlags)) & kFlags;
 }
 
-/// Nodes j to j + 3: which are alone in their tree, the first or the second of two, and roots of two.
+/// All ones where flag k is set.
+__device__ inline std::uint32_t mask_of(std::uint32_t flags, std::uint32_t k) {
+#if defined(__CUDA_ARCH__)
+  // 8 and more: not the byte, but its highest bit, eight times; __byte_perm leaves the 8 out.
+  std::uint32_t mask = 0;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(mask) : "r"(flags), "r"(0x1111u * (8 + k)));
+  return mask;
+#else
+  return (flags >> (8 * k + 7) & 1) != 0 ? ~0u : 0;
+#endif
+}
+
+/// What lies on one side of four nodes, of which `own` has the edges, and `next` those next to them, then the
+/// next, and the third; flags.
+struct NodeSide {
+  std::uint32_t one;   ///< The next edge belongs to the node's subtree.
+  std::uint32_t two;   ///< And the second.
+  std::uint32_t far;   ///< The child is the second.
+  std::uint32_t open;  ///< The side ends where the guide cell does.
+  std::uint32_t done;  ///< No more than two belong to it.
+
+  /// `ends[i]`: the guide cell ends before edge i of the side.
+  __device__ NodeSide(std::uint32_t own, const std::uint32_t (&next)[3], const std::uint32_t (&ends)[3]) {
+    const std::uint32_t larger[3] = {not_below(next[0], own), not_below(next[1], own),
+                                     not_below(next[2], own)};
+    const std::uint32_t node[3] = {nodes_among(next[0]) & ~ends[0], nodes_among(next[1]) & ~ends[1],
+                                   nodes_among(next[2]) & ~ends[2]};
+    one = node[0] & ~larger[0];
+    two = one & node[1] & ~larger[1];
+    far = two & not_below(next[1], next[0]);
+    open = (ends[0] | (one & ends[1]) | (two & ends[2])) & kFlags;
+    done = open | (node[0] & larger[0]) | (one & node[1] & larger[1]) | (two & node[2] & larger[2]);
+  }
+};
+
+/// Nodes j to j + 3: those both of whose sides are done.
 struct NodeQuad {
-  std::uint32_t nodes;
-  std::uint32_t alone;
-  std::uint32_t first;
-  std::uint32_t second;
-  std::uint32_t roots;
+  std::uint32_t nodes;  ///< All that there are.
+  std::uint32_t done;
+  std::uint32_t roots;  ///< Of those that are done.
+  NodeSide left;
+  NodeSide right;
 
   /// `before`, `own`, `behind` are the bytes of edges j - 3 to j, j + 1 to j + 4, j + 5 to j + 8.
-  __device__ NodeQuad(std::uint32_t before, std::uint32_t own, std::uint32_t behind) {
+  __device__ static NodeQuad of(std::uint32_t before, std::uint32_t own, std::uint32_t behind) {
     const std::uint32_t edges = __byte_perm(before, own, 0x6543);
-    const std::uint32_t previous = __byte_perm(before, own, 0x5432);
-    const std::uint32_t before_previous = __byte_perm(before, own, 0x4321);
-    const std::uint32_t after_next = __byte_perm(own, behind, 0x4321);
-    nodes = nodes_among(edges);
-    const std::uint32_t previous_node = nodes_among(previous);
-    // The first of a tree: behind a boundary, itself or, where that is no node, the edge before.
-    const std::uint32_t leads = edges | (previous & ~previous_node);
-    const std::uint32_t previous_leads = previous | (before_previous & ~nodes_among(before_previous));
-    alone = nodes & leads & own;
-    first = nodes & leads & ~own & nodes_among(own) & after_next;
-    second = nodes & previous_node & previous_leads & ~edges & own;
-    roots = (first & not_below(edges, own)) | (second & not_below(edges, previous));
+    const std::uint32_t lefts[3] = {__byte_perm(before, own, 0x5432), __byte_perm(before, own, 0x4321),
+                                    before};
+    const std::uint32_t rights[3] = {own, __byte_perm(own, behind, 0x4321), __byte_perm(own, behind, 0x5432)};
+    // A guide cell begins at the boundary; where that is no node, behind it.
+    const std::uint32_t begins[3] = {edges | (lefts[0] & ~nodes_among(lefts[0])),
+                                     lefts[0] | (lefts[1] & ~nodes_among(lefts[1])),
+                                     lefts[1] | (lefts[2] & ~nodes_among(lefts[2]))};
+    const NodeSide left(edges, lefts, begins);
+    const NodeSide right(edges, rights, rights);
+    const std::uint32_t nodes = nodes_among(edges);
+    const std::uint32_t done = nodes & left.done & right.done;
+    return {nodes, done, done & left.open & right.open, left, right};
   }
 };
 
@@ -161,9 +196,9 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip& dense
   for (std::uint32_t j = threadIdx.x * kQuad; j < target.count; j += kThreads * kQuad) {
     const std::uint32_t quad = j / kQuad;
     // Edge 0 is a boundary, and so is the one behind the last cell.
-    const NodeQuad of(quad > 0 ? words[quad - 1] : kBoundary << 24, words[quad],
-                      j + kQuad < target.count ? words[quad + 1] : kFlags);
-    const std::uint32_t small = of.alone | of.first | of.second;
+    const NodeQuad of = NodeQuad::of(quad > 0 ? words[quad - 1] : kBoundary << 24, words[quad],
+                                     j + kQuad < target.count ? words[quad + 1] : kFlags);
+    const std::uint32_t pairs = of.roots & ~of.left.one & ~of.right.one;
     std::uint32_t lower[kQuad];
     load_quad(chip.cells + quad_place(quad), lower);
     std::uint32_t out[kQuad];
@@ -171,17 +206,18 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip& dense
     for (std::uint32_t k = 0; k < kQuad; ++k) {
       const std::uint32_t flag = 0x80u << 8 * k;
       const std::uint32_t node = j + k;
+      // Of both cells; of the next nodes; of the second ones.
       std::uint32_t word = node * kPairStep + kPairBase;
-      if ((of.first & of.roots & flag) != 0) word -= (kLeaf - 1) << 16;
-      if ((of.second & of.roots & flag) != 0) word -= kLeaf;
-      out[k] = (small & flag) != 0 ? word : 0;
-      set_root_if(((of.alone | of.roots) & flag) != 0, chip, target.guide_size, lower[k],
-                  (of.alone & flag) != 0 ? kLeaf | node : node);
+      word -= (mask_of(of.left.one, k) & kLeaf) + (mask_of(of.right.one, k) & (kLeaf - 1) << 16);
+      word += mask_of(of.left.far, k) + (mask_of(of.right.far, k) & 0x10000u);
+      out[k] = word & mask_of(of.done, k);
+      set_root_if((of.roots & flag) != 0, chip, target.guide_size, lower[k],
+                  node | (mask_of(pairs, k) & kLeaf));
     }
     if (store) {
       *reinterpret_cast<uint4*>(nodes + j) = make_uint4(out[0], out[1], out[2], out[3]);
     }
-    const std::uint32_t rest = of.nodes & ~small;
+    const std::uint32_t rest = of.nodes & ~of.done;
     if (rest != 0) {
       std::uint32_t at = atomicAdd(dense.queued, static_cast<std::uint32_t>(__popc(rest)));
 #pragma unroll

@@ -63,36 +63,39 @@ __device__ WarpTallies scan_tallies(const Tally& own) {
     numbers[warp] = number;
   }
   __syncthreads();
-  const std::uint64_t through = warp_prefix_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
-  const std::uint32_t numbered = warp_prefix_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+  const std::uint64_t through = warp_prefix_sum<kWarps>(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint32_t numbered = warp_prefix_sum<kWarps>(lane < kWarps ? numbers[lane] : std::uint32_t{0});
   const std::uint64_t warps_sum = __shfl_sync(kWholeWarp, through, (warp + 31) % 32);
   const std::uint32_t warps_number = __shfl_sync(kWholeWarp, numbered, (warp + 31) % 32);
   return {{(warp > 0 ? warps_sum : 0) + sum - own.sum, (warp > 0 ? warps_number : 0) + number - own.positive},
-          {__shfl_sync(kWholeWarp, through, 31), __shfl_sync(kWholeWarp, numbered, 31)}};
+          {__shfl_sync(kWholeWarp, through, kWarps - 1), __shfl_sync(kWholeWarp, numbered, kWarps - 1)}};
 }
 
 /// The block turns its threads' weights, of which `bits` are a thread's own, into lower bounds, guide and
-/// trees; `exponent` is the row's. Slots must be clear, and the block have met since.
-template <int kThreads, DenseLookup kLookup>
-__device__ Tally build_dense(const Target& target, const DenseOnChip& dense, std::uint32_t exponent,
-                             std::uint32_t (&bits)[kOwn]) {
+/// trees; `exponent` is the row's. Slots must be clear, and the block have met since. Every thread calls
+/// `know_all` with the row's tally as soon as it is known.
+template <int kThreads, DenseLookup kLookup, class KnowAll>
+__device__ void build_dense(const Target& target, const DenseOnChip& dense, std::uint32_t exponent,
+                            std::uint32_t (&bits)[kOwn], const KnowAll& know_all) {
   const OnChip& chip = dense.chip;
   const WeightScale scale(exponent);
+  std::uint64_t weights[kOwn];
   Tally own;
 #pragma unroll
-  for (const std::uint32_t weight : bits) {
-    own.sum += scale(weight);
-    own.positive += min(weight, 1u);
+  for (std::uint32_t k = 0; k < kOwn; ++k) {
+    weights[k] = scale(bits[k]);
+    own.sum += weights[k];
+    own.positive += min(bits[k], 1u);
   }
   const WarpTallies tallies = scan_tallies<kThreads>(own);
+  know_all(tallies.all);
   const DenseBounds bound(tallies.all);
   Tally tally = tallies.before;
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {
-    const std::uint32_t weight = bits[k];
     bits[k] = bound(tally.sum, tally.positive);
-    tally.sum += scale(weight);
-    tally.positive += min(weight, 1u);
+    tally.sum += weights[k];
+    tally.positive += weights[k] > 0 ? 1 : 0;
   }
   constexpr bool kTrees = kLookup == DenseLookup::kTrees;
   if constexpr (kLookup != DenseLookup::kNone) {
@@ -114,7 +117,6 @@ __device__ Tally build_dense(const Target& target, const DenseOnChip& dense, std
     __syncthreads();
     write_dense_guide<kThreads, kTrees>(target, chip);
   }
-  return tallies.all;
 }
 
 }  // namespace cumulus::sampling_rows

@@ -120,6 +120,13 @@ __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, st
   }
 }
 
+/// The point of this lane, where lane 0 has number `first`; behind the last one any.
+template <class Points>
+__device__ sampling::FixedPoint2 point_at(const Points& points, std::int64_t first, std::int64_t count) {
+  const std::int64_t i = first + threadIdx.x % 32;
+  return i < count ? points.point(i) : sampling::FixedPoint2{};
+}
+
 // Numbers, since nvcc 13.0 writes code that does not compile where a kernel has an enumerator for an
 // argument.
 constexpr unsigned number_of(sampling::Method method) { return static_cast<unsigned>(method); }
@@ -145,15 +152,17 @@ __global__ void __launch_bounds__(kThreads)
   const NearBand band_at{near.bands, {table.header.projection, table.header.height}};
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads + (threadIdx.x & ~31u);
+  sampling::FixedPoint2 point = point_at(points, first, count);
   for (; first < count; first += stride) {
-    const std::int64_t i = first + threadIdx.x % 32;
+    // The next is on its way while this one is looked up.
+    const sampling::FixedPoint2 next = point_at(points, first + stride, count);
     sampling::Sample drawn;
-    if (i < count) {
-      const sampling::FixedPoint2 point = points.point(i);
+    if (first + threadIdx.x % 32 < count) {
       drawn =
           sampling::detail::sample_constant(table, method, near.marginal, rows, band_at, point.x, point.y);
     }
     store_warp<kDirections>(drawn, first, count, arrays, of_warp);
+    point = next;
   }
 }
 

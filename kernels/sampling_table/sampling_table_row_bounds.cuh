@@ -128,15 +128,24 @@ __device__ inline Tally operator+(const Tally& a, const Tally& b) {
   return {a.sum + b.sum, a.positive + b.positive};
 }
 
+/// The largest of the warp's values, by one instruction where there is such a one.
+__device__ inline std::uint32_t largest_of_warp(std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kWholeWarp, value);
+#else
+  return warp_max(value);
+#endif
+}
+
 /// The largest of the block's values, to every thread.
 template <int kWarps>
 __device__ std::uint32_t largest_of_block(std::uint32_t value) {
   __shared__ std::uint32_t of_warps[kWarps];
   const unsigned lane = threadIdx.x % 32;
-  value = warp_max(value);
+  value = largest_of_warp(value);
   if (lane == 0) of_warps[threadIdx.x / 32] = value;
   __syncthreads();
-  return warp_max(lane < kWarps ? of_warps[lane] : 0);
+  return largest_of_warp(lane < kWarps ? of_warps[lane] : 0);
 }
 
 __device__ inline bool on_16_bytes(const void* address) {

@@ -86,12 +86,35 @@ class TexelRun {
   }
 
  private:
+  /// Of floats on 16 bytes; returns the largest.
+  static __device__ std::uint32_t load_bits(const T* from, std::uint32_t (&bits)[kOwn]) {
+    std::uint32_t largest = 0;
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn; q += kQuad) {
+      const uint4 loaded = *reinterpret_cast<const uint4*>(from + q);
+      bits[q] = loaded.x;
+      bits[q + 1] = loaded.y;
+      bits[q + 2] = loaded.z;
+      bits[q + 3] = loaded.w;
+    }
+#pragma unroll
+    for (const std::uint32_t word : bits) largest = max(largest, word);
+    return largest;
+  }
+
   template <int kChannels>
   __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
                                           const WeightRule& rule) const {
     using Texels = TexelQuad<T, kChannels>;
     const T* const from = texels_ + first * kChannels;
     const bool fits = Texels::fits(from);
+    if constexpr (std::is_same_v<T, float> && kChannels == 1) {
+      // Bits below those of infinity are a weight as it stands.
+      if (fits && arguments_.adjustments == nullptr) {
+        const std::uint32_t largest_bits = load_bits(from, bits);
+        if (largest_bits < kInfinityBits) return largest_bits;
+      }
+    }
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
 #pragma unroll

@@ -213,11 +213,13 @@ CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution
   const auto kind = static_cast<RootKind>(entry >> kRootNumberBits);
   std::uint32_t index = smaller(entry & kRootNumber, cells.count - 1);
   if (kind >= RootKind::kNode) index = find_in_tree(method, cells, index, x);
+  // All three at once, since a load waits for as long as three do.
+  const bool two = kind == RootKind::kTwoCells && index > 0;
   const std::uint32_t bound = cells.lower[index];
-  const bool before = kind == RootKind::kTwoCells && index > 0 && x < bound;
-  const std::uint32_t neighbour = before ? index - 1 : index + 1;
-  const std::uint32_t other = neighbour < cells.count ? cells.lower[neighbour] : kEmptyTail;
-  return cell_between(before ? neighbour : index, before ? other : bound, before ? bound : other);
+  const std::uint32_t next = index + 1 < cells.count ? cells.lower[index + 1] : kEmptyTail;
+  const std::uint32_t previous = two ? cells.lower[index - 1] : bound;
+  const bool before = two && x < bound;
+  return cell_between(before ? index - 1 : index, before ? previous : bound, before ? bound : next);
 }
 
 // --- the tree of four children a node --------------------------------------------------------------------
