@@ -12,8 +12,9 @@
 
 namespace cumulus::summed_area_table {
 
-/// Adds up every strips-th group of kAdderRows rows of the image. Lanes work in pairs: two rows each of
-/// kStripsOfPair neighbouring strips.
+/// Adds up every strips-th group of kAdderRows rows of the image. A pair of lanes has two rows each of every
+/// kPairs-th strip: the warp reads neighbouring words, since what it reads again and again while it waits
+/// goes the same way as the table.
 template <class P>
 class Adder {
  public:
@@ -21,10 +22,7 @@ class Adder {
   using Pair = typename StripWords<P>::Pair;
 
   __device__ Adder(const StripArguments<P>& a, StripMemory<P>& memory)
-      : a_(a),
-        memory_(memory),
-        first_strip_(static_cast<std::uint32_t>(lane_index() / 2 * kStripsOfPair)),
-        count_(a.words.strips <= first_strip_ ? 0 : static_cast<int>(a.words.strips - first_strip_)) {}
+      : a_(a), memory_(memory), first_strip_(static_cast<std::uint32_t>(lane_index() / 2)) {}
 
   __device__ void run() {
     constexpr int kParts = P::kRows / kAdderRows;
@@ -42,17 +40,21 @@ class Adder {
   }
 
  private:
+  static constexpr std::uint32_t kPairs = 16;
+
+  __device__ bool has(int k) const { return first_strip_ + k * kPairs < a_.words.strips; }
+
   __device__ void read(std::uint32_t band, int row, Pair (&totals)[kStripsOfPair]) const {
     const std::uint64_t* from = a_.words.totals(band, first_strip_, row);
     const std::uint32_t tag = a_.words.tag(band);
     TaggedValue<Pair> values[kStripsOfPair];
     std::uint32_t missing = 0;
 #pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) missing |= static_cast<std::uint32_t>(k < count_) << k;
+    for (int k = 0; k < kStripsOfPair; ++k) missing |= static_cast<std::uint32_t>(has(k)) << k;
     while (missing != 0) {
 #pragma unroll
       for (int k = 0; k < kStripsOfPair; ++k) {
-        if ((missing >> k & 1) != 0) values[k].load(from + k * kAdderRows);
+        if ((missing >> k & 1) != 0) values[k].load(from + k * kPairs * kAdderRows);
       }
 #pragma unroll
       for (int k = 0; k < kStripsOfPair; ++k) {
@@ -61,36 +63,28 @@ class Adder {
     }
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) totals[k] = k < count_ ? values[k].value() : Pair{};
+    for (int k = 0; k < kStripsOfPair; ++k) totals[k] = has(k) ? values[k].value() : Pair{};
   }
 
   __device__ void tell(std::uint32_t band, int row, const Pair (&totals)[kStripsOfPair]) const {
-    Pair left[kStripsOfPair];
-    Pair sum{};
+    Pair left{};  // of the strips of the k before
 #pragma unroll
     for (int k = 0; k < kStripsOfPair; ++k) {
-      left[k] = sum;
-      sum.v[0] += totals[k].v[0];
-      sum.v[1] += totals[k].v[1];
-    }
+      Pair through = totals[k];
+      Pair before{};
 #pragma unroll
-    for (int distance = 2; distance < 32; distance *= 2) {
+      for (int i = 0; i < 2; ++i) {
 #pragma unroll
-      for (Total& value : sum.v) {
-        const Total before = __shfl_up_sync(~0u, value, distance);
-        if (lane_index() >= distance) value += before;
+        for (int distance = 2; distance < 32; distance *= 2) {
+          const Total other = __shfl_up_sync(~0u, through.v[i], distance);
+          if (lane_index() >= distance) through.v[i] += other;
+        }
+        const Total other = __shfl_up_sync(~0u, through.v[i], 2);
+        before.v[i] = left.v[i] + (lane_index() < 2 ? Total{0} : other);
+        left.v[i] += __shfl_sync(~0u, through.v[i], 30 + lane_index() % 2);
       }
-    }
-#pragma unroll
-    for (Total& value : sum.v) {
-      const Total before = __shfl_up_sync(~0u, value, 2);
-      value = lane_index() < 2 ? Total{0} : before;
-    }
-#pragma unroll
-    for (int k = 0; k < kStripsOfPair; ++k) {
-      if (k < count_) {
-        a_.words.tell(a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row), band,
-                      sum.v[0] + left[k].v[0], sum.v[1] + left[k].v[1]);
+      if (has(k)) {
+        a_.words.tell(a_.words.left(band, first_strip_ + k * kPairs, row), band, before.v[0], before.v[1]);
       }
     }
   }
@@ -98,7 +92,6 @@ class Adder {
   const StripArguments<P>& a_;
   StripMemory<P>& memory_;
   const std::uint32_t first_strip_;
-  const int count_;  // strips from there on
 };
 
 /// Waits for what lies left of the strip, every kMessengers-th band, and adds to each row what lies left of
