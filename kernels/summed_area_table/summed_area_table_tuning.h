@@ -29,7 +29,10 @@ constexpr TileShape tile_shape(std::size_t input_bytes, std::size_t sum_bytes, i
     return channels == 1   ? TileShape{8, 16, 1, 4}
            : channels == 3 ? TileShape{8, 8, 1, 12}
                            : TileShape{8, 16, 2, 4};
-  if (input_bytes == 2) return TileShape{8, 16, 1, 4};
+  if (input_bytes == 2) {
+    if (channels == 3) return sum_bytes == 4 ? TileShape{8, 8, 1, 12} : TileShape{4, 12, 1, 12};
+    return channels == 1 ? TileShape{8, 16, 1, 4} : TileShape{8, 8, 2, 4};
+  }
   if (input_bytes == 8) return TileShape{8, 6, 1, 4};
   if (channels == 3) return sum_bytes == 4 ? TileShape{4, 8, 1, 12} : TileShape{4, 7, 1, 12};
   return sum_bytes == 4 ? TileShape{8, 8, 1, 4} : TileShape{8, 10, 1, 4};

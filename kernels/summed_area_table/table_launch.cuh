@@ -135,7 +135,9 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
 template <class Input, class Sum, class Job>
 void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
-  if (one && (build_while_resident(executor, job) || build_in_strips(executor, job))) return;
+  if constexpr (kBuiltFaster<Input>) {
+    if (one && (build_while_resident(executor, job) || build_in_strips(executor, job))) return;
+  }
   switch (job.image.channels) {
     case 2:
       return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "kernels/core/cuda_executor.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 
@@ -7,6 +10,10 @@
 // where they can. Of checked jobs; false: this one's cannot be built so, and nothing was done.
 
 namespace cumulus::summed_area_table {
+
+/// Images that these kernels are compiled for.
+template <class Input>
+inline constexpr bool kBuiltFaster = std::is_same_v<Input, std::uint8_t> || std::is_same_v<Input, float>;
 
 /// Of a small image, all of whose tiles are on the GPU at once.
 template <class Input, class Sum>
