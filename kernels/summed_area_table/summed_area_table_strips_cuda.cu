@@ -66,7 +66,7 @@ bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::k
   const std::int64_t multiprocessors = executor.device().multiprocessors();
   if (job.image.height < kLeastRows) return false;
   for (const int columns : {32, 64, 128}) {
-    if (sizeof(Input) == 1 && columns != 64) continue;  // tiles are faster
+    if (sizeof(Input) == 1 && columns == 32) continue;  // tiles are faster
     const std::int64_t strips = divide_up(job.image.width, columns);
     if (strips <= multiprocessors)
       return strips * 10 >= multiprocessors * kBusyOfTen && build_in_strips_of(columns, executor, job);
