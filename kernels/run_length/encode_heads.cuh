@@ -160,7 +160,7 @@ struct Layout {
   static constexpr int kFieldBits = 32 / kVectors;
   static_assert(!kByVectors || kGroups * kGroupElements == kElements);
   static_assert(kByVectors || kRows <= 32);
-  static_assert(kVectors == 1 || 32 * kBits < 1 << kFieldBits);
+  static_assert(32 * kBits < std::int64_t{1} << kFieldBits);
 
   __device__ static int first_element(int group, int vector, int lane) {
     return (group * kVectors + vector) * 32 * kBits + lane * kBits;

@@ -236,7 +236,8 @@ __device__ void write_first_runs(const EncodeArguments<T>& a, const Part<T>& par
   }
 }
 
-/// By a warp, once the tile is connected. Lane 0 reads, which says when the warp has come further.
+/// By a warp, once the tile is connected. Lane 0 reads, the same that tells the connector, by way of the next
+/// tiles, that it may write here again.
 __device__ inline WarpStart start_of(const Exchange& exchange, int warp, int lane) {
   WarpStart start{0, 0};
   if (lane == 0) start = exchange.starts[warp];
