@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
   const std::uint32_t row = blockIdx.x;
   const Target target = targets[row];
   const std::uint32_t guide_size = kLookup == DenseLookup::kNone ? 0 : target.guide_size;
-  const DenseOnChip dense(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, guide_size);
-  clear_dense<kThreads>(dense, guide_size);
+  const DenseOnChip<kThreads> dense(reinterpret_cast<std::uint32_t*>(shared_quads), kLookup);
+  clear_dense<kThreads, kLookup>(dense, guide_size);
   const std::uint32_t first = threadIdx.x * kOwn;
   std::uint32_t bits[kOwn] = {};
   std::uint32_t largest = 0;
@@ -49,11 +49,6 @@ DenseLookup lookup_of(Method method) {
   }
 }
 
-std::size_t bytes_for(const sampling::TableHeader& header) {
-  const DenseLookup lookup = lookup_of(header.method);
-  return DenseOnChip::bytes(header.width, lookup == DenseLookup::kNone ? 0 : header.row_guide_size, lookup);
-}
-
 /// Calls `launch` with the threads of a block of which each has kOwn cells.
 template <class Launch>
 void with_threads(std::uint32_t count, const Launch& launch) {
@@ -63,11 +58,19 @@ void with_threads(std::uint32_t count, const Launch& launch) {
   return launch(std::integral_constant<int, 1024>{});
 }
 
+std::size_t bytes_for(const sampling::TableHeader& header) {
+  std::size_t bytes = 0;
+  with_threads(header.width, [&](auto threads) {
+    bytes = DenseOnChip<decltype(threads)::value>::bytes(header.row_guide_size, lookup_of(header.method));
+  });
+  return bytes;
+}
+
 }  // namespace
 
 bool fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
   constexpr std::size_t kBesides = 4096;  // what the kernels have in shared memory anyhow
-  return header.method != Method::kBalancedForest && DenseOnChip::fits(header.width, header.row_guide_size) &&
+  return header.method != Method::kBalancedForest && dense_fits(header.width, header.row_guide_size) &&
          bytes_for(header) + kBesides <= sampling_launch::most_shared_bytes(executor);
 }
 

@@ -61,7 +61,7 @@ __device__ void note_own(const OnChip& chip, std::uint32_t guide_size, std::uint
   for (std::uint32_t k = 0; k < kOwn; ++k) {
     const PlaceInGuide next(k + 1 < kOwn ? bounds[(k + 1) % kOwn] : behind, guide_size);
     store_if(own.begin < next.begin,
-             reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * word_place(own.begin) + 1, first + k + 1);
+             reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * word_place(own.begin) + 1, first + k);
     if constexpr (kTrees) {
       const bool boundary = own.cell != next.cell;
       const std::uint32_t differing = next.place ^ (boundary ? 0 : own.place);
@@ -168,6 +168,10 @@ struct NodeQuad {
 inline constexpr std::uint32_t kPairStep = 0x00010001u;
 inline constexpr std::uint32_t kPairBase = 0x80007FFFu;
 
+/// In a slot, beside the number of a root: whether it parts two cells only.
+inline constexpr std::uint32_t kPairRoot = static_cast<std::uint32_t>(sampling::detail::RootKind::kTwoCells) << 14;
+inline constexpr std::uint32_t kNodeRoot = static_cast<std::uint32_t>(sampling::detail::RootKind::kNode) << 14;
+
 /// A node by the searches of sampling_table_rows.cuh.
 __device__ inline std::uint32_t searched_node(const OnChip& chip, std::uint32_t j, bool& root) {
   const std::uint32_t edge = chip.edge(j);
@@ -189,7 +193,7 @@ __device__ inline void set_root_if(bool wanted, const OnChip& chip, std::uint32_
 
 /// Writes the nodes of trees of one and two, zeros elsewhere, and queues the others.
 template <int kThreads>
-__device__ void write_small_trees(const Target& target, const DenseOnChip& dense, bool store) {
+__device__ void write_small_trees(const Target& target, const DenseOnChip<kThreads>& dense, bool store) {
   const OnChip& chip = dense.chip;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(chip.edges);
   auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
@@ -212,7 +216,7 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip& dense
       word += mask_of(of.left.far, k) + (mask_of(of.right.far, k) & 0x10000u);
       out[k] = word & mask_of(of.done, k);
       set_root_if((of.roots & flag) != 0, chip, target.guide_size, lower[k],
-                  node | (mask_of(pairs, k) & kLeaf));
+                  node + kNodeRoot - (mask_of(pairs, k) & (kNodeRoot - kPairRoot)));
     }
     if (store) {
       *reinterpret_cast<uint4*>(nodes + j) = make_uint4(out[0], out[1], out[2], out[3]);
@@ -232,7 +236,7 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip& dense
 
 /// The block must have met since write_small_trees.
 template <int kThreads>
-__device__ void write_large_trees(const Target& target, const DenseOnChip& dense, bool store) {
+__device__ void write_large_trees(const Target& target, const DenseOnChip<kThreads>& dense, bool store) {
   auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
   const std::uint32_t queued = *dense.queued;
   for (std::uint32_t i = threadIdx.x; i < queued; i += kThreads) {
@@ -242,7 +246,7 @@ __device__ void write_large_trees(const Target& target, const DenseOnChip& dense
     if (store) nodes[j] = word;
     const bool two_cells = word == j * kPairStep + kPairBase;
     set_root_if(root, dense.chip, target.guide_size, dense.chip.cells[word_place(j)],
-                two_cells ? kLeaf | j : j);
+                j + (two_cells ? kPairRoot : kNodeRoot));
   }
 }
 
@@ -268,17 +272,14 @@ __device__ std::uint32_t largest_before(std::uint32_t own, std::uint32_t& all) {
 template <int kThreads, bool kTrees>
 __device__ void write_dense_guide(const Target& target, const OnChip& chip) {
   using sampling::detail::kRootNumberBits;
-  using sampling::detail::RootKind;
-  constexpr std::uint32_t kTwoCells = static_cast<std::uint32_t>(RootKind::kTwoCells) << kRootNumberBits;
-  constexpr std::uint32_t kNode = static_cast<std::uint32_t>(RootKind::kNode) << kRootNumberBits;
-  std::uint32_t carried = 0x10000;  // cell 0: without mass, zeros
+  std::uint32_t carried = 0;
   for (std::uint32_t tile = 0; tile < target.guide_size; tile += kThreads * kOwn) {
     const std::uint32_t g = tile + threadIdx.x * kOwn;
     std::uint32_t slots[kOwn];
 #pragma unroll
     for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
       std::uint32_t quad[kQuad] = {};
-      if (g < target.guide_size) load_quad(chip.slots + quad_place(g / kQuad + q), quad);
+      if (g < target.guide_size) load_quad(chip.slots + tile + own_quad_place(threadIdx.x, q), quad);
 #pragma unroll
       for (std::uint32_t k = 0; k < kQuad; ++k) slots[q * kQuad + k] = quad[k];
     }
@@ -292,17 +293,17 @@ __device__ void write_dense_guide(const Target& target, const OnChip& chip) {
 #pragma unroll
     for (std::uint32_t k = 0; k < kOwn; ++k) {
       holder = max(holder, slots[k]);
-      const std::uint32_t cell = (holder >> 16) - 1;
+      const std::uint32_t cell = holder >> 16;
       if constexpr (kTrees) {
+        // A root's lower 14 bits are its number, the upper two its kind.
         const std::uint32_t root = slots[k] & 0xFFFFu;
-        const std::uint32_t node = root >= kLeaf ? root + (kTwoCells - kLeaf) : root + kNode;
-        entries[k] = root == 0 ? cell : node;
+        entries[k] = root == 0 ? cell : root + (root >> 14) * ((1u << kRootNumberBits) - (1u << 14));
       } else {
         entries[k] = cell;
       }
     }
     if constexpr (kTrees) {
-      store_words(chip.slots, entries, tile + threadIdx.x / 32 * 32 * kOwn, target.guide_size,
+      store_words(chip.slots, entries, tile, target.guide_size,
                   reinterpret_cast<std::uint32_t*>(target.guide));
     } else if (g < target.guide_size) {
       auto* const out = reinterpret_cast<uint4*>(reinterpret_cast<std::uint16_t*>(target.guide) + g);

@@ -13,38 +13,41 @@ namespace cumulus::sampling_rows {
 
 /// integer_weight by one conversion: the products are exact wherever they are 1 or more.
 struct WeightScale {
-  float first;
-  float second;
+  float before;  ///< For rows so dim that the scale would be infinite.
+  float scale;
 
   __device__ explicit WeightScale(std::uint32_t exponent) {
-    const int shift = 174 - static_cast<int>(exponent);
-    const int half = shift / 2;
-    first = __uint_as_float(static_cast<unsigned>(127 + half) << 23);
-    second = __uint_as_float(static_cast<unsigned>(127 + shift - half) << 23);
+    const bool dim = exponent < kLeastExponent;
+    before = dim ? 0x1p64F : 1.0F;
+    scale = __uint_as_float((127 + 174 - exponent - (dim ? 64 : 0)) << 23);
   }
+  __device__ bool is_dim() const { return before > 1.0F; }
+  /// Of a weight already multiplied by `before`.
   __device__ std::uint64_t operator()(std::uint32_t bits) const {
-    const float scaled = __uint_as_float(bits) * first * second;
-    const float least = __uint_as_float(min(bits, 1u) * 0x3F800000u);  // 1, of nothing 0
-    return __float2ull_rz(fmaxf(scaled, least));
+    float scaled = __uint_as_float(bits) * scale;
+    if (bits > 0) scaled = fmaxf(scaled, 1.0F);
+    return __float2ull_rz(scaled);
   }
+
+ private:
+  static constexpr std::uint32_t kLeastExponent = 47;
 };
 
-/// BoundScale, by conversions that saturate.
+/// BoundScale. That the product exceeds the share takes more than its rounding, since the share has 32 bits.
 struct DenseBounds {
   std::uint32_t positive;
-  std::uint32_t share;
   double factor;
 
   __device__ explicit DenseBounds(const Tally& all)
       : positive(all.positive),
-        share(sampling::kEmptyTail - all.positive),
-        factor(all.sum > 0
-                   ? static_cast<double>(share) / static_cast<double>(static_cast<std::int64_t>(all.sum))
-                   : 0.0) {}
+        factor(all.sum > 0 ? static_cast<double>(sampling::kEmptyTail - all.positive) /
+                                 static_cast<double>(static_cast<std::int64_t>(all.sum))
+                           : 0.0) {}
   __device__ std::uint32_t operator()(std::uint64_t sum, std::uint32_t positive_before) const {
     const double exact = static_cast<double>(static_cast<std::int64_t>(sum)) * factor;
-    const std::uint32_t bound = positive_before + min(__double2uint_rz(exact), share);
-    return positive_before == positive ? sampling::kEmptyTail : bound;
+    // Rounded down to units, which are the lower half of a double of this size.
+    const auto share = static_cast<std::uint32_t>(__double2loint(__dadd_rd(exact, 0x1p52)));
+    return positive_before == positive ? sampling::kEmptyTail : positive_before + share;
   }
 };
 
@@ -75,10 +78,14 @@ __device__ WarpTallies scan_tallies(const Tally& own) {
 /// trees; `exponent` is the row's. Slots must be clear, and the block have met since. Every thread calls
 /// `know_all` with the row's tally as soon as it is known.
 template <int kThreads, DenseLookup kLookup, class KnowAll>
-__device__ void build_dense(const Target& target, const DenseOnChip& dense, std::uint32_t exponent,
+__device__ void build_dense(const Target& target, const DenseOnChip<kThreads>& dense, std::uint32_t exponent,
                             std::uint32_t (&bits)[kOwn], const KnowAll& know_all) {
   const OnChip& chip = dense.chip;
   const WeightScale scale(exponent);
+  if (scale.is_dim()) {
+#pragma unroll
+    for (std::uint32_t& word : bits) word = __float_as_uint(__uint_as_float(word) * scale.before);
+  }
   std::uint64_t weights[kOwn];
   Tally own;
 #pragma unroll
@@ -93,9 +100,10 @@ __device__ void build_dense(const Target& target, const DenseOnChip& dense, std:
   Tally tally = tallies.before;
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {
+    const std::uint32_t positive = min(bits[k], 1u);
     bits[k] = bound(tally.sum, tally.positive);
     tally.sum += weights[k];
-    tally.positive += weights[k] > 0 ? 1 : 0;
+    tally.positive += positive;
   }
   constexpr bool kTrees = kLookup == DenseLookup::kTrees;
   if constexpr (kLookup != DenseLookup::kNone) {
@@ -104,7 +112,7 @@ __device__ void build_dense(const Target& target, const DenseOnChip& dense, std:
       note_own<kTrees>(chip, target.guide_size, first, bits, bound(tally.sum, tally.positive));
     }
   }
-  store_words(chip.cells, bits, threadIdx.x / 32 * 32 * kOwn, target.count, target.lower);
+  store_words(chip.cells, bits, 0, target.count, target.lower);
   if constexpr (kTrees) {
     const bool store = target.method == Method::kRadixForest;
     __syncthreads();
