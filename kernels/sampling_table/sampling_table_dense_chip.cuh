@@ -20,7 +20,7 @@ __device__ inline std::uint32_t quad_place(std::uint32_t quad) { return word_pla
 
 /// The shared memory of a block of kThreads, its parts in other places than in
 /// sampling_table_row_bounds.cuh: cells and slots at word_place of their numbers, a slot's holder in its
-/// upper half, the edges on 16 bytes. The slots come last, so that all others' places are constants.
+/// upper half. The slots come last, so that all others' places are constants.
 template <int kThreads>
 struct DenseOnChip {
   static constexpr std::uint32_t kCells = kThreads * kOwn;
@@ -28,24 +28,21 @@ struct DenseOnChip {
   std::uint32_t* queued;
   std::uint16_t* queue;  ///< Nodes of larger trees, `*queued` of them.
 
-  static constexpr std::uint32_t kGroups = kCells;
-  static constexpr std::uint32_t kChunks = kGroups + kCells / OnChip::kGroup;
-  static constexpr std::uint32_t kEdges = kChunks + kCells / kChunk + 4;
-  static constexpr std::uint32_t kQueue = kEdges + kCells / 4;
+  static constexpr std::uint32_t kQueue = kCells + 4;
 
   /// The first slot.
   CUMULUS_HOST_DEVICE static constexpr std::uint32_t slots_at(DenseLookup lookup) {
-    return lookup == DenseLookup::kTrees ? kQueue + kCells / 2 : kGroups;
+    return lookup == DenseLookup::kTrees ? kQueue + kCells / 2 : kCells;
   }
   static std::size_t bytes(std::uint32_t guide_size, DenseLookup lookup) {
     return (slots_at(lookup) + (lookup == DenseLookup::kNone ? 0 : guide_size)) * sizeof(std::uint32_t);
   }
   __device__ DenseOnChip(std::uint32_t* words, DenseLookup lookup)
-      : chip(words, 0, 0), queued(words + kEdges - 2), queue(reinterpret_cast<std::uint16_t*>(words + kQueue)) {
+      : chip(words, 0, 0), queued(words + kCells), queue(reinterpret_cast<std::uint16_t*>(words + kQueue)) {
     chip.slots = words + slots_at(lookup);
-    chip.groups = words + kGroups;
-    chip.chunks = words + kChunks;
-    chip.edges = reinterpret_cast<unsigned char*>(words + kEdges);
+    chip.groups = nullptr;
+    chip.chunks = nullptr;
+    chip.edges = nullptr;
   }
 };
 
@@ -104,9 +101,7 @@ __device__ void clear_dense(const DenseOnChip<kThreads>& dense, std::uint32_t gu
     }
   }
   if constexpr (kLookup == DenseLookup::kTrees) {
-    if (threadIdx.x > 0) return;
-    dense.chip.edges[-1] = static_cast<unsigned char>(kBoundary);
-    *dense.queued = 0;
+    if (threadIdx.x == 0) *dense.queued = 0;
   }
 }
 
