@@ -60,9 +60,9 @@ inline constexpr std::uint32_t kNodeRoot = static_cast<std::uint32_t>(sampling::
                                            << 14;
 
 /// What is known of the edges around a thread's cells, edge i lying between its cells i - 1 and i: bit
-/// i + kAround of each, from edge -kAround on to edge kOwn + kAround - 1. The difference at an edge is that of the
-/// keys there, as far as they are in one guide cell; of two edges of a tree, that with the larger one is nearer
-/// to the root.
+/// i + kAround of each, from edge -kAround on to edge kOwn + kAround - 1. The difference at an edge is that
+/// of the keys there, as far as they are in one guide cell; of two edges of a tree, that with the larger one
+/// is nearer to the root.
 struct EdgeBits {
   static constexpr int kAround = 3;
   std::uint32_t boundary = 0;  ///< The cells' lower bounds are in different guide cells.
@@ -74,9 +74,9 @@ struct EdgeBits {
   CUMULUS_HOST_DEVICE static constexpr std::uint32_t bit(int i) { return 1u << (i + kAround); }
 };
 
-/// Between steps of a long row of steps, each of which has conditions: a branch that is never taken, over which the
-/// compiler does not move them. It would begin all steps at once, and keep more conditions than there are
-/// predicates.
+/// Between steps of a long row of steps, each of which has conditions: a branch that is never taken, over
+/// which the compiler does not move them. It would begin all steps at once, and keep more conditions than
+/// there are predicates.
 __device__ inline void part_steps(std::uint32_t guide_size) {
 #if defined(__CUDA_ARCH__)
   if (guide_size == 0) asm volatile("exit;");
@@ -90,10 +90,10 @@ inline constexpr std::uint32_t kRightLeaf = (kLeaf - 1) << 16;
 /// Goes from edge to edge. Each step is written out for the device, since a compiler that combines the
 /// conditions of all steps runs out of predicates.
 struct EdgeWalk {
-  std::uint32_t cell;        ///< Of the key behind the edge before.
-  std::uint32_t place;       ///< Of that key in its guide cell.
-  std::uint32_t first = 0;   ///< The difference at the edge before,
-  std::uint32_t second = 0;  ///< at the second before, or 0 if there is a boundary between,
+  std::uint32_t cell;           ///< Of the key behind the edge before.
+  std::uint32_t place;          ///< Of that key in its guide cell.
+  std::uint32_t first = 0;      ///< The difference at the edge before,
+  std::uint32_t second = 0;     ///< at the second before, or 0 if there is a boundary between,
   std::uint32_t third[2] = {};  ///< at the second and the third before, in any case.
 
   __device__ explicit EdgeWalk(std::uint64_t key)
@@ -103,8 +103,8 @@ struct EdgeWalk {
   /// what they have too much; at a boundary, stores `number` to `last`. Returns the difference.
   template <bool kNotes>
   __device__ std::uint32_t step(std::uint64_t key, std::uint32_t bit, EdgeBits& bits, std::uint32_t& own,
-                                std::uint32_t& before, std::uint32_t& second_before,
-                                std::uint16_t* last, std::uint32_t number) {
+                                std::uint32_t& before, std::uint32_t& second_before, std::uint16_t* last,
+                                std::uint32_t number) {
     const auto next_cell = static_cast<std::uint32_t>(key >> 32);
     const auto next_place = static_cast<std::uint32_t>(key);
     std::uint32_t difference = 0;
@@ -210,8 +210,8 @@ __device__ inline std::uint16_t* slot_half(const OnChip& chip, std::uint32_t pla
   return reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * place + half;
 }
 
-/// The lower bounds around a thread's: the four before and the four behind. Where there are none, such as make no edge
-/// odd by themselves.
+/// The lower bounds around a thread's: the four before and the four behind. Where there are none, such as
+/// make no edge odd by themselves.
 struct BoundsAround {
   std::uint32_t before[kQuad] = {1, 3, 5, 7};
   std::uint32_t behind[kQuad] = {sampling::kEmptyTail, sampling::kEmptyTail - 1, sampling::kEmptyTail - 2, 0};
@@ -225,7 +225,8 @@ struct BoundsAround {
   }
 };
 
-/// The edges that are odd; notes the last cell with mass, which no boundary follows, as last of its guide cell.
+/// The edges that are odd; notes the last cell with mass, which no boundary follows, as last of its guide
+/// cell.
 __device__ inline std::uint32_t find_odd_edges(const OnChip& chip, std::uint32_t count,
                                                std::uint32_t guide_size, std::uint32_t first) {
   const auto lower_at = [&](std::uint32_t i) {
@@ -248,8 +249,8 @@ __device__ inline std::uint32_t find_odd_edges(const OnChip& chip, std::uint32_t
   return odd;
 }
 
-/// Writes the nodes with at most two others of their subtree on each side, and queues the others. The bounds are on the chip, too,
-/// and the block has met since.
+/// Writes the nodes with at most two others of their subtree on each side, and queues the others. The bounds
+/// are on the chip, too, and the block has met since.
 template <int kThreads>
 __device__ void write_small_trees(const Target& target, const DenseOnChip<kThreads>& dense,
                                   const std::uint32_t (&bounds)[kOwn], bool store) {
@@ -275,11 +276,11 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip<kThrea
       words[i] = (first + static_cast<std::uint32_t>(i)) * kPairStep + kPairBase;
     }
     const auto step = [&](auto notes, std::uint16_t* last_of_cell) {
-      return walk.step<decltype(notes)::value>(
-          key, EdgeBits::bit(i), edges, i >= 0 && i < kCells ? words[i] : outside[0],
-          i >= 1 && i <= kCells ? words[i - 1] : outside[1],
-          i >= 2 && i <= kCells + 1 ? words[i - 2] : outside[2], last_of_cell,
-          first + static_cast<std::uint32_t>(i) - 1);
+      return walk.step<decltype(notes)::value>(key, EdgeBits::bit(i), edges,
+                                               i >= 0 && i < kCells ? words[i] : outside[0],
+                                               i >= 1 && i <= kCells ? words[i - 1] : outside[1],
+                                               i >= 2 && i <= kCells + 1 ? words[i - 2] : outside[2],
+                                               last_of_cell, first + static_cast<std::uint32_t>(i) - 1);
     };
     const std::uint32_t difference = i < -1 || i > kCells + 1 ? walk.look(key, EdgeBits::bit(i), edges)
                                      : i >= 1 && i <= kCells
@@ -293,7 +294,8 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip<kThrea
     edges.odd |= EdgeBits::bit(0);
   }
   if (last) {
-    store_if(bounds[kCells - 1] != sampling::kEmptyTail, slot_half(chip, places[kCells - 1], 1), target.count - 1);
+    store_if(bounds[kCells - 1] != sampling::kEmptyTail, slot_half(chip, places[kCells - 1], 1),
+             target.count - 1);
     edges.boundary |= EdgeBits::bit(kCells);
     edges.odd |= EdgeBits::bit(kCells);
   }
@@ -321,7 +323,8 @@ __device__ void write_small_trees(const Target& target, const DenseOnChip<kThrea
   if (rest == 0) return;
   std::uint32_t at = atomicAdd(dense.queued, static_cast<std::uint32_t>(__popc(rest)));
   for (; rest != 0; rest &= rest - 1) {
-    dense.queue[at++] = static_cast<std::uint16_t>(first + static_cast<std::uint32_t>(__ffs(static_cast<int>(rest))) - 1);
+    dense.queue[at++] =
+        static_cast<std::uint16_t>(first + static_cast<std::uint32_t>(__ffs(static_cast<int>(rest))) - 1);
   }
 }
 

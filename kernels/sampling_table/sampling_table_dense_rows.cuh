@@ -98,8 +98,8 @@ struct OwnCells {
   __device__ void bound(const DenseBounds& bounds, Tally before, std::uint32_t (&bits)[kOwn]) const {
 #pragma unroll
     for (std::uint32_t k = 0; k < kOwn; ++k) {
-      bits[k] = kPositive ? bounds.before_mass(before.sum, before.positive)
-                          : bounds(before.sum, before.positive);
+      bits[k] =
+          kPositive ? bounds.before_mass(before.sum, before.positive) : bounds(before.sum, before.positive);
       before.sum += weights[k];
       before.positive += kPositive || weights[k] > 0 ? 1 : 0;
     }
