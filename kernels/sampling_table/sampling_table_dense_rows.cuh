@@ -77,10 +77,41 @@ __device__ WarpTallies scan_tallies(const Tally& own) {
           {__shfl_sync(kWholeWarp, through, kWarps - 1), __shfl_sync(kWholeWarp, numbered, kWarps - 1)}};
 }
 
-/// A thread's cells. With kPositive all have mass, which takes a third less to find their bounds.
+/// A thread's cells.
 struct OwnCells {
   std::uint64_t weights[kOwn];
   Tally tally;
+
+  __device__ void weigh(WeightScale scale, std::uint32_t (&bits)[kOwn]) {
+    std::uint32_t least = ~0u;
+#pragma unroll
+    for (std::uint32_t& word : bits) {
+      if (scale.is_dim()) word = __float_as_uint(__uint_as_float(word) * scale.before);
+      least = min(least, word);
+    }
+    if (least > 0) {
+      weigh<true>(scale, bits);
+    } else {
+      weigh<false>(scale, bits);
+    }
+  }
+  __device__ void add_up() {
+#pragma unroll
+    for (const std::uint64_t weight : weights) tally.add(weight);
+  }
+
+  /// `before` is the tally of the cells before.
+  __device__ void find_bounds(const DenseBounds& scale, const Tally& before,
+                              std::uint32_t (&bounds)[kOwn]) const {
+    if (tally.positive == kOwn) {
+      find_bounds<true>(scale, before, bounds);
+    } else {
+      find_bounds<false>(scale, before, bounds);
+    }
+  }
+
+ private:
+  // Where it is known that all cells have mass, it takes a third less to find their bounds.
 
   template <bool kPositive>
   __device__ void weigh(const WeightScale& scale, const std::uint32_t (&bits)[kOwn]) {
@@ -93,58 +124,40 @@ struct OwnCells {
     if constexpr (kPositive) tally.positive = kOwn;
   }
 
-  /// Turns weights into lower bounds.
   template <bool kPositive>
-  __device__ void bound(const DenseBounds& bounds, Tally before, std::uint32_t (&bits)[kOwn]) const {
+  __device__ void find_bounds(const DenseBounds& scale, Tally before, std::uint32_t (&bounds)[kOwn]) const {
 #pragma unroll
     for (std::uint32_t k = 0; k < kOwn; ++k) {
-      bits[k] =
-          kPositive ? bounds.before_mass(before.sum, before.positive) : bounds(before.sum, before.positive);
+      bounds[k] =
+          kPositive ? scale.before_mass(before.sum, before.positive) : scale(before.sum, before.positive);
       before.sum += weights[k];
       before.positive += kPositive || weights[k] > 0 ? 1 : 0;
     }
   }
 };
 
-/// The block turns its threads' weights, of which `bits` are a thread's own, into lower bounds, guide and
-/// trees; `exponent` is the row's. Slots must be clear, and the block have met since. Every thread calls
-/// `know_all` with the row's tally as soon as it is known.
+/// The block turns its threads' cells into lower bounds, guide and trees. Slots must be clear, and the block
+/// have met since. Every thread calls `know_all` with the tally of all as soon as it is known.
 template <int kThreads, DenseLookup kLookup, class KnowAll>
-__device__ void build_dense(const Target& target, const DenseOnChip<kThreads>& dense, std::uint32_t exponent,
-                            std::uint32_t (&bits)[kOwn], const KnowAll& know_all) {
+__device__ void build_dense(const Target& target, const DenseOnChip<kThreads>& dense, const OwnCells& own,
+                            const KnowAll& know_all) {
   const OnChip& chip = dense.chip;
-  const WeightScale scale(exponent);
-  std::uint32_t least = ~0u;
-#pragma unroll
-  for (std::uint32_t& word : bits) {
-    if (scale.is_dim()) word = __float_as_uint(__uint_as_float(word) * scale.before);
-    least = min(least, word);
-  }
-  OwnCells own;
-  if (least > 0) {
-    own.weigh<true>(scale, bits);
-  } else {
-    own.weigh<false>(scale, bits);
-  }
   const WarpTallies tallies = scan_tallies<kThreads>(own.tally);
   know_all(tallies.all);
-  const DenseBounds bounds(tallies.all);
-  if (least > 0) {
-    own.bound<true>(bounds, tallies.before, bits);
-  } else {
-    own.bound<false>(bounds, tallies.before, bits);
-  }
+  const DenseBounds scale(tallies.all);
+  std::uint32_t bounds[kOwn];
+  own.find_bounds(scale, tallies.before, bounds);
   constexpr bool kTrees = kLookup == DenseLookup::kTrees;
   const std::uint32_t first = threadIdx.x * kOwn;
   if (kLookup == DenseLookup::kCutpoints && first < target.count) {
     const Tally behind = tallies.before + own.tally;
-    note_own(chip, target.guide_size, first, bits, bounds(behind.sum, behind.positive));
+    note_own(chip, target.guide_size, first, bounds, scale(behind.sum, behind.positive));
   }
-  store_words(chip.cells, bits, 0, target.count, target.lower);
+  store_words(chip.cells, bounds, 0, target.count, target.lower);
   if constexpr (kTrees) {
     const bool store = target.method == Method::kRadixForest;
     __syncthreads();
-    write_small_trees<kThreads>(target, dense, bits, store);
+    write_small_trees<kThreads>(target, dense, bounds, store);
     __syncthreads();
     write_large_trees<kThreads>(target, dense, store);
   }
