@@ -32,7 +32,7 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
 /// its closes reach out of it.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(9, kTileThreads))
+__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(10, kTileThreads))
     match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
                 const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -327,7 +327,8 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
       rules,
       tiles,
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
-      findings};
+      findings,
+      codes.exact};
   launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
   scan(executor, tiles, findings);
   executor.check_interrupt();
