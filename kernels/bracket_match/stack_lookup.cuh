@@ -13,8 +13,9 @@ namespace cumulus::bracket_match {
 inline constexpr int kTileWarps = kTileThreads / 32;
 static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one word");
 
-/// What a tile leaves to others is listed, as 16-bit entries, where the entries fit into the words that hold a
-/// bit for each element otherwise. An entry is the element's number in the tile, and its kind modulo 4 above.
+/// What a tile leaves to others is listed, as 16-bit entries, where the entries fit into the words that hold
+/// a bit for each element otherwise. An entry is the element's number in the tile, and its kind modulo 4
+/// above.
 using ListEntry = std::uint16_t;
 inline constexpr int kEntryKindShift = 12;
 static_assert(kTileItems <= 1 << kEntryKindShift);

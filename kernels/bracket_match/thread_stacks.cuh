@@ -7,8 +7,8 @@
 namespace cumulus::bracket_match {
 
 /// For each thread of a block what it leaves to others, one by one: its opens from one end of a column, its
-/// closes from the other; both together are no more than its elements. The lanes of a warp, wherever each is in
-/// its column, touch every bank once.
+/// closes from the other; both together are no more than its elements. The lanes of a warp, wherever each is
+/// in its column, touch every bank once.
 class ThreadStacks {
  public:
   /// An element's number in the thread, and its kind modulo 4 above.
@@ -40,8 +40,8 @@ class ThreadStacks {
 #pragma unroll 1
     for (; items != 0; items &= items - 1, at += step) {
       const int item = highest_bit(items & (0u - items));
-      entries_[at] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(item) +
-                                               kinds.of(item) * kThreadItems);
+      entries_[at] =
+          static_cast<std::uint8_t>(static_cast<std::uint32_t>(item) + kinds.of(item) * kThreadItems);
     }
   }
 

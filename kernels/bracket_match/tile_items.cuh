@@ -140,9 +140,7 @@ class TileItems<std::uint8_t> {
 
  private:
   /// Where the codes of four bytes are: those of (, [ and { are in different banks.
-  __device__ static std::uint32_t place_of(std::uint32_t bytes) {
-    return bytes ^ (bytes >> 5 & 0x07070707u);
-  }
+  __device__ static std::uint32_t place_of(std::uint32_t bytes) { return bytes ^ (bytes >> 5 & 0x07070707u); }
 
   std::uint32_t words_[kThreadItems / 4];
   const std::uint32_t* codes_;
@@ -182,7 +180,8 @@ class TileItems<std::int32_t> {
 
  private:
   __device__ static ElementCode code_of(std::int32_t token) {
-    const auto kind = static_cast<ElementCode>(token < 0 ? Rules<std::int32_t>::Mates().close_of(token) : token);
+    const auto kind =
+        static_cast<ElementCode>(token < 0 ? Rules<std::int32_t>::Mates().close_of(token) : token);
     const ElementCode role = token > 0 ? kOpenCode : token < 0 ? kCloseCode : 0;
     return role | kind % kCodeKinds << kKindShift;
   }

@@ -294,8 +294,7 @@ class TileLinker {
   /// Nothing is left for the closes from number `first` on.
   __device__ void lose_from(int first, int end) {
     if (first < end)
-      for_closes(first, end,
-                 [&](int, int entry) { lose(first_ + item_of(static_cast<ListEntry>(entry))); });
+      for_closes(first, end, [&](int, int entry) { lose(first_ + item_of(static_cast<ListEntry>(entry))); });
   }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.

@@ -1,15 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-// Bracket matching: sizes, generators, oracle, verifier, bytes moved. For tests and benchmarks.
+// Bracket matching: sizes, generators, oracle, bytes moved. For tests and benchmarks.
 
 namespace cumulus::testing {
 
@@ -327,58 +327,6 @@ inline std::vector<std::int32_t> tokens_of(std::string_view text) {
     tokens.push_back(open < 3 ? kKinds[open] : close < 3 ? -kKinds[close] : 0);
   }
   return tokens;
-}
-
-/// The first difference, or empty.
-template <class Index>
-std::string verify_bracket_output(const char* name, const std::vector<std::int64_t>& right,
-                                  const std::vector<Index>& got) {
-  if (got.size() != right.size())
-    return std::string(name) + " has " + std::to_string(got.size()) + " elements";
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    if (static_cast<std::int64_t>(got[i]) == right[i]) continue;
-    std::ostringstream text;
-    text << name << " of element " << i << ": " << +got[i] << ", not " << right[i];
-    return text.str();
-  }
-  return "";
-}
-
-/// Compares with a stack in one pass and no memory but the stack's: for texts that are too long for
-/// naive_bracket_match. Over "()[]{}"; empty vectors are not compared. The first difference, or empty.
-template <class Index>
-std::string verify_long_brackets(std::string_view text, const std::vector<Index>& partner,
-                                 const std::vector<Index>& parent, const std::vector<Index>& depth,
-                                 const std::vector<Index>& top) {
-  std::vector<std::int64_t> stack;
-  std::string wrong;
-  const auto compare = [&](const char* name, const std::vector<Index>& got, std::int64_t i,
-                           std::int64_t right) {
-    if (got.empty() || got[static_cast<std::size_t>(i)] == right || !wrong.empty()) return;
-    wrong = std::string(name) + " of element " + std::to_string(i) + ": " +
-            std::to_string(got[static_cast<std::size_t>(i)]) + ", not " + std::to_string(right);
-  };
-  const auto last = [&] { return stack.empty() ? -1 : stack.back(); };
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(text.size()) && wrong.empty(); ++i) {
-    const char c = text[static_cast<std::size_t>(i)];
-    const bool open = c == '(' || c == '[' || c == '{';
-    if (c == ')' || c == ']' || c == '}') {
-      const std::int64_t popped = last();
-      const char o = popped < 0 ? ' ' : text[static_cast<std::size_t>(popped)];
-      const bool fit = (o == '(' && c == ')') || (o == '[' && c == ']') || (o == '{' && c == '}');
-      compare("partner", partner, i, fit ? popped : -1);
-      if (popped >= 0) compare("partner", partner, popped, fit ? i : -1);
-      if (popped >= 0) stack.pop_back();
-    } else if (!open) {
-      compare("partner", partner, i, -1);
-    }
-    compare("parent", parent, i, last());
-    compare("depth", depth, i, static_cast<std::int64_t>(stack.size()));
-    if (open) stack.push_back(i);
-    compare("top", top, i, last());
-  }
-  for (const std::int64_t open : stack) compare("partner", partner, open, -1);
-  return wrong;
 }
 
 /// Bytes that matching has to read and write: the text, and each output once.

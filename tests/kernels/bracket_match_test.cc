@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/cases/bracket_match_case.h"
+#include "tests/cases/bracket_match_check.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
