@@ -27,12 +27,12 @@ struct LevelMasks {
       atomicOr(&threads[threadIdx.x / 32][place_of(level)], lane);
   }
   /// The last thread before `thread` that has pushed at `level`; there must be one.
-  __device__ int last_at(std::int32_t level, int thread) {
+  __device__ unsigned int last_at(std::int32_t level, unsigned int thread) {
     const unsigned int place = place_of(level);
-    int warp = thread / 32;
+    unsigned int warp = thread / 32;
     std::uint32_t mask = threads[warp][place] & ((1u << (thread % 32)) - 1);
     while (mask == 0) mask = threads[--warp][place];
-    return warp * 32 + highest_bit(mask);
+    return warp * 32 + static_cast<unsigned int>(highest_bit(mask));
   }
 
  private:

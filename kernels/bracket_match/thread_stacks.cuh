@@ -19,14 +19,16 @@ class ThreadStacks {
 
   /// Of this thread.
   __device__ void keep(std::uint32_t opens, std::uint32_t closes, KindBits kinds) {
-    const int own = column(static_cast<int>(threadIdx.x));
+    const int own = column(threadIdx.x);
     keep(opens, kinds, own, kRow);
     keep(closes, kinds, own + kLast, -kRow);
   }
   /// The `level`-th open from the lowest.
-  __device__ Entry open(int level, int thread) const { return entries_[column(thread) + level * kRow]; }
+  __device__ Entry open(int level, unsigned int thread) const {
+    return entries_[column(thread) + level * kRow];
+  }
   /// The `rank`-th close.
-  __device__ Entry close(int rank, int thread) const {
+  __device__ Entry close(int rank, unsigned int thread) const {
     return entries_[column(thread) + kLast - rank * kRow];
   }
 
@@ -35,7 +37,9 @@ class ThreadStacks {
   static constexpr int kLast = (kThreadItems - 1) * kRow;
   static_assert(kTileThreads == 128, "four threads share a bank");
 
-  __device__ static int column(int thread) { return thread % 32 * 4 + thread / 32; }
+  __device__ static int column(unsigned int thread) {
+    return static_cast<int>(thread % 32 * 4 + thread / 32);
+  }
   __device__ void keep(std::uint32_t items, KindBits kinds, int at, int step) {
 #pragma unroll 1
     for (; items != 0; items &= items - 1, at += step) {

@@ -20,7 +20,7 @@ struct TilePartners {
   static constexpr int kStride = kThreadItems + 2;  // so that rows begin in different banks
   alignas(16) std::uint16_t numbers[kTileThreads * kStride];
 
-  __device__ std::uint16_t* row(int thread) { return numbers + thread * kStride; }
+  __device__ std::uint16_t* row(unsigned int thread) { return numbers + thread * kStride; }
   __device__ void clear() {
     auto* eights = reinterpret_cast<uint4*>(numbers);
     for (int i = static_cast<int>(threadIdx.x); i < kTileThreads * kStride / 8; i += kTileThreads)
@@ -114,13 +114,12 @@ class TileMatcher {
   __device__ std::int64_t fault_at(int item, std::int64_t kind) const {
     return 2 * (first_ + thread_ * kThreadItems + item) + kind;
   }
-  __device__ static std::uint16_t number(int thread, int item) {
-    return static_cast<std::uint16_t>(thread * kThreadItems + item);
+  __device__ static std::uint16_t number(unsigned int thread, int item) {
+    return static_cast<std::uint16_t>(thread * kThreadItems + static_cast<unsigned int>(item));
   }
   /// Of the elements themselves, which may be far: where their codes do not say enough.
-  __device__ bool fit(int owner, int open, int closer, int close) const {
-    return a_.rules.fit(a_.text[first_ + owner * kThreadItems + open],
-                        a_.text[first_ + closer * kThreadItems + close]);
+  __device__ bool fit(unsigned int owner, int open, unsigned int closer, int close) const {
+    return a_.rules.fit(a_.text[first_ + number(owner, open)], a_.text[first_ + number(closer, close)]);
   }
 
   /// Kinds are compared all at once, at the end.
@@ -156,13 +155,13 @@ class TileMatcher {
   }
 
   /// Pairs an open of thread `owner` with a close of a later thread, if they fit.
-  __device__ void pair(bool same_kind, int owner, int open, int closer, int close) {
+  __device__ void pair(bool same_kind, unsigned int owner, int open, unsigned int closer, int close) {
     if (same_kind && (codes_.exact || fit(owner, open, closer, close))) {
       found_.unmatched -= 2;
       memory_.partners.row(owner)[open] = number(closer, close);
       memory_.partners.row(closer)[close] = number(owner, open);
     } else {
-      found_.meet(2 * (first_ + closer * kThreadItems + close) + kCloseFault);
+      found_.meet(2 * (first_ + number(closer, close)) + kCloseFault);
     }
   }
 
@@ -170,22 +169,22 @@ class TileMatcher {
   /// left: from level `height` of the stack downwards. A warp deals out those of its threads: the open of
   /// each is in the last thread before that has pushed at its level.
   __device__ void match_by_level(std::int32_t height, int served) {
-    const int lane = thread_ % 32;
+    const unsigned int lane = threadIdx.x % 32;
     const int through = warp_prefix_sum(served);
     const int first = through - served;
     const int total = __shfl_sync(kAllLanes, through, 31);
     for (int group = 0; group < total; group += 32) {
-      const int item = group + lane;
-      int closer = 0;  // the last lane whose first is not beyond the item
+      const int item = group + static_cast<int>(lane);
+      unsigned int closer = 0;  // the last lane whose first is not beyond the item
 #pragma unroll
-      for (int step = 16; step > 0; step /= 2) {
+      for (unsigned int step = 16; step > 0; step /= 2) {
         if (__shfl_sync(kAllLanes, first, closer + step) <= item) closer += step;
       }
       const int rank = item - __shfl_sync(kAllLanes, first, closer);
       const std::int32_t level = __shfl_sync(kAllLanes, height, closer) - rank;
       if (item >= total) continue;
-      closer += thread_ - lane;
-      const int owner = memory_.few.masks.last_at(level, closer);
+      closer += threadIdx.x - lane;
+      const unsigned int owner = memory_.few.masks.last_at(level, closer);
       const auto open = memory_.few.stacks.open(level - memory_.bottoms.bottom(owner) - 1, owner);
       const auto close = memory_.few.stacks.close(rank, closer);
       pair(ThreadStacks::same_kind(open, close), owner, ThreadStacks::item_of(open), closer,
@@ -255,8 +254,7 @@ class TileMatcher {
 #pragma unroll
     for (unsigned int rows = 0; rows < kTileThreads; rows += kRows) {
       const unsigned int owner = rows + threadIdx.x / kFours;
-      const auto* pairs =
-          reinterpret_cast<const std::uint32_t*>(memory_.partners.row(static_cast<int>(owner)) + four);
+      const auto* pairs = reinterpret_cast<const std::uint32_t*>(memory_.partners.row(owner) + four);
       FourIndices<Index> partners;
 #pragma unroll
       for (int i = 0; i < 4; ++i)

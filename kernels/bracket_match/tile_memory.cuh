@@ -101,12 +101,14 @@ __device__ OpenEnds match_in_thread(const RoleBits& roles, const Pair& pair) {
     ends.opens = roles.opens & document;
     std::uint32_t left = roles.closes & document;
     // Closes below the lowest open that is left find nothing: each time round is a pair.
-    for (std::uint32_t rest = left; (rest &= ~(ends.opens - 1)) != 0; rest &= rest - 1) {
-      const std::uint32_t close = rest & (0u - rest);
-      const int open = highest_bit(ends.opens & (close - 1));
+    for (std::uint32_t rest = left & (0u - ends.opens); rest != 0;) {
+      const std::uint32_t others = rest - 1;  // but for bits below the first close
+      const std::uint32_t close = rest & ~others;
+      const int open = highest_bit(ends.opens & others & ~rest);
       ends.opens ^= 1u << open;
       left ^= close;
       pair(open, highest_bit(close));
+      rest &= others & (0u - ends.opens);
     }
     (begins == roles.begins ? ends.closes : ends.lost) |= left;
     if (begin == 0) return ends;
