@@ -32,7 +32,7 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
 /// its closes reach out of it.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(10, kTileThreads))
+__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(9, kTileThreads))
     match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
                 const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class Symbol, class Index>
 __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
                                    const typename Rules<Symbol>::Shared& rules, std::int64_t position) {
-  constexpr int kAtOnce = 4;  // elements of a lane, asked for together
+  constexpr int kAtOnce = 16;  // elements of a lane, asked for together
   const auto lane = static_cast<int>(threadIdx.x);
   const std::int64_t tile = (position - 1) / kTileItems;
   const std::int64_t begin = tile * kTileItems;

@@ -26,23 +26,21 @@ struct Codes;
 
 template <>
 struct Codes<std::uint8_t> {
-  std::array<std::uint8_t, 128> pairs;  // the code of each byte, two to an element
-  bool exact;                           // different kinds have different codes
+  struct Pair {
+    std::uint8_t open;
+    std::uint8_t close;
+  };
+  std::array<Pair, 128> pairs;
+  unsigned int kinds;  // pairs that there are
+  bool exact;          // different kinds have different codes
 
   static Codes of(const BracketTable& table) {
-    using Role = BracketTable::Role;
     Codes codes{};
-    ElementCode kinds = 0;
-    const auto set = [&](std::size_t byte, ElementCode code) {
-      codes.pairs[byte / 2] = static_cast<std::uint8_t>(codes.pairs[byte / 2] | code << byte % 2 * 4);
-    };
     for (std::size_t byte = 0; byte < 256; ++byte) {
-      if (table.role[byte] != Role::kOpen) continue;
-      const ElementCode kind = kinds++ % kCodeKinds << kKindShift;
-      set(byte, kOpenCode | kind);
-      set(table.mate[byte], kCloseCode | kind);
+      if (table.role[byte] != BracketTable::Role::kOpen) continue;
+      codes.pairs[codes.kinds++] = {static_cast<std::uint8_t>(byte), table.mate[byte]};
     }
-    codes.exact = kinds <= kCodeKinds;
+    codes.exact = codes.kinds <= kCodeKinds;
     return codes;
   }
 };
@@ -93,12 +91,14 @@ class TileItems;
 template <>
 class TileItems<std::uint8_t> {
  public:
-  using Memory = std::array<std::uint32_t, 256>;
+  struct alignas(16) Memory {
+    std::uint32_t codes[256];  // spread
+  };
 
   /// The block has to synchronize before bits().
   __device__ TileItems(const Codes<std::uint8_t>& codes, Memory& memory, const std::uint8_t* text,
                        std::int64_t first, int valid)
-      : codes_(reinterpret_cast<const std::uint32_t*>(&memory)) {
+      : codes_(memory.codes) {
     const std::uint8_t* from = text + first + static_cast<int>(threadIdx.x) * kThreadItems;
     if (valid == kThreadItems && reinterpret_cast<std::uintptr_t>(text) % 16 == 0) {
 #pragma unroll
@@ -119,12 +119,7 @@ class TileItems<std::uint8_t> {
         }
       }
     }
-    static_assert(kTileThreads == 128, "two codes for each thread");
-    const auto byte = 2 * threadIdx.x;
-    const ElementCode both = reinterpret_cast<const std::uint8_t*>(&codes.pairs)[threadIdx.x];
-    auto* words = reinterpret_cast<std::uint32_t*>(&memory);
-    words[place_of(byte)] = spread(both & 0xF);
-    words[place_of(byte + 1)] = spread(both >> 4);
+    if (threadIdx.x < 32) write_codes(codes, memory);
   }
 
   __device__ ItemBits bits() const {
@@ -139,6 +134,21 @@ class TileItems<std::uint8_t> {
   }
 
  private:
+  /// By one warp. Few of its lanes read of the parameters, which each waits for by itself.
+  __device__ static void write_codes(const Codes<std::uint8_t>& codes, Memory& memory) {
+    auto* fours = reinterpret_cast<uint4*>(memory.codes);
+    fours[threadIdx.x] = {0, 0, 0, 0};
+    fours[threadIdx.x + 32] = {0, 0, 0, 0};
+    __syncwarp();
+    const auto* pairs = reinterpret_cast<const Codes<std::uint8_t>::Pair*>(&codes.pairs);
+    for (unsigned int kind = threadIdx.x; kind < codes.kinds; kind += 32) {
+      const Codes<std::uint8_t>::Pair pair = pairs[kind];
+      const ElementCode code = kind % kCodeKinds << kKindShift;
+      memory.codes[place_of(pair.open)] = spread(kOpenCode | code);
+      memory.codes[place_of(pair.close)] = spread(kCloseCode | code);
+    }
+  }
+
   /// Where the codes of four bytes are: those of (, [ and { are in different banks.
   __device__ static std::uint32_t place_of(std::uint32_t bytes) { return bytes ^ (bytes >> 5 & 0x07070707u); }
 

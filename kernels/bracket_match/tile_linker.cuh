@@ -80,7 +80,6 @@ struct LinkMemory {
   };
   Warp warps[kTileWarps];
   BlockTally tally;
-  typename Rules<Symbol>::Mates mates;
 };
 
 /// The 32 tiles before a tile, one to each lane, the nearest to the first.
@@ -126,7 +125,6 @@ class TileLinker {
     depth_ = present ? a_.tiles.depth[tile_] : 0;
     const TileWindow window(a_.tiles, present ? tile_ : 0);
     memory_.tally.clear();
-    a_.rules.prepare_mates(memory_.mates);
     __syncthreads();
     if (pops > 0) link(pops, window);
     __syncthreads();
@@ -239,26 +237,33 @@ class TileLinker {
     }
   }
 
-  /// Of the `count` closes and opens that are listed in shared memory: several of a lane at a time, as their
-  /// symbols are far.
+  /// Of the `count` closes and opens that are listed in shared memory.
   __device__ void pair_stretch(std::int64_t opens_first, bool both_listed, int count) {
-    constexpr int kAtOnce = 4;
+    if (both_listed && a_.exact_kinds) {
+      for (int i = lane_; i < count; i += 32) {
+        const ListEntry open = own_.opens_listed[i];
+        const ListEntry close = own_.closes_listed[i];
+        pair(same_kind(open, close), opens_first + item_of(open), first_ + item_of(close));
+      }
+      return;
+    }
+    constexpr int kAtOnce = 4;  // of a lane, as their symbols are far
     for (int i = lane_; i < count; i += kAtOnce * 32) {
       std::int64_t opens[kAtOnce];
       std::int64_t closes[kAtOnce];
-      bool fits[kAtOnce];
+      Symbol open_symbols[kAtOnce];
+      Symbol close_symbols[kAtOnce];
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const int mine = min(i + k * 32, count - 1);
-        const ListEntry open = own_.opens_listed[mine];
-        const ListEntry close = own_.closes_listed[mine];
-        opens[k] = opens_first + item_of(open);
-        closes[k] = first_ + item_of(close);
-        fits[k] = fit(both_listed, open, opens[k], close, closes[k]);
+        opens[k] = opens_first + item_of(own_.opens_listed[mine]);
+        closes[k] = first_ + item_of(own_.closes_listed[mine]);
+        open_symbols[k] = a_.text[opens[k]];
+        close_symbols[k] = a_.text[closes[k]];
       }
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k * 32 < count) pair(fits[k], opens[k], closes[k]);
+        if (i + k * 32 < count) pair(a_.rules.fit(open_symbols[k], close_symbols[k]), opens[k], closes[k]);
       }
     }
   }
@@ -279,7 +284,7 @@ class TileLinker {
   __device__ bool fit(bool both_listed, ListEntry open_entry, std::int64_t open, ListEntry close_entry,
                       std::int64_t close) const {
     if (both_listed && a_.exact_kinds) return same_kind(open_entry, close_entry);
-    return memory_.mates.fit(a_.text[open], a_.text[close]);
+    return a_.rules.fit(a_.text[open], a_.text[close]);
   }
 
   __device__ void pair(bool fits, std::int64_t open, std::int64_t close) {
