@@ -31,16 +31,33 @@ std::string variant_name(BracketPattern pattern) {
   return name;
 }
 
+/// A text, and what is right for it.
+struct BracketText {
+  std::string symbols;
+  std::uint64_t sum_of_partners;
+
+  BracketText(BracketPattern pattern, std::int64_t size)
+      : symbols(make_brackets(pattern, size)), sum_of_partners(testing::naive_sum_of_partners(symbols)) {}
+
+  std::vector<std::uint8_t> bytes() const { return {symbols.begin(), symbols.end()}; }
+  /// Empty, or a difference.
+  std::string verify(const std::vector<std::int32_t>& partner) const {
+    if (testing::sum_of_partners(partner) == sum_of_partners) return "";
+    return testing::verify_long_brackets<std::int32_t>(symbols, partner, {}, {}, {});
+  }
+};
+constexpr const char* kVerifiedBy = "serial stack, a sum over every element";
+
 /// Rows of one benchmark, each of a text. The texts of those that are wanted are made at the same time, each
 /// once: 2^28 symbols take seconds.
 class Rows {
  public:
-  using Measure = std::function<void(const std::string& name, const std::string& text)>;
+  using Measure = std::function<void(const std::string& name, const BracketText& text)>;
 
   void add(const std::string& name, BracketPattern pattern, std::int64_t size, Measure measure) {
     auto& text = texts_[{pattern, size}];
     if (!text.valid()) {
-      text = std::async(std::launch::async, [=] { return make_brackets(pattern, size); }).share();
+      text = std::async(std::launch::async, [=] { return BracketText(pattern, size); }).share();
     }
     rows_.push_back({name, text, std::move(measure)});
   }
@@ -56,21 +73,21 @@ class Rows {
  private:
   struct Row {
     std::string name;
-    std::shared_future<std::string> text;
+    std::shared_future<BracketText> text;
     Measure measure;
   };
-  std::map<std::pair<BracketPattern, std::int64_t>, std::shared_future<std::string>> texts_;
+  std::map<std::pair<BracketPattern, std::int64_t>, std::shared_future<BracketText>> texts_;
   std::deque<Row> rows_;
 };
 
 /// `with_tree`: parents, depths and tops besides.
 template <class Executor>
-void bench_text(Runner<Executor>& runner, const std::string& name, const std::string& text, bool with_tree) {
+void bench_text(Runner<Executor>& runner, const std::string& name, const BracketText& text, bool with_tree) {
   constexpr Space kSpace = Executor::kSpace;
   Executor& executor = runner.executor();
-  const Array<std::uint8_t, Executor> symbols(executor, std::vector<std::uint8_t>(text.begin(), text.end()));
-  const auto size = static_cast<std::int64_t>(text.size());
-  const std::size_t count = text.size();
+  const Array<std::uint8_t, Executor> symbols(executor, text.bytes());
+  const auto size = static_cast<std::int64_t>(text.symbols.size());
+  const std::size_t count = text.symbols.size();
   const std::size_t tree_count = with_tree ? count : 0;
   const Array<std::int32_t, Executor> partner(executor, count);
   const Array<std::int32_t, Executor> parent(executor, tree_count);
@@ -93,36 +110,37 @@ void bench_text(Runner<Executor>& runner, const std::string& name, const std::st
           [&] { match_brackets<std::int32_t>(executor, symbols.span(), table, {}, outputs, report.get()); },
       .verify =
           [&] {
-            return testing::verify_long_brackets(text, partner.to_host(), parent.to_host(), depth.to_host(),
-                                                 top.to_host());
+            if (!with_tree) return text.verify(partner.to_host());
+            return testing::verify_long_brackets(text.symbols, partner.to_host(), parent.to_host(),
+                                                 depth.to_host(), top.to_host());
           },
-      .verified_by = "serial stack, every element",
+      .verified_by = with_tree ? "serial stack, every element" : kVerifiedBy,
   });
 }
 
 /// The loop that everybody writes first, for the CPU's ratio to it.
-void bench_serial_stack(Runner<CpuExecutor>& runner, const std::string& name, const std::string& text) {
-  std::vector<std::int32_t> partner(text.size());
+void bench_serial_stack(Runner<CpuExecutor>& runner, const std::string& name, const BracketText& text) {
+  std::vector<std::int32_t> partner(text.symbols.size());
   std::vector<std::int32_t> stack;
   runner.measure({
       .name = name,
-      .bytes =
-          static_cast<std::size_t>(testing::bracket_bytes(static_cast<std::int64_t>(text.size()), 1, 4, 1)),
-      .items = static_cast<double>(text.size()),
+      .bytes = static_cast<std::size_t>(
+          testing::bracket_bytes(static_cast<std::int64_t>(text.symbols.size()), 1, 4, 1)),
+      .items = static_cast<double>(text.symbols.size()),
       .unit = "symbols",
       .scratch_bytes = 0,
       .run =
           [&] {
             stack.clear();
-            for (std::size_t i = 0; i < text.size(); ++i) {
+            for (std::size_t i = 0; i < text.symbols.size(); ++i) {
               partner[i] = -1;
-              const char c = text[i];
+              const char c = text.symbols[i];
               if (c == '(' || c == '[' || c == '{') {
                 stack.push_back(static_cast<std::int32_t>(i));
               } else if ((c == ')' || c == ']' || c == '}') && !stack.empty()) {
                 const auto open = static_cast<std::size_t>(stack.back());
                 stack.pop_back();
-                const char o = text[open];
+                const char o = text.symbols[open];
                 if ((o == '(' && c == ')') || (o == '[' && c == ']') || (o == '{' && c == '}')) {
                   partner[i] = static_cast<std::int32_t>(open);
                   partner[open] = static_cast<std::int32_t>(i);
@@ -130,20 +148,19 @@ void bench_serial_stack(Runner<CpuExecutor>& runner, const std::string& name, co
               }
             }
           },
-      .verify = [&] { return testing::verify_long_brackets<std::int32_t>(text, partner, {}, {}, {}); },
-      .verified_by = "serial stack, every element",
+      .verify = [&] { return text.verify(partner); },
+      .verified_by = kVerifiedBy,
   });
 }
 
 #if CUMULUS_WITH_CUDA
 /// The reference's single pass, beside the default.
-void bench_look_back(Runner<CudaExecutor>& runner, const std::string& name, const std::string& text,
+void bench_look_back(Runner<CudaExecutor>& runner, const std::string& name, const BracketText& text,
                      int partition) {
   CudaExecutor& executor = runner.executor();
-  const auto size = static_cast<std::int64_t>(text.size());
-  const Array<std::uint8_t, CudaExecutor> symbols(executor,
-                                                  std::vector<std::uint8_t>(text.begin(), text.end()));
-  const Array<std::int32_t, CudaExecutor> partner(executor, text.size());
+  const auto size = static_cast<std::int64_t>(text.symbols.size());
+  const Array<std::uint8_t, CudaExecutor> symbols(executor, text.bytes());
+  const Array<std::int32_t, CudaExecutor> partner(executor, text.symbols.size());
   const BracketTable table = BracketTable::of_pairs("()[]{}");
   runner.measure({
       .name = name,
@@ -152,9 +169,8 @@ void bench_look_back(Runner<CudaExecutor>& runner, const std::string& name, cons
       .unit = "symbols",
       .scratch_bytes = look_back_scratch_bytes(size, partition),
       .run = [&] { look_back_match(executor, symbols.span(), table, partition, partner.span()); },
-      .verify =
-          [&] { return testing::verify_long_brackets<std::int32_t>(text, partner.to_host(), {}, {}, {}); },
-      .verified_by = "serial stack, every element",
+      .verify = [&] { return text.verify(partner.to_host()); },
+      .verified_by = kVerifiedBy,
   });
 }
 #endif
@@ -229,12 +245,12 @@ class Benchmark {
   /// On a CPU the loop that everybody writes first too.
   void add(BracketPattern pattern, std::int64_t size, bool with_tree) {
     add("match_brackets", pattern, with_tree ? "-all-outputs" : "", size,
-        [=, this](const std::string& name, const std::string& text) {
+        [=, this](const std::string& name, const BracketText& text) {
           bench_text(runner_, name, text, with_tree);
         });
     if constexpr (!kGpu) {
       if (with_tree) return;
-      add("serial_stack", pattern, "", size, [this](const std::string& name, const std::string& text) {
+      add("serial_stack", pattern, "", size, [this](const std::string& name, const BracketText& text) {
         bench_serial_stack(runner_, name, text);
       });
     }
@@ -245,7 +261,7 @@ class Benchmark {
     if constexpr (kGpu) {
       for (const int partition : kLookBackPartitions) {
         add("stack_look_back/partition-" + std::to_string(partition), pattern, "", size,
-            [=, this](const std::string& name, const std::string& text) {
+            [=, this](const std::string& name, const BracketText& text) {
               bench_look_back(runner_, name, text, partition);
             });
       }

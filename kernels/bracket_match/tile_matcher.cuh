@@ -259,7 +259,7 @@ class TileMatcher {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         partners.of[i] = index_of(static_cast<std::uint16_t>(pairs[i / 2] >> i % 2 * 16));
-      *reinterpret_cast<FourIndices<Index>*>(out + owner * kThreadItems + four) = partners;
+      *reinterpret_cast<FourIndices<Index>*>(out + 4 * (rows * kFours + threadIdx.x)) = partners;
     }
   }
   /// Of kNone, as a signed number, all bits are set.

@@ -59,28 +59,24 @@ inline const char* name_of(BracketPattern pattern) {
 /// What a stack does, one element after another: 'o' opens, 'c' closes a bracket of the right kind.
 class BracketWriter {
  public:
-  BracketWriter(std::int64_t size, std::uint32_t seed) : size_(size), random_(seed) {
-    text_.reserve(static_cast<std::size_t>(size));
-  }
+  BracketWriter(std::int64_t size, std::uint32_t seed)
+      : random_(seed), open_(static_cast<std::size_t>(size), '\0'), text_(open_) {}
 
-  bool full() const { return static_cast<std::int64_t>(text_.size()) >= size_; }
-  std::size_t depth() const { return open_.size(); }
-  std::int64_t left() const { return size_ - static_cast<std::int64_t>(text_.size()); }
+  bool full() const { return at_ == text_.size(); }
+  std::size_t depth() const { return depth_; }
+  std::int64_t left() const { return static_cast<std::int64_t>(text_.size() - at_); }
   bool toss() { return bits(1) != 0; }
   /// Of at most 256, nearly even.
   std::uint32_t below(std::uint32_t limit) { return bits(16) * limit >> 16; }
 
   void open() {
     const std::uint32_t kind = below(3);
-    open_.push_back(static_cast<char>(")]}"[kind]));
-    text_.push_back("([{"[kind]);
+    open_[depth_++] = ")]}"[kind];
+    text_[at_++] = "([{"[kind];
   }
   /// Closes rightly; where nothing is open, any close.
-  void close() {
-    text_.push_back(open_.empty() ? ")]}"[below(3)] : open_.back());
-    if (!open_.empty()) open_.pop_back();
-  }
-  void put(char byte) { text_.push_back(byte); }
+  void close() { text_[at_++] = depth_ == 0 ? ")]}"[below(3)] : open_[--depth_]; }
+  void put(char byte) { text_[at_++] = byte; }
   std::string text() && { return std::move(text_); }
 
  private:
@@ -96,12 +92,13 @@ class BracketWriter {
     return value;
   }
 
-  std::int64_t size_;
   std::mt19937_64 random_;
   std::uint64_t buffer_ = 0;
   int left_bits_ = 0;
-  std::string open_;
-  std::string text_;
+  std::string open_;  // the closes that its first depth_ bytes wait for
+  std::size_t depth_ = 0;
+  std::string text_;  // its first at_ bytes are written
+  std::size_t at_ = 0;
 };
 
 /// A text of `size` bytes over "()[]{}" and others.
