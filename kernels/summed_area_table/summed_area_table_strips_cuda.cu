@@ -8,12 +8,11 @@ namespace {
 constexpr std::int64_t kMostBands = 1 << 24;
 /// Rows below which the way to the first finished band takes too large a part of the time.
 constexpr std::int64_t kLeastRows = 1024;
-constexpr std::int64_t kManyRows = 3072;
 
 /// Of a hundred multiprocessors, those that need to have a strip, or tiles are faster.
-constexpr std::int64_t least_busy(std::size_t input_bytes, int columns, std::int64_t rows) {
-  if (rows < kManyRows || (input_bytes == 1 && columns == 32)) return 90;
-  return input_bytes == 1 ? 75 : 66;
+constexpr std::int64_t least_busy(std::size_t input_bytes, int columns) {
+  if (input_bytes > 1) return 66;
+  return columns == 32 ? 90 : 75;
 }
 
 template <class P, class Job>
@@ -73,7 +72,7 @@ bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::k
   for (const int columns : {32, 64, 128}) {
     const std::int64_t strips = divide_up(job.image.width, columns);
     if (strips > multiprocessors) continue;
-    return strips * 100 >= multiprocessors * least_busy(sizeof(Input), columns, job.image.height) &&
+    return strips * 100 >= multiprocessors * least_busy(sizeof(Input), columns) &&
            build_in_strips_of(columns, executor, job);
   }
   return false;
