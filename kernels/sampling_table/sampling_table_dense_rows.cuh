@@ -5,8 +5,8 @@
 // One distribution by one block whose threads have 16 neighbouring cells each, in registers: for rows of a
 // multiple of 16 cells, up to 16384, and guides of a multiple of 32. The bytes are those of
 // sampling_table_rows.cuh; what differs is how often a cell is touched. Scans cost a sixteenth of their
-// steps; a cell is converted, bounded and keyed once; trees of one or two nodes, which most are, are written
-// four nodes at a time from their edges, whose bytes are compared within words, and only the others are
+// steps; a cell is converted, bounded and keyed once; nodes that have at most two others of their tree below
+// them on each side, which most have, follow from masks of a thread's sixteen edges, and only the others are
 // searched for.
 
 namespace cumulus::sampling_rows {
