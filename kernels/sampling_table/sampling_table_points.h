@@ -44,7 +44,15 @@ class PointSource {
 struct GivenPoints {
   const sampling::FixedPoint2* points;
 
-  CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const { return points[i]; }
+  CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const {
+#if defined(__CUDA_ARCH__)  // in one piece, and past the caches, which have the table to keep
+    if (reinterpret_cast<std::uintptr_t>(points) % sizeof(uint2) == 0) {
+      const uint2 point = __ldcs(reinterpret_cast<const uint2*>(points) + i);
+      return {point.x, point.y};
+    }
+#endif
+    return points[i];
+  }
 };
 
 /// `direction` null: nobody asks for it.
