@@ -22,8 +22,7 @@ sampling::detail::Rows rows_of(const sampling::TableView& table) {
 
 unsigned blocks_for(std::int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
 
-/// Stores the samples of a warp, of which lane 0 has number `first`; every lane comes here. Nobody reads them
-/// soon: they leave the caches to the table.
+/// Stores the samples of a warp, of which lane 0 has number `first`; every lane comes here.
 template <bool kDirections>
 __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, std::int64_t count,
                            const SampleArrays& arrays, float* staged) {
@@ -31,12 +30,12 @@ __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, st
   const std::int64_t i = first + lane;
   if (i < count) {
     if (reinterpret_cast<std::uintptr_t>(arrays.position) % sizeof(float2) == 0) {
-      __stcs(reinterpret_cast<float2*>(arrays.position) + i, make_float2(drawn.u, drawn.v));
+      reinterpret_cast<float2*>(arrays.position)[i] = make_float2(drawn.u, drawn.v);
     } else {
-      __stcs(arrays.position + 2 * i, drawn.u);
-      __stcs(arrays.position + 2 * i + 1, drawn.v);
+      arrays.position[2 * i] = drawn.u;
+      arrays.position[2 * i + 1] = drawn.v;
     }
-    __stcs(arrays.pdf + i, drawn.pdf);
+    arrays.pdf[i] = drawn.pdf;
   }
   if constexpr (kDirections) {  // three words a lane: in the order of memory they are whole sectors
     __syncwarp();
@@ -46,7 +45,7 @@ __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, st
 #pragma unroll
     for (int part = 0; part < 3; ++part) {
       const std::int64_t word = 3 * first + 32 * part + lane;
-      if (word < 3 * count) __stcs(arrays.direction + word, staged[32 * part + lane]);
+      if (word < 3 * count) arrays.direction[word] = staged[32 * part + lane];
     }
   }
 }
@@ -68,6 +67,10 @@ constexpr unsigned kNothingNear = 0;
 constexpr unsigned kMarginalNear = 1;
 constexpr unsigned kRowsOpen = 2;     // of radix forests
 constexpr unsigned kColumnsOpen = 3;  // of a radix forest over a single row
+
+/// Blocks that a multiprocessor is to hold at least. What is mostly found in shared memory gains by as many
+/// threads as it can; what is not loses by them what it has in the first cache.
+constexpr int blocks_at_least(unsigned near) { return near == kRowsOpen || near == kColumnsOpen ? 4 : 1; }
 
 template <unsigned kNear>
 __device__ auto row_search(const sampling::TableView& table, sampling::Method method,
@@ -93,7 +96,7 @@ __device__ auto column_search(const sampling::TableView& table, sampling::Method
 /// Samples of a constant table, of method kMethod unless that is kAnyMethod. Bringing something near pays for
 /// many.
 template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
-__global__ void __launch_bounds__(kThreads, sampling_tuning::kDrawBlocks)
+__global__ void __launch_bounds__(kThreads, blocks_at_least(kNear))
     draw_points(const __grid_constant__ sampling::TableView table,
                 const __grid_constant__ sampling::detail::Rows rows, const __grid_constant__ Points points,
                 std::int64_t count, SampleArrays arrays, sampling_near::MarginalBytes bytes) {

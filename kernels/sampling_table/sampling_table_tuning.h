@@ -14,7 +14,6 @@ inline constexpr int kLookupThreads = 256;
 inline constexpr int kAliasThreads = 256;
 inline constexpr int kConcludeThreads = 256;
 inline constexpr int kDrawThreads = 512;
-inline constexpr int kDrawBlocks = 4;  // of each multiprocessor, so that it holds as many threads as it can
 inline constexpr int kVertexThreads = 256;
 
 }  // namespace cumulus::sampling_tuning

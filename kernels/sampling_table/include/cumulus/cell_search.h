@@ -80,6 +80,12 @@ CUMULUS_HOST_DEVICE inline Cell cell_between(std::uint32_t index, std::uint32_t 
   return {index, lower, lower != kEmptyTail && end > lower ? end - lower : 0};
 }
 
+/// The same of a cell that has mass, since a search has found it.
+CUMULUS_HOST_DEVICE inline Cell found_between(std::uint32_t index, std::uint32_t lower, std::uint32_t next) {
+  const std::uint32_t mass = (next == kEmptyTail ? 0 : next) - lower;
+  return {index, lower, mass == 0 ? kWholeMass : mass};
+}
+
 CUMULUS_HOST_DEVICE inline Cell cell_at(const std::uint32_t* lower, std::uint32_t count,
                                         std::uint32_t index) {
   return cell_between(index, lower[index], index + 1 < count ? lower[index + 1] : kEmptyTail);
@@ -215,30 +221,33 @@ CUMULUS_HOST_DEVICE inline std::uint32_t bound_at(const Distribution& cells, std
 
 /// Where a guide cell is one cell's there is nothing to search. Of others the three cells about the bound
 /// that the entry names are looked at first, which most points are in: a tree's root is in the middle of its
-/// cells.
+/// cells. Threads that search and those which do not are together again when the cell is known.
 CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
   const auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
+  const auto kind = static_cast<RootKind>(entry >> kRootNumberBits);
   const std::uint32_t named = smaller(entry & kRootNumber, cells.count - 1);
-  const std::uint32_t lower = cells.lower[named];
-  const std::uint32_t next = bound_at(cells, named + 1);
-  if (static_cast<RootKind>(entry >> kRootNumberBits) == RootKind::kOneCell)
-    return cell_between(named, lower, next);
-
-  const bool tree = static_cast<RootKind>(entry >> kRootNumberBits) >= RootKind::kNode;
-  const std::uint32_t key = search_key(x);
-  Cell near{named, lower, 0};
-  std::uint32_t end = next;
-  if (key < lower && named > 0) {
-    near = {named - 1, cells.lower[named - 1], 0};
-    end = lower;
-  } else if (tree && key >= next) {
-    near = {named + 1, next, 0};
-    end = bound_at(cells, named + 2);
+  std::uint32_t index = named;
+  std::uint32_t lower = cells.lower[named];
+  std::uint32_t next = bound_at(cells, named + 1);
+  if (kind != RootKind::kOneCell) {
+    const bool tree = kind >= RootKind::kNode;
+    const std::uint32_t key = search_key(x);
+    if (key < lower && named > 0) {
+      index = named - 1;
+      next = lower;
+      lower = cells.lower[index];
+    } else if (tree && key >= next) {
+      index = named + 1;
+      lower = next;
+      next = bound_at(cells, index + 1);
+    }
+    if (tree && (key < lower || key >= next)) {
+      index = find_in_tree(method, cells, named, x);
+      lower = cells.lower[index];
+      next = bound_at(cells, index + 1);
+    }
   }
-  if (key >= near.lower && key < end) return cell_between(near.index, near.lower, end);
-  if (!tree) return cell_between(named, lower, next);
-  const std::uint32_t index = find_in_tree(method, cells, named, x);
-  return cell_between(index, cells.lower[index], bound_at(cells, index + 1));
+  return found_between(index, lower, next);
 }
 
 // --- the tree of four children a node --------------------------------------------------------------------
@@ -318,7 +327,8 @@ CUMULUS_HOST_DEVICE inline Cell cell_of_point(Method method, const Distribution&
   if (method == Method::kRadixForest || method == Method::kRadixForest4) {
     return cell_in_forest(method, cells, x);
   }
-  return cell_at(cells.lower, cells.count, find(method, cells, x));
+  const std::uint32_t index = find(method, cells, x);
+  return found_between(index, cells.lower[index], bound_at(cells, index + 1));
 }
 
 CUMULUS_HOST_DEVICE inline Located locate(Method method, const Distribution& cells, std::uint32_t x) {
