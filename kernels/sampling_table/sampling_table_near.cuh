@@ -157,6 +157,21 @@ class OpenForest {
   const std::uint16_t* guide_ = nullptr;
 };
 
+/// Of a row: the reciprocal of its mass, its row_density, and its band, whose extent is negative in the
+/// south.
+struct RowValues {
+  const TableHeader& header;
+  std::uint32_t* edges;  ///< Where each row's mass begins to be counted from.
+
+  __device__ float4 operator()(const Cell& row) const {
+    const RowBand band = sampling::detail::BandOfRow{header.projection, header.height}(row.index);
+    edges[row.index] = band.south ? row.lower + static_cast<std::uint32_t>(row.mass) - 1 : row.lower;
+    return make_float4(sampling::detail::reciprocal(sampling::detail::float_of_mass(row.mass)),
+                       sampling::detail::row_density(header, band, row.mass), band.begin,
+                       band.south ? -band.extent : band.extent);
+  }
+};
+
 /// The rows of a map.
 class OpenRows {
  public:
@@ -166,11 +181,9 @@ class OpenRows {
 
   __device__ OpenRows(const TableView& table, unsigned char* shared)
       : edges_(reinterpret_cast<std::uint32_t*>(shared + OpenForest<float4>::bytes(table.header.height))),
-        rows_(
-            sampling::detail::marginal(table), [&](const Cell& row) { return value_of(table.header, row); },
-            shared) {}
+        rows_(sampling::detail::marginal(table), RowValues{table.header, edges_}, shared) {}
 
-  __device__ sampling::detail::PlaceInRow operator()(const TableHeader& header, std::uint32_t x) const {
+  __device__ sampling::detail::PlaceInRow operator()(const TableHeader& /*header*/, std::uint32_t x) const {
     const std::uint32_t y = rows_.find(x);
     const float4 value = rows_.value(y);
     const RowBand band{value.w < 0.0F, value.z, fabsf(value.w)};
@@ -179,16 +192,16 @@ class OpenRows {
   }
 
  private:
-  __device__ float4 value_of(const TableHeader& header, const Cell& row) {
-    const RowBand band = sampling::detail::BandOfRow{header.projection, header.height}(row.index);
-    edges_[row.index] = band.south ? row.lower + static_cast<std::uint32_t>(row.mass) - 1 : row.lower;
-    return make_float4(sampling::detail::reciprocal(sampling::detail::float_of_mass(row.mass)),
-                       sampling::detail::row_density(header, band, row.mass), band.begin,
-                       band.south ? -band.extent : band.extent);
-  }
-
-  std::uint32_t* edges_;  ///< Where the mass of a row begins to be counted from.
+  std::uint32_t* edges_;
   OpenForest<float4> rows_;
+};
+
+/// Of a column: the reciprocal of its mass, and its share of the row's.
+struct ColumnValues {
+  __device__ float2 operator()(const Cell& column) const {
+    return make_float2(sampling::detail::reciprocal(sampling::detail::float_of_mass(column.mass)),
+                       sampling::detail::share_of_all(column.mass));
+  }
 };
 
 /// The columns of a single row.
@@ -197,13 +210,7 @@ class OpenColumns {
   static std::uint64_t bytes(const TableHeader& header) { return OpenForest<float2>::bytes(header.width); }
 
   __device__ OpenColumns(const TableView& table, unsigned char* shared)
-      : columns_(
-            sampling::detail::row(table, 0),
-            [](const Cell& column) {
-              return make_float2(sampling::detail::reciprocal(sampling::detail::float_of_mass(column.mass)),
-                                 sampling::detail::share_of_all(column.mass));
-            },
-            shared) {}
+      : columns_(sampling::detail::row(table, 0), ColumnValues{}, shared) {}
 
   __device__ sampling::detail::PlaceInColumn operator()(std::uint32_t /*y*/, std::uint32_t x) const {
     const std::uint32_t column = columns_.find(x);
