@@ -70,7 +70,7 @@ constexpr unsigned kColumnsOpen = 3;  // of a radix forest over a single row
 
 /// Blocks that a multiprocessor is to hold at least. What is mostly found in shared memory gains by as many
 /// threads as it can; what is not loses by them what it has in the first cache.
-constexpr int blocks_at_least(unsigned near) { return near == kRowsOpen || near == kColumnsOpen ? 4 : 1; }
+constexpr int blocks_at_least(unsigned near) { return near == kRowsOpen || near == kColumnsOpen ? 4 : 3; }
 
 template <unsigned kNear>
 __device__ auto row_search(const sampling::TableView& table, sampling::Method method,
