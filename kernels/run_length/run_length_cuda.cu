@@ -75,6 +75,7 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.max_elements = params.max_elements;
   arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
   arguments.tiles = decode_tiles(params);
+  arguments.few_blocks = grid.blocks <= kFewBlocks && arguments.tiles > 0;
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
   arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
@@ -90,23 +91,24 @@ template <class T>
 void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, DeviceSpan<const std::byte> symbols,
             DeviceSpan<const std::byte> lengths, DeviceSpan<std::byte> elements,
             DecodeRunLengthsReport* report) {
-  const DecodeArguments arguments = decode_arguments(executor, params, lengths);
+  DecodeArguments arguments = decode_arguments(executor, params, lengths);
+  auto* view = static_cast<DecodeRunLengthsReport*>(executor.device_view(report));
+  arguments.told = view != nullptr ? view : arguments.report;
   const auto stream = executor.stream();
-  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
+  const auto* from = reinterpret_cast<const T*>(symbols.data());
+  auto* to = reinterpret_cast<T*>(elements.data());
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
-  if (params.max_elements > 0) {
-    const auto* from = reinterpret_cast<const T*>(symbols.data());
-    auto* to = reinterpret_cast<T*>(elements.data());
+  if (!arguments.few_blocks) launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
+  if (!arguments.few_blocks && arguments.tiles > 0) {
     const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
     launch_early<expand_short_granules<T>>(divide_up(arguments.granules, kTileWarps) + find_blocks,
                                            32 * kTileWarps, 0, stream, arguments, from, to);
-    using Tile = DecodeTile<T>;
-    allow_shared_memory(expand_tiles<T>, sizeof(Tile));
-    launch_early<expand_tiles<T>>(arguments.tiles, Tile::kThreads, sizeof(Tile), stream, arguments, from, to);
   }
-  download_report(executor, arguments.report, report);
+  if (arguments.tiles > 0) {
+    launch_early<expand_tiles<T>>(arguments.tiles, DecodeTile<T>::kThreads, 0, stream, arguments, from, to);
+  }
+  if (view == nullptr) download_report(executor, arguments.report, report);
 }
 
 }  // namespace

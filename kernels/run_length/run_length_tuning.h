@@ -34,21 +34,19 @@ inline constexpr int kListedShare = 2;
 /// Where at most one element in this many is a head, each lane lists those in its own words.
 inline constexpr int kFewHeadsShare = 16;
 
-/// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
+/// Elements that one block of the CUDA decoder writes: 64 to 128 KiB of them. A multiple of 8192.
 constexpr int decode_tile_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 32768;
+      return 65536;
     case 2:
-      return 16384;
     case 3:
+      return 32768;
     case 4:
-      return 8192;
     case 6:
-    case 8:
-      return 4096;
+      return 16384;
     default:
-      return 2048;
+      return 8192;
   }
 }
 
