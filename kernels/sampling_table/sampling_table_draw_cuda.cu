@@ -2,6 +2,7 @@
 
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_check.h"
+#include "kernels/sampling_table/sampling_table_near.cuh"
 #include "kernels/sampling_table/sampling_table_points.h"
 #include "kernels/sampling_table/sampling_table_tuning.h"
 
@@ -20,77 +21,6 @@ sampling::detail::Rows rows_of(const sampling::TableView& table) {
 }
 
 unsigned blocks_for(std::int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
-
-/// What every sample of a constant table begins with, copied to where a block has it near.
-struct Nearby {
-  sampling::detail::Distribution marginal;
-  const float2* bands = nullptr;  ///< begin and extent of each row's band; null: to be computed.
-};
-
-/// How the shared memory of a block is divided among the parts of Nearby.
-struct NearbyBytes {
-  std::uint32_t lower = 0;
-  std::uint32_t guide = 0;
-  std::uint32_t nodes = 0;
-  std::uint32_t bands = 0;
-
-  CUMULUS_HOST_DEVICE std::uint32_t all() const { return lower + guide + nodes + bands; }
-};
-
-NearbyBytes nearby_bytes(const sampling::TableHeader& header) {
-  const auto words = [](std::uint64_t bytes) { return static_cast<std::uint32_t>((bytes + 15) / 16 * 16); };
-  const bool lat_long = header.projection == sampling::Projection::kLatLong;
-  return {words(sizeof(std::uint32_t) * header.height),
-          words(header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height)),
-          words(sampling::node_bytes(header.method, header.height)),
-          lat_long ? words(sizeof(float2) * header.height) : 0};
-}
-
-__device__ void copy_near(unsigned char* to, const void* from, std::uint64_t bytes) {
-  for (std::uint64_t i = threadIdx.x; i < bytes / 2; i += blockDim.x) {  // an entry may have two bytes
-    reinterpret_cast<std::uint16_t*>(to)[i] = static_cast<const std::uint16_t*>(from)[i];
-  }
-}
-
-/// Fills the block's shared memory, and meets.
-__device__ Nearby bring_near(const sampling::TableView& table, const NearbyBytes& bytes,
-                             unsigned char* shared) {
-  const sampling::TableHeader& header = table.header;
-  const sampling::detail::Distribution far = sampling::detail::marginal(table);
-  unsigned char* const guide = shared + bytes.lower;
-  unsigned char* const nodes = guide + bytes.guide;
-  auto* const bands = reinterpret_cast<float2*>(nodes + bytes.nodes);
-  copy_near(shared, far.lower, sizeof(std::uint32_t) * header.height);
-  copy_near(guide, far.guide,
-            header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height));
-  copy_near(nodes, far.nodes, sampling::node_bytes(header.method, header.height));
-  if (bytes.bands > 0) {
-    for (std::uint32_t y = threadIdx.x; y < header.height; y += blockDim.x) {
-      const sampling::detail::RowBand band = sampling::detail::row_band(y, header.height);
-      bands[y] = make_float2(band.begin, band.extent);
-    }
-  }
-  __syncthreads();
-  Nearby near;
-  near.marginal = far;
-  near.marginal.lower = reinterpret_cast<const std::uint32_t*>(shared);
-  near.marginal.guide = guide;
-  near.marginal.nodes = nodes;
-  near.bands = bytes.bands > 0 ? bands : nullptr;
-  return near;
-}
-
-/// The band of a row, near or computed.
-struct NearBand {
-  const float2* bands;
-  sampling::detail::BandOfRow far;
-
-  __device__ sampling::detail::RowBand operator()(std::uint32_t y) const {
-    if (bands == nullptr) return far(y);
-    const float2 band = bands[y];
-    return {y >= far.height - y, band.x, band.y};
-  }
-};
 
 /// Stores the samples of a warp, of which lane 0 has number `first`; every lane comes here.
 template <bool kDirections>
@@ -132,24 +62,51 @@ __device__ sampling::FixedPoint2 point_at(const Points& points, std::int64_t fir
 constexpr unsigned number_of(sampling::Method method) { return static_cast<unsigned>(method); }
 constexpr unsigned kAnyMethod = 0;
 
-/// Samples of a constant table, of method kMethod unless that is kAnyMethod. With kNear what all begin with
-/// is in shared memory, which pays for many.
-template <bool kNear, unsigned kMethod, bool kDirections, class Points>
-__global__ void __launch_bounds__(kThreads)
+// What a block has in shared memory.
+constexpr unsigned kNothingNear = 0;
+constexpr unsigned kMarginalNear = 1;
+constexpr unsigned kRowsOpen = 2;     // of radix forests
+constexpr unsigned kColumnsOpen = 3;  // of a radix forest over a single row
+
+/// Blocks that a multiprocessor is to hold at least. What is mostly found in shared memory gains by as many
+/// threads as it can; what is not loses by them what it has in the first cache.
+constexpr int blocks_at_least(unsigned near) { return near == kRowsOpen || near == kColumnsOpen ? 4 : 3; }
+
+template <unsigned kNear>
+__device__ auto row_search(const sampling::TableView& table, sampling::Method method,
+                           const sampling_near::MarginalBytes& bytes, unsigned char* shared) {
+  if constexpr (kNear == kMarginalNear) {
+    return sampling_near::near_rows(table, method, bytes, shared);
+  } else if constexpr (kNear == kRowsOpen) {
+    return sampling_near::OpenRows(table, shared);
+  } else {
+    return sampling_near::far_rows(table, method);
+  }
+}
+template <unsigned kNear>
+__device__ auto column_search(const sampling::TableView& table, sampling::Method method,
+                              const sampling::detail::Rows& rows, unsigned char* shared) {
+  if constexpr (kNear == kColumnsOpen) {
+    return sampling_near::OpenColumns(table, shared);
+  } else {
+    return sampling::detail::ColumnSearch{method, rows};
+  }
+}
+
+/// Samples of a constant table, of method kMethod unless that is kAnyMethod. Bringing something near pays for
+/// many.
+template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
+__global__ void __launch_bounds__(kThreads, blocks_at_least(kNear))
     draw_points(const __grid_constant__ sampling::TableView table,
                 const __grid_constant__ sampling::detail::Rows rows, const __grid_constant__ Points points,
-                std::int64_t count, SampleArrays arrays, NearbyBytes bytes) {
+                std::int64_t count, SampleArrays arrays, sampling_near::MarginalBytes bytes) {
   extern __shared__ uint4 shared_quads[];
   __shared__ float staged[kDirections ? 3 * kThreads : 1];
   float* const of_warp = staged + (kDirections ? threadIdx.x / 32 * 96 : 0);
-  Nearby near;
-  if constexpr (kNear) {
-    near = bring_near(table, bytes, reinterpret_cast<unsigned char*>(shared_quads));
-  } else {
-    near.marginal = sampling::detail::marginal(table);
-  }
   const auto method = kMethod == kAnyMethod ? table.header.method : sampling::Method{kMethod};
-  const NearBand band_at{near.bands, {table.header.projection, table.header.height}};
+  auto* const shared = reinterpret_cast<unsigned char*>(shared_quads);
+  const auto row_of = row_search<kNear>(table, method, bytes, shared);
+  const auto column_of = column_search<kNear>(table, method, rows, shared);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads + (threadIdx.x & ~31u);
   sampling::FixedPoint2 point = point_at(points, first, count);
@@ -158,8 +115,7 @@ __global__ void __launch_bounds__(kThreads)
     const sampling::FixedPoint2 next = point_at(points, first + stride, count);
     sampling::Sample drawn;
     if (first + threadIdx.x % 32 < count) {
-      drawn =
-          sampling::detail::sample_constant(table, method, near.marginal, rows, band_at, point.x, point.y);
+      drawn = sampling::detail::sample_constant(table, row_of, column_of, point.x, point.y);
     }
     store_warp<kDirections>(drawn, first, count, arrays, of_warp);
     point = next;
@@ -176,19 +132,45 @@ __global__ void __launch_bounds__(kThreads)
   store_sample(sampling::sample_bilinear(table, point.x, point.y), i, arrays);
 }
 
+/// What a call of draw_points is given.
+template <class Points>
+struct Drawing {
+  const sampling::TableView& table;
+  const Points& points;
+  std::int64_t count;
+  const SampleArrays& arrays;
+  sampling_near::MarginalBytes marginal_bytes;
+};
+
 /// As many blocks as the device holds.
-template <unsigned kMethod, bool kDirections, class Points>
-void draw_many(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
-               std::int64_t count, const SampleArrays& arrays, const NearbyBytes& bytes) {
-  const auto kernel = draw_points<true, kMethod, kDirections, Points>;
+template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
+void draw_many(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t shared_bytes) {
+  const auto kernel = draw_points<kNear, kMethod, kDirections, Points>;
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes.all())));
+                                    static_cast<int>(shared_bytes)));
   int of_each = 0;
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, kThreads, bytes.all()));
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, kThreads, shared_bytes));
   const auto blocks = static_cast<unsigned>(std::max(of_each, 1) * executor.device().multiprocessors());
-  kernel<<<std::min(blocks, blocks_for(count)), kThreads, bytes.all(), executor.stream()>>>(
-      table, rows_of(table), points, count, arrays, bytes);
+  kernel<<<std::min(blocks, blocks_for(drawing.count)), kThreads, shared_bytes, executor.stream()>>>(
+      drawing.table, rows_of(drawing.table), drawing.points, drawing.count, drawing.arrays,
+      drawing.marginal_bytes);
   CUMULUS_CUDA(cudaGetLastError());
+}
+
+/// By a radix forest, with up to `room` bytes in shared memory.
+template <bool kDirections, class Points>
+void draw_many_by_forest(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t room) {
+  constexpr unsigned kForest = number_of(sampling::Method::kRadixForest);
+  const sampling::TableHeader& header = drawing.table.header;
+  const std::uint64_t rows = sampling_near::OpenRows::bytes(header);
+  const std::uint64_t columns = sampling_near::OpenColumns::bytes(header);
+  if (header.height > 1 && rows <= room) {
+    return draw_many<kRowsOpen, kForest, kDirections>(executor, drawing, rows);
+  }
+  if (header.height == 1 && columns <= room) {
+    return draw_many<kColumnsOpen, kForest, kDirections>(executor, drawing, columns);
+  }
+  draw_many<kMarginalNear, kForest, kDirections>(executor, drawing, drawing.marginal_bytes.all());
 }
 
 template <bool kDirections, class Points>
@@ -197,29 +179,29 @@ void draw_constant(CudaExecutor& executor, const sampling::TableView& table, con
   using sampling::Method;
   constexpr std::int64_t kMany = 1 << 20;
   constexpr std::uint32_t kMostNear = 72 * 1024;  // so that three blocks fit into an H200's multiprocessor
-  NearbyBytes bytes = nearby_bytes(table.header);
+  Drawing<Points> drawing{table, points, count, arrays, sampling_near::marginal_bytes(table.header)};
+  sampling_near::MarginalBytes& bytes = drawing.marginal_bytes;
   if (bytes.all() > kMostNear) bytes.bands = 0;
   int limit = 0;
   CUMULUS_CUDA(
       cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
   const auto room = std::min(kMostNear, static_cast<std::uint32_t>(limit) - 8192);
   if (count < kMany || bytes.all() > room) {
-    draw_points<false, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
+    draw_points<kNothingNear, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
         table, rows_of(table), points, count, arrays, bytes);
     CUMULUS_CUDA(cudaGetLastError());
     return;
   }
   switch (table.header.method) {
     case Method::kRadixForest:
-      return draw_many<number_of(Method::kRadixForest), kDirections>(executor, table, points, count, arrays,
-                                                                     bytes);
+      return draw_many_by_forest<kDirections>(executor, drawing, room);
     case Method::kCutpointBinary:
-      return draw_many<number_of(Method::kCutpointBinary), kDirections>(executor, table, points, count,
-                                                                        arrays, bytes);
+      return draw_many<kMarginalNear, number_of(Method::kCutpointBinary), kDirections>(executor, drawing,
+                                                                                       bytes.all());
     case Method::kAlias:
-      return draw_many<number_of(Method::kAlias), kDirections>(executor, table, points, count, arrays, bytes);
+      return draw_many<kMarginalNear, number_of(Method::kAlias), kDirections>(executor, drawing, bytes.all());
     default:
-      return draw_many<kAnyMethod, kDirections>(executor, table, points, count, arrays, bytes);
+      return draw_many<kMarginalNear, kAnyMethod, kDirections>(executor, drawing, bytes.all());
   }
 }
 

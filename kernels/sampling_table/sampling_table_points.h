@@ -44,7 +44,18 @@ class PointSource {
 struct GivenPoints {
   const sampling::FixedPoint2* points;
 
-  CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const { return points[i]; }
+  CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const {
+#if defined(__CUDA_ARCH__)  // in one piece, past the first cache, which has the table to keep
+    if (reinterpret_cast<std::uintptr_t>(points) % sizeof(uint2) == 0) {
+      sampling::FixedPoint2 point;
+      asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+          : "=r"(point.x), "=r"(point.y)
+          : "l"(points + i));
+      return point;
+    }
+#endif
+    return points[i];
+  }
 };
 
 /// `direction` null: nobody asks for it.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cumulus/fast_arithmetic.h"
 #include "cumulus/host_device.h"
 #include "cumulus/table_format.h"
 
@@ -18,10 +19,11 @@ struct Cell {
   std::uint64_t mass = 0;  ///< In units of 2^-32.
 };
 
-/// A cell, and where within it the point lies, in (0, 1).
+/// A cell, and where within it the point lies: what is before it and what is behind, both in (0, 1).
 struct Located {
   Cell cell;
   float fraction = 0;
+  float rest = 0;  ///< 1 - fraction, exact also where it is small.
 };
 
 /// One distribution of a table: a row, or a marginal. `guide` and `nodes` are null where the method has none.
@@ -78,14 +80,20 @@ CUMULUS_HOST_DEVICE inline Cell cell_between(std::uint32_t index, std::uint32_t 
   return {index, lower, lower != kEmptyTail && end > lower ? end - lower : 0};
 }
 
+/// The same of a cell that has mass, since a search has found it.
+CUMULUS_HOST_DEVICE inline Cell found_between(std::uint32_t index, std::uint32_t lower, std::uint32_t next) {
+  const std::uint32_t mass = (next == kEmptyTail ? 0 : next) - lower;
+  return {index, lower, mass == 0 ? kWholeMass : mass};
+}
+
 CUMULUS_HOST_DEVICE inline Cell cell_at(const std::uint32_t* lower, std::uint32_t count,
                                         std::uint32_t index) {
   return cell_between(index, lower[index], index + 1 < count ? lower[index + 1] : kEmptyTail);
 }
 
-/// (offset + half a unit) of `extent`, both in units of 2^-32.
-CUMULUS_HOST_DEVICE inline float fraction_of(std::uint32_t offset, float half_unit, std::uint64_t extent) {
-  const float fraction = (static_cast<float>(offset) + half_unit) / static_cast<float>(extent);
+/// (offset + half a unit) times `inverse`, the reciprocal of an extent; both in units of 2^-32.
+CUMULUS_HOST_DEVICE inline float share_of(std::uint32_t offset, float half_unit, float inverse) {
+  const float fraction = (static_cast<float>(offset) + half_unit) * inverse;
   return fraction < kBelowOne ? fraction : kBelowOne;
 }
 
@@ -206,20 +214,40 @@ CUMULUS_HOST_DEVICE inline std::uint32_t find_in_tree(Method method, const Distr
   return cells.count <= kNarrowCells ? descend<true>(cells, root, x) : descend<false>(cells, root, x);
 }
 
-/// A tree's cell is looked at like that of a guide cell that has no other, so that threads which search in
-/// trees and those which do not are soon together again.
+/// A cell's stored lower bound, or kEmptyTail for what is behind the last.
+CUMULUS_HOST_DEVICE inline std::uint32_t bound_at(const Distribution& cells, std::uint32_t index) {
+  return index < cells.count ? cells.lower[index] : kEmptyTail;
+}
+
+/// Where a guide cell is one cell's there is nothing to search. Of others the three cells about the bound
+/// that the entry names are looked at first, which most points are in: a tree's root is in the middle of its
+/// cells. Threads that search and those which do not are together again when the cell is known.
 CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
   const auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
   const auto kind = static_cast<RootKind>(entry >> kRootNumberBits);
-  std::uint32_t index = smaller(entry & kRootNumber, cells.count - 1);
-  if (kind >= RootKind::kNode) index = find_in_tree(method, cells, index, x);
-  // All three at once, since a load waits for as long as three do.
-  const bool two = kind == RootKind::kTwoCells && index > 0;
-  const std::uint32_t bound = cells.lower[index];
-  const std::uint32_t next = index + 1 < cells.count ? cells.lower[index + 1] : kEmptyTail;
-  const std::uint32_t previous = two ? cells.lower[index - 1] : bound;
-  const bool before = two && x < bound;
-  return cell_between(before ? index - 1 : index, before ? previous : bound, before ? bound : next);
+  const std::uint32_t named = smaller(entry & kRootNumber, cells.count - 1);
+  std::uint32_t index = named;
+  std::uint32_t lower = cells.lower[named];
+  std::uint32_t next = bound_at(cells, named + 1);
+  if (kind != RootKind::kOneCell) {
+    const bool tree = kind >= RootKind::kNode;
+    const std::uint32_t key = search_key(x);
+    if (key < lower && named > 0) {
+      index = named - 1;
+      next = lower;
+      lower = cells.lower[index];
+    } else if (tree && key >= next) {
+      index = named + 1;
+      lower = next;
+      next = bound_at(cells, index + 1);
+    }
+    if (tree && (key < lower || key >= next)) {
+      index = find_in_tree(method, cells, named, x);
+      lower = cells.lower[index];
+      next = bound_at(cells, index + 1);
+    }
+  }
+  return found_between(index, lower, next);
 }
 
 // --- the tree of four children a node --------------------------------------------------------------------
@@ -261,9 +289,11 @@ CUMULUS_HOST_DEVICE inline Located locate_by_alias(const Distribution& cells, st
   const float half_unit = 0.5F * static_cast<float>(cells.count);
   const bool own = x < entry.split;
   const std::uint32_t index = own ? column : smaller(entry.alias, cells.count - 1);
-  return {
-      cell_at(cells.lower, cells.count, index),
-      own ? fraction_of(place, half_unit, split) : fraction_of(place - split, half_unit, kWholeMass - split)};
+  const float inverse = reciprocal(float_of_mass(own ? split : kWholeMass - split));
+  // The middle of a column's last x may lie behind its end.
+  const float behind = float_of_mass((own ? split : kWholeMass) - place) - half_unit;
+  return {cell_at(cells.lower, cells.count, index), share_of(own ? place : place - split, half_unit, inverse),
+          share_of(0, behind > 0.0F ? behind : 0.5F, inverse)};
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
@@ -297,14 +327,21 @@ CUMULUS_HOST_DEVICE inline Cell cell_of_point(Method method, const Distribution&
   if (method == Method::kRadixForest || method == Method::kRadixForest4) {
     return cell_in_forest(method, cells, x);
   }
-  return cell_at(cells.lower, cells.count, find(method, cells, x));
+  const std::uint32_t index = find(method, cells, x);
+  return found_between(index, cells.lower[index], bound_at(cells, index + 1));
 }
 
 CUMULUS_HOST_DEVICE inline Located locate(Method method, const Distribution& cells, std::uint32_t x) {
-  if (cells.count == 1) return {{0, 0, kWholeMass}, fraction_of(x, 0.5F, kWholeMass)};
+  if (cells.count == 1) {
+    constexpr float kUnit = 1.0F / 4294967296.0F;
+    return {{0, 0, kWholeMass}, share_of(x, 0.5F, kUnit), share_of(~x, 0.5F, kUnit)};
+  }
   if (method == Method::kAlias) return locate_by_alias(cells, x);
   const Cell cell = cell_of_point(method, cells, x);
-  return {cell, fraction_of(x - cell.lower, 0.5F, cell.mass)};
+  const std::uint32_t before = x - cell.lower;
+  const std::uint32_t behind = static_cast<std::uint32_t>(cell.mass) - 1 - before;
+  const float inverse = reciprocal(float_of_mass(cell.mass));
+  return {cell, share_of(before, 0.5F, inverse), share_of(behind, 0.5F, inverse)};
 }
 
 }  // namespace cumulus::sampling::detail

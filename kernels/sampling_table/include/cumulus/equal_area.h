@@ -8,13 +8,13 @@
 
 #include <cmath>
 
+#include "cumulus/fast_arithmetic.h"
 #include "cumulus/host_device.h"
 
 namespace cumulus::sampling {
 
 /// The unit vector of a position; u to the right, v down, both in [0, 1].
 CUMULUS_HOST_DEVICE inline void equal_area_direction(float u, float v, float direction[3]) {
-  constexpr float kQuarterPi = 0.785398163F;
   const float right = 2.0F * u - 1.0F;
   const float down = 2.0F * v - 1.0F;
   const float a = fabsf(right);
@@ -27,8 +27,11 @@ CUMULUS_HOST_DEVICE inline void equal_area_direction(float u, float v, float dir
   const float turn = from_pole > 0.0F ? along / from_pole + 1.0F : 1.0F;
   const float ring = from_pole * sqrtf(2.0F - from_pole * from_pole);
   const float height = 1.0F - from_pole * from_pole;
-  direction[0] = copysignf(ring * cosf(kQuarterPi * turn), right);
-  direction[1] = copysignf(ring * sinf(kQuarterPi * turn), down);
+  float sine = 0;
+  float cosine = 0;
+  detail::sin_cos_pi(0.25F * turn, sine, cosine);
+  direction[0] = copysignf(ring * cosine, right);
+  direction[1] = copysignf(ring * sine, down);
   direction[2] = upper ? height : -height;
 }
 

@@ -12,6 +12,7 @@
 #include "cumulus/bilinear.h"
 #include "cumulus/cell_search.h"
 #include "cumulus/equal_area.h"
+#include "cumulus/fast_arithmetic.h"
 #include "cumulus/point_sequences.h"
 #include "cumulus/table_view.h"
 
@@ -40,32 +41,6 @@ CUMULUS_HOST_DEVICE inline float step(float x, int ulps) {
   bits += ulps;
   std::memcpy(&x, &bits, sizeof(bits));
   return x;
-}
-
-/// sin(pi x) for x in [0, 2], with a small relative error also where x is small.
-CUMULUS_HOST_DEVICE inline float sin_pi(float x) {
-#if defined(__CUDA_ARCH__)
-  return sinpif(x);
-#else
-  return static_cast<float>(std::sin(3.14159265358979323846 * static_cast<double>(x)));
-#endif
-}
-
-CUMULUS_HOST_DEVICE inline float cos_pi(float x) {
-#if defined(__CUDA_ARCH__)
-  return cospif(x);
-#else
-  return static_cast<float>(std::cos(3.14159265358979323846 * static_cast<double>(x)));
-#endif
-}
-
-CUMULUS_HOST_DEVICE inline void sin_cos_pi(float x, float& sine, float& cosine) {
-#if defined(__CUDA_ARCH__)
-  sincospif(x, &sine, &cosine);
-#else
-  sine = sin_pi(x);
-  cosine = cos_pi(x);
-#endif
 }
 
 }  // namespace detail
@@ -106,7 +81,10 @@ namespace detail {
 /// (index + fraction) / count, moved by an ulp where rounding has carried it into another cell.
 CUMULUS_HOST_DEVICE inline float position_in(std::uint32_t index, float fraction, std::uint32_t count) {
   const auto cells = static_cast<float>(count);
-  float position = (static_cast<float>(index) + fraction) / cells;
+  const auto begin = static_cast<float>(index);
+  float position = quotient(begin + fraction, cells);
+  const float place = position * cells;
+  if (place >= begin && place < begin + 1.0F) return position;  // nearly always; cell_of agrees
   for (int attempt = 0; attempt < 2; ++attempt) {
     // cell_of, of what is not below 0
     const std::uint32_t cell =
@@ -146,30 +124,44 @@ struct BandOfRow {
   }
 };
 
-/// Density of a cell with this probability: the reciprocal of the texel's area, times it.
-CUMULUS_HOST_DEVICE inline float density(const TableHeader& header, const RowBand& band,
-                                         std::uint64_t row_mass, std::uint64_t column_mass) {
-  constexpr float kUnit = 1.0F / 4294967296.0F;
-  const float probability =
-      (static_cast<float>(row_mass) * kUnit) * (static_cast<float>(column_mass) * kUnit);
-  const auto width = static_cast<float>(header.width);
-  if (header.projection == Projection::kLatLong) return probability * width / (4.0F * kPi * band.extent);
-  const float per_area = probability * width * static_cast<float>(header.height);
-  return header.projection == Projection::kPlane ? per_area : per_area / (4.0F * kPi);
+/// A cell's part of its distribution.
+CUMULUS_HOST_DEVICE inline float share_of_all(std::uint64_t mass) {
+  return float_of_mass(mass) * (1.0F / 4294967296.0F);
 }
 
-/// v and the direction for a point that lies `fraction` of the row's solid angle below its top.
+/// What a column's share of a row's mass is multiplied with for its density: the row's probability times the
+/// reciprocal of a texel's area.
+CUMULUS_HOST_DEVICE inline float row_density(const TableHeader& header, const RowBand& band,
+                                             std::uint64_t row_mass) {
+  const float row = share_of_all(row_mass) * static_cast<float>(header.width);
+  if (header.projection == Projection::kLatLong) return quotient(row, 4.0F * kPi * band.extent);
+  const float per_area = row * static_cast<float>(header.height);
+  return header.projection == Projection::kPlane ? per_area : quotient(per_area, 4.0F * kPi);
+}
+
+/// asin(sqrt(s)) - asin(sqrt(begin)), where s is `rise` more than begin, without cancellation.
+CUMULUS_HOST_DEVICE inline float angle_of_rise(std::uint32_t height, float begin, float rise, float s) {
+  constexpr std::uint32_t kManyRows = 16;
+  if (height < kManyRows) return asinf(rise / (sqrtf(s * (1.0F - begin)) + sqrtf(begin * (1.0F - s))));
+  // At most pi / 32, of which three terms of Taylor's series are enough; the division by `height` leaves
+  // nothing of a few ulps.
+  const float sine = rough_quotient(rise, rough_root(s * (1.0F - begin)) + rough_root(begin * (1.0F - s)));
+  const float square = sine * sine;
+  return sine + sine * square * (1.0F / 6.0F + square * (3.0F / 40.0F));
+}
+
+/// v and the direction for a point that lies `fraction` of the row's solid angle away from the edge towards
+/// the nearer pole.
 CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowBand& band, float fraction,
                                                 Sample& drawn) {
-  const float rise = (band.south ? 1.0F - fraction : fraction) * band.extent;
+  const float rise = fraction * band.extent;
   const float s = band.begin + rise;
-  // asin(sqrt(s)) - asin(sqrt(begin)) without cancellation
-  const float half_angle = asinf(rise / (sqrtf(s * (1.0F - band.begin)) + sqrtf(band.begin * (1.0F - s))));
+  const float half_angle = angle_of_rise(height, band.begin, rise, s);
   float offset = half_angle * (2.0F / kPi) * static_cast<float>(height);
   if (!(offset < kBelowOne)) offset = kBelowOne;
   drawn.v = position_in(drawn.y, band.south ? 1.0F - offset : offset, height);
 
-  const float ring = 2.0F * sqrtf(s * (1.0F - s));
+  const float ring = 2.0F * rough_root(s * (1.0F - s));
   float sine = 0;
   float cosine = 0;
   sin_cos_pi(2.0F * drawn.u, sine, cosine);
@@ -178,26 +170,68 @@ CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowB
   drawn.direction[2] = -ring * cosine;
 }
 
-/// `method` is the table's, `marginal` and `rows` the layer's, and `band_at(y)` the band of a row: who draws
-/// many may know them beforehand, or have them nearer at hand.
+/// A row, and what a sample needs to know of it.
+struct PlaceInRow {
+  std::uint32_t index = 0;
+  /// Where in the row's mass the point lies, in (0, 1); of kLatLong from the edge towards the nearer pole.
+  float fraction = 0;
+  float density = 0;  ///< row_density
+  RowBand band;
+};
+
+/// Finds rows by the table's marginal. `band_at(y)` is the band of a row: who draws many may have it near.
 template <class BandAt>
-CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, Method method,
-                                           const Distribution& marginal, const Rows& rows,
-                                           const BandAt& band_at, std::uint32_t x0, std::uint32_t x1) {
+struct RowSearch {
+  Method method;
+  Distribution marginal;
+  BandAt band_at;
+
+  CUMULUS_HOST_DEVICE PlaceInRow operator()(const TableHeader& header, std::uint32_t x) const {
+    const Located row = locate(method, marginal, x);
+    RowBand band = band_at(row.cell.index);
+    if (marginal.count == 1 && header.projection == Projection::kLatLong) {
+      band.south = row.rest < row.fraction;  // both poles are this row's
+    }
+    return {row.cell.index, band.south ? row.rest : row.fraction, row_density(header, band, row.cell.mass),
+            band};
+  }
+};
+
+/// A column of a row.
+struct PlaceInColumn {
+  std::uint32_t index = 0;
+  float fraction = 0;  ///< Where in the column's mass the point lies, in (0, 1).
+  float share = 0;     ///< Of the row's mass.
+};
+
+/// Finds columns by the table's rows.
+struct ColumnSearch {
+  Method method;
+  Rows rows;
+
+  CUMULUS_HOST_DEVICE PlaceInColumn operator()(std::uint32_t y, std::uint32_t x) const {
+    const Located column = locate(method, rows[y], x);
+    return {column.cell.index, column.fraction, share_of_all(column.cell.mass)};
+  }
+};
+
+/// `row_of(header, x)` is a point's PlaceInRow, `column_of(y, x)` its PlaceInColumn of row y.
+template <class RowOf, class ColumnOf>
+CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, const RowOf& row_of,
+                                           const ColumnOf& column_of, std::uint32_t x0, std::uint32_t x1) {
   const TableHeader& header = table.header;
   Sample drawn;
-  const Located at_row = locate(method, marginal, x1);
-  drawn.y = at_row.cell.index;
-  const Located at_column = locate(method, rows[drawn.y], x0);
-  drawn.x = at_column.cell.index;
-  const RowBand band = band_at(drawn.y);
-  drawn.pdf = density(header, band, at_row.cell.mass, at_column.cell.mass);
-  drawn.u = position_in(drawn.x, at_column.fraction, header.width);
+  const PlaceInRow row = row_of(header, x1);
+  drawn.y = row.index;
+  const PlaceInColumn column = column_of(drawn.y, x0);
+  drawn.x = column.index;
+  drawn.pdf = row.density * column.share;
+  drawn.u = position_in(drawn.x, column.fraction, header.width);
   if (header.projection == Projection::kLatLong) {
-    place_on_sphere(header.height, band, at_row.fraction, drawn);
+    place_on_sphere(header.height, row.band, row.fraction, drawn);
     return drawn;
   }
-  drawn.v = position_in(drawn.y, at_row.fraction, header.height);
+  drawn.v = position_in(drawn.y, row.fraction, header.height);
   if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
   return drawn;
 }
@@ -208,10 +242,11 @@ CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, Method method
 
 CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
                                                   std::uint32_t x1) {
-  const detail::BandOfRow band_at{table.header.projection, table.header.height};
   const Method method = table.header.method;
-  return detail::sample_constant(table, method, detail::marginal(table), detail::rows_of(table, method),
-                                 band_at, x0, x1);
+  const detail::RowSearch<detail::BandOfRow> row_of{
+      method, detail::marginal(table), {table.header.projection, table.header.height}};
+  const detail::ColumnSearch column_of{method, detail::rows_of(table, method)};
+  return detail::sample_constant(table, row_of, column_of, x0, x1);
 }
 
 CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {
@@ -221,7 +256,7 @@ CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, f
   const detail::Cell row = detail::cell_at(detail::marginal(table).lower, header.height, y);
   const detail::Cell column = detail::cell_at(detail::row(table, y).lower, header.width, x);
   const detail::BandOfRow band_at{header.projection, header.height};
-  return detail::density(header, band_at(y), row.mass, column.mass);
+  return detail::row_density(header, band_at(y), row.mass) * detail::share_of_all(column.mass);
 }
 
 namespace detail {

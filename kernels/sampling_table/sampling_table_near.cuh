@@ -1,0 +1,225 @@
+#pragma once
+
+// What every sample of a constant table begins with, brought into a block's shared memory.
+
+#include <cstdint>
+
+#include "cumulus/sampling.h"
+
+namespace cumulus::sampling_near {
+
+using sampling::Method;
+using sampling::TableHeader;
+using sampling::TableView;
+using sampling::detail::Cell;
+using sampling::detail::Distribution;
+using sampling::detail::RowBand;
+
+constexpr std::uint32_t whole_quads(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + 15) / 16 * 16);
+}
+
+// --- a marginal as it is -----------------------------------------------------------------------------------
+
+/// How the shared memory of a block is divided.
+struct MarginalBytes {
+  std::uint32_t lower = 0;
+  std::uint32_t guide = 0;
+  std::uint32_t nodes = 0;
+  std::uint32_t bands = 0;
+
+  CUMULUS_HOST_DEVICE std::uint32_t all() const { return lower + guide + nodes + bands; }
+};
+
+inline MarginalBytes marginal_bytes(const TableHeader& header) {
+  const bool lat_long = header.projection == sampling::Projection::kLatLong;
+  return {whole_quads(sizeof(std::uint32_t) * header.height),
+          whole_quads(header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height)),
+          whole_quads(sampling::node_bytes(header.method, header.height)),
+          lat_long ? whole_quads(sizeof(float2) * header.height) : 0};
+}
+
+/// The band of a row, near or computed.
+struct NearBand {
+  const float2* bands;  ///< Begin and extent of each row's; null: to be computed.
+  sampling::detail::BandOfRow far;
+
+  __device__ RowBand operator()(std::uint32_t y) const {
+    if (bands == nullptr) return far(y);
+    const float2 band = bands[y];
+    return {y >= far.height - y, band.x, band.y};
+  }
+};
+using RowSearch = sampling::detail::RowSearch<NearBand>;
+
+__device__ inline void copy_near(unsigned char* to, const void* from, std::uint64_t bytes) {
+  for (std::uint64_t i = threadIdx.x; i < bytes / 2; i += blockDim.x) {  // an entry may have two bytes
+    reinterpret_cast<std::uint16_t*>(to)[i] = static_cast<const std::uint16_t*>(from)[i];
+  }
+}
+
+__device__ inline RowSearch far_rows(const TableView& table, Method method) {
+  return {
+      method, sampling::detail::marginal(table), {nullptr, {table.header.projection, table.header.height}}};
+}
+
+/// Fills the block's shared memory, and meets.
+__device__ inline RowSearch near_rows(const TableView& table, Method method, const MarginalBytes& bytes,
+                                      unsigned char* shared) {
+  const TableHeader& header = table.header;
+  RowSearch near = far_rows(table, method);
+  const Distribution far = near.marginal;
+  unsigned char* const guide = shared + bytes.lower;
+  unsigned char* const nodes = guide + bytes.guide;
+  auto* const bands = reinterpret_cast<float2*>(nodes + bytes.nodes);
+  copy_near(shared, far.lower, sizeof(std::uint32_t) * header.height);
+  copy_near(guide, far.guide,
+            header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height));
+  copy_near(nodes, far.nodes, sampling::node_bytes(header.method, header.height));
+  if (bytes.bands > 0) {
+    for (std::uint32_t y = threadIdx.x; y < header.height; y += blockDim.x) {
+      const RowBand band = near.band_at(y);
+      bands[y] = make_float2(band.begin, band.extent);
+    }
+  }
+  __syncthreads();
+  near.marginal.lower = reinterpret_cast<const std::uint32_t*>(shared);
+  near.marginal.guide = guide;
+  near.marginal.nodes = nodes;
+  near.band_at.bands = bytes.bands > 0 ? bands : nullptr;
+  return near;
+}
+
+// --- a radix forest's distribution, opened out -------------------------------------------------------------
+
+/// Most of what a search does is the same for all points of a guide cell. So a guide of four cells to each of
+/// the distribution's says in shared memory which cell is the first, and two comparisons find the others;
+/// where more overlap, they are bisected. What else a sample needs of a cell stands ready in a Value.
+template <class Value>
+class OpenForest {
+ public:
+  static constexpr std::uint32_t kFiner = 4;
+  static constexpr std::uint32_t kMore = 0x8000;  // set in a guide entry: more than three cells overlap
+
+  CUMULUS_HOST_DEVICE static std::uint64_t bytes(std::uint32_t count) {
+    return std::uint64_t{count} * sizeof(Value) + (std::uint64_t{count} + 4) * sizeof(std::uint32_t) +
+           (std::uint64_t{count} * kFiner + 2) * sizeof(std::uint16_t);
+  }
+
+  /// Fills the block's shared memory, and meets. `value_of(cell)` is a Value. At most kNarrowCells cells.
+  template <class ValueOf>
+  __device__ OpenForest(const Distribution& far, const ValueOf& value_of, unsigned char* shared) : far_(far) {
+    auto* const values = reinterpret_cast<Value*>(shared);
+    auto* const lower = reinterpret_cast<std::uint32_t*>(values + far.count);
+    auto* const guide = reinterpret_cast<std::uint16_t*>(lower + far.count + 4);
+    for (std::uint32_t i = threadIdx.x; i < far.count; i += blockDim.x) {
+      values[i] = value_of(sampling::detail::cell_at(far.lower, far.count, i));
+    }
+    for (std::uint32_t i = threadIdx.x; i < far.count + 4; i += blockDim.x) {
+      lower[i] = sampling::detail::bound_at(far, i);
+    }
+    for (std::uint32_t g = threadIdx.x; g < far.count * kFiner; g += blockDim.x) guide[g] = entry(g);
+    if (threadIdx.x == 0) guide[far.count * kFiner] = static_cast<std::uint16_t>(far.count - 1);
+    __syncthreads();
+    values_ = values;
+    lower_ = lower;
+    guide_ = guide;
+  }
+
+  __device__ std::uint32_t find(std::uint32_t x) const {
+    const std::uint32_t g = sampling::detail::guide_cell(far_.count * kFiner, x);
+    const std::uint32_t entry = guide_[g];
+    if ((entry & kMore) != 0)
+      return sampling::detail::find_cell(lower_, entry & ~kMore, guide_[g + 1] & ~kMore, x);
+    const std::uint32_t key = sampling::detail::search_key(x);
+    const std::uint32_t* const after = lower_ + entry;
+    return entry + (key >= after[1] ? 1 : 0) + (key >= after[2] ? 1 : 0);
+  }
+  __device__ const Value& value(std::uint32_t index) const { return values_[index]; }
+  __device__ std::uint32_t lower(std::uint32_t index) const { return lower_[index]; }
+
+ private:
+  /// The least x of guide cell g.
+  __device__ std::uint64_t least(std::uint64_t g) const {
+    const std::uint64_t guide_size = std::uint64_t{far_.count} * kFiner;
+    return ((g << 32) + guide_size - 1) / guide_size;
+  }
+  __device__ std::uint16_t entry(std::uint32_t g) const {
+    const auto x = static_cast<std::uint32_t>(least(g));
+    const std::uint32_t first = sampling::detail::cell_in_forest(Method::kRadixForest, far_, x).index;
+    const bool more = first + 3 < far_.count && far_.lower[first + 3] < least(g + 1);
+    return static_cast<std::uint16_t>(first | (more ? kMore : 0));
+  }
+
+  Distribution far_;
+  const Value* values_ = nullptr;
+  const std::uint32_t* lower_ = nullptr;
+  const std::uint16_t* guide_ = nullptr;
+};
+
+/// Of a row: the reciprocal of its mass, its row_density, and its band, whose extent is negative in the
+/// south.
+struct RowValues {
+  const TableHeader& header;
+  std::uint32_t* edges;  ///< Where each row's mass begins to be counted from.
+
+  __device__ float4 operator()(const Cell& row) const {
+    const RowBand band = sampling::detail::BandOfRow{header.projection, header.height}(row.index);
+    edges[row.index] = band.south ? row.lower + static_cast<std::uint32_t>(row.mass) - 1 : row.lower;
+    return make_float4(sampling::detail::reciprocal(sampling::detail::float_of_mass(row.mass)),
+                       sampling::detail::row_density(header, band, row.mass), band.begin,
+                       band.south ? -band.extent : band.extent);
+  }
+};
+
+/// The rows of a map.
+class OpenRows {
+ public:
+  static std::uint64_t bytes(const TableHeader& header) {
+    return sizeof(std::uint32_t) * header.height + OpenForest<float4>::bytes(header.height);
+  }
+
+  __device__ OpenRows(const TableView& table, unsigned char* shared)
+      : edges_(reinterpret_cast<std::uint32_t*>(shared + OpenForest<float4>::bytes(table.header.height))),
+        rows_(sampling::detail::marginal(table), RowValues{table.header, edges_}, shared) {}
+
+  __device__ sampling::detail::PlaceInRow operator()(const TableHeader& /*header*/, std::uint32_t x) const {
+    const std::uint32_t y = rows_.find(x);
+    const float4 value = rows_.value(y);
+    const RowBand band{value.w < 0.0F, value.z, fabsf(value.w)};
+    const std::uint32_t edge = edges_[y];
+    return {y, sampling::detail::share_of(band.south ? edge - x : x - edge, 0.5F, value.x), value.y, band};
+  }
+
+ private:
+  std::uint32_t* edges_;
+  OpenForest<float4> rows_;
+};
+
+/// Of a column: the reciprocal of its mass, and its share of the row's.
+struct ColumnValues {
+  __device__ float2 operator()(const Cell& column) const {
+    return make_float2(sampling::detail::reciprocal(sampling::detail::float_of_mass(column.mass)),
+                       sampling::detail::share_of_all(column.mass));
+  }
+};
+
+/// The columns of a single row.
+class OpenColumns {
+ public:
+  static std::uint64_t bytes(const TableHeader& header) { return OpenForest<float2>::bytes(header.width); }
+
+  __device__ OpenColumns(const TableView& table, unsigned char* shared)
+      : columns_(sampling::detail::row(table, 0), ColumnValues{}, shared) {}
+
+  __device__ sampling::detail::PlaceInColumn operator()(std::uint32_t /*y*/, std::uint32_t x) const {
+    const std::uint32_t column = columns_.find(x);
+    const float2 value = columns_.value(column);
+    return {column, sampling::detail::share_of(x - columns_.lower(column), 0.5F, value.x), value.y};
+  }
+
+ private:
+  OpenForest<float2> columns_;
+};
+
+}  // namespace cumulus::sampling_near
