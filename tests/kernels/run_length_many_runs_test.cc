@@ -9,7 +9,8 @@
 #include "tests/cases/run_length_case.h"
 #include "tests/support/executors.h"
 
-// Decoding of more runs than one warp of the CUDA backend scans the granules of (a quarter of a million).
+// Decoding of more runs than one warp of the CUDA backend scans the granules of (a quarter of a million), and
+// encoding of arrays for which each of its blocks takes several tiles.
 
 namespace cumulus {
 namespace {
@@ -17,6 +18,9 @@ namespace {
 using testing::BackendArray;
 using testing::EncodedRuns;
 using testing::kRunElementBytes;
+using testing::make_run_array;
+using testing::RunArray;
+using testing::RunPattern;
 using testing::runs_of;
 using Outcome = DecodeRunLengthsReport::Outcome;
 
@@ -139,6 +143,26 @@ TYPED_TEST(RunLengthManyRuns, AddUpToNoMoreThanASumCanBe) {
   EXPECT_EQ(decoding.report.elements, std::int64_t{1} << 62);
   EXPECT_TRUE(std::all_of(decoding.elements.begin(), decoding.elements.end(),
                           [](std::byte byte) { return byte == std::byte{0xA5}; }));
+}
+
+// Every block of the largest GPU takes four tiles or more, and keeps three of them at a time.
+TYPED_TEST(RunLengthManyRuns, EncodesArraysOfManyTurns) {
+  for (const auto& [element_bytes, count] :
+       std::vector<std::pair<int, std::int64_t>>{{1, 16000001}, {4, 8000001}, {12, 3000001}}) {
+    SCOPED_TRACE(element_bytes);
+    const RunArray array = make_run_array(RunPattern::kMixed, element_bytes, count);
+    const EncodeRunLengthsParams params{
+        .format = {element_bytes, 4, RunLengthForm::kCounts}, .elements = count, .max_runs = count};
+    BackendArray<TypeParam, std::byte> elements(this->backend(), array.bytes);
+    BackendArray<TypeParam, std::byte> symbols(this->backend(), array.bytes.size());
+    BackendArray<TypeParam, std::byte> lengths(this->backend(), static_cast<std::size_t>(count) * 4);
+    this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+    EncodeRunLengthsReport report;
+    encode_run_lengths(this->executor(), params, elements.const_span(), symbols.span(), lengths.span(),
+                       &report);
+    const std::vector<std::byte> found = symbols.to_host();
+    EXPECT_EQ(verify_encode(array, params, report, found, lengths.to_host()), "");
+  }
 }
 
 }  // namespace
