@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class Symbol, class Index>
 __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
                                    const typename Rules<Symbol>::Shared& rules, std::int64_t position) {
-  constexpr int kAtOnce = 16;  // elements of a lane, asked for together
+  constexpr int kAtOnce = 8;  // elements of a lane, asked for together
   const auto lane = static_cast<int>(threadIdx.x);
   const std::int64_t tile = (position - 1) / kTileItems;
   const std::int64_t begin = tile * kTileItems;
@@ -182,14 +182,17 @@ __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
     }
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      const int rise = warp_prefix_sum(rises[k]);
-      const std::uint32_t tops = __ballot_sync(kAllLanes, rise > closes);
+      const int opens = __popc(__ballot_sync(kAllLanes, rises[k] > 0));
+      const int pops = __popc(__ballot_sync(kAllLanes, rises[k] < 0));
       const std::uint32_t beginnings = __ballot_sync(kAllLanes, begins[k]);
-      if (tops != 0 && (beginnings == 0 || lowest_bit(tops) <= lowest_bit(beginnings))) {
-        return end - 1 - 32 * k - lowest_bit(tops);
+      if (opens > closes || beginnings != 0) {
+        const std::uint32_t tops = __ballot_sync(kAllLanes, warp_prefix_sum(rises[k]) > closes);
+        if (tops != 0 && (beginnings == 0 || lowest_bit(tops) <= lowest_bit(beginnings))) {
+          return end - 1 - 32 * k - lowest_bit(tops);
+        }
+        if (beginnings != 0) return -1;
       }
-      if (beginnings != 0) return -1;
-      closes -= __shfl_sync(kAllLanes, rise, 31);
+      closes += pops - opens;
     }
   }
   const std::int64_t level = a.tiles.depth[tile] - closes;

@@ -34,6 +34,7 @@ class LeftItems {
     const int through = warp_prefix_sum(count);
     before_ = through - count;
     int before = before_;
+    find_run(words, __shfl_sync(kAllLanes, through, 31));
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < kWords; ++k) {
@@ -43,6 +44,9 @@ class LeftItems {
     __syncwarp();
     return __shfl_sync(kAllLanes, through, 31);
   }
+
+  /// Where all of them are one run, the first; else -1.
+  __device__ int run() const { return run_; }
 
   /// Calls body(number, item) for the elements from number `first` to before `end`, each by one lane.
   template <class Body>
@@ -65,8 +69,25 @@ class LeftItems {
  private:
   static constexpr int kWords = kTileThreads / 32;  // of one lane
 
+  __device__ void find_run(const std::uint32_t (&words)[kWords], int count) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    auto lowest = static_cast<std::uint32_t>(kTileItems);
+    std::uint32_t highest = 0;
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      if (words[k] == 0) continue;
+      const auto first = static_cast<std::uint32_t>((lane * kWords + k) * kThreadItems);
+      lowest = min(lowest, first + static_cast<std::uint32_t>(lowest_bit(words[k])));
+      highest = first + static_cast<std::uint32_t>(highest_bit(words[k]));
+    }
+    lowest = warp_min(lowest);
+    highest = warp_max(highest);
+    run_ = static_cast<int>(highest - lowest) + 1 == count ? static_cast<int>(lowest) : -1;
+  }
+
   const Word* memory_;
   int before_;  // the lane's first word
+  int run_ = -1;
 };
 
 template <class Symbol>
@@ -202,6 +223,13 @@ class TileLinker {
     if (!both_listed || !a_.exact_kinds) a_.prefetch_text(server);
     LeftItems opens;
     if (!open_listed) opens.take(own_.opens, a_.tiles.surviving_opens, server);
+    if (closes_.run() >= 0 && opens.run() >= 0) {
+      const std::int64_t open = server * kTileItems + opens.run() + end - 1;
+      const std::int64_t close = first_ + closes_.run();
+      pair_by_symbols(
+          number, last, [=](int i) { return open - i; }, [=](int i) { return close + i; });
+      return;
+    }
 #pragma unroll 1
     for (; number < last; number += kLinkedAtOnce) {
       const int count = min(last - number, kLinkedAtOnce);
@@ -247,23 +275,28 @@ class TileLinker {
       }
       return;
     }
+    pair_by_symbols(
+        0, count, [&](int i) { return opens_first + item_of(own_.opens_listed[i]); },
+        [&](int i) { return first_ + item_of(own_.closes_listed[i]); });
+  }
+
+  /// Of the opens and closes with numbers from `begin` to before `end`.
+  template <class OpenOf, class CloseOf>
+  __device__ void pair_by_symbols(int begin, int end, const OpenOf& open_of, const CloseOf& close_of) {
     constexpr int kAtOnce = 4;  // of a lane, as their symbols are far
-    for (int i = lane_; i < count; i += kAtOnce * 32) {
-      std::int64_t opens[kAtOnce];
-      std::int64_t closes[kAtOnce];
-      Symbol open_symbols[kAtOnce];
-      Symbol close_symbols[kAtOnce];
+    for (int i = begin + lane_; i < end; i += kAtOnce * 32) {
+      Symbol opens[kAtOnce];
+      Symbol closes[kAtOnce];
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        const int mine = min(i + k * 32, count - 1);
-        opens[k] = opens_first + item_of(own_.opens_listed[mine]);
-        closes[k] = first_ + item_of(own_.closes_listed[mine]);
-        open_symbols[k] = a_.text[opens[k]];
-        close_symbols[k] = a_.text[closes[k]];
+        const int mine = min(i + k * 32, end - 1);
+        opens[k] = a_.text[open_of(mine)];
+        closes[k] = a_.text[close_of(mine)];
       }
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k * 32 < count) pair(a_.rules.fit(open_symbols[k], close_symbols[k]), opens[k], closes[k]);
+        const int mine = i + k * 32;
+        if (mine < end) pair(a_.rules.fit(opens[k], closes[k]), open_of(mine), close_of(mine));
       }
     }
   }
