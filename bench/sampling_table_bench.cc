@@ -10,6 +10,7 @@
 #include "bench/sampling_table_maps.h"
 #include "bench/sampling_table_plain.h"
 #include "bench/sampling_table_subjects.h"
+#include "bench/sampling_table_warps.h"
 #include "kernels/sampling_table/sampling_table.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/cases/sampling_table_weights_case.h"
@@ -58,6 +59,43 @@ void bench_draw(Runner<Executor>& runner, MapShape shape, std::int64_t count, Po
                 4096);
 }
 
+#if CUMULUS_WITH_CUDA
+/// Of random points in a line, by whole warps.
+void measure_searches(Runner<CudaExecutor>& runner, const std::string& name,
+                      const TableOnExecutor<float, CudaExecutor>& table) {
+  constexpr std::uint32_t kThreads = 1u << 20;
+  constexpr std::uint32_t kChecked = 256;
+  const sampling::TableHeader header = table.header();
+  const Array<std::uint32_t, CudaExecutor> sums(runner.executor(), kThreads);
+  runner.measure({
+      .name = name,
+      .bytes = table.bytes() + sums.size() * sizeof(std::uint32_t),
+      .items = static_cast<double>(kThreads) * kSearchesOfThread,
+      .unit = "searches",
+      .scratch_bytes = 0,
+      .run = [&] { search_cells(runner.executor(), header, table.span(), sums.span()); },
+      .verify = [&]() -> std::string {
+        const auto bytes = table.to_host();
+        const auto* const lower =
+            reinterpret_cast<const std::uint32_t*>(bytes.data() + header.row_cdf_offset);
+        const auto found = sums.to_host();
+        for (std::uint32_t k = 0; k < kChecked; ++k) {
+          const std::uint32_t thread = k * (kThreads / kChecked) + k % 32;
+          std::uint32_t expected = 0;
+          for (std::uint32_t i = 0; i < kSearchesOfThread; ++i) {
+            const std::uint32_t x = std::min(searched_point(thread, i), sampling::kEmptyTail - 1);
+            expected +=
+                static_cast<std::uint32_t>(std::upper_bound(lower, lower + header.width, x) - lower - 1);
+          }
+          if (found[thread] != expected) return "thread " + std::to_string(thread) + " found other cells";
+        }
+        return "";
+      },
+      .verified_by = "upper_bound, " + std::to_string(kChecked) + " threads",
+  });
+}
+#endif
+
 /// Builds by one method, draws from what was built, and samples it at points that are ready. `make_map` makes
 /// the map, where any of that is wanted.
 template <class Executor, class MakeMap>
@@ -71,12 +109,20 @@ void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std:
   const bool points =
       std::any_of(std::begin(kReadyPoints), std::end(kReadyPoints),
                   [&](const ReadyPoints& ready) { return runner.wants(points_name(ready, tail, samples)); });
-  if (!runner.wants(build_name) && !draws && !points) return;
+  const std::string search_name = "search_cells/" + tail;
+  const bool searches = std::is_same_v<Executor, CudaExecutor> && named.method != sampling::Method::kAlias &&
+                        runner.wants(search_name);
+  if (!runner.wants(build_name) && !draws && !points && !searches) return;
   const TestMap<float> map = make_map();
   TableOnExecutor<float, Executor> table(runner.executor(), map, named.method);
   if (runner.wants(build_name)) measure_build(runner, build_name, map, table, 16);
-  if (!draws && !points) return;
+  if (!draws && !points && !searches) return;
   table.build_now();
+#if CUMULUS_WITH_CUDA
+  if constexpr (std::is_same_v<Executor, CudaExecutor>) {
+    if (searches && map.height == 1) measure_searches(runner, search_name, table);
+  }
+#endif
   OracleOfMap<float> oracle(map, named.method);
   if (draws) {
     measure_draws(runner, draw_name, table, oracle,
