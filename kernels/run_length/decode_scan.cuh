@@ -68,7 +68,7 @@ inline constexpr std::uint64_t kShort = std::uint64_t{1} << 63;
 /// Marks blocks in which ends descend: the rest is the first such run. More than any number of elements.
 inline constexpr std::uint64_t kDescends = kMostElements | kMostElements / 2;
 
-/// Blocks that no kernel scans: each warp that needs to know where they begin does it by itself.
+/// So few blocks that no kernel scans them: a warp of each tile does.
 inline constexpr std::int64_t kFewBlocks = 32;
 
 /// Where a granule begins in the output; behind the last one, where that ends.

@@ -120,7 +120,9 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.max_elements = params.max_elements;
   arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
   arguments.tiles = decode_tiles(params);
-  arguments.few_blocks = grid.blocks <= kFewBlocks && arguments.tiles > 0;
+  // Where most granules are short, there is something to write for others than tiles.
+  const bool short_runs = params.max_elements / (kShortGranuleElements / kGranuleRuns + 1) < params.runs;
+  arguments.few_blocks = grid.blocks <= kFewBlocks && arguments.tiles > 0 && !short_runs;
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
   arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
