@@ -41,6 +41,9 @@ inline constexpr int kMostStripSlots = 13;
 /// kept for that: nobody asks for older ones.
 inline constexpr int kMostStripDelay = 3;
 inline constexpr int kStripStateSlots = 2 * kMostStripDelay + 2;
+/// Numbers of a state that a word of tagged_states.cuh holds; words that a state takes.
+inline constexpr int kTaggedNumbers = 3;
+constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
 /// The most tiles of an image that go by windows in double of themselves: an H200 holds as many on the chip.
