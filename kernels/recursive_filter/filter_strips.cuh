@@ -150,7 +150,13 @@ class Strip {
            line_;
   }
 
-  static __device__ void filter(const Sections<Order, float>& sections, float (&state)[Order], float& pixel) {
+  /// Adds what a pixel leaves in a state some pixels on.
+  static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
+#pragma unroll
+    for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;
+  }
+
+  static __device__ void filter(const StripSections<Order>& sections, float (&state)[Order], float& pixel) {
     sections.advance_unscaled(state, pixel);
     if constexpr (kWeighs) {
       pixel *= sections.direct;
@@ -163,7 +169,7 @@ class Strip {
 
   __device__ void filter_columns(TilePixels& pixels, bool leaves, float (&causal)[Order]) const {
     const ColumnAccess column{&pixels[0][line_]};
-    const Sections<Order, float>& forward = f_.y.causal;
+    const StripSections<Order>& forward = f_.y.causal;
     float last[kStretch];
     column.load(0, last);
 #pragma unroll
@@ -178,7 +184,7 @@ class Strip {
 #pragma unroll
       for (int k = 0; k < kStretch; ++k) {
         filter(forward, causal, next[k]);
-        f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
+        add_weighted(f_.y.backward_weights[k], last[k], left);
       }
       column.store(j * kStretch, next);
       f_.y.over_stretches[j - 1].add_product(left, total);
@@ -188,7 +194,7 @@ class Strip {
     if (!leaves) return;
     float left[Order] = {};
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
+    for (int k = 0; k < kStretch; ++k) add_weighted(f_.y.backward_weights[k], last[k], left);
     f_.y.over_stretches[kStretches - 1].add_product(left, total);
     tell<Order>(pixels, line_, total);
   }
@@ -227,12 +233,14 @@ class Strip {
     for (int j = 0; j < kStretches; ++j) {
       float v[kStretch];
       row.load(j * kStretch, v);
+      float ahead[Order] = {};
       float left[Order] = {};
 #pragma unroll
       for (int k = 0; k < kStretch; ++k) {
-        f_.x.causal.advance_unscaled(forward, v[k]);
-        f_.x.anticausal.advance_unscaled(left, v[kStretch - 1 - k]);
+        add_weighted(f_.x.forward_weights[k], v[k], ahead);
+        add_weighted(f_.x.backward_weights[k], v[k], left);
       }
+      move_over(f_.x.forward_stretch, ahead, forward);
       f_.x.over_stretches[j].add_product(left, backward);
     }
     tell_tagged(published, kTile, tag, forward);

@@ -28,13 +28,50 @@ constexpr std::size_t strip_bytes(int order, int slots) {
          (2 * kMostStripWindow + 1) * sizeof(int);
 }
 
+/// Sections whose pairs of poles take two steps from one pixel to the next instead of three.
+template <int Order>
+struct StripSections : Sections<Order, float> {
+  using Base = Sections<Order, float>;
+
+  float joined[std::max(Base::kPairs, 1)] = {};  // of each pair: second - coupling
+
+  explicit StripSections(const DirectionPlan& direction) : Base(sections_of<Order, float>(direction)) {
+    for (int k = 0; k < Base::kPairs; ++k) {
+      const auto& pair = direction.sections.pairs[k];
+      joined[k] = static_cast<float>(pair.second - pair.coupling);
+    }
+  }
+
+  CUMULUS_FILTER_FUNCTION inline void advance_unscaled(float (&state)[Order], float pixel) const {
+    float value = pixel;
+    if constexpr (Order % 2 == 1) {
+      state[0] = Base::single * state[0] + value;
+      value = state[0];
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int k = 0; k < Base::kPairs; ++k) {
+      float& inner = state[Order % 2 + 2 * k];
+      float& outer = state[Order % 2 + 2 * k + 1];
+      value += Base::pairs[k].first * inner;
+      inner = value - Base::pairs[k].coupling * outer;
+      outer = joined[k] * outer + value;
+      value = outer;
+    }
+  }
+};
+
 /// One axis' plan. States are counted without the gain of the direction whose they are, and so are filtered
 /// pixels, unless the filter has zeros; `scale` makes up for it.
 template <int Order>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
-  Sections<Order, float> causal, anticausal;
+  StripSections<Order> causal, anticausal;
+  /// What a stretch's pixels leave in the causal state after it and in the anticausal state before it.
+  float forward_weights[kStretch][Order], backward_weights[kStretch][Order];
+  Matrix forward_stretch;
   Matrix over_stretches[kStretches];  // anticausal
   Matrix forward, backward;           // over a tile
   Matrix through_causal, through_future;
@@ -42,8 +79,7 @@ struct StripAxis {
   float scale;
 
   explicit StripAxis(const AxisPlan& plan)
-      : causal(sections_of<Order, float>(plan.causal)),
-        anticausal(sections_of<Order, float>(plan.anticausal)) {
+      : causal(plan.causal), anticausal(plan.anticausal) {
     const long double causal_gain = plan.causal.sections.gain;
     const long double anticausal_gain = plan.anticausal.sections.gain;
     constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
@@ -51,6 +87,11 @@ struct StripAxis {
       causal.weights[k] = static_cast<float>(plan.causal.sections.weights[k] * causal_gain);
       anticausal.weights[k] = static_cast<float>(plan.anticausal.sections.weights[k] * anticausal_gain);
     }
+    for (int i = 0; i < kStretch; ++i) {
+      leave(plan.causal, kStretch - 1 - i, forward_weights[i]);
+      leave(plan.anticausal, i, backward_weights[i]);
+    }
+    forward_stretch = moved(plan.causal, kStretch, 1);
     for (int j = 0; j < kStretches; ++j) over_stretches[j] = moved(plan.anticausal, j * kStretch, 1);
     forward = moved(plan.causal, kTile, 1);
     backward = moved(plan.anticausal, kTile, 1);
@@ -69,6 +110,13 @@ struct StripAxis {
       for (long double& value : row) value *= factor;
     }
     return small_matrix<Order, float>(matrix);
+  }
+  /// Of a pixel, in the state so many pixels on.
+  static void leave(const DirectionPlan& direction, std::int64_t pixels, float (&state)[Order]) {
+    const StateVector left = power(direction.transition, pixels) * direction.input;
+    for (std::size_t k = 0; k < Order; ++k) {
+      state[k] = static_cast<float>(left[k] / direction.sections.gain);
+    }
   }
   static Matrix moved(const DirectionPlan& direction, std::int64_t pixels, long double factor) {
     return scaled(power(direction.transition, pixels), factor);
