@@ -20,14 +20,17 @@ template <class Real>
 constexpr int window_blocks(int order) {
   return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
 }
+/// Threads that share a line of the on-chip method's tiles, and where tiles are few; pixels of a part at most.
+inline constexpr int kOnChipParts = 2;
+inline constexpr int kManyOnChipParts = 4;
+inline constexpr int kLongestPart = kTile / kOnChipParts;
 /// The same for the on-chip method, whose blocks have to be there all at once.
 template <class Real>
-constexpr int on_chip_blocks(int order) {
-  return sizeof(Real) > sizeof(float) ? 5 : order <= 3 ? 8 : 7;
+constexpr int on_chip_blocks(int order, int parts) {
+  if (sizeof(Real) > sizeof(float)) return 5;
+  if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
+  return order <= 3 ? 8 : 7;
 }
-/// Threads of a block of the on-chip method, where it has not many more (filter_wide.cuh): the first kTile
-/// filter, all of them sum states and move pixels.
-inline constexpr int kOnChipThreads = kTile;
 /// Tiles whose states a thread has on their way at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.
