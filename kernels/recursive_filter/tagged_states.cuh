@@ -6,7 +6,9 @@
 #include "kernels/recursive_filter/recursive_filter_tuning.h"
 
 // States that blocks of one kernel tell each other while it runs: in words of 16 bytes, each written and read
-// whole, of three numbers and a tag. Who sees the tag sees the numbers, and nothing needs to be ordered.
+// whole, of three numbers and a tag. Who sees the tag sees the numbers, and nothing needs to be ordered. Where a
+// word holds fewer numbers the tag stands in their place and is looked at there: of a word that is not looked at
+// whole, the assembler loads the parts one by one.
 
 namespace cumulus::recursive_filter {
 
@@ -24,7 +26,11 @@ struct TaggedState {
   __device__ bool has(std::uint32_t tag) const {
     bool all = true;
 #pragma unroll
-    for (const uint4& word : words) all = all && word.w == tag;
+    for (int i = 0; i < kWords; ++i) {
+      all = all && words[i].w == tag;
+      if (i * kTaggedNumbers + 1 >= Order) all = all && words[i].y == tag;
+      if (i * kTaggedNumbers + 2 >= Order) all = all && words[i].z == tag;
+    }
     return all;
   }
   __device__ void get(float (&state)[Order]) const {
@@ -42,7 +48,7 @@ template <int Order>
 __device__ void tell_tagged(uint4* to, int stride, std::uint32_t tag, const float (&state)[Order]) {
 #pragma unroll
   for (int i = 0; i < TaggedState<Order>::kWords; ++i) {
-    const auto bits = [&](int k) { return k < Order ? __float_as_uint(state[k < Order ? k : 0]) : 0; };
+    const auto bits = [&](int k) { return k < Order ? __float_as_uint(state[k < Order ? k : 0]) : tag; };
     constexpr int kNumbers = kTaggedNumbers;
     store_whole(to + i * stride,
                 make_uint4(bits(i * kNumbers), bits(i * kNumbers + 1), bits(i * kNumbers + 2), tag));
