@@ -22,10 +22,10 @@ enum class StripStage {
   kRowStates,
   kCausalRows,
   kAnticausalColumns,  // given those of the tiles ahead
-  kLoad,
+  kGather,             // the neighbours' states
   kAnticausalRows,
   kStore,
-  kGather,  // the neighbours' states
+  kLoad,
 };
 constexpr int kStripStages = 8;
 constexpr int kStripThreads = kStripStages * kTile;
@@ -73,8 +73,11 @@ class Strip {
     cooperative_groups::this_grid().sync();
     float causal[Order] = {};
     const int ahead = f_.window_y;
-    const int steps = at_.tiles + 2 * ahead + kStripLatency + f_.delay;
-    const int delayed = ahead + f_.delay;
+    const int loads = f_.loads;
+    // Steps from loading a tile to telling its rows' states and to hearing the neighbours'.
+    const int told = loads + 2 + ahead;
+    const int heard = told + f_.delay;
+    const int steps = at_.tiles + ahead + heard + 4;
     int newest = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -88,42 +91,47 @@ class Strip {
         case StripStage::kLoad:
           if (step < at_.tiles + 2 * ahead) load_strip_tile(f_, at_, step, slot(0));
           __pipeline_commit();
-          __pipeline_wait_prior(1);
+          if (f_.loads == kMostStripLoads) {
+            __pipeline_wait_prior(kMostStripLoads - 1);
+          } else {
+            __pipeline_wait_prior(kLeastStripLoads - 1);
+          }
           break;
         case StripStage::kCausalColumns:
-          if (f_.along_columns && step >= 2 && step < at_.tiles + 2 * ahead + 2) {
-            filter_columns(slot(2), step - 2 > ahead, causal);
+          if (f_.along_columns && step >= loads && step < at_.tiles + 2 * ahead + loads) {
+            filter_columns(slot(loads), step - loads > ahead, causal);
           }
           break;
         case StripStage::kAnticausalColumns:
-          if (f_.along_columns && has(3 + ahead)) {
+          if (f_.along_columns && has(loads + 1 + ahead)) {
             float state[Order] = {};
 #pragma unroll 1
-            for (int ago = 3; ago < 3 + ahead; ++ago) {
+            for (int ago = loads + 1; ago < loads + 1 + ahead; ++ago) {
               float left[Order];
               hear<Order>(slot(ago), line_, left);
               move_over(f_.y.backward, left, state);
             }
-            finish_columns(slot(3 + ahead), state);
+            finish_columns(slot(loads + 1 + ahead), state);
           }
           break;
         case StripStage::kRowStates:
-          if (f_.along_rows && has(4 + ahead)) publish_rows(step - 4 - ahead, slot(4 + ahead));
+          if (f_.along_rows && has(told)) publish_rows(step - told, slot(told));
           break;
         case StripStage::kGather:
           // Strips that are not stored gather all the same: no block runs away from its neighbours, which
           // ask for its last few tiles alone.
-          if (f_.along_rows && has(4 + delayed)) gather(step - 4 - delayed, carries(step));
+          if (f_.along_rows && has(heard)) gather(step - heard, carries(step));
           break;
         case StripStage::kCausalRows:
-          if (f_.along_rows && at_.own && has(5 + delayed)) filter_rows(slot(5 + delayed), carries(step - 1));
+          if (f_.along_rows && at_.own && has(heard + 1)) filter_rows(slot(heard + 1), carries(step - 1));
           break;
         case StripStage::kAnticausalRows:
-          if (f_.along_rows && at_.own && has(6 + delayed)) finish_rows(slot(6 + delayed));
+          if (f_.along_rows && at_.own && has(heard + 2)) finish_rows(slot(heard + 2));
           break;
         case StripStage::kStore:
-          if (at_.own && has(7 + delayed))
-            store_strip_tile(f_, at_, step - 7 - delayed, f_.x.scale, slot(7 + delayed));
+          if (at_.own && has(heard + 3)) {
+            store_strip_tile(f_, at_, step - heard - 3, f_.x.scale, slot(heard + 3));
+          }
           break;
       }
       newest = newest + 1 == f_.slots ? 0 : newest + 1;

@@ -70,8 +70,10 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.segment_tiles = division.segment_tiles;
   filter.window_y = static_cast<int>(plan.windows->of_strips->y);
   filter.window_x = static_cast<int>(plan.windows->of_strips->x);
-  filter.delay = std::min(kMostStripDelay, kMostStripSlots - strip_slots(filter.window_y, 0));
-  filter.slots = strip_slots(filter.window_y, filter.delay);
+  const int spare = kMostStripSlots - strip_slots(filter.window_y, kLeastStripLoads, 0);
+  filter.loads = spare > 1 ? kMostStripLoads : kLeastStripLoads;
+  filter.delay = std::min(kMostStripDelay, spare - (filter.loads - kLeastStripLoads));
+  filter.slots = strip_slots(filter.window_y, filter.loads, filter.delay);
   filter.state_slots = division.state_slots;
   filter.state_lines = division.state_lines;
   filter.boundary_y = plan.y.boundary;

@@ -40,6 +40,9 @@ inline constexpr int kMostStripWindow = 4;
 inline constexpr int kMostStripOrder = 4;
 /// Tiles that a strip's block holds at most: the shared memory of a multiprocessor.
 inline constexpr int kMostStripSlots = 13;
+/// Tiles of a strip on their way from memory at once.
+inline constexpr int kLeastStripLoads = 2;
+inline constexpr int kMostStripLoads = 3;
 /// The most steps between publishing a tile's states and gathering them; tiles of a strip whose states are
 /// kept for that: nobody asks for older ones.
 inline constexpr int kMostStripDelay = 3;

@@ -13,10 +13,8 @@
 
 namespace cumulus::recursive_filter {
 
-/// Steps from loading a tile to storing it, the window along y and the delay not counted: see Strip::run.
-constexpr int kStripLatency = 7;
-/// Tiles that a block holds.
-constexpr int strip_slots(int window_y, int delay) { return kStripLatency + 1 + window_y + delay; }
+/// Tiles that a block holds: see Strip::run.
+constexpr int strip_slots(int window_y, int loads, int delay) { return loads + window_y + delay + 6; }
 /// Carries of a tile's rows.
 template <int Order>
 inline constexpr int kStripCarries = 2 * (Order * kTile);
@@ -142,7 +140,7 @@ struct StripImages {
   int strips, first_strip, own_first, own_end;
   int segments, segment_tiles;
   int window_y, window_x;
-  int delay, slots;
+  int loads, delay, slots;  // loads: tiles on their way; delay: steps between telling states and hearing them
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;
