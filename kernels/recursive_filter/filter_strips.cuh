@@ -22,10 +22,10 @@ enum class StripStage {
   kRowStates,
   kCausalRows,
   kAnticausalColumns,  // given those of the tiles ahead
-  kGather,             // the neighbours' states
+  kLoad,
   kAnticausalRows,
   kStore,
-  kLoad,
+  kGather,  // the neighbours' states
 };
 constexpr int kStripStages = 8;
 constexpr int kStripThreads = kStripStages * kTile;
@@ -73,11 +73,8 @@ class Strip {
     cooperative_groups::this_grid().sync();
     float causal[Order] = {};
     const int ahead = f_.window_y;
-    const int loads = f_.loads;
-    // Steps from loading a tile to telling its rows' states and to hearing the neighbours'.
-    const int told = loads + 2 + ahead;
-    const int heard = told + f_.delay;
-    const int steps = at_.tiles + ahead + heard + 4;
+    const int steps = at_.tiles + 2 * ahead + kStripLatency + f_.delay;
+    const int delayed = ahead + f_.delay;
     int newest = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -91,47 +88,42 @@ class Strip {
         case StripStage::kLoad:
           if (step < at_.tiles + 2 * ahead) load_strip_tile(f_, at_, step, slot(0));
           __pipeline_commit();
-          if (f_.loads == kMostStripLoads) {
-            __pipeline_wait_prior(kMostStripLoads - 1);
-          } else {
-            __pipeline_wait_prior(kLeastStripLoads - 1);
-          }
+          __pipeline_wait_prior(1);
           break;
         case StripStage::kCausalColumns:
-          if (f_.along_columns && step >= loads && step < at_.tiles + 2 * ahead + loads) {
-            filter_columns(slot(loads), step - loads > ahead, causal);
+          if (f_.along_columns && step >= 2 && step < at_.tiles + 2 * ahead + 2) {
+            filter_columns(slot(2), step - 2 > ahead, causal);
           }
           break;
         case StripStage::kAnticausalColumns:
-          if (f_.along_columns && has(loads + 1 + ahead)) {
+          if (f_.along_columns && has(3 + ahead)) {
             float state[Order] = {};
 #pragma unroll 1
-            for (int ago = loads + 1; ago < loads + 1 + ahead; ++ago) {
+            for (int ago = 3; ago < 3 + ahead; ++ago) {
               float left[Order];
               hear<Order>(slot(ago), line_, left);
               move_over(f_.y.backward, left, state);
             }
-            finish_columns(slot(loads + 1 + ahead), state);
+            finish_columns(slot(3 + ahead), state);
           }
           break;
         case StripStage::kRowStates:
-          if (f_.along_rows && has(told)) publish_rows(step - told, slot(told));
+          if (f_.along_rows && has(4 + ahead)) publish_rows(step - 4 - ahead, slot(4 + ahead));
           break;
         case StripStage::kGather:
           // Strips that are not stored gather all the same: no block runs away from its neighbours, which
           // ask for its last few tiles alone.
-          if (f_.along_rows && has(heard)) gather(step - heard, carries(step));
+          if (f_.along_rows && has(4 + delayed)) gather(step - 4 - delayed, carries(step));
           break;
         case StripStage::kCausalRows:
-          if (f_.along_rows && at_.own && has(heard + 1)) filter_rows(slot(heard + 1), carries(step - 1));
+          if (f_.along_rows && at_.own && has(5 + delayed)) filter_rows(slot(5 + delayed), carries(step - 1));
           break;
         case StripStage::kAnticausalRows:
-          if (f_.along_rows && at_.own && has(heard + 2)) finish_rows(slot(heard + 2));
+          if (f_.along_rows && at_.own && has(6 + delayed)) finish_rows(slot(6 + delayed));
           break;
         case StripStage::kStore:
-          if (at_.own && has(heard + 3)) {
-            store_strip_tile(f_, at_, step - heard - 3, f_.x.scale, slot(heard + 3));
-          }
+          if (at_.own && has(7 + delayed))
+            store_strip_tile(f_, at_, step - 7 - delayed, f_.x.scale, slot(7 + delayed));
           break;
       }
       newest = newest + 1 == f_.slots ? 0 : newest + 1;
@@ -158,13 +150,7 @@ class Strip {
            line_;
   }
 
-  /// Adds what a pixel leaves in a state some pixels on.
-  static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
-#pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;
-  }
-
-  static __device__ void filter(const StripSections<Order>& sections, float (&state)[Order], float& pixel) {
+  static __device__ void filter(const Sections<Order, float>& sections, float (&state)[Order], float& pixel) {
     sections.advance_unscaled(state, pixel);
     if constexpr (kWeighs) {
       pixel *= sections.direct;
@@ -177,7 +163,7 @@ class Strip {
 
   __device__ void filter_columns(TilePixels& pixels, bool leaves, float (&causal)[Order]) const {
     const ColumnAccess column{&pixels[0][line_]};
-    const StripSections<Order>& forward = f_.y.causal;
+    const Sections<Order, float>& forward = f_.y.causal;
     float last[kStretch];
     column.load(0, last);
 #pragma unroll
@@ -192,7 +178,7 @@ class Strip {
 #pragma unroll
       for (int k = 0; k < kStretch; ++k) {
         filter(forward, causal, next[k]);
-        add_weighted(f_.y.backward_weights[k], last[k], left);
+        f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
       }
       column.store(j * kStretch, next);
       f_.y.over_stretches[j - 1].add_product(left, total);
@@ -202,7 +188,7 @@ class Strip {
     if (!leaves) return;
     float left[Order] = {};
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) add_weighted(f_.y.backward_weights[k], last[k], left);
+    for (int k = 0; k < kStretch; ++k) f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
     f_.y.over_stretches[kStretches - 1].add_product(left, total);
     tell<Order>(pixels, line_, total);
   }
@@ -241,14 +227,12 @@ class Strip {
     for (int j = 0; j < kStretches; ++j) {
       float v[kStretch];
       row.load(j * kStretch, v);
-      float ahead[Order] = {};
       float left[Order] = {};
 #pragma unroll
       for (int k = 0; k < kStretch; ++k) {
-        add_weighted(f_.x.forward_weights[k], v[k], ahead);
-        add_weighted(f_.x.backward_weights[k], v[k], left);
+        f_.x.causal.advance_unscaled(forward, v[k]);
+        f_.x.anticausal.advance_unscaled(left, v[kStretch - 1 - k]);
       }
-      move_over(f_.x.forward_stretch, ahead, forward);
       f_.x.over_stretches[j].add_product(left, backward);
     }
     tell_tagged(published, kTile, tag, forward);

@@ -63,7 +63,7 @@ struct OnChipLaunch {
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
     return resident_blocks(executor, filter_on_chip<Order, Real, kParts>, kThreads, kBytes);
   }
-  static void run(CudaExecutor& executor, OnChipFilter<Order, Real>& filter, std::int64_t tiles) {
+  static void run(CudaExecutor& executor, OnChipFilter<Order, Real> filter, std::int64_t tiles) {
     void* arguments[] = {&filter};
     CUMULUS_CUDA(cudaLaunchCooperativeKernel(filter_on_chip<Order, Real, kParts>,
                                              dim3(static_cast<unsigned int>(tiles)), dim3(kThreads),
@@ -71,24 +71,28 @@ struct OnChipLaunch {
   }
 };
 
-/// By more threads a tile where there are few tiles.
-template <int Order, class Real>
-void launch_on_chip(CudaExecutor& executor, OnChipFilter<Order, Real>& filter, std::int64_t tiles) {
-  if constexpr (sizeof(Real) == sizeof(float)) {
-    using Many = OnChipLaunch<Order, Real, kManyOnChipParts>;
-    if (tiles <= Many::resident_tiles(executor)) return Many::run(executor, filter, tiles);
-  }
-  OnChipLaunch<Order, Real, kOnChipParts>::run(executor, filter, tiles);
-}
-
 /// What follows from a plan, whichever way it is carried out.
 template <int Order, class Real>
 struct WindowWays {
   WindowConstants<Order, Real> passes;
-  OnChipConstants<Order, Real> on_chip;
+  OnChipConstants<Order, Real> on_chip, on_chip_of_many;  // kOnChipParts, kManyOnChipParts
 
-  explicit WindowWays(const RecursiveFilterPlan& plan) : passes(plan), on_chip(plan) {}
+  explicit WindowWays(const RecursiveFilterPlan& plan)
+      : passes(plan), on_chip(plan, kTile / kOnChipParts), on_chip_of_many(plan, kTile / kManyOnChipParts) {}
 };
+
+/// By more threads a tile where there are few tiles.
+template <int Order, class Real>
+void launch_on_chip(CudaExecutor& executor, const WindowWays<Order, Real>& ways, const TileImages& images,
+                    uint4* told, std::int64_t tiles) {
+  if constexpr (sizeof(Real) == sizeof(float)) {
+    using Many = OnChipLaunch<Order, Real, kManyOnChipParts>;
+    if (tiles <= Many::resident_tiles(executor)) {
+      return Many::run(executor, {ways.on_chip_of_many, images, told}, tiles);
+    }
+  }
+  OnChipLaunch<Order, Real, kOnChipParts>::run(executor, {ways.on_chip, images, told}, tiles);
+}
 
 template <int Order, class Real, class T>
 RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
@@ -103,11 +107,9 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
   float* states = executor.scratch<float>(state_floats).data();
   using Ways = WindowWays<Order, Real>;
   const Ways& ways = plan.constants->template get<Ways>([&] { return Ways(plan); });
-  const TileImages tiled = tile_images(images, filtered, plan.y, plan.x);
-  OnChipFilter<Order, Real> on_chip{ways.on_chip, tiled, reinterpret_cast<uint4*>(states)};
-  WindowFilter<Order, Real> passes{
+  WindowFilter<Order, Real> filter{
       ways.passes,
-      tiled,
+      tile_images(images, filtered, plan.y, plan.x),
       {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats}};
   const std::int64_t resident = OnChipLaunch<Order, Real, kOnChipParts>::resident_tiles(executor);
   const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;
@@ -116,14 +118,13 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
   for (std::int64_t first = 0; first < images.count; first += schedule.images_at_once) {
     executor.check_interrupt();
     const std::int64_t count = std::min(schedule.images_at_once, images.count - first);
-    TileImages& a = once ? on_chip.a : passes.a;
-    a.images = source_elements(image.data + first * images.image_stride);
-    a.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
+    filter.a.images = source_elements(image.data + first * images.image_stride);
+    filter.a.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
     if (once) {
-      launch_on_chip(executor, on_chip, tiles.count() * count);
+      launch_on_chip(executor, ways, filter.a, reinterpret_cast<uint4*>(states), tiles.count() * count);
     } else {
-      passes.states.output = states_in_output(passes);
-      launch_passes(executor, passes, count);
+      filter.states.output = states_in_output(filter);
+      launch_passes(executor, filter, count);
     }
   }
   return once ? Method::kOnChip : Method::kDecaying;

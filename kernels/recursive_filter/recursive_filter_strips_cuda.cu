@@ -70,10 +70,8 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.segment_tiles = division.segment_tiles;
   filter.window_y = static_cast<int>(plan.windows->of_strips->y);
   filter.window_x = static_cast<int>(plan.windows->of_strips->x);
-  const int spare = kMostStripSlots - strip_slots(filter.window_y, kLeastStripLoads, 0);
-  filter.loads = spare > 1 ? kMostStripLoads : kLeastStripLoads;
-  filter.delay = std::min(kMostStripDelay, spare - (filter.loads - kLeastStripLoads));
-  filter.slots = strip_slots(filter.window_y, filter.loads, filter.delay);
+  filter.delay = std::min(kMostStripDelay, kMostStripSlots - strip_slots(filter.window_y, 0));
+  filter.slots = strip_slots(filter.window_y, filter.delay);
   filter.state_slots = division.state_slots;
   filter.state_lines = division.state_lines;
   filter.boundary_y = plan.y.boundary;
@@ -105,8 +103,8 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
   with_order(plan.order, [&]<int Order>() {
     if constexpr (Order <= kMostStripOrder) {
       StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
-      filter.states = reinterpret_cast<uint4*>(
-          executor.scratch<StripDivision::StateWord>(division.state_words()).data());
+      filter.states =
+          reinterpret_cast<uint4*>(executor.scratch<StripDivision::StateWord>(division.state_words()).data());
       CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(strip_bytes(Order, filter.slots))));
       for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {

@@ -20,10 +20,9 @@ template <class Real>
 constexpr int window_blocks(int order) {
   return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
 }
-/// Threads that share a line of the on-chip method's tiles, and where tiles are few; pixels of a part at most.
+/// Threads that share a line of the on-chip method's tiles, and where tiles are few.
 inline constexpr int kOnChipParts = 2;
 inline constexpr int kManyOnChipParts = 4;
-inline constexpr int kLongestPart = kTile / kOnChipParts;
 /// The same for the on-chip method, whose blocks have to be there all at once.
 template <class Real>
 constexpr int on_chip_blocks(int order, int parts) {
@@ -40,9 +39,6 @@ inline constexpr int kMostStripWindow = 4;
 inline constexpr int kMostStripOrder = 4;
 /// Tiles that a strip's block holds at most: the shared memory of a multiprocessor.
 inline constexpr int kMostStripSlots = 13;
-/// Tiles of a strip on their way from memory at once.
-inline constexpr int kLeastStripLoads = 2;
-inline constexpr int kMostStripLoads = 3;
 /// The most steps between publishing a tile's states and gathering them; tiles of a strip whose states are
 /// kept for that: nobody asks for older ones.
 inline constexpr int kMostStripDelay = 3;

@@ -13,8 +13,10 @@
 
 namespace cumulus::recursive_filter {
 
-/// Tiles that a block holds: see Strip::run.
-constexpr int strip_slots(int window_y, int loads, int delay) { return loads + window_y + delay + 6; }
+/// Steps from loading a tile to storing it, the window along y and the delay not counted: see Strip::run.
+constexpr int kStripLatency = 7;
+/// Tiles that a block holds.
+constexpr int strip_slots(int window_y, int delay) { return kStripLatency + 1 + window_y + delay; }
 /// Carries of a tile's rows.
 template <int Order>
 inline constexpr int kStripCarries = 2 * (Order * kTile);
@@ -26,50 +28,13 @@ constexpr std::size_t strip_bytes(int order, int slots) {
          (2 * kMostStripWindow + 1) * sizeof(int);
 }
 
-/// Sections whose pairs of poles take two steps from one pixel to the next instead of three.
-template <int Order>
-struct StripSections : Sections<Order, float> {
-  using Base = Sections<Order, float>;
-
-  float joined[std::max(Base::kPairs, 1)] = {};  // of each pair: second - coupling
-
-  explicit StripSections(const DirectionPlan& direction) : Base(sections_of<Order, float>(direction)) {
-    for (int k = 0; k < Base::kPairs; ++k) {
-      const auto& pair = direction.sections.pairs[k];
-      joined[k] = static_cast<float>(pair.second - pair.coupling);
-    }
-  }
-
-  CUMULUS_FILTER_FUNCTION inline void advance_unscaled(float (&state)[Order], float pixel) const {
-    float value = pixel;
-    if constexpr (Order % 2 == 1) {
-      state[0] = Base::single * state[0] + value;
-      value = state[0];
-    }
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int k = 0; k < Base::kPairs; ++k) {
-      float& inner = state[Order % 2 + 2 * k];
-      float& outer = state[Order % 2 + 2 * k + 1];
-      value += Base::pairs[k].first * inner;
-      inner = value - Base::pairs[k].coupling * outer;
-      outer = joined[k] * outer + value;
-      value = outer;
-    }
-  }
-};
-
 /// One axis' plan. States are counted without the gain of the direction whose they are, and so are filtered
 /// pixels, unless the filter has zeros; `scale` makes up for it.
 template <int Order>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
-  StripSections<Order> causal, anticausal;
-  /// What a stretch's pixels leave in the causal state after it and in the anticausal state before it.
-  float forward_weights[kStretch][Order], backward_weights[kStretch][Order];
-  Matrix forward_stretch;
+  Sections<Order, float> causal, anticausal;
   Matrix over_stretches[kStretches];  // anticausal
   Matrix forward, backward;           // over a tile
   Matrix through_causal, through_future;
@@ -77,7 +42,8 @@ struct StripAxis {
   float scale;
 
   explicit StripAxis(const AxisPlan& plan)
-      : causal(plan.causal), anticausal(plan.anticausal) {
+      : causal(sections_of<Order, float>(plan.causal)),
+        anticausal(sections_of<Order, float>(plan.anticausal)) {
     const long double causal_gain = plan.causal.sections.gain;
     const long double anticausal_gain = plan.anticausal.sections.gain;
     constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
@@ -85,11 +51,6 @@ struct StripAxis {
       causal.weights[k] = static_cast<float>(plan.causal.sections.weights[k] * causal_gain);
       anticausal.weights[k] = static_cast<float>(plan.anticausal.sections.weights[k] * anticausal_gain);
     }
-    for (int i = 0; i < kStretch; ++i) {
-      leave(plan.causal, kStretch - 1 - i, forward_weights[i]);
-      leave(plan.anticausal, i, backward_weights[i]);
-    }
-    forward_stretch = moved(plan.causal, kStretch, 1);
     for (int j = 0; j < kStretches; ++j) over_stretches[j] = moved(plan.anticausal, j * kStretch, 1);
     forward = moved(plan.causal, kTile, 1);
     backward = moved(plan.anticausal, kTile, 1);
@@ -108,13 +69,6 @@ struct StripAxis {
       for (long double& value : row) value *= factor;
     }
     return small_matrix<Order, float>(matrix);
-  }
-  /// Of a pixel, in the state so many pixels on.
-  static void leave(const DirectionPlan& direction, std::int64_t pixels, float (&state)[Order]) {
-    const StateVector left = power(direction.transition, pixels) * direction.input;
-    for (std::size_t k = 0; k < Order; ++k) {
-      state[k] = static_cast<float>(left[k] / direction.sections.gain);
-    }
   }
   static Matrix moved(const DirectionPlan& direction, std::int64_t pixels, long double factor) {
     return scaled(power(direction.transition, pixels), factor);
@@ -140,7 +94,7 @@ struct StripImages {
   int strips, first_strip, own_first, own_end;
   int segments, segment_tiles;
   int window_y, window_x;
-  int loads, delay, slots;  // loads: tiles on their way; delay: steps between telling states and hearing them
+  int delay, slots;
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;

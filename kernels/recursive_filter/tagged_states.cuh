@@ -6,9 +6,9 @@
 #include "kernels/recursive_filter/recursive_filter_tuning.h"
 
 // States that blocks of one kernel tell each other while it runs: in words of 16 bytes, each written and read
-// whole, of three numbers and a tag. Who sees the tag sees the numbers, and nothing needs to be ordered. Where a
-// word holds fewer numbers the tag stands in their place and is looked at there: of a word that is not looked at
-// whole, the assembler loads the parts one by one.
+// whole, of three numbers and a tag. Who sees the tag sees the numbers, and nothing needs to be ordered.
+// Where a word holds fewer numbers the tag stands in their place and is looked at there: of a word that is
+// not looked at whole, the assembler loads the parts one by one.
 
 namespace cumulus::recursive_filter {
 
