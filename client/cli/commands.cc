@@ -63,6 +63,14 @@ absl::Status CommandLine::check_outputs() const {
   return absl::OkStatus();
 }
 
+std::vector<std::string> CommandLine::outputs() const {
+  std::vector<std::string> paths;
+  for (const Output& output : outputs_) {
+    if (!output.path->empty()) paths.push_back(*output.path);
+  }
+  return paths;
+}
+
 void add_commands(CommandLine& line) {
   add_sampling_table_commands(line);
   add_summed_area_table_commands(line);
@@ -70,6 +78,7 @@ void add_commands(CommandLine& line) {
   add_run_length_commands(line);
   add_kd_tree_commands(line);
   add_bracket_match_commands(line);
+  add_batch_command(line);
   add_server_commands(line);
 }
 

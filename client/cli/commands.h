@@ -37,6 +37,8 @@ class CommandLine {
   const RunCommand& chosen() const { return chosen_; }
   /// What would keep the files that were named from being written: said before the work, not after it.
   absl::Status check_outputs() const;
+  /// The files that were named to be written.
+  std::vector<std::string> outputs() const;
 
  private:
   struct Output {
@@ -57,6 +59,7 @@ void add_recursive_filter_commands(CommandLine& line);
 void add_run_length_commands(CommandLine& line);
 void add_sampling_table_commands(CommandLine& line);
 void add_summed_area_table_commands(CommandLine& line);
+void add_batch_command(CommandLine& line);
 void add_server_commands(CommandLine& line);
 
 /// All of them.

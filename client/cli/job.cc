@@ -15,19 +15,9 @@ constexpr absl::Duration kLease = absl::Minutes(2);
 
 }  // namespace
 
-absl::StatusOr<std::string> Job::target() {
-  if (!options_.server.empty()) return options_.server;
-  if (daemon_ == nullptr) {
-    auto daemon = PrivateDaemon::start(options_.backend);
-    if (!daemon.ok()) return daemon.status();
-    daemon_ = *std::move(daemon);
-  }
-  return daemon_->target();
-}
-
 absl::StatusOr<Client> Job::connect() {
   stages_.begin("connect");
-  const absl::StatusOr<std::string> where = target();
+  const absl::StatusOr<std::string> where = server_->target();
   absl::StatusOr<Client> client = where.ok() ? Client::connect(*where) : where.status();
   stages_.end();
   no_server_ = !client.ok();
@@ -105,7 +95,7 @@ void Job::describe_run() {
     }
   }
   report_.add("device", std::move(device));
-  report_.add("server", options_.server.empty() ? "private" : options_.server);
+  report_.add("server", server_->name());
   Report server_seconds;
   server_seconds.add("queue", absl::ToDoubleSeconds(server_times_.queue));
   server_seconds.add("input", absl::ToDoubleSeconds(server_times_.input));

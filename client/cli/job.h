@@ -7,8 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "cli/private_daemon.h"
+#include "cli/job_server.h"
 #include "cli/report.h"
 #include "cli/stages.h"
 #include "cumulus/client.h"
@@ -25,8 +26,15 @@ struct GlobalOptions {
 /// One run of a command: its server, its stages and its report.
 class Job {
  public:
-  Job(GlobalOptions options, Cancellation interrupt)
-      : options_(std::move(options)), interrupt_(std::move(interrupt)) {}
+  Job(const GlobalOptions& options, Cancellation interrupt)
+      : server_(std::make_shared<JobServer>(options.server, options.backend)),
+        json_(options.json),
+        interrupt_(std::move(interrupt)) {}
+  /// A job beside `first`, for a thread of its own: at the same server, stopped by the same interrupt. It
+  /// shows no bars.
+  static std::unique_ptr<Job> beside(const Job& first) {
+    return std::unique_ptr<Job>(new Job(first.server_, first.json_, first.interrupt_));
+  }
 
   /// The server that was named, or a private one, started at the first call.
   absl::StatusOr<Client> connect();
@@ -34,10 +42,15 @@ class Job {
   absl::StatusOr<Session> open_session();
   /// Whether connect() found no server.
   bool no_server() const { return no_server_; }
+  /// Whether somebody wants the job to end.
+  bool interrupted() const { return interrupt_.cancelled(); }
+  /// The report is worth printing also if the job fails.
+  void report_failure_too() { reports_failure_ = true; }
+  bool reports_failure() const { return reports_failure_; }
 
   Stages& stages() { return stages_; }
   Report& report() { return report_; }
-  bool json() const { return options_.json; }
+  bool json() const { return json_; }
 
   /// For every call, so that an interrupt stops it.
   CallOptions call() const {
@@ -72,12 +85,17 @@ class Job {
   void describe_run();
 
  private:
-  absl::StatusOr<std::string> target();
+  Job(std::shared_ptr<JobServer> server, bool json, Cancellation interrupt)
+      : server_(std::move(server)),
+        json_(json),
+        interrupt_(std::move(interrupt)),
+        stages_(Stages::Bars::kNever) {}
 
-  const GlobalOptions options_;
+  const std::shared_ptr<JobServer> server_;
+  const bool json_;
   const Cancellation interrupt_;
   bool no_server_ = false;
-  std::unique_ptr<PrivateDaemon> daemon_;
+  bool reports_failure_ = false;
   std::optional<Client> client_;  // of the session
   Stages stages_;
   Report report_;

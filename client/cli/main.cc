@@ -2,16 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "cli/checks.h"
-#include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/invocation.h"
 #include "cli/job.h"
 
 namespace cumulus::cli {
@@ -40,58 +38,31 @@ int fail(const std::string& sentence, int code) {
   return code;
 }
 
-/// "cumulus blur" where that has been read, so that its options are what is told.
-std::string command_of(const CLI::App& app) {
-  std::string words = app.get_name();
-  for (const CLI::App* inner : app.get_subcommands()) words += ' ' + command_of(*inner);
-  return words;
+bool print(const Job& job, const Report& report) {
+  const std::string text = job.json() ? report.to_json() + "\n" : report.to_text();
+  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
 }
 
-/// Of a status that the network made, not the server.
-std::string lost_server(const absl::Status& status) {
-  return "the server ended, or cannot be reached any more; run the command again once it serves (" +
-         std::string(status.message()) + ")";
-}
-
-/// What went wrong. A field of the request that the command has an option for is named as that option.
-std::string message_of(const absl::Status& status, const CLI::App& command) {
-  const std::vector<FieldViolation> violations = field_violations(status);
-  if (!violations.empty()) {
-    std::string option = "--" + violations.front().field;
-    std::replace(option.begin(), option.end(), '_', '-');
-    if (command.get_option_no_throw(option) != nullptr) return option + ": " + violations.front().description;
-  }
-  return std::string(status.message());
-}
-
-int run(const CommandLine& line, const GlobalOptions& options, const CLI::App& command) {
-  if (const absl::Status status = line.check_outputs(); !status.ok())
+int run(const Invocation& invocation, const GlobalOptions& options) {
+  if (const absl::Status status = invocation.check_outputs(); !status.ok())
     return fail(std::string(status.message()), kJobFailed);
   Job job(options, cancel_on_signals());
-  const absl::Status status = line.chosen()(job);
-  if (!status.ok()) {
-    if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
-    if (job.no_server()) return fail(std::string(status.message()), kNoServer);
-    return fail(absl::IsUnavailable(status) && error_reason(status).empty() ? lost_server(status)
-                                                                            : message_of(status, command),
-                kJobFailed);
-  }
-  const std::string text = options.json ? job.report().to_json() + "\n" : job.report().to_text();
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return fail("cannot write to standard output", kJobFailed);
-  }
-  return kDone;
+  const absl::Status status = invocation.run(job);
+  const bool printed = (!status.ok() && !job.reports_failure()) || print(job, job.report());
+  if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
+  if (job.no_server()) return fail(std::string(status.message()), kNoServer);
+  if (!status.ok()) return fail(invocation.explain(status), kJobFailed);
+  return printed ? kDone : fail("cannot write to standard output", kJobFailed);
 }
 
 int main(int argc, char** argv) {
   GlobalOptions options;
-  CLI::App app("Tables and filters for renderers, on a GPU or on the CPU, by a cumulusd.", "cumulus");
+  Invocation invocation("Tables and filters for renderers, on a GPU or on the CPU, by a cumulusd.");
+  CLI::App& app = invocation.app();
   app.footer(
       "Without --server, and without CUMULUS_SERVER, the command starts a cumulusd of its own and stops it "
       "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
-  app.require_subcommand(1);
-  app.fallthrough();  // --json and --server may follow the command, too
   app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
   CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
                             ->envname("CUMULUS_SERVER");
@@ -99,16 +70,13 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->excludes(server);
   app.add_flag("--json", options.json, "Print one JSON object");
-  CommandLine line(app);
-  add_commands(line);
   try {
-    app.parse(argc, argv);
+    invocation.read({argv + 1, argv + argc});
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(explain(app, error) + "; " + command_of(app) + " --help tells what is possible",
-                kWrongCommandLine);
+    return fail(invocation.explain(error), kWrongCommandLine);
   }
-  return run(line, options, innermost(app));
+  return run(invocation, options);
 }
 
 }  // namespace

@@ -10,8 +10,9 @@
 
 namespace cumulus::cli {
 
-Stages::Stages() : start_(absl::Now()) {
-  if (isatty(STDERR_FILENO) == 1) painter_ = std::thread([this] { draw_until_stopped(); });
+Stages::Stages(Bars bars) : start_(absl::Now()) {
+  if (bars == Bars::kOnTerminal && isatty(STDERR_FILENO) == 1)
+    painter_ = std::thread([this] { draw_until_stopped(); });
 }
 
 Stages::~Stages() {
@@ -42,6 +43,12 @@ void Stages::advance(std::int64_t done, std::int64_t total) {
 void Stages::end() {
   const std::lock_guard lock(mutex_);
   end_locked();
+}
+
+void Stages::interject(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  erase();
+  std::fputs((line + "\n").c_str(), stderr);
 }
 
 void Stages::end_locked() {

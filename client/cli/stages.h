@@ -18,7 +18,9 @@ namespace cumulus::cli {
 /// longer than a second shows a bar on standard error; in a pipe nothing is shown.
 class Stages {
  public:
-  Stages();
+  enum class Bars { kOnTerminal, kNever };
+
+  explicit Stages(Bars bars = Bars::kOnTerminal);
   Stages(const Stages&) = delete;
   Stages& operator=(const Stages&) = delete;
   ~Stages();
@@ -28,6 +30,8 @@ class Stages {
   /// How far the stage is; called from any thread.
   void advance(std::int64_t done, std::int64_t total);
   void end();
+  /// Writes a line to standard error, where the bar is no hindrance.
+  void interject(const std::string& line);
 
   /// Seconds of each stage that has ended, of all that had the same name, and in all.
   Report seconds() const;

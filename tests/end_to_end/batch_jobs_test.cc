@@ -1,0 +1,173 @@
+// Many jobs by one command.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/end_to_end/json.h"
+#include "tests/end_to_end/served_jobs.h"
+#include "tests/support/test_data.h"
+
+namespace cumulus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMap = test_data("sunrise.exr").string();
+
+class BatchJobs : public ServedJobs {
+ protected:
+  std::string in(const std::string& name) const { return folder_ / name; }
+
+  /// Writes the manifest; "@" stands for the test's folder.
+  void write_manifest(const std::vector<std::string>& lines) const {
+    std::ofstream file(in("jobs.txt"));
+    for (std::string line : lines) {
+      for (std::size_t at = line.find('@'); at != std::string::npos; at = line.find('@'))
+        line.replace(at, 1, folder_.path().string());
+      file << line << '\n';
+    }
+  }
+
+  Ended batch(std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"--json", "batch", in("jobs.txt")});
+    return run(options);
+  }
+  /// Expects that all went well, and how many were done now and how many before.
+  void expect_done(int done, int kept, const std::vector<std::string>& options = {}) const {
+    const Ended ended = batch(options);
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    const Json report(ended.output);
+    EXPECT_EQ(report.number("done"), done) << ended.output;
+    EXPECT_EQ(report.number("kept"), kept) << ended.output;
+  }
+
+  /// As if somebody had saved the file a second from now.
+  void touch(const std::string& name) const {
+    fs::last_write_time(in(name), fs::file_time_type::clock::now() + std::chrono::seconds(1));
+  }
+};
+
+const std::vector<std::string> kChain = {
+    "# a table, what is drawn from it, and a blur of a blur",
+    "",
+    "sampling-table @/map.exr -o '@/a table.cst'",
+    "draw-samples \"@/a table.cst\" -n 64 -o @/a\\ table.npy",
+    "cumulus blur @/map.exr -o @/once.exr --sigma 2",
+    "blur @/once.exr --output=@/twice.exr --sigma 2",
+};
+
+TEST_F(BatchJobs, AreDoneInTheOrderThatTheirFilesAskFor) {
+  fs::copy_file(kMap, in("map.exr"));
+  write_manifest(kChain);
+  const Ended ended = batch({"--jobs", "4"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(ended.errors, "");
+  const Json report(ended.output);
+  EXPECT_EQ(report.number("done"), 4);
+  EXPECT_EQ(report.number("jobs.1.line"), 4);
+  EXPECT_EQ(report.text("jobs.1.state"), "done");
+  EXPECT_EQ(report.number("jobs.1.report.samples"), 64);
+  for (const char* name : {"a table.cst", "a table.npy", "once.exr", "twice.exr"})
+    EXPECT_TRUE(fs::exists(in(name))) << name;
+}
+
+TEST_F(BatchJobs, AreNotDoneTwice) {
+  fs::copy_file(kMap, in("map.exr"));
+  write_manifest(kChain);
+  expect_done(4, 0);
+  expect_done(0, 4);
+  fs::remove(in("a table.npy"));
+  expect_done(1, 3);
+  touch("once.exr");  // what is read from it is older now
+  expect_done(1, 3);
+  expect_done(4, 0, {"--anew"});
+  expect_done(0, 4);
+  std::vector<std::string> changed = kChain;
+  changed.back() += " --boundary zero";
+  write_manifest(changed);
+  expect_done(1, 3);
+  expect_done(4, 0, {"--record", in("another record")});
+}
+
+TEST_F(BatchJobs, HoldUpOnlyThoseThatNeedThemWhenTheyFail) {
+  write_manifest({"blur @/missing.exr -o @/blurred.exr --sigma 2",
+                  "box-filter @/blurred.exr -o @/boxed.exr --radius 2",
+                  "summed-area-table " + kMap + " -o @/sums.npy"});
+  const Ended ended = batch();
+  EXPECT_EQ(ended.exit_code, 1);
+  const std::string manifest = in("jobs.txt");
+  EXPECT_EQ(ended.errors,
+            "cumulus: " + manifest + ":1: there is no file " + in("missing.exr") +
+                "; give an image file that exists\ncumulus: " + manifest +
+                ":2: it needs line 1, which is not done\ncumulus: 1 job of " + manifest +
+                " failed, and 1 could not be run for that; mend what is said above and run the same "
+                "command again: what is done is kept\n");
+  const Json report(ended.output);
+  EXPECT_EQ(report.number("done"), 1);
+  EXPECT_EQ(report.number("failed"), 1);
+  EXPECT_EQ(report.number("not_run"), 1);
+  EXPECT_EQ(report.text("jobs.0.state"), "failed");
+  EXPECT_TRUE(fs::exists(in("sums.npy")));
+  fs::copy_file(kMap, in("missing.exr"));
+  expect_done(2, 1);
+}
+
+TEST_F(BatchJobs, AreAllCheckedBeforeTheFirstIsRun) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"paint", "there is no command paint"},
+      {"blur @/a.exr -o @/b.exr", "--sigma is required"},
+      {"blur @/a.exr -o @/b.exr --sigma 0", "--sigma: is 0; a number, 0.5 to 10000, is right"},
+      {"blur @/a.exr -o '@/b.exr --sigma 2", "the quote ' is not closed"},
+      {"blur @/a.exr -o @/b.exr \\", "the line ends with a backslash"},
+      {"blur @/a.exr -o @/nowhere/b.exr --sigma 2", "nowhere"},
+      {"blur @/a.exr -o @/./sums.npy --sigma 2", "it writes a file that line 1 writes, too"},
+      {"blur --help", "--help is no job"},
+      {"batch @/jobs.txt", "a batch within a batch"},
+  };
+  for (const auto& [line, reason] : wrong) {
+    write_manifest({"summed-area-table " + kMap + " -o @/sums.npy", "# next", line});
+    const Ended ended = batch();
+    EXPECT_EQ(ended.exit_code, 1) << line;
+    EXPECT_EQ(ended.errors.rfind("cumulus: " + in("jobs.txt") + ":3: ", 0), 0U) << ended.errors;
+    EXPECT_NE(ended.errors.find(reason), std::string::npos) << ended.errors;
+    EXPECT_FALSE(fs::exists(in("sums.npy"))) << line;
+  }
+  write_manifest({"# nothing"});
+  fail({"batch", in("jobs.txt")}, "holds no job");
+  EXPECT_EQ(run({"batch", in("nothing.txt")}).exit_code, 2);
+  EXPECT_EQ(run({"batch", in("jobs.txt"), "--jobs", "0"}).exit_code, 2);
+}
+
+TEST_F(BatchJobs, GoOnAfterAnInterrupt) {
+  write_manifest({"summed-area-table " + kMap + " -o @/sums.npy",
+                  "draw-samples " + kMap + " -n 2000000000 -o @/samples.npy",
+                  "box-filter " + kMap + " -o @/b.exr --radius 2"});
+  Program program(test_program("cumulus"),
+                  {"--server", daemon_->address(), "batch", in("jobs.txt"), "--jobs", "1"});
+  for (int i = 0; i < 3000 && !fs::exists(in("sums.npy")); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  program.send(SIGINT);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_EQ(ended.errors, "cumulus: interrupted\n");
+  EXPECT_FALSE(fs::exists(in("samples.npy")));
+  write_manifest({"summed-area-table " + kMap + " -o @/sums.npy",
+                  "draw-samples " + kMap + " -n 20 -o @/samples.npy",
+                  "box-filter " + kMap + " -o @/b.exr --radius 2"});
+  expect_done(2, 1);
+}
+
+TEST_F(BatchJobs, NeedAServer) {
+  write_manifest({"health"});
+  const Ended ended = run_cumulus({"--server", "unix:/nonexistent/socket", "batch", in("jobs.txt")});
+  EXPECT_EQ(ended.exit_code, 3) << ended.errors;
+  EXPECT_EQ(run_cumulus({"--backend", "cpu", "batch", in("jobs.txt")}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace cumulus::testing
