@@ -79,6 +79,7 @@ void add_commands(CommandLine& line) {
   add_kd_tree_commands(line);
   add_bracket_match_commands(line);
   add_batch_command(line);
+  add_bench_command(line);
   add_server_commands(line);
 }
 

@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/bench_rows.h"
 #include "cli/job.h"
 
 namespace cumulus::cli {
@@ -33,6 +35,10 @@ class CommandLine {
   CLI::Option& add_output(CLI::App& command, const std::string& names, std::string& path,
                           const std::string& description, OutputFormat format = OutputFormat::kAny);
 
+  /// Declares what `bench` measures of an operation.
+  void add_bench_row(BenchRow row) { bench_rows_.push_back(std::move(row)); }
+  const std::vector<BenchRow>& bench_rows() const { return bench_rows_; }
+
   /// What the command that was chosen does.
   const RunCommand& chosen() const { return chosen_; }
   /// What would keep the files that were named from being written: said before the work, not after it.
@@ -49,6 +55,7 @@ class CommandLine {
 
   CLI::App& app_;
   std::vector<Output> outputs_;  // of all commands
+  std::vector<BenchRow> bench_rows_;
   RunCommand chosen_;
 };
 
@@ -60,6 +67,7 @@ void add_run_length_commands(CommandLine& line);
 void add_sampling_table_commands(CommandLine& line);
 void add_summed_area_table_commands(CommandLine& line);
 void add_batch_command(CommandLine& line);
+void add_bench_command(CommandLine& line);
 void add_server_commands(CommandLine& line);
 
 /// All of them.

@@ -30,8 +30,8 @@ class Job {
       : server_(std::make_shared<JobServer>(options.server, options.backend)),
         json_(options.json),
         interrupt_(std::move(interrupt)) {}
-  /// A job beside `first`, for a thread of its own: at the same server, stopped by the same interrupt. It
-  /// shows no bars.
+  /// A job beside `first`, for a thread of its own: at the same server, where interactive jobs go before it,
+  /// and stopped by the same interrupt. It shows no bars.
   static std::unique_ptr<Job> beside(const Job& first) {
     return std::unique_ptr<Job>(new Job(first.server_, first.json_, first.interrupt_));
   }
@@ -61,6 +61,7 @@ class Job {
   RunOptions run() const {
     RunOptions options;
     options.call = call();
+    options.priority = priority_;
     return options;
   }
 
@@ -89,11 +90,13 @@ class Job {
       : server_(std::move(server)),
         json_(json),
         interrupt_(std::move(interrupt)),
+        priority_(Priority::kBatch),
         stages_(Stages::Bars::kNever) {}
 
   const std::shared_ptr<JobServer> server_;
   const bool json_;
   const Cancellation interrupt_;
+  const Priority priority_ = Priority::kInteractive;
   bool no_server_ = false;
   bool reports_failure_ = false;
   std::optional<Client> client_;  // of the session

@@ -199,8 +199,8 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
   if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
 }
 
-CudaExecutor::TaggedWords CudaExecutor::tagged_words() {
-  const CallTags::Next call = tags_.next();
+CudaExecutor::TaggedWords CudaExecutor::tagged_words(std::uint32_t tags) {
+  const CallTags::Next call = tags_.next(tags);
   if (call.clear) {
     if (tagged_.bytes() == 0) tagged_ = allocate(kTaggedBytes);
     CUMULUS_CUDA(cudaMemsetAsync(tagged_.data(), 0, kTaggedBytes, stream_));

@@ -107,15 +107,16 @@ class CudaExecutor {
   /// Words that stay from call to call, for the blocks of one kernel to tell each other what they have found.
   /// Such a kernel writes words of a tag (the upper half) and a value, whole, and nothing else; a word with
   /// another tag has not been written yet. So nothing needs to be cleared before a call. The words are the
-  /// executor's alone, and its kernels run one after the other. Taken from the device on first use, kept to
-  /// the end: kTaggedBytes, beside what calls reserve.
+  /// executor's alone, and its kernels run one after the other. A kernel that uses words
+  /// several times asks for as many tags, `tag` and those after it. Taken from the device on first use, kept
+  /// to the end: kTaggedBytes, beside what calls reserve.
   struct TaggedWords {
     DeviceSpan<std::uint64_t> words;  // kTaggedWords
     std::uint32_t tag;
   };
-  static constexpr std::size_t kTaggedWords = 160 * 1024;
+  static constexpr std::size_t kTaggedWords = 360 * 1024;
   static constexpr std::size_t kTaggedBytes = kTaggedWords * sizeof(std::uint64_t);
-  TaggedWords tagged_words();
+  TaggedWords tagged_words(std::uint32_t tags = 1);
 
   DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.

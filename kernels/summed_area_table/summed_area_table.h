@@ -86,8 +86,7 @@ inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &
 /// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
 /// are asked for, it sums each channel by itself, element by element.
 template <class Input>
-inline constexpr bool kSummedInterleaved =
-    std::is_same_v<Input, std::uint8_t> || std::is_same_v<Input, float>;
+inline constexpr bool kSummedInterleaved = sizeof(Input) <= 2 || std::is_same_v<Input, float>;
 
 namespace summed_area_table {
 /// Scratch bytes for the tables of `planes` images, each of `image`'s extents.

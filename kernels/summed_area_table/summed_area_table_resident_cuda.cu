@@ -18,23 +18,7 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job) {
   const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, nullptr),
                                        {tagged.words.data(), tagged.tag}};
 
-  // The blocks wait for each other: all of them run at once, or none does.
-  cudaLaunchAttribute together{};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned int>(tiles);
-  config.blockDim = P::kThreads;
-  config.stream = executor.stream();
-  config.attrs = &together;
-  config.numAttrs = 1;
-  const cudaError_t launched = cudaLaunchKernelEx(&config, build_resident_table<P>, arguments);
-  if (launched == cudaErrorCooperativeLaunchTooLarge) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  CUMULUS_CUDA(launched);
-  return true;
+  return launch_together(executor, build_resident_table<P>, tiles, P::kThreads, 0, arguments);
 }
 
 template <class Input, class Sum, TileShape kShape>

@@ -29,7 +29,10 @@ constexpr TileShape tile_shape(std::size_t input_bytes, std::size_t sum_bytes, i
     return channels == 1   ? TileShape{8, 16, 1, 4}
            : channels == 3 ? TileShape{8, 8, 1, 12}
                            : TileShape{8, 16, 2, 4};
-  if (input_bytes == 2) return TileShape{8, 16, 1, 4};
+  if (input_bytes == 2) {
+    if (channels == 3) return sum_bytes == 4 ? TileShape{8, 8, 1, 12} : TileShape{4, 12, 1, 12};
+    return channels == 1 ? TileShape{8, 16, 1, 4} : TileShape{8, 8, 2, 4};
+  }
   if (input_bytes == 8) return TileShape{8, 6, 1, 4};
   if (channels == 3) return sum_bytes == 4 ? TileShape{4, 8, 1, 12} : TileShape{4, 7, 1, 12};
   return sum_bytes == 4 ? TileShape{8, 8, 1, 4} : TileShape{8, 10, 1, 4};
@@ -46,6 +49,40 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
 inline constexpr TileShape kLowResidentShape = {8, 8, 1, 4};
 inline constexpr TileShape kTallResidentShape = {8, 16, 1, 4};
 constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64 ? 1 : 2; }
+
+/// How a block of the kernel of strips (strip_build.cuh) goes down its strip: bands of groups of rows, each
+/// group `group_rows` rows that `row_lanes` lanes, of four columns each, go through together.
+struct StripShape {
+  int row_lanes;
+  int group_rows;
+  int warps;       // that sum
+  int messengers;  // warps that wait for what lies to the left: what they ask again takes the table's way
+  int ahead;       // bands being copied
+  int lag;         // bands between a band's totals and its table
+
+  constexpr int groups() const { return warps * 32 / row_lanes; }
+  constexpr int rows() const { return groups() * group_rows; }
+  constexpr int columns() const { return 4 * row_lanes; }
+};
+
+/// What is on its way to a multiprocessor has to be enough for the memory's rate, and no more: what the
+/// blocks tell each other stands in the same queues.
+constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes) {
+  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 1, 4, row_lanes == 8 ? 8 : 7};
+  if (row_lanes == 8) return {8, 4, 8, 1, 4, 8};
+  if (row_lanes == 16) return {16, 8, 8, 1, 2, 4};
+  return {32, 4, 16, 1, 2, 4};
+}
+/// Bands whose totals are under way. A block tells those of band n once it has put to use what it learned
+/// about band n - lag - 1.
+constexpr int strip_ring(const StripShape& shape) { return shape.lag + 2; }
+
+/// Bands that an adder lets its own block go on before it asks for what the others have told.
+inline constexpr std::uint32_t kAdderPatience = 1;
+/// Rows of a band that one warp adds up over all strips, and strips that a pair of its lanes looks after.
+inline constexpr int kAdderRows = 4;
+inline constexpr int kStripsOfPair = 9;
+inline constexpr std::int64_t kMostStrips = 16 * kStripsOfPair;
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

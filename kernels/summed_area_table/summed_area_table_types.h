@@ -12,17 +12,21 @@
 #define CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(instantiate) \
   instantiate(float, float);                               \
   instantiate(float, double)
-#define CUMULUS_SUMMED_AREA_TABLE_OTHER_PAIRS(instantiate) \
+#define CUMULUS_SUMMED_AREA_TABLE_SHORT_PAIRS(instantiate) \
   instantiate(std::uint16_t, std::uint32_t);               \
-  instantiate(std::uint16_t, std::uint64_t);               \
+  instantiate(std::uint16_t, std::uint64_t)
+#define CUMULUS_SUMMED_AREA_TABLE_HALF_PAIRS(instantiate) \
+  instantiate(Float16, float);                            \
+  instantiate(Float16, double)
+#define CUMULUS_SUMMED_AREA_TABLE_OTHER_PAIRS(instantiate) \
   instantiate(std::uint32_t, std::uint64_t);               \
   instantiate(std::int32_t, std::int64_t);                 \
-  instantiate(Float16, float);                             \
-  instantiate(Float16, double);                            \
   instantiate(double, double)
 #define CUMULUS_SUMMED_AREA_TABLE_PAIRS(instantiate)  \
   CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(instantiate);  \
   CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(instantiate); \
+  CUMULUS_SUMMED_AREA_TABLE_SHORT_PAIRS(instantiate); \
+  CUMULUS_SUMMED_AREA_TABLE_HALF_PAIRS(instantiate);  \
   CUMULUS_SUMMED_AREA_TABLE_OTHER_PAIRS(instantiate)
 
 // The functions of summed_area_table_queries.h for every type, likewise.

@@ -11,6 +11,7 @@
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
+#include "kernels/summed_area_table/table_methods.h"
 #include "kernels/summed_area_table/tile_build.cuh"
 
 // The host's side of the CUDA kernel: which one a job takes, and what it is told. A file for each few of the
@@ -22,10 +23,29 @@ namespace summed_area_table {
 /// Zeroes the scratch memory. The kernel after it may start at once; it waits for that where it needs it.
 void clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch);
 
-/// Builds the inclusive table of one small image, all of whose tiles are on the GPU at once; false: it is too
-/// large for that, and nothing was done.
-template <class Input, class Sum>
-bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
+/// Starts a kernel whose blocks wait for each other: all of them run at once, or, where they do not fit, none
+/// does and the result is false.
+template <class Arguments>
+bool launch_together(CudaExecutor& executor, void (*kernel)(Arguments), std::int64_t blocks, int threads,
+                     std::size_t shared_bytes, const Arguments& arguments) {
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned int>(blocks);
+  config.blockDim = static_cast<unsigned int>(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = executor.stream();
+  config.attrs = &together;
+  config.numAttrs = 1;
+  const cudaError_t launched = cudaLaunchKernelEx(&config, kernel, arguments);
+  if (launched == cudaErrorCooperativeLaunchTooLarge) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  CUMULUS_CUDA(launched);
+  return true;
+}
 
 /// Starts the kernel while its scratch memory is still being cleared, where it has been compiled to wait for
 /// that by itself.
@@ -115,7 +135,9 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
 template <class Input, class Sum, class Job>
 void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
-  if (one && build_while_resident(executor, job)) return;
+  if constexpr (kBuiltFaster<Input>) {
+    if (one && (build_while_resident(executor, job) || build_in_strips(executor, job))) return;
+  }
   switch (job.image.channels) {
     case 2:
       return launch<Plan<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);

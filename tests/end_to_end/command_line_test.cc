@@ -21,7 +21,7 @@ TEST(CommandLine, TellsHowToUseIt) {
   const Ended help = run_cumulus({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   for (const char* command : {"sampling-table", "draw-samples", "evaluate-density", "summed-area-table",
-                              "box-filter", "health", "capabilities"}) {
+                              "box-filter", "batch", "bench", "health", "capabilities"}) {
     EXPECT_NE(help.output.find(command), std::string::npos) << command;
     EXPECT_EQ(run_cumulus({command, "--help"}).exit_code, 0) << command;
   }
@@ -55,6 +55,7 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"summed-area-table", kMap, "-o", "x.png"},
       {"box-filter", kMap, "-o", "x.exr"},
       {"box-filter", kMap, "-o", "x.exr", "--radius", "-1"},
+      {"bench", "--size", "15"},
       {"--backend", "abacus", "health"},
       {"--backend", "cpu", "--server", "127.0.0.1:1", "health"},
   };
@@ -64,6 +65,22 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
     EXPECT_EQ(ended.exit_code, 2) << shown << ended.errors;
     EXPECT_TRUE(begins_with(ended.errors, "cumulus: ")) << shown << ended.errors;
     EXPECT_EQ(ended.output, "") << shown;
+  }
+}
+
+TEST(CommandLine, MeasuresTheServer) {
+  for (const char* size : {"64", "33"}) {
+    const Ended ended = run_cumulus({"--backend", "cpu", "--json", "bench", "--size", size, "--repeat", "2"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    const Json report(ended.output);
+    for (const char* figure :
+         {"round_trip_seconds", "upload_gigabytes_per_second", "download_gigabytes_per_second",
+          "operations.0.compute_seconds", "operations.5.compute_seconds"})
+      EXPECT_GT(report.number(figure), 0) << figure;
+    for (const char* operation : {"operations.0", "operations.5"})
+      EXPECT_GT(report.number(std::string(operation) + ".call_seconds"),
+                report.number(std::string(operation) + ".compute_seconds"));
+    EXPECT_EQ(report.text("device.name"), "cpu");
   }
 }
 

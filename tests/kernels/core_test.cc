@@ -74,6 +74,20 @@ TEST(CallTags, AskForClearingOnceAndWhenTheyBeginAgain) {
   EXPECT_FALSE(last.next().clear);
 }
 
+TEST(CallTags, AreGivenSeveralAtOnce) {
+  CallTags tags(0);
+  EXPECT_EQ(tags.next(5).tag, 1u);
+  tags.take(tags.next(5));
+  EXPECT_EQ(tags.next().tag, 6u);
+
+  CallTags last(UINT32_MAX - 4);
+  EXPECT_EQ(last.next(4).last, UINT32_MAX);
+  EXPECT_FALSE(last.next(4).clear);
+  EXPECT_EQ(last.next(5).tag, 1u) << "a call's tags follow one another";
+  EXPECT_EQ(last.next(5).last, 5u);
+  EXPECT_TRUE(last.next(5).clear);
+}
+
 TEST(ParallelRanges, CoverEveryIndexOnce) {
   CpuExecutor executor(3);
   std::vector<std::atomic<int>> visits(10007);

@@ -250,6 +250,8 @@ absl::Status run_match_brackets(Job& job, const Options& options) {
 }  // namespace
 
 void add_bracket_match_commands(CommandLine& line) {
+  line.add_bench_row(
+      {"match-brackets", bench_brackets, [](const Buffer& text) { return match_brackets(text); }});
   add_clip_drawing_command(line);
   const auto options = std::make_shared<Options>();
   CLI::App& command = line.add(

@@ -333,6 +333,7 @@ void add_query(CommandLine& line, CLI::App& group) {
 }  // namespace
 
 void add_kd_tree_commands(CommandLine& line) {
+  line.add_bench_row({"kd-tree", bench_points, [](const Buffer& points) { return build_kd_tree(points); }});
   CLI::App& group = line.add_group("kd-tree", "Build KD-trees of points and ask them for neighbours");
 
   const auto built = std::make_shared<BuildOptions>();

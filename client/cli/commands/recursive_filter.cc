@@ -276,6 +276,17 @@ void add_feedback_filter(CommandLine& line) {
 }  // namespace
 
 void add_recursive_filter_commands(CommandLine& line) {
+  line.add_bench_row(
+      {"blur", bench_image, [](const Buffer& image) {
+         const AxisKernel gaussian = {GaussianKernel{8, GaussianMethod::kDeriche, 0}, ImageBoundary::kClamp};
+         return apply_recursive_filter(image, {.y = gaussian,
+                                               .x = gaussian,
+                                               .accumulate = {},
+                                               .weight = 1,
+                                               .method = FilterMethod::kFastest,
+                                               .max_truncation_error = {},
+                                               .tell_method = false});
+       }});
   add_blur(line);
   add_bspline_prefilter(line);
   add_feedback_filter(line);

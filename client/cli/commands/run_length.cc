@@ -157,6 +157,8 @@ absl::Status run_info(Job& job, const Options& options) {
 }  // namespace
 
 void add_run_length_commands(CommandLine& line) {
+  line.add_bench_row(
+      {"run-length", bench_image, [](const Buffer& image) { return encode_run_lengths(image); }});
   CLI::App& group = line.add_group("run-length", "Keep images and files as runs of equal pixels");
 
   const auto encoded = std::make_shared<Options>();

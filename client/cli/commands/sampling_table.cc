@@ -197,6 +197,8 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
 }  // namespace
 
 void add_sampling_table_commands(CommandLine& line) {
+  line.add_bench_row(
+      {"sampling-table", bench_image, [](const Buffer& map) { return build_sampling_table(map); }});
   const auto building = std::make_shared<TableOptions>();
   CLI::App& table = line.add(
       "sampling-table", "Build the importance-sampling table of an environment map",

@@ -340,6 +340,8 @@ void add_box_filter(CommandLine& line) {
 }  // namespace
 
 void add_summed_area_table_commands(CommandLine& line) {
+  line.add_bench_row(
+      {"summed-area-table", bench_image, [](const Buffer& image) { return build_summed_area_table(image); }});
   add_summed_area_table(line);
   add_box_filter(line);
 }

@@ -1,0 +1,129 @@
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/bench_rows.h"
+#include "cli/checks.h"
+#include "cli/commands.h"
+
+namespace cumulus::cli {
+namespace {
+
+struct Options {
+  std::int64_t size = 2048;
+  int repeat = 5;
+};
+
+/// The middle one of `repeat` times that `call` gives.
+template <class Call>
+absl::StatusOr<absl::Duration> median(int repeat, const Call& call) {
+  std::vector<absl::Duration> times;
+  for (int i = 0; i < repeat; ++i) {
+    const absl::StatusOr<absl::Duration> time = call();
+    if (!time.ok()) return time;
+    times.push_back(*time);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+template <class Call>
+absl::StatusOr<absl::Duration> timed(const Call& call) {
+  const absl::Time start = absl::Now();
+  if (const auto done = call(); !done.ok()) return done.status();
+  return absl::Now() - start;
+}
+
+double gigabytes_per_second(std::int64_t bytes, absl::Duration time) {
+  return static_cast<double>(bytes) / 1e9 / absl::ToDoubleSeconds(time);
+}
+
+absl::Status measure_way(Job& job, const Client& client, const Session& session, const Options& options) {
+  const auto round_trip =
+      median(options.repeat, [&] { return timed([&] { return client.health(job.call()); }); });
+  if (!round_trip.ok()) return round_trip.status();
+  const absl::StatusOr<Array> image = bench_image(options.size);
+  if (!image.ok()) return image.status();
+  const auto upload =
+      median(options.repeat, [&] { return timed([&] { return job.upload(session, image->view()); }); });
+  if (!upload.ok()) return upload.status();
+  const absl::StatusOr<Buffer> buffer = job.upload(session, image->view());
+  if (!buffer.ok()) return buffer.status();
+  DownloadOptions quiet;
+  quiet.call = job.call();
+  job.stages().begin("download");
+  const auto download =
+      median(options.repeat, [&] { return timed([&] { return session.download(*buffer, quiet); }); });
+  job.stages().end();
+  if (!download.ok()) return download.status();
+  job.report().add("round_trip_seconds", absl::ToDoubleSeconds(*round_trip));
+  job.report().add("upload_gigabytes_per_second", gigabytes_per_second(buffer->size_bytes(), *upload));
+  job.report().add("download_gigabytes_per_second", gigabytes_per_second(buffer->size_bytes(), *download));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Report> measure(Job& job, const Session& session, const BenchRow& row,
+                               const Options& options) {
+  const absl::StatusOr<Array> input = row.input(options.size);
+  if (!input.ok()) return input.status();
+  const absl::StatusOr<Buffer> buffer = job.upload(session, input->view());
+  if (!buffer.ok()) return buffer.status();
+  const Operation operation = row.operation(*buffer);
+  const absl::StatusOr<Result> first = job.run(session, row.name, operation);  // takes memory, warms caches
+  if (!first.ok()) return first.status();
+  std::vector<absl::Duration> computing;
+  const auto call = median(options.repeat, [&]() -> absl::StatusOr<absl::Duration> {
+    const absl::Time start = absl::Now();
+    const absl::StatusOr<Result> result = job.run(session, row.name, operation);
+    if (!result.ok()) return result.status();
+    computing.push_back(result->timings().compute);
+    return absl::Now() - start;
+  });
+  if (!call.ok()) return call.status();
+  std::sort(computing.begin(), computing.end());
+  Report report;
+  report.add("name", row.name);
+  report.add("elements", buffer->shape()[0] * (buffer->shape().size() == 2 ? buffer->shape()[1] : 1));
+  report.add("compute_seconds", absl::ToDoubleSeconds(computing[computing.size() / 2]));
+  report.add("call_seconds", absl::ToDoubleSeconds(*call));
+  return report;
+}
+
+absl::Status run_bench(Job& job, const std::vector<BenchRow>& rows, const Options& options) {
+  const absl::StatusOr<Client> client = job.connect();
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Session> session = job.open_session();
+  if (!session.ok()) return session.status();
+  if (absl::Status way = measure_way(job, *client, *session, options); !way.ok()) return way;
+  std::vector<Report> operations;
+  for (const BenchRow& row : rows) {
+    absl::StatusOr<Report> report = measure(job, *session, row, options);
+    if (!report.ok()) return report.status();
+    operations.push_back(*std::move(report));
+  }
+  job.report().add("operations", std::move(operations));
+  job.describe_run();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void add_bench_command(CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& bench = line.add(
+      "bench", "Measure the server from here: the way to it, and each operation on data in its memory",
+      [&line, options](Job& job) { return run_bench(job, line.bench_rows(), *options); });
+  bench.add_option("--size", options->size, "Pixels of an image's side (2048)")
+      ->check(whole_number_within(16, 16384))
+      ->type_name("N");
+  bench.add_option("--repeat", options->repeat, "Runs of each, of which the middle one counts (5)")
+      ->check(whole_number_within(1, 1000))
+      ->type_name("N");
+}
+
+}  // namespace cumulus::cli

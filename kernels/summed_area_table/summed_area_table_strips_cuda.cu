@@ -1,0 +1,83 @@
+#include "kernels/summed_area_table/strip_build.cuh"
+#include "kernels/summed_area_table/table_launch.cuh"
+
+namespace cumulus::summed_area_table {
+namespace {
+
+/// Bands have a tag each, and must not use up all there are.
+constexpr std::int64_t kMostBands = 1 << 24;
+/// Rows below which the way to the first finished band takes too large a part of the time.
+constexpr std::int64_t kLeastRows = 3072;
+/// Of ten multiprocessors, those that need to have a strip.
+constexpr std::int64_t kBusyOfTen = 9;
+
+template <class P, class Job>
+bool launch_strips(CudaExecutor& executor, const Job& job) {
+  constexpr int kSharedBytes = sizeof(StripMemory<P>);
+  static_assert(2 * std::int64_t{P::kRing} * P::kRows * kMostStrips <=
+                static_cast<std::int64_t>(CudaExecutor::kTaggedWords));
+  const auto image = planes_of<P>(job.image.data, job.image, 0);
+  const auto table = planes_of<P>(reinterpret_cast<typename P::Sum*>(job.sums.data), job.sums, 0);
+  const std::int64_t strips = divide_up(job.image.width, P::kColumns);
+  const std::int64_t bands = divide_up(job.image.height, P::kRows);
+  if (!image.aligned || !table.aligned || strips > executor.device().multiprocessors() ||
+      strips > kMostStrips || bands > kMostBands) {
+    return false;
+  }
+  const auto kernel = build_table_in_strips<P>;
+  cudaFuncAttributes compiled{};
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, kernel));
+  if (compiled.ptxVersion < 90) return false;  // compiled without it
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) !=
+      cudaSuccess) {
+    (void)cudaGetLastError();  // this GPU has less
+    return false;
+  }
+  const CudaExecutor::TaggedWords tagged = executor.tagged_words(static_cast<std::uint32_t>(bands));
+  const StripArguments<P> arguments{
+      .image = image,
+      .table = table,
+      .height = job.image.height,
+      .width = job.image.width,
+      .bands = static_cast<std::uint32_t>(bands),
+      .words = {tagged.words.data(), tagged.tag, static_cast<std::uint32_t>(strips)}};
+  return launch_together(executor, kernel, strips, P::kThreads, kSharedBytes, arguments);
+}
+
+template <class Input, class Sum, int kColumns>
+using StripsOf = StripPlan<Input, Sum, strip_shape(sizeof(Input), kColumns / 4)>;
+
+}  // namespace
+
+template <class Input, class Sum>
+bool build_in_strips_of(int columns, CudaExecutor& executor,
+                        const TableJob<Input, Sum, Space::kDevice>& job) {
+  if (job.image.channels != 1) return false;
+  if constexpr (kSummedInStrips<Input, Sum>) {
+    if (columns == 32) return launch_strips<StripsOf<Input, Sum, 32>>(executor, job);
+    if (columns == 64) return launch_strips<StripsOf<Input, Sum, 64>>(executor, job);
+    if (columns == 128) return launch_strips<StripsOf<Input, Sum, 128>>(executor, job);
+  }
+  return false;
+}
+
+template <class Input, class Sum>
+bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  const std::int64_t multiprocessors = executor.device().multiprocessors();
+  if (job.image.height < kLeastRows) return false;
+  for (const int columns : {32, 64, 128}) {
+    if (sizeof(Input) == 1 && columns == 32) continue;  // tiles are faster
+    const std::int64_t strips = divide_up(job.image.width, columns);
+    if (strips <= multiprocessors)
+      return strips * 10 >= multiprocessors * kBusyOfTen && build_in_strips_of(columns, executor, job);
+  }
+  return false;
+}
+
+#define CUMULUS_IN_STRIPS(Input, Sum)                                                        \
+  template bool build_in_strips(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&); \
+  template bool build_in_strips_of(int, CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_IN_STRIPS);
+CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_IN_STRIPS);
+
+}  // namespace cumulus::summed_area_table

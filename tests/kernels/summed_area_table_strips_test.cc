@@ -1,0 +1,109 @@
+// The kernel that goes down strips of large images, on images of any size.
+#include "kernels/core/cuda_executor.h"
+
+#if CUMULUS_WITH_CUDA
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/summed_area_table/table_methods.h"
+#include "tests/cases/summed_area_table_case.h"
+#include "tests/support/executors.h"
+
+namespace cumulus {
+namespace {
+
+using summed_area_table::build_in_strips_of;
+using testing::ImagePattern;
+using testing::ImageShape;
+using testing::make_image;
+using testing::TestImage;
+
+/// Columns that strips may have.
+constexpr int kStripColumns[] = {32, 64, 128};
+
+/// The dense table, built into rows that begin at multiples of 16 bytes; what lies between them stays.
+template <class Sum, class Input>
+std::vector<Sum> build(testing::CudaBackend& backend, int columns, const TestImage<Input>& image) {
+  const std::int64_t stride = (image.width + 3) / 4 * 4;
+  const testing::BackendArray<testing::CudaBackend, Input> pixels(backend, image.elements);
+  testing::BackendArray<testing::CudaBackend, Sum> sums(backend,
+                                                        static_cast<std::size_t>(image.height * stride));
+  TableJob<Input, Sum, Space::kDevice> job;
+  job.image = {pixels.const_span().data(), image.height, image.width, 1, image.row_stride};
+  job.sums = {sums.span().data(), image.height, image.width, 1, stride};
+  EXPECT_TRUE(build_in_strips_of(columns, backend.executor(), job));
+  const std::vector<Sum> padded = sums.to_host();
+  std::vector<Sum> table;
+  Sum poison;
+  std::memset(&poison, 0xA5, sizeof(poison));
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const Sum* row = padded.data() + y * stride;
+    table.insert(table.end(), row, row + image.width);
+    for (std::int64_t x = image.width; x < stride; ++x)
+      EXPECT_EQ(std::memcmp(row + x, &poison, sizeof(Sum)), 0);
+  }
+  return table;
+}
+
+template <class Input, class Sum>
+void expect_tables(testing::CudaBackend& backend, ImageShape shape) {
+  const auto to_whole_words = static_cast<int>(-shape.width & (16 / static_cast<int>(sizeof(Input)) - 1));
+  for (const int padding : {to_whole_words, to_whole_words + 16}) {
+    const auto image = make_image<Input>(shape, 1, padding, ImagePattern::kRandom);
+    for (const int columns : kStripColumns) {
+      SCOPED_TRACE(std::to_string(shape.height) + " x " + std::to_string(shape.width) + " in strips of " +
+                   std::to_string(columns) + ", rows padded by " + std::to_string(padding));
+      EXPECT_EQ(verify_summed_area_table(image, build<Sum>(backend, columns, image).data()), "");
+    }
+  }
+}
+
+class StripsOfSmallImagesOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {};
+class StripsOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {};
+
+TEST_F(StripsOfSmallImagesOnCuda, AreRight) {
+  for (const ImageShape shape : {ImageShape{300, 208}, ImageShape{1, 5}, ImageShape{129, 259}}) {
+    expect_tables<float, float>(backend(), shape);
+    expect_tables<std::uint8_t, std::uint32_t>(backend(), shape);
+  }
+}
+
+/// Many bands, through all places of their ring several times.
+TEST_F(StripsOnCuda, AreRightDownTallImages) {
+  expect_tables<float, float>(backend(), {20000, 333});
+  expect_tables<std::uint8_t, std::uint32_t>(backend(), {20000, 333});
+}
+
+TEST_F(StripsOnCuda, LeaveNanWhereItIs) {
+  auto image = make_image<float>({1200, 700}, 1, 0, ImagePattern::kIntegers);
+  image.row(430)[350] = std::numeric_limits<float>::quiet_NaN();
+  for (const int columns : kStripColumns) {
+    const auto table = build<float>(backend(), columns, image);
+    for (std::int64_t y = 0; y < image.height; ++y) {
+      for (std::int64_t x = 0; x < image.width; ++x) {
+        ASSERT_EQ(std::isnan(table[static_cast<std::size_t>(y * image.width + x)]), y >= 430 && x >= 350)
+            << y << ", " << x;
+      }
+    }
+  }
+}
+
+TEST_F(StripsOnCuda, AreNotForOtherImages) {
+  const testing::BackendArray<testing::CudaBackend, float> pixels(backend(), std::vector<float>(1 << 16));
+  testing::BackendArray<testing::CudaBackend, float> sums(backend(), 1 << 16);
+  TableJob<float, float, Space::kDevice> job;
+  job.image = {pixels.const_span().data(), 100, 102};
+  job.sums = {sums.span().data(), 100, 102};
+  EXPECT_FALSE(build_in_strips_of(32, backend().executor(), job)) << "rows begin anywhere";
+  job.image = {pixels.const_span().data(), 2, 32 * 1000};
+  job.sums = {sums.span().data(), 2, 32 * 1000};
+  EXPECT_FALSE(build_in_strips_of(32, backend().executor(), job)) << "more strips than run at once";
+}
+
+}  // namespace
+}  // namespace cumulus
+#endif
