@@ -1,8 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bench/bench.h"
@@ -10,6 +15,7 @@
 #include "kernels/bracket_match/bracket_match.h"
 #include "kernels/bracket_match/bracket_match_clips.h"
 #include "tests/cases/bracket_match_case.h"
+#include "tests/cases/bracket_match_check.h"
 #include "tests/cases/bracket_match_clips_case.h"
 
 namespace cumulus::bench {
@@ -25,17 +31,63 @@ std::string variant_name(BracketPattern pattern) {
   return name;
 }
 
+/// A text, and what is right for it.
+struct BracketText {
+  std::string symbols;
+  std::uint64_t sum_of_partners;
+
+  BracketText(BracketPattern pattern, std::int64_t size)
+      : symbols(make_brackets(pattern, size)), sum_of_partners(testing::naive_sum_of_partners(symbols)) {}
+
+  std::vector<std::uint8_t> bytes() const { return {symbols.begin(), symbols.end()}; }
+  /// Empty, or a difference.
+  std::string verify(const std::vector<std::int32_t>& partner) const {
+    if (testing::sum_of_partners(partner) == sum_of_partners) return "";
+    return testing::verify_long_brackets<std::int32_t>(symbols, partner, {}, {}, {});
+  }
+};
+constexpr const char* kVerifiedBy = "serial stack, a sum over every element";
+
+/// Rows of one benchmark, each of a text. The texts of those that are wanted are made at the same time, each
+/// once: 2^28 symbols take seconds.
+class Rows {
+ public:
+  using Measure = std::function<void(const std::string& name, const BracketText& text)>;
+
+  void add(const std::string& name, BracketPattern pattern, std::int64_t size, Measure measure) {
+    auto& text = texts_[{pattern, size}];
+    if (!text.valid()) {
+      text = std::async(std::launch::async, [=] { return BracketText(pattern, size); }).share();
+    }
+    rows_.push_back({name, text, std::move(measure)});
+  }
+
+  /// In the order in which they were added. A text goes with the last of its rows.
+  void run() {
+    for (const Row& row : rows_) row.text.wait();  // what makes a text would disturb what is measured
+    texts_.clear();
+    for (; !rows_.empty(); rows_.pop_front())
+      rows_.front().measure(rows_.front().name, rows_.front().text.get());
+  }
+
+ private:
+  struct Row {
+    std::string name;
+    std::shared_future<BracketText> text;
+    Measure measure;
+  };
+  std::map<std::pair<BracketPattern, std::int64_t>, std::shared_future<BracketText>> texts_;
+  std::deque<Row> rows_;
+};
+
 /// `with_tree`: parents, depths and tops besides.
 template <class Executor>
-void bench_pattern(Runner<Executor>& runner, BracketPattern pattern, std::int64_t size, bool with_tree) {
+void bench_text(Runner<Executor>& runner, const std::string& name, const BracketText& text, bool with_tree) {
   constexpr Space kSpace = Executor::kSpace;
-  const std::string name = std::string("match_brackets/") + variant_name(pattern) +
-                           (with_tree ? "-all-outputs/" : "/") + std::to_string(size);
-  if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  const std::string text = make_brackets(pattern, size);
-  const Array<std::uint8_t, Executor> symbols(executor, std::vector<std::uint8_t>(text.begin(), text.end()));
-  const auto count = static_cast<std::size_t>(size);
+  const Array<std::uint8_t, Executor> symbols(executor, text.bytes());
+  const auto size = static_cast<std::int64_t>(text.symbols.size());
+  const std::size_t count = text.symbols.size();
   const std::size_t tree_count = with_tree ? count : 0;
   const Array<std::int32_t, Executor> partner(executor, count);
   const Array<std::int32_t, Executor> parent(executor, tree_count);
@@ -58,38 +110,37 @@ void bench_pattern(Runner<Executor>& runner, BracketPattern pattern, std::int64_
           [&] { match_brackets<std::int32_t>(executor, symbols.span(), table, {}, outputs, report.get()); },
       .verify =
           [&] {
-            return testing::verify_long_brackets(text, partner.to_host(), parent.to_host(), depth.to_host(),
-                                                 top.to_host());
+            if (!with_tree) return text.verify(partner.to_host());
+            return testing::verify_long_brackets(text.symbols, partner.to_host(), parent.to_host(),
+                                                 depth.to_host(), top.to_host());
           },
-      .verified_by = "serial stack, every element",
+      .verified_by = with_tree ? "serial stack, every element" : kVerifiedBy,
   });
 }
 
 /// The loop that everybody writes first, for the CPU's ratio to it.
-void bench_serial_stack(Runner<CpuExecutor>& runner, BracketPattern pattern, std::int64_t size) {
-  const std::string name = std::string("serial_stack/") + variant_name(pattern) + "/" + std::to_string(size);
-  if (!runner.wants(name)) return;
-  const std::string text = make_brackets(pattern, size);
-  std::vector<std::int32_t> partner(text.size());
+void bench_serial_stack(Runner<CpuExecutor>& runner, const std::string& name, const BracketText& text) {
+  std::vector<std::int32_t> partner(text.symbols.size());
   std::vector<std::int32_t> stack;
   runner.measure({
       .name = name,
-      .bytes = static_cast<std::size_t>(testing::bracket_bytes(size, 1, 4, 1)),
-      .items = static_cast<double>(size),
+      .bytes = static_cast<std::size_t>(
+          testing::bracket_bytes(static_cast<std::int64_t>(text.symbols.size()), 1, 4, 1)),
+      .items = static_cast<double>(text.symbols.size()),
       .unit = "symbols",
       .scratch_bytes = 0,
       .run =
           [&] {
             stack.clear();
-            for (std::size_t i = 0; i < text.size(); ++i) {
+            for (std::size_t i = 0; i < text.symbols.size(); ++i) {
               partner[i] = -1;
-              const char c = text[i];
+              const char c = text.symbols[i];
               if (c == '(' || c == '[' || c == '{') {
                 stack.push_back(static_cast<std::int32_t>(i));
               } else if ((c == ')' || c == ']' || c == '}') && !stack.empty()) {
                 const auto open = static_cast<std::size_t>(stack.back());
                 stack.pop_back();
-                const char o = text[open];
+                const char o = text.symbols[open];
                 if ((o == '(' && c == ')') || (o == '[' && c == ']') || (o == '{' && c == '}')) {
                   partner[i] = static_cast<std::int32_t>(open);
                   partner[open] = static_cast<std::int32_t>(i);
@@ -97,22 +148,19 @@ void bench_serial_stack(Runner<CpuExecutor>& runner, BracketPattern pattern, std
               }
             }
           },
-      .verify = [&] { return testing::verify_long_brackets<std::int32_t>(text, partner, {}, {}, {}); },
-      .verified_by = "serial stack, every element",
+      .verify = [&] { return text.verify(partner); },
+      .verified_by = kVerifiedBy,
   });
 }
 
 #if CUMULUS_WITH_CUDA
 /// The reference's single pass, beside the default.
-void bench_look_back(Runner<CudaExecutor>& runner, BracketPattern pattern, std::int64_t size, int partition) {
-  const std::string name = "stack_look_back/partition-" + std::to_string(partition) + "/" +
-                           variant_name(pattern) + "/" + std::to_string(size);
-  if (!runner.wants(name)) return;
+void bench_look_back(Runner<CudaExecutor>& runner, const std::string& name, const BracketText& text,
+                     int partition) {
   CudaExecutor& executor = runner.executor();
-  const std::string text = make_brackets(pattern, size);
-  const Array<std::uint8_t, CudaExecutor> symbols(executor,
-                                                  std::vector<std::uint8_t>(text.begin(), text.end()));
-  const Array<std::int32_t, CudaExecutor> partner(executor, static_cast<std::size_t>(size));
+  const auto size = static_cast<std::int64_t>(text.symbols.size());
+  const Array<std::uint8_t, CudaExecutor> symbols(executor, text.bytes());
+  const Array<std::int32_t, CudaExecutor> partner(executor, text.symbols.size());
   const BracketTable table = BracketTable::of_pairs("()[]{}");
   runner.measure({
       .name = name,
@@ -121,9 +169,8 @@ void bench_look_back(Runner<CudaExecutor>& runner, BracketPattern pattern, std::
       .unit = "symbols",
       .scratch_bytes = look_back_scratch_bytes(size, partition),
       .run = [&] { look_back_match(executor, symbols.span(), table, partition, partner.span()); },
-      .verify =
-          [&] { return testing::verify_long_brackets<std::int32_t>(text, partner.to_host(), {}, {}, {}); },
-      .verified_by = "serial stack, every element",
+      .verify = [&] { return text.verify(partner.to_host()); },
+      .verified_by = kVerifiedBy,
   });
 }
 #endif
@@ -154,45 +201,84 @@ void bench_clips(Runner<Executor>& runner, testing::ScenePattern pattern, std::i
 constexpr std::array kShownPatterns = {BracketPattern::kRandom, BracketPattern::kShallow,
                                        BracketPattern::kHill, BracketPattern::kDeep, BracketPattern::kStairs};
 
+constexpr std::array kAdversaries = {BracketPattern::kOneATile, BracketPattern::kFarApart};
+
+/// Which rows there are.
 template <class Executor>
-void bench_all(Runner<Executor>& runner) {
-  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
-  std::vector<std::int64_t> sizes = {std::int64_t{1} << 20, std::int64_t{1} << 24};
-  if (kGpu) sizes.push_back(std::int64_t{1} << 28);
-  if (runner.quick()) sizes = {std::int64_t{1} << 18};
-  for (const std::int64_t size : sizes) {
-    for (const auto pattern : kShownPatterns) {
-      bench_pattern(runner, pattern, size, false);
-      if constexpr (!kGpu) bench_serial_stack(runner, pattern, size);
+class Benchmark {
+ public:
+  explicit Benchmark(Runner<Executor>& runner) : runner_(runner) {}
+
+  void run() {
+    std::vector<std::int64_t> sizes = {std::int64_t{1} << 20, std::int64_t{1} << 24};
+    if (kGpu) sizes.push_back(std::int64_t{1} << 28);
+    if (runner_.quick()) sizes = {std::int64_t{1} << 18};
+    for (const std::int64_t size : sizes) {
+      for (const auto pattern : kShownPatterns) add(pattern, size, false);
+      for (const auto pattern : kAdversaries) add(pattern, size, false);
+    }
+    const std::int64_t size = sizes.back();
+    for (const auto pattern :
+         {BracketPattern::kSparse, BracketPattern::kAllOpen, BracketPattern::kCloseThenOpen}) {
+      add(pattern, size, false);
+    }
+    add(BracketPattern::kRandom, size, true);
+    add(BracketPattern::kDeep, size, true);
+    const std::int64_t smaller = std::min(size, std::int64_t{1} << 24);
+    for (const auto pattern : kShownPatterns) add_single_pass(pattern, smaller);
+    for (const auto pattern : kAdversaries) add_single_pass(pattern, smaller);
+    rows_.run();
+    for (const auto pattern :
+         {testing::ScenePattern::kDrawing, testing::ScenePattern::kRandom, testing::ScenePattern::kDeep}) {
+      bench_clips(runner_, pattern, smaller);
     }
   }
-  const std::int64_t size = sizes.back();
-  for (const auto pattern : {BracketPattern::kOneATile, BracketPattern::kFarApart, BracketPattern::kSparse,
-                             BracketPattern::kAllOpen, BracketPattern::kCloseThenOpen}) {
-    bench_pattern(runner, pattern, size, false);
+
+ private:
+  static constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
+
+  void add(const std::string& method, BracketPattern pattern, const std::string& outputs, std::int64_t size,
+           Rows::Measure measure) {
+    const std::string name = method + "/" + variant_name(pattern) + outputs + "/" + std::to_string(size);
+    if (runner_.wants(name)) rows_.add(name, pattern, size, std::move(measure));
   }
-  bench_pattern(runner, BracketPattern::kRandom, size, true);
-  bench_pattern(runner, BracketPattern::kDeep, size, true);
-  const std::int64_t scene_size = std::min(size, std::int64_t{1} << 24);
-  for (const auto pattern :
-       {testing::ScenePattern::kDrawing, testing::ScenePattern::kRandom, testing::ScenePattern::kDeep}) {
-    bench_clips(runner, pattern, scene_size);
+  /// On a CPU the loop that everybody writes first too.
+  void add(BracketPattern pattern, std::int64_t size, bool with_tree) {
+    add("match_brackets", pattern, with_tree ? "-all-outputs" : "", size,
+        [=, this](const std::string& name, const BracketText& text) {
+          bench_text(runner_, name, text, with_tree);
+        });
+    if constexpr (!kGpu) {
+      if (with_tree) return;
+      add("serial_stack", pattern, "", size, [this](const std::string& name, const BracketText& text) {
+        bench_serial_stack(runner_, name, text);
+      });
+    }
   }
+  /// On a GPU alone.
+  void add_single_pass([[maybe_unused]] BracketPattern pattern, [[maybe_unused]] std::int64_t size) {
 #if CUMULUS_WITH_CUDA
-  if constexpr (kGpu) {
-    for (const auto pattern : kShownPatterns) {
-      for (const int partition : kLookBackPartitions) bench_look_back(runner, pattern, scene_size, partition);
+    if constexpr (kGpu) {
+      for (const int partition : kLookBackPartitions) {
+        add("stack_look_back/partition-" + std::to_string(partition), pattern, "", size,
+            [=, this](const std::string& name, const BracketText& text) {
+              bench_look_back(runner_, name, text, partition);
+            });
+      }
     }
-  }
 #endif
-}
+  }
+
+  Runner<Executor>& runner_;
+  Rows rows_;
+};
 
 }  // namespace
 
 void bench_bracket_match(Runner<CpuExecutor>& runner);
 void bench_bracket_match(Runner<CudaExecutor>& runner);
 
-void bench_bracket_match(Runner<CpuExecutor>& runner) { bench_all(runner); }
-void bench_bracket_match(Runner<CudaExecutor>& runner) { bench_all(runner); }
+void bench_bracket_match(Runner<CpuExecutor>& runner) { Benchmark(runner).run(); }
+void bench_bracket_match(Runner<CudaExecutor>& runner) { Benchmark(runner).run(); }
 
 }  // namespace cumulus::bench

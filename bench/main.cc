@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <ctime>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -51,17 +50,13 @@ Backends open_backends(const std::string& wanted) {
 }
 
 int measure(const Arguments& arguments, const std::string& command) {
-  std::ofstream json;
-  if (!arguments.json.empty()) {
-    json.open(arguments.json);
-    if (!json) throw std::runtime_error("--json: cannot write " + arguments.json);
-  }
   Backends backends = open_backends(arguments.backend);
   Setting setting{kCommit, now(), command, {}};
   if (backends.cpu) setting.devices.push_back(describe(*backends.cpu));
   if (backends.cuda) setting.devices.push_back(describe(*backends.cuda));
 
   Report report(std::cout);
+  if (!arguments.json.empty()) report.write_to(arguments.json, setting);
   report.print_setting(setting);
   if (backends.cpu) {
     Runner<CpuExecutor> runner(*backends.cpu, arguments.options, report);
@@ -71,7 +66,6 @@ int measure(const Arguments& arguments, const std::string& command) {
     Runner<CudaExecutor> runner(*backends.cuda, arguments.options, report);
     bench_operations(runner);
   }
-  if (json.is_open()) report.write_json(json, setting);
   return report.all_verified() ? 0 : 1;
 }
 

@@ -1,9 +1,11 @@
 #include "bench/report.h"
 
 #include <algorithm>
+#include <fstream>
 #include <iomanip>
 #include <ostream>
 #include <sstream>
+#include <stdexcept>
 #include <string_view>
 
 namespace cumulus::bench {
@@ -52,6 +54,12 @@ void Report::print_setting(const Setting& setting) {
           << "  what" << std::endl;
 }
 
+void Report::write_to(const std::string& path, const Setting& setting) {
+  json_path_ = path;
+  setting_ = setting;
+  write_json();
+}
+
 void Report::add(const Row& row) {
   *table_ << std::left << std::setw(kNameWidth) << row.name << std::setw(6) << row.backend << std::right
           << std::fixed << std::setprecision(1) << std::setw(12) << row.median_seconds * 1e6 << std::setw(10)
@@ -60,24 +68,27 @@ void Report::add(const Row& row) {
           << (row.difference.empty() ? "verified: " + row.verified_by : "WRONG: " + row.difference)
           << std::endl;
   rows_.push_back(row);
+  if (!json_path_.empty()) write_json();
 }
 
 bool Report::all_verified() const {
   return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.difference.empty(); });
 }
 
-void Report::write_json(std::ostream& out, const Setting& setting) const {
-  out << std::setprecision(6) << "{\n  \"commit\": " << json_text(setting.commit)
-      << ",\n  \"date\": " << json_text(setting.date) << ",\n  \"command\": " << json_text(setting.command)
+void Report::write_json() const {
+  std::ofstream out(json_path_);
+  out << std::setprecision(6) << "{\n  \"commit\": " << json_text(setting_.commit)
+      << ",\n  \"date\": " << json_text(setting_.date) << ",\n  \"command\": " << json_text(setting_.command)
       << ",\n  \"devices\": [";
-  for (std::size_t i = 0; i < setting.devices.size(); ++i)
-    out << (i > 0 ? ", " : "") << json_text(setting.devices[i]);
+  for (std::size_t i = 0; i < setting_.devices.size(); ++i)
+    out << (i > 0 ? ", " : "") << json_text(setting_.devices[i]);
   out << "],\n  \"rows\": [\n";
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     write_row(out, rows_[i]);
     out << (i + 1 < rows_.size() ? ",\n" : "\n");
   }
   out << "  ]\n}\n";
+  if (!out.flush()) throw std::runtime_error("--json: cannot write " + json_path_);
 }
 
 }  // namespace cumulus::bench

@@ -41,14 +41,20 @@ class Report {
   explicit Report(std::ostream& table) : table_(&table) {}
 
   void print_setting(const Setting& setting);
+  /// From now on the rows are written to this file too, all of them anew after each: what is cut off in the
+  /// middle leaves its rows. Throws std::runtime_error where that is impossible.
+  void write_to(const std::string& path, const Setting& setting);
   void add(const Row& row);
 
   const std::vector<Row>& rows() const { return rows_; }
   bool all_verified() const;
-  void write_json(std::ostream& out, const Setting& setting) const;
 
  private:
+  void write_json() const;
+
   std::ostream* table_;
+  std::string json_path_;  // empty: none
+  Setting setting_;
   std::vector<Row> rows_;
 };
 

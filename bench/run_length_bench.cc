@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include "bench/bench.h"
 #include "bench/run_length_references.h"
+#include "bench/timing.h"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "tests/cases/run_length_case.h"
@@ -17,7 +20,6 @@
 namespace cumulus::bench {
 namespace {
 
-using testing::length_at;
 using testing::make_run_array;
 using testing::RunArray;
 using testing::RunPattern;
@@ -44,6 +46,12 @@ std::string name_of_subject(const std::string& way, RunPattern pattern, int elem
          std::to_string(log2_elements);
 }
 
+/// The name of the subject that encodes or decodes one array in this way.
+using NameOfWay = std::function<std::string(const std::string& way)>;
+
+constexpr const char* kWays[] = {
+    "encode", "decode", "encode-cub", "encode-parle", "encode-plain-loop", "decode-plain-loop"};
+
 /// What a reference decodes on the CPU.
 struct DecodeArrays {
   const std::byte* symbols;
@@ -65,15 +73,19 @@ class Coding {
         params_{.format = {element_bytes, 4, RunLengthForm::kCounts},
                 .elements = std::int64_t{1} << log2_elements,
                 .max_runs = std::int64_t{1} << log2_elements},
+        once_(testing::naive_encode(pattern_, params_.format, 0)),
+        symbols_once_(executor, once_.symbols),
+        lengths_once_(executor, once_.lengths),
         elements_(executor, bytes_of(params_.elements, element_bytes)),
         symbols_(executor, bytes_of(params_.max_runs, element_bytes)),
         lengths_(executor, bytes_of(params_.max_runs, 4)),
         decoded_(executor, elements_.size()),
         runs_(executor, sizeof(std::int32_t)),
         reports_(allocate_reports()) {
-    for (std::size_t first = 0; first < elements_.size(); first += pattern_.bytes.size()) {
-      executor.upload({pattern_.bytes.data(), pattern_.bytes.size()},
-                      elements_.span().subspan(first, pattern_.bytes.size()));
+    const std::size_t once = pattern_.bytes.size();
+    executor.upload({pattern_.bytes.data(), once}, elements_.span().subspan(0, once));
+    for (std::size_t have = once; have < elements_.size(); have *= 2) {
+      executor.copy(elements_.span().subspan(0, have), elements_.span().subspan(have, have));
     }
     executor.reserve_scratch(encode_scratch_bytes());
     encode();
@@ -88,6 +100,7 @@ class Coding {
     return testing::run_length_bytes(params_.format, params_.elements, encoded().runs);
   }
   std::int64_t elements() const { return params_.elements; }
+  int element_bytes() const { return params_.format.element_bytes; }
   /// The arrays of `encode`, its own results spoiled, for a reference to fill.
   RunLengthReferenceArrays reference_arrays() {
     const std::size_t spoiled = std::min(elements_.size(), lengths_.size());
@@ -123,29 +136,29 @@ class Coding {
   /// and the first of the next are one where their symbols are equal.
   std::string verify_encoded() const {
     const RunLengthFormat& format = params_.format;
-    const testing::EncodedRuns once = testing::naive_encode(pattern_, format, 0);
-    const auto runs = static_cast<std::int64_t>(once.symbols.size()) / format.element_bytes;
+    const auto runs = static_cast<std::int64_t>(once_.symbols.size()) / format.element_bytes;
     const std::int64_t joined = pattern_.equal(0, pattern_.count - 1) ? 1 : 0;
     const std::int64_t repeats = params_.elements / pattern_.count;
     if (encoded().runs != repeats * (runs - joined) + joined)
       return std::to_string(encoded().runs) + " runs are not as many as there should be";
-    const std::vector<std::byte> symbols = first_bytes(symbols_, encoded().runs, format.element_bytes);
-    const std::vector<std::byte> lengths = first_bytes(lengths_, encoded().runs, format.length_bytes);
-    const auto same = [](const std::vector<std::byte>& all, std::int64_t at,
-                         const std::vector<std::byte>& some, std::int64_t first, std::int64_t end, int each) {
-      return std::equal(some.begin() + first * each, some.begin() + end * each,
-                        all.begin() + (at + first) * each);
+    const auto same = [&](const Array<std::byte, Executor>& all, std::int64_t at,
+                          const Array<std::byte, Executor>& some, std::int64_t first, std::int64_t end,
+                          int each) {
+      const std::size_t bytes = bytes_of(end - first, each);
+      return equal_bytes(executor_, all.span().subspan(bytes_of(at + first, each), bytes),
+                         some.span().subspan(bytes_of(first, each), bytes));
     };
-    const auto length = [&](const std::vector<std::byte>& all, std::int64_t run) {
-      return length_at(all, format.length_bytes, static_cast<std::size_t>(run));
-    };
+    const auto length = [](const std::vector<std::byte>& bytes) { return testing::length_at(bytes, 4, 0); };
+    const auto length_size = sizeof(std::uint32_t);
+    const std::uint64_t first_length = length(lengths_once_.to_host(0, length_size));
+    const std::uint64_t last_length = length(lengths_once_.to_host(bytes_of(runs - 1, 4), length_size));
     for (std::int64_t repeat = 0; repeat < repeats; ++repeat) {
       const std::int64_t at = repeat * (runs - joined);
       const std::int64_t first = repeat > 0 ? joined : 0;
-      const std::uint64_t more = repeat + 1 < repeats && joined > 0 ? length(once.lengths, 0) : 0;
-      if (!same(symbols, at, once.symbols, first, runs, format.element_bytes) ||
-          !same(lengths, at, once.lengths, first, runs - 1, format.length_bytes) ||
-          length(lengths, at + runs - 1) != length(once.lengths, runs - 1) + more)
+      const std::uint64_t more = repeat + 1 < repeats && joined > 0 ? first_length : 0;
+      if (!same(symbols_, at, symbols_once_, first, runs, format.element_bytes) ||
+          !same(lengths_, at, lengths_once_, first, runs - 1, format.length_bytes) ||
+          length(lengths_.to_host(bytes_of(at + runs - 1, 4), length_size)) != last_length + more)
         return "runs from " + std::to_string(at) + " on are wrong";
     }
     return "";
@@ -154,14 +167,7 @@ class Coding {
     return decoded().elements == params_.elements ? verify_elements() : "not all elements";
   }
   std::string verify_elements() const {
-    const std::vector<std::byte> elements = decoded_.to_host();
-    for (std::size_t first = 0; first < elements.size(); first += pattern_.bytes.size()) {
-      if (!std::equal(pattern_.bytes.begin(), pattern_.bytes.end(),
-                      elements.begin() + static_cast<std::ptrdiff_t>(first))) {
-        return "elements differ from byte " + std::to_string(first) + " on";
-      }
-    }
-    return "";
+    return equal_bytes(executor_, decoded_.span(), elements_.span()) ? "" : "elements differ";
   }
 
  private:
@@ -175,13 +181,6 @@ class Coding {
     return *reinterpret_cast<DecodeRunLengthsReport*>(reports_.data() + sizeof(EncodeRunLengthsReport));
   }
 
-  std::vector<std::byte> first_bytes(const Array<std::byte, Executor>& array, std::int64_t count,
-                                     int each) const {
-    std::vector<std::byte> bytes(bytes_of(count, each));
-    executor_.download(array.span().subspan(0, bytes.size()), {bytes.data(), bytes.size()});
-    executor_.synchronize();
-    return bytes;
-  }
   static std::size_t bytes_of(std::int64_t count, int each) {
     return static_cast<std::size_t>(count) * static_cast<std::size_t>(each);
   }
@@ -192,6 +191,9 @@ class Coding {
   Executor& executor_;
   RunArray pattern_;
   EncodeRunLengthsParams params_;
+  testing::EncodedRuns once_;  // the pattern's, as the serial oracle finds them
+  Array<std::byte, Executor> symbols_once_;
+  Array<std::byte, Executor> lengths_once_;
   Array<std::byte, Executor> elements_;
   Array<std::byte, Executor> symbols_;
   Array<std::byte, Executor> lengths_;
@@ -201,30 +203,31 @@ class Coding {
 };
 
 #if CUMULUS_WITH_CUDA
-void bench_references(Runner<CudaExecutor>& runner, RunPattern pattern, int element_bytes,
-                      int log2_elements) {
-  const std::pair<const char*, RunLengthReference> kReferences[] = {
-      {"encode-cub", RunLengthReference::kCub}, {"encode-parle", RunLengthReference::kParle}};
+const std::pair<const char*, RunLengthReference> kReferences[] = {
+    {"encode-cub", RunLengthReference::kCub}, {"encode-parle", RunLengthReference::kParle}};
+
+void bench_references(Runner<CudaExecutor>& runner, Coding<CudaExecutor>& coding,
+                      const NameOfWay& name_of_way) {
   for (const auto& [way, reference] : kReferences) {
-    const std::string name = name_of_subject(way, pattern, element_bytes, log2_elements);
-    if (!runner.wants(name)) continue;
-    Coding<CudaExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+    if (!runner.wants(name_of_way(way))) continue;
     const RunLengthReferenceArrays arrays = coding.reference_arrays();
     Array<std::byte, CudaExecutor> scratch(runner.executor(), reference_scratch_bytes(reference, arrays));
-    runner.measure(
-        {.name = name,
-         .bytes = coding.compulsory_bytes(),
-         .items = static_cast<double>(coding.elements()),
-         .unit = "elements",
-         .scratch_bytes = scratch.size(),
-         .run = [&] { encode_with_reference(reference, runner.executor(), arrays, scratch.span()); },
-         .verify = [&] { return coding.verify_encoded(); },
-         .verified_by = "serial oracle, every run"});
+    runner.measure({.name = name_of_way(way),
+                    .bytes = coding.compulsory_bytes(),
+                    .items = static_cast<double>(coding.elements()),
+                    .unit = "elements",
+                    .scratch_bytes = scratch.size(),
+                    .run =
+                        [&, which = reference] {
+                          encode_with_reference(which, runner.executor(), arrays, scratch.span());
+                        },
+                    .verify = [&] { return coding.verify_encoded(); },
+                    .verified_by = "serial oracle, every run"});
   }
 }
 #else
-void bench_references(Runner<CudaExecutor>& /*runner*/, RunPattern /*pattern*/, int /*element_bytes*/,
-                      int /*log2_elements*/) {}
+void bench_references(Runner<CudaExecutor>& /*runner*/, Coding<CudaExecutor>& /*coding*/,
+                      const NameOfWay& /*name_of_way*/) {}
 #endif
 
 /// One thread, one element after another, as anybody would write it.
@@ -252,11 +255,10 @@ void decode_in_a_plain_loop(const T* symbols, const std::uint32_t* counts, std::
   for (std::int64_t run = 0; run < runs; ++run) elements = std::fill_n(elements, counts[run], symbols[run]);
 }
 
-void bench_references(Runner<CpuExecutor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
-  const std::string encode_name = name_of_subject("encode-plain-loop", pattern, element_bytes, log2_elements);
-  const std::string decode_name = name_of_subject("decode-plain-loop", pattern, element_bytes, log2_elements);
-  if (!runner.wants(encode_name) && !runner.wants(decode_name)) return;
-  Coding<CpuExecutor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+void bench_references(Runner<CpuExecutor>& runner, Coding<CpuExecutor>& coding,
+                      const NameOfWay& name_of_way) {
+  const std::string encode_name = name_of_way("encode-plain-loop");
+  const std::string decode_name = name_of_way("decode-plain-loop");
   Subject subject{.name = decode_name,
                   .bytes = coding.compulsory_bytes(),
                   .items = static_cast<double>(coding.elements()),
@@ -265,7 +267,7 @@ void bench_references(Runner<CpuExecutor>& runner, RunPattern pattern, int eleme
                   .run = {},
                   .verify = [&] { return coding.verify_elements(); },
                   .verified_by = "the array that was encoded, every element"};
-  run_length::with_element(element_bytes, [&]<class T>(T) {
+  run_length::with_element(coding.element_bytes(), [&]<class T>(T) {
     if (runner.wants(decode_name)) {
       subject.run = [arrays = coding.decode_arrays()] {
         decode_in_a_plain_loop(reinterpret_cast<const T*>(arrays.symbols), arrays.counts, arrays.runs,
@@ -285,11 +287,17 @@ void bench_references(Runner<CpuExecutor>& runner, RunPattern pattern, int eleme
   });
 }
 
+/// An array is prepared once for all ways to encode and decode it: that takes longer than they do.
 template <class Executor>
 void bench_array(Runner<Executor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
-  const std::string encode_name = name_of_subject("encode", pattern, element_bytes, log2_elements);
-  const std::string decode_name = name_of_subject("decode", pattern, element_bytes, log2_elements);
-  if (!runner.wants(encode_name) && !runner.wants(decode_name)) return;
+  const NameOfWay name_of_way = [=](const std::string& way) {
+    return name_of_subject(way, pattern, element_bytes, log2_elements);
+  };
+  const std::string encode_name = name_of_way("encode");
+  const std::string decode_name = name_of_way("decode");
+  if (std::none_of(std::begin(kWays), std::end(kWays),
+                   [&](const char* way) { return runner.wants(name_of_way(way)); }))
+    return;
   Coding<Executor> coding(runner.executor(), pattern, element_bytes, log2_elements);
   Subject subject{.name = encode_name,
                   .bytes = coding.compulsory_bytes(),
@@ -300,32 +308,30 @@ void bench_array(Runner<Executor>& runner, RunPattern pattern, int element_bytes
                   .verify = [&] { return coding.verify_encoded(); },
                   .verified_by = "serial oracle, every run"};
   if (runner.wants(encode_name)) runner.measure(subject);
-  if (!runner.wants(decode_name)) return;
-  subject.name = decode_name;
-  subject.scratch_bytes = coding.decode_scratch_bytes();
-  subject.run = [&] { coding.decode(); };
-  subject.verify = [&] { return coding.verify_decoded(); };
-  subject.verified_by = "the array that was encoded, every element";
-  runner.measure(subject);
+  if (runner.wants(decode_name)) {
+    subject.name = decode_name;
+    subject.scratch_bytes = coding.decode_scratch_bytes();
+    subject.run = [&] { coding.decode(); };
+    subject.verify = [&] { return coding.verify_decoded(); };
+    subject.verified_by = "the array that was encoded, every element";
+    runner.measure(subject);
+  }
+  bench_references(runner, coding, name_of_way);
 }
 
 template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kOnGpu = Executor::kSpace == Space::kDevice;
   const int log2_elements = runner.quick() ? 20 : kOnGpu ? 28 : 24;
-  const auto bench_both = [&](RunPattern pattern, int element_bytes, int log2) {
-    bench_array(runner, pattern, element_bytes, log2);
-    bench_references(runner, pattern, element_bytes, log2);
-  };
   const std::vector<int> sizes = kOnGpu || runner.quick() ? std::vector<int>{1, 4} : kCpuElementBytes;
   for (const int element_bytes : sizes) {
-    for (const RunPattern pattern : kPatterns) bench_both(pattern, element_bytes, log2_elements);
+    for (const RunPattern pattern : kPatterns) bench_array(runner, pattern, element_bytes, log2_elements);
   }
   if (runner.quick()) return;
   // Time against n: bench/plot_run_length.py.
   for (int smaller = 12; smaller < log2_elements; smaller += 2) {
     for (const RunPattern pattern : {RunPattern::kTen, RunPattern::kLongRuns})
-      bench_both(pattern, 4, smaller);
+      bench_array(runner, pattern, 4, smaller);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "bench/sampling_table_subjects.h"
 #include "kernels/sampling_table/sampling_table.h"
 #include "tests/cases/sampling_table_case.h"
+#include "tests/cases/sampling_table_weights_case.h"
 
 namespace cumulus::bench {
 namespace {
@@ -29,11 +30,15 @@ template <class T, class Executor>
 void bench_build(Runner<Executor>& runner, MapShape shape, std::int64_t channels, MapPattern pattern) {
   constexpr std::int64_t kWholeOracleTexels = std::int64_t{1} << 21;
   constexpr std::int64_t kOracleRows = 64;
-  const std::string type = std::is_same_v<T, float> ? "f32" : "u8";
+  constexpr bool kHalf = std::is_same_v<T, Float16>;
+  const std::string type = kHalf ? "f16" : std::is_same_v<T, float> ? "f32" : "u8";
   const std::string kind = pattern == MapPattern::kSun ? "sun" : "random";
   const std::string name = "build_sampling_table/" + type + "-" + kind + "/" + size_name(shape, channels);
   if (!runner.wants(name)) return;
-  const auto map = testing::make_map<T>(shape, channels, 0, pattern);
+  const auto map = [&] {
+    if constexpr (kHalf) return testing::narrowed(testing::make_map<float>(shape, channels, 0, pattern));
+    if constexpr (!kHalf) return testing::make_map<T>(shape, channels, 0, pattern);
+  }();
   TableOnExecutor<T, Executor> table(runner.executor(), map);
   measure_build(runner, name, map, table, shape.height * shape.width <= kWholeOracleTexels ? 0 : kOracleRows);
 }
@@ -186,8 +191,16 @@ void bench_all(Runner<Executor>& runner) {
   for (const MapShape shape : shapes) bench_build<float>(runner, shape, 1, MapPattern::kRandom);
   const MapShape middle = shapes[shapes.size() / 2];
   bench_build<float>(runner, middle, 1, MapPattern::kSun);
-  bench_build<float>(runner, middle, 3, MapPattern::kRandom);
   bench_build<std::uint8_t>(runner, middle, 4, MapPattern::kRandom);
+  std::vector<MapShape> in_color = {middle};
+  if (kGpu && !runner.quick()) in_color.push_back({4096, 8192});
+  for (const MapShape shape : in_color) {
+    bench_build<Float16>(runner, shape, 1, MapPattern::kRandom);
+    for (const std::int64_t channels : {3, 4}) {
+      bench_build<float>(runner, shape, channels, MapPattern::kRandom);
+      bench_build<Float16>(runner, shape, channels, MapPattern::kRandom);
+    }
+  }
 
   std::int64_t samples = kGpu ? 100'000'000 : 250'000;
   MapShape drawn_map{1024, 2048};

@@ -21,6 +21,10 @@ void copy(CpuExecutor& executor, HostSpan<const std::byte> from, HostSpan<std::b
 /// Copies 16 bytes a thread, all at once. Sizes are multiples of 16.
 void copy(CudaExecutor& executor, DeviceSpan<const std::byte> from, DeviceSpan<std::byte> to);
 
+/// Whether two arrays of the same size are the same. Waits.
+bool equal_bytes(CpuExecutor& executor, HostSpan<const std::byte> a, HostSpan<const std::byte> b);
+bool equal_bytes(CudaExecutor& executor, DeviceSpan<const std::byte> a, DeviceSpan<const std::byte> b);
+
 /// "cpu: <model>, <n> threads".
 std::string describe(const CpuExecutor& executor);
 /// "cuda: <model>, driver <version>, runtime <version>".

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -30,6 +31,10 @@ void copy(CpuExecutor& executor, HostSpan<const std::byte> from, HostSpan<std::b
       executor, static_cast<std::int64_t>(from.size()), kPiece, [&](std::int64_t first, std::int64_t end) {
         std::memcpy(to.data() + first, from.data() + first, static_cast<std::size_t>(end - first));
       });
+}
+
+bool equal_bytes(CpuExecutor& /*executor*/, HostSpan<const std::byte> a, HostSpan<const std::byte> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 std::string describe(const CpuExecutor& executor) {

@@ -46,6 +46,11 @@ __global__ void copy_words(const uint4* __restrict__ from, uint4* __restrict__ t
   if (i < count) to[i] = from[i];
 }
 
+__global__ void compare_bytes(const std::byte* a, const std::byte* b, std::size_t count, int* differ) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count && a[i] != b[i]) *differ = 1;
+}
+
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -73,6 +78,20 @@ void copy(CudaExecutor& executor, DeviceSpan<const std::byte> from, DeviceSpan<s
                executor.stream()>>>(reinterpret_cast<const uint4*>(from.data()),
                                     reinterpret_cast<uint4*>(to.data()), words);
   CUMULUS_CUDA(cudaGetLastError());
+}
+
+bool equal_bytes(CudaExecutor& executor, DeviceSpan<const std::byte> a, DeviceSpan<const std::byte> b) {
+  constexpr unsigned int kThreads = 256;
+  if (a.size() != b.size()) return false;
+  if (a.empty()) return true;
+  const HostMemory memory = allocate_pinned(sizeof(int));
+  int* differ = memory.as<int>(1).data();
+  *differ = 0;
+  compare_bytes<<<static_cast<unsigned int>((a.size() + kThreads - 1) / kThreads), kThreads, 0,
+                  executor.stream()>>>(a.data(), b.data(), a.size(), differ);
+  CUMULUS_CUDA(cudaGetLastError());
+  executor.synchronize();
+  return *differ == 0;
 }
 
 std::string describe(const CudaExecutor& executor) {

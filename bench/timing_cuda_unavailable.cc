@@ -14,6 +14,10 @@ double time_runs(CudaExecutor& /*executor*/, int /*count*/, const std::function<
 void copy(CudaExecutor& /*executor*/, DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
   unavailable(__LINE__);
 }
+bool equal_bytes(CudaExecutor& /*executor*/, DeviceSpan<const std::byte> /*a*/,
+                 DeviceSpan<const std::byte> /*b*/) {
+  unavailable(__LINE__);
+}
 std::string describe(const CudaExecutor& /*executor*/) { unavailable(__LINE__); }
 
 }  // namespace cumulus::bench

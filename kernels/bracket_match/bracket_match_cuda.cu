@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class Symbol, class Index>
 __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
                                    const typename Rules<Symbol>::Shared& rules, std::int64_t position) {
-  constexpr int kAtOnce = 4;  // elements of a lane, asked for together
+  constexpr int kAtOnce = 16;  // elements of a lane, asked for together
   const auto lane = static_cast<int>(threadIdx.x);
   const std::int64_t tile = (position - 1) / kTileItems;
   const std::int64_t begin = tile * kTileItems;
@@ -327,7 +327,8 @@ void match(CudaExecutor& executor, DeviceSpan<const Symbol> text, const Rules<Sy
       rules,
       tiles,
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
-      findings};
+      findings,
+      codes.exact};
   launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
   scan(executor, tiles, findings);
   executor.check_interrupt();

@@ -13,17 +13,26 @@ namespace cumulus::bracket_match {
 inline constexpr int kTileWarps = kTileThreads / 32;
 static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one word");
 
-/// What a tile leaves to others is listed, as 16-bit numbers of elements in the tile, where the numbers fit
-/// into the words that hold a bit for each element otherwise.
+/// What a tile leaves to others is listed, as 16-bit entries, where the entries fit into the words that hold
+/// a bit for each element otherwise. An entry is the element's number in the tile, and its kind modulo 4
+/// above.
+using ListEntry = std::uint16_t;
+inline constexpr int kEntryKindShift = 12;
+static_assert(kTileItems <= 1 << kEntryKindShift);
+__device__ inline ListEntry entry_of(int item, std::uint32_t kind) {
+  return static_cast<ListEntry>(static_cast<std::uint32_t>(item) | kind << kEntryKindShift);
+}
+__device__ inline int item_of(ListEntry entry) { return entry % (1 << kEntryKindShift); }
+__device__ inline bool same_kind(ListEntry a, ListEntry b) { return (a ^ b) >> kEntryKindShift == 0; }
 __device__ inline bool is_listed(std::int32_t count) { return count <= kListed; }
-__device__ inline const std::uint16_t* listed(const std::uint32_t* left_items, std::int64_t tile) {
-  return reinterpret_cast<const std::uint16_t*>(left_items + tile * kTileThreads);
+__device__ inline const ListEntry* listed(const std::uint32_t* left_items, std::int64_t tile) {
+  return reinterpret_cast<const ListEntry*>(left_items + tile * kTileThreads);
 }
 
 /// The tiles of a text on the device. A tile's surviving opens are those that no close of the tile pops;
 /// on the stack they lie at levels bottom + 1 and up. Its reaching closes pop no open of the tile.
 struct DeviceTiles {
-  std::uint32_t* surviving_opens;  // kTileThreads words for each tile: numbers or bits
+  std::uint32_t* surviving_opens;  // kTileThreads words for each tile: entries or bits
   std::uint32_t* reaching_closes;  // likewise
   std::uint16_t* opens_before;  // for each stretch of 32 words of bits: surviving opens of the tile before it
   StackChange<std::int32_t>* change;
@@ -110,8 +119,8 @@ __device__ void for_surviving_opens(const DeviceTiles& tiles, std::int64_t tile,
                                     const Body& body) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   if (is_listed(tiles.change[tile].opens)) {
-    const std::uint16_t* numbers = listed(tiles.surviving_opens, tile);
-    for (int i = lane; i < count; i += 32) body(i, tile * kTileItems + numbers[highest - i]);
+    const ListEntry* entries = listed(tiles.surviving_opens, tile);
+    for (int i = lane; i < count; i += 32) body(i, tile * kTileItems + item_of(entries[highest - i]));
     return;
   }
   const std::uint64_t before_stretches = reinterpret_cast<const std::uint64_t*>(tiles.opens_before)[tile];

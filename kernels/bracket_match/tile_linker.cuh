@@ -74,13 +74,12 @@ struct LinkMemory {
   struct Warp {
     LeftItems::Memory closes;
     LeftItems::Memory opens;
-    // Of a stretch: numbers in their tiles of the closes and of the opens that they pop.
-    std::uint16_t close_numbers[kLinkedAtOnce];
-    std::uint16_t open_numbers[kLinkedAtOnce];
+    // Of a stretch: the closes and the opens that they pop. Of kinds they say something if both were listed.
+    ListEntry closes_listed[kLinkedAtOnce];
+    ListEntry opens_listed[kLinkedAtOnce];
   };
   Warp warps[kTileWarps];
   BlockTally tally;
-  typename Rules<Symbol>::Mates mates;
 };
 
 /// The 32 tiles before a tile, one to each lane, the nearest to the first.
@@ -126,7 +125,6 @@ class TileLinker {
     depth_ = present ? a_.tiles.depth[tile_] : 0;
     const TileWindow window(a_.tiles, present ? tile_ : 0);
     memory_.tally.clear();
-    a_.rules.prepare_mates(memory_.mates);
     __syncthreads();
     if (pops > 0) link(pops, window);
     __syncthreads();
@@ -186,10 +184,12 @@ class TileLinker {
     }
     if (lane_ < count) {
       const std::int64_t tile = window.nearest - server;
-      const std::int64_t open = tile * kTileItems + listed(a_.tiles.surviving_opens, tile)[rank];
-      const std::int64_t close = first_ + (closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine]
-                                                          : own_.close_numbers[lane_]);
-      pair(memory_.mates.fit(a_.text[open], a_.text[close]), open, close);
+      const ListEntry open_entry = listed(a_.tiles.surviving_opens, tile)[rank];
+      const ListEntry close_entry =
+          closes_listed_ ? listed(a_.tiles.reaching_closes, tile_)[mine] : own_.closes_listed[lane_];
+      const std::int64_t open = tile * kTileItems + item_of(open_entry);
+      const std::int64_t close = first_ + item_of(close_entry);
+      pair(fit(closes_listed_, open_entry, open, close_entry, close), open, close);
     }
     __syncwarp();
     return count;
@@ -198,7 +198,8 @@ class TileLinker {
   /// Links the closes from `number` to before `last`, all served by tile `server`: the pop before `end` is
   /// the tile's lowest open.
   __device__ void link_stretches(std::int64_t server, bool open_listed, int number, int end, int last) {
-    a_.prefetch_text(server);
+    const bool both_listed = open_listed && closes_listed_;
+    if (!both_listed || !a_.exact_kinds) a_.prefetch_text(server);
     LeftItems opens;
     if (!open_listed) opens.take(own_.opens, a_.tiles.surviving_opens, server);
 #pragma unroll 1
@@ -207,68 +208,83 @@ class TileLinker {
       list_closes(number, number + count);
       const int highest = end - 1 - number;
       const auto keep = [&](int rank, int item) {
-        own_.open_numbers[highest - rank] = static_cast<std::uint16_t>(item);
+        own_.opens_listed[highest - rank] = static_cast<ListEntry>(item);
       };
       if (open_listed) {
-        const std::uint16_t* numbers = listed(a_.tiles.surviving_opens, server);
-        for (int i = lane_; i < count; i += 32) keep(highest - i, numbers[highest - i]);
+        const ListEntry* entries = listed(a_.tiles.surviving_opens, server);
+        for (int i = lane_; i < count; i += 32) keep(highest - i, entries[highest - i]);
       } else {
         opens.for_each(highest + 1 - count, highest + 1, keep);
       }
       __syncwarp();
-      prefetch_partners(first_ + own_.close_numbers[0], first_ + own_.close_numbers[count - 1], count);
       const std::int64_t opens_first = server * kTileItems;
-      prefetch_partners(opens_first + own_.open_numbers[count - 1], opens_first + own_.open_numbers[0],
-                        count);
-      pair_stretch(opens_first, count);
+      prefetch_partners(first_, own_.closes_listed[0], own_.closes_listed[count - 1], count);
+      prefetch_partners(opens_first, own_.opens_listed[count - 1], own_.opens_listed[0], count);
+      pair_stretch(opens_first, both_listed, count);
       __syncwarp();
     }
   }
 
-  /// Where partners from `first` to `last` are written with gaps, what lies between has to be read: all at
-  /// once rather than store by store.
-  __device__ void prefetch_partners(std::int64_t first, std::int64_t last, int count) const {
-    const auto span = static_cast<int>(last - first) + 1;
+  /// Where partners in a tile, from `first` to `last`, are written with gaps, what lies between has to be
+  /// read: all at once rather than store by store.
+  __device__ void prefetch_partners(std::int64_t tile_first, ListEntry first, ListEntry last,
+                                    int count) const {
+    const int span = item_of(last) - item_of(first) + 1;
     if (8 * count >= 7 * span || a_.outputs.partner == nullptr) return;
     constexpr int kLineItems = 128 / static_cast<int>(sizeof(Index));
     for (int element = lane_ * kLineItems; element < span + kLineItems - 1; element += 32 * kLineItems) {
-      prefetch_to_l2(a_.outputs.partner + first + min(element, span - 1));
+      prefetch_to_l2(a_.outputs.partner + tile_first + item_of(first) + min(element, span - 1));
     }
   }
 
-  /// Of the `count` closes and opens that are listed in shared memory: several of a lane at a time, as their
-  /// symbols are far.
-  __device__ void pair_stretch(std::int64_t opens_first, int count) {
-    constexpr int kAtOnce = 4;
+  /// Of the `count` closes and opens that are listed in shared memory.
+  __device__ void pair_stretch(std::int64_t opens_first, bool both_listed, int count) {
+    if (both_listed && a_.exact_kinds) {
+      for (int i = lane_; i < count; i += 32) {
+        const ListEntry open = own_.opens_listed[i];
+        const ListEntry close = own_.closes_listed[i];
+        pair(same_kind(open, close), opens_first + item_of(open), first_ + item_of(close));
+      }
+      return;
+    }
+    constexpr int kAtOnce = 4;  // of a lane, as their symbols are far
     for (int i = lane_; i < count; i += kAtOnce * 32) {
       std::int64_t opens[kAtOnce];
       std::int64_t closes[kAtOnce];
-      bool fits[kAtOnce];
+      Symbol open_symbols[kAtOnce];
+      Symbol close_symbols[kAtOnce];
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const int mine = min(i + k * 32, count - 1);
-        opens[k] = opens_first + own_.open_numbers[mine];
-        closes[k] = first_ + own_.close_numbers[mine];
-        fits[k] = memory_.mates.fit(a_.text[opens[k]], a_.text[closes[k]]);
+        opens[k] = opens_first + item_of(own_.opens_listed[mine]);
+        closes[k] = first_ + item_of(own_.closes_listed[mine]);
+        open_symbols[k] = a_.text[opens[k]];
+        close_symbols[k] = a_.text[closes[k]];
       }
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k * 32 < count) pair(fits[k], opens[k], closes[k]);
+        if (i + k * 32 < count) pair(a_.rules.fit(open_symbols[k], close_symbols[k]), opens[k], closes[k]);
       }
     }
   }
 
   /// Lists the tile's closes from number `first` to before `end` in shared memory.
   __device__ void list_closes(int first, int end) {
-    for_closes(first, end, [&](int number, int item) {
-      own_.close_numbers[number - first] = static_cast<std::uint16_t>(item);
+    for_closes(first, end, [&](int number, int entry) {
+      own_.closes_listed[number - first] = static_cast<ListEntry>(entry);
     });
   }
   template <class Body>
   __device__ void for_closes(int first, int end, const Body& body) const {
     if (!closes_listed_) return closes_.for_each(first, end, body);
-    const std::uint16_t* numbers = listed(a_.tiles.reaching_closes, tile_);
-    for (int number = first + lane_; number < end; number += 32) body(number, numbers[number]);
+    const ListEntry* entries = listed(a_.tiles.reaching_closes, tile_);
+    for (int number = first + lane_; number < end; number += 32) body(number, entries[number]);
+  }
+
+  __device__ bool fit(bool both_listed, ListEntry open_entry, std::int64_t open, ListEntry close_entry,
+                      std::int64_t close) const {
+    if (both_listed && a_.exact_kinds) return same_kind(open_entry, close_entry);
+    return a_.rules.fit(a_.text[open], a_.text[close]);
   }
 
   __device__ void pair(bool fits, std::int64_t open, std::int64_t close) {
@@ -282,7 +298,8 @@ class TileLinker {
   __device__ void lose(std::int64_t close) { found_.meet(2 * close + kCloseFault); }
   /// Nothing is left for the closes from number `first` on.
   __device__ void lose_from(int first, int end) {
-    if (first < end) for_closes(first, end, [&](int, int item) { lose(first_ + item); });
+    if (first < end)
+      for_closes(first, end, [&](int, int entry) { lose(first_ + item_of(static_cast<ListEntry>(entry))); });
   }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.

@@ -13,11 +13,38 @@
 
 namespace cumulus::bracket_match {
 
+/// Where the partners of a tile's elements are gathered, by their numbers in the tile. A thread's elements
+/// are a row.
+struct TilePartners {
+  static constexpr std::uint16_t kNone = 0xFFFF;    // in the tile
+  static constexpr int kStride = kThreadItems + 2;  // so that rows begin in different banks
+  alignas(16) std::uint16_t numbers[kTileThreads * kStride];
+
+  __device__ std::uint16_t* row(unsigned int thread) { return numbers + thread * kStride; }
+  __device__ void clear() {
+    auto* eights = reinterpret_cast<uint4*>(numbers);
+    for (int i = static_cast<int>(threadIdx.x); i < kTileThreads * kStride / 8; i += kTileThreads)
+      eights[i] = {~0u, ~0u, ~0u, ~0u};
+  }
+};
+
+/// The opens that a thread leaves, where it has pushed them.
+struct ThreadOpens {
+  std::uint32_t opens;
+  KindBits kinds;
+};
+
 template <class Symbol>
 struct MatchMemory {
   TilePartners partners;
-  ThreadStacks stacks;
-  LevelMasks masks;
+  struct FewLevels {
+    LevelMasks masks;
+    ThreadStacks stacks;
+  };
+  union {
+    FewLevels few;
+    ThreadOpens many[kTileThreads];
+  };
   BottomTree<> bottoms;
   TileLevels::Memory levels;
   BlockTally tally;
@@ -43,42 +70,36 @@ class TileMatcher {
             min(a_.count - first_ - thread_ * kThreadItems, std::int64_t{kThreadItems}), std::int64_t{0}))) {}
 
   __device__ void run() {
-    memory_.masks.clear();
+    memory_.few.masks.clear();
     memory_.tally.clear();
+    memory_.partners.clear();
     const Items items(codes_, memory_.items, a_.text, first_, valid_);
-    const std::int64_t word = tile_ * kTileThreads + thread_;
-    const std::uint32_t begins = a_.tiles.begins_of(word);
+    const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + thread_);
     __syncthreads();
-    ThreadStacks::Column column(memory_.stacks, thread_);
-    if (__any_sync(kAllLanes, begins != 0 || valid_ < kThreadItems)) {
-      match_in_thread<false>(items, begins, column);
-    } else {
-      match_in_thread<true>(items, begins, column);
-    }
-    const int opens = column.opens();
-    const int closes = column.closes();
-    found_.unmatched += opens + closes;
+    const ItemBits bits = items.bits();
+    kinds_ = bits.kinds;
+    const OpenEnds ends = match_in_thread(bits, begins);
+    const int opens = __popc(ends.opens);
+    const int closes = __popc(ends.closes);
 
-    const TileLevels levels(memory_.levels, closes + (begins != 0 ? kPopsOfABeginning : 0), opens);
+    const TileLevels levels(memory_.levels, ends.change(begins).closes, opens);
     const StackChange<std::int32_t> before = levels.before();
     if (begins != 0 && before.opens > closes) found_.meet(fault_at(lowest_bit(begins), kUnclosedFault));
-    const bool few_levels = levels.highest() - levels.least() <= kMaskedLevels;
-    if (few_levels) {
+    const int served = min(closes, before.opens);
+    if (levels.highest() - levels.least() <= kMaskedLevels) {
       memory_.bottoms.set(levels.bottom());
-      memory_.masks.add(levels.bottom(), opens);
+      memory_.few.masks.add(levels.bottom(), opens);
+      memory_.few.stacks.keep(ends.opens, ends.closes, kinds_);
       __syncthreads();
+      match_by_level(levels.height(), served);
     } else {
+      memory_.many[thread_] = {ends.opens, kinds_};
       memory_.bottoms.build(levels.bottom());
       __syncthreads();
+      match_in_order(ends.closes, levels.height(), served);
     }
-    const int served = min(closes, before.opens);
-    if (few_levels) {
-      match_by_level(items, levels.height(), served);
-    } else {
-      match_in_order(items, levels.height(), served);
-    }
-    leave_closes(levels, served, closes);
-    leave_opens(levels, min(opens, levels.later() - levels.bottom()));
+    leave_closes(levels, ends.closes & ~lowest_set_bits(ends.closes, served));
+    leave_opens(levels, lowest_set_bits(ends.opens, levels.later() - levels.bottom()));
     if (thread_ % 32 == 0) {
       a_.tiles.opens_before[tile_ * kTileWarps + thread_ / 32] =
           static_cast<std::uint16_t>(levels.opens_before_warp());
@@ -93,73 +114,39 @@ class TileMatcher {
   __device__ std::int64_t fault_at(int item, std::int64_t kind) const {
     return 2 * (first_ + thread_ * kThreadItems + item) + kind;
   }
-  __device__ static std::uint16_t number(int thread, int item) {
-    return static_cast<std::uint16_t>(thread * kThreadItems + item);
+  __device__ static std::uint16_t number(unsigned int thread, int item) {
+    return static_cast<std::uint16_t>(thread * kThreadItems + static_cast<unsigned int>(item));
   }
-  /// Of the elements themselves, which may be far: where their entries do not say enough.
-  __device__ bool fit(const Items& items, int owner, int open, int closer, int close) const {
-    return items.fit(a_.text[first_ + owner * kThreadItems + open],
-                     a_.text[first_ + closer * kThreadItems + close]);
+  /// Of the elements themselves, which may be far: where their codes do not say enough.
+  __device__ bool fit(unsigned int owner, int open, unsigned int closer, int close) const {
+    return a_.rules.fit(a_.text[first_ + number(owner, open)], a_.text[first_ + number(closer, close)]);
   }
 
-  /// Runs the stack over the thread's elements. Kinds are compared all at once, at the end. `kPlain`: all
-  /// elements are there, and no document begins among them.
-  template <bool kPlain>
-  __device__ void match_in_thread(const Items& items, std::uint32_t begins, ThreadStacks::Column& column) {
+  /// Kinds are compared all at once, at the end.
+  __device__ OpenEnds match_in_thread(const ItemBits& bits, std::uint32_t begins) {
+    const std::uint32_t valid = lowest_bits(valid_);
+    const RoleBits roles{bits.opens & valid, bits.closes & valid, begins};
     std::uint16_t* row = memory_.partners.row(thread_);
-    Entry mismatches = 0;
-    bool begun = false;
-    constexpr int kAhead = 4;  // codes are looked up before the stack is in the way
-    unsigned int codes[kAhead];
-#pragma unroll
-    for (int i = 0; i < kThreadItems; ++i) {
-      if (i % kAhead == 0) {
-#pragma unroll
-        for (int j = 0; j < kAhead; ++j) codes[j] = items.code(i + j);
-      }
-      const unsigned int code = codes[i % kAhead];
-      bool opens = items.is_open(code);
-      bool closes = items.is_close(code);
-      if constexpr (!kPlain) {
-        opens = opens && i < valid_;
-        closes = closes && i < valid_;
-        if ((begins >> i & 1) != 0) {
-          if (!column.empty()) found_.meet(fault_at(i, kUnclosedFault));
-          found_.unmatched += column.opens();
-          column.clear();
-          begun = true;
-        }
-      }
-      const auto entry = code << kKindShift | static_cast<Entry>(i);
-      const bool pops = closes && !column.empty();
-      std::uint16_t partner = TilePartners::kNone;
-      if (pops) {
-        const Entry open = column.pop();
-        mismatches |= open ^ entry;
-        if constexpr (!Items::kCodesAreExact) {
-          if (!fit(items, thread_, item_of(open), thread_, i)) mismatches = kKindBits;
-        }
-        row[item_of(open)] = number(thread_, i);
-        partner = number(thread_, item_of(open));
-      }
-      row[i] = partner;
-      const bool finds_nothing = closes && !pops;
-      if (!kPlain && begun && finds_nothing) {
-        found_.meet(fault_at(i, kCloseFault));
-        ++found_.unmatched;
-      }
-      column.keep(entry, opens, finds_nothing && (kPlain || !begun));
-    }
-    finish_shared_accesses();
-    if ((mismatches & kKindBits) != 0) part_wrong_pairs(items, row);
+    std::uint32_t differences = 0;
+    const OpenEnds ends = bracket_match::match_in_thread(roles, [&](int open, int close) {
+      row[open] = number(thread_, close);
+      row[close] = number(thread_, open);
+      differences |= difference(bits.kinds, open, bits.kinds, close);
+    });
+    const std::uint32_t left = ends.closes | ends.lost;
+    found_.unmatched += __popc(roles.opens) - __popc(roles.closes) + 2 * __popc(left);
+    if (ends.unclosed != 0) found_.meet(fault_at(lowest_bit(ends.unclosed), kUnclosedFault));
+    if (ends.lost != 0) found_.meet(fault_at(lowest_bit(ends.lost), kCloseFault));
+    if ((differences & 1) != 0 || !codes_.exact) part_wrong_pairs(row, roles.closes & ~left);
+    return ends;
   }
 
-  /// Of the pairs within the thread.
-  __device__ void part_wrong_pairs(const Items& items, std::uint16_t* row) {
-    for (int close = 0; close < kThreadItems; ++close) {
-      const int open = item_of(static_cast<Entry>(row[close]));
-      if (row[close] == TilePartners::kNone || open > close) continue;
-      if (fit(items, thread_, open, thread_, close)) continue;
+  /// Of the pairs within the thread, whose closes are given.
+  __device__ void part_wrong_pairs(std::uint16_t* row, std::uint32_t closes) {
+    for (; closes != 0; closes &= closes - 1) {
+      const int close = lowest_bit(closes);
+      const int open = row[close] % kThreadItems;
+      if (fit(thread_, open, thread_, close)) continue;
       row[open] = TilePartners::kNone;
       row[close] = TilePartners::kNone;
       found_.unmatched += 2;
@@ -168,86 +155,86 @@ class TileMatcher {
   }
 
   /// Pairs an open of thread `owner` with a close of a later thread, if they fit.
-  __device__ void pair(const Items& items, int owner, Entry open, int closer, Entry close) {
-    bool fits = ((open ^ close) & kKindBits) == 0;
-    if constexpr (!Items::kCodesAreExact) {
-      fits = fits && fit(items, owner, item_of(open), closer, item_of(close));
-    }
-    if (fits) {
+  __device__ void pair(bool same_kind, unsigned int owner, int open, unsigned int closer, int close) {
+    if (same_kind && (codes_.exact || fit(owner, open, closer, close))) {
       found_.unmatched -= 2;
-      memory_.partners.row(owner)[item_of(open)] = number(closer, item_of(close));
-      memory_.partners.row(closer)[item_of(close)] = number(owner, item_of(open));
+      memory_.partners.row(owner)[open] = number(closer, close);
+      memory_.partners.row(closer)[close] = number(owner, open);
     } else {
-      found_.meet(2 * (first_ + closer * kThreadItems + item_of(close)) + kCloseFault);
+      found_.meet(2 * (first_ + number(closer, close)) + kCloseFault);
     }
   }
 
-  /// Matches the first `served` closes that each thread has kept, which pop what earlier threads have left:
-  /// from level `height` of the stack downwards. A warp deals out those of its threads: the open of each is
-  /// in the last thread before that has pushed at its level.
-  __device__ void match_by_level(const Items& items, std::int32_t height, int served) {
-    const int lane = thread_ % 32;
+  /// Matches the first `served` of the closes that each thread has left, which pop what earlier threads have
+  /// left: from level `height` of the stack downwards. A warp deals out those of its threads: the open of
+  /// each is in the last thread before that has pushed at its level.
+  __device__ void match_by_level(std::int32_t height, int served) {
+    const unsigned int lane = threadIdx.x % 32;
     const int through = warp_prefix_sum(served);
     const int first = through - served;
     const int total = __shfl_sync(kAllLanes, through, 31);
     for (int group = 0; group < total; group += 32) {
-      const int item = group + lane;
-      int closer = 0;  // the last lane whose first is not beyond the item
+      const int item = group + static_cast<int>(lane);
+      unsigned int closer = 0;  // the last lane whose first is not beyond the item
 #pragma unroll
-      for (int step = 16; step > 0; step /= 2) {
+      for (unsigned int step = 16; step > 0; step /= 2) {
         if (__shfl_sync(kAllLanes, first, closer + step) <= item) closer += step;
       }
       const int rank = item - __shfl_sync(kAllLanes, first, closer);
       const std::int32_t level = __shfl_sync(kAllLanes, height, closer) - rank;
       if (item >= total) continue;
-      closer += thread_ - lane;
-      const int owner = memory_.masks.last_at(level, closer);
-      const Entry open = memory_.stacks.open(level - memory_.bottoms.bottom(owner) - 1, owner);
-      pair(items, owner, open, closer, memory_.stacks.close(rank, closer));
+      closer += threadIdx.x - lane;
+      const unsigned int owner = memory_.few.masks.last_at(level, closer);
+      const auto open = memory_.few.stacks.open(level - memory_.bottoms.bottom(owner) - 1, owner);
+      const auto close = memory_.few.stacks.close(rank, closer);
+      pair(ThreadStacks::same_kind(open, close), owner, ThreadStacks::item_of(open), closer,
+           ThreadStacks::item_of(close));
     }
   }
 
   /// The same for any number of levels: each thread takes its own closes.
-  __device__ void match_in_order(const Items& items, std::int32_t level, int served) {
+  __device__ void match_in_order(std::uint32_t closes, std::int32_t level, int served) {
     int owner = thread_;
     for (int done = 0; done < served;) {
       owner = memory_.bottoms.last_below(owner, level);
       const std::int32_t bottom = memory_.bottoms.bottom(owner);
-      for (; done < served && level > bottom; ++done, --level) {
-        pair(items, owner, memory_.stacks.open(level - bottom - 1, owner), thread_,
-             memory_.stacks.close(done, thread_));
+      const ThreadOpens left = memory_.many[owner];
+      std::uint32_t stack = lowest_set_bits(left.opens, level - bottom);
+#pragma unroll 1
+      for (; done < served && level > bottom; ++done, --level, closes &= closes - 1) {
+        const int open = highest_bit(stack);
+        const int close = lowest_bit(closes);
+        stack ^= 1u << open;
+        pair((difference(left.kinds, open, kinds_, close) & 1) == 0, owner, open, thread_, close);
       }
     }
   }
 
-  /// Leaves the `closes` that the thread has kept to other tiles, but the first `served`.
-  __device__ void leave_closes(const TileLevels& levels, int served, int closes) {
+  /// Leaves closes of the thread to other tiles: all behind the first of them.
+  __device__ void leave_closes(const TileLevels& levels, std::uint32_t closes) {
     const StackChange<std::int32_t> before = levels.before();
-    const bool lost = reaches_beyond_a_beginning(before.closes);
-    if (lost && served < closes)
-      found_.meet(fault_at(item_of(memory_.stacks.close(served, thread_)), kCloseFault));
-    leave(a_.tiles.reaching_closes, levels.total().closes, before.closes, lost ? 0 : closes - served,
-          [&](int rank) { return memory_.stacks.close(served + rank, thread_); });
+    if (reaches_beyond_a_beginning(before.closes)) {
+      if (closes != 0) found_.meet(fault_at(lowest_bit(closes), kCloseFault));
+      closes = 0;
+    }
+    leave(a_.tiles.reaching_closes, levels.total().closes, before.closes, closes);
   }
-  /// Leaves the lowest `count` opens that the thread has left.
-  __device__ void leave_opens(const TileLevels& levels, int count) {
-    leave(a_.tiles.surviving_opens, levels.total().opens, levels.bottom() - levels.least(), count,
-          [&](int rank) { return memory_.stacks.open(rank, thread_); });
+  __device__ void leave_opens(const TileLevels& levels, std::uint32_t opens) {
+    leave(a_.tiles.surviving_opens, levels.total().opens, levels.bottom() - levels.least(), opens);
   }
-  /// Of `total` elements that the tile leaves the thread has `count`, which come after `before` others.
-  template <class EntryOf>
-  __device__ void leave(std::uint32_t* left_items, std::int32_t total, std::int32_t before, int count,
-                        const EntryOf& entry) {
+  /// Of `total` elements that the tile leaves the thread has these, which come after `before` others.
+  __device__ void leave(std::uint32_t* left_items, std::int32_t total, std::int32_t before,
+                        std::uint32_t items) {
     std::uint32_t* words = left_items + tile_ * kTileThreads;
-    if (is_listed(total)) {
-      std::uint16_t* numbers = reinterpret_cast<std::uint16_t*>(words) + before;
-      for (int rank = 0; rank < count; ++rank)
-        numbers[rank] = static_cast<std::uint16_t>(thread_ * kThreadItems + item_of(entry(rank)));
+    if (!is_listed(total)) {
+      words[thread_] = items;
       return;
     }
-    std::uint32_t bits = 0;
-    for (int rank = 0; rank < count; ++rank) bits |= 1u << item_of(entry(rank));
-    words[thread_] = bits;
+    ListEntry* entries = reinterpret_cast<ListEntry*>(words) + before;
+    for (; items != 0; items &= items - 1) {
+      const int item = highest_bit(items & (0u - items));
+      *entries++ = entry_of(thread_ * kThreadItems + item, kinds_.of(item));
+    }
   }
 
   /// Those whose partner is not in the tile get none, until link_tiles finds it.
@@ -261,17 +248,18 @@ class TileMatcher {
       }
       return;
     }
-    constexpr int kFours = kThreadItems / 4;  // in the row of a thread
+    constexpr unsigned int kFours = kThreadItems / 4;  // in the row of a thread
+    constexpr unsigned int kRows = kTileThreads / kFours;
+    const unsigned int four = threadIdx.x % kFours * 4;
 #pragma unroll
-    for (int k = 0; k < kFours; ++k) {
-      const int four = k * kTileThreads + thread_;
-      const auto* pairs =
-          reinterpret_cast<const std::uint32_t*>(memory_.partners.row(four / kFours) + four % kFours * 4);
+    for (unsigned int rows = 0; rows < kTileThreads; rows += kRows) {
+      const unsigned int owner = rows + threadIdx.x / kFours;
+      const auto* pairs = reinterpret_cast<const std::uint32_t*>(memory_.partners.row(owner) + four);
       FourIndices<Index> partners;
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         partners.of[i] = index_of(static_cast<std::uint16_t>(pairs[i / 2] >> i % 2 * 16));
-      *reinterpret_cast<FourIndices<Index>*>(out + 4 * four) = partners;
+      *reinterpret_cast<FourIndices<Index>*>(out + 4 * (rows * kFours + threadIdx.x)) = partners;
     }
   }
   /// Of kNone, as a signed number, all bits are set.
@@ -286,6 +274,7 @@ class TileMatcher {
   const std::int64_t first_;
   const int thread_;
   const int valid_;  // of the thread's elements, those in the text
+  KindBits kinds_;   // of the thread's elements
   Found found_;
 };
 

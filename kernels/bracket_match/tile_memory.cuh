@@ -32,6 +32,7 @@ struct Arguments {
   DeviceTiles tiles;
   DeviceOutputs<Index> outputs;
   Findings* findings;
+  bool exact_kinds;  // different kinds are so in the lists of what tiles leave
 
   /// Asks for a tile's text. By a whole warp.
   __device__ void prefetch_text(std::int64_t tile) const {
@@ -98,17 +99,16 @@ __device__ OpenEnds match_in_thread(const RoleBits& roles, const Pair& pair) {
     const std::uint32_t begin = begins & (0u - begins);
     const std::uint32_t document = begin == 0 ? ~done : (begin - 1) & ~done;
     ends.opens = roles.opens & document;
-    std::uint32_t left = 0;
-    for (std::uint32_t rest = roles.closes & document; rest != 0; rest &= rest - 1) {
-      const std::uint32_t close = rest & (0u - rest);
-      const std::uint32_t stack = ends.opens & (close - 1);
-      if (stack == 0) {
-        left |= close;
-      } else {
-        const int open = highest_bit(stack);
-        ends.opens ^= 1u << open;
-        pair(open, lowest_bit(close));
-      }
+    std::uint32_t left = roles.closes & document;
+    // Closes below the lowest open that is left find nothing: each time round is a pair.
+    for (std::uint32_t rest = left & (0u - ends.opens); rest != 0;) {
+      const std::uint32_t others = rest - 1;  // but for bits below the first close
+      const std::uint32_t close = rest & ~others;
+      const int open = highest_bit(ends.opens & others & ~rest);
+      ends.opens ^= 1u << open;
+      left ^= close;
+      pair(open, highest_bit(close));
+      rest &= others & (0u - ends.opens);
     }
     (begins == roles.begins ? ends.closes : ends.lost) |= left;
     if (begin == 0) return ends;

@@ -35,6 +35,8 @@ struct Rules<std::uint8_t> {
     __device__ std::uint32_t role_of(std::uint8_t symbol) const { return role[symbol]; }
   };
 
+  __device__ bool fit(std::uint8_t open, std::uint8_t close) const { return mate[open] == close; }
+
   __device__ void prepare_mates(Mates& mates) const {
     for (unsigned int byte = threadIdx.x; byte < 256; byte += blockDim.x) mates.mate[byte] = mate[byte];
   }
@@ -64,9 +66,15 @@ struct Rules<std::int32_t> {
     }
   };
 
+  __device__ static bool fit(std::int32_t open, std::int32_t close) { return Mates().fit(open, close); }
   __device__ void prepare_mates(Mates&) const {}
   __device__ void prepare(Shared&) const {}
 };
+
+/// The lowest `count` bits, which may be none or more than there are.
+__device__ inline std::uint32_t lowest_bits(std::int64_t count) {
+  return count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
+}
 
 /// What one thread's elements are, a bit each.
 struct RoleBits {
@@ -124,7 +132,7 @@ struct TileSymbols {
         halves[half] = 2 * halves[half] + rules.role_of(at(static_cast<int>(threadIdx.x), half * 16 + i));
       }
     }
-    const std::uint32_t valid = count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
+    const std::uint32_t valid = lowest_bits(count);
     return {__byte_perm(halves[0], halves[1], 0x5410) & valid,
             __byte_perm(halves[0], halves[1], 0x7632) & valid, begins};
   }

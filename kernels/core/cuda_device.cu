@@ -224,6 +224,12 @@ void CudaExecutor::copy(DeviceSpan<const std::byte> from, DeviceSpan<std::byte> 
   CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, stream_));
 }
 
+void* CudaExecutor::device_view(void* host) const {
+  cudaPointerAttributes attributes{};
+  CUMULUS_CUDA(cudaPointerGetAttributes(&attributes, host));
+  return attributes.type == cudaMemoryTypeHost ? attributes.devicePointer : nullptr;
+}
+
 void CudaExecutor::synchronize() {
   bind_thread();
   CUMULUS_CUDA(cudaStreamSynchronize(stream_));

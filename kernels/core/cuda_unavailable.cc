@@ -54,6 +54,7 @@ void CudaExecutor::download(DeviceSpan<const std::byte> /*from*/, HostSpan<std::
 void CudaExecutor::copy(DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
   unavailable(__LINE__);
 }
+void* CudaExecutor::device_view(void* /*host*/) const { unavailable(__LINE__); }
 void CudaExecutor::synchronize() { unavailable(__LINE__); }
 
 }  // namespace cumulus

@@ -19,6 +19,14 @@ __device__ inline void wait_for_kernel_before() {
 #endif
 }
 
+/// In a kernel before one that launch_early starts: that one may begin, and wait, once all blocks have come
+/// here or ended.
+__device__ inline void allow_kernel_behind() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 /// Whether `kernel`, as it runs on the current device, is compiled to wait: others must not begin early.
 template <class... Parameters>
 bool can_begin_early(void (*kernel)(Parameters...)) {

@@ -15,12 +15,6 @@
 
 namespace cumulus::run_length {
 
-/// A word of flags, and how many heads the granule has before it, less one: the run that enters the word.
-struct alignas(8) RankedFlags {
-  std::uint32_t flags;
-  std::int32_t rank;
-};
-
 /// What a warp keeps in shared memory of a granule.
 template <class T>
 struct GranuleStage {

@@ -39,7 +39,7 @@ __device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
   return lane == 0 ? 0 : left;
 }
 
-/// What the kernels of one call share. `report.run` is all bits one before they run.
+/// What the kernels of one call share.
 struct DecodeArguments {
   const void* lengths;
   bool wide_lengths;  // of 8 bytes rather than 4
@@ -48,10 +48,13 @@ struct DecodeArguments {
   std::int64_t runs;
   std::int64_t granules;
   std::int64_t blocks;  // of granules
+  bool few_blocks;  // kFewBlocks at most, and something to write to: there is nothing but sum_granules before
+                    // tiles
   std::int64_t max_elements;
   std::int64_t tile_elements;
   std::int64_t tiles;
   DecodeRunLengthsReport* report;
+  DecodeRunLengthsReport* told;  // the caller's, where kernels can write to it; otherwise `report` itself
   std::uint32_t* flags;  // kFlagWords of each granule; of short ones a bit for each element, heads set
   std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin; kShort in short ones
   std::uint64_t*
@@ -62,6 +65,11 @@ struct DecodeArguments {
 
 /// Marks granules whose flags are kept.
 inline constexpr std::uint64_t kShort = std::uint64_t{1} << 63;
+/// Marks blocks in which ends descend: the rest is the first such run. More than any number of elements.
+inline constexpr std::uint64_t kDescends = kMostElements | kMostElements / 2;
+
+/// Blocks that no kernel scans: each warp that needs to know where they begin does it by itself.
+inline constexpr std::int64_t kFewBlocks = 32;
 
 /// Where a granule begins in the output; behind the last one, where that ends.
 __device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {
@@ -74,6 +82,12 @@ __device__ inline std::uint64_t length_of(const DecodeArguments& a, std::int64_t
   if (a.wide_lengths) return static_cast<const std::uint64_t*>(a.lengths)[run];
   return static_cast<const std::uint32_t*>(a.lengths)[run];
 }
+
+/// A word of flags, and how many heads there are before it, less one: the run that enters the word.
+struct alignas(8) RankedFlags {
+  std::uint32_t flags;
+  std::int32_t rank;
+};
 
 inline constexpr int kLaneRuns = kGranuleRuns / 32;
 
@@ -193,10 +207,14 @@ __device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
   __shared__ std::uint32_t words[kTileWarps][kFlagWords];
+  __shared__ unsigned long long descending_run;
   constexpr int kWarpGranules = kBlockGranules / kTileWarps;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
+  allow_kernel_behind();
+  if (threadIdx.x == 0) descending_run = kMostElements;
+  __syncthreads();
   if (a.plain && (first + kBlockGranules) * kGranuleRuns <= a.runs) {
     LaneCounts own[kWarpGranules];
 #pragma unroll
@@ -211,10 +229,8 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   } else {
     for (int granule = warp; granule < kBlockGranules; granule += kTileWarps) {
       const LaneCounts own = load_counts(a, first + granule, lane);
-      if (own.descending_run >= 0) {
-        atomicMin(reinterpret_cast<unsigned long long*>(&a.report->run),
-                  static_cast<unsigned long long>(own.descending_run));
-      }
+      if (own.descending_run >= 0)
+        atomicMin(&descending_run, static_cast<unsigned long long>(own.descending_run));
       const std::int64_t left = max(std::int64_t{0}, a.runs - own.first_run);
       const int runs = static_cast<int>(min(left, std::int64_t{kLaneRuns}));
       const std::uint64_t sum = sum_granule(a, first + granule, own, runs, words[warp], lane);
@@ -227,7 +243,25 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   const std::uint64_t before = before_lane(through, lane);
   if (first + lane < a.granules) a.granule_offsets[first + lane] = before | (sums[lane] & kShort);
   const bool all_short = __all_sync(~0u, sums[lane] == 0 || (sums[lane] & kShort) != 0);
-  if (lane == 31) a.block_offsets[blockIdx.x] = all_short ? through | kShort : through;
+  if (lane != 31) return;
+  a.block_offsets[blockIdx.x] = descending_run < kMostElements ? kDescends | descending_run
+                                : all_short                    ? kShort | through
+                                                               : through;
+}
+
+/// `descending_run` is the first whose end descends; kMostElements: none does.
+__device__ inline DecodeRunLengthsReport report_of(const DecodeArguments& a, std::uint64_t elements,
+                                                   std::uint64_t descending_run) {
+  using Outcome = DecodeRunLengthsReport::Outcome;
+  DecodeRunLengthsReport report;
+  report.elements = static_cast<std::int64_t>(elements);
+  if (descending_run < kMostElements) {
+    report.outcome = Outcome::kDescendingEnds;
+    report.run = static_cast<std::int64_t>(descending_run);
+  } else if (report.elements > a.max_elements) {
+    report.outcome = Outcome::kTooLong;
+  }
+  return report;
 }
 
 inline constexpr int kScanThreads = 1024;
@@ -237,8 +271,11 @@ inline constexpr int kScanItems = 8;
 /// One block: turns the blocks' sums into where they begin, and says what is wrong.
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
   __shared__ std::uint64_t warp_sums[32];
+  __shared__ unsigned long long descending_run;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (threadIdx.x == 0) descending_run = kMostElements;
+  __syncthreads();
   wait_for_kernel_before();
   std::uint64_t before_round = 0;
   bool any_long = false;
@@ -252,6 +289,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
     for (int k = 0; k < kScanItems; ++k) {
       any_long |= (sums[k] & kShort) == 0;
       sums[k] &= ~kShort;
+      if (sums[k] > kMostElements) atomicMin(&descending_run, sums[k] & ~kDescends);
       sum = saturating_sum(sum, sums[k]);
     }
     const std::uint64_t through = warp_scan(sum, lane);
@@ -273,12 +311,9 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
   any_long = __syncthreads_or(any_long ? 1 : 0) != 0;
   if (threadIdx.x != 0) return;
   *a.all_short = !any_long;
-  using Outcome = DecodeRunLengthsReport::Outcome;
-  const auto elements = static_cast<std::int64_t>(before_round);
-  a.report->elements = elements;
-  a.report->outcome = a.report->run >= 0          ? Outcome::kDescendingEnds
-                      : elements > a.max_elements ? Outcome::kTooLong
-                                                  : Outcome::kDecoded;
+  const DecodeRunLengthsReport report = report_of(a, before_round, descending_run);
+  *a.report = report;
+  if (a.told != a.report) *a.told = report;
 }
 
 /// The last of `count` ascending offsets that is at most `at`; the first is. They may be marked kShort.
@@ -302,6 +337,35 @@ __device__ inline void find_first_granule(const DecodeArguments& a, std::int64_t
   const std::int64_t granules = min(std::int64_t{kBlockGranules}, a.granules - first);
   a.first_granules[tile] =
       first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block]);
+}
+
+/// Of few blocks: what scan_blocks finds of others.
+struct FewBlocks {
+  std::uint64_t begin;  // of the lane's block
+  DecodeRunLengthsReport report;
+};
+
+/// By whole warps.
+__device__ inline FewBlocks scan_few_blocks(const DecodeArguments& a, int lane) {
+  const std::uint64_t sum = lane < a.blocks ? a.block_offsets[lane] & ~kShort : 0;
+  const std::uint64_t through = warp_scan(min(sum, kMostElements), lane);
+  const std::uint32_t descending = __ballot_sync(~0u, sum > kMostElements);
+  const std::uint64_t first_descending = __shfl_sync(~0u, sum, __ffs(static_cast<int>(descending)) - 1);
+  const std::uint64_t elements = __shfl_sync(~0u, through, 31);
+  return {before_lane(through, lane),
+          report_of(a, elements, descending == 0 ? kMostElements : first_descending & ~kDescends)};
+}
+
+/// By whole warps, of few blocks: the granule that an element is in. `block_begin` is where the lane's block
+/// begins.
+__device__ inline std::int64_t find_granule(const DecodeArguments& a, std::uint64_t block_begin,
+                                            std::uint64_t element, int lane) {
+  const std::uint32_t blocks = __ballot_sync(~0u, lane < a.blocks && block_begin <= element);
+  const int block = 31 - __clz(static_cast<int>(blocks));
+  const std::uint64_t offset = element - __shfl_sync(~0u, block_begin, block);
+  const std::int64_t first = block * kBlockGranules;
+  const bool before = first + lane < a.granules && (a.granule_offsets[first + lane] & ~kShort) <= offset;
+  return first + 31 - __clz(static_cast<int>(__ballot_sync(~0u, before)));
 }
 
 }  // namespace cumulus::run_length

@@ -5,166 +5,135 @@
 
 #include "kernels/primitives/early_launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// The decoder's last kernel: a block per tile of the output puts each run's symbol where the run begins in
-// the tile, marks that place in words of 32 bits, and fills forward.
+// The decoder's last kernel: a block per tile of the output marks, in words of 32 bits, where runs begin in
+// the tile, and counts these heads. An element's run is then the tile's first one and as many behind it as
+// there are heads up to the element: symbols are read from where they are.
 
 namespace cumulus::run_length {
 
+/// What is to be done.
+struct TileTask {
+  std::int64_t elements;  // to be written; 0: none
+  std::int64_t first_granule;
+  std::int64_t last_granule;
+  const std::uint64_t* block_begins;
+};
+
+/// What a block keeps of its tile.
 template <class T>
 struct DecodeTile {
   static constexpr int kElements = decode_tile_elements(sizeof(T));
   static constexpr int kThreads = 32 * kTileWarps;
-  static constexpr int kBlocks = sizeof(T) < 3 ? 5 : 6;  // that a multiprocessor's shared memory holds
+  static constexpr int kBlocks = 5;  // that a multiprocessor should hold
   static constexpr int kWords = kElements / 32;
-  static constexpr int kWordsPerLane = (kWords + kThreads - 1) / kThreads;
+  static constexpr int kWarpWords = kWords / kTileWarps;
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
-  static_assert(kVectors % kThreads == 0);
+  static_assert(kWarpWords % 32 == 0 && kVectors % kThreads == 0);
 
-  alignas(16) T elements[kElements];
-  std::uint32_t heads[kWords];
-  std::int32_t head_before[kWords];  // the last head before each word; of the first word -1
-  std::int32_t warp_last_head[kTileWarps];
+  alignas(16) RankedFlags words[kWords];
+  std::int32_t warp_heads[kTileWarps];
+  std::int64_t first_run;  // that has elements in the tile
+  TileTask task;
+  std::uint64_t block_begins[kFewBlocks];  // of few blocks
 };
 
-/// Puts the symbols of the lane's runs that lie in the tile to where they begin there. `begin` is where the
-/// first of them begins, from the tile's begin; it may be negative.
+/// Marks where the lane's runs begin in the tile; one that began before it does so at its first element.
+/// `begin` is where the lane's first run begins, from the tile's begin. True where a run of no elements lies
+/// between others of the tile, so that ranks are not the distances between runs.
 template <class T>
-__device__ void place_runs(const LaneCounts& own, const T* symbols, std::int64_t begin, DecodeTile<T>& tile) {
-  using Tile = DecodeTile<T>;
+__device__ bool mark_runs(const DecodeArguments& a, const LaneCounts& own, std::int64_t begin,
+                          DecodeTile<T>& tile) {
   std::uint32_t flags = 0;
-  int word = -1;
+  int word = 0;
+  bool any_empty = false;
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) {
     const std::int64_t end = begin + static_cast<std::int64_t>(own.counts[k]);
-    if (own.counts[k] > 0 && end > 0 && begin < Tile::kElements) {
+    if (end > 0 && begin < DecodeTile<T>::kElements) {
+      any_empty |= end == begin && own.first_run + k < a.runs;
+      if (begin <= 0) tile.first_run = own.first_run + k;
       const int head = static_cast<int>(max(begin, std::int64_t{0}));
-      tile.elements[head] = symbols[own.first_run + k];
       if (head / 32 != word) {
-        if (flags != 0) atomicOr(&tile.heads[word], flags);
+        if (flags != 0) atomicOr(&tile.words[word].flags, flags);
         word = head / 32;
         flags = 0;
       }
-      flags |= 1u << head % 32;
+      if (end > begin) flags |= 1u << head % 32;
     }
     begin = end;
   }
-  if (flags != 0) atomicOr(&tile.heads[word], flags);
+  if (flags != 0) atomicOr(&tile.words[word].flags, flags);
+  return any_empty;
 }
 
-/// Fills head_before from the words of heads.
+/// Fills in the ranks of the words.
 template <class T>
-__device__ void find_heads_before(DecodeTile<T>& tile, int warp, int lane) {
+__device__ void rank_words(DecodeTile<T>& tile, int warp, int lane) {
   using Tile = DecodeTile<T>;
-  const int first_word = static_cast<int>(threadIdx.x) * Tile::kWordsPerLane;
-  int last_head = -1;
+  RankedFlags* words = tile.words + warp * Tile::kWarpWords + lane;
+  int ranks[Tile::kWarpWords / 32];
+  int before = 0;
 #pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    const int word = first_word + k;
-    if (word < Tile::kWords && tile.heads[word] != 0) {
-      last_head = word * 32 + 31 - __clz(static_cast<int>(tile.heads[word]));
-    }
+  for (int k = 0; k < Tile::kWarpWords / 32; ++k) {
+    const int heads = __popc(words[32 * k].flags);
+    ranks[k] = before;
+    if (!__any_sync(~0u, heads != 0)) continue;
+    const int through = warp_prefix_sum(heads);
+    ranks[k] += through - heads;
+    before += __shfl_sync(~0u, through, 31);
   }
-  int through = last_head;
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const int left = __shfl_up_sync(~0u, through, distance);
-    if (lane >= distance) through = max(through, left);
-  }
-  int before = __shfl_up_sync(~0u, through, 1);
-  if (lane == 0) before = -1;
-  if (lane == 31) tile.warp_last_head[warp] = through;
+  if (lane == 0) tile.warp_heads[warp] = before;
   __syncthreads();
-  for (int w = 0; w < warp; ++w) before = max(before, tile.warp_last_head[w]);
+  int rank = -1;
+  for (int w = 0; w < warp; ++w) rank += tile.warp_heads[w];
 #pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    const int word = first_word + k;
-    if (word >= Tile::kWords) break;
-    tile.head_before[word] = before;
-    if (tile.heads[word] != 0) before = word * 32 + 31 - __clz(static_cast<int>(tile.heads[word]));
-  }
+  for (int k = 0; k < Tile::kWarpWords / 32; ++k) words[32 * k].rank = rank + ranks[k];
   __syncthreads();
 }
 
-/// Where the run begins that element `bit` of a word is in.
+/// Eight bytes of one element again and again.
 template <class T>
-__device__ int head_of(const DecodeTile<T>& tile, int word, std::uint32_t heads, int bit) {
-  const std::uint32_t through = heads & (2u << bit) - 1;
-  return through == 0 ? tile.head_before[word] : word * 32 + 31 - __clz(static_cast<int>(through));
-}
-
-template <class T>
-__device__ uint4 splat(T value) {
+__device__ std::uint64_t splat(T value) {
   if constexpr (sizeof(T) == 8) {
-    const auto low = static_cast<unsigned int>(value);
-    const auto high = static_cast<unsigned int>(value >> 32);
-    return {low, high, low, high};
+    return value;
   } else {
-    const unsigned int word = value * (sizeof(T) == 1 ? 0x01010101u : sizeof(T) == 2 ? 0x00010001u : 1u);
-    return {word, word, word, word};
+    const std::uint32_t word = value * (~std::uint32_t{0} / static_cast<T>(~T{0}));
+    return std::uint64_t{word} << 32 | word;
   }
 }
 
-/// Which bytes of a 32-bit word and of the one before it, for __byte_perm, make the word with every element
-/// filled forward. `heads` has a bit for each of its elements.
+/// Sixteen bytes of elements.
+struct ElementVector {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+/// The elements of a vector whose first is of the run of `symbol`; `heads` marks where the next runs begin:
+/// each is laid over what the one before has left from there on.
 template <class T>
-__device__ unsigned int fill_selector(unsigned int heads) {
-  if constexpr (sizeof(T) == 1) {
-    unsigned int from = 7;
-    unsigned int selector = 0;
-#pragma unroll
-    for (unsigned int i = 0; i < 4; ++i) {
-      if ((heads >> i & 1) != 0) from = i;
-      selector |= from << 4 * i;
-    }
-    return selector;
-  } else {
-    const unsigned int first = (heads & 1) != 0 ? 0x10 : 0x76;
-    return first | ((heads & 2) != 0 ? 0x32 : first) << 8;
+__device__ ElementVector laid_over(const T* symbol, std::uint32_t heads) {
+  constexpr int kElementBits = 8 * sizeof(T);
+  const std::uint64_t first = splat(__ldg(symbol));
+  ElementVector vector{first, first};
+  for (; heads != 0; heads &= heads - 1) {
+    const int bit = (__ffs(static_cast<int>(heads)) - 1) * kElementBits;
+    const std::uint64_t next = splat(__ldg(++symbol));
+    const std::uint64_t behind = ~std::uint64_t{0} << bit % 64;
+    if (bit < 64) vector.low = (vector.low & ~behind) | (next & behind);
+    vector.high = bit < 64 ? next : (vector.high & ~behind) | (next & behind);
   }
+  return vector;
 }
 
-/// The elements of a vector of words, of less than 4 bytes by a whole warp: those at heads as they are, the
-/// others as the one before them, the first as `value`. `heads` has a bit for each; lane i has the selector
-/// of heads i.
+/// A whole tile of words, 16 bytes at a time. A thread's vectors all lie at the same place in their words.
 template <class T>
-__device__ uint4 filled(const uint4& raw, std::uint32_t heads, T value, unsigned int selector) {
-  if constexpr (sizeof(T) == 8) {
-    std::uint64_t first = value;
-    if ((heads & 1) != 0) first = std::uint64_t{raw.y} << 32 | raw.x;
-    const std::uint64_t second = (heads & 2) != 0 ? std::uint64_t{raw.w} << 32 | raw.z : first;
-    return {static_cast<unsigned int>(first), static_cast<unsigned int>(first >> 32),
-            static_cast<unsigned int>(second), static_cast<unsigned int>(second >> 32)};
-  } else if constexpr (sizeof(T) == 4) {
-    uint4 result;
-    result.x = (heads & 1) != 0 ? raw.x : value;
-    result.y = (heads & 2) != 0 ? raw.y : result.x;
-    result.z = (heads & 4) != 0 ? raw.z : result.y;
-    result.w = (heads & 8) != 0 ? raw.w : result.z;
-    return result;
-  } else {
-    constexpr int kPerWord = 4 / sizeof(T);
-    const auto word = [&](unsigned int own, unsigned int before, int w) {
-      const auto lane = static_cast<int>(heads >> w * kPerWord & ((1u << kPerWord) - 1));
-      return __byte_perm(own, before, __shfl_sync(~0u, selector, lane));
-    };
-    uint4 result;
-    result.x = word(raw.x, splat(value).x, 0);
-    result.y = word(raw.y, result.x, 1);
-    result.z = word(raw.z, result.y, 2);
-    result.w = word(raw.w, result.z, 3);
-    return result;
-  }
-}
-
-/// A whole tile of words: filled in registers, 16 bytes at a time. A thread's vectors all lie at the same
-/// place in their words.
-template <class T>
-__device__ void store_words(const DecodeTile<T>& tile, T* elements) {
+__device__ void store_vectors(const DecodeTile<T>& tile, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   constexpr int kPerVector = 16 / sizeof(T);
   constexpr int kStep = Tile::kThreads * kPerVector / 32;  // words from one vector to the next
@@ -172,82 +141,150 @@ __device__ void store_words(const DecodeTile<T>& tile, T* elements) {
   const auto thread = static_cast<int>(threadIdx.x);
   const int first_word = thread * kPerVector / 32;
   const int bit = thread * kPerVector % 32;
-  const unsigned int selector = sizeof(T) < 4 ? fill_selector<T>(threadIdx.x % 16) : 0;
-  const auto* raw = reinterpret_cast<const uint4*>(tile.elements) + thread;
-  auto* to = reinterpret_cast<uint4*>(elements) + thread;
+  const std::uint32_t through_first = (2u << bit) - 1;
+  const std::uint32_t behind_first = ((1u << (kPerVector - 1)) - 1) << 1;
+  auto* to = reinterpret_cast<ulonglong2*>(elements) + thread;
 #pragma unroll 4
   for (int k = 0; k < Tile::kVectors / Tile::kThreads; ++k) {
-    const int word = first_word + k * kStep;
-    const std::uint32_t word_heads = tile.heads[word];
-    const T first = tile.elements[head_of(tile, word, word_heads, bit)];
-    const std::uint32_t heads = word_heads >> bit & ((1u << kPerVector) - 1);
-    const bool inside = (heads & ~1u) != 0;
-    // Smaller elements are filled by whole warps.
-    const bool any = sizeof(T) < 4 ? __any_sync(~0u, inside) : inside;
-    __stcs(to + k * Tile::kThreads,
-           any ? filled(raw[k * Tile::kThreads], heads, first, selector) : splat(first));
+    const RankedFlags word = tile.words[first_word + k * kStep];
+    const T* symbol = symbols + (word.rank + __popc(word.flags & through_first));
+    const ElementVector vector = laid_over(symbol, word.flags >> bit & behind_first);
+    __stcs(to + k * Tile::kThreads, ulonglong2{vector.low, vector.high});
   }
 }
 
-/// Any tile: filled where it is, then stored. Places of heads are only read, all others only written.
+/// The first `count` elements of a tile, a lane each.
 template <class T>
-__device__ void fill_and_store(DecodeTile<T>& tile, std::int64_t count, T* elements, int warp, int lane) {
-  using Tile = DecodeTile<T>;
-  for (int word = warp; word < Tile::kWords; word += kTileWarps) {
-    const std::uint32_t heads = tile.heads[word];
-    if ((heads >> lane & 1) == 0)
-      tile.elements[word * 32 + lane] = tile.elements[head_of(tile, word, heads, lane)];
-  }
-  __syncthreads();
-  if (count == Tile::kElements) {
-    for (int v = static_cast<int>(threadIdx.x); v < Tile::kVectors; v += Tile::kThreads) {
-      __stcs(reinterpret_cast<uint4*>(elements) + v, reinterpret_cast<const uint4*>(tile.elements)[v]);
-    }
-  } else {
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += Tile::kThreads)
-      elements[i] = tile.elements[i];
+__device__ void store_elements(const DecodeTile<T>& tile, const T* symbols, int count, T* elements, int warp,
+                               int lane) {
+  const std::uint32_t through_lane = ~0u >> (31 - lane);
+#pragma unroll 4
+  for (int w = warp; w * 32 < count; w += kTileWarps) {
+    const int element = w * 32 + lane;
+    const RankedFlags word = tile.words[w];
+    if (element < count) elements[element] = symbols[word.rank + __popc(word.flags & through_lane)];
   }
 }
 
-/// A block for each tile that has other than short granules.
+/// By a whole warp: what lies in the first `count` elements of a tile of the lanes' runs, one by one. `begin`
+/// is where the lane's first run begins, from the tile's begin.
+template <class T>
+__device__ void store_runs(const LaneCounts& own, std::int64_t begin, const T* symbols, int count,
+                           T* elements, int lane) {
+  const auto clipped = [&](std::int64_t at) {
+    return static_cast<int>(min(max(at, std::int64_t{0}), std::int64_t{count}));
+  };
+#pragma unroll
+  for (int k = 0; k < kLaneRuns; ++k) {
+    const std::int64_t end = begin + static_cast<std::int64_t>(own.counts[k]);
+    const int from = clipped(begin);
+    const int to = clipped(end);
+    for (std::uint32_t lanes = __ballot_sync(~0u, from < to); lanes != 0; lanes &= lanes - 1) {
+      const int owner = __ffs(static_cast<int>(lanes)) - 1;
+      const T symbol = symbols[__shfl_sync(~0u, own.first_run, owner) + k];
+      const int stop = __shfl_sync(~0u, to, owner);
+      for (int i = __shfl_sync(~0u, from, owner) + lane; i < stop; i += 32) elements[i] = symbol;
+    }
+    begin = end;
+  }
+}
+
+/// Calls each(counts of the lane's runs, where the first of them begins, from `tile_begin`) for the granules,
+/// a warp each.
+template <class Each>
+__device__ void for_granules(const DecodeArguments& a, const TileTask& task, std::int64_t tile_begin,
+                             int warp, int lane, const Each& each) {
+  for (std::int64_t granule = task.first_granule + warp; granule <= task.last_granule;
+       granule += kTileWarps) {
+    const std::uint64_t block_begin = task.block_begins[granule / kBlockGranules];
+    const std::uint64_t granule_begin = block_begin + (a.granule_offsets[granule] & ~kShort);
+    const LaneCounts own = load_counts(a, granule, lane);
+    const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
+    each(own, static_cast<std::int64_t>(granule_begin + before) - tile_begin);
+  }
+}
+
+/// By a whole block: whether there are any but short granules.
+__device__ inline bool any_long_granule(const DecodeArguments& a, const TileTask& task) {
+  bool any_long = false;
+  for (std::int64_t granule = task.first_granule + threadIdx.x; granule <= task.last_granule;
+       granule += 32 * kTileWarps)
+    any_long |= (a.granule_offsets[granule] & kShort) == 0;
+  return __syncthreads_or(any_long ? 1 : 0) != 0;
+}
+
+/// Of few blocks: found out by one warp, which says where they begin.
+__device__ inline TileTask find_task(const DecodeArguments& a, std::int64_t begin, std::int64_t most,
+                                     std::uint64_t* block_begins, int lane) {
+  const FewBlocks few = scan_few_blocks(a, lane);
+  block_begins[lane] = few.begin;
+  if (begin == 0 && lane == 0) *a.told = few.report;
+  const std::int64_t total = few.report.elements;
+  if (few.report.outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return {};
+  const std::int64_t end = min(begin + most, total);
+  return {end - begin, find_granule(a, few.begin, static_cast<std::uint64_t>(begin), lane),
+          find_granule(a, few.begin, static_cast<std::uint64_t>(end - 1), lane), block_begins};
+}
+
+/// Found out by the kernels before.
+__device__ inline TileTask known_task(const DecodeArguments& a, std::int64_t begin, std::int64_t most) {
+  // All loads at once: each would wait for the one before otherwise.
+  const bool all_short = *a.all_short;
+  const std::int64_t total = a.report->elements;
+  const auto outcome = a.report->outcome;
+  const std::int64_t first = a.first_granules[blockIdx.x];
+  const std::int64_t next = a.first_granules[min(std::int64_t{blockIdx.x} + 1, a.tiles - 1)];
+  if (all_short || outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return {};
+  const std::int64_t elements = min(most, total - begin);
+  return {elements, first, begin + elements == total ? a.granules - 1 : next, a.block_offsets};
+}
+
+/// A tile with runs of no elements.
+template <class T>
+__device__ __noinline__ void store_run_by_run(const DecodeArguments& a, const TileTask& task,
+                                              const T* symbols, std::int64_t tile_begin, T* elements,
+                                              int warp, int lane) {
+  for_granules(a, task, tile_begin, warp, lane, [&](const LaneCounts& own, std::int64_t begin) {
+    store_runs(own, begin, symbols, static_cast<int>(task.elements), elements, lane);
+  });
+}
+
+/// A block for each tile that has other than short granules; of few blocks of granules for every tile.
 template <class T>
 __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
                                   blocks_that_fit(DecodeTile<T>::kBlocks, DecodeTile<T>::kThreads))
-    expand_tiles(const DecodeArguments a, const T* symbols, T* elements) {
+    expand_tiles(const __grid_constant__ DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
-  extern __shared__ uint4 tile_memory[];
-  Tile& tile = *reinterpret_cast<Tile*>(tile_memory);
+  __shared__ Tile tile;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t index = blockIdx.x;
-  const std::int64_t begin = index * Tile::kElements;
-  wait_for_kernel_before();
-  if (*a.all_short) return;
-  // All loads at once: each would wait for the one before otherwise.
-  const std::int64_t total = a.report->elements;
-  const auto outcome = a.report->outcome;
-  const std::int64_t first_granule = a.first_granules[index];
-  const std::int64_t next_granule = a.first_granules[min(index + 1, a.tiles - 1)];
-  if (outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return;
-  const bool last = begin + Tile::kElements >= total;
-  const std::int64_t last_granule = last ? a.granules - 1 : next_granule;
-  bool any_long = false;
-  for (std::int64_t granule = first_granule + threadIdx.x; granule <= last_granule; granule += Tile::kThreads)
-    any_long |= (a.granule_offsets[granule] & kShort) == 0;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * Tile::kElements;
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
-    tile.heads[word] = 0;
-  if (__syncthreads_or(any_long ? 1 : 0) == 0) return;
-  for (std::int64_t granule = first_granule + warp; granule <= last_granule; granule += kTileWarps) {
-    const LaneCounts own = load_counts(a, granule, lane);
-    const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
-    place_runs(own, symbols, static_cast<std::int64_t>(granule_begin(a, granule) + before) - begin, tile);
+    tile.words[word].flags = 0;
+  wait_for_kernel_before();
+  if (warp == 0) {
+    const TileTask task = a.few_blocks ? find_task(a, begin, Tile::kElements, tile.block_begins, lane)
+                                       : known_task(a, begin, Tile::kElements);
+    if (lane == 0) tile.task = task;
   }
   __syncthreads();
-  find_heads_before(tile, warp, lane);
+  const TileTask& task = tile.task;
+  if (task.elements == 0) return;
+  // Of no more granules than warps it takes as long to look as to write.
+  const bool many = !a.few_blocks && task.last_granule - task.first_granule >= kTileWarps;
+  if (many && !any_long_granule(a, task)) return;
+  bool any_empty = false;
+  for_granules(a, task, begin, warp, lane,
+               [&](const LaneCounts& own, std::int64_t at) { any_empty |= mark_runs(a, own, at, tile); });
+  T* to = elements + begin;
+  if (__syncthreads_or(any_empty ? 1 : 0) != 0)
+    return store_run_by_run(a, task, symbols, begin, to, warp, lane);
+  rank_words(tile, warp, lane);
+  const T* tile_symbols = symbols + tile.first_run;
   if constexpr (kIsWord<T>) {
-    if (begin + Tile::kElements <= total) return store_words(tile, elements + begin);
+    if (task.elements == Tile::kElements) return store_vectors(tile, tile_symbols, to);
   }
-  fill_and_store(tile, min(std::int64_t{Tile::kElements}, total - begin), elements + begin, warp, lane);
+  store_elements(tile, tile_symbols, static_cast<int>(task.elements), to, warp, lane);
 }
 
 }  // namespace cumulus::run_length

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/look_back.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "kernels/run_length/run_length_tuning.h"
 
-// The heads of the runs of one tile: elements are loaded and compared, heads marked in words of 32 bits,
-// counted, ranked and listed.
+// The heads of the runs in a warp's share of a tile: elements are sent for, compared, and heads listed.
 
 namespace cumulus::run_length {
 
@@ -29,8 +29,6 @@ __device__ bool differ(const T& a, const T& b) {
 
 /// The encoder's scratch memory before the tiles' words. All bits one before the kernel runs.
 struct EncodeShared {
-  unsigned int last_ticket;
-  unsigned int unused;
   EncodeRunLengthsReport report;
 };
 
@@ -46,41 +44,31 @@ struct EncodeArguments {
   std::int64_t max_runs;
   std::int64_t* first_runs;  // null: nobody wants them
   std::int64_t piece;        // elements between cuts
+  std::int64_t tiles;
   EncodeShared* shared;
   Word* words;
 };
 
-/// 32 elements of a tile. Read whole.
-struct alignas(8) HeadWord {
-  std::uint32_t flags;
-  std::uint16_t rank;  // heads of the tile before it
-  std::uint16_t next;  // the first head of the tile behind it; kElements: none
-};
-
+/// What a warp of the encoder has of its block's shared memory: elements on their way, being looked through,
+/// and being written, and a list of where the heads are among the latter.
 template <class T>
-struct EncodeTile {
-  static constexpr int kElements = encode_tile_elements(sizeof(T));
-  static constexpr int kThreads = 32 * (kTileWarps + 1);
-  static constexpr bool kThroughRegisters = load_through_registers(sizeof(T));
-  static constexpr int kWarpElements = kElements / kTileWarps;
-  static constexpr int kWarpWords = kWarpElements / 32;
-  static constexpr int kWordsPerLane = (kWarpWords + 31) / 32;
+struct WarpMemory {
+  static constexpr int kElements = encode_warp_elements(sizeof(T));
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
-  static constexpr int kVectorsPerLane = kVectors / kTileWarps / 32;
-  static constexpr int kListedHeads = kElements / kListedShare;
-  static_assert(kFewHeadsShare >= kListedShare);
-  static_assert(kElements <= 65535);
-  static_assert(kWarpWords * 32 * kTileWarps == kElements && kVectorsPerLane * 32 * kTileWarps == kVectors);
+  static_assert(kElements % 32 == 0 && kElements * sizeof(T) % 16 == 0);
 
-  alignas(16) T elements[kElements];
-  HeadWord words[kElements / 32];
-  std::uint16_t heads[kListedHeads + 1];
-  // They may be read 16 bytes at a time; among those must be no head, which is written meanwhile.
-  alignas(16) std::int32_t warp_heads[kTileWarps];
-  std::int32_t warp_first_head[kTileWarps];  // kElements: none
-  std::int32_t warp_last_head[kTileWarps];   // -1: none
-  std::int64_t index;
-  Stretch before;
+  struct Share {
+    alignas(16) std::byte sixteen_before[16];
+    T elements[kElements];
+
+    /// The element before the share's first, which is followed by those of the share.
+    __device__ const T* from_before() const {
+      return reinterpret_cast<const T*>(sixteen_before + 16 - sizeof(T));
+    }
+  };
+
+  Share shares[3];
+  std::uint16_t heads[kElements];
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -133,226 +121,274 @@ __device__ unsigned int heads_of_vector(const uint4& v, T before) {
   }
 }
 
-/// Puts each lane's bits, one for each element of its vector, behind one another in the words' flags.
-template <class T>
-__device__ void store_flags(HeadWord* words, int vector, unsigned int bits) {
-  constexpr int kBits = Vector<T>::kElements;
-  const int begin = vector * kBits;
-  auto* flags = reinterpret_cast<std::uint8_t*>(&words[begin / 32].flags) + begin % 32 / 8;
-  if constexpr (kBits == 16) {
-    *reinterpret_cast<std::uint16_t*>(flags) = static_cast<std::uint16_t>(bits);
-  } else {
-#pragma unroll
-    for (int have = kBits; have < 8; have *= 2) bits |= __shfl_down_sync(~0u, bits, have / kBits) << have;
-    if (begin % 8 == 0) *flags = static_cast<std::uint8_t>(bits);
-  }
-}
+/// Copies 16 bytes to shared memory; they are there for this thread once its group of copies has arrived.
+__device__ inline void copy_later(void* to, const void* from) { __pipeline_memcpy_async(to, from, 16); }
 
-/// Copies 16 bytes to shared memory; they are there for this thread once wait_for_copies has returned.
-__device__ inline void copy_later(uint4* to, const uint4* from) {
-  __pipeline_memcpy_async(to, from, sizeof(uint4));
-}
-__device__ inline void wait_for_copies() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-}
-
-/// A whole tile of words. Cuts and the array's first element are not marked yet. No thread holds elements in
-/// registers while they are on their way, so that more blocks fit on a multiprocessor.
+/// By a warp: the `valid` elements from `first` on are sent for, one group of copies; none is one, too.
 template <class T>
-__device__ void load_words(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  const int first_vector = warp * Tile::kVectorsPerLane * 32;
-  const std::int64_t first = tile.index * Tile::kElements;
-  const auto* from = reinterpret_cast<const uint4*>(a.elements + first) + first_vector;
-  auto* to = reinterpret_cast<uint4*>(tile.elements) + first_vector;
-  constexpr bool kThroughRegisters = Tile::kThroughRegisters;
-  uint4 vectors[kThroughRegisters ? Tile::kVectorsPerLane : 1];
-#pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    if constexpr (kThroughRegisters) {
-      vectors[k] = __ldcs(from + k * 32 + lane);
-    } else {
-      copy_later(to + k * 32 + lane, from + k * 32 + lane);
-    }
-  }
-  const std::int64_t warp_first = first + warp * Tile::kWarpElements;
-  T before_warp = 0;
-  if (lane == 0 && warp_first > 0) before_warp = a.elements[warp_first - 1];
-  if constexpr (!kThroughRegisters) wait_for_copies();
-#pragma unroll
-  for (int k = 0; k < Tile::kVectorsPerLane; ++k) {
-    if constexpr (kThroughRegisters) to[k * 32 + lane] = vectors[k];
-    const uint4 vector = kThroughRegisters ? vectors[k] : to[k * 32 + lane];
-    const T last = Vector<T>{vector}.last();
-    T before = __shfl_up_sync(~0u, last, 1);
-    if (lane == 0) before = before_warp;
-    before_warp = __shfl_sync(~0u, last, 31);
-    store_flags<T>(tile.words, first_vector + k * 32 + lane, heads_of_vector<T>(vector, before));
-  }
-}
-
-/// Any tile: the elements first; the block then has to synchronise before flag_elements.
-template <class T>
-__device__ void load_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, bool whole, int warp,
-                              int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements;
-  if (whole) {
+__device__ void send_for(const EncodeArguments<T>& a, typename WarpMemory<T>::Share& share,
+                         std::int64_t first, int valid, int lane) {
+  using Memory = WarpMemory<T>;
+  if (valid == Memory::kElements) {
     const auto* from = reinterpret_cast<const uint4*>(a.elements + first);
-    auto* to = reinterpret_cast<uint4*>(tile.elements);
-    for (int i = warp * 32 + lane; i < Tile::kVectors; i += 32 * kTileWarps) copy_later(to + i, from + i);
-    wait_for_copies();
-  } else {
-    for (int i = warp * 32 + lane; i < a.count - first; i += 32 * kTileWarps)
-      tile.elements[i] = a.elements[first + i];
-  }
-}
-
-template <class T>
-__device__ void flag_elements(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  const std::int64_t first = tile.index * Tile::kElements;
-  for (int word = warp * Tile::kWarpWords; word < (warp + 1) * Tile::kWarpWords; ++word) {
-    const int i = word * 32 + lane;
-    bool head = false;
-    if (first + i < a.count && first + i > 0) {
-      head = differ(tile.elements[i], i > 0 ? tile.elements[i - 1] : a.elements[first - 1]);
+    auto* to = reinterpret_cast<uint4*>(share.elements);
+    if (lane == 0 && first > 0) copy_later(to - 1, from - 1);
+#pragma unroll
+    for (int i = 0; i < Memory::kVectors; i += 32) {
+      if (Memory::kVectors % 32 == 0 || i + lane < Memory::kVectors)
+        copy_later(to + i + lane, from + i + lane);
     }
-    const unsigned int flags = __ballot_sync(~0u, head);
-    if (lane == 0) tile.words[word].flags = flags;
+  } else if (valid > 0) {
+    auto* to = const_cast<T*>(share.from_before());
+    for (int i = first > 0 ? lane : lane + 1; i <= valid; i += 32) to[i] = a.elements[first - 1 + i];
   }
+  __pipeline_commit();
 }
 
-/// The bits of a word of flags, whose first element has index `position`, at which runs are cut.
+/// How a warp looks through its share: lane l of vector v has kBits elements from 32 * kBits * v + kBits * l
+/// on, and a bit for each. A group is kVectors vectors, whose bits a lane has in one word, and whose heads it
+/// counts in fields of another.
 template <class T>
-__device__ unsigned int cut_flags(const EncodeArguments<T>& a, std::int64_t position) {
-  if (a.cut == 0) return position == 0 ? 1 : 0;
-  unsigned int flags = 0;
-  const std::int64_t past = position % a.cut;
-  for (std::int64_t i = past == 0 ? 0 : a.cut - past; i < 32; i += a.cut) flags |= 1u << i;
-  const std::int64_t left = a.count - position;
-  return left >= 32 ? flags : left <= 0 ? 0 : flags & ((1u << left) - 1);
-}
+struct Layout {
+  static constexpr bool kByVectors = kIsWord<T>;  // or by rows: a lane has one
+  static constexpr int kBits = kByVectors ? static_cast<int>(16 / sizeof(T)) : 32;
+  static constexpr int kVectors = !kByVectors ? 1 : sizeof(T) < 4 ? 2 : 4;
+  static constexpr int kElements = WarpMemory<T>::kElements;
+  static constexpr int kGroupElements = 32 * kBits * kVectors;
+  static constexpr int kGroups = kByVectors ? kElements / kGroupElements : 1;
+  static constexpr int kRows = kElements / kGroups / 32;  // of a group
+  static constexpr int kFieldBits = 32 / kVectors;
+  static_assert(!kByVectors || kGroups * kGroupElements == kElements);
+  static_assert(kByVectors || kRows <= 32);
+  static_assert(32 * kBits < std::int64_t{1} << kFieldBits);
 
-/// What a lane knows of its words of flags.
-template <class T>
-struct LaneFlags {
-  std::uint32_t words[EncodeTile<T>::kWordsPerLane];
-  int first_word;
-  int rank;  // heads of the warp before these words
-  int next;  // the first head of the warp behind them; kElements: none
+  __device__ static int first_element(int group, int vector, int lane) {
+    return (group * kVectors + vector) * 32 * kBits + lane * kBits;
+  }
+  __device__ static std::uint32_t bits_of_vector(std::uint32_t bits, int vector) {
+    return bits >> (vector * kBits) & kVectorMask;
+  }
+  __device__ static int count_of_vector(std::uint32_t counts, int vector) {
+    return static_cast<int>(counts >> (vector * kFieldBits) & kFieldMask);
+  }
+
+ private:
+  static constexpr std::uint32_t kVectorMask = ~std::uint32_t{0} >> (32 - kBits);
+  static constexpr std::uint32_t kFieldMask = ~std::uint32_t{0} >> (32 - kFieldBits);
 };
 
-/// Reads and completes the flags of the warp's words, which it has written itself; leaves the warp's count.
+/// What a lane knows of the heads of its warp's share.
 template <class T>
-__device__ LaneFlags<T> count_heads(const EncodeArguments<T>& a, EncodeTile<T>& tile, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  LaneFlags<T> own;
-  const int word_in_warp = lane * Tile::kWordsPerLane;
-  own.first_word = warp * Tile::kWarpWords + word_in_warp;
-  int heads = 0;
-  int first_head = Tile::kElements;
-  int last_head = -1;
+struct LaneHeads {
+  static constexpr int kGroups = Layout<T>::kGroups;
+  std::uint32_t bits[kGroups];    // of the lane's own elements
+  std::uint32_t before[kGroups];  // heads in the lanes before it, of each vector
+  std::uint32_t all[kGroups];     // heads in all lanes, of each vector
+
+  __device__ static int sum(std::uint32_t counts) {
+    int heads = 0;
 #pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) {
-    own.words[k] = 0;
-    if (word_in_warp + k >= Tile::kWarpWords) continue;
-    const int begin = (own.first_word + k) * 32;
-    own.words[k] = tile.words[own.first_word + k].flags | cut_flags(a, tile.index * Tile::kElements + begin);
-    if (own.words[k] == 0) continue;
-    heads += __popc(own.words[k]);
-    first_head = min(first_head, begin + __ffs(static_cast<int>(own.words[k])) - 1);
-    last_head = begin + 31 - __clz(static_cast<int>(own.words[k]));
+    for (int v = 0; v < Layout<T>::kVectors; ++v) heads += Layout<T>::count_of_vector(counts, v);
+    return heads;
   }
-  int through = heads;
-  int next = first_head;  // here or in a lane behind
+  __device__ int count() const {
+    int heads = 0;
 #pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const int left = __shfl_up_sync(~0u, through, distance);
-    if (lane >= distance) through += left;
-    const int right = __shfl_down_sync(~0u, next, distance);
-    if (lane + distance < 32) next = min(next, right);
-    last_head = max(last_head, __shfl_xor_sync(~0u, last_head, distance));
+    for (int g = 0; g < kGroups; ++g) heads += sum(all[g]);
+    return heads;
   }
-  own.rank = through - heads;
-  own.next = __shfl_down_sync(~0u, next, 1);
-  if (lane == 31) own.next = Tile::kElements;
-  const int total = __shfl_sync(~0u, through, 31);
-  if (lane == 0) {
-    tile.warp_heads[warp] = total;
-    tile.warp_first_head[warp] = next;
-    tile.warp_last_head[warp] = last_head;
+};
+
+/// Of a row of 32 elements a bit for each that differs from the one before it; lane r gets those of row r.
+template <class T>
+__device__ std::uint32_t compare_rows(const typename WarpMemory<T>::Share& share, int lane) {
+  const T* before = share.from_before();
+  std::uint32_t own = 0;
+#pragma unroll
+  for (int row = 0; row < Layout<T>::kRows; ++row) {
+    const int i = 32 * row + lane;
+    const std::uint32_t flags = __ballot_sync(~0u, differ(before[i + 1], before[i]));
+    if (lane == row) own = flags;
   }
   return own;
 }
 
+/// Of a group's elements that are words a bit for each that differs from the one before it.
 template <class T>
-__device__ int heads_of_tile(const EncodeTile<T>& tile) {
-  int heads = 0;
+__device__ std::uint32_t compare_vectors(const typename WarpMemory<T>::Share& share, int group, int lane) {
+  constexpr int kVectors = Layout<T>::kVectors;
+  const auto* vectors = reinterpret_cast<const uint4*>(share.elements) + group * kVectors * 32;
+  const T* before_group = share.from_before() + group * Layout<T>::kGroupElements;
+  std::uint32_t bits = 0;
 #pragma unroll
-  for (int w = 0; w < kTileWarps; ++w) heads += tile.warp_heads[w];
-  return heads;
-}
-
-/// Heads of the warps before this one.
-template <class T>
-__device__ int heads_before(const EncodeTile<T>& tile, int warp) {
-  int heads = 0;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w) heads += w < warp ? tile.warp_heads[w] : 0;
-  return heads;
-}
-
-/// Completes the warp's words.
-template <class T>
-__device__ void rank_words(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp, int lane) {
-  using Tile = EncodeTile<T>;
-  int next_warps = Tile::kElements;
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w)
-    next_warps = w > warp ? min(next_warps, tile.warp_first_head[w]) : next_warps;
-  int next = min(own.next, next_warps);
-  int rank = heads_before(tile, warp) + own.rank;
-#pragma unroll
-  for (int k = 0; k < Tile::kWordsPerLane; ++k) rank += __popc(own.words[k]);
-#pragma unroll
-  for (int k = Tile::kWordsPerLane - 1; k >= 0; --k) {
-    rank -= __popc(own.words[k]);
-    if (lane * Tile::kWordsPerLane + k >= Tile::kWarpWords) continue;
-    tile.words[own.first_word + k] = {own.words[k], static_cast<std::uint16_t>(rank),
-                                      static_cast<std::uint16_t>(next)};
-    if (own.words[k] != 0) next = (own.first_word + k) * 32 + __ffs(static_cast<int>(own.words[k])) - 1;
+  for (int v = 0; v < kVectors; ++v) {
+    const uint4 vector = vectors[v * 32 + lane];
+    T before = __shfl_up_sync(~0u, Vector<T>{vector}.last(), 1);
+    if (lane == 0) before = before_group[v * 32 * Vector<T>::kElements];
+    bits |= heads_of_vector<T>(vector, before) << (v * Vector<T>::kElements);
   }
+  return bits;
 }
 
-/// Lists the heads in the lane's own words, one after another: for few heads. Whole words follow one another
-/// in the list, so that lanes with many heads each would store to the same bank.
+/// Where runs are cut in a share.
+struct Cuts {
+  std::uint32_t distance;  // from its begin to the first
+  std::uint32_t every;     // from one to the next, at least as far as the first; beyond any share: any number
+};
+
 template <class T>
-__device__ void list_few_heads(EncodeTile<T>& tile, const LaneFlags<T>& own, int warp) {
-  int rank = heads_before(tile, warp) + own.rank;
+__device__ Cuts cuts_of_share(const EncodeArguments<T>& a, std::int64_t first) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 20;
+  const std::int64_t every = a.cut == 0 ? a.count : a.cut;
+  const std::int64_t past = first % every;
+  return {static_cast<std::uint32_t>(past == 0 ? 0 : min(every - past, kFar)),
+          static_cast<std::uint32_t>(min(every, 2 * kFar))};
+}
+
+/// A lane's bits with those at cuts set, and those behind the array's end not.
+template <class T>
+__device__ std::uint32_t complete(std::uint32_t bits, const Cuts& cuts, int valid, int group, int lane) {
+  using L = Layout<T>;
+  std::uint32_t completed = 0;
 #pragma unroll
-  for (int k = 0; k < EncodeTile<T>::kWordsPerLane; ++k) {
-    const int begin = (own.first_word + k) * 32;
-    for (std::uint32_t left = own.words[k]; left != 0; left &= left - 1) {
-      tile.heads[rank++] = static_cast<std::uint16_t>(begin + __ffs(static_cast<int>(left)) - 1);
+  for (int v = 0; v < L::kVectors; ++v) {
+    const int element = L::first_element(group, v, lane);
+    std::uint32_t here = L::bits_of_vector(bits, v);
+    const std::uint32_t past =
+        (static_cast<std::uint32_t>(element) + cuts.every - cuts.distance) % cuts.every;
+    for (std::uint32_t i = past == 0 ? 0 : cuts.every - past; i < static_cast<std::uint32_t>(L::kBits);
+         i += cuts.every)
+      here |= 1u << i;
+    const int left = valid - element;
+    if (left < L::kBits) here &= left <= 0 ? 0 : (1u << left) - 1;
+    completed |= here << (v * L::kBits);
+  }
+  return completed;
+}
+
+/// By a warp: finds the heads in a share whose first element has index `first`, of which `valid` are of the
+/// array.
+template <class T>
+__device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename WarpMemory<T>::Share& share,
+                                   std::int64_t first, int valid, int lane) {
+  using L = Layout<T>;
+  LaneHeads<T> heads;
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    if constexpr (L::kByVectors) {
+      heads.bits[g] = compare_vectors<T>(share, g, lane);
+    } else {
+      heads.bits[g] = compare_rows<T>(share, lane);
     }
   }
+  if (a.cut != 0 || first == 0 || valid < L::kElements) {
+    const Cuts cuts = cuts_of_share(a, first);
+#pragma unroll
+    for (int g = 0; g < L::kGroups; ++g) heads.bits[g] = complete<T>(heads.bits[g], cuts, valid, g, lane);
+  }
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    std::uint32_t own = 0;
+#pragma unroll
+    for (int v = 0; v < L::kVectors; ++v) {
+      own |= static_cast<std::uint32_t>(__popc(L::bits_of_vector(heads.bits[g], v))) << (v * L::kFieldBits);
+    }
+    const std::uint32_t through = warp_prefix_sum(own);
+    heads.before[g] = through - own;
+    heads.all[g] = __shfl_sync(~0u, through, 31);
+  }
+  return heads;
 }
 
-/// Lists the heads of ranks `first_rank` to first_rank + kListedHeads in the warp's words, which are ranked,
-/// a lane per element.
+/// By a warp: where the last head of a share is, if there is one.
 template <class T>
-__device__ void list_many_heads(EncodeTile<T>& tile, int first_rank, int warp, int lane) {
-  using Tile = EncodeTile<T>;
+__device__ int last_head(const LaneHeads<T>& heads, int lane) {
+  using L = Layout<T>;
+  int last = 0;
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    if (heads.bits[g] == 0) continue;
+    const int bit = 31 - __clz(static_cast<int>(heads.bits[g]));
+    last = L::first_element(g, bit / L::kBits, lane) + bit % L::kBits;
+  }
+  return static_cast<int>(warp_max(static_cast<std::uint32_t>(last)));
+}
+
+/// By a warp, of a group with many heads whose elements are smaller than 32 bits, or by rows: lists them by a
+/// lane per element, so that lanes store side by side. `place`: heads before the group.
+template <class T>
+__device__ void list_rows(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+  constexpr int kLanes = 32 / L::kBits;  // have a row
+  constexpr int kRows = L::kRows / L::kVectors;
   const std::uint32_t before_lane = (1u << lane) - 1;
-#pragma unroll 8
-  for (int w = warp * Tile::kWarpWords; w < (warp + 1) * Tile::kWarpWords; ++w) {
-    const HeadWord word = tile.words[w];
-    const int place = word.rank + __popc(word.flags & before_lane) - first_rank;
-    if ((word.flags >> lane & 1) != 0 && place >= 0 && place <= Tile::kListedHeads) {
-      tile.heads[place] = static_cast<std::uint16_t>(32 * w + lane);
+#pragma unroll
+  for (int v = 0; v < L::kVectors; ++v) {
+    std::uint32_t rows = L::bits_of_vector(heads.bits[group], v);
+#pragma unroll
+    for (int lanes = 1; lanes < kLanes; lanes *= 2)
+      rows |= __shfl_down_sync(~0u, rows, lanes) << (lanes * L::kBits);
+    const int rank = place + L::count_of_vector(heads.before[group], v);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const std::uint32_t flags = __shfl_sync(~0u, rows, row * kLanes);
+      const int at = __shfl_sync(~0u, rank, row * kLanes) + __popc(flags & before_lane);
+      if ((flags >> lane & 1) != 0)
+        list[at] = static_cast<std::uint16_t>(L::first_element(group, v, 0) + 32 * row + lane);
     }
+    place += L::count_of_vector(heads.all[group], v);
+  }
+}
+
+/// By a warp, of a group with few heads: each lane lists those among its own elements.
+template <class T>
+__device__ void list_few(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+  static_assert(L::kGroupElements / kFewHeadsShare < std::int64_t{1} << L::kFieldBits);
+  std::uint32_t ranks = heads.before[group];
+#pragma unroll
+  for (int v = 1; v < L::kVectors; ++v) ranks += heads.all[group] << (v * L::kFieldBits);
+  for (std::uint32_t left = heads.bits[group]; left != 0; left &= left - 1) {
+    const int bit = __ffs(static_cast<int>(left)) - 1;
+    const int vector = bit / L::kBits;
+    list[place + L::count_of_vector(ranks, vector)] =
+        static_cast<std::uint16_t>(L::first_element(group, vector, lane) + bit % L::kBits);
+    ranks += 1u << (vector * L::kFieldBits);
+  }
+}
+
+/// By a warp, of a group with many heads: each lane lists those among its own elements.
+template <class T>
+__device__ void list_many(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+#pragma unroll
+  for (int v = 0; v < L::kVectors; ++v) {
+    std::uint16_t* to = list + place + L::count_of_vector(heads.before[group], v);
+    const std::uint32_t bits = L::bits_of_vector(heads.bits[group], v);
+#pragma unroll
+    for (int i = 0; i < L::kBits; ++i) {
+      if ((bits >> i & 1) != 0) *to++ = static_cast<std::uint16_t>(L::first_element(group, v, lane) + i);
+    }
+    place += L::count_of_vector(heads.all[group], v);
+  }
+}
+
+/// By a warp: lists where the heads of a share are.
+template <class T>
+__device__ void list_heads(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
+  using L = Layout<T>;
+  int place = 0;
+#pragma unroll
+  for (int g = 0; g < L::kGroups; ++g) {
+    const int of_group = LaneHeads<T>::sum(heads.all[g]);
+    if (of_group * kFewHeadsShare <= L::kElements / L::kGroups) {
+      list_few(heads, g, place, list, lane);
+    } else if constexpr (L::kByVectors && sizeof(T) >= 4) {
+      list_many(heads, g, place, list, lane);
+    } else {
+      list_rows(heads, g, place, list, lane);
+    }
+    place += of_group;
   }
 }
 

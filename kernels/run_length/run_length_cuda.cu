@@ -31,13 +31,61 @@ void download_report(CudaExecutor& executor, const Report* from, Report* to) {
                     {reinterpret_cast<std::byte*>(to), sizeof(Report)});
 }
 
+/// Starts the kernel once all its blocks can run at the same time.
+template <class Argument>
+void launch_resident(void (*kernel)(Argument), std::int64_t blocks, int threads, std::size_t shared_bytes,
+                     cudaStream_t stream, const Argument& argument) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned int>(blocks);
+  config.blockDim = static_cast<unsigned int>(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, argument));
+}
+
+/// How the encoder runs on a device.
+struct EncodeShape {
+  int warps;  // of a block that handle elements
+  int threads;
+  std::size_t memory_bytes;
+  std::int64_t resident_blocks;
+};
+
+template <class T>
+EncodeShape encode_shape(CudaExecutor& executor) {
+  int device = 0;
+  int most_bytes = 0;
+  CUMULUS_CUDA(cudaGetDevice(&device));
+  CUMULUS_CUDA(cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const auto room = (static_cast<std::size_t>(most_bytes) - sizeof(EncodeMemory)) / sizeof(WarpMemory<T>);
+  EncodeShape shape{};
+  shape.warps = std::min(kMostEncodeWarps, static_cast<int>(room));
+  shape.threads = 32 * (shape.warps + kEncodeServants);
+  shape.memory_bytes = encode_memory_bytes<T>(shape.warps);
+  allow_shared_memory(encode_tiles<T>, shape.memory_bytes);
+  int of_each = 0;
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, encode_tiles<T>, shape.threads,
+                                                             shape.memory_bytes));
+  shape.resident_blocks = std::int64_t{std::max(of_each, 1)} * executor.device().multiprocessors();
+  return shape;
+}
+
 template <class T>
 void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
             DeviceSpan<const std::byte> elements, DeviceSpan<std::byte> symbols,
             DeviceSpan<std::byte> lengths, EncodeRunLengthsReport* report,
             DeviceSpan<std::int64_t> first_runs) {
+  const EncodeShape shape = encode_shape<T>(executor);
+  const std::int64_t tiles = divide_up(params.elements, shape.warps * WarpMemory<T>::kElements);
   const auto scratch = executor.scratch<std::byte>(encode_shared_bytes(params));
-  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF, scratch.size(), executor.stream()));
+  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF,
+                               kBlockAlignment + static_cast<std::size_t>(tiles) * sizeof(Word),
+                               executor.stream()));
   auto* shared = reinterpret_cast<EncodeShared*>(scratch.data());
   const EncodeArguments<T> arguments{reinterpret_cast<const T*>(elements.data()),
                                      params.elements,
@@ -49,14 +97,11 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      params.max_runs,
                                      first_runs.data(),
                                      params.cut_elements > 0 ? params.cut_elements : params.elements,
+                                     tiles,
                                      shared,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
-  using Tile = EncodeTile<T>;
-  allow_shared_memory(encode_tiles<T>, sizeof(Tile));
-  const std::int64_t tiles = divide_up(params.elements, Tile::kElements);
-  encode_tiles<T>
-      <<<static_cast<unsigned int>(tiles), Tile::kThreads, sizeof(Tile), executor.stream()>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch_resident(encode_tiles<T>, std::min(tiles, shape.resident_blocks), shape.threads, shape.memory_bytes,
+                  executor.stream(), arguments);
   download_report(executor, &shared->report, report);
 }
 
@@ -75,6 +120,7 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.max_elements = params.max_elements;
   arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
   arguments.tiles = decode_tiles(params);
+  arguments.few_blocks = grid.blocks <= kFewBlocks && arguments.tiles > 0;
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
   arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
@@ -90,23 +136,24 @@ template <class T>
 void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, DeviceSpan<const std::byte> symbols,
             DeviceSpan<const std::byte> lengths, DeviceSpan<std::byte> elements,
             DecodeRunLengthsReport* report) {
-  const DecodeArguments arguments = decode_arguments(executor, params, lengths);
+  DecodeArguments arguments = decode_arguments(executor, params, lengths);
+  auto* view = static_cast<DecodeRunLengthsReport*>(executor.device_view(report));
+  arguments.told = view != nullptr ? view : arguments.report;
   const auto stream = executor.stream();
-  CUMULUS_CUDA(cudaMemsetAsync(arguments.report, 0xFF, sizeof(DecodeRunLengthsReport), stream));
+  const auto* from = reinterpret_cast<const T*>(symbols.data());
+  auto* to = reinterpret_cast<T*>(elements.data());
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
-  if (params.max_elements > 0) {
-    const auto* from = reinterpret_cast<const T*>(symbols.data());
-    auto* to = reinterpret_cast<T*>(elements.data());
+  if (!arguments.few_blocks) launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
+  if (!arguments.few_blocks && arguments.tiles > 0) {
     const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
     launch_early<expand_short_granules<T>>(divide_up(arguments.granules, kTileWarps) + find_blocks,
                                            32 * kTileWarps, 0, stream, arguments, from, to);
-    using Tile = DecodeTile<T>;
-    allow_shared_memory(expand_tiles<T>, sizeof(Tile));
-    launch_early<expand_tiles<T>>(arguments.tiles, Tile::kThreads, sizeof(Tile), stream, arguments, from, to);
   }
-  download_report(executor, arguments.report, report);
+  if (arguments.tiles > 0) {
+    launch_early<expand_tiles<T>>(arguments.tiles, DecodeTile<T>::kThreads, 0, stream, arguments, from, to);
+  }
+  if (view == nullptr) download_report(executor, arguments.report, report);
 }
 
 }  // namespace

@@ -17,10 +17,11 @@ constexpr std::int64_t effective_cut(const EncodeRunLengthsParams& params) {
   return params.cut_elements < params.elements ? params.cut_elements : 0;
 }
 
-/// What the tiles of the CUDA encoder share: a block for ticket and report, and 16 bytes per tile.
+/// What the blocks of the CUDA encoder share: a block for ticket and report, and 16 bytes for each of the
+/// most tiles that there are on any device.
 constexpr std::size_t encode_shared_bytes(const EncodeRunLengthsParams& params) {
-  const std::int64_t tiles = divide_up(params.elements, encode_tile_elements(params.format.element_bytes));
-  return kBlockAlignment + static_cast<std::size_t>(tiles) * 16;
+  const std::int64_t least = kFewestEncodeWarps * encode_warp_elements(params.format.element_bytes);
+  return kBlockAlignment + static_cast<std::size_t>(divide_up(params.elements, least)) * 16;
 }
 
 /// How the runs of an array are cut into granules and blocks of them.

@@ -5,50 +5,49 @@
 
 namespace cumulus::run_length {
 
-/// Warps of a block that handle elements; the encoder has one more, which looks back.
+/// Warps of a block of the decoder.
 inline constexpr int kTileWarps = 8;
 
-/// Elements that one block of the CUDA encoder takes: 16 to 32 KiB of them, so that they fit into the shared
-/// memory of a multiprocessor several times. A multiple of 2048, at most 32768.
-constexpr int encode_tile_elements(int element_bytes) {
+/// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. Two more
+/// speak with the other blocks.
+inline constexpr int kFewestEncodeWarps = 4;
+inline constexpr int kMostEncodeWarps = 22;
+inline constexpr int kEncodeServants = 2;
+
+/// Elements that one warp of the CUDA encoder takes at once, 2 to 4 KiB of them: a multiple of 32; of those
+/// that are no words at most 1024.
+constexpr int encode_warp_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 16384;
+      return 2048;
     case 2:
     case 3:
     case 4:
-      return 8192;
+      return 1024;
     case 6:
     case 8:
-      return 4096;
+      return 512;
     default:
-      return 2048;
+      return 256;
   }
 }
 
-/// Whether the CUDA encoder loads elements by way of registers, rather than asynchronously.
-constexpr bool load_through_registers(int element_bytes) { return element_bytes == 1; }
+/// Where at most one element in this many is a head, each lane lists those among its own elements.
+inline constexpr int kFewHeadsShare = 6;
 
-/// The encoder has room for a list of this share of a tile's elements; it lists more heads in several rounds.
-inline constexpr int kListedShare = 2;
-/// Where at most one element in this many is a head, each lane lists those in its own words.
-inline constexpr int kFewHeadsShare = 16;
-
-/// Elements that one block of the CUDA decoder writes: 24 to 32 KiB of them. A multiple of 1024.
+/// Elements that one block of the CUDA decoder writes: 64 to 128 KiB of them. A multiple of 8192.
 constexpr int decode_tile_elements(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return 32768;
+      return 65536;
     case 2:
-      return 16384;
     case 3:
+      return 32768;
     case 4:
-      return 8192;
     case 6:
-    case 8:
-      return 4096;
+      return 16384;
     default:
-      return 2048;
+      return 8192;
   }
 }
 

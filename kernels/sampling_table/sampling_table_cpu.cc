@@ -161,7 +161,7 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   const WeightRule rule = weight_rule(params, weights.channels);
   const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
-  findings = {kNoneInvalid, kNoneEmpty, 0, {}};
+  findings = {kNoneInvalid, kNoneEmpty, {}};
   // What a GPU takes for long rows, so that one figure holds for both.
   executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
   HostSpan<WeightAdjustment> adjustments;

@@ -6,6 +6,7 @@
 #include "kernels/sampling_table/sampling_table_launch.cuh"
 #include "kernels/sampling_table/sampling_table_lines.cuh"
 #include "kernels/sampling_table/sampling_table_lookup.cuh"
+#include "kernels/sampling_table/sampling_table_row_masses.cuh"
 #include "kernels/sampling_table/sampling_table_survey.cuh"
 #include "kernels/sampling_table/sampling_table_texels.cuh"
 #include "kernels/sampling_table/sampling_table_tuning.h"
@@ -28,8 +29,7 @@ __device__ OnChip chip_for(const sampling_layout::Target& target, bool lookup) {
   return chip;
 }
 
-/// One block a row of any layer. With `lookup` the guide and the binary forest are written, too. The row's
-/// mass is left without its share of the sphere.
+/// One block a row of any layer. With `lookup` the guide and the binary forest are written, too.
 template <class T, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     build_rows(const __grid_constant__ RowsArguments<T> arguments, bool lookup) {
@@ -41,25 +41,24 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t largest = largest_of_block<kThreads / 32>(texels.template stage<kThreads>(chip.cells));
   const std::uint32_t exponent = row_exponent(largest, header.width);
   const Tally all = build_distribution<kThreads>(target, chip, lookup, WeightTally{exponent});
-  if (threadIdx.x == 0) arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
+  if (threadIdx.x == 0) {
+    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent, 0};
+  }
 }
 
-/// One block a layer: the marginal over its rows, whose masses get their share of the sphere. With `early`,
-/// as soon as these are known.
+/// One block a layer: the marginal over its rows, as soon as their masses are known.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     build_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
-                    RowMass* row_masses, BuildFindings* findings, bool lookup, bool early) {
+                    const RowMass* row_masses, BuildFindings* findings, bool lookup) {
   const sampling_layout::Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
   const OnChip chip = chip_for<kThreads>(target, lookup);
-  RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
-  if (early) sampling_launch::wait_for_told(&findings->rows_known, header.layers * header.height);
-
+  const RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
   std::uint32_t largest = 0;
   for (std::uint32_t y = threadIdx.x; y < header.height; y += kThreads) {
-    const double mass = __ldcg(&rows[y].mass) * static_cast<double>(row_weight(header, y));
-    rows[y].mass = mass;
-    largest = max(largest, mass_exponent(mass, __ldcg(&rows[y].exponent)));
+    RowMass row[1];
+    wait_for_masses(rows + y, row);
+    largest = max(largest, mass_exponent(row[0].mass, row[0].exponent));
   }
   const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
   const auto mass_of = [=](std::uint32_t, std::uint32_t y) -> Tally {
@@ -69,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   };
   const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
-  if (early) wait_for_kernel_before();
+  wait_for_kernel_before();
 }
 
 /// One block: the header, the padding and the report on a map of layers of `height` rows.
@@ -118,7 +117,7 @@ bool build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
   }
   // A bilinear table has one cell more than its map has columns, seldom a multiple of sixteen.
   if constexpr (!std::is_same_v<T, sampling_vertices::CellWeight>) {
-    if (sampling_dense::fit(executor, header)) {
+    if (sampling_dense::rows_fit(executor, header)) {
       sampling_dense::build_rows(executor, arguments);
       sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false},
                                     sampling_dense::has_lookup(header.method));
@@ -135,14 +134,20 @@ bool build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
 }
 
 void build_all_marginals(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
-                         RowMass* row_masses, BuildFindings* findings, bool early) {
+                         const RowMass* row_masses, BuildFindings* findings, bool early) {
+  const Distributions marginals{header, table, true};
+  if (sampling_dense::marginals_fit(executor, header)) {
+    sampling_dense::build_marginals(executor, header, table, row_masses, findings, early);
+    sampling_lookup::write_lookup(executor, marginals, sampling_dense::has_lookup(header.method));
+    return;
+  }
   const Room room = room_for(executor, header.height, header.marginal_guide_size);
   // Often there is one block alone, which is the sooner ready the more threads it has.
   with_threads(4 * header.height, [&](auto threads) {
     launch(executor, build_marginals<decltype(threads)::value>, header.layers, threads, room.bytes, early,
-           header, table, row_masses, findings, room.lookup, early);
+           header, table, row_masses, findings, room.lookup);
   });
-  sampling_lookup::write_lookup(executor, Distributions{header, table, true}, room.lookup);
+  sampling_lookup::write_lookup(executor, marginals, room.lookup);
 }
 
 /// Of a bilinear table: the vertices, then the rows of the cells between them. `map` has the map's weights.
@@ -166,10 +171,14 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   sampling_check::check_build(weights, params, table);
   executor.bind_thread();
   const sampling::TableHeader header = sampling_table_header(params);
-  const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   const auto findings = executor.scratch<BuildFindings>(1);
+  const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   const auto tiles = executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
-  CUMULUS_CUDA(cudaMemsetAsync(findings.data(), 0xFF, sizeof(BuildFindings), executor.stream()));
+  // Both, and what lies between them: neither any finding nor any mass yet.
+  const auto* const begin = reinterpret_cast<const std::byte*>(findings.data());
+  const auto* const end = reinterpret_cast<const std::byte*>(row_masses.data() + row_masses.size());
+  CUMULUS_CUDA(
+      cudaMemsetAsync(findings.data(), 0xFF, static_cast<std::size_t>(end - begin), executor.stream()));
 
   DeviceSpan<WeightAdjustment> adjustments;
   if (params.needs_survey()) {

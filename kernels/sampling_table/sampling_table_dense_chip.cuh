@@ -13,71 +13,96 @@ enum class DenseLookup { kNone, kCutpoints, kTrees };
 inline constexpr std::uint32_t kOwn = 16;  // cells of a thread, entries of a thread
 inline constexpr std::uint32_t kMostDenseCells = 16384;
 
-/// The block's shared memory, its parts in other places than in sampling_table_row_bounds.cuh: cells and
-/// slots at word_place of their numbers, a slot's holder in its upper half, the edges on 16 bytes.
-struct DenseOnChip {
-  OnChip chip;
-  std::uint32_t* queued;
-  std::uint16_t* queue;  ///< Nodes of larger trees, `*queued` of them.
-
-  CUMULUS_HOST_DEVICE static bool fits(std::uint32_t count, std::uint32_t guide_size) {
-    return count % kOwn == 0 && count <= kMostDenseCells && guide_size % 32 == 0 &&
-           guide_size <= 2 * kMostDenseCells;
-  }
-  CUMULUS_HOST_DEVICE static std::size_t words_before_queue(std::uint32_t count, std::uint32_t guide_size) {
-    const std::uint32_t chunks = OnChip::chunks_of(count);
-    return std::size_t{chunks} * (kChunk + kChunk / OnChip::kGroup + kChunk / 4 + 1) + guide_size + 4 + 1;
-  }
-  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t count, std::uint32_t guide_size,
-                                               DenseLookup lookup) {
-    return words_before_queue(count, guide_size) * sizeof(std::uint32_t) +
-           (lookup == DenseLookup::kTrees ? std::size_t{count} * sizeof(std::uint16_t) : 0);
-  }
-  __device__ DenseOnChip(std::uint32_t* words, std::uint32_t count, std::uint32_t guide_size)
-      : chip(words, count, guide_size) {
-    const std::uint32_t chunks = OnChip::chunks_of(count);
-    std::uint32_t* const edges = chip.slots + guide_size + 4;
-    chip.edges = reinterpret_cast<unsigned char*>(edges);
-    chip.groups = edges + chunks * (kChunk / 4);
-    chip.chunks = chip.groups + chunks * (kChunk / OnChip::kGroup);
-    queued = chip.chunks + chunks;
-    queue = reinterpret_cast<std::uint16_t*>(queued + 1);
-  }
-};
-
 /// Where word i lies so that 16 neighbours of a thread and 4 of a lane are both read without conflicts. Four
 /// words from a multiple of four on stay neighbours.
 __device__ inline std::uint32_t word_place(std::uint32_t i) { return i ^ (i >> 3 & 28); }
 __device__ inline std::uint32_t quad_place(std::uint32_t quad) { return word_place(quad * kQuad); }
 
+/// The shared memory of a block of kThreads, its parts in other places than in
+/// sampling_table_row_bounds.cuh: cells and slots at word_place of their numbers, a slot's holder in its
+/// upper half. The slots come last, so that all others' places are constants.
+template <int kThreads>
+struct DenseOnChip {
+  static constexpr std::uint32_t kCells = kThreads * kOwn;
+  OnChip chip;
+  std::uint32_t* queued;
+  std::uint16_t* queue;  ///< Nodes of larger trees, `*queued` of them.
+
+  static constexpr std::uint32_t kQueue = kCells + 4;
+
+  /// The first slot.
+  CUMULUS_HOST_DEVICE static constexpr std::uint32_t slots_at(DenseLookup lookup) {
+    return lookup == DenseLookup::kTrees ? kQueue + kCells / 2 : kCells;
+  }
+  static std::size_t bytes(std::uint32_t guide_size, DenseLookup lookup) {
+    return (slots_at(lookup) + (lookup == DenseLookup::kNone ? 0 : guide_size)) * sizeof(std::uint32_t);
+  }
+  __device__ DenseOnChip(std::uint32_t* words, DenseLookup lookup)
+      : chip(words, 0, 0), queued(words + kCells), queue(reinterpret_cast<std::uint16_t*>(words + kQueue)) {
+    chip.slots = words + slots_at(lookup);
+    chip.groups = nullptr;
+    chip.chunks = nullptr;
+    chip.edges = nullptr;
+  }
+};
+
+inline bool dense_fits(std::uint32_t count, std::uint32_t guide_size) {
+  return count % kOwn == 0 && count <= kMostDenseCells && guide_size % 32 == 0 &&
+         guide_size <= 2 * kMostDenseCells;
+}
+
+/// quad_place of quad q of thread `thread`, each of which has kOwn words: a place and what its quads differ
+/// from it in are known once for all arrays.
+__device__ inline std::uint32_t own_quad_place(std::uint32_t thread, std::uint32_t q) {
+  return (thread * kOwn ^ (2 * thread & 28)) ^ q * kQuad;
+}
+/// quad_place of quad q * 32 + lane of the warp's.
+__device__ inline std::uint32_t warp_quad_place(std::uint32_t thread, std::uint32_t q) {
+  const std::uint32_t lane = thread % 32;
+  return ((thread / 32 * 32 * kOwn + (lane * kQuad ^ (lane >> 1 & 12))) ^ (q % 2 * 16)) + q * 32 * kQuad;
+}
+
 /// Stores a warp's words, kOwn of each lane, in the order of memory; `staged` is shared memory, of which the
-/// warp has the words from `first` on. Lanes at or behind `end` have none.
+/// warp has its share in `to`, from `tile` on. Lanes at or behind `end` have none.
 __device__ inline void store_words(std::uint32_t* staged, const std::uint32_t (&words)[kOwn],
-                                   std::uint32_t first_of_warp, std::uint32_t end, std::uint32_t* to) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t quad = first_of_warp / kQuad + lane * (kOwn / kQuad);
-  if (first_of_warp + lane * kOwn < end) {
+                                   std::uint32_t tile, std::uint32_t end, std::uint32_t* to) {
+  constexpr std::uint32_t kQuads = kOwn / kQuad;
+  const std::uint32_t thread = threadIdx.x;
+  if (tile + thread * kOwn < end) {
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
-      *reinterpret_cast<uint4*>(staged + quad_place(quad + q)) =
+    for (std::uint32_t q = 0; q < kQuads; ++q) {
+      *reinterpret_cast<uint4*>(staged + tile + own_quad_place(thread, q)) =
           make_uint4(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
     }
   }
   __syncwarp();
+  const std::uint32_t first = tile + thread / 32 * 32 * kOwn;
+  std::uint32_t* const out = to + first + thread % 32 * kQuad;
+  const auto store = [&](std::uint32_t q) {
+    *reinterpret_cast<uint4*>(out + q * 32 * kQuad) =
+        *reinterpret_cast<const uint4*>(staged + tile + warp_quad_place(thread, q));
+  };
+  if (first + 32 * kOwn <= end) {
 #pragma unroll
-  for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
-    const std::uint32_t i = first_of_warp + (q * 32 + lane) * kQuad;
-    if (i < end) {
-      *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(staged + quad_place(i / kQuad));
+    for (std::uint32_t q = 0; q < kQuads; ++q) store(q);
+  } else {
+    for (std::uint32_t q = 0; q < kQuads; ++q) {
+      if (first + (q * 32 + thread % 32) * kQuad < end) store(q);
     }
   }
 }
 
 /// Before anything else; the block must meet before it goes on.
-template <int kThreads>
-__device__ void clear_dense(const DenseOnChip& dense, std::uint32_t guide_size) {
-  clear_slots<kThreads>(dense.chip, guide_size);
-  if (threadIdx.x == 0) *dense.queued = 0;
+template <int kThreads, DenseLookup kLookup>
+__device__ void clear_dense(const DenseOnChip<kThreads>& dense, std::uint32_t guide_size) {
+  if constexpr (kLookup != DenseLookup::kNone) {
+    for (std::uint32_t i = threadIdx.x; i < guide_size / kQuad; i += kThreads) {
+      reinterpret_cast<uint4*>(dense.chip.slots)[i] = make_uint4(0, 0, 0, 0);
+    }
+  }
+  if constexpr (kLookup == DenseLookup::kTrees) {
+    if (threadIdx.x == 0) *dense.queued = 0;
+  }
 }
 
 }  // namespace cumulus::sampling_rows

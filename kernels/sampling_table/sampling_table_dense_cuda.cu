@@ -3,6 +3,7 @@
 #include "kernels/sampling_table/sampling_table_dense.cuh"
 #include "kernels/sampling_table/sampling_table_dense_rows.cuh"
 #include "kernels/sampling_table/sampling_table_launch.cuh"
+#include "kernels/sampling_table/sampling_table_row_masses.cuh"
 
 namespace cumulus::sampling_dense {
 namespace {
@@ -16,11 +17,16 @@ template <class T, int kThreads, DenseLookup kLookup>
 __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
     build_dense_rows(const __grid_constant__ RowsArguments<T> arguments,
                      const __grid_constant__ sampling_layout::RowTargets targets) {
+  __shared__ float share;  // of the sphere
   const std::uint32_t row = blockIdx.x;
   const Target target = targets[row];
   const std::uint32_t guide_size = kLookup == DenseLookup::kNone ? 0 : target.guide_size;
-  const DenseOnChip dense(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, guide_size);
-  clear_dense<kThreads>(dense, guide_size);
+  const DenseOnChip<kThreads> dense(reinterpret_cast<std::uint32_t*>(shared_quads), kLookup);
+  clear_dense<kThreads, kLookup>(dense, guide_size);
+  if (threadIdx.x == kThreads - 1) {
+    sampling_launch::let_dependent_begin();
+    share = row_weight(arguments.header, row % arguments.header.height);
+  }
   const std::uint32_t first = threadIdx.x * kOwn;
   std::uint32_t bits[kOwn] = {};
   std::uint32_t largest = 0;
@@ -29,11 +35,41 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
     largest = texels.load_own(first, bits);
   }
   const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), target.count);
-  build_dense<kThreads, kLookup>(target, dense, exponent, bits, [&](const Tally& all) {
-    if (threadIdx.x > 0) return;
-    arguments.row_masses[row] = {row_mass(all.sum, 1.0F), exponent, 0};
-    sampling_launch::tell_dependent(&arguments.findings->rows_known);
+  OwnCells own;
+  own.weigh(WeightScale(exponent), bits);
+  build_dense<kThreads, kLookup>(target, dense, own, [&](const Tally& all) {
+    if (threadIdx.x == 0) tell_mass(arguments.row_masses[row], {row_mass(all.sum, share), exponent, 0});
   });
+}
+
+/// One block a layer: the marginal over its rows, as soon as their masses are known.
+template <int kThreads, DenseLookup kLookup>
+__global__ void __launch_bounds__(kThreads)
+    build_dense_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
+                          const RowMass* row_masses, BuildFindings* findings) {
+  const Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
+  const std::uint32_t guide_size = kLookup == DenseLookup::kNone ? 0 : target.guide_size;
+  const DenseOnChip<kThreads> dense(reinterpret_cast<std::uint32_t*>(shared_quads), kLookup);
+  clear_dense<kThreads, kLookup>(dense, guide_size);
+  const std::uint32_t first = threadIdx.x * kOwn;
+  RowMass rows[kOwn] = {};
+  if (first < target.count) {
+    wait_for_masses(row_masses + static_cast<std::size_t>(blockIdx.x) * header.height + first, rows);
+  }
+  std::uint32_t largest = 0;
+#pragma unroll
+  for (const RowMass& row : rows) largest = max(largest, mass_exponent(row.mass, row.exponent));
+  const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
+  OwnCells own;
+#pragma unroll
+  for (std::uint32_t k = 0; k < kOwn; ++k) {
+    own.weights[k] = integer_mass(rows[k].mass, rows[k].exponent, heaviest);
+  }
+  own.add_up();
+  build_dense<kThreads, kLookup>(target, dense, own, [&](const Tally& all) {
+    if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
+  });
+  wait_for_kernel_before();
 }
 
 DenseLookup lookup_of(Method method) {
@@ -49,11 +85,6 @@ DenseLookup lookup_of(Method method) {
   }
 }
 
-std::size_t bytes_for(const sampling::TableHeader& header) {
-  const DenseLookup lookup = lookup_of(header.method);
-  return DenseOnChip::bytes(header.width, lookup == DenseLookup::kNone ? 0 : header.row_guide_size, lookup);
-}
-
 /// Calls `launch` with the threads of a block of which each has kOwn cells.
 template <class Launch>
 void with_threads(std::uint32_t count, const Launch& launch) {
@@ -63,12 +94,44 @@ void with_threads(std::uint32_t count, const Launch& launch) {
   return launch(std::integral_constant<int, 1024>{});
 }
 
+std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_size) {
+  std::size_t bytes = 0;
+  with_threads(count, [&](auto threads) {
+    bytes = DenseOnChip<decltype(threads)::value>::bytes(guide_size, lookup_of(method));
+  });
+  return bytes;
+}
+
+bool distribution_fits(const CudaExecutor& executor, Method method, std::uint32_t count,
+                       std::uint32_t guide_size) {
+  constexpr std::size_t kBesides = 4096;  // what the kernels have in shared memory anyhow
+  return method != Method::kBalancedForest && dense_fits(count, guide_size) &&
+         bytes_for(method, count, guide_size) + kBesides <= sampling_launch::most_shared_bytes(executor);
+}
+
+/// Calls `launch` with the threads of a block, and what it builds.
+template <class Launch>
+void with_lookup(Method method, std::uint32_t count, const Launch& launch) {
+  with_threads(count, [&](auto threads) {
+    switch (lookup_of(method)) {
+      case DenseLookup::kTrees:
+        return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kTrees>{});
+      case DenseLookup::kCutpoints:
+        return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kCutpoints>{});
+      default:
+        return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kNone>{});
+    }
+  });
+}
+
 }  // namespace
 
-bool fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
-  constexpr std::size_t kBesides = 4096;  // what the kernels have in shared memory anyhow
-  return header.method != Method::kBalancedForest && DenseOnChip::fits(header.width, header.row_guide_size) &&
-         bytes_for(header) + kBesides <= sampling_launch::most_shared_bytes(executor);
+bool rows_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
+  return distribution_fits(executor, header.method, header.width, header.row_guide_size);
+}
+
+bool marginals_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
+  return distribution_fits(executor, header.method, header.height, header.marginal_guide_size);
 }
 
 bool has_lookup(Method method) { return lookup_of(method) != DenseLookup::kNone; }
@@ -76,16 +139,22 @@ bool has_lookup(Method method) { return lookup_of(method) != DenseLookup::kNone;
 template <class T>
 void build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
   const sampling::TableHeader& header = arguments.header;
-  const std::size_t bytes = bytes_for(header);
-  const DenseLookup lookup = lookup_of(header.method);
-  with_threads(header.width, [&](auto threads) {
+  const std::size_t bytes = bytes_for(header.method, header.width, header.row_guide_size);
+  with_lookup(header.method, header.width, [&](auto threads, auto lookup) {
     constexpr int kThreads = decltype(threads)::value;
-    const auto kernel = lookup == DenseLookup::kTrees ? build_dense_rows<T, kThreads, DenseLookup::kTrees>
-                        : lookup == DenseLookup::kCutpoints
-                            ? build_dense_rows<T, kThreads, DenseLookup::kCutpoints>
-                            : build_dense_rows<T, kThreads, DenseLookup::kNone>;
-    sampling_launch::launch(executor, kernel, header.layers * header.height, kThreads, bytes, false,
-                            arguments, sampling_layout::row_targets(header, arguments.table));
+    sampling_launch::launch(executor, build_dense_rows<T, kThreads, decltype(lookup)::value>,
+                            header.layers * header.height, kThreads, bytes, false, arguments,
+                            sampling_layout::row_targets(header, arguments.table));
+  });
+}
+
+void build_marginals(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
+                     const RowMass* row_masses, BuildFindings* findings, bool early) {
+  const std::size_t bytes = bytes_for(header.method, header.height, header.marginal_guide_size);
+  with_lookup(header.method, header.height, [&](auto threads, auto lookup) {
+    constexpr int kThreads = decltype(threads)::value;
+    sampling_launch::launch(executor, build_dense_marginals<kThreads, decltype(lookup)::value>, header.layers,
+                            kThreads, bytes, early, header, table, row_masses, findings);
   });
 }
 

@@ -1,24 +1,10 @@
 #pragma once
 
-#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
+#include "kernels/sampling_table/sampling_table_dense_edges.cuh"
 
 // Guide and trees of a distribution of which each thread has 16 neighbouring cells.
 
 namespace cumulus::sampling_rows {
-
-/// 1 + the highest bit that is set; 0 of 0.
-__device__ inline std::uint32_t bits_of(std::uint32_t word) {
-#if defined(__CUDA_ARCH__)
-  std::uint32_t highest = 0;
-  asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(word));
-  return highest + 1;
-#else
-  return 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(word)));
-#endif
-}
-
-/// Four edges or nodes at once, one in each byte; flags are in the highest bits.
-inline constexpr std::uint32_t kFlags = 0x80808080u;
 
 /// Stores to shared memory where `wanted`, without a branch, after which a warp would have to meet.
 __device__ inline void store_if(bool wanted, std::uint16_t* to, std::uint32_t value) {
@@ -51,198 +37,165 @@ struct PlaceInGuide {
   }
 };
 
-/// Notes holders in the upper halves of the slots and, with kTrees, the edges behind a thread's cells.
-template <bool kTrees>
-__device__ void note_own(const OnChip& chip, std::uint32_t guide_size, std::uint32_t first,
-                         const std::uint32_t (&bounds)[kOwn], std::uint32_t behind) {
-  std::uint32_t edges[kOwn / kQuad] = {};
+/// Notes holders in the upper halves of the slots.
+__device__ inline void note_own(const OnChip& chip, std::uint32_t guide_size, std::uint32_t first,
+                                const std::uint32_t (&bounds)[kOwn], std::uint32_t behind) {
   PlaceInGuide own(bounds[0], guide_size);
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {
     const PlaceInGuide next(k + 1 < kOwn ? bounds[(k + 1) % kOwn] : behind, guide_size);
     store_if(own.begin < next.begin,
-             reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * word_place(own.begin) + 1, first + k + 1);
-    if constexpr (kTrees) {
-      const bool boundary = own.cell != next.cell;
-      const std::uint32_t differing = next.place ^ (boundary ? 0 : own.place);
-      const std::uint32_t bit = bits_of(next.inside ? differing : 0);
-      edges[k / kQuad] += (bit + (boundary ? kBoundary : 0)) << 8 * (k % kQuad);
-    }
+             reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * word_place(own.begin) + 1, first + k);
     own = next;
   }
-  if constexpr (kTrees) {
-    *reinterpret_cast<uint4*>(chip.edges + first) = make_uint4(edges[0], edges[1], edges[2], edges[3]);
-    std::uint32_t largest = ~0u;
-    if (((edges[0] | edges[1] | edges[2] | edges[3]) & kFlags) == 0) {
-      largest = 0;
-      for (std::uint32_t k = 0; k < kOwn; ++k) {
-        largest = max(largest, (edges[k / kQuad] >> 8 * (k % kQuad) & 0xFFu) << 16 | (first + k + 1));
-      }
-    }
-    chip.groups[first / OnChip::kGroup] = largest;
+}
+
+/// In a slot, beside the number of a root: whether it parts two cells only.
+inline constexpr std::uint32_t kPairRoot = static_cast<std::uint32_t>(sampling::detail::RootKind::kTwoCells)
+                                           << 14;
+inline constexpr std::uint32_t kNodeRoot = static_cast<std::uint32_t>(sampling::detail::RootKind::kNode)
+                                           << 14;
+
+/// The upper (1) or lower (0) half of a slot.
+__device__ inline std::uint16_t* slot_half(const OnChip& chip, std::uint32_t place, std::uint32_t half) {
+  return reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * place + half;
+}
+
+/// The lower bounds around a thread's: the four before and the four behind. Where there are none, such as
+/// make no edge odd by themselves.
+struct BoundsAround {
+  std::uint32_t before[kQuad] = {1, 3, 5, 7};
+  std::uint32_t behind[kQuad] = {sampling::kEmptyTail, sampling::kEmptyTail - 1, sampling::kEmptyTail - 2, 0};
+
+  __device__ BoundsAround(const OnChip& chip, std::uint32_t thread, std::uint32_t count) {
+    if (thread > 0) load_quad(chip.cells + own_quad_place(thread - 1, kOwn / kQuad - 1), before);
+    if ((thread + 1) * kOwn < count) load_quad(chip.cells + own_quad_place(thread + 1, 0), behind);
   }
-}
-
-/// The largest of each eight groups. The block must have met since note_own.
-template <int kThreads>
-__device__ void note_chunks(const OnChip& chip, std::uint32_t count) {
-  for (std::uint32_t chunk = threadIdx.x; chunk < OnChip::chunks_of(count); chunk += kThreads) {
-    std::uint32_t largest = (chunk + 1) * kChunk > count ? ~0u : 0;
-    for (std::uint32_t g = 0; g < kChunk / OnChip::kGroup && largest != ~0u; ++g) {
-      largest = max(largest, chip.groups[chunk * (kChunk / OnChip::kGroup) + g]);
-    }
-    chip.chunks[chunk] = largest;
-  }
-}
-
-__device__ inline std::uint32_t nodes_among(std::uint32_t edges) {
-  return ((edges & ~kFlags) + ~kFlags) & kFlags;
-}
-/// Flags where the bit of `a` is at least that of `b`.
-__device__ inline std::uint32_t not_below(std::uint32_t a, std::uint32_t b) {
-  return ((a | kFlags) - (b & ~kFlags)) & kFlags;
-}
-
-/// All ones where flag k is set.
-__device__ inline std::uint32_t mask_of(std::uint32_t flags, std::uint32_t k) {
-#if defined(__CUDA_ARCH__)
-  // 8 and more: not the byte, but its highest bit, eight times; __byte_perm leaves the 8 out.
-  std::uint32_t mask = 0;
-  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(mask) : "r"(flags), "r"(0x1111u * (8 + k)));
-  return mask;
-#else
-  return (flags >> (8 * k + 7) & 1) != 0 ? ~0u : 0;
-#endif
-}
-
-/// What lies on one side of four nodes, of which `own` has the edges, and `next` those next to them, then the
-/// next, and the third; flags.
-struct NodeSide {
-  std::uint32_t one;   ///< The next edge belongs to the node's subtree.
-  std::uint32_t two;   ///< And the second.
-  std::uint32_t far;   ///< The child is the second.
-  std::uint32_t open;  ///< The side ends where the guide cell does.
-  std::uint32_t done;  ///< No more than two belong to it.
-
-  /// `ends[i]`: the guide cell ends before edge i of the side.
-  __device__ NodeSide(std::uint32_t own, const std::uint32_t (&next)[3], const std::uint32_t (&ends)[3]) {
-    const std::uint32_t larger[3] = {not_below(next[0], own), not_below(next[1], own),
-                                     not_below(next[2], own)};
-    const std::uint32_t node[3] = {nodes_among(next[0]) & ~ends[0], nodes_among(next[1]) & ~ends[1],
-                                   nodes_among(next[2]) & ~ends[2]};
-    one = node[0] & ~larger[0];
-    two = one & node[1] & ~larger[1];
-    far = two & not_below(next[1], next[0]);
-    open = (ends[0] | (one & ends[1]) | (two & ends[2])) & kFlags;
-    done = open | (node[0] & larger[0]) | (one & node[1] & larger[1]) | (two & node[2] & larger[2]);
+  __device__ std::uint32_t at(int i, const std::uint32_t (&own)[kOwn]) const {
+    return i < 0 ? before[i + 4] : i < static_cast<int>(kOwn) ? own[i] : behind[i - static_cast<int>(kOwn)];
   }
 };
 
-/// Nodes j to j + 3: those both of whose sides are done.
-struct NodeQuad {
-  std::uint32_t nodes;  ///< All that there are.
-  std::uint32_t done;
-  std::uint32_t roots;  ///< Of those that are done.
-  NodeSide left;
-  NodeSide right;
-
-  /// `before`, `own`, `behind` are the bytes of edges j - 3 to j, j + 1 to j + 4, j + 5 to j + 8.
-  __device__ static NodeQuad of(std::uint32_t before, std::uint32_t own, std::uint32_t behind) {
-    const std::uint32_t edges = __byte_perm(before, own, 0x6543);
-    const std::uint32_t lefts[3] = {__byte_perm(before, own, 0x5432), __byte_perm(before, own, 0x4321),
-                                    before};
-    const std::uint32_t rights[3] = {own, __byte_perm(own, behind, 0x4321), __byte_perm(own, behind, 0x5432)};
-    // A guide cell begins at the boundary; where that is no node, behind it.
-    const std::uint32_t begins[3] = {edges | (lefts[0] & ~nodes_among(lefts[0])),
-                                     lefts[0] | (lefts[1] & ~nodes_among(lefts[1])),
-                                     lefts[1] | (lefts[2] & ~nodes_among(lefts[2]))};
-    const NodeSide left(edges, lefts, begins);
-    const NodeSide right(edges, rights, rights);
-    const std::uint32_t nodes = nodes_among(edges);
-    const std::uint32_t done = nodes & left.done & right.done;
-    return {nodes, done, done & left.open & right.open, left, right};
+/// The edges that are odd; notes the last cell with mass, which no boundary follows, as last of its guide
+/// cell.
+__device__ inline std::uint32_t find_odd_edges(const OnChip& chip, std::uint32_t count,
+                                               std::uint32_t guide_size, std::uint32_t first) {
+  const auto lower_at = [&](std::uint32_t i) {
+    return i < count ? chip.cells[word_place(i)] : sampling::kEmptyTail;
+  };
+  const std::uint32_t begin = first > 0 ? first - EdgeBits::kAround : 1;
+  std::uint32_t odd = 0;
+  std::uint32_t before = lower_at(begin - 1);
+#pragma unroll 1
+  for (std::uint32_t j = begin; j < first + kOwn + EdgeBits::kAround; ++j) {
+    const std::uint32_t lower = lower_at(j);
+    const PlaceInGuide own(lower, guide_size);
+    if (lower == before || lower == sampling::kEmptyTail || !own.inside) {
+      odd |= EdgeBits::bit(static_cast<int>(j - first));
+    }
+    const bool ends = lower == sampling::kEmptyTail && before != lower && j > first && j <= first + kOwn;
+    store_if(ends, slot_half(chip, word_place(__umulhi(before, guide_size)), 1), j - 1);
+    before = lower;
   }
-};
-
-/// The word of node j, both of whose children are cells, is this many times j, and as much.
-inline constexpr std::uint32_t kPairStep = 0x00010001u;
-inline constexpr std::uint32_t kPairBase = 0x80007FFFu;
-
-/// A node by the searches of sampling_table_rows.cuh.
-__device__ inline std::uint32_t searched_node(const OnChip& chip, std::uint32_t j, bool& root) {
-  const std::uint32_t edge = chip.edge(j);
-  const std::uint32_t own = edge & ~kBoundary;
-  const Side right = look_right(chip, j, own);
-  const Side left = edge >= kBoundary ? Side{0, j, true} : look_left(chip, j, own);
-  const std::uint32_t right_child =
-      right.largest >> 16 > 0 ? right.largest & 0xFFFFu : kLeaf | (right.last - 1);
-  const std::uint32_t left_child = left.largest >> 16 > 0 ? left.largest & 0xFFFFu : kLeaf | (j - 1);
-  root = left.open && right.open;
-  return left_child | right_child << 16;
+  return odd;
 }
 
-__device__ inline void set_root_if(bool wanted, const OnChip& chip, std::uint32_t guide_size,
-                                   std::uint32_t lower, std::uint32_t root) {
-  const std::uint32_t place = word_place(__umulhi(lower, guide_size));
-  store_if(wanted, reinterpret_cast<std::uint16_t*>(chip.slots) + 2 * place, root);
-}
-
-/// Writes the nodes of trees of one and two, zeros elsewhere, and queues the others.
+/// Writes the nodes with at most two others of their subtree on each side, and queues the others. The bounds
+/// are on the chip, too, and the block has met since.
 template <int kThreads>
-__device__ void write_small_trees(const Target& target, const DenseOnChip& dense, bool store) {
+__device__ void write_small_trees(const Target& target, const DenseOnChip<kThreads>& dense,
+                                  const std::uint32_t (&bounds)[kOwn], bool store) {
+  constexpr int kAround = EdgeBits::kAround;
+  constexpr int kCells = static_cast<int>(kOwn);
   const OnChip& chip = dense.chip;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(chip.edges);
-  auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
-  for (std::uint32_t j = threadIdx.x * kQuad; j < target.count; j += kThreads * kQuad) {
-    const std::uint32_t quad = j / kQuad;
-    // Edge 0 is a boundary, and so is the one behind the last cell.
-    const NodeQuad of = NodeQuad::of(quad > 0 ? words[quad - 1] : kBoundary << 24, words[quad],
-                                     j + kQuad < target.count ? words[quad + 1] : kFlags);
-    const std::uint32_t pairs = of.roots & ~of.left.one & ~of.right.one;
-    std::uint32_t lower[kQuad];
-    load_quad(chip.cells + quad_place(quad), lower);
-    std::uint32_t out[kQuad];
+  const std::uint32_t guide_size = target.guide_size;
+  const std::uint32_t first = threadIdx.x * kOwn;
+  if (first >= target.count) return;
+  const bool last = first + kOwn >= target.count;
+  const BoundsAround around(chip, threadIdx.x, target.count);
+  EdgeBits edges;
+  std::uint32_t words[kOwn];
+  std::uint32_t places[kOwn];  // of the slots of the cells' guide cells
+  std::uint32_t least = ~0u;
+  EdgeWalk walk(static_cast<std::uint64_t>(around.at(-kAround - 1, bounds)) * guide_size);
 #pragma unroll
-    for (std::uint32_t k = 0; k < kQuad; ++k) {
-      const std::uint32_t flag = 0x80u << 8 * k;
-      const std::uint32_t node = j + k;
-      // Of both cells; of the next nodes; of the second ones.
-      std::uint32_t word = node * kPairStep + kPairBase;
-      word -= (mask_of(of.left.one, k) & kLeaf) + (mask_of(of.right.one, k) & (kLeaf - 1) << 16);
-      word += mask_of(of.left.far, k) + (mask_of(of.right.far, k) & 0x10000u);
-      out[k] = word & mask_of(of.done, k);
-      set_root_if((of.roots & flag) != 0, chip, target.guide_size, lower[k],
-                  node | (mask_of(pairs, k) & kLeaf));
+  for (int i = -kAround; i < kCells + kAround; ++i) {
+    const std::uint64_t key = static_cast<std::uint64_t>(around.at(i, bounds)) * guide_size;
+    std::uint32_t outside[3] = {};
+    if (i >= 0 && i < kCells) {
+      places[i] = word_place(static_cast<std::uint32_t>(key >> 32));
+      words[i] = (first + static_cast<std::uint32_t>(i)) * kPairStep + kPairBase;
     }
-    if (store) {
-      *reinterpret_cast<uint4*>(nodes + j) = make_uint4(out[0], out[1], out[2], out[3]);
-    }
-    const std::uint32_t rest = of.nodes & ~of.done;
-    if (rest != 0) {
-      std::uint32_t at = atomicAdd(dense.queued, static_cast<std::uint32_t>(__popc(rest)));
+    const auto step = [&](auto notes, std::uint16_t* last_of_cell) {
+      return walk.step<decltype(notes)::value>(key, EdgeBits::bit(i), edges,
+                                               i >= 0 && i < kCells ? words[i] : outside[0],
+                                               i >= 1 && i <= kCells ? words[i - 1] : outside[1],
+                                               i >= 2 && i <= kCells + 1 ? words[i - 2] : outside[2],
+                                               last_of_cell, first + static_cast<std::uint32_t>(i) - 1);
+    };
+    const std::uint32_t difference = i < -1 || i > kCells + 1 ? walk.look(key, EdgeBits::bit(i), edges)
+                                     : i >= 1 && i <= kCells
+                                         ? step(std::true_type{}, slot_half(chip, places[i - 1], 1))
+                                         : step(std::false_type{}, nullptr);
+    least = min(least, difference);
+    if (i % 4 == 0) part_steps(guide_size);
+  }
+  if (first == 0) {
+    edges.boundary |= EdgeBits::bit(0);
+    edges.odd |= EdgeBits::bit(0);
+  }
+  if (last) {
+    store_if(bounds[kCells - 1] != sampling::kEmptyTail, slot_half(chip, places[kCells - 1], 1),
+             target.count - 1);
+    edges.boundary |= EdgeBits::bit(kCells);
+    edges.odd |= EdgeBits::bit(kCells);
+  }
+  const bool tail = (last ? bounds[kCells - 1] : around.behind[kAround - 1]) == sampling::kEmptyTail;
+  if (least < guide_size || tail) edges.odd |= find_odd_edges(chip, target.count, guide_size, first);
+  if (edges.odd != 0) {
 #pragma unroll
-      for (std::uint32_t k = 0; k < kQuad; ++k) {
-        const std::uint32_t waits = rest >> (8 * k + 7) & 1;
-        store_if(waits != 0, dense.queue + at, j + k);
-        at += waits;
-      }
+    for (int k = 0; k < kCells; ++k) words[k] = (edges.odd & EdgeBits::bit(k)) != 0 ? 0 : words[k];
+  }
+  if (store) {
+    auto* const nodes = reinterpret_cast<uint4*>(reinterpret_cast<std::uint32_t*>(target.nodes) + first);
+#pragma unroll
+    for (int q = 0; q < kCells / 4; ++q) {
+      nodes[q] = make_uint4(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
     }
+  }
+  const KnownNodes known(edges);
+#pragma unroll
+  for (int k = 0; k < kCells; ++k) {
+    const std::uint32_t number = first + static_cast<std::uint32_t>(k);
+    store_if((known.roots & EdgeBits::bit(k)) != 0, slot_half(chip, places[k], 0),
+             (known.pairs & EdgeBits::bit(k)) != 0 ? number + kPairRoot : number + kNodeRoot);
+  }
+  std::uint32_t rest = known.unknown >> kAround & ((1u << kCells) - 1);
+  if (rest == 0) return;
+  std::uint32_t at = atomicAdd(dense.queued, static_cast<std::uint32_t>(__popc(rest)));
+  for (; rest != 0; rest &= rest - 1) {
+    dense.queue[at++] =
+        static_cast<std::uint16_t>(first + static_cast<std::uint32_t>(__ffs(static_cast<int>(rest))) - 1);
   }
 }
 
 /// The block must have met since write_small_trees.
 template <int kThreads>
-__device__ void write_large_trees(const Target& target, const DenseOnChip& dense, bool store) {
+__device__ void write_large_trees(const Target& target, const DenseOnChip<kThreads>& dense, bool store) {
+  const std::uint32_t* const cells = dense.chip.cells;
+  const auto lower_at = [=](std::uint32_t i) { return cells[word_place(i)]; };
+  const sampling_trees::RadixForest forest(lower_at, target.count, target.guide_size);
   auto* const nodes = reinterpret_cast<std::uint32_t*>(target.nodes);
   const std::uint32_t queued = *dense.queued;
   for (std::uint32_t i = threadIdx.x; i < queued; i += kThreads) {
     const std::uint32_t j = dense.queue[i];
     bool root = false;
-    const std::uint32_t word = searched_node(dense.chip, j, root);
+    const sampling::detail::NodePair node = forest.node(j, kLeaf, root);
+    const std::uint32_t word = node.left | node.right << 16;
     if (store) nodes[j] = word;
     const bool two_cells = word == j * kPairStep + kPairBase;
-    set_root_if(root, dense.chip, target.guide_size, dense.chip.cells[word_place(j)],
-                two_cells ? kLeaf | j : j);
+    const auto cell = static_cast<std::uint32_t>(std::uint64_t{lower_at(j)} * target.guide_size >> 32);
+    store_if(root, slot_half(dense.chip, word_place(cell), 0), j + (two_cells ? kPairRoot : kNodeRoot));
   }
 }
 
@@ -268,17 +221,14 @@ __device__ std::uint32_t largest_before(std::uint32_t own, std::uint32_t& all) {
 template <int kThreads, bool kTrees>
 __device__ void write_dense_guide(const Target& target, const OnChip& chip) {
   using sampling::detail::kRootNumberBits;
-  using sampling::detail::RootKind;
-  constexpr std::uint32_t kTwoCells = static_cast<std::uint32_t>(RootKind::kTwoCells) << kRootNumberBits;
-  constexpr std::uint32_t kNode = static_cast<std::uint32_t>(RootKind::kNode) << kRootNumberBits;
-  std::uint32_t carried = 0x10000;  // cell 0: without mass, zeros
+  std::uint32_t carried = 0;
   for (std::uint32_t tile = 0; tile < target.guide_size; tile += kThreads * kOwn) {
     const std::uint32_t g = tile + threadIdx.x * kOwn;
     std::uint32_t slots[kOwn];
 #pragma unroll
     for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
       std::uint32_t quad[kQuad] = {};
-      if (g < target.guide_size) load_quad(chip.slots + quad_place(g / kQuad + q), quad);
+      if (g < target.guide_size) load_quad(chip.slots + tile + own_quad_place(threadIdx.x, q), quad);
 #pragma unroll
       for (std::uint32_t k = 0; k < kQuad; ++k) slots[q * kQuad + k] = quad[k];
     }
@@ -292,17 +242,17 @@ __device__ void write_dense_guide(const Target& target, const OnChip& chip) {
 #pragma unroll
     for (std::uint32_t k = 0; k < kOwn; ++k) {
       holder = max(holder, slots[k]);
-      const std::uint32_t cell = (holder >> 16) - 1;
+      const std::uint32_t cell = holder >> 16;
       if constexpr (kTrees) {
+        // A root's lower 14 bits are its number, the upper two its kind.
         const std::uint32_t root = slots[k] & 0xFFFFu;
-        const std::uint32_t node = root >= kLeaf ? root + (kTwoCells - kLeaf) : root + kNode;
-        entries[k] = root == 0 ? cell : node;
+        entries[k] = root == 0 ? cell : root + (root >> 14) * ((1u << kRootNumberBits) - (1u << 14));
       } else {
         entries[k] = cell;
       }
     }
     if constexpr (kTrees) {
-      store_words(chip.slots, entries, tile + threadIdx.x / 32 * 32 * kOwn, target.guide_size,
+      store_words(chip.slots, entries, tile, target.guide_size,
                   reinterpret_cast<std::uint32_t*>(target.guide));
     } else if (g < target.guide_size) {
       auto* const out = reinterpret_cast<uint4*>(reinterpret_cast<std::uint16_t*>(target.guide) + g);

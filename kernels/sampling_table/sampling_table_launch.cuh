@@ -16,8 +16,8 @@ inline std::size_t most_shared_bytes(const CudaExecutor& executor) {
 }
 
 /// Puts `kernel` on the executor's stream. With `early`, it may begin, where the device can, when all blocks
-/// of the kernel before it have called tell_dependent, or ended; it calls wait_for_told before it reads what
-/// they have written, and wait_for_kernel_before before it ends.
+/// of the kernel before it have called let_dependent_begin, or ended; it waits for each word that they write
+/// before it uses it, and for the kernel, by wait_for_kernel_before, before it ends.
 template <class... Parameters, class... Arguments>
 void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigned blocks, int threads,
             std::size_t dynamic_bytes, bool early, const Arguments&... arguments) {
@@ -27,23 +27,11 @@ void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigne
                 arguments...);
 }
 
-/// By one thread of a block: what it has written may be read by the kernel behind. `told` counts the blocks;
-/// it begins with all ones.
-__device__ inline void tell_dependent(std::uint32_t* told) {
-  __threadfence();
-  atomicAdd(told, 1u);
+/// By one thread of each block: the kernel behind may begin when all blocks of this one have.
+__device__ inline void let_dependent_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
-}
-
-/// By a whole block, before it reads what so many blocks have told of. They have begun, and wait for nothing.
-__device__ inline void wait_for_told(const std::uint32_t* told, std::uint32_t blocks) {
-  if (threadIdx.x == 0) {
-    while (*static_cast<const volatile std::uint32_t*>(told) != blocks - 1) __nanosleep(100);
-    __threadfence();
-  }
-  __syncthreads();
 }
 
 }  // namespace cumulus::sampling_launch

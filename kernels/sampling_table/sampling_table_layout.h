@@ -183,7 +183,6 @@ struct WeightAdjustment {
 struct BuildFindings {
   std::uint64_t first_invalid;  ///< (row * width + x) * 4 + channel; kNoneInvalid where all are valid.
   std::uint32_t first_empty;    ///< The first layer without mass; kNoneEmpty where all have some.
-  std::uint32_t rows_known;     ///< Of a GPU: rows whose mass is known, less one.
   SamplingTableReport report;
 };
 inline constexpr std::uint64_t kNoneInvalid = ~std::uint64_t{0};

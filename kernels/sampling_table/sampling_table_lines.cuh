@@ -124,7 +124,8 @@ __global__ void __launch_bounds__(kTileThreads)
                              lower + tile.first_cell(),
                              [](std::uint32_t, const std::uint32_t(&)[kQuad], std::uint32_t) {});
   if (threadIdx.x == 0 && tile.index == 0) {
-    arguments.rows.row_masses[tile.row] = {row_mass(all.sum, 1.0F), exponent, 0};
+    arguments.rows.row_masses[tile.row] = {row_mass(all.sum, row_weight(header, tile.row % header.height)),
+                                           exponent, 0};
   }
 }
 

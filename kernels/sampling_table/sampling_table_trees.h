@@ -71,6 +71,13 @@ class RadixForest {
 
   /// The children of node j, leaves marked by `leaf_bit`.
   CUMULUS_HOST_DEVICE sampling::detail::NodePair node(std::uint32_t j, std::uint32_t leaf_bit) const {
+    bool root = false;
+    return node(j, leaf_bit, root);
+  }
+
+  /// And whether the node is its tree's root.
+  CUMULUS_HOST_DEVICE sampling::detail::NodePair node(std::uint32_t j, std::uint32_t leaf_bit,
+                                                      bool& root) const {
     const std::uint64_t own = key(j);
     const std::uint64_t edge = own >> 32 << 32;
     const std::uint64_t previous = larger(key(j - 1), edge);
@@ -78,6 +85,7 @@ class RadixForest {
     const std::uint64_t begin = own >> bit >> 1 << bit << 1;
     const std::uint64_t end = begin + (std::uint64_t{2} << bit);
     const std::uint32_t last = first_from(j, end) - 1;
+    root = begin == edge && (last + 1 == count_ || key(last + 1) - edge >= kWholeMass);
     return {left_child(j - 1, previous, begin, edge, leaf_bit),
             key(last) == own ? last | leaf_bit : split(j, own, last)};
   }

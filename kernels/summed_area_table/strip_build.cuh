@@ -129,10 +129,13 @@ class Summer {
     }
     if (lane_ == P::kRowLanes - 1) {
 #pragma unroll
-      for (int r = 0; r < P::kGroupRows; r += 2) {
-        std::uint64_t* at = a_.words.totals(band, blockIdx.x, group_ * P::kGroupRows + r);
-        a_.words.tell(at, band, through[r], through[r + 1]);
-      }
+      for (int r = 0; r < P::kGroupRows; ++r) memory_.totals[group_ * P::kGroupRows + r] = through[r];
+    }
+    __syncwarp();
+    if (lane_index() < kWarpRows / 2) {
+      const int row = warp_index() * kWarpRows + lane_index() * 2;
+      a_.words.tell(a_.words.totals(band, blockIdx.x, row), band, memory_.totals[row],
+                    memory_.totals[row + 1]);
     }
     memory_.totals_told[band % P::kRing].arrive();
   }
@@ -250,16 +253,14 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const St
   if (threadIdx.x == 0) {
     for (int i = 0; i < P::kRing; ++i) {
       memory.totals_told[i].init(P::kWarps);
-      memory.above_ready[i].init(1);
       memory.left_ready[i].init(1);
     }
   }
   __syncthreads();
-  const int other = warp_index() - P::kWarps;
-  if (other == P::kMessengers) {
+  if (warp_index() == P::kWarps) {
     Adder<P>(a, memory).run();
-  } else if (other >= 0) {
-    Messenger<P>(a, memory).run(static_cast<std::uint32_t>(other));
+  } else if (warp_index() > P::kWarps) {
+    Messenger<P>(a, memory).run();
   } else {
     Summer<P> summer(a, memory);
 #pragma unroll 1

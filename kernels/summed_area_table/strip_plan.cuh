@@ -31,20 +31,16 @@ struct StripPlan {
   static constexpr int kColumns = kShape.columns();
   static constexpr int kWarps = kShape.warps;  // that sum
   static constexpr int kSummingThreads = 32 * kWarps;
-  static constexpr int kMessengers = kShape.messengers;
-  static constexpr int kThreads = 32 * (kWarps + kMessengers + 1);
+  static constexpr int kThreads = 32 * (kWarps + 2);
   /// Lanes are in groups of kRowLanes, which go through kGroupRows rows together.
   static constexpr int kGroups = kShape.groups();
   static constexpr int kGroupRows = kShape.group_rows;
   static constexpr int kRows = kShape.rows();
-  /// A messenger's first kRowsLanes lanes look after kLaneRows rows each.
-  static constexpr int kLaneRows = kRows < 64 ? 2 : kRows / 32;
-  static constexpr int kRowsLanes = kRows / kLaneRows;
   static constexpr int kAhead = kShape.ahead;
   static constexpr int kLag = kShape.lag;
   static constexpr int kStages = kAhead + kLag;  // bands that shared memory holds
   static constexpr int kRing = strip_ring(kShape);
-  static_assert(kGroups <= 32 && kGroupRows % 2 == 0 && kRows % 32 == 0 && kAhead >= 1 && kLag >= 1);
+  static_assert(kGroups <= 32 && kGroupRows % 2 == 0 && kRows % 64 == 0 && kAhead >= 1 && kLag >= 1);
 };
 
 /// Where the blocks tell each other about the bands under way, in tagged words of which each band has a tag
@@ -126,10 +122,9 @@ struct StripMemory {
   std::uint16_t through[P::kBytes ? P::kLag + 1 : 1][P::kBytes ? P::kRows : 1][P::kRowLanes];
   /// The groups' sums by column of a band; then of all above each group. Padded against bank conflicts.
   alignas(16) Sum groups[2][P::kGroups][P::kColumns + 16 / sizeof(Sum)];
-  Sum left[P::kRing][P::kRows];  // what lies left of the strip in a row and all above
-  Sum above[P::kRing];           // likewise, in the last row of a band
+  alignas(16) Sum totals[P::kRows];  // of a band's rows
+  Sum left[P::kRing][P::kRows];      // what lies left of the strip in a row and all above
   SharedBarrier totals_told[P::kRing];
-  SharedBarrier above_ready[P::kRing];
   SharedBarrier left_ready[P::kRing];
 };
 

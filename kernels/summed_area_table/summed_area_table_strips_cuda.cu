@@ -7,9 +7,13 @@ namespace {
 /// Bands have a tag each, and must not use up all there are.
 constexpr std::int64_t kMostBands = 1 << 24;
 /// Rows below which the way to the first finished band takes too large a part of the time.
-constexpr std::int64_t kLeastRows = 3072;
-/// Of ten multiprocessors, those that need to have a strip.
-constexpr std::int64_t kBusyOfTen = 9;
+constexpr std::int64_t kLeastRows = 1024;
+
+/// Of a hundred multiprocessors, those that need to have a strip, or tiles are faster.
+constexpr std::int64_t least_busy(std::size_t input_bytes, int columns) {
+  if (input_bytes > 1) return 66;
+  return columns == 32 ? 90 : 75;
+}
 
 template <class P, class Job>
 bool launch_strips(CudaExecutor& executor, const Job& job) {
@@ -66,10 +70,10 @@ bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::k
   const std::int64_t multiprocessors = executor.device().multiprocessors();
   if (job.image.height < kLeastRows) return false;
   for (const int columns : {32, 64, 128}) {
-    if (sizeof(Input) == 1 && columns == 32) continue;  // tiles are faster
     const std::int64_t strips = divide_up(job.image.width, columns);
-    if (strips <= multiprocessors)
-      return strips * 10 >= multiprocessors * kBusyOfTen && build_in_strips_of(columns, executor, job);
+    if (strips > multiprocessors) continue;
+    return strips * 100 >= multiprocessors * least_busy(sizeof(Input), columns) &&
+           build_in_strips_of(columns, executor, job);
   }
   return false;
 }

@@ -55,10 +55,9 @@ constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64
 struct StripShape {
   int row_lanes;
   int group_rows;
-  int warps;       // that sum
-  int messengers;  // warps that wait for what lies to the left: what they ask again takes the table's way
-  int ahead;       // bands being copied
-  int lag;         // bands between a band's totals and its table
+  int warps;  // that sum
+  int ahead;  // bands being copied
+  int lag;    // bands between a band's totals and its table
 
   constexpr int groups() const { return warps * 32 / row_lanes; }
   constexpr int rows() const { return groups() * group_rows; }
@@ -68,10 +67,10 @@ struct StripShape {
 /// What is on its way to a multiprocessor has to be enough for the memory's rate, and no more: what the
 /// blocks tell each other stands in the same queues.
 constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes) {
-  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 1, 4, row_lanes == 8 ? 8 : 7};
-  if (row_lanes == 8) return {8, 4, 8, 1, 4, 8};
-  if (row_lanes == 16) return {16, 8, 8, 1, 2, 4};
-  return {32, 4, 16, 1, 2, 4};
+  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 4, row_lanes == 8 ? 8 : 7};
+  if (row_lanes == 8) return {8, 4, 8, 4, 8};
+  if (row_lanes == 16) return {16, 8, 8, 2, 4};
+  return {32, 8, 8, 2, 4};
 }
 /// Bands whose totals are under way. A block tells those of band n once it has put to use what it learned
 /// about band n - lag - 1.
@@ -79,10 +78,11 @@ constexpr int strip_ring(const StripShape& shape) { return shape.lag + 2; }
 
 /// Bands that an adder lets its own block go on before it asks for what the others have told.
 inline constexpr std::uint32_t kAdderPatience = 1;
-/// Rows of a band that one warp adds up over all strips, and strips that a pair of its lanes looks after.
+/// Rows of a band that one warp adds up over all strips, two to a lane, and strips that a lane looks after.
 inline constexpr int kAdderRows = 4;
-inline constexpr int kStripsOfPair = 9;
-inline constexpr std::int64_t kMostStrips = 16 * kStripsOfPair;
+inline constexpr int kStripsAtOnce = 64 / kAdderRows;
+inline constexpr int kStripsOfLane = 9;
+inline constexpr std::int64_t kMostStrips = kStripsAtOnce * kStripsOfLane;
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

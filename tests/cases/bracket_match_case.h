@@ -1,15 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-// Bracket matching: sizes, generators, oracle, verifier, bytes moved. For tests and benchmarks.
+// Bracket matching: sizes, generators, oracle, bytes moved. For tests and benchmarks.
 
 namespace cumulus::testing {
 
@@ -59,28 +59,24 @@ inline const char* name_of(BracketPattern pattern) {
 /// What a stack does, one element after another: 'o' opens, 'c' closes a bracket of the right kind.
 class BracketWriter {
  public:
-  BracketWriter(std::int64_t size, std::uint32_t seed) : size_(size), random_(seed) {
-    text_.reserve(static_cast<std::size_t>(size));
-  }
+  BracketWriter(std::int64_t size, std::uint32_t seed)
+      : random_(seed), open_(static_cast<std::size_t>(size), '\0'), text_(open_) {}
 
-  bool full() const { return static_cast<std::int64_t>(text_.size()) >= size_; }
-  std::size_t depth() const { return open_.size(); }
-  std::int64_t left() const { return size_ - static_cast<std::int64_t>(text_.size()); }
+  bool full() const { return at_ == text_.size(); }
+  std::size_t depth() const { return depth_; }
+  std::int64_t left() const { return static_cast<std::int64_t>(text_.size() - at_); }
   bool toss() { return bits(1) != 0; }
   /// Of at most 256, nearly even.
   std::uint32_t below(std::uint32_t limit) { return bits(16) * limit >> 16; }
 
   void open() {
     const std::uint32_t kind = below(3);
-    open_.push_back(static_cast<char>(")]}"[kind]));
-    text_.push_back("([{"[kind]);
+    open_[depth_++] = ")]}"[kind];
+    text_[at_++] = "([{"[kind];
   }
   /// Closes rightly; where nothing is open, any close.
-  void close() {
-    text_.push_back(open_.empty() ? ")]}"[below(3)] : open_.back());
-    if (!open_.empty()) open_.pop_back();
-  }
-  void put(char byte) { text_.push_back(byte); }
+  void close() { text_[at_++] = depth_ == 0 ? ")]}"[below(3)] : open_[--depth_]; }
+  void put(char byte) { text_[at_++] = byte; }
   std::string text() && { return std::move(text_); }
 
  private:
@@ -96,12 +92,13 @@ class BracketWriter {
     return value;
   }
 
-  std::int64_t size_;
   std::mt19937_64 random_;
   std::uint64_t buffer_ = 0;
   int left_bits_ = 0;
-  std::string open_;
-  std::string text_;
+  std::string open_;  // the closes that its first depth_ bytes wait for
+  std::size_t depth_ = 0;
+  std::string text_;  // its first at_ bytes are written
+  std::size_t at_ = 0;
 };
 
 /// A text of `size` bytes over "()[]{}" and others.
@@ -327,58 +324,6 @@ inline std::vector<std::int32_t> tokens_of(std::string_view text) {
     tokens.push_back(open < 3 ? kKinds[open] : close < 3 ? -kKinds[close] : 0);
   }
   return tokens;
-}
-
-/// The first difference, or empty.
-template <class Index>
-std::string verify_bracket_output(const char* name, const std::vector<std::int64_t>& right,
-                                  const std::vector<Index>& got) {
-  if (got.size() != right.size())
-    return std::string(name) + " has " + std::to_string(got.size()) + " elements";
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    if (static_cast<std::int64_t>(got[i]) == right[i]) continue;
-    std::ostringstream text;
-    text << name << " of element " << i << ": " << +got[i] << ", not " << right[i];
-    return text.str();
-  }
-  return "";
-}
-
-/// Compares with a stack in one pass and no memory but the stack's: for texts that are too long for
-/// naive_bracket_match. Over "()[]{}"; empty vectors are not compared. The first difference, or empty.
-template <class Index>
-std::string verify_long_brackets(std::string_view text, const std::vector<Index>& partner,
-                                 const std::vector<Index>& parent, const std::vector<Index>& depth,
-                                 const std::vector<Index>& top) {
-  std::vector<std::int64_t> stack;
-  std::string wrong;
-  const auto compare = [&](const char* name, const std::vector<Index>& got, std::int64_t i,
-                           std::int64_t right) {
-    if (got.empty() || got[static_cast<std::size_t>(i)] == right || !wrong.empty()) return;
-    wrong = std::string(name) + " of element " + std::to_string(i) + ": " +
-            std::to_string(got[static_cast<std::size_t>(i)]) + ", not " + std::to_string(right);
-  };
-  const auto last = [&] { return stack.empty() ? -1 : stack.back(); };
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(text.size()) && wrong.empty(); ++i) {
-    const char c = text[static_cast<std::size_t>(i)];
-    const bool open = c == '(' || c == '[' || c == '{';
-    if (c == ')' || c == ']' || c == '}') {
-      const std::int64_t popped = last();
-      const char o = popped < 0 ? ' ' : text[static_cast<std::size_t>(popped)];
-      const bool fit = (o == '(' && c == ')') || (o == '[' && c == ']') || (o == '{' && c == '}');
-      compare("partner", partner, i, fit ? popped : -1);
-      if (popped >= 0) compare("partner", partner, popped, fit ? i : -1);
-      if (popped >= 0) stack.pop_back();
-    } else if (!open) {
-      compare("partner", partner, i, -1);
-    }
-    compare("parent", parent, i, last());
-    compare("depth", depth, i, static_cast<std::int64_t>(stack.size()));
-    if (open) stack.push_back(i);
-    compare("top", top, i, last());
-  }
-  for (const std::int64_t open : stack) compare("partner", partner, open, -1);
-  return wrong;
 }
 
 /// Bytes that matching has to read and write: the text, and each output once.

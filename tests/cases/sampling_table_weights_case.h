@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -41,6 +42,20 @@ inline TestMap<Float16> make_half_map(MapShape shape, std::int64_t channels, std
     }
   }
   return map;
+}
+
+/// Numbers from 0 to below 65520, cut to half floats; to 0 below 2^-14.
+inline TestMap<Float16> narrowed(const TestMap<float>& map) {
+  TestMap<Float16> narrow{map.height, map.width, map.channels, map.row_stride, {}};
+  narrow.elements.reserve(map.elements.size());
+  for (const float value : map.elements) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    constexpr std::uint32_t kBias = 112;  // of a float's exponent over that of a half float
+    narrow.elements.push_back(
+        Float16{static_cast<std::uint16_t>(bits >> 23 > kBias ? (bits >> 13) - (kBias << 10) : 0)});
+  }
+  return narrow;
 }
 
 inline TestMap<float> widened(const TestMap<Float16>& map) {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/cases/bracket_match_case.h"
+#include "tests/cases/bracket_match_check.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
@@ -41,7 +44,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin
 /// scratch was taken.
 template <class Index, class Backend, class Symbol>
 Matched<Index> match(Backend& backend, const std::vector<Symbol>& symbols, bool all_outputs = true,
-                     const std::vector<std::int64_t>& documents = {}) {
+                     const std::vector<std::int64_t>& documents = {}, std::string_view pairs = "()[]{}") {
   constexpr Space kSpace = Backend::kSpace;
   const std::size_t other = all_outputs ? symbols.size() : 0;
   BackendArray<Backend, Symbol> text(backend, symbols);
@@ -59,7 +62,7 @@ Matched<Index> match(Backend& backend, const std::vector<Symbol>& symbols, bool 
   backend.executor().reserve_scratch(scratch);
   Matched<Index> result;
   if constexpr (sizeof(Symbol) == 1) {
-    match_brackets(backend.executor(), text.const_span(), BracketTable::of_pairs("()[]{}"),
+    match_brackets(backend.executor(), text.const_span(), BracketTable::of_pairs(pairs),
                    segments.const_span(), outputs, &result.report);
   } else {
     match_brackets(backend.executor(), text.const_span(), segments.const_span(), outputs, &result.report);
@@ -143,6 +146,43 @@ TYPED_TEST(BracketMatch, TakesTokensOfManyKinds) {
     check(right, match<std::int32_t>(this->backend(), testing::tokens_of(text)));
     check(right, match<std::int64_t>(this->backend(), testing::tokens_of(text)));
   });
+}
+
+/// Kind k opens with byte 2 k and closes with byte 2 k + 1; one close in 500 has the kind 4 further on.
+std::vector<std::uint8_t> with_many_kinds(const std::string& text, int kinds) {
+  std::mt19937 random(3);
+  std::vector<int> open;
+  std::vector<std::uint8_t> bytes;
+  for (const char c : text) {
+    int kind = static_cast<int>(random() % static_cast<unsigned int>(kinds));
+    const bool opens = std::string_view("([{").find(c) != std::string_view::npos;
+    if (opens) {
+      open.push_back(kind);
+    } else if (!open.empty()) {
+      kind = (open.back() + (random() % 500 == 0 ? 4 : 0)) % kinds;
+      open.pop_back();
+    }
+    bytes.push_back(static_cast<std::uint8_t>(2 * kind + (opens ? 0 : 1)));
+  }
+  return bytes;
+}
+
+TYPED_TEST(BracketMatch, TellsApartTheKindsOfManyPairs) {
+  for (const int kinds : {1, 4, 5, 9, 128}) {
+    SCOPED_TRACE(std::to_string(kinds) + " kinds");
+    std::string pairs;
+    for (int byte = 0; byte < 2 * kinds; ++byte) pairs.push_back(static_cast<char>(byte));
+    for (const auto pattern :
+         {BracketPattern::kRandom, BracketPattern::kHill, BracketPattern::kDeep, BracketPattern::kStairs}) {
+      SCOPED_TRACE(name_of(pattern));
+      const auto bytes = with_many_kinds(make_brackets(pattern, 30011), kinds);
+      const auto at = [&](std::int64_t i) { return bytes[static_cast<std::size_t>(i)]; };
+      const BracketAnswer right = naive_bracket_match(
+          static_cast<std::int64_t>(bytes.size()), [&](std::int64_t i) { return at(i) % 2 == 0 ? 1 : -1; },
+          [&](std::int64_t open, std::int64_t close) { return at(open) + 1 == at(close); });
+      check(right, match<std::int32_t>(this->backend(), bytes, true, {}, pairs));
+    }
+  }
 }
 
 TYPED_TEST(BracketMatch, MatchesTheOracleOnManyTiles) {

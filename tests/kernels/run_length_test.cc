@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cases/run_length_case.h"
@@ -174,6 +175,16 @@ TYPED_TEST(RunLength, EncodesAMillionElementsOverManyTiles) {
       SCOPED_TRACE(name_of(pattern));
       encode_right(this->backend(), array, params_for(array, kFormats[0]));
     }
+  }
+}
+
+// Every block of the largest GPU takes four tiles or more, and keeps three of them at a time.
+TYPED_TEST(RunLength, EncodesArraysOfManyTurns) {
+  for (const auto& [element_bytes, count] :
+       std::vector<std::pair<int, std::int64_t>>{{1, 16000001}, {4, 8000001}, {12, 3000001}}) {
+    const RunArray array = make_run_array(RunPattern::kMixed, element_bytes, count);
+    SCOPED_TRACE(element_bytes);
+    encode_right(this->backend(), array, params_for(array, kFormats[0]));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cases/bracket_match_case.h"
+#include "tests/cases/bracket_match_check.h"
 #include "tests/cases/bracket_match_clips_case.h"
 #include "tests/support/test_server.h"
 

@@ -89,14 +89,16 @@ absl::Status run_encode(Job& job, const Options& options) {
 }
 
 /// Decodes on the server what is stored as runs.
-absl::StatusOr<Array> decode_on(Job& job, const Session& session, const RunLengthContainer& container) {
+absl::StatusOr<Array> decode_runs(Job& job, const RunLengthContainer& container) {
   const absl::StatusOr<Array> symbols = container.symbols();
   if (!symbols.ok()) return symbols.status();
   const absl::StatusOr<Array> counts = container.counts();
   if (!counts.ok()) return counts.status();
-  const absl::StatusOr<Buffer> symbol_buffer = job.upload(session, symbols->view());
+  const absl::StatusOr<Session> session = job.open_session();
+  if (!session.ok()) return session.status();
+  const absl::StatusOr<Buffer> symbol_buffer = job.upload(*session, symbols->view());
   if (!symbol_buffer.ok()) return symbol_buffer.status();
-  const absl::StatusOr<Buffer> count_buffer = job.upload(session, counts->view());
+  const absl::StatusOr<Buffer> count_buffer = job.upload(*session, counts->view());
   if (!count_buffer.ok()) return count_buffer.status();
   DecodeRunLengthsOptions options;
   options.pixels = container.pixels();
@@ -105,9 +107,9 @@ absl::StatusOr<Array> decode_on(Job& job, const Session& session, const RunLengt
   options.max_output_bytes =
       std::max<std::int64_t>(1, container.elements() * static_cast<std::int64_t>(container.element_bytes()));
   const absl::StatusOr<Result> result =
-      job.run(session, "decode", decode_run_lengths(*symbol_buffer, *count_buffer, options));
+      job.run(*session, "decode", decode_run_lengths(*symbol_buffer, *count_buffer, options));
   if (!result.ok()) return result.status();
-  return job.download(session, *result, "array");
+  return job.download(*session, *result, "array");
 }
 
 absl::Status write_decoded(const Options& options, const ArrayView& array) {
@@ -127,10 +129,8 @@ absl::Status run_decode(Job& job, const Options& options) {
   job.stages().begin("read");
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const absl::StatusOr<Array> array =
-      file->container.raw() ? file->container.decode() : decode_on(job, *session, file->container);
+  const RunLengthContainer& container = file->container;
+  const absl::StatusOr<Array> array = container.raw() ? container.decode() : decode_runs(job, container);
   if (!array.ok()) return array.status();
   job.stages().begin("write");
   const absl::Status written = write_decoded(options, array->view());
@@ -139,8 +139,8 @@ absl::Status run_decode(Job& job, const Options& options) {
   job.report().add("command", "run-length decode");
   job.report().add("input", options.input);
   job.report().add("output", options.output);
-  describe_container(job, file->container, file->bytes.bytes().size());
-  job.describe_run();
+  describe_container(job, container, file->bytes.bytes().size());
+  if (!container.raw()) job.describe_run();
   return absl::OkStatus();
 }
 
