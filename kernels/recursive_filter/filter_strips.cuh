@@ -4,6 +4,7 @@
 
 #include "kernels/recursive_filter/line_stretches.cuh"
 #include "kernels/recursive_filter/strip_tiles.cuh"
+#include "kernels/recursive_filter/tagged_states.cuh"
 
 // The decaying method in one pass: a block walks down a strip of the image, one tile wide, and every stage of
 // the filter is a pair of warps with a tile of its own, each a step behind the one before. Along y a thread
@@ -49,16 +50,6 @@ __device__ void hear(TilePixels& pixels, int line, float (&state)[Order]) {
   for (int k = 0; k < Order; ++k) state[k] = four[k];
 }
 
-/// Publishes and awaits, a warp at a time.
-__device__ inline void publish_count(unsigned int* count, unsigned int value) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(count), "r"(value) : "memory");
-}
-__device__ inline unsigned int published_count(const unsigned int* count) {
-  unsigned int value = 0;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(count) : "memory");
-  return value;
-}
-
 template <int Order>
 class Strip {
  public:
@@ -70,7 +61,12 @@ class Strip {
 
   __device__ void run() {
     const auto stage = static_cast<StripStage>(threadIdx.x / kTile);
-    if (threadIdx.x < 2) counts(static_cast<int>(blockIdx.x))[threadIdx.x] = 0;
+    for (int i = 0; i < f_.state_slots; ++i) {
+      uint4* untold = states(static_cast<int>(blockIdx.x), i);
+      for (int k = static_cast<int>(stage); k < f_.state_lines; k += kStripStages) {
+        untold[k * kTile] = uint4{};
+      }
+    }
     if (threadIdx.x <= 2 * kMostStripWindow) {
       neighbours()[threadIdx.x] = neighbour(static_cast<int>(threadIdx.x) - kMostStripWindow);
     }
@@ -115,12 +111,9 @@ class Strip {
           if (f_.along_rows && has(4 + ahead)) publish_rows(step - 4 - ahead, slot(4 + ahead));
           break;
         case StripStage::kGather:
-          if (!f_.along_rows) break;
-          if (at_.own && has(4 + delayed)) {
-            gather(step - 4 - delayed, has(3 + delayed), carries(step));
-          } else if (has(3 + delayed)) {
-            await(step - 3 - delayed);
-          }
+          // Strips that are not stored gather all the same: no block runs away from its neighbours, which
+          // ask for its last few tiles alone.
+          if (f_.along_rows && has(4 + delayed)) gather(step - 4 - delayed, carries(step));
           break;
         case StripStage::kCausalRows:
           if (f_.along_rows && at_.own && has(5 + delayed)) filter_rows(slot(5 + delayed), carries(step - 1));
@@ -139,6 +132,7 @@ class Strip {
   }
 
  private:
+  static constexpr int kWords = TaggedState<Order>::kWords;
   static constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
 
   __device__ float* carries(int step) const {
@@ -150,8 +144,8 @@ class Strip {
         reinterpret_cast<float*>(reinterpret_cast<TilePixels*>(strip_memory) + f_.slots) +
         2 * kStripCarries<Order>);
   }
-  __device__ unsigned int* counts(int block) const { return f_.counts + block * StripDivision::kCountStride; }
-  __device__ float* states(int block, int tile) const {
+  /// The words of a tile are tagged with its number, from 1 on.
+  __device__ uint4* states(int block, int tile) const {
     return f_.states + (block * f_.state_slots + (tile & (f_.state_slots - 1))) * (f_.state_lines * kTile) +
            line_;
   }
@@ -219,11 +213,15 @@ class Strip {
     const RowAccess row{&pixels[line_][0]};
     float forward[Order] = {};
     float backward[Order] = {};
-    const int block = static_cast<int>(blockIdx.x);
-    float* published = states(block, tile);
+    const auto tag = static_cast<std::uint32_t>(tile) + 1;
+    uint4* published = states(static_cast<int>(blockIdx.x), tile);
     if (f_.boundary_x == FilterBoundary::kClamp) {
-      if (at_.column == 0) published[2 * Order * kTile] = row.at(0);
-      if (at_.column == f_.tile_columns - 1) published[(2 * Order + 1) * kTile] = row.at(kTile - 1);
+      const float first[1] = {row.at(0)};
+      const float last[1] = {row.at(kTile - 1)};
+      if (at_.column == 0) tell_tagged(published + 2 * kWords * kTile, kTile, tag, first);
+      if (at_.column == f_.tile_columns - 1) {
+        tell_tagged(published + (2 * kWords + 1) * kTile, kTile, tag, last);
+      }
     }
 #pragma unroll 1
     for (int j = 0; j < kStretches; ++j) {
@@ -237,13 +235,8 @@ class Strip {
       }
       f_.x.over_stretches[j].add_product(left, backward);
     }
-#pragma unroll
-    for (int k = 0; k < Order; ++k) {
-      published[k * kTile] = forward[k];
-      published[(Order + k) * kTile] = backward[k];
-    }
-    __syncwarp();
-    if (lane_ == 0) publish_count(counts(block) + line_ / 32, static_cast<unsigned int>(tile) + 1);
+    tell_tagged(published, kTile, tag, forward);
+    tell_tagged(published + kWords * kTile, kTile, tag, backward);
   }
 
   __device__ bool is_here(int column) const {
@@ -268,28 +261,16 @@ class Strip {
     return (static_cast<int>(blockIdx.x) + (column - at_.column) * f_.channels) * 2 + mirrored;
   }
 
-  /// Until the neighbours have published a tile. Strips that gather nothing wait all the same: no block runs
-  /// away from its neighbours, which ask for its last few tiles alone.
-  __device__ void await(int tile) const {
-    if (lane_ <= 2 * f_.window_x) {
-      const int other = neighbours()[kMostStripWindow + lane_ - f_.window_x];
-      if (other >= 0) {
-        const unsigned int* count = counts(other / 2) + line_ / 32;
-        while (published_count(count) < static_cast<unsigned int>(tile) + 1) {
-        }
-      }
-    }
-    __syncwarp();
-  }
-
-  /// The states before and after the tile's rows. It has been awaited; the next one is while these are on
-  /// their way.
-  __device__ void gather(int tile, bool awaits_next, float* into) const {
+  /// The states before and after the tile's rows, once the neighbours have told theirs.
+  __device__ void gather(int tile, float* into) const {
     const int* near = neighbours() + kMostStripWindow;
-    float left[kMostStripWindow][Order];
-    float right[kMostStripWindow][Order];
-    load_neighbours(near, -1, tile, 0, left);
-    load_neighbours(near, 1, tile, Order, right);
+    const auto tag = static_cast<std::uint32_t>(tile) + 1;
+    TaggedState<Order> left[kMostStripWindow];
+    TaggedState<Order> right[kMostStripWindow];
+    do {
+      load_neighbours(near, -1, tile, 0, left);
+      load_neighbours(near, 1, tile, kWords, right);
+    } while (!all_told(near, -1, tag, left) || !all_told(near, 1, tag, right));
     float before[Order] = {};
     float after[Order] = {};
     if (f_.boundary_x == FilterBoundary::kClamp) {
@@ -298,7 +279,6 @@ class Strip {
         add_border(f_.x.from_first_pixel, near[-at_.column] / 2, tile, 0, before);
       if (to_last <= f_.window_x) add_border(f_.x.from_last_pixel, near[to_last] / 2, tile, 1, after);
     }
-    if (awaits_next) await(tile + 1);
     add_neighbours(near, -1, left, f_.x.forward, before);
     add_neighbours(near, 1, right, f_.x.backward, after);
     float future[Order] = {};
@@ -311,27 +291,43 @@ class Strip {
   }
   __device__ void add_border(const float (&from_pixel)[Order], int block, int tile, int number,
                              float (&state)[Order]) const {
-    const float pixel = __ldcg(states(block, tile) + (2 * Order + number) * kTile);
+    TaggedState<1> told;
+    do {
+      told.load(states(block, tile) + (2 * kWords + number) * kTile, kTile);
+    } while (!told.has(static_cast<std::uint32_t>(tile) + 1));
+    float pixel[1];
+    told.get(pixel);
 #pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] = from_pixel[k] * pixel;
+    for (int k = 0; k < Order; ++k) state[k] = from_pixel[k] * pixel[0];
   }
   /// Of the neighbours on one side, the next one first.
-  __device__ void load_neighbours(const int* near, int side, int tile, int numbers,
-                                  float (&own)[kMostStripWindow][Order]) const {
+  __device__ void load_neighbours(const int* near, int side, int tile, int words,
+                                  TaggedState<Order> (&told)[kMostStripWindow]) const {
 #pragma unroll
     for (int i = 0; i < kMostStripWindow; ++i) {
       const int other = near[side * (i + 1)];
       if (other < 0) continue;
-      const float* from = states(other / 2, tile) + ((other & 1) != 0 ? Order - numbers : numbers) * kTile;
-#pragma unroll
-      for (int k = 0; k < Order; ++k) own[i][k] = __ldcg(from + k * kTile);
+      told[i].load(states(other / 2, tile) + ((other & 1) != 0 ? kWords - words : words) * kTile, kTile);
     }
   }
-  __device__ void add_neighbours(const int* near, int side, const float (&own)[kMostStripWindow][Order],
+  static __device__ bool all_told(const int* near, int side, std::uint32_t tag,
+                                  const TaggedState<Order> (&told)[kMostStripWindow]) {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < kMostStripWindow; ++i) {
+      if (near[side * (i + 1)] >= 0) all = all && told[i].has(tag);
+    }
+    return all;
+  }
+  __device__ void add_neighbours(const int* near, int side,
+                                 const TaggedState<Order> (&told)[kMostStripWindow],
                                  const SmallMatrix<Order, float>& over_tile, float (&state)[Order]) const {
 #pragma unroll
     for (int i = kMostStripWindow - 1; i >= 0; --i) {
-      if (near[side * (i + 1)] >= 0) move_over(over_tile, own[i], state);
+      if (near[side * (i + 1)] < 0) continue;
+      float own[Order];
+      told[i].get(own);
+      move_over(over_tile, own, state);
     }
   }
 

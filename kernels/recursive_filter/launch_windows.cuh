@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/recursive_filter/filter_wide.cuh"
-#include "kernels/recursive_filter/filter_windows.cuh"
+#include "kernels/recursive_filter/filter_on_chip.cuh"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 
 // The host's side of filter_windows.cuh. A unit for each arithmetic: they take long to compile.
@@ -29,7 +28,7 @@ void launch_passes(CudaExecutor& executor, const WindowFilter<Order, Real>& filt
   const StateRows& rows = filter.states.rows;
   const std::int64_t row_tiles = filter.states.tile_columns * filter.states.channels;
   const std::int64_t all = images * rows.rows * row_tiles;
-  const std::size_t bytes = WindowMemory<Order>::bytes(filter.moves[kAlongX], false);
+  const std::size_t bytes = WindowMemory<Order>::bytes(filter.moves[kAlongX]);
   publish_tiles<<<static_cast<unsigned int>(all), kTile, bytes, executor.stream()>>>(filter);
   CUMULUS_CUDA(cudaGetLastError());
   const std::int64_t early = rows.all_in_scratch() ? all : rows.last_filtered * row_tiles;
@@ -55,26 +54,44 @@ std::int64_t states_in_output(const WindowFilter<Order, Real>& filter) {
          static_cast<std::int64_t>(sizeof(float));
 }
 
-template <class Kernel, class Filter>
-void launch_together(CudaExecutor& executor, Kernel* kernel, Filter& filter, std::int64_t tiles, int threads,
-                     std::size_t bytes) {
-  void* arguments[] = {&filter};
-  CUMULUS_CUDA(cudaLaunchCooperativeKernel(kernel, dim3(static_cast<unsigned int>(tiles)),
-                                           dim3(static_cast<unsigned int>(threads)), arguments, bytes,
-                                           executor.stream()));
-}
+/// The on-chip kernel with kParts threads a line.
+template <int Order, class Real, int kParts>
+struct OnChipLaunch {
+  static constexpr int kThreads = kParts * kTile;
+  static constexpr std::size_t kBytes = sizeof(OnChipMemory<Order, Real, kParts>);
+
+  static std::int64_t resident_tiles(const CudaExecutor& executor) {
+    return resident_blocks(executor, filter_on_chip<Order, Real, kParts>, kThreads, kBytes);
+  }
+  static void run(CudaExecutor& executor, OnChipFilter<Order, Real> filter, std::int64_t tiles) {
+    void* arguments[] = {&filter};
+    CUMULUS_CUDA(cudaLaunchCooperativeKernel(filter_on_chip<Order, Real, kParts>,
+                                             dim3(static_cast<unsigned int>(tiles)), dim3(kThreads),
+                                             arguments, kBytes, executor.stream()));
+  }
+};
+
+/// What follows from a plan, whichever way it is carried out.
+template <int Order, class Real>
+struct WindowWays {
+  WindowConstants<Order, Real> passes;
+  OnChipConstants<Order, Real> on_chip, on_chip_of_many;  // kOnChipParts, kManyOnChipParts
+
+  explicit WindowWays(const RecursiveFilterPlan& plan)
+      : passes(plan), on_chip(plan, kTile / kOnChipParts), on_chip_of_many(plan, kTile / kManyOnChipParts) {}
+};
 
 /// By more threads a tile where there are few tiles.
 template <int Order, class Real>
-void launch_on_chip(CudaExecutor& executor, WindowFilter<Order, Real>& filter, std::int64_t tiles) {
+void launch_on_chip(CudaExecutor& executor, const WindowWays<Order, Real>& ways, const TileImages& images,
+                    uint4* told, std::int64_t tiles) {
   if constexpr (sizeof(Real) == sizeof(float)) {
-    const auto kernel = filter_on_chip_wide<Order>;
-    const std::size_t bytes = WideMemory<Order>::bytes(filter.moves[kAlongX]);
-    if (tiles <= resident_blocks(executor, kernel, kWideThreads, bytes))
-      return launch_together(executor, kernel, filter, tiles, kWideThreads, bytes);
+    using Many = OnChipLaunch<Order, Real, kManyOnChipParts>;
+    if (tiles <= Many::resident_tiles(executor)) {
+      return Many::run(executor, {ways.on_chip_of_many, images, told}, tiles);
+    }
   }
-  launch_together(executor, filter_on_chip<Order, Real>, filter, tiles, kOnChipThreads,
-                  WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
+  OnChipLaunch<Order, Real, kOnChipParts>::run(executor, {ways.on_chip, images, told}, tiles);
 }
 
 template <int Order, class Real, class T>
@@ -88,29 +105,29 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       window_schedule<Order, T>(image.height, image.width, image.channels, images.count, plan);
   const std::size_t state_floats = schedule.scratch_floats<Order>(tiles.columns, tiles.channels);
   float* states = executor.scratch<float>(state_floats).data();
-  using Constants = WindowConstants<Order, Real>;
+  using Ways = WindowWays<Order, Real>;
+  const Ways& ways = plan.constants->template get<Ways>([&] { return Ways(plan); });
   WindowFilter<Order, Real> filter{
-      plan.constants->template get<Constants>([&] { return Constants(plan); }),
+      ways.passes,
       tile_images(images, filtered, plan.y, plan.x),
       {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats}};
-  const std::int64_t resident = resident_blocks(executor, filter_on_chip<Order, Real>, kOnChipThreads,
-                                                WindowMemory<Order>::bytes(filter.moves[kAlongX], true));
+  const std::int64_t resident = OnChipLaunch<Order, Real, kOnChipParts>::resident_tiles(executor);
   const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;
   if (wanted == Method::kOnChip && !fits) throw DoesNotFitOnChip(tiles.count(), resident);
-  const bool on_chip = fits && wanted != Method::kDecaying;
+  const bool once = fits && wanted != Method::kDecaying;
   for (std::int64_t first = 0; first < images.count; first += schedule.images_at_once) {
     executor.check_interrupt();
     const std::int64_t count = std::min(schedule.images_at_once, images.count - first);
     filter.a.images = source_elements(image.data + first * images.image_stride);
     filter.a.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
-    if (on_chip) {
-      launch_on_chip(executor, filter, tiles.count() * count);
+    if (once) {
+      launch_on_chip(executor, ways, filter.a, reinterpret_cast<uint4*>(states), tiles.count() * count);
     } else {
       filter.states.output = states_in_output(filter);
       launch_passes(executor, filter, count);
     }
   }
-  return on_chip ? Method::kOnChip : Method::kDecaying;
+  return once ? Method::kOnChip : Method::kDecaying;
 }
 
 template <class Real, class T>

@@ -19,7 +19,7 @@ bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
 
 StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels,
                              std::int64_t images, const RecursiveFilterPlan& plan)
-    : state_lines(2 * plan.order + (plan.x.boundary == FilterBoundary::kClamp ? 2 : 0)) {
+    : state_lines(2 * tagged_words(plan.order) + (plan.x.boundary == FilterBoundary::kClamp ? 2 : 0)) {
   const FilterTiles tiles(height, width, channels);
   const auto of_row = static_cast<int>(tiles.channels);
   const auto columns = static_cast<int>(tiles.columns);
@@ -46,7 +46,7 @@ StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64
       static_cast<int>(std::bit_ceil(static_cast<unsigned int>(std::min(kStripStateSlots, segment_tiles))));
 }
 
-std::size_t StripDivision::state_floats() const {
+std::size_t StripDivision::state_words() const {
   return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(state_slots * state_lines) * kTile;
 }
 

@@ -36,14 +36,12 @@ struct StripDivision {
   StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t images,
                 const RecursiveFilterPlan& plan);
 
-  std::size_t state_floats() const;
-  std::size_t count_words() const { return static_cast<std::size_t>(blocks) * kCountStride; }
-  ScratchSize scratch() const {
-    return ScratchSize().add<float>(state_floats()).add<unsigned int>(count_words());
-  }
+  std::size_t state_words() const;
+  ScratchSize scratch() const { return ScratchSize().add<StateWord>(state_words()); }
 
-  /// From a block's counts of published tiles to the next one's.
-  static constexpr int kCountStride = 8;
+  struct alignas(16) StateWord {
+    std::uint32_t of[4];
+  };
 };
 
 /// Filters by a plan for strips.

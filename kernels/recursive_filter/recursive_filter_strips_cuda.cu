@@ -103,8 +103,8 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
   with_order(plan.order, [&]<int Order>() {
     if constexpr (Order <= kMostStripOrder) {
       StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
-      filter.states = executor.scratch<float>(division.state_floats()).data();
-      filter.counts = executor.scratch<unsigned int>(division.count_words()).data();
+      filter.states =
+          reinterpret_cast<uint4*>(executor.scratch<StripDivision::StateWord>(division.state_words()).data());
       CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(strip_bytes(Order, filter.slots))));
       for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {

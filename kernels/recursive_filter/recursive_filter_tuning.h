@@ -20,14 +20,16 @@ template <class Real>
 constexpr int window_blocks(int order) {
   return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
 }
+/// Threads that share a line of the on-chip method's tiles, and where tiles are few.
+inline constexpr int kOnChipParts = 2;
+inline constexpr int kManyOnChipParts = 4;
 /// The same for the on-chip method, whose blocks have to be there all at once.
 template <class Real>
-constexpr int on_chip_blocks(int order) {
-  return sizeof(Real) > sizeof(float) ? 5 : order <= 3 ? 8 : 7;
+constexpr int on_chip_blocks(int order, int parts) {
+  if (sizeof(Real) > sizeof(float)) return 5;
+  if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
+  return order <= 3 ? 8 : 7;
 }
-/// Threads of a block of the on-chip method, where it has not many more (filter_wide.cuh): the first kTile
-/// filter, all of them sum states and move pixels.
-inline constexpr int kOnChipThreads = kTile;
 /// Tiles whose states a thread has on their way at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.
@@ -41,6 +43,9 @@ inline constexpr int kMostStripSlots = 13;
 /// kept for that: nobody asks for older ones.
 inline constexpr int kMostStripDelay = 3;
 inline constexpr int kStripStateSlots = 2 * kMostStripDelay + 2;
+/// Numbers of a state that a word of tagged_states.cuh holds; words that a state takes.
+inline constexpr int kTaggedNumbers = 3;
+constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
 /// The most tiles of an image that go by windows in double of themselves: an H200 holds as many on the chip.

@@ -27,6 +27,18 @@ struct StateLayout {
   static constexpr int kFloats = kCross + kFunctionals * kFunctionals;
 };
 
+/// What a tile of the on-chip method tells, in tagged words (tagged_states.cuh), line by line: the columns'
+/// states, causal and anticausal, the rows', and the first and the last pixel of each row (of tiles at the
+/// image's sides).
+template <int Order>
+struct OnChipWords {
+  static constexpr int kOfState = tagged_words(Order);
+  static constexpr int kBorder = 4 * kOfState * kTile;
+  static constexpr int kCount = kBorder + kTile;
+  static constexpr std::uint32_t kTag = 1;
+  static constexpr int kFloats = 4 * kCount;
+};
+
 /// Where the rows of tiles have their states: those from `first` to before `end` in the part of the output
 /// that the rows of tiles from `last_filtered` on fill, the others in scratch memory. By the time that those
 /// rows are filtered, nobody needs the states in the output any more.
@@ -92,8 +104,9 @@ struct WindowSchedule {
 
   template <int Order>
   std::size_t scratch_floats(std::int64_t tile_columns, std::int64_t channels) const {
-    return static_cast<std::size_t>(images_at_once * rows.in_scratch() * tile_columns * channels *
-                                    StateLayout<Order>::kFloats);
+    constexpr int kFloats = StateLayout<Order>::kFloats;
+    const int of_tile = rows.all_in_scratch() ? std::max(kFloats, OnChipWords<Order>::kFloats) : kFloats;
+    return static_cast<std::size_t>(images_at_once * rows.in_scratch() * tile_columns * channels * of_tile);
   }
 };
 

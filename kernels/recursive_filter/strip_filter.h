@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector_types.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -96,10 +98,9 @@ struct StripImages {
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;
-  /// Of each block: of `state_slots` tiles, a power of two, `state_lines` numbers of the rows' states.
-  float* states;
+  /// Of each block: of `state_slots` tiles, a power of two, `state_lines` tagged words of each row.
+  uint4* states;
   int state_slots, state_lines;
-  unsigned int* counts;  // of each block: tiles published, by the upper and by the lower half
 };
 
 template <int Order>

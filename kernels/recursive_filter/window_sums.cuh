@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include <cstdint>
 
 #include "kernels/recursive_filter/line_stretches.cuh"
@@ -134,13 +132,10 @@ struct WindowMemory {
   static constexpr int kRowCarries = kStates * kTile;
   static constexpr int kCross = 2 * kStates * kTile;
   static constexpr int kSums = kCross + kStates * kStates;
-  /// On the chip, between the tile and the rest: the columns' responses, padded.
-  static constexpr int kResponsePitch = (kStates + 3) / 4 * 4;
-  static constexpr int kResponses = kTile * kResponsePitch;
 
-  static std::size_t bytes(const WindowMoves<Order>& x, bool on_chip) {
+  static std::size_t bytes(const WindowMoves<Order>& x) {
     const int filtering = kSums + cross_slots(x, 0).count() * kStates * kFunctionals;
-    const int floats = (on_chip ? kResponses : 0) + (kPublished > filtering ? kPublished : filtering);
+    const int floats = kPublished > filtering ? kPublished : filtering;
     return sizeof(TilePixels) + static_cast<std::size_t>(floats) * sizeof(float);
   }
 };
