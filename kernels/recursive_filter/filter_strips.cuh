@@ -265,12 +265,14 @@ class Strip {
   __device__ void gather(int tile, float* into) const {
     const int* near = neighbours() + kMostStripWindow;
     const auto tag = static_cast<std::uint32_t>(tile) + 1;
+    // States of two words one side after the other: both at once take too many registers.
+    constexpr bool kOneByOne = kWords > 1;
     TaggedState<Order> left[kMostStripWindow];
     TaggedState<Order> right[kMostStripWindow];
     do {
       load_neighbours(near, -1, tile, 0, left);
-      load_neighbours(near, 1, tile, kWords, right);
-    } while (!all_told(near, -1, tag, left) || !all_told(near, 1, tag, right));
+      if (!kOneByOne) load_neighbours(near, 1, tile, kWords, right);
+    } while (!all_told(near, -1, tag, left) || (!kOneByOne && !all_told(near, 1, tag, right)));
     float before[Order] = {};
     float after[Order] = {};
     if (f_.boundary_x == FilterBoundary::kClamp) {
@@ -280,6 +282,11 @@ class Strip {
       if (to_last <= f_.window_x) add_border(f_.x.from_last_pixel, near[to_last] / 2, tile, 1, after);
     }
     add_neighbours(near, -1, left, f_.x.forward, before);
+    if constexpr (kOneByOne) {
+      do {
+        load_neighbours(near, 1, tile, kWords, right);
+      } while (!all_told(near, 1, tag, right));
+    }
     add_neighbours(near, 1, right, f_.x.backward, after);
     float future[Order] = {};
     f_.x.through_future.add_product(after, future);
