@@ -19,7 +19,7 @@ SERIES = {
     "": ("as the server chooses", "#1f5fbf", ""),
 }
 NAME = re.compile(r"recursive_filter/cubic-zero/((?:[a-z]+(?:-\d)?/)?)(\d+)x\2$")
-MARKS = {9: "1 Gpx/s", 10: "10 Gpx/s", 11: "100 Gpx/s", 12: "1000 Gpx/s"}
+MARKS = {9: "1 Gpx/s", 10: "10 Gpx/s", 11: "100 Gpx/s", 12: "1 Tpx/s"}
 
 
 def read_points(files):
