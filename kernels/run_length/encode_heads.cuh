@@ -46,6 +46,7 @@ struct EncodeArguments {
   std::int64_t piece;        // elements between cuts
   std::int64_t tiles;
   EncodeShared* shared;
+  EncodeRunLengthsReport* told;  // gets the number of runs
   Word* words;
 };
 

@@ -130,7 +130,7 @@ __device__ void connect(const EncodeArguments<T>& a, Exchange& exchange, std::in
   if (lane == 0 && tile == a.tiles - 1) {
     const auto runs = static_cast<std::int64_t>(end.runs);
     store_length(a, runs - 1, static_cast<std::int64_t>(end.open), a.count);
-    a.shared->report.runs = runs;
+    a.told->runs = runs;
     if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = runs;
   }
 }

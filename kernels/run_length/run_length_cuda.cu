@@ -87,6 +87,9 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                kBlockAlignment + static_cast<std::size_t>(tiles) * sizeof(Word),
                                executor.stream()));
   auto* shared = reinterpret_cast<EncodeShared*>(scratch.data());
+  // Else a run may be too long for its length, which any block may find.
+  const bool all_fit = params.format.length_bytes == 8 || params.elements >> 32 == 0;
+  auto* view = all_fit ? static_cast<EncodeRunLengthsReport*>(executor.device_view(report)) : nullptr;
   const EncodeArguments<T> arguments{reinterpret_cast<const T*>(elements.data()),
                                      params.elements,
                                      effective_cut(params),
@@ -99,10 +102,11 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      params.cut_elements > 0 ? params.cut_elements : params.elements,
                                      tiles,
                                      shared,
+                                     view != nullptr ? view : &shared->report,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
   launch_resident(encode_tiles<T>, std::min(tiles, shape.resident_blocks), shape.threads, shape.memory_bytes,
                   executor.stream(), arguments);
-  download_report(executor, &shared->report, report);
+  if (view == nullptr) download_report(executor, &shared->report, report);
 }
 
 /// The scratch memory of a call, and what its kernels have in common.
