@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/look_back.cuh"
@@ -62,7 +63,8 @@ struct WarpMemory {
     alignas(16) std::byte sixteen_before[16];
     T elements[kElements];
 
-    /// The element before the share's first, which is followed by those of the share.
+    /// The element before the share's first; where elements are not words, those of the share follow it.
+    __device__ T* from_before() { return reinterpret_cast<T*>(sixteen_before + 16 - sizeof(T)); }
     __device__ const T* from_before() const {
       return reinterpret_cast<const T*>(sixteen_before + 16 - sizeof(T));
     }
@@ -122,6 +124,42 @@ __device__ unsigned int heads_of_vector(const uint4& v, T before) {
   }
 }
 
+/// How a warp looks through its share: each lane has kLaneElements that follow each other, and a bit for each
+/// of them. Where elements are words, a lane reads its kChunks times 16 bytes; where they are not, lanes
+/// compare the same 32 elements, and it is one of them that has the bits.
+template <class T>
+struct Layout {
+  static constexpr bool kByVectors = kIsWord<T>;
+  static constexpr int kElements = WarpMemory<T>::kElements;
+  static constexpr int kLaneElements = kByVectors ? kElements / 32 : 32;
+  static constexpr int kRows = kElements / 32;
+  static constexpr int kChunks = kByVectors ? WarpMemory<T>::kVectors / 32 : 1;
+  static constexpr int kChunkElements = kLaneElements / kChunks;
+  using Bits = std::conditional_t<(kLaneElements > 32), std::uint64_t, std::uint32_t>;
+  static_assert(!kByVectors || kChunks == 4 || kChunks == 8);
+  static_assert(kByVectors || kRows <= 32);
+  static_assert(kLaneElements <= 64);
+
+  /// Where 16 bytes of a share are kept: those that eight lanes read at once lie in different banks.
+  __device__ static int place_of_chunk(int chunk) { return chunk ^ (chunk / 8 % kChunks); }
+  /// Where an element is kept.
+  __device__ static int place(int element) {
+    if constexpr (kByVectors) {
+      return element ^ (element / (8 * kChunkElements) % kChunks * kChunkElements);
+    } else {
+      return element;
+    }
+  }
+};
+
+/// What a lane knows of the heads of its warp's share.
+template <class T>
+struct LaneHeads {
+  typename Layout<T>::Bits bits;  // of the lane's own elements
+  int before;                     // heads in the lanes before it
+  int all;                        // heads in all lanes
+};
+
 /// Copies 16 bytes to shared memory; they are there for this thread once its group of copies has arrived.
 __device__ inline void copy_later(void* to, const void* from) { __pipeline_memcpy_async(to, from, 16); }
 
@@ -130,6 +168,7 @@ template <class T>
 __device__ void send_for(const EncodeArguments<T>& a, typename WarpMemory<T>::Share& share,
                          std::int64_t first, int valid, int lane) {
   using Memory = WarpMemory<T>;
+  using L = Layout<T>;
   if (valid == Memory::kElements) {
     const auto* from = reinterpret_cast<const uint4*>(a.elements + first);
     auto* to = reinterpret_cast<uint4*>(share.elements);
@@ -137,68 +176,14 @@ __device__ void send_for(const EncodeArguments<T>& a, typename WarpMemory<T>::Sh
 #pragma unroll
     for (int i = 0; i < Memory::kVectors; i += 32) {
       if (Memory::kVectors % 32 == 0 || i + lane < Memory::kVectors)
-        copy_later(to + i + lane, from + i + lane);
+        copy_later(to + L::place_of_chunk(i + lane), from + i + lane);
     }
   } else if (valid > 0) {
-    auto* to = const_cast<T*>(share.from_before());
-    for (int i = first > 0 ? lane : lane + 1; i <= valid; i += 32) to[i] = a.elements[first - 1 + i];
+    if (lane == 0 && first > 0) *share.from_before() = a.elements[first - 1];
+    for (int i = lane; i < valid; i += 32) share.elements[L::place(i)] = a.elements[first + i];
   }
   __pipeline_commit();
 }
-
-/// How a warp looks through its share: lane l of vector v has kBits elements from 32 * kBits * v + kBits * l
-/// on, and a bit for each. A group is kVectors vectors, whose bits a lane has in one word, and whose heads it
-/// counts in fields of another.
-template <class T>
-struct Layout {
-  static constexpr bool kByVectors = kIsWord<T>;  // or by rows: a lane has one
-  static constexpr int kBits = kByVectors ? static_cast<int>(16 / sizeof(T)) : 32;
-  static constexpr int kVectors = !kByVectors ? 1 : sizeof(T) < 4 ? 2 : 4;
-  static constexpr int kElements = WarpMemory<T>::kElements;
-  static constexpr int kGroupElements = 32 * kBits * kVectors;
-  static constexpr int kGroups = kByVectors ? kElements / kGroupElements : 1;
-  static constexpr int kRows = kElements / kGroups / 32;  // of a group
-  static constexpr int kFieldBits = 32 / kVectors;
-  static_assert(!kByVectors || kGroups * kGroupElements == kElements);
-  static_assert(kByVectors || kRows <= 32);
-  static_assert(32 * kBits < std::int64_t{1} << kFieldBits);
-
-  __device__ static int first_element(int group, int vector, int lane) {
-    return (group * kVectors + vector) * 32 * kBits + lane * kBits;
-  }
-  __device__ static std::uint32_t bits_of_vector(std::uint32_t bits, int vector) {
-    return bits >> (vector * kBits) & kVectorMask;
-  }
-  __device__ static int count_of_vector(std::uint32_t counts, int vector) {
-    return static_cast<int>(counts >> (vector * kFieldBits) & kFieldMask);
-  }
-
- private:
-  static constexpr std::uint32_t kVectorMask = ~std::uint32_t{0} >> (32 - kBits);
-  static constexpr std::uint32_t kFieldMask = ~std::uint32_t{0} >> (32 - kFieldBits);
-};
-
-/// What a lane knows of the heads of its warp's share.
-template <class T>
-struct LaneHeads {
-  static constexpr int kGroups = Layout<T>::kGroups;
-  std::uint32_t bits[kGroups];    // of the lane's own elements
-  std::uint32_t before[kGroups];  // heads in the lanes before it, of each vector
-  std::uint32_t all[kGroups];     // heads in all lanes, of each vector
-
-  __device__ static int sum(std::uint32_t counts) {
-    int heads = 0;
-#pragma unroll
-    for (int v = 0; v < Layout<T>::kVectors; ++v) heads += Layout<T>::count_of_vector(counts, v);
-    return heads;
-  }
-  __device__ int count() const {
-    int heads = 0;
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) heads += sum(all[g]);
-    return heads;
-  }
-};
 
 /// Of a row of 32 elements a bit for each that differs from the one before it; lane r gets those of row r.
 template <class T>
@@ -214,19 +199,21 @@ __device__ std::uint32_t compare_rows(const typename WarpMemory<T>::Share& share
   return own;
 }
 
-/// Of a group's elements that are words a bit for each that differs from the one before it.
+/// Of a lane's elements that are words a bit for each that differs from the one before it.
 template <class T>
-__device__ std::uint32_t compare_vectors(const typename WarpMemory<T>::Share& share, int group, int lane) {
-  constexpr int kVectors = Layout<T>::kVectors;
-  const auto* vectors = reinterpret_cast<const uint4*>(share.elements) + group * kVectors * 32;
-  const T* before_group = share.from_before() + group * Layout<T>::kGroupElements;
-  std::uint32_t bits = 0;
+__device__ typename Layout<T>::Bits compare_vectors(const typename WarpMemory<T>::Share& share, int lane) {
+  using L = Layout<T>;
+  const auto* vectors = reinterpret_cast<const uint4*>(share.elements);
+  uint4 own[L::kChunks];
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) {
-    const uint4 vector = vectors[v * 32 + lane];
-    T before = __shfl_up_sync(~0u, Vector<T>{vector}.last(), 1);
-    if (lane == 0) before = before_group[v * 32 * Vector<T>::kElements];
-    bits |= heads_of_vector<T>(vector, before) << (v * Vector<T>::kElements);
+  for (int c = 0; c < L::kChunks; ++c) own[c] = vectors[L::place_of_chunk(lane * L::kChunks + c)];
+  T before = __shfl_up_sync(~0u, Vector<T>{own[L::kChunks - 1]}.last(), 1);
+  if (lane == 0) before = *share.from_before();
+  typename L::Bits bits = 0;
+#pragma unroll
+  for (int c = 0; c < L::kChunks; ++c) {
+    bits |= typename L::Bits{heads_of_vector<T>(own[c], before)} << (c * L::kChunkElements);
+    before = Vector<T>{own[c]}.last();
   }
   return bits;
 }
@@ -248,24 +235,27 @@ __device__ Cuts cuts_of_share(const EncodeArguments<T>& a, std::int64_t first) {
 
 /// A lane's bits with those at cuts set, and those behind the array's end not.
 template <class T>
-__device__ std::uint32_t complete(std::uint32_t bits, const Cuts& cuts, int valid, int group, int lane) {
+__device__ typename Layout<T>::Bits complete(typename Layout<T>::Bits bits, const Cuts& cuts, int valid,
+                                             int lane) {
   using L = Layout<T>;
-  std::uint32_t completed = 0;
-#pragma unroll
-  for (int v = 0; v < L::kVectors; ++v) {
-    const int element = L::first_element(group, v, lane);
-    std::uint32_t here = L::bits_of_vector(bits, v);
-    const std::uint32_t past =
-        (static_cast<std::uint32_t>(element) + cuts.every - cuts.distance) % cuts.every;
-    for (std::uint32_t i = past == 0 ? 0 : cuts.every - past; i < static_cast<std::uint32_t>(L::kBits);
-         i += cuts.every)
-      here |= 1u << i;
-    const int left = valid - element;
-    if (left < L::kBits) here &= left <= 0 ? 0 : (1u << left) - 1;
-    completed |= here << (v * L::kBits);
-  }
-  return completed;
+  constexpr typename L::Bits kOne = 1;
+  const int element = lane * L::kLaneElements;
+  const std::uint32_t past = (static_cast<std::uint32_t>(element) + cuts.every - cuts.distance) % cuts.every;
+  for (std::uint32_t i = past == 0 ? 0 : cuts.every - past; i < static_cast<std::uint32_t>(L::kLaneElements);
+       i += cuts.every)
+    bits |= kOne << i;
+  const int left = valid - element;
+  if (left < L::kLaneElements) bits &= left <= 0 ? 0 : (kOne << left) - 1;
+  return bits;
 }
+
+__device__ inline int count_bits(std::uint32_t bits) { return __popc(bits); }
+__device__ inline int count_bits(std::uint64_t bits) { return __popcll(bits); }
+/// Of bits that are not all zero.
+__device__ inline int lowest_bit(std::uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
+__device__ inline int lowest_bit(std::uint64_t bits) { return __ffsll(static_cast<long long>(bits)) - 1; }
+__device__ inline int highest_bit(std::uint32_t bits) { return 31 - __clz(static_cast<int>(bits)); }
+__device__ inline int highest_bit(std::uint64_t bits) { return 63 - __clzll(static_cast<long long>(bits)); }
 
 /// By a warp: finds the heads in a share whose first element has index `first`, of which `valid` are of the
 /// array.
@@ -273,104 +263,76 @@ template <class T>
 __device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename WarpMemory<T>::Share& share,
                                    std::int64_t first, int valid, int lane) {
   using L = Layout<T>;
-  LaneHeads<T> heads;
-#pragma unroll
-  for (int g = 0; g < L::kGroups; ++g) {
-    if constexpr (L::kByVectors) {
-      heads.bits[g] = compare_vectors<T>(share, g, lane);
-    } else {
-      heads.bits[g] = compare_rows<T>(share, lane);
-    }
+  LaneHeads<T> heads{};
+  if constexpr (L::kByVectors) {
+    heads.bits = compare_vectors<T>(share, lane);
+  } else {
+    heads.bits = compare_rows<T>(share, lane);
   }
-  if (a.cut != 0 || first == 0 || valid < L::kElements) {
-    const Cuts cuts = cuts_of_share(a, first);
-#pragma unroll
-    for (int g = 0; g < L::kGroups; ++g) heads.bits[g] = complete<T>(heads.bits[g], cuts, valid, g, lane);
-  }
-#pragma unroll
-  for (int g = 0; g < L::kGroups; ++g) {
-    std::uint32_t own = 0;
-#pragma unroll
-    for (int v = 0; v < L::kVectors; ++v) {
-      own |= static_cast<std::uint32_t>(__popc(L::bits_of_vector(heads.bits[g], v))) << (v * L::kFieldBits);
-    }
-    const std::uint32_t through = warp_prefix_sum(own);
-    heads.before[g] = through - own;
-    heads.all[g] = __shfl_sync(~0u, through, 31);
-  }
+  if (a.cut != 0 || first == 0 || valid < L::kElements)
+    heads.bits = complete<T>(heads.bits, cuts_of_share(a, first), valid, lane);
+  const int own = count_bits(heads.bits);
+  const auto through = static_cast<int>(warp_prefix_sum(static_cast<std::uint32_t>(own)));
+  heads.before = through - own;
+  heads.all = __shfl_sync(~0u, through, 31);
   return heads;
 }
 
 /// By a warp: where the last head of a share is, if there is one.
 template <class T>
 __device__ int last_head(const LaneHeads<T>& heads, int lane) {
-  using L = Layout<T>;
-  int last = 0;
-#pragma unroll
-  for (int g = 0; g < L::kGroups; ++g) {
-    if (heads.bits[g] == 0) continue;
-    const int bit = 31 - __clz(static_cast<int>(heads.bits[g]));
-    last = L::first_element(g, bit / L::kBits, lane) + bit % L::kBits;
-  }
+  const int last = heads.bits == 0 ? 0 : lane * Layout<T>::kLaneElements + highest_bit(heads.bits);
   return static_cast<int>(warp_max(static_cast<std::uint32_t>(last)));
 }
 
-/// By a warp, of a group with many heads whose elements are smaller than 32 bits, or by rows: lists them by a
-/// lane per element, so that lanes store side by side. `place`: heads before the group.
+/// By a warp, of many heads whose elements are smaller than 32 bits, or by rows: lists them by a lane per
+/// element, so that lanes store side by side.
 template <class T>
-__device__ void list_rows(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+__device__ void list_rows(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
   using L = Layout<T>;
-  constexpr int kLanes = 32 / L::kBits;  // have a row
-  constexpr int kRows = L::kRows / L::kVectors;
+  constexpr int kOfLane = L::kLaneElements / 32;  // rows
+  static_assert(kOfLane * 32 == L::kLaneElements);
   const std::uint32_t before_lane = (1u << lane) - 1;
+  int rank = heads.before;
 #pragma unroll
-  for (int v = 0; v < L::kVectors; ++v) {
-    std::uint32_t rows = L::bits_of_vector(heads.bits[group], v);
+  for (int part = 0; part < kOfLane; ++part) {
+    const auto bits = static_cast<std::uint32_t>(heads.bits >> (32 * part));
 #pragma unroll
-    for (int lanes = 1; lanes < kLanes; lanes *= 2)
-      rows |= __shfl_down_sync(~0u, rows, lanes) << (lanes * L::kBits);
-    const int rank = place + L::count_of_vector(heads.before[group], v);
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      const std::uint32_t flags = __shfl_sync(~0u, rows, row * kLanes);
-      const int at = __shfl_sync(~0u, rank, row * kLanes) + __popc(flags & before_lane);
-      if ((flags >> lane & 1) != 0)
-        list[at] = static_cast<std::uint16_t>(L::first_element(group, v, 0) + 32 * row + lane);
+    for (int row = part; row < L::kRows; row += kOfLane) {
+      const std::uint32_t flags = __shfl_sync(~0u, bits, row / kOfLane);
+      const int at = __shfl_sync(~0u, rank, row / kOfLane) + __popc(flags & before_lane);
+      if ((flags >> lane & 1) != 0) list[at] = static_cast<std::uint16_t>(32 * row + lane);
     }
-    place += L::count_of_vector(heads.all[group], v);
+    rank += __popc(bits);
   }
 }
 
-/// By a warp, of a group with few heads: each lane lists those among its own elements.
+/// By a warp, of few heads: each lane lists those among its own elements.
 template <class T>
-__device__ void list_few(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
-  using L = Layout<T>;
-  static_assert(L::kGroupElements / kFewHeadsShare < std::int64_t{1} << L::kFieldBits);
-  std::uint32_t ranks = heads.before[group];
-#pragma unroll
-  for (int v = 1; v < L::kVectors; ++v) ranks += heads.all[group] << (v * L::kFieldBits);
-  for (std::uint32_t left = heads.bits[group]; left != 0; left &= left - 1) {
-    const int bit = __ffs(static_cast<int>(left)) - 1;
-    const int vector = bit / L::kBits;
-    list[place + L::count_of_vector(ranks, vector)] =
-        static_cast<std::uint16_t>(L::first_element(group, vector, lane) + bit % L::kBits);
-    ranks += 1u << (vector * L::kFieldBits);
-  }
+__device__ void list_few(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
+  std::uint16_t* to = list + heads.before;
+  for (auto left = heads.bits; left != 0; left &= left - 1)
+    *to++ = static_cast<std::uint16_t>(lane * Layout<T>::kLaneElements + lowest_bit(left));
 }
 
-/// By a warp, of a group with many heads: each lane lists those among its own elements.
+/// By a warp, of many heads: lane l lists those in the 16 bytes l, l + 32, and so on, so that what lanes
+/// store at once lies close together.
 template <class T>
-__device__ void list_many(const LaneHeads<T>& heads, int group, int place, std::uint16_t* list, int lane) {
+__device__ void list_many(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
   using L = Layout<T>;
 #pragma unroll
-  for (int v = 0; v < L::kVectors; ++v) {
-    std::uint16_t* to = list + place + L::count_of_vector(heads.before[group], v);
-    const std::uint32_t bits = L::bits_of_vector(heads.bits[group], v);
+  for (int c = 0; c < L::kChunks; ++c) {
+    const int chunk = 32 * c + lane;
+    const int owner = chunk / L::kChunks;
+    const int shift = chunk % L::kChunks * L::kChunkElements;
+    const auto of_owner = __shfl_sync(~0u, heads.bits, owner);
+    const int before = __shfl_sync(~0u, heads.before, owner);
+    const auto bits = of_owner >> shift;
+    std::uint16_t* to = list + before + count_bits(of_owner ^ (bits << shift));
 #pragma unroll
-    for (int i = 0; i < L::kBits; ++i) {
-      if ((bits >> i & 1) != 0) *to++ = static_cast<std::uint16_t>(L::first_element(group, v, lane) + i);
+    for (int i = 0; i < L::kChunkElements; ++i) {
+      if ((bits >> i & 1) != 0) *to++ = static_cast<std::uint16_t>(chunk * L::kChunkElements + i);
     }
-    place += L::count_of_vector(heads.all[group], v);
   }
 }
 
@@ -378,18 +340,12 @@ __device__ void list_many(const LaneHeads<T>& heads, int group, int place, std::
 template <class T>
 __device__ void list_heads(const LaneHeads<T>& heads, std::uint16_t* list, int lane) {
   using L = Layout<T>;
-  int place = 0;
-#pragma unroll
-  for (int g = 0; g < L::kGroups; ++g) {
-    const int of_group = LaneHeads<T>::sum(heads.all[g]);
-    if (of_group * kFewHeadsShare <= L::kElements / L::kGroups) {
-      list_few(heads, g, place, list, lane);
-    } else if constexpr (L::kByVectors && sizeof(T) >= 4) {
-      list_many(heads, g, place, list, lane);
-    } else {
-      list_rows(heads, g, place, list, lane);
-    }
-    place += of_group;
+  if (heads.all * kFewHeadsShare <= L::kElements) {
+    list_few(heads, list, lane);
+  } else if constexpr (L::kByVectors && sizeof(T) >= 4) {
+    list_many(heads, list, lane);
+  } else {
+    list_rows(heads, list, lane);
   }
 }
 

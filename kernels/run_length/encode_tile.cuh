@@ -141,10 +141,11 @@ struct Part {
   std::int64_t first;  // index of the first element
   int valid;           // elements that are of the array
 
-  __device__ Part(const EncodeArguments<T>& a, std::int64_t tile, int warps, int warp)
-      : first((tile * warps + warp) * WarpMemory<T>::kElements),
-        valid(static_cast<int>(
-            max(std::int64_t{0}, min(std::int64_t{WarpMemory<T>::kElements}, a.count - first)))) {}
+  __device__ Part(const EncodeArguments<T>& a, std::int64_t first_element) : first(first_element) {
+    const std::int64_t left = a.count - first;
+    valid = left >= WarpMemory<T>::kElements ? WarpMemory<T>::kElements
+                                             : static_cast<int>(max(left, std::int64_t{0}));
+  }
 };
 
 /// A lane's way through the listed heads, and to where their symbols and lengths of 32 bits go: 32 on at
@@ -168,7 +169,7 @@ struct PlainRuns {
       length[row] = static_cast<std::uint32_t>(heads[32 * row + 1] - here[row]);
     }
 #pragma unroll
-    for (int row = 0; row < kRows; ++row) symbol[row] = elements[here[row]];
+    for (int row = 0; row < kRows; ++row) symbol[row] = elements[Layout<T>::place(here[row])];
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       symbols[32 * row] = symbol[row];
@@ -178,7 +179,7 @@ struct PlainRuns {
   }
   __device__ void write_one(bool with_length) const {
     const int here = *heads;
-    *symbols = elements[here];
+    *symbols = elements[Layout<T>::place(here)];
     if (with_length) *lengths = static_cast<std::uint32_t>(heads[1] - here);
   }
   __device__ void step(int runs) {
@@ -213,7 +214,7 @@ __device__ void write_runs(const EncodeArguments<T>& a, const Part<T>& part, con
     if (r < 0) continue;
     const int head = list[r];
     const std::int64_t run = start.run + r;
-    if (run < a.max_runs) a.symbols[run] = elements[head];
+    if (run < a.max_runs) a.symbols[run] = elements[Layout<T>::place(head)];
     if (r + 1 < heads) store_length(a, run, list[r + 1] - head, part.first + list[r + 1]);
   }
 }
@@ -248,26 +249,27 @@ template <class T>
 __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, WarpMemory<T>& own, int warps,
                              int warp, int lane) {
   const std::int64_t stride = gridDim.x;
-  const auto send = [&](std::int64_t tile, int share) {
-    const Part<T> part(a, tile, warps, warp);
-    send_for(a, own.shares[share], part.first, part.valid, lane);
+  const std::int64_t step = stride * warps * WarpMemory<T>::kElements;
+  const auto send = [&](std::int64_t first, int share) {
+    send_for(a, own.shares[share], first, Part<T>(a, first).valid, lane);
   };
   std::int64_t tile = blockIdx.x;
-  send(tile, 0);
-  send(tile + stride, 1);
+  std::int64_t first = (tile * warps + warp) * WarpMemory<T>::kElements;
+  send(first, 0);
+  send(first + step, 1);
   LaneHeads<T> heads_before{};
   int share = 0;
-  for (int turn = 0;; ++turn, tile += stride) {
+  for (int turn = 0;; ++turn, tile += stride, first += step) {
     LaneHeads<T> heads{};
     if (tile < a.tiles) {
       __pipeline_wait_prior(1);
       __syncwarp();
-      const Part<T> part(a, tile, warps, warp);
+      const Part<T> part(a, first);
       heads = find_heads(a, own.shares[share], part.first, part.valid, lane);
       const int open = part.valid - last_head(heads, lane);
       Exchange& exchange = memory.exchanges[turn % 2];
       if (lane == 0) {
-        exchange.counts[warp] = {heads.count(), open};
+        exchange.counts[warp] = {heads.all, open};
         (void)exchange.counted.arrive();
       }
     }
@@ -278,14 +280,14 @@ __device__ void encode_parts(const EncodeArguments<T>& a, EncodeMemory& memory, 
       Exchange& exchange = memory.exchanges[(turn - 1) % 2];
       exchange.connected.wait_parity((turn - 1) / 2 % 2 != 0);
       const WarpStart start = start_of(exchange, warp, lane);
-      const Part<T> part(a, tile - stride, warps, warp);
-      const int count = heads_before.count();
+      const Part<T> part(a, first - step);
+      const int count = heads_before.all;
       write_runs(a, part, own.shares[share_before].elements, own.heads, count, start, lane);
       if (a.first_runs != nullptr) write_first_runs(a, part, own.heads, count, start, lane);
       __syncwarp();
     }
     if (tile >= a.tiles) return;
-    send(tile + 2 * stride, share_before);
+    send(first + 2 * step, share_before);
     heads_before = heads;
     share = share == 2 ? 0 : share + 1;
   }
