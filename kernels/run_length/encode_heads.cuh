@@ -271,6 +271,7 @@ __device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename W
   }
   if (a.cut != 0 || first == 0 || valid < L::kElements)
     heads.bits = complete<T>(heads.bits, cuts_of_share(a, first), valid, lane);
+  if (!__any_sync(~0u, heads.bits != 0)) return heads;  // as in most shares of long runs
   const int own = count_bits(heads.bits);
   const auto through = static_cast<int>(warp_prefix_sum(static_cast<std::uint32_t>(own)));
   heads.before = through - own;
@@ -281,6 +282,7 @@ __device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename W
 /// By a warp: where the last head of a share is, if there is one.
 template <class T>
 __device__ int last_head(const LaneHeads<T>& heads, int lane) {
+  if (heads.all == 0) return 0;
   const int last = heads.bits == 0 ? 0 : lane * Layout<T>::kLaneElements + highest_bit(heads.bits);
   return static_cast<int>(warp_max(static_cast<std::uint32_t>(last)));
 }
