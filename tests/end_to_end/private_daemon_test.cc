@@ -36,6 +36,8 @@ TEST(PrivateDaemon, EndsWhenItsJobIsKilled) {
               {{"TMPDIR", temporary.path().string()}});
   const fs::path socket = socket_in(temporary.path());
   const auto answers = [&] { return Client::connect("unix:" + socket.string()).ok(); };
+  // A socket has its name before it listens.
+  for (int i = 0; i < 200 && !answers(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(answers());
   job.send(SIGKILL);
   EXPECT_EQ(job.wait().exit_code, 128 + SIGKILL);
