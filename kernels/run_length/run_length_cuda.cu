@@ -4,6 +4,7 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/together_launch.cuh"
 #include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
@@ -29,23 +30,6 @@ template <class Report>
 void download_report(CudaExecutor& executor, const Report* from, Report* to) {
   executor.download({reinterpret_cast<const std::byte*>(from), sizeof(Report)},
                     {reinterpret_cast<std::byte*>(to), sizeof(Report)});
-}
-
-/// Starts the kernel once all its blocks can run at the same time.
-template <class Argument>
-void launch_resident(void (*kernel)(Argument), std::int64_t blocks, int threads, std::size_t shared_bytes,
-                     cudaStream_t stream, const Argument& argument) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned int>(blocks);
-  config.blockDim = static_cast<unsigned int>(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, argument));
 }
 
 /// How the encoder runs on a device.
@@ -104,8 +88,10 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      shared,
                                      view != nullptr ? view : &shared->report,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
-  launch_resident(encode_tiles<T>, std::min(tiles, shape.resident_blocks), shape.threads, shape.memory_bytes,
-                  executor.stream(), arguments);
+  if (!launch_together(executor, encode_tiles<T>, std::min(tiles, shape.resident_blocks), shape.threads,
+                       shape.memory_bytes, arguments)) {
+    CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
+  }
   if (view == nullptr) download_report(executor, &shared->report, report);
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/together_launch.cuh"
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"
@@ -22,30 +23,6 @@ namespace summed_area_table {
 
 /// Zeroes the scratch memory. The kernel after it may start at once; it waits for that where it needs it.
 void clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch);
-
-/// Starts a kernel whose blocks wait for each other: all of them run at once, or, where they do not fit, none
-/// does and the result is false.
-template <class Arguments>
-bool launch_together(CudaExecutor& executor, void (*kernel)(Arguments), std::int64_t blocks, int threads,
-                     std::size_t shared_bytes, const Arguments& arguments) {
-  cudaLaunchAttribute together{};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned int>(blocks);
-  config.blockDim = static_cast<unsigned int>(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = executor.stream();
-  config.attrs = &together;
-  config.numAttrs = 1;
-  const cudaError_t launched = cudaLaunchKernelEx(&config, kernel, arguments);
-  if (launched == cudaErrorCooperativeLaunchTooLarge) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  CUMULUS_CUDA(launched);
-  return true;
-}
 
 /// Starts the kernel while its scratch memory is still being cleared, where it has been compiled to wait for
 /// that by itself.

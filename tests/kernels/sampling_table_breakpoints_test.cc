@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/sampling_table/sampling_table.h"
@@ -134,8 +133,9 @@ TYPED_TEST(SampleBreakpoints, AreTheOraclesWithGuidesOfAnySize) {
   }
 }
 
-TYPED_TEST(SampleBreakpoints, AreTheOraclesAmongMany) {
-  if (std::is_same_v<TypeParam, testing::CpuBackend>) GTEST_SKIP() << "samples many as it does few";
+using SampleBreakpointsOnCuda = SampleBreakpoints<testing::CudaBackend>;
+
+TEST_F(SampleBreakpointsOnCuda, AreTheOraclesAmongMany) {
   for (const int method : testing::kSamplingMethods) {
     for (const MapShape shape : {MapShape{1, 300}, MapShape{23, 61}}) {
       for (const MapPattern pattern : {MapPattern::kRandom, MapPattern::kZeroBands, MapPattern::kSun,
