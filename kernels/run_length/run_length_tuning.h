@@ -58,6 +58,9 @@ constexpr int decode_tile_elements(int element_bytes) {
   }
 }
 
+/// Where at least one of so many elements of a byte begins a run, the CUDA decoder picks them four at a time.
+inline constexpr int kManyHeadsShare = 24;
+
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
 /// Of granules without empty runs, and with at most so many elements, a bit for each element is kept, the
