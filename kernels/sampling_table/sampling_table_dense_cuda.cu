@@ -10,7 +10,7 @@ namespace {
 
 using namespace sampling_rows;
 
-extern __shared__ uint4 shared_quads[];
+extern __shared__ __align__(Slots::kAlignment) std::byte shared_bytes[];
 
 /// One block a row of any layer.
 template <class T, int kThreads, DenseLookup kLookup>
@@ -20,9 +20,9 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
   __shared__ float share;  // of the sphere
   const std::uint32_t row = blockIdx.x;
   const Target target = targets[row];
-  const std::uint32_t guide_size = kLookup == DenseLookup::kNone ? 0 : target.guide_size;
-  const DenseOnChip<kThreads> dense(reinterpret_cast<std::uint32_t*>(shared_quads), kLookup);
-  clear_dense<kThreads, kLookup>(dense, guide_size);
+  const DenseOnChip<kThreads, kLookup> chip{shared_bytes};
+  if (kLookup == DenseLookup::kTrees && target.method == Method::kRadixForest) clear_nodes<kThreads>(target);
+  chip.clear(target.guide_size);
   if (threadIdx.x == kThreads - 1) {
     sampling_launch::let_dependent_begin();
     share = row_weight(arguments.header, row % arguments.header.height);
@@ -30,15 +30,18 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
   const std::uint32_t first = threadIdx.x * kOwn;
   std::uint32_t bits[kOwn] = {};
   std::uint32_t largest = 0;
+  std::uint32_t least = ~0u;
   if (first < target.count) {
     const TexelRun<T> texels(arguments, row, 0, target.count);
     largest = texels.load_own(first, bits);
+#pragma unroll
+    for (std::uint32_t k = 0; k < kOwn; k += 2) least = __vimin3_u32(least, bits[k], bits[k + 1]);
   }
-  const std::uint32_t exponent = row_exponent(largest_of_block<kThreads / 32>(largest), target.count);
+  const WeightsRange range = range_of_block<kThreads>(largest, least);
   OwnCells own;
-  own.weigh(WeightScale(exponent), bits);
-  build_dense<kThreads, kLookup>(target, dense, own, [&](const Tally& all) {
-    if (threadIdx.x == 0) tell_mass(arguments.row_masses[row], {row_mass(all.sum, share), exponent, 0});
+  own.weigh(WeightScale(range.exponent), range.all_positive && first < target.count, bits);
+  build_dense<kThreads, kLookup>(target, chip, own, range.all_positive, [&](const Tally& all) {
+    if (threadIdx.x == 0) tell_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, 0});
   });
 }
 
@@ -48,9 +51,9 @@ __global__ void __launch_bounds__(kThreads)
     build_dense_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
                           const RowMass* row_masses, BuildFindings* findings) {
   const Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
-  const std::uint32_t guide_size = kLookup == DenseLookup::kNone ? 0 : target.guide_size;
-  const DenseOnChip<kThreads> dense(reinterpret_cast<std::uint32_t*>(shared_quads), kLookup);
-  clear_dense<kThreads, kLookup>(dense, guide_size);
+  const DenseOnChip<kThreads, kLookup> chip{shared_bytes};
+  if (kLookup == DenseLookup::kTrees && target.method == Method::kRadixForest) clear_nodes<kThreads>(target);
+  chip.clear(target.guide_size);
   const std::uint32_t first = threadIdx.x * kOwn;
   RowMass rows[kOwn] = {};
   if (first < target.count) {
@@ -66,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
     own.weights[k] = integer_mass(rows[k].mass, rows[k].exponent, heaviest);
   }
   own.add_up();
-  build_dense<kThreads, kLookup>(target, dense, own, [&](const Tally& all) {
+  build_dense<kThreads, kLookup>(target, chip, own, false, [&](const Tally& all) {
     if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
   });
   wait_for_kernel_before();
@@ -94,21 +97,6 @@ void with_threads(std::uint32_t count, const Launch& launch) {
   return launch(std::integral_constant<int, 1024>{});
 }
 
-std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_size) {
-  std::size_t bytes = 0;
-  with_threads(count, [&](auto threads) {
-    bytes = DenseOnChip<decltype(threads)::value>::bytes(guide_size, lookup_of(method));
-  });
-  return bytes;
-}
-
-bool distribution_fits(const CudaExecutor& executor, Method method, std::uint32_t count,
-                       std::uint32_t guide_size) {
-  constexpr std::size_t kBesides = 4096;  // what the kernels have in shared memory anyhow
-  return method != Method::kBalancedForest && dense_fits(count, guide_size) &&
-         bytes_for(method, count, guide_size) + kBesides <= sampling_launch::most_shared_bytes(executor);
-}
-
 /// Calls `launch` with the threads of a block, and what it builds.
 template <class Launch>
 void with_lookup(Method method, std::uint32_t count, const Launch& launch) {
@@ -122,6 +110,21 @@ void with_lookup(Method method, std::uint32_t count, const Launch& launch) {
         return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kNone>{});
     }
   });
+}
+
+std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_size) {
+  std::size_t bytes = 0;
+  with_lookup(method, count, [&](auto threads, auto lookup) {
+    bytes = DenseOnChip<decltype(threads)::value, decltype(lookup)::value>::bytes(guide_size);
+  });
+  return bytes;
+}
+
+bool distribution_fits(const CudaExecutor& executor, Method method, std::uint32_t count,
+                       std::uint32_t guide_size) {
+  constexpr std::size_t kBesides = 4096;  // what the kernels have in shared memory anyhow
+  return method != Method::kBalancedForest && dense_fits(count, guide_size) &&
+         bytes_for(method, count, guide_size) + kBesides <= sampling_launch::most_shared_bytes(executor);
 }
 
 }  // namespace

@@ -72,49 +72,66 @@ class TexelRun {
 
   /// The bits of the thread's kOwn weights from `first` on, as `stage` writes them; returns the largest.
   __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn]) const {
-    const WeightRule& rule = arguments_.rule;
     switch (arguments_.weights.channels) {
       case 1:
-        return load_own_quads<1>(first, bits, {1, rule.clamp, rule.luminance});
+        return load_own_quads<1>(first, bits);
       case 3:
-        return load_own_quads<3>(first, bits, {3, rule.clamp, rule.luminance});
+        return load_own_quads<3>(first, bits);
       case 4:
-        return load_own_quads<4>(first, bits, {3, rule.clamp, rule.luminance});
+        return load_own_quads<4>(first, bits);
       default:
-        return load_own_quads<2>(first, bits, {1, rule.clamp, rule.luminance});
+        return load_own_quads<2>(first, bits);
     }
   }
 
  private:
-  /// Of floats on 16 bytes; returns the largest.
-  static __device__ std::uint32_t load_bits(const T* from, std::uint32_t (&bits)[kOwn]) {
+  template <int kChannels>
+  __device__ WeightRule own_rule() const {
+    return {kChannels >= 3 ? 3 : 1, arguments_.rule.clamp, arguments_.rule.luminance};
+  }
+
+  /// Single floats, of which four lie at `quad_at(q)`.
+  template <class QuadAt>
+  __device__ std::uint32_t own_floats(std::uint32_t first, std::uint32_t (&bits)[kOwn],
+                                      const QuadAt& quad_at) const {
     std::uint32_t largest = 0;
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn; q += kQuad) {
-      const uint4 loaded = *reinterpret_cast<const uint4*>(from + q);
-      bits[q] = loaded.x;
-      bits[q + 1] = loaded.y;
-      bits[q + 2] = loaded.z;
-      bits[q + 3] = loaded.w;
-    }
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      std::uint32_t quad[kQuad];
+      load_quad(reinterpret_cast<const std::uint32_t*>(quad_at(q)), quad);
 #pragma unroll
-    for (const std::uint32_t word : bits) largest = max(largest, word);
+      for (std::uint32_t k = 0; k < kQuad; ++k) bits[q * kQuad + k] = quad[k];
+      largest = __vimax3_u32(__vimax3_u32(quad[0], quad[1], quad[2]), quad[3], largest);
+    }
+    // Bits below those of infinity are a weight as it stands.
+    if (largest < kInfinityBits && arguments_.adjustments == nullptr) return largest;
+    const WeightRule rule = own_rule<1>();
+    std::uint32_t guard = 0;
+    largest = 0;
+#pragma unroll
+    for (std::uint32_t& word : bits) {
+      const float texel = __uint_as_float(word);
+      word = settled(load_weight(&texel, rule), guard);
+      largest = max(largest, word);
+    }
+    if (guard >= kInfinityBits) note_invalid(first);
     return largest;
   }
 
+  __device__ std::uint32_t settled(const Weight& weight, std::uint32_t& guard) const {
+    guard = max(guard, weight.guard);
+    return arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
+  }
+
   template <int kChannels>
-  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
-                                          const WeightRule& rule) const {
+  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn]) const {
     using Texels = TexelQuad<T, kChannels>;
     const T* const from = texels_ + first * kChannels;
     const bool fits = Texels::fits(from);
     if constexpr (std::is_same_v<T, float> && kChannels == 1) {
-      // Bits below those of infinity are a weight as it stands.
-      if (fits && arguments_.adjustments == nullptr) {
-        const std::uint32_t largest_bits = load_bits(from, bits);
-        if (largest_bits < kInfinityBits) return largest_bits;
-      }
+      if (fits) return own_floats(first, bits, [=](std::uint32_t q) { return from + q * kQuad; });
     }
+    const WeightRule rule = own_rule<kChannels>();
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
 #pragma unroll
@@ -128,9 +145,7 @@ class TexelRun {
       }
 #pragma unroll
       for (std::uint32_t k = 0; k < kQuad; ++k) {
-        const Weight weight = load_weight(loaded.texels + k * kChannels, rule);
-        guard = max(guard, weight.guard);
-        bits[q + k] = arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
+        bits[q + k] = settled(load_weight(loaded.texels + k * kChannels, rule), guard);
         largest = max(largest, bits[q + k]);
       }
     }
