@@ -38,11 +38,8 @@ struct DenseOnChip {
     return (slots_at(lookup) + (lookup == DenseLookup::kNone ? 0 : guide_size)) * sizeof(std::uint32_t);
   }
   __device__ DenseOnChip(std::uint32_t* words, DenseLookup lookup)
-      : chip(words, 0, 0), queued(words + kCells), queue(reinterpret_cast<std::uint16_t*>(words + kQueue)) {
+      : chip(words, 0), queued(words + kCells), queue(reinterpret_cast<std::uint16_t*>(words + kQueue)) {
     chip.slots = words + slots_at(lookup);
-    chip.groups = nullptr;
-    chip.chunks = nullptr;
-    chip.edges = nullptr;
   }
 };
 
