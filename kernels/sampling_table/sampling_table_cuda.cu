@@ -24,7 +24,7 @@ extern __shared__ uint4 shared_quads[];
 /// The block's shared memory, its slots cleared where there is to be a lookup.
 template <int kThreads>
 __device__ OnChip chip_for(const sampling_layout::Target& target, bool lookup) {
-  const OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
+  const OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count);
   if (lookup) clear_slots<kThreads>(chip, target.guide_size);
   return chip;
 }

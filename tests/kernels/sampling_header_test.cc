@@ -251,7 +251,7 @@ TEST_F(HostileHeader, IsRefusedForEachField) {
   EXPECT_EQ(with(0, 1, 'X'), TableError::kNotATable);
   EXPECT_EQ(with(7, 1, ' '), TableError::kNotATable);
   EXPECT_EQ(with(8, 4, 0), TableError::kUnknownVersion);
-  EXPECT_EQ(with(8, 4, 4), TableError::kUnknownVersion);
+  EXPECT_EQ(with(8, 4, 5), TableError::kUnknownVersion);
   EXPECT_EQ(with(12, 4, 128), TableError::kWrongHeaderSize);
   EXPECT_EQ(with(16, 8, ~std::uint64_t{0}), TableError::kWrongTotalSize);
   for (const std::size_t extent : {24, 28}) {
@@ -267,7 +267,8 @@ TEST_F(HostileHeader, IsRefusedForEachField) {
   EXPECT_EQ(with(36, 4, 99), TableError::kUnknownProjection);
   EXPECT_EQ(with(40, 4, 0), TableError::kUnknownMethod);
   EXPECT_EQ(with(40, 4, 99), TableError::kUnknownMethod);
-  EXPECT_EQ(with(44, 4, 1), TableError::kUnknownOption);
+  EXPECT_EQ(with(44, 4, 1), TableError::kMisalignedSection) << "a bilinear table without vertices";
+  EXPECT_EQ(with(44, 4, 2), TableError::kUnknownOption);
   EXPECT_EQ(with(48, 4, 1), TableError::kUnknownOption);
   for (const std::size_t guide : {56, 60}) {
     EXPECT_EQ(with(guide, 4, 0), TableError::kBadGuideSize);
@@ -329,7 +330,7 @@ TEST(BilinearHeader, IsRefusedWhereItsVerticesOrItsVersionAreWrong) {
   };
   EXPECT_EQ(with(8, 4, 3), TableError::kNone);
   EXPECT_EQ(with(8, 4, 2), TableError::kUnknownOption) << "of version 2 none is bilinear";
-  EXPECT_EQ(with(8, 4, 4), TableError::kUnknownVersion);
+  EXPECT_EQ(with(8, 4, 5), TableError::kUnknownVersion);
   EXPECT_EQ(with(44, 4, 0), TableError::kUnknownOption) << "a constant table with vertices";
   EXPECT_EQ(with(44, 4, 2), TableError::kUnknownOption);
   EXPECT_EQ(with(112, 8, 0), TableError::kMisalignedSection);

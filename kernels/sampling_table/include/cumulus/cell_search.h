@@ -130,14 +130,30 @@ CUMULUS_HOST_DEVICE inline CellRange overlapping_range(const Distribution& cells
 
 // --- radix trees -----------------------------------------------------------------------------------------
 
-/// A guide entry of the radix forests: its kind in the upper two bits, below them a number.
+/// A guide entry of the radix forests: its kind in the upper two bits.
 enum class RootKind : std::uint32_t {
-  kOneCell = 0,   ///< The cell itself: no other overlaps the guide cell.
-  kTwoCells = 1,  ///< Two cells overlap it: this one, and the one before.
+  kCells = 0,     ///< Few cells: in kFirstBits the first, above them how many more may overlap.
+  kTwoCells = 1,  ///< This cell and the one before; in tables of versions 2 and 3.
   kNode = 2,      ///< The root of a tree.
 };
 inline constexpr std::uint32_t kRootNumberBits = 30;
 inline constexpr std::uint32_t kRootNumber = (std::uint32_t{1} << kRootNumberBits) - 1;
+inline constexpr std::uint32_t kFirstBits = 27;
+inline constexpr std::uint32_t kFirst = (std::uint32_t{1} << kFirstBits) - 1;
+/// Cells behind the first that are looked at one by one; where there are more, a tree has them.
+inline constexpr std::uint32_t kMostFurther = 7;
+
+/// Whether a guide cell is kCells: `first` holds its smallest x, `first_of_next` that of the next one; behind
+/// the last guide cell this is the last cell.
+CUMULUS_HOST_DEVICE constexpr bool few_cells(std::uint32_t first, std::uint32_t first_of_next) {
+  return first_of_next - first <= kMostFurther;
+}
+CUMULUS_HOST_DEVICE constexpr std::uint32_t entry_of_cells(std::uint32_t first, std::uint32_t further) {
+  return first | further << kFirstBits;
+}
+CUMULUS_HOST_DEVICE constexpr std::uint32_t entry_of_root(std::uint32_t node) {
+  return node | static_cast<std::uint32_t>(RootKind::kNode) << kRootNumberBits;
+}
 
 /// What marks a child as a cell's number rather than a node's.
 CUMULUS_HOST_DEVICE constexpr std::uint32_t leaf_bit(std::uint32_t count) {
@@ -219,35 +235,39 @@ CUMULUS_HOST_DEVICE inline std::uint32_t bound_at(const Distribution& cells, std
   return index < cells.count ? cells.lower[index] : kEmptyTail;
 }
 
-/// Where a guide cell is one cell's there is nothing to search. Of others the three cells about the bound
-/// that the entry names are looked at first, which most points are in: a tree's root is in the middle of its
-/// cells. Threads that search and those which do not are together again when the cell is known.
-CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
-  const auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
-  const auto kind = static_cast<RootKind>(entry >> kRootNumberBits);
-  const std::uint32_t named = smaller(entry & kRootNumber, cells.count - 1);
-  std::uint32_t index = named;
-  std::uint32_t lower = cells.lower[named];
-  std::uint32_t next = bound_at(cells, named + 1);
-  if (kind != RootKind::kOneCell) {
-    const bool tree = kind >= RootKind::kNode;
-    const std::uint32_t key = search_key(x);
-    if (key < lower && named > 0) {
-      index = named - 1;
-      next = lower;
-      lower = cells.lower[index];
-    } else if (tree && key >= next) {
-      index = named + 1;
-      lower = next;
-      next = bound_at(cells, index + 1);
-    }
-    if (tree && (key < lower || key >= next)) {
-      index = find_in_tree(method, cells, named, x);
-      lower = cells.lower[index];
-      next = bound_at(cells, index + 1);
-    }
+/// The cells that may overlap the guide cell of an entry that is no tree's root; whatever that holds, cells
+/// of the distribution.
+CUMULUS_HOST_DEVICE inline CellRange cells_of_entry(std::uint32_t entry, std::uint32_t count) {
+  if (static_cast<RootKind>(entry >> kRootNumberBits) == RootKind::kTwoCells) {
+    const std::uint32_t second = smaller(entry & kRootNumber, count - 1);
+    return {second > 0 ? second - 1 : 0, second};
+  }
+  const std::uint32_t first = smaller(entry & kFirst, count - 1);
+  return {first, smaller(first + (entry >> kFirstBits & kMostFurther), count - 1)};
+}
+
+/// Few cells are gone through one by one; most guide cells have one or two.
+CUMULUS_HOST_DEVICE inline Cell cell_of_few(const Distribution& cells, const CellRange& range,
+                                            std::uint32_t x) {
+  const std::uint32_t key = search_key(x);
+  std::uint32_t index = range.first;
+  std::uint32_t lower = cells.lower[index];
+  std::uint32_t next = bound_at(cells, index + 1);
+  while (index < range.last && next <= key) {
+    lower = next;
+    next = bound_at(cells, ++index + 1);
   }
   return found_between(index, lower, next);
+}
+
+CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
+  const auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
+  CellRange range = cells_of_entry(entry, cells.count);
+  if (static_cast<RootKind>(entry >> kRootNumberBits) >= RootKind::kNode) {
+    range.first = find_in_tree(method, cells, smaller(entry & kRootNumber, cells.count - 1), x);
+    range.last = range.first;
+  }
+  return cell_of_few(cells, range, x);
 }
 
 // --- the tree of four children a node --------------------------------------------------------------------
@@ -324,7 +344,7 @@ CUMULUS_HOST_DEVICE inline std::uint32_t find(Method method, const Distribution&
 
 /// The cell of x by a method other than kAlias.
 CUMULUS_HOST_DEVICE inline Cell cell_of_point(Method method, const Distribution& cells, std::uint32_t x) {
-  if (method == Method::kRadixForest || method == Method::kRadixForest4) {
+  if (is_radix_forest(method)) {
     return cell_in_forest(method, cells, x);
   }
   const std::uint32_t index = find(method, cells, x);
