@@ -122,7 +122,7 @@ std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_si
 
 bool distribution_fits(const CudaExecutor& executor, Method method, std::uint32_t count,
                        std::uint32_t guide_size) {
-  constexpr std::size_t kBesides = 4096;  // what the kernels have in shared memory anyhow
+  constexpr std::size_t kBesides = 8192;  // what the kernels have in shared memory anyhow
   return method != Method::kBalancedForest && dense_fits(count, guide_size) &&
          bytes_for(method, count, guide_size) + kBesides <= sampling_launch::most_shared_bytes(executor);
 }

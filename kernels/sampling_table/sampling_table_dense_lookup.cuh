@@ -143,41 +143,4 @@ __device__ bool write_dense_guide(const Target& target, const DenseOnChip<kThrea
   return any_crowded;
 }
 
-/// Writes the nodes, which are zeros before, and the entries of their roots. The block has met since the
-/// guide was written.
-template <int kThreads>
-__device__ void write_crowded(const Target& target, const DenseOnChip<kThreads, DenseLookup::kTrees>& chip) {
-  const std::uint32_t* const lower = chip.lower();
-  const std::uint32_t* const crowded = chip.crowded(target.guide_size);
-  const auto lower_at = [=](std::uint32_t i) { return lower[word_place(i)]; };
-  const sampling_trees::RadixForest forest(lower_at, target.count, target.guide_size);
-  const bool store = target.method == Method::kRadixForest;
-  const auto is_node = [&](std::uint32_t j) {
-    const std::uint32_t own = lower_at(j);
-    const std::uint64_t key = std::uint64_t{own} * target.guide_size;
-    const auto g = static_cast<std::uint32_t>(key >> 32);
-    const bool inside = static_cast<std::uint32_t>(key) >= target.guide_size;  // not at the guide cell's edge
-    return inside && (crowded[g / 32] >> g % 32 & 1) != 0 && own != sampling::kEmptyTail &&
-           own != lower_at(j - 1);
-  };
-  std::uint32_t nodes = 0;
-#pragma unroll 4
-  for (std::uint32_t k = 0; k < kOwn; ++k) {
-    const std::uint32_t j = k * kThreads + threadIdx.x;
-    if (j < target.count && is_node(j)) nodes |= 1u << k;
-  }
-#pragma unroll 1
-  for (; nodes != 0; nodes &= nodes - 1) {
-    const std::uint32_t j =
-        static_cast<std::uint32_t>(__ffs(static_cast<int>(nodes)) - 1) * kThreads + threadIdx.x;
-    bool root = false;
-    const sampling::detail::NodePair node = forest.node(j, sampling::detail::leaf_bit(kMostDenseCells), root);
-    if (store) reinterpret_cast<std::uint32_t*>(target.nodes)[j] = node.left | node.right << 16;
-    if (root) {
-      reinterpret_cast<std::uint32_t*>(target.guide)[__umulhi(lower_at(j), target.guide_size)] =
-          sampling::detail::entry_of_root(j);
-    }
-  }
-}
-
 }  // namespace cumulus::sampling_rows

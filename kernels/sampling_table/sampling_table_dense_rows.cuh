@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/sampling_table/sampling_table_dense_lookup.cuh"
+#include "kernels/sampling_table/sampling_table_dense_trees.cuh"
 
 // One distribution by one block whose threads have 16 neighbouring cells each, in registers: for rows of a
 // multiple of 16 cells, up to 16384, and guides of a multiple of 32. The bytes are those of
@@ -191,7 +192,8 @@ __device__ void build_dense(const Target& target, const DenseOnChip<kThreads, kL
     const bool any_crowded =
         write_dense_guide<kThreads, kLookup>(target, chip, tallies.all.positive > 0 ? target.count - 1 : 0);
     if constexpr (kLookup == DenseLookup::kTrees) {
-      if (__syncthreads_or(any_crowded ? 1 : 0) != 0) write_crowded<kThreads>(target, chip);
+      __shared__ typename DenseTrees<kThreads>::OfThreads of_threads;
+      if (__syncthreads_or(any_crowded ? 1 : 0) != 0) DenseTrees<kThreads>(target, chip, of_threads).write();
     }
   }
 }
