@@ -32,7 +32,7 @@ enum class Method : std::uint32_t {
   kLinearSearch = 4,    ///< One cell after another from the first; no guide table. For few cells.
   kBalancedForest =
       5,              ///< A guide table of first and last cells, and the implicit balanced tree between them.
-  kRadixForest = 6,   ///< A guide table of roots of radix trees.
+  kRadixForest = 6,   ///< A guide table of first cells and, where many overlap, of roots of radix trees.
   kRadixForest4 = 7,  ///< The same, two levels of the trees collapsed into one.
   kQuaternaryTree = 8,  ///< One implicit tree over all cells, four children a node; no guide table.
   kAlias = 9,           ///< Walker's alias table. Not monotone.
