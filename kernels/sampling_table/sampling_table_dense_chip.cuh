@@ -64,7 +64,16 @@ struct Slots {
   }
 };
 
-/// The shared memory of a block of kThreads that builds a distribution.
+/// What threads tell each other of the edges between their cells: see sampling_table_dense_trees.cuh.
+template <int kThreads>
+struct EdgesOfThreads {
+  static constexpr std::uint32_t kWarps = kThreads / 32;
+  /// Bit t of words[b][w]: thread t of warp w has a difference with a bit above b, or a tree that begins.
+  std::uint32_t words[32][kWarps];
+  std::uint16_t starts[kThreads];  ///< OwnEdges::starts.
+};
+
+/// The shared memory of a block of kThreads that builds distributions, one after another.
 template <int kThreads, DenseLookup kLookup>
 struct DenseOnChip {
   static constexpr std::uint32_t kCells = kThreads * kOwn;
@@ -73,9 +82,12 @@ struct DenseOnChip {
 
   std::byte* memory;  ///< On Slots::kAlignment bytes.
 
-  static std::size_t bytes(std::uint32_t guide_size) {
-    return kWords * sizeof(std::uint32_t) + (kLookup == DenseLookup::kNone ? 0 : Slots::bytes(guide_size)) +
-           (kTrees ? guide_size / 8 : 0);
+  /// With `ahead`, there is room for the next weights, too.
+  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t guide_size, bool ahead = false) {
+    constexpr std::size_t kQuadBytes = sizeof(uint4);
+    const std::size_t before =
+        kWords * sizeof(std::uint32_t) + slot_bytes(guide_size) + (kTrees ? guide_size / 8 : 0);
+    return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes + (ahead ? kCells * sizeof(std::uint32_t) : 0);
   }
 
   /// The lower bounds, at word_place.
@@ -83,17 +95,34 @@ struct DenseOnChip {
   /// Entries on their way to memory; a warp has a share of its own.
   __device__ std::uint32_t* staged() const { return lower() + kCells; }
   __device__ Slots slots() const { return {memory + kWords * sizeof(std::uint32_t)}; }
+  /// Where slots have been.
+  __device__ EdgesOfThreads<kThreads>& edges() const {
+    return *reinterpret_cast<EdgesOfThreads<kThreads>*>(slots().memory);
+  }
   /// A bit for each guide cell: whether it may have a tree.
   __device__ std::uint32_t* crowded(std::uint32_t guide_size) const {
-    return reinterpret_cast<std::uint32_t*>(slots().memory + Slots::bytes(guide_size));
+    return reinterpret_cast<std::uint32_t*>(slots().memory + slot_bytes(guide_size));
+  }
+  /// The next weights, at own_quad_place; a warp has a share of its own.
+  __device__ std::uint32_t* ahead(std::uint32_t guide_size) const {
+    return reinterpret_cast<std::uint32_t*>(memory + bytes(guide_size));
   }
 
-  /// Before anything else; the block must meet before it goes on.
+  /// Before a distribution; the block must meet before it goes on.
   __device__ void clear(std::uint32_t guide_size) const {
     if constexpr (kLookup != DenseLookup::kNone) slots().template clear<kThreads>(guide_size);
     if constexpr (kTrees) {
       for (std::uint32_t i = threadIdx.x; i < guide_size / 32; i += kThreads) crowded(guide_size)[i] = 0;
     }
+  }
+
+ private:
+  CUMULUS_HOST_DEVICE static std::uint32_t slot_bytes(std::uint32_t guide_size) {
+    if (kLookup == DenseLookup::kNone) return 0;
+    const std::uint32_t bytes = Slots::bytes(guide_size);
+    return kTrees && bytes < sizeof(EdgesOfThreads<kThreads>)
+               ? static_cast<std::uint32_t>(sizeof(EdgesOfThreads<kThreads>))
+               : bytes;
   }
 };
 

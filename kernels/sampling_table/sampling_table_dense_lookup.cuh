@@ -82,8 +82,7 @@ __device__ inline void find_first_cells(const Slots& slots, std::uint32_t guide_
 __device__ inline std::uint32_t entries_of_few(const std::uint32_t (&cells)[kOwn + 1],
                                                std::uint32_t (&entries)[kOwn]) {
   using namespace sampling::detail;
-  static_assert((kMostFurther & (kMostFurther + 1)) == 0,
-                "more than this in one of many shows in all of them");
+  static_assert((kMostFurther & (kMostFurther + 1)) == 0, "more than this in one of many shows in all of them");
   std::uint32_t any = 0;
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {
@@ -92,11 +91,13 @@ __device__ inline std::uint32_t entries_of_few(const std::uint32_t (&cells)[kOwn
     any |= further;
   }
   if (any <= kMostFurther) return 0;
+  // Entries still have their first cells: so those need no registers of their own.
   std::uint32_t crowded = 0;
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {
-    if (few_cells(cells[k], cells[k + 1])) continue;
-    entries[k] = entry_of_cells(cells[k], 0);
+    const std::uint32_t first = entries[k] & kFirst;
+    if (few_cells(first, k + 1 < kOwn ? entries[(k + 1) % kOwn] & kFirst : cells[kOwn])) continue;
+    entries[k] = entry_of_cells(first, 0);
     crowded |= 1u << k;
   }
   return crowded;

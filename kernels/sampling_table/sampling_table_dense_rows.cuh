@@ -192,8 +192,7 @@ __device__ void build_dense(const Target& target, const DenseOnChip<kThreads, kL
     const bool any_crowded =
         write_dense_guide<kThreads, kLookup>(target, chip, tallies.all.positive > 0 ? target.count - 1 : 0);
     if constexpr (kLookup == DenseLookup::kTrees) {
-      __shared__ typename DenseTrees<kThreads>::OfThreads of_threads;
-      if (__syncthreads_or(any_crowded ? 1 : 0) != 0) DenseTrees<kThreads>(target, chip, of_threads).write();
+      if (__syncthreads_or(any_crowded ? 1 : 0) != 0) DenseTrees<kThreads>(target, chip).write();
     }
   }
 }

@@ -21,6 +21,7 @@ struct OwnEdges {
 template <class LowerAt>
 __device__ std::uint32_t last_like(const LowerAt& lower_at, std::uint32_t j, std::uint32_t count) {
   const std::uint32_t own = lower_at(j);
+  if (j + 1 >= count || lower_at(j + 1) != own) return j;
   std::uint32_t last = j;
   std::uint32_t step = 1;
   for (; last + step < count && lower_at(last + step) == own; step *= 2) last += step;
@@ -34,22 +35,14 @@ __device__ std::uint32_t last_like(const LowerAt& lower_at, std::uint32_t j, std
 template <int kThreads>
 class DenseTrees {
  public:
-  /// What the block has in shared memory besides.
-  struct OfThreads {
-    std::uint32_t largest[kThreads];  ///< Of a thread's differences; ~0 where a tree begins among its edges.
-    std::uint32_t largest_of_warps[kThreads / 32];
-    std::uint16_t starts[kThreads];
-  };
-
-  __device__ DenseTrees(const Target& target, const DenseOnChip<kThreads, DenseLookup::kTrees>& chip,
-                        OfThreads& of_threads)
+  __device__ DenseTrees(const Target& target, const DenseOnChip<kThreads, DenseLookup::kTrees>& chip)
       : target_(target),
         crowded_(chip.crowded(target.guide_size)),
         differences_(chip.lower()),
         words_(chip.staged()),
-        of_threads_(of_threads) {}
+        edges_(chip.edges()) {}
 
-  /// The nodes are zeros in memory before. The block has met since the guide was written.
+  /// The block has met since the guide was written, and meets here when all but words has been read.
   __device__ void write() const {
     OwnEdges own;
     look_at_edges(own);
@@ -59,8 +52,8 @@ class DenseTrees {
     __syncthreads();
 #pragma unroll 1
     for (std::uint32_t nodes = own.nodes; nodes != 0; nodes &= nodes - 1) link(own, lowest(nodes));
-    if (target_.method != Method::kRadixForest) return;
     __syncthreads();
+    if (target_.method != Method::kRadixForest) return;
     auto* const nodes = reinterpret_cast<uint4*>(target_.nodes);
     for (std::uint32_t quad = threadIdx.x; quad < target_.count / kQuad; quad += kThreads) {
       nodes[quad] = *reinterpret_cast<const uint4*>(words_ + word_place(quad * kQuad));
@@ -108,25 +101,29 @@ class DenseTrees {
   }
 
   __device__ void tell_others(const OwnEdges& own) const {
-    std::uint32_t largest = own.starts != 0 ? ~0u : 0;
+    std::uint32_t any = own.starts != 0 ? ~0u : 0;
 #pragma unroll
-    for (std::uint32_t k = 0; k < kOwn; ++k) {
-      differences_[word_place(threadIdx.x * kOwn + k)] = own.differences[k];
-      largest = max(largest, own.differences[k]);
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      const std::uint32_t* const quad = own.differences + q * kQuad;
+      *reinterpret_cast<uint4*>(differences_ + own_quad_place(threadIdx.x, q)) =
+          make_uint4(quad[0], quad[1], quad[2], quad[3]);
+      any |= quad[0] | quad[1] | quad[2] | quad[3];
     }
-    of_threads_.largest[threadIdx.x] = largest;
-    of_threads_.starts[threadIdx.x] = static_cast<std::uint16_t>(own.starts);
-    largest = largest_of_warp(largest);
-    if (threadIdx.x % 32 == 0) of_threads_.largest_of_warps[threadIdx.x / 32] = largest;
+    edges_.starts[threadIdx.x] = static_cast<std::uint16_t>(own.starts);
+    std::uint32_t of_lane = 0;
+#pragma unroll
+    for (std::uint32_t bit = 0; bit < 32; ++bit) {
+      const std::uint32_t threads = __ballot_sync(kWholeWarp, own.starts != 0 || any >> bit >> 1 != 0);
+      if (threadIdx.x % 32 == bit) of_lane = threads;
+    }
+    edges_.words[threadIdx.x % 32][threadIdx.x / 32] = of_lane;
   }
 
   /// Makes the thread's node k its parent's child, or its tree's root.
   __device__ void link(const OwnEdges& own, std::uint32_t k) const {
     const std::uint32_t j = threadIdx.x * kOwn + k;
     const std::uint32_t difference = differences_[word_place(j)];
-    std::uint32_t larger = 0;
-#pragma unroll
-    for (std::uint32_t i = 0; i < kOwn; ++i) larger |= own.differences[i] > difference ? 1u << i : 0;
+    const std::uint32_t larger = larger_of(threadIdx.x, difference);
     const std::uint32_t left = nearest_on_left(own.starts, larger, k, difference);
     const std::uint32_t right = nearest_on_right(own.starts, larger, k, difference);
     if (left == kNoEdge && right == kNoEdge) {
@@ -150,19 +147,15 @@ class DenseTrees {
     const std::uint32_t found = larger & ((1u << k) - 1) & ~((1u << begin) - 1);
     if (found != 0) return threadIdx.x * kOwn + highest(found);
     if (starts_before != 0) return kNoEdge;
-    for (std::uint32_t thread = threadIdx.x; thread-- > 0;) {
-      if (thread % 32 == 31 && of_threads_.largest_of_warps[thread / 32] <= difference) {
-        thread -= 31;
-        continue;
-      }
-      if (of_threads_.largest[thread] <= difference) continue;
-      for (std::uint32_t i = kOwn; i-- > 0;) {
-        const std::uint32_t edge = thread * kOwn + i;
-        if (differences_[word_place(edge)] > difference) return edge;
-        if ((of_threads_.starts[thread] >> i & 1) != 0) return kNoEdge;
-      }
-    }
-    return kNoEdge;
+    const std::uint32_t bit = highest(difference);
+    std::uint32_t warp = threadIdx.x / 32;
+    std::uint32_t threads = edges_.words[bit][warp] & ((1u << threadIdx.x % 32) - 1);
+    while (threads == 0 && warp > 0) threads = edges_.words[bit][--warp];
+    if (threads == 0) return kNoEdge;
+    const std::uint32_t thread = warp * 32 + highest(threads);
+    const std::uint32_t of_thread = larger_of(thread, difference);
+    if (of_thread <= (edges_.starts[thread] & ~of_thread)) return kNoEdge;  // a start comes first
+    return thread * kOwn + highest(of_thread);
   }
 
   /// And behind it.
@@ -173,21 +166,30 @@ class DenseTrees {
     const std::uint32_t found = larger & behind & ((starts_behind & (0u - starts_behind)) - 1);
     if (found != 0) return threadIdx.x * kOwn + lowest(found);
     if (starts_behind != 0) return kNoEdge;
-    for (std::uint32_t thread = threadIdx.x + 1; thread < kThreads;) {
-      if (thread % 32 == 0 && of_threads_.largest_of_warps[thread / 32] <= difference) {
-        thread += 32;
-        continue;
-      }
-      if (of_threads_.largest[thread] > difference) {
-        for (std::uint32_t i = 0; i < kOwn; ++i) {
-          const std::uint32_t edge = thread * kOwn + i;
-          if ((of_threads_.starts[thread] >> i & 1) != 0) return kNoEdge;
-          if (differences_[word_place(edge)] > difference) return edge;
-        }
-      }
-      ++thread;
+    constexpr std::uint32_t kWarps = kThreads / 32;
+    const std::uint32_t bit = highest(difference);
+    std::uint32_t warp = threadIdx.x / 32;
+    std::uint32_t threads = edges_.words[bit][warp] & ~((2u << threadIdx.x % 32) - 1);
+    while (threads == 0 && warp + 1 < kWarps) threads = edges_.words[bit][++warp];
+    if (threads == 0) return kNoEdge;
+    const std::uint32_t thread = warp * 32 + lowest(threads);
+    const std::uint32_t of_thread = larger_of(thread, difference);
+    const std::uint32_t starts_there = edges_.starts[thread];
+    const std::uint32_t in_tree = of_thread & ((starts_there & (0u - starts_there)) - 1);
+    return in_tree != 0 ? thread * kOwn + lowest(in_tree) : kNoEdge;
+  }
+
+  /// The edges of a thread with larger differences.
+  __device__ std::uint32_t larger_of(std::uint32_t thread, std::uint32_t difference) const {
+    std::uint32_t larger = 0;
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      std::uint32_t quad[kQuad];
+      load_quad(differences_ + own_quad_place(thread, q), quad);
+#pragma unroll
+      for (std::uint32_t k = 0; k < kQuad; ++k) larger |= quad[k] > difference ? 1u << (q * kQuad + k) : 0;
     }
-    return kNoEdge;
+    return larger;
   }
 
   __device__ static std::uint32_t highest(std::uint32_t mask) {
@@ -201,7 +203,7 @@ class DenseTrees {
   const std::uint32_t* crowded_;
   std::uint32_t* differences_;  ///< Lower bounds at first.
   std::uint32_t* words_;        ///< Of nodes.
-  OfThreads& of_threads_;
+  EdgesOfThreads<kThreads>& edges_;
 };
 
 }  // namespace cumulus::sampling_rows

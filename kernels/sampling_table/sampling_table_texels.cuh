@@ -71,83 +71,76 @@ class TexelRun {
   }
 
   /// The bits of the thread's kOwn weights from `first` on, as `stage` writes them; returns the largest.
-  __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn]) const {
+  /// Calls `meanwhile` when texels have been sent for.
+  template <class Meanwhile>
+  __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn],
+                                    const Meanwhile& meanwhile) const {
     switch (arguments_.weights.channels) {
       case 1:
-        return load_own_quads<1>(first, bits);
+        return load_own_quads<1>(first, bits, meanwhile);
       case 3:
-        return load_own_quads<3>(first, bits);
+        return load_own_quads<3>(first, bits, meanwhile);
       case 4:
-        return load_own_quads<4>(first, bits);
+        return load_own_quads<4>(first, bits, meanwhile);
       default:
-        return load_own_quads<2>(first, bits);
+        return load_own_quads<2>(first, bits, meanwhile);
     }
+  }
+
+  /// The same of single floats that lie in `ahead`, at own_quad_place.
+  __device__ std::uint32_t take_own(std::uint32_t first, const std::uint32_t* ahead,
+                                    std::uint32_t (&bits)[kOwn]) const {
+    TexelQuad<T, 1> loaded[kOwn / kQuad];
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      loaded[q].load(reinterpret_cast<const T*>(ahead + own_quad_place(threadIdx.x, q)));
+    }
+    return weigh_own<1>(first, loaded, bits);
   }
 
  private:
-  template <int kChannels>
-  __device__ WeightRule own_rule() const {
-    return {kChannels >= 3 ? 3 : 1, arguments_.rule.clamp, arguments_.rule.luminance};
-  }
-
-  /// Single floats, of which four lie at `quad_at(q)`.
-  template <class QuadAt>
-  __device__ std::uint32_t own_floats(std::uint32_t first, std::uint32_t (&bits)[kOwn],
-                                      const QuadAt& quad_at) const {
-    std::uint32_t largest = 0;
-#pragma unroll
-    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
-      std::uint32_t quad[kQuad];
-      load_quad(reinterpret_cast<const std::uint32_t*>(quad_at(q)), quad);
-#pragma unroll
-      for (std::uint32_t k = 0; k < kQuad; ++k) bits[q * kQuad + k] = quad[k];
-      largest = __vimax3_u32(__vimax3_u32(quad[0], quad[1], quad[2]), quad[3], largest);
-    }
-    // Bits below those of infinity are a weight as it stands.
-    if (largest < kInfinityBits && arguments_.adjustments == nullptr) return largest;
-    const WeightRule rule = own_rule<1>();
-    std::uint32_t guard = 0;
-    largest = 0;
-#pragma unroll
-    for (std::uint32_t& word : bits) {
-      const float texel = __uint_as_float(word);
-      word = settled(load_weight(&texel, rule), guard);
-      largest = max(largest, word);
-    }
-    if (guard >= kInfinityBits) note_invalid(first);
-    return largest;
-  }
-
-  __device__ std::uint32_t settled(const Weight& weight, std::uint32_t& guard) const {
-    guard = max(guard, weight.guard);
-    return arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
-  }
-
-  template <int kChannels>
-  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn]) const {
+  template <int kChannels, class Meanwhile>
+  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
+                                          const Meanwhile& meanwhile) const {
     using Texels = TexelQuad<T, kChannels>;
     const T* const from = texels_ + first * kChannels;
-    const bool fits = Texels::fits(from);
-    if constexpr (std::is_same_v<T, float> && kChannels == 1) {
-      if (fits) return own_floats(first, bits, [=](std::uint32_t q) { return from + q * kQuad; });
+    Texels loaded[kOwn / kQuad];
+    if (Texels::fits(from)) {
+#pragma unroll
+      for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) loaded[q].load(from + q * kQuad * kChannels);
+    } else {
+#pragma unroll
+      for (std::uint32_t i = 0; i < kOwn * kChannels; ++i) {
+        loaded[i / (kQuad * kChannels)].texels[i % (kQuad * kChannels)] = from[i];
+      }
     }
-    const WeightRule rule = own_rule<kChannels>();
+    meanwhile();
+    return weigh_own<kChannels>(first, loaded, bits);
+  }
+
+  template <int kChannels>
+  __device__ std::uint32_t weigh_own(std::uint32_t first,
+                                     const TexelQuad<T, kChannels> (&loaded)[kOwn / kQuad],
+                                     std::uint32_t (&bits)[kOwn]) const {
+    if constexpr (std::is_same_v<T, float> && kChannels == 1) {
+      std::uint32_t largest = 0;
+#pragma unroll
+      for (std::uint32_t i = 0; i < kOwn; ++i) {
+        bits[i] = float_bits(loaded[i / kQuad].texels[i % kQuad]);
+        if (i % 2 == 1) largest = __vimax3_u32(largest, bits[i - 1], bits[i]);
+      }
+      // Bits below those of infinity are a weight as it stands.
+      if (largest < kInfinityBits && arguments_.adjustments == nullptr) return largest;
+    }
+    const WeightRule rule{kChannels >= 3 ? 3 : 1, arguments_.rule.clamp, arguments_.rule.luminance};
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn; q += kQuad) {
-      Texels loaded;
-      if (fits) {
-        loaded.load(from + q * kChannels);
-      } else {
-#pragma unroll
-        for (std::uint32_t i = 0; i < kQuad * kChannels; ++i) loaded.texels[i] = from[q * kChannels + i];
-      }
-#pragma unroll
-      for (std::uint32_t k = 0; k < kQuad; ++k) {
-        bits[q + k] = settled(load_weight(loaded.texels + k * kChannels, rule), guard);
-        largest = max(largest, bits[q + k]);
-      }
+    for (std::uint32_t i = 0; i < kOwn; ++i) {
+      const Weight weight = load_weight(loaded[i / kQuad].texels + i % kQuad * kChannels, rule);
+      guard = max(guard, weight.guard);
+      bits[i] = arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
+      largest = max(largest, bits[i]);
     }
     if (guard >= kInfinityBits) note_invalid(first);
     return largest;
