@@ -132,6 +132,7 @@ template <int kThreads, DenseLookup kLookup>
 __global__ void __launch_bounds__(kThreads)
     build_dense_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
                           const RowMass* row_masses, BuildFindings* findings) {
+  if (threadIdx.x == 0) sampling_launch::let_dependent_begin();
   const Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
   const DenseOnChip<kThreads, kLookup> chip{shared_bytes};
   if (kLookup == DenseLookup::kTrees && target.method == Method::kRadixForest) clear_nodes<kThreads>(target);

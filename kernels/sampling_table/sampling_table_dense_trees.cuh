@@ -56,7 +56,8 @@ class DenseTrees {
     if (target_.method != Method::kRadixForest) return;
     auto* const nodes = reinterpret_cast<uint4*>(target_.nodes);
     for (std::uint32_t quad = threadIdx.x; quad < target_.count / kQuad; quad += kThreads) {
-      nodes[quad] = *reinterpret_cast<const uint4*>(words_ + word_place(quad * kQuad));
+      const uint4 words = *reinterpret_cast<const uint4*>(words_ + word_place(quad * kQuad));
+      if ((words.x | words.y | words.z | words.w) != 0) nodes[quad] = words;  // the others are zeros already
     }
   }
 
@@ -91,12 +92,14 @@ class DenseTrees {
   __device__ void write_words(const OwnEdges& own) const {
     const std::uint32_t* const lower = differences_;
     const auto lower_at = [=](std::uint32_t i) { return lower[word_place(i)]; };
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      *reinterpret_cast<uint4*>(words_ + own_quad_place(threadIdx.x, q)) = make_uint4(0, 0, 0, 0);
+    }
 #pragma unroll 1
-    for (std::uint32_t k = 0; k < kOwn; ++k) {
-      const std::uint32_t j = threadIdx.x * kOwn + k;
-      const bool node = (own.nodes >> k & 1) != 0;
-      words_[word_place(j)] =
-          node ? (j - 1) | kLeafBit | (last_like(lower_at, j, target_.count) | kLeafBit) << 16 : 0;
+    for (std::uint32_t nodes = own.nodes; nodes != 0; nodes &= nodes - 1) {
+      const std::uint32_t j = threadIdx.x * kOwn + lowest(nodes);
+      words_[word_place(j)] = (j - 1) | kLeafBit | (last_like(lower_at, j, target_.count) | kLeafBit) << 16;
     }
   }
 
