@@ -124,6 +124,7 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
       tell_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, 0});
     });
     if constexpr (!kAhead) return;
+    if constexpr (kLookup != DenseLookup::kTrees) __syncthreads();  // with trees it has, since it read slots
   }
 }
 

@@ -82,7 +82,8 @@ __device__ inline void find_first_cells(const Slots& slots, std::uint32_t guide_
 __device__ inline std::uint32_t entries_of_few(const std::uint32_t (&cells)[kOwn + 1],
                                                std::uint32_t (&entries)[kOwn]) {
   using namespace sampling::detail;
-  static_assert((kMostFurther & (kMostFurther + 1)) == 0, "more than this in one of many shows in all of them");
+  static_assert((kMostFurther & (kMostFurther + 1)) == 0,
+                "more than this in one of many shows in all of them");
   std::uint32_t any = 0;
 #pragma unroll
   for (std::uint32_t k = 0; k < kOwn; ++k) {

@@ -37,6 +37,15 @@ TYPED_TEST(SamplingTableOfWideRows, HasTheOraclesBytes) {
   }
 }
 
+TYPED_TEST(SamplingTableOfWideRows, HasTheOraclesBytesByEveryMethod) {
+  const auto map = make_map<float>(kWideRows, 1, 0, MapPattern::kZeroBands);
+  for (const int method : testing::kSamplingMethods) {
+    const BuiltTable built =
+        build_table(this->backend(), map, {.method = static_cast<sampling::Method>(method)});
+    EXPECT_EQ(verify_sampling_table(oracle_table(map, {.method = method}), built.table.data()), "") << method;
+  }
+}
+
 TYPED_TEST(SamplingTableOfWideRows, HasTheOraclesBytesWithAnyGuide) {
   for (const MapShape shape : {MapShape{7, 16384}, MapShape{150, 1536}}) {
     for (const std::uint32_t size : {32u, 992u, 4096u, 32768u}) {
