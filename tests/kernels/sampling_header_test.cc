@@ -53,7 +53,7 @@ TEST(SamplingHeader, KeepsPositionsInTheirCellOnTheLongestLines) {
   for (const std::uint32_t count : {32'769u, 100'003u, 1u << 20, 3'999'971u, sampling::kMaxLineExtent}) {
     for (std::uint32_t cell = 0; cell < count; cell += 7) {
       for (const float fraction : {0.0F, 0.5F, 0.99999994F}) {
-        const float position = sampling::detail::position_in(cell, fraction, count);
+        const float position = sampling::detail::position_in(cell, fraction, sampling::detail::Extent(count));
         ASSERT_EQ(sampling::cell_of(position, count), cell) << count << " cells, fraction " << fraction;
         ASSERT_TRUE(position >= 0.0F && position < 1.0F);
       }
@@ -65,7 +65,7 @@ TEST(SamplingHeader, KeepsPositionsInTheirTexelAtEveryWidth) {
   for (std::uint32_t count = 1; count <= sampling::kMaxExtent; count += count < 3000 ? 1 : 997) {
     for (std::uint32_t cell = 0; cell < count; ++cell) {
       for (const float fraction : {0.0F, 1e-9F, 0.5F, 0.9999F, 0.99999994F}) {
-        const float position = sampling::detail::position_in(cell, fraction, count);
+        const float position = sampling::detail::position_in(cell, fraction, sampling::detail::Extent(count));
         ASSERT_EQ(sampling::cell_of(position, count), cell) << count << " cells, fraction " << fraction;
         ASSERT_TRUE(position >= 0.0F && position < 1.0F);
       }

@@ -48,9 +48,7 @@ CUMULUS_HOST_DEVICE T element(const unsigned char* section, std::size_t i) {
 }
 
 /// No cell with mass begins at kEmptyTail: the last x belongs to the cell of the last but one.
-CUMULUS_HOST_DEVICE inline std::uint32_t search_key(std::uint32_t x) {
-  return x == kEmptyTail ? kEmptyTail - 1 : x;
-}
+CUMULUS_HOST_DEVICE inline std::uint32_t search_key(std::uint32_t x) { return smaller(x, kEmptyTail - 1); }
 
 /// The last cell of [first, last] whose lower bound is at most x, or first.
 CUMULUS_HOST_DEVICE inline std::uint32_t find_cell(const std::uint32_t* lower, std::uint32_t first,
@@ -110,7 +108,13 @@ struct CellRange {
 
 /// The guide cell of x.
 CUMULUS_HOST_DEVICE inline std::uint32_t guide_cell(std::uint32_t guide_size, std::uint32_t x) {
+#if defined(__CUDA_ARCH__)  // one instruction, where the compiler would take an address of 64 bits apart
+  std::uint32_t cell = 0;
+  asm("mul.hi.u32 %0, %1, %2;" : "=r"(cell) : "r"(x), "r"(guide_size));
+  return cell;
+#else
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(x) * guide_size >> 32);
+#endif
 }
 
 }  // namespace cumulus::sampling::detail

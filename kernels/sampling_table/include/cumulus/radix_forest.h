@@ -112,66 +112,65 @@ CUMULUS_HOST_DEVICE inline std::uint32_t find_in_tree(Method method, const Distr
   return cells.count <= kNarrowCells ? descend<true>(cells, root, x) : descend<false>(cells, root, x);
 }
 
-/// The cells that may overlap the guide cell of an entry that is no tree's root; whatever that holds, cells
-/// of the distribution.
+/// The cells that an entry of kCells names; whatever that holds, cells of the distribution.
 CUMULUS_HOST_DEVICE inline CellRange cells_of_entry(std::uint32_t entry, std::uint32_t count) {
-  if (static_cast<RootKind>(entry >> kRootNumberBits) == RootKind::kTwoCells) {
-    const std::uint32_t second = smaller(entry & kRootNumber, count - 1);
-    return {second > 0 ? second - 1 : 0, second};
-  }
   const std::uint32_t first = smaller(entry & kFirst, count - 1);
-  return {first, smaller(first + (entry >> kFirstBits & kMostFurther), count - 1)};
+  return {first, smaller(first + (entry >> kFirstBits), count - 1)};
+}
+
+/// For an entry that is not kCells, one that is and names the cell of x.
+CUMULUS_HOST_DEVICE inline std::uint32_t entry_for(Method method, const Distribution& cells,
+                                                   std::uint32_t entry, std::uint32_t x) {
+  const std::uint32_t named = smaller(entry & kRootNumber, cells.count - 1);
+  if (static_cast<RootKind>(entry >> kRootNumberBits) == RootKind::kTwoCells) {
+    return named > 0 ? entry_of_cells(named - 1, 1) : entry_of_cells(0, 0);
+  }
+  return entry_of_cells(find_in_tree(method, cells, named, x), 0);
 }
 
 #if defined(__CUDA_ARCH__)
-/// Four bounds at a time. Those before the range are no larger than `key`, those behind it are larger.
-__device__ inline Cell cell_of_few_quads(const Distribution& cells, const CellRange& range,
-                                         std::uint32_t key) {
-  const auto quad = [&](std::uint32_t i) { return *reinterpret_cast<const uint4*>(cells.lower + i); };
-  const std::uint32_t needed = smaller(range.last + 1, cells.count - 1) & ~3u;
-  std::uint32_t index = range.first & ~3u;
+/// The cell of `key` among those of an entry of kCells, four bounds at a time. Bounds before these cells are
+/// no larger than `key`, those behind them are larger.
+__device__ inline Cell cell_by_quads(const Distribution& cells, std::uint32_t entry, std::uint32_t key) {
+  const auto* const quads = reinterpret_cast<const uint4*>(cells.lower);
+  const std::uint32_t first = smaller(entry & kFirst, cells.count - 1);
+  const std::uint32_t last = smaller(first + (entry >> kFirstBits) + 1, cells.count - 1) / 4;
+  std::uint32_t at = first / 4;
   std::uint32_t before = 0;
-  bool within = true;  // the answer is none before `index`
-  uint4 bounds = quad(index);
-  uint4 next = make_uint4(kEmptyTail, kEmptyTail, kEmptyTail, kEmptyTail);
-  if (needed > index) next = quad(index + 4);
-  if (key >= bounds.w) {
-    before = bounds.w;
-    within = false;
-    bounds = next;
-    index += 4;
-    if (key >= bounds.w && needed > index) {
-      before = bounds.w;
-      index += 4;
-      bounds = quad(index);
+  uint4 quad = quads[at];
+  if (at < last) {
+    const uint4 following = quads[at + 1];  // on its way beside the first
+    if (key >= quad.w) {
+      before = quad.w;
+      quad = following;
+      ++at;
+      if (key >= quad.w && at < last) {
+        before = quad.w;
+        quad = quads[++at];
+      }
     }
   }
-  within = within || key >= bounds.x;
-  const bool second = key >= bounds.y;
-  const bool third = key >= bounds.z;
-  const bool fourth = key >= bounds.w;
-  index += (second ? 1 : 0) + (third ? 1 : 0) + (fourth ? 1 : 0) - (within ? 0 : 1);
-  return found_between(index,
-                       fourth   ? bounds.w
-                       : third  ? bounds.z
-                       : second ? bounds.y
-                       : within ? bounds.x
-                                : before,
-                       !within   ? bounds.x
-                       : !second ? bounds.y
-                       : !third  ? bounds.z
-                       : !fourth ? bounds.w
-                                 : kEmptyTail);
+  const bool second = key >= quad.y;
+  const std::uint32_t low = second ? quad.y : before;
+  const std::uint32_t middle = second ? quad.z : quad.x;
+  const std::uint32_t high = second ? quad.w : quad.y;
+  const bool upper = key >= middle;
+  const bool behind = key >= quad.w;  // the last cell of all
+  const std::uint32_t lower = behind ? quad.w : upper ? middle : low;
+  const std::uint32_t next = behind ? kEmptyTail : upper ? high : middle;
+  const std::uint32_t index = 4 * at + (second ? 2 : 0) + (upper ? 1 : 0) + (behind ? 1 : 0);
+  return found_between(index > 0 ? index - 1 : 0, lower, next);
 }
 #endif
 
-/// Few cells are gone through one by one; most guide cells have one or two.
-CUMULUS_HOST_DEVICE inline Cell cell_of_few(const Distribution& cells, const CellRange& range,
-                                            std::uint32_t x) {
+CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
+  auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
+  if (entry >> kRootNumberBits != 0) entry = entry_for(method, cells, entry, x);
   const std::uint32_t key = search_key(x);
 #if defined(__CUDA_ARCH__)
-  if (cells.quads) return cell_of_few_quads(cells, range, key);
+  if (cells.quads) return cell_by_quads(cells, entry, key);
 #endif
+  const CellRange range = cells_of_entry(entry, cells.count);
   std::uint32_t index = range.first;
   std::uint32_t lower = cells.lower[index];
   std::uint32_t next = bound_at(cells, index + 1);
@@ -180,16 +179,6 @@ CUMULUS_HOST_DEVICE inline Cell cell_of_few(const Distribution& cells, const Cel
     next = bound_at(cells, ++index + 1);
   }
   return found_between(index, lower, next);
-}
-
-CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
-  const auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
-  CellRange range = cells_of_entry(entry, cells.count);
-  if (static_cast<RootKind>(entry >> kRootNumberBits) >= RootKind::kNode) {
-    range.first = find_in_tree(method, cells, smaller(entry & kRootNumber, cells.count - 1), x);
-    range.last = range.first;
-  }
-  return cell_of_few(cells, range, x);
 }
 
 }  // namespace cumulus::sampling::detail
