@@ -9,9 +9,9 @@
 #include "kernels/summed_area_table/slab_rows.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
-#ifndef SLAB_MARK
-#define SLAB_MARK(n)
-#endif
+// The kernel of slabs: each block has some whole rows of the image, a slab, and all of them run at once. A
+// block reads its slab once and keeps it. Of the other blocks it needs to know only the sums of the columns
+// above, which it learns two messages later (slab_exchange.cuh); meanwhile it scans its rows.
 
 namespace cumulus::summed_area_table {
 
@@ -58,7 +58,6 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_slabs(const Sla
   using Sum = typename P::Sum;
   extern __shared__ uint4 shared_memory[];
   auto& memory = *reinterpret_cast<SlabMemory<P>*>(shared_memory);
-  SLAB_MARK(0);
   const std::int64_t top = std::int64_t{blockIdx.x} * a.slab_rows;
   const SlabPlace<P> place{a.image.data + top * a.image.row_stride + SlabPlace<P>::column(0),
                            a.image.row_stride, a.width,
@@ -67,21 +66,15 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_slabs(const Sla
   {
     SlabRow<P> sums = {};
     rows.read(sums);
-    SLAB_MARK(3);
     tell_columns<P>(a.words, sums);
   }
   rows.scan();
-  SLAB_MARK(4);
   Sum left[P::kSegments];
   find_left<P>(memory, left);
-  SLAB_MARK(1);
   add_up_slabs<P>(a.words, memory);
-  SLAB_MARK(5);
   SlabRow<P> above;
   read_above<P>(a.words, above);
-  SLAB_MARK(2);
   scan_above<P>(memory, above, left);
-  SLAB_MARK(6);
   Sum* const to = a.table.data + top * a.table.row_stride + place.column(0);
   rows.for_each([&](int number, const SlabRow<P>& row) {
     add_row<P>(above, row);
@@ -94,7 +87,6 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_slabs(const Sla
       store_quads(to + number * a.table.row_stride + s * kSegmentColumns, 4, out, place.has(number, s));
     }
   });
-  SLAB_MARK(8);
 #endif
 }
 

@@ -60,11 +60,8 @@ struct SlabArguments {
   Planes<typename P::Sum, P::kLayout> table;
   std::int64_t height;
   std::int64_t width;
-  std::int32_t slab_rows;
+  std::int32_t slab_rows;  // the last slab may have fewer
   SlabWords<P> words;
-#ifdef SLAB_MARKS
-  long long* marks;
-#endif
 };
 
 /// A block's shared memory. Padded against bank conflicts.
