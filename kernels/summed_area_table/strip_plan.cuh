@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
-#include "kernels/summed_area_table/table_methods.h"
 #include "kernels/summed_area_table/tagged_words.cuh"
 #include "kernels/summed_area_table/tile_plan.cuh"
 
@@ -12,6 +11,10 @@
 // in shared memory.
 
 namespace cumulus::summed_area_table {
+
+template <class Input, class Sum>
+inline constexpr bool kSummedInStrips = sizeof(Sum) == 4 &&
+                                        (sizeof(Input) == 1 || std::is_same_v<Input, Sum>);
 
 /// A block goes down a strip of the image, kColumns wide, band by band of kRows rows.
 template <class InputType, class SumType, StripShape kShape>
@@ -22,7 +25,7 @@ struct StripPlan {
   static constexpr Layout kLayout = Layout::kOne;
   static constexpr int kChannels = 1;
   static constexpr bool kBytes = sizeof(Input) == 1;
-  static_assert(kInStripsAndSlabs<Input, Sum>);
+  static_assert(kSummedInStrips<Input, Sum>);
 
   static constexpr int kRowLanes = kShape.row_lanes;
   static constexpr int kColumns = kShape.columns();

@@ -57,7 +57,7 @@ template <class Input, class Sum>
 bool build_in_strips_of(int columns, CudaExecutor& executor,
                         const TableJob<Input, Sum, Space::kDevice>& job) {
   if (job.image.channels != 1) return false;
-  if constexpr (kInStripsAndSlabs<Input, Sum>) {
+  if constexpr (kSummedInStrips<Input, Sum>) {
     if (columns == 32) return launch_strips<StripsOf<Input, Sum, 32>>(executor, job);
     if (columns == 64) return launch_strips<StripsOf<Input, Sum, 64>>(executor, job);
     if (columns == 128) return launch_strips<StripsOf<Input, Sum, 128>>(executor, job);

@@ -84,28 +84,16 @@ inline constexpr int kStripsAtOnce = 64 / kAdderRows;
 inline constexpr int kStripsOfLane = 9;
 inline constexpr std::int64_t kMostStrips = kStripsAtOnce * kStripsOfLane;
 
-/// Columns that a warp of the kernel of slabs (slab_build.cuh) goes through at once, four to a lane, and
-/// warps.
-inline constexpr int kSegmentColumns = 128;
+/// The kernel of slabs (slab_build.cuh): rows of a slab, warps of a block, and columns that a warp goes
+/// through at once, four to a lane.
+inline constexpr int kSlabRows = 32;
 inline constexpr int kSlabWarps = 16;
-/// Slabs that one of its threads adds up.
+inline constexpr int kSegmentColumns = 128;
+/// Columns that a block adds up over all slabs at once, two to a thread; and slabs, in groups of some to a
+/// thread.
+inline constexpr int kSlabPart = kSlabWarps * 2;
+inline constexpr int kSlabGroups = 32;
 inline constexpr int kSlabsOfThread = 5;
-
-/// How a block of that kernel keeps its slab: each warp has `segments` stretches of each row, of which `held`
-/// are in registers and `shared` in shared memory.
-struct SlabShape {
-  int segments;
-  int held;
-  int shared;
-
-  constexpr int rows() const { return held + shared; }
-  constexpr int columns() const { return kSlabWarps * segments * kSegmentColumns; }
-};
-
-constexpr SlabShape slab_shape(std::size_t input_bytes, int segments) {
-  if (input_bytes == 1) return {segments, 32, 0};
-  return segments == 1 ? SlabShape{1, 20, 12} : SlabShape{2, 10, 13};
-}
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

@@ -15,21 +15,16 @@ namespace cumulus::summed_area_table {
 template <class Input>
 inline constexpr bool kBuiltFaster = std::is_same_v<Input, std::uint8_t> || std::is_same_v<Input, float>;
 
-/// Of these, those whose tables are built in strips and in slabs.
-template <class Input, class Sum>
-inline constexpr bool kInStripsAndSlabs = kBuiltFaster<Input> && sizeof(Sum) == 4;
-
 /// Of a small image, all of whose tiles are on the GPU at once.
 template <class Input, class Sum>
 bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
 /// In slabs of whole rows, one for each multiprocessor, which stay there from reading to writing. Rows of
 /// image and table begin at multiples of 16 bytes, and have at most 4096 pixels, a multiple of 4.
-template <class Input, class Sum>
-bool build_in_slabs(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
+bool build_in_slabs(CudaExecutor& executor, const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job);
 
 /// In strips from the first row to the last, which are all on the GPU at once, where they keep most of it
-/// busy. Rows of image and table begin at multiples of 16 bytes.
+/// busy. Rows of image and table begin at multiples of 16 bytes. FLOAT32 -> FLOAT32 and UINT8 -> UINT32.
 template <class Input, class Sum>
 bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
