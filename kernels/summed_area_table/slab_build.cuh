@@ -193,9 +193,9 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_slabs(const Sla
   pixels.sum_columns(sums);
   tell_columns(a, sums);
   pixels.scan_rows();
+  add_up_slabs(a, memory);  // first: other blocks wait for this
   std::uint32_t left[P::kSegments];
   find_left<P>(memory, left);
-  add_up_slabs(a, memory);
   SlabRow<P> above;
   read_above(a, above);
   scan_above<P>(memory, above, left);
