@@ -238,6 +238,19 @@ void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, std:
                           header.layers * header.height);
 }
 
+/// Not in a lambda: nvcc 13.0 compiles no kernel that is named only in a lambda's `if constexpr`.
+template <class T, int kThreads, DenseLookup kLookup>
+void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
+  const std::uint32_t rows = arguments.header.layers * arguments.header.height;
+  if constexpr (std::is_same_v<T, float> && kThreads * kOwn == kMostDenseCells) {
+    if (weights_come_ahead(executor, arguments)) {
+      const std::uint32_t blocks = std::min(rows, multiprocessors(executor));
+      return launch_rows<T, kThreads, kLookup, true>(executor, arguments, blocks);
+    }
+  }
+  launch_rows<T, kThreads, kLookup, false>(executor, arguments, rows);
+}
+
 }  // namespace
 
 bool rows_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
@@ -252,18 +265,8 @@ bool has_lookup(Method method) { return lookup_of(method) != DenseLookup::kNone;
 
 template <class T>
 void build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  const sampling::TableHeader& header = arguments.header;
-  const std::uint32_t rows = header.layers * header.height;
-  with_lookup(header.method, header.width, [&](auto threads, auto lookup) {
-    constexpr int kThreads = decltype(threads)::value;
-    constexpr DenseLookup kLookup = decltype(lookup)::value;
-    if constexpr (std::is_same_v<T, float> && kThreads * kOwn == kMostDenseCells) {
-      if (weights_come_ahead(executor, arguments)) {
-        return launch_rows<T, kThreads, kLookup, true>(executor, arguments,
-                                                       std::min(rows, multiprocessors(executor)));
-      }
-    }
-    launch_rows<T, kThreads, kLookup, false>(executor, arguments, rows);
+  with_lookup(arguments.header.method, arguments.header.width, [&](auto threads, auto lookup) {
+    launch_rows<T, decltype(threads)::value, decltype(lookup)::value>(executor, arguments);
   });
 }
 

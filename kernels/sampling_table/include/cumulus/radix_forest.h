@@ -118,13 +118,17 @@ CUMULUS_HOST_DEVICE inline CellRange cells_of_entry(std::uint32_t entry, std::ui
   return {first, smaller(first + (entry >> kFirstBits), count - 1)};
 }
 
-/// For an entry that is not kCells, one that is and names the cell of x.
+/// For an entry that is not kCells, one that is and has the cell of x. Before a tree is descended the three
+/// cells about its root's bound are looked at, which most points are in: the root is in the middle.
 CUMULUS_HOST_DEVICE inline std::uint32_t entry_for(Method method, const Distribution& cells,
                                                    std::uint32_t entry, std::uint32_t x) {
   const std::uint32_t named = smaller(entry & kRootNumber, cells.count - 1);
   if (static_cast<RootKind>(entry >> kRootNumberBits) == RootKind::kTwoCells) {
     return named > 0 ? entry_of_cells(named - 1, 1) : entry_of_cells(0, 0);
   }
+  const std::uint32_t before = named > 0 ? named - 1 : 0;
+  const std::uint32_t key = search_key(x);
+  if (cells.lower[before] <= key && key < bound_at(cells, named + 2)) return entry_of_cells(before, 2);
   return entry_of_cells(find_in_tree(method, cells, named, x), 0);
 }
 
