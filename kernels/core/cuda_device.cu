@@ -199,14 +199,25 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
   if (bytes > 0) scratch_.begin(allocate(bytes), bytes);
 }
 
-CudaExecutor::TaggedWords CudaExecutor::tagged_words(std::uint32_t tags) {
+std::uint32_t CudaExecutor::take_tags(std::uint32_t tags) {
   const CallTags::Next call = tags_.next(tags);
   if (call.clear) {
     if (tagged_.bytes() == 0) tagged_ = allocate(kTaggedBytes);
     CUMULUS_CUDA(cudaMemsetAsync(tagged_.data(), 0, kTaggedBytes, stream_));
   }
   tags_.take(call);
-  return {tagged_.as<std::uint64_t>(kTaggedWords), call.tag};
+  return call.tag;
+}
+
+CudaExecutor::TaggedWords CudaExecutor::tagged_words(std::uint32_t tags) {
+  const std::uint32_t tag = take_tags(tags);
+  return {tagged_.as<std::uint64_t>(kTaggedWords), tag};
+}
+
+CudaExecutor::TaggedTriples CudaExecutor::tagged_triples() {
+  const std::uint32_t tag = take_tags(1);
+  std::byte* behind_words = tagged_.data() + kTaggedWords * sizeof(std::uint64_t);
+  return {{reinterpret_cast<TaggedTriple*>(behind_words), kTaggedTriples}, tag};
 }
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {

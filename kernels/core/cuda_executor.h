@@ -115,8 +115,22 @@ class CudaExecutor {
     std::uint32_t tag;
   };
   static constexpr std::size_t kTaggedWords = 528 * 1024;
-  static constexpr std::size_t kTaggedBytes = kTaggedWords * sizeof(std::uint64_t);
   TaggedWords tagged_words(std::uint32_t tags = 1);
+
+  /// The same in words of 16 bytes, three values and a tag. They lie apart from the others: a value of one
+  /// form stands where the other has its tag.
+  struct alignas(16) TaggedTriple {
+    std::uint32_t values[3];
+    std::uint32_t tag;
+  };
+  struct TaggedTriples {
+    DeviceSpan<TaggedTriple> words;  // kTaggedTriples
+    std::uint32_t tag;
+  };
+  static constexpr std::size_t kTaggedTriples = 600 * 1024;
+  TaggedTriples tagged_triples();
+  static constexpr std::size_t kTaggedBytes =
+      kTaggedWords * sizeof(std::uint64_t) + kTaggedTriples * sizeof(TaggedTriple);
 
   DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
@@ -137,6 +151,9 @@ class CudaExecutor {
   }
 
  private:
+  /// The first of a call's tags, which are in no word yet.
+  std::uint32_t take_tags(std::uint32_t tags);
+
   CudaDevice* device_;
   CUstream_st* stream_ = nullptr;
   ScratchArena<Space::kDevice> scratch_;

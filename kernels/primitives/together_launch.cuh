@@ -10,6 +10,15 @@
 
 namespace cumulus {
 
+/// Blocks of a kernel that the device holds at once.
+template <class Kernel>
+std::int64_t resident_blocks(const CudaExecutor& executor, Kernel* kernel, int threads,
+                             std::size_t shared_bytes) {
+  int blocks = 0;
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
+  return std::int64_t{blocks} * executor.device().multiprocessors();
+}
+
 /// Starts a kernel whose blocks wait for each other: all of them run at once, or, where they do not fit, none
 /// does and the result is false.
 template <class Arguments>

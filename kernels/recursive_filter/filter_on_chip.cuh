@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cooperative_groups.h>
-
-#include <utility>
-
 #include "kernels/recursive_filter/filter_windows.cuh"
 #include "kernels/recursive_filter/told_lines.cuh"
 
@@ -108,8 +104,7 @@ class TileLines {
     }
   }
 
-  /// Hears what lies before the lines and after them: once all tiles' words have been cleared. The block has
-  /// to synchronize afterwards.
+  /// Hears what lies before the lines and after them. The block has to synchronize afterwards.
   __device__ void hear() const {
     if (part_ > 1 || !inside_) return;
     float state[Order] = {};
@@ -231,18 +226,12 @@ __global__ void __launch_bounds__(kParts* kTile, on_chip_blocks<Real>(Order, kPa
   Memory& memory = *reinterpret_cast<Memory*>(on_chip_memory);
   const Tile tile = tile_of(f.a, blockIdx.x);
   begin_loading<kThreads>(f.a, tile, memory.pixels);
-  clear_told<kThreads>(f);
-  const auto grid = cooperative_groups::this_grid();
-  auto cleared = grid.barrier_arrive();
-  bool waited = false;
   finish_loading();
 #pragma unroll 1
   for (int axis = kAlongY; axis <= kAlongX; ++axis) {
     if (!(axis == kAlongY ? f.a.along_columns : f.a.along_rows)) continue;
     const TileLines<Order, Real, kParts> lines(f, tile, memory, axis);
     lines.tell();
-    if (!waited) grid.barrier_wait(std::move(cleared));
-    waited = true;
     lines.hear();
     __syncthreads();
     lines.filter();

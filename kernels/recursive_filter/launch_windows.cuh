@@ -4,22 +4,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/together_launch.cuh"
 #include "kernels/recursive_filter/filter_on_chip.cuh"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 
 // The host's side of filter_windows.cuh. A unit for each arithmetic: they take long to compile.
 
 namespace cumulus::recursive_filter {
-/// Blocks of a kernel that the device holds at once.
-template <class Kernel>
-std::int64_t resident_blocks(const CudaExecutor& executor, Kernel* kernel, int threads, std::size_t bytes) {
-  int blocks = 0;
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, bytes));
-  return std::int64_t{blocks} * executor.device().multiprocessors();
-}
 
 /// The first pass, then the second over the rows of tiles that keep out of the states' way, then over the
 /// others.
@@ -61,7 +56,9 @@ struct OnChipLaunch {
   static constexpr std::size_t kBytes = sizeof(OnChipMemory<Order, Real, kParts>);
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
-    return resident_blocks(executor, filter_on_chip<Order, Real, kParts>, kThreads, kBytes);
+    constexpr std::int64_t kTilesWithWords = CudaExecutor::kTaggedTriples / OnChipWords<Order>::kCount;
+    return std::min(kTilesWithWords,
+                    resident_blocks(executor, filter_on_chip<Order, Real, kParts>, kThreads, kBytes));
   }
   static void run(CudaExecutor& executor, OnChipFilter<Order, Real> filter, std::int64_t tiles) {
     void* arguments[] = {&filter};
@@ -84,7 +81,9 @@ struct WindowWays {
 /// By more threads a tile where there are few tiles.
 template <int Order, class Real>
 void launch_on_chip(CudaExecutor& executor, const WindowWays<Order, Real>& ways, const TileImages& images,
-                    uint4* told, std::int64_t tiles) {
+                    std::int64_t tiles) {
+  const CudaExecutor::TaggedTriples words = executor.tagged_triples();
+  const ToldMemory told{reinterpret_cast<uint4*>(words.words.data()), words.tag};
   if constexpr (sizeof(Real) == sizeof(float)) {
     using Many = OnChipLaunch<Order, Real, kManyOnChipParts>;
     if (tiles <= Many::resident_tiles(executor)) {
@@ -111,6 +110,11 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
       ways.passes,
       tile_images(images, filtered, plan.y, plan.x),
       {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats}};
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<Real, float>) {
+    if (wanted != Method::kDecaying && filter_in_held_tiles(executor, images, plan, filtered)) {
+      return Method::kOnChip;
+    }
+  }
   const std::int64_t resident = OnChipLaunch<Order, Real, kOnChipParts>::resident_tiles(executor);
   const bool fits = schedule.rows.all_in_scratch() && tiles.count() * schedule.images_at_once <= resident;
   if (wanted == Method::kOnChip && !fits) throw DoesNotFitOnChip(tiles.count(), resident);
@@ -121,7 +125,7 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
     filter.a.images = source_elements(image.data + first * images.image_stride);
     filter.a.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
     if (once) {
-      launch_on_chip(executor, ways, filter.a, reinterpret_cast<uint4*>(states), tiles.count() * count);
+      launch_on_chip(executor, ways, filter.a, tiles.count() * count);
     } else {
       filter.states.output = states_in_output(filter);
       launch_passes(executor, filter, count);

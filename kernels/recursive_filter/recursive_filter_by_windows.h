@@ -14,4 +14,10 @@ RecursiveFilterRun filter_by_windows(CudaExecutor& executor,
                                      const RecursiveFilterPlan& plan, RecursiveFilterMethod wanted,
                                      const FilterImages<T, Space::kDevice>& filtered);
 
+/// The on-chip method where an image is whole tiles of one channel and fits as such (filter_held_tiles.cuh),
+/// in float; otherwise does nothing and returns false.
+bool filter_in_held_tiles(CudaExecutor& executor, const FilterImages<const float, Space::kDevice>& images,
+                          const RecursiveFilterPlan& plan,
+                          const FilterImages<float, Space::kDevice>& filtered);
+
 }  // namespace cumulus::recursive_filter

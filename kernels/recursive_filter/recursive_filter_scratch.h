@@ -134,6 +134,7 @@ struct RecursiveFilterPlan {
       method;  // kLines, kTiled; kOnChip: that or kDecaying's two passes; kDecaying: in strips
   std::optional<Windows> windows;
   std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
+  std::shared_ptr<KernelConstants> held_constants = std::make_shared<KernelConstants>();
 };
 
 /// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws

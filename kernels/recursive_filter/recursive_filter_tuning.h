@@ -32,6 +32,7 @@ constexpr int on_chip_blocks(int order, int parts) {
 }
 /// Tiles whose states a thread has on their way at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
+inline constexpr int kHeldBatch = 2;  // where pixels are in registers
 /// The widest window that a filter may need, in tiles, unless that is the whole axis.
 inline constexpr int kMaxWindow = 16;
 /// The widest window of a strip, in tiles, and the order of its filter.

@@ -230,6 +230,7 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            MethodObstacle::kNone,
                            Method::kLines,
                            std::nullopt,
+                           std::make_shared<KernelConstants>(),
                            std::make_shared<KernelConstants>()};
   if (choice.method == Method::kLines) return plan;
   const bool automatic = choice.method == Method::kAutomatic;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,10 +32,9 @@ struct StateLayout {
 template <int Order>
 struct OnChipWords {
   static constexpr int kOfState = tagged_words(Order);
-  static constexpr int kBorder = 4 * kOfState * kTile;
+  static constexpr int kRows = 2 * kOfState * kTile;
+  static constexpr int kBorder = 2 * kRows;
   static constexpr int kCount = kBorder + kTile;
-  static constexpr std::uint32_t kTag = 1;
-  static constexpr int kFloats = 4 * kCount;
 };
 
 /// Where the rows of tiles have their states: those from `first` to before `end` in the part of the output
@@ -104,9 +102,8 @@ struct WindowSchedule {
 
   template <int Order>
   std::size_t scratch_floats(std::int64_t tile_columns, std::int64_t channels) const {
-    constexpr int kFloats = StateLayout<Order>::kFloats;
-    const int of_tile = rows.all_in_scratch() ? std::max(kFloats, OnChipWords<Order>::kFloats) : kFloats;
-    return static_cast<std::size_t>(images_at_once * rows.in_scratch() * tile_columns * channels * of_tile);
+    return static_cast<std::size_t>(images_at_once * rows.in_scratch() * tile_columns * channels *
+                                    StateLayout<Order>::kFloats);
   }
 };
 

@@ -114,14 +114,14 @@ struct TileMoves {
   Real start_from_first_pixel[Order];
   Real end_from_last_pixel[Order];
 
-  explicit TileMoves(const AxisPlan& plan)
-      : tiles((plan.length + kTile - 1) / kTile), needs_runs(plan.needs_runs()) {
+  explicit TileMoves(const AxisPlan& plan, std::int64_t side = kTile)
+      : tiles((plan.length + side - 1) / side), needs_runs(plan.needs_runs()) {
     const std::int64_t left_out = plan.pixels_left_out();
-    const std::int64_t last_tile = plan.length - (tiles - 1) * kTile;
-    forward = over(plan.causal, kTile);
+    const std::int64_t last_tile = plan.length - (tiles - 1) * side;
+    forward = over(plan.causal, side);
     forward_last = over(plan.causal, last_tile - left_out);
-    backward = over(plan.anticausal, kTile);
-    backward_first = over(plan.anticausal, kTile - left_out);
+    backward = over(plan.anticausal, side);
+    backward_first = over(plan.anticausal, side - left_out);
     backward_last = over(plan.anticausal, last_tile);
 
     // Tiles hold the causal filter's forward run and the anticausal filter's backward run. Where the boundary

@@ -34,8 +34,11 @@ struct WindowMoves {
   int tiles;
   int window;  // tiles on either side
 
-  WindowMoves(const AxisPlan& plan, std::int64_t tiles_seen)
-      : over(plan), tiles(static_cast<int>(over.tiles)), window(static_cast<int>(tiles_seen)) {}
+  /// `tiles_seen` of kTile pixels, whatever the tiles' side.
+  WindowMoves(const AxisPlan& plan, std::int64_t tiles_seen, std::int64_t side = kTile)
+      : over(plan, side),
+        tiles(static_cast<int>(over.tiles)),
+        window(static_cast<int>((tiles_seen * kTile + side - 1) / side)) {}
   __host__ __device__ bool sees_all() const { return window >= tiles - 1; }
 };
 constexpr int kAlongY = 0;

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/recursive_filter/recursive_filter.h"
@@ -49,6 +51,61 @@ TEST_F(RecursiveFilterOnCuda, MatchesTheOracleByEveryMethod) {
         }
       }
     }
+  }
+}
+
+// Images of one channel that are whole tiles, rows at multiples of 16 bytes: their pixels stay in registers.
+
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereTilesAreWhole) {
+  for (const FilterBoundary boundary : kFilterBoundaries) {
+    for (const auto& [name, filter] : filters_with(boundary)) {
+      if (name == "different directions" &&
+          (boundary == FilterBoundary::kReflect || boundary == FilterBoundary::kMirror)) {
+        continue;  // by lines alone
+      }
+      for (const FilterShape shape : {FilterShape{64, 64}, {128, 64}, {192, 128}}) {
+        SCOPED_TRACE(name + ", " + testing::name_of(boundary) + ", " + describe(shape));
+        const auto image = make_filter_image(shape, FilterPattern::kRandom, 8);
+        const auto result = apply(backend(), image, filter, Method::kOnChip);
+        EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "");
+      }
+    }
+  }
+}
+
+TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereManyTilesAreWhole) {
+  const std::vector<double> five_poles = {-0.5, 0.1, -0.2, 0.05, 0.1};
+  for (const FilterShape shape : {FilterShape{1152, 1920}, {1088, 1088}}) {  // tiles of either side
+    const auto image = make_filter_image(shape, FilterPattern::kRandom);
+    for (const auto& [y, x] :
+         {std::pair(bspline_prefilter(3, FilterBoundary::kZero),
+                    exponential_filter(0.9, FilterBoundary::kRepeat)),
+          {bspline_prefilter(5, FilterBoundary::kReflect), bspline_prefilter(5, FilterBoundary::kClamp)},
+          {gaussian_filter(8, FilterBoundary::kClamp), gaussian_filter(5, FilterBoundary::kReflect)},
+          {deriche_filter(4, 0, FilterBoundary::kRepeat), deriche_filter(9, 1, FilterBoundary::kZero)},
+          {feedback_filter(0.1, five_poles, five_poles, FilterBoundary::kRepeat),
+           feedback_filter(0.1, five_poles, five_poles, FilterBoundary::kClamp)}}) {
+      SCOPED_TRACE(describe(shape) + ", " + std::to_string(y.causal.order) + " poles");
+      const auto result = apply(backend(), image, {y, x}, Method::kOnChip);
+      EXPECT_EQ(verify_recursive_filter(image, {y, x}, result.data()), "");
+    }
+  }
+}
+
+TEST_F(RecursiveFilterOnCuda, FiltersMoreImagesOfWholeTilesThanFitAtOnce) {
+  constexpr std::int64_t kImages = 700;
+  const FilterShape shape{64, 128};
+  const RecursiveFilter filter{gaussian_filter(3, FilterBoundary::kClamp),
+                               gaussian_filter(2, FilterBoundary::kRepeat)};
+  const auto all = make_filter_image({kImages * shape.height, shape.width}, FilterPattern::kRandom);
+  const auto result = apply_to<float>(backend(), all.elements, shape, shape.width, kImages, filter);
+  for (std::int64_t i = 0; i < kImages; i += 233) {
+    const auto first = i * shape.height * shape.width;
+    const FilterImage image{
+        shape,
+        shape.width,
+        {all.elements.begin() + first, all.elements.begin() + first + shape.height * shape.width}};
+    EXPECT_EQ(verify_recursive_filter(image, filter, result.data() + first), "") << "image " << i;
   }
 }
 

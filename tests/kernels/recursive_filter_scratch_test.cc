@@ -40,9 +40,9 @@ TEST(RecursiveFilterScratch, OfTheTiledMethodIsAFewHundredths) {
 TEST(RecursiveFilterScratch, OfStatesThatStayIsMoreWithinTheirDecision) {
   const AxisFilter three_poles = gaussian_filter(8, FilterBoundary::kClamp);
   const AxisFilter four_poles = deriche_filter(8, 0, FilterBoundary::kClamp);
-  EXPECT_LT(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, three_poles), 0.32);
-  EXPECT_LT(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, four_poles), 0.57);
-  EXPECT_LT(share<Float16>(RecursiveFilterMethod::kOnChip, 1024, 1, four_poles), 1.13);
+  EXPECT_LT(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, three_poles), 0.24);
+  EXPECT_LT(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, four_poles), 0.31);
+  EXPECT_LT(share<Float16>(RecursiveFilterMethod::kOnChip, 1024, 1, four_poles), 0.62);
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/primitives/together_launch.cuh"
+#include "kernels/recursive_filter/filter_held_tiles.cuh"
+#include "kernels/recursive_filter/recursive_filter_by_windows.h"
+
+// The host's side of filter_held_tiles.cuh.
+
+namespace cumulus::recursive_filter {
+namespace {
+
+using ImagesIn = FilterImages<const float, Space::kDevice>;
+using ImagesOut = FilterImages<float, Space::kDevice>;
+
+/// Tiles of kSide x kSide pixels, kPart of them a thread; kBlocks fit on a multiprocessor.
+template <int Order, int kSide, int kPart, int kBlocks>
+struct HeldLaunch {
+  using Tile = HeldTile<Order, kSide, kPart>;
+  using Constants = OnChipConstants<Order, float>;
+  static constexpr std::size_t kBytes = sizeof(typename Tile::Memory);
+  static constexpr auto kKernel = filter_held_tiles<Order, kSide, kPart, kBlocks>;
+
+  static Constants constants(const RecursiveFilterPlan& plan) { return {plan, kPart, kSide}; }
+
+  static std::int64_t resident_tiles(const CudaExecutor& executor) {
+    constexpr std::int64_t kTilesWithWords = CudaExecutor::kTaggedTriples / HeldWords<Order, kSide>::kCount;
+    CUMULUS_CUDA(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+    return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Tile::kThreads, kBytes));
+  }
+
+  /// False where the images are not whole tiles, or one of them does not fit.
+  static bool run(CudaExecutor& executor, const Constants& constants, const ImagesIn& images,
+                  const ImagesOut& filtered) {
+    const DeviceImage<const float>& image = images.first;
+    if (image.height % kSide != 0 || image.width % kSide != 0) return false;
+    const std::int64_t tiles = (image.height / kSide) * (image.width / kSide);
+    const std::int64_t at_once = resident_tiles(executor) / tiles;
+    if (at_once == 0) return false;
+    for (std::int64_t first = 0; first < images.count; first += at_once) {
+      executor.check_interrupt();
+      const CudaExecutor::TaggedTriples words = executor.tagged_triples();
+      const HeldFilter<Order> filter{constants,
+                                     image.data + first * images.image_stride,
+                                     filtered.first.data + first * filtered.image_stride,
+                                     images.image_stride,
+                                     filtered.image_stride,
+                                     image.row_stride,
+                                     filtered.first.row_stride,
+                                     {reinterpret_cast<uint4*>(words.words.data()), words.tag}};
+      const std::int64_t blocks = std::min(at_once, images.count - first) * tiles;
+      if (!launch_together(executor, kKernel, blocks, Tile::kThreads, kBytes, filter)) return false;
+    }
+    return true;
+  }
+};
+
+/// The fewer pixels a thread has, the sooner it is done with them; where they are many, fewer threads tell
+/// each other less.
+template <int Order>
+struct HeldWays {
+  using Few = HeldLaunch<Order, kTile, 16, 2>;
+  using Many = HeldLaunch<Order, 2 * kTile, 64, 2>;
+  using Others = HeldLaunch<Order, kTile, 32, Order <= 3 ? 8 : 4>;
+
+  typename Few::Constants few;
+  typename Many::Constants many;
+  typename Others::Constants others;
+
+  explicit HeldWays(const RecursiveFilterPlan& plan)
+      : few(Few::constants(plan)), many(Many::constants(plan)), others(Others::constants(plan)) {}
+
+  bool run(CudaExecutor& executor, const ImagesIn& images, const ImagesOut& filtered) const {
+    return Few::run(executor, few, images, filtered) || Many::run(executor, many, images, filtered) ||
+           Others::run(executor, others, images, filtered);
+  }
+};
+
+}  // namespace
+
+bool filter_in_held_tiles(CudaExecutor& executor, const ImagesIn& images, const RecursiveFilterPlan& plan,
+                          const ImagesOut& filtered) {
+  const bool runs_see_all = plan.y.pixels_left_out() == 0 && plan.x.pixels_left_out() == 0;
+  if (!moves_by_vectors(images) || !runs_see_all || plan.y.identity || plan.x.identity) return false;
+  bool done = false;
+  with_order(plan.order, [&]<int Order>() {
+    using Ways = HeldWays<Order>;
+    const Ways& ways = plan.held_constants->template get<Ways>([&] { return Ways(plan); });
+    done = ways.run(executor, images, filtered);
+  });
+  return done;
+}
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,154 @@
+#pragma once
+
+#include "kernels/recursive_filter/tagged_states.cuh"
+#include "kernels/recursive_filter/window_sums.cuh"
+
+// What tiles on the chip tell each other about one line of pixels, and what is made of it.
+
+namespace cumulus::recursive_filter {
+
+/// Where tiles tell what they know: a tile's words lie together.
+struct ToldMemory {
+  uint4* words;
+  std::uint32_t tag;
+};
+
+/// The words of a line of tiles that concern one line of pixels: what tile i tells of it begins at
+/// first + i * stride.
+struct ToldWords {
+  uint4* first;
+  std::int64_t stride;
+  std::uint32_t tag;
+
+  __device__ uint4* of(int tile) const { return first + tile * stride; }
+
+  __device__ void tell_border(int tile, int word, float first_pixel, float last_pixel) const {
+    const float pixels[2] = {first_pixel, last_pixel};
+    tell_tagged(of(tile) + word, 0, tag, pixels);
+  }
+  __device__ float hear_border(int tile, int word, bool last) const {
+    TaggedState<2> told;
+    do {
+      told.load(of(tile) + word, 0);
+    } while (!told.has(tag));
+    float pixels[2];
+    told.get(pixels);
+    return last ? pixels[1] : pixels[0];
+  }
+};
+
+/// The states of one line of pixels. A tile tells of its kLines lines one after the other. kWhole: all tiles
+/// are whole, and runs over the image leave no pixel out.
+template <int Order, int kLines, bool kWhole>
+class ToldStates {
+ public:
+  __device__ ToldStates(const WindowMoves<Order>& moves, const ToldWords& words, int here)
+      : moves_(moves), words_(words), here_(here) {}
+
+  __device__ int here() const { return here_; }
+  __device__ int last_tile() const { return moves_.tiles - 1; }
+
+  template <class Real>
+  __device__ void tell(int anticausal, const Real (&state)[Order]) const {
+    float numbers[Order];
+#pragma unroll
+    for (int k = 0; k < Order; ++k) numbers[k] = static_cast<float>(state[k]);
+    tell_tagged(words(here_, anticausal), kLines, words_.tag, numbers);
+  }
+
+  /// The causal state before the line, or the anticausal one after it. `border_pixel(last)`: the first pixel
+  /// of the image's line, or the last, as the axis' filter finds it.
+  template <class BorderPixel>
+  __device__ void hear(int anticausal, const BorderPixel& border_pixel, float (&state)[Order]) const {
+    const bool after = anticausal != 0;
+    const int far = after ? min(here_ + moves_.window, last_tile()) : max(here_ - moves_.window, 0);
+    const bool at_border = far == (after ? last_tile() : 0);
+    const int seen = min(moves_.window + 1, moves_.tiles);
+    // The boundary may ask for runs over the image, both ways, first; the way from there comes last.
+    constexpr int kWay = 2;
+    float runs[2][Order] = {};
+#pragma unroll 1
+    for (int walk = at_border && moves_.over.needs_runs ? 0 : kWay; walk <= kWay; ++walk) {
+      float left[Order] = {};
+      int backward = walk;
+      int first = walk == 0 ? moves_.tiles - seen : seen - 1;
+      int count = seen;
+      if (walk == kWay) {
+        if (at_border) begin_at_border(after, border_pixel, runs, left);
+        backward = anticausal;
+        first = far;
+        count = after ? far - here_ : here_ - far;
+      }
+      add_walk(backward, first, count, left);
+#pragma unroll
+      for (int k = 0; k < Order; ++k) {
+        if (walk == 0) runs[0][k] = left[k];
+        if (walk == 1) runs[1][k] = left[k];
+        if (walk == kWay) state[k] = left[k];
+      }
+    }
+  }
+
+ private:
+  /// Tiles whose states are on their way at once.
+  static constexpr int kBatch = kWhole ? kHeldBatch : kWindowBatch;
+
+  __device__ uint4* words(int tile, int anticausal) const {
+    return words_.of(tile) + anticausal * TaggedState<Order>::kWords * kLines;
+  }
+
+  __device__ const SmallMatrix<Order, float>& over_tile(int anticausal, int tile) const {
+    const TileMoves<Order, float>& over = moves_.over;
+    if constexpr (kWhole) return anticausal == 0 ? over.forward : over.backward;
+    const bool last = tile == last_tile();
+    if (anticausal == 0) return last ? over.forward_last : over.forward;
+    // Into tile 0 only runs over the whole image go.
+    return tile == 0 ? over.backward_first : last ? over.backward_last : over.backward;
+  }
+
+  template <class BorderPixel>
+  __device__ void begin_at_border(bool after, const BorderPixel& border_pixel, const float (&runs)[2][Order],
+                                  float (&state)[Order]) const {
+    const TileMoves<Order, float>& over = moves_.over;
+    const float pixel = border_pixel(after);
+#pragma unroll
+    for (int k = 0; k < Order; ++k) {
+      state[k] = (after ? over.end_from_last_pixel[k] : over.start_from_first_pixel[k]) * pixel;
+    }
+    (after ? over.end_from_forward : over.start_from_forward).add_product(runs[0], state);
+    (after ? over.end_from_backward : over.start_from_backward).add_product(runs[1], state);
+  }
+
+  /// Moves `state` over `count` tiles from `first` on, and adds what each has told. The states of
+  /// kBatch tiles are on their way at once.
+  __device__ void add_walk(int anticausal, int first, int count, float (&state)[Order]) const {
+    const int step = anticausal != 0 ? -1 : 1;
+#pragma unroll 1
+    for (int i = 0; i < count; i += kBatch) {
+      TaggedState<Order> told[kBatch];
+      bool all = false;
+      while (!all) {
+        all = true;
+#pragma unroll
+        for (int j = 0; j < kBatch; ++j) {
+          told[j].load(words(first + step * min(i + j, count - 1), anticausal), kLines);
+        }
+#pragma unroll
+        for (int j = 0; j < kBatch; ++j) all = all && told[j].has(words_.tag);
+      }
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        if (i + j >= count) continue;
+        float own[Order];
+        told[j].get(own);
+        move_over(over_tile(anticausal, first + step * (i + j)), own, state);
+      }
+    }
+  }
+
+  const WindowMoves<Order>& moves_;
+  const ToldWords words_;
+  const int here_;
+};
+
+}  // namespace cumulus::recursive_filter
