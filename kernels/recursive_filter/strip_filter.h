@@ -13,21 +13,6 @@
 
 namespace cumulus::recursive_filter {
 
-/// Steps from loading a tile to storing it, the window along y and the delay not counted: see Strip::run.
-constexpr int kStripLatency = 7;
-/// Tiles that a block holds.
-constexpr int strip_slots(int window_y, int delay) { return kStripLatency + 1 + window_y + delay; }
-/// Carries of a tile's rows.
-template <int Order>
-inline constexpr int kStripCarries = 2 * (Order * kTile);
-/// A block's shared memory: a ring of tiles, behind it, twice, the carries of a tile's rows, and the strip's
-/// neighbours.
-constexpr std::size_t strip_bytes(int order, int slots) {
-  return static_cast<std::size_t>(slots) * sizeof(TilePixels) +
-         static_cast<std::size_t>(2 * order * kTile) * 2 * sizeof(float) +
-         (2 * kMostStripWindow + 1) * sizeof(int);
-}
-
 /// One axis' plan. States are counted without the gain of the direction whose they are, and so are filtered
 /// pixels, unless the filter has zeros; `scale` makes up for it.
 template <int Order>
@@ -94,7 +79,6 @@ struct StripImages {
   int strips, first_strip, own_first, own_end;
   int segments, segment_tiles;
   int window_y, window_x;
-  int delay, slots;
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;
