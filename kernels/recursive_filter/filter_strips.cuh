@@ -42,23 +42,24 @@ class Strip {
     memory_.init();
     states_.begin();
     cooperative_groups::this_grid().sync();
-    switch (strip_stage()) {
+    const auto [stage, turn] = strip_duty();
+    switch (stage) {
       case StripStage::kLoad:
         return load();
       case StripStage::kCausalColumns:
         return filter_causal_columns();
       case StripStage::kAnticausalColumns:
-        return filter_anticausal_columns();
+        return filter_anticausal_columns(turn);
       case StripStage::kRowStates:
-        return find_row_states();
+        return find_row_states(turn);
       case StripStage::kGather:
-        return gather();
+        return gather(turn);
       case StripStage::kCausalRows:
-        return filter_causal_rows();
+        return filter_causal_rows(turn);
       case StripStage::kAnticausalRows:
-        return filter_anticausal_rows();
+        return filter_anticausal_rows(turn);
       case StripStage::kStore:
-        return store();
+        return store(turn);
     }
   }
 
@@ -66,20 +67,21 @@ class Strip {
   __device__ TilePixels& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
   __device__ float* carries(const RingPlace& at) const { return memory_.carries[at.tile % 2]; }
 
-  /// Each tile in turn, when it has gone through the stage `before`.
-  template <class Body>
-  __device__ __forceinline__ void each_tile(StripStage before, StripStage stage, const Body& body) const {
+  /// The pair's tiles, those whose turn it is, each when it has gone through the stage `before`.
+  template <StripStage kStage, class Body>
+  __device__ __forceinline__ void each_tile(int turn, StripStage before, const Body& body) const {
 #pragma unroll 1
-    for (RingPlace at; at.tile < at_.all_tiles(); at.advance()) {
+    for (RingPlace at(turn); at.tile < at_.all_tiles(); at.advance(kPairsOf<kStage>)) {
       memory_.await(before, at);
       body(at);
-      memory_.tell_over(stage, at);
+      memory_.tell_over(kStage, at);
     }
   }
 
   __device__ __forceinline__ void load() const {
+    static_assert(kPairsOf<StripStage::kLoad> == 1);
 #pragma unroll 1
-    for (RingPlace at; at.tile < at_.all_tiles(); at.advance()) {
+    for (RingPlace at(0); at.tile < at_.all_tiles(); at.advance(1)) {
       if (at.tile >= kStripSlots) memory_.await(StripStage::kStore, RingPlace(at.tile - kStripSlots));
       if (!at_.is_closing(at.tile)) load_strip_tile(f_, at_, at.tile, pixels(at));
       memory_.tell_copying(at);
@@ -90,9 +92,11 @@ class Strip {
   }
 
   __device__ __forceinline__ void filter_causal_columns() const {
+    static_assert(kPairsOf<StripStage::kCausalColumns> == 1,
+                  "a tile begins with the state of the one before");
     float causal[Order] = {};
     float border = 0;
-    each_tile(StripStage::kLoad, StripStage::kCausalColumns, [&](const RingPlace& at) {
+    each_tile<StripStage::kCausalColumns>(0, StripStage::kLoad, [&](const RingPlace& at) {
       if (!f_.along_columns) return;
       if (at_.is_closing(at.tile)) {
         close_columns(causal, border, pixels(at));
@@ -106,68 +110,62 @@ class Strip {
     });
   }
 
-  __device__ __forceinline__ void filter_anticausal_columns() const {
-    // As many tiles ahead as the filter remembers, or the last.
-    RingPlace ahead(min(f_.window_y, at_.all_tiles() - 1));
-    each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
+  __device__ __forceinline__ void filter_anticausal_columns(int turn) const {
+    static_assert(kPairsOf<StripStage::kAnticausalColumns> == 1,
+                  "of a tile that rows are begun of, nobody needs the columns' states any more");
+    each_tile<StripStage::kAnticausalColumns>(turn, StripStage::kCausalColumns, [&](const RingPlace& at) {
+      // As many tiles ahead as the filter remembers, or the last.
+      const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
       memory_.await(StripStage::kCausalColumns, ahead);
-      if (f_.along_columns && at_.has(at.tile)) {
-        float state[Order] = {};
-        int slot = ahead.slot;
+      if (!f_.along_columns || !at_.has(at.tile)) return;
+      float state[Order] = {};
+      int slot = ahead.slot;
 #pragma unroll 1
-        for (int tile = ahead.tile; tile > at.tile; --tile) {
-          float left[Order];
-          hear<Order>(memory_.tiles[slot], line_, left);
-          move_over(f_.y.backward, left, state);
-          slot = slot == 0 ? kStripSlots - 1 : slot - 1;
-        }
-        finish_columns(pixels(at), state);
+      for (int tile = ahead.tile; tile > at.tile; --tile) {
+        float left[Order];
+        hear<Order>(memory_.tiles[slot], line_, left);
+        move_over(f_.y.backward, left, state);
+        slot = slot == 0 ? kStripSlots - 1 : slot - 1;
       }
-      if (ahead.tile + 1 < at_.all_tiles()) ahead.advance();
+      finish_columns(pixels(at), state);
     });
   }
 
-  __device__ __forceinline__ void find_row_states() const {
-    RingPlace gathered;
-    each_tile(StripStage::kAnticausalColumns, StripStage::kRowStates, [&](const RingPlace& at) {
-      if (at.tile >= kStripLead) {
-        memory_.await(StripStage::kGather, gathered);
-        gathered.advance();
-      }
+  __device__ __forceinline__ void find_row_states(int turn) const {
+    each_tile<StripStage::kRowStates>(turn, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
+      if (at.tile >= kStripLead) memory_.await(StripStage::kGather, RingPlace(at.tile - kStripLead));
       if (f_.along_rows && at_.has(at.tile)) tell_rows(at.tile - at_.above, pixels(at));
     });
   }
 
   /// Strips that are not stored gather all the same: no block runs away from its neighbours, which ask for
   /// its last few tiles alone.
-  __device__ __forceinline__ void gather() const {
-    RingPlace heard;
-    each_tile(StripStage::kRowStates, StripStage::kGather, [&](const RingPlace& at) {
-      if (at.tile >= 2) {
-        memory_.await(StripStage::kCausalRows, heard);
-        heard.advance();
-      }
+  __device__ __forceinline__ void gather(int turn) const {
+    each_tile<StripStage::kGather>(turn, StripStage::kRowStates, [&](const RingPlace& at) {
+      if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
       if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, carries(at));
     });
   }
 
-  __device__ __forceinline__ void filter_causal_rows() const {
-    each_tile(StripStage::kGather, StripStage::kCausalRows, [&](const RingPlace& at) {
+  __device__ __forceinline__ void filter_causal_rows(int turn) const {
+    each_tile<StripStage::kCausalRows>(turn, StripStage::kGather, [&](const RingPlace& at) {
       if (f_.along_rows && at_.own && at_.has(at.tile)) filter_rows(pixels(at), carries(at));
     });
   }
-  __device__ __forceinline__ void filter_anticausal_rows() const {
-    each_tile(StripStage::kCausalRows, StripStage::kAnticausalRows, [&](const RingPlace& at) {
+  __device__ __forceinline__ void filter_anticausal_rows(int turn) const {
+    each_tile<StripStage::kAnticausalRows>(turn, StripStage::kCausalRows, [&](const RingPlace& at) {
       if (f_.along_rows && at_.own && at_.has(at.tile)) finish_rows(pixels(at));
     });
   }
-  __device__ __forceinline__ void store() const {
-    each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
+  __device__ __forceinline__ void store(int turn) const {
+    each_tile<StripStage::kStore>(turn, StripStage::kAnticausalRows, [&](const RingPlace& at) {
       if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, f_.x.scale, pixels(at));
     });
   }
 
   static constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
+  static constexpr int kStretch = kStripStretch<Order>;
+  static constexpr int kStretches = kTile / kStretch;
 
   static __device__ void filter(const Sections<Order, float>& sections, float (&state)[Order], float& pixel) {
     sections.advance_unscaled(state, pixel);

@@ -13,6 +13,11 @@
 
 namespace cumulus::recursive_filter {
 
+/// Pixels that a thread works on at a time: of filters of many poles fewer, so that the stages' loops stay in
+/// the instruction caches.
+template <int Order>
+inline constexpr int kStripStretch = Order > 3 ? 8 : 16;
+
 /// One axis' plan. States are counted without the gain of the direction whose they are, and so are filtered
 /// pixels, unless the filter has zeros; `scale` makes up for it.
 template <int Order>
@@ -20,8 +25,8 @@ struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
   Sections<Order, float> causal, anticausal;
-  Matrix over_stretches[kStretches];  // anticausal
-  Matrix forward, backward;           // over a tile
+  Matrix over_stretches[kTile / kStripStretch<Order>];  // anticausal
+  Matrix forward, backward;                             // over a tile
   Matrix through_causal, through_future;
   float from_first_pixel[Order], from_last_pixel[Order];
   float scale;
@@ -36,7 +41,9 @@ struct StripAxis {
       causal.weights[k] = static_cast<float>(plan.causal.sections.weights[k] * causal_gain);
       anticausal.weights[k] = static_cast<float>(plan.anticausal.sections.weights[k] * anticausal_gain);
     }
-    for (int j = 0; j < kStretches; ++j) over_stretches[j] = moved(plan.anticausal, j * kStretch, 1);
+    for (int j = 0; j < kTile / kStripStretch<Order>; ++j) {
+      over_stretches[j] = moved(plan.anticausal, j * kStripStretch<Order>, 1);
+    }
     forward = moved(plan.causal, kTile, 1);
     backward = moved(plan.anticausal, kTile, 1);
     through_causal = scaled(plan.through_causal, (kWeighs ? causal_gain : 1) / anticausal_gain);

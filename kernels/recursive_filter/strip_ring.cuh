@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "kernels/primitives/shared_barrier.cuh"
 #include "kernels/recursive_filter/strip_filter.h"
 
@@ -7,45 +11,74 @@
 
 namespace cumulus::recursive_filter {
 
-/// What a block's pairs of warps do. A pair's warps are on the same scheduler, which so has the instructions
-/// of two stages to hold, not of four; the order puts a long one and a short one on each.
+/// What a tile goes through.
 enum class StripStage {
-  kCausalColumns,  // and what anticausal runs over the tile, from nothing, leave
-  kRowStates,
-  kAnticausalColumns,  // given those of the tiles ahead
-  kCausalRows,
   kLoad,
-  kStore,
+  kCausalColumns,      // and what anticausal runs over the tile, from nothing, leave
+  kAnticausalColumns,  // given those of the tiles ahead
+  kRowStates,
   kGather,  // the neighbours' states
+  kCausalRows,
   kAnticausalRows,
+  kStore,
 };
 constexpr int kStripStages = 8;
-constexpr int kStripThreads = kStripStages * kTile;
 
-__device__ inline StripStage strip_stage() {
-  return static_cast<StripStage>(static_cast<int>(threadIdx.x) / 32 % kStripStages);
+/// What a block's pairs of warps do. Two pairs with the same stage take turns: it takes longer than others to
+/// hear from the neighbours. Every other pair has the same two of the four schedulers; the order divides the
+/// work among them.
+constexpr StripStage kStripPairs[] = {
+    StripStage::kCausalColumns, StripStage::kRowStates,
+    StripStage::kCausalRows,    StripStage::kAnticausalColumns,
+    StripStage::kLoad,          StripStage::kAnticausalRows,
+    StripStage::kStore,         StripStage::kGather,
+    StripStage::kGather,
+};
+constexpr int kStripPairCount = static_cast<int>(std::size(kStripPairs));
+constexpr int kStripThreads = kStripPairCount * kTile;
+/// Pairs of a stage, among the first `end`.
+constexpr int pairs_of(StripStage stage, int end = kStripPairCount) {
+  return static_cast<int>(std::count(kStripPairs, kStripPairs + end, stage));
 }
+template <StripStage kStage>
+inline constexpr int kPairsOf = pairs_of(kStage);
+template <int kPair>
+inline constexpr StripStage kStageOf = kStripPairs[kPair];
+/// Which of its stage's pairs.
+template <int kPair>
+inline constexpr int kTurnOf = pairs_of(kStageOf<kPair>, kPair);
+
+__device__ inline int strip_pair() { return static_cast<int>(threadIdx.x) / kTile; }
 /// The column or row of a tile that the thread has.
-__device__ inline int strip_line() {
-  const int thread = static_cast<int>(threadIdx.x);
-  return thread / (32 * kStripStages) * 32 + thread % 32;
+__device__ inline int strip_line() { return static_cast<int>(threadIdx.x) % kTile; }
+
+struct StripDuty {
+  StripStage stage;
+  int turn;
+};
+__device__ inline StripDuty strip_duty() {
+  StripDuty duty{};
+  const auto take = [&]<int... kPair>(std::integer_sequence<int, kPair...>) {
+    ((strip_pair() == kPair ? void(duty = {kStageOf<kPair>, kTurnOf<kPair>}) : void()), ...);
+  };
+  take(std::make_integer_sequence<int, kStripPairCount>{});
+  return duty;
 }
 
 /// A tile of the strip, counted from the first that is loaded, and its place in the ring.
 struct RingPlace {
-  int tile = 0;
-  int slot = 0;
-  std::uint32_t round = 0;  // of the slot's use
+  int tile, slot;
+  std::uint32_t round;  // of the slot's use
 
-  __device__ RingPlace() {}  // NOLINT(modernize-use-equals-default): a function of the device
   __device__ explicit RingPlace(int of_tile)
       : tile(of_tile),
         slot(of_tile % kStripSlots),
         round(static_cast<std::uint32_t>(of_tile / kStripSlots)) {}
-  __device__ void advance() {
-    ++tile;
-    if (++slot < kStripSlots) return;
-    slot = 0;
+  __device__ void advance(int tiles) {
+    tile += tiles;
+    slot += tiles;
+    if (slot < kStripSlots) return;
+    slot -= kStripSlots;
     ++round;
   }
 };

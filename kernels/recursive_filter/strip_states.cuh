@@ -24,7 +24,7 @@ class StripStates {
   __device__ void begin() const {
     for (int i = 0; i < f_.state_slots; ++i) {
       uint4* untold = words(static_cast<int>(blockIdx.x), i);
-      for (int k = static_cast<int>(strip_stage()); k < f_.state_lines; k += kStripStages) {
+      for (int k = strip_pair(); k < f_.state_lines; k += kStripPairCount) {
         untold[k * kTile] = uint4{};
       }
     }
@@ -51,24 +51,29 @@ class StripStates {
   __device__ void gather(int tile, float (&before)[Order], float (&after)[Order]) const {
     // States of two words one side after the other: both at once take too many registers.
     constexpr bool kOneByOne = kWords > 1;
-    TaggedState<Order> left[kMostStripWindow];
-    TaggedState<Order> right[kMostStripWindow];
+    Side left;
+    Side right;
+#pragma unroll
+    for (int i = 0; i < kMostStripWindow; ++i) {
+      left.blocks[i] = near_[-1 - i];
+      right.blocks[i] = near_[1 + i];
+    }
     do {
-      load(-1, tile, 0, left);
-      if (!kOneByOne) load(1, tile, kWords, right);
-    } while (!all_told(-1, tile, left) || (!kOneByOne && !all_told(1, tile, right)));
+      load(left, tile, 0);
+      if (!kOneByOne) load(right, tile, kWords);
+    } while (!all_told(left, tile) || (!kOneByOne && !all_told(right, tile)));
     if (f_.boundary_x == FilterBoundary::kClamp) {
       const int to_last = f_.tile_columns - 1 - column_;
       if (column_ <= f_.window_x) hear_border(f_.x.from_first_pixel, -column_, tile, 0, before);
       if (to_last <= f_.window_x) hear_border(f_.x.from_last_pixel, to_last, tile, 1, after);
     }
-    add(-1, left, f_.x.forward, before);
+    add(left, f_.x.forward, before);
     if constexpr (kOneByOne) {
       do {
-        load(1, tile, kWords, right);
-      } while (!all_told(1, tile, right));
+        load(right, tile, kWords);
+      } while (!all_told(right, tile));
     }
-    add(1, right, f_.x.backward, after);
+    add(right, f_.x.backward, after);
   }
 
  private:
@@ -102,32 +107,35 @@ class StripStates {
     return (static_cast<int>(blockIdx.x) + (column - column_) * f_.channels) * 2 + mirrored;
   }
 
-  /// Of the neighbours on one side, the next one first.
-  __device__ void load(int side, int tile, int first_word,
-                       TaggedState<Order> (&told)[kMostStripWindow]) const {
+  /// The neighbours on one side, the next one first, and what they tell.
+  struct Side {
+    int blocks[kMostStripWindow];
+    TaggedState<Order> told[kMostStripWindow];
+  };
+  __device__ void load(Side& side, int tile, int first_word) const {
 #pragma unroll
     for (int i = 0; i < kMostStripWindow; ++i) {
-      const int other = near_[side * (i + 1)];
+      const int other = side.blocks[i];
       if (other < 0) continue;
-      told[i].load(words(other / 2, tile) + ((other & 1) != 0 ? kWords - first_word : first_word) * kTile,
-                   kTile);
+      const int word = (other & 1) != 0 ? kWords - first_word : first_word;
+      side.told[i].load(words(other / 2, tile) + word * kTile, kTile);
     }
   }
-  __device__ bool all_told(int side, int tile, const TaggedState<Order> (&told)[kMostStripWindow]) const {
+  static __device__ bool all_told(const Side& side, int tile) {
     bool all = true;
 #pragma unroll
     for (int i = 0; i < kMostStripWindow; ++i) {
-      if (near_[side * (i + 1)] >= 0) all = all && told[i].has(tag_of(tile));
+      if (side.blocks[i] >= 0) all = all && side.told[i].has(tag_of(tile));
     }
     return all;
   }
-  __device__ void add(int side, const TaggedState<Order> (&told)[kMostStripWindow],
-                      const SmallMatrix<Order, float>& over_tile, float (&state)[Order]) const {
+  static __device__ void add(const Side& side, const SmallMatrix<Order, float>& over_tile,
+                             float (&state)[Order]) {
 #pragma unroll
     for (int i = kMostStripWindow - 1; i >= 0; --i) {
-      if (near_[side * (i + 1)] < 0) continue;
+      if (side.blocks[i] < 0) continue;
       float own[Order];
-      told[i].get(own);
+      side.told[i].get(own);
       move_over(over_tile, own, state);
     }
   }

@@ -121,7 +121,7 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Tile
 
 /// Tiles that are brought into the cache before they are brought in: those that a block has room for come too
 /// late from memory.
-constexpr int kStripPrefetch = 4;
+constexpr int kStripPrefetch = 2;
 __device__ inline void prefetch(const float* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
 /// Begins to bring a tile of the strip in, by kTile threads. Beyond the border the image is as its boundary
