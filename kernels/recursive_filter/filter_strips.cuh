@@ -42,24 +42,23 @@ class Strip {
     memory_.init();
     states_.begin();
     cooperative_groups::this_grid().sync();
-    const auto [stage, turn] = strip_duty();
-    switch (stage) {
+    switch (strip_stage()) {
       case StripStage::kLoad:
         return load();
       case StripStage::kCausalColumns:
         return filter_causal_columns();
       case StripStage::kAnticausalColumns:
-        return filter_anticausal_columns(turn);
+        return filter_anticausal_columns();
       case StripStage::kRowStates:
-        return find_row_states(turn);
+        return find_row_states();
       case StripStage::kGather:
-        return gather(turn);
+        return gather();
       case StripStage::kCausalRows:
-        return filter_causal_rows(turn);
+        return filter_causal_rows();
       case StripStage::kAnticausalRows:
-        return filter_anticausal_rows(turn);
+        return filter_anticausal_rows();
       case StripStage::kStore:
-        return store(turn);
+        return store();
     }
   }
 
@@ -67,19 +66,19 @@ class Strip {
   __device__ TilePixels& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
   __device__ float* carries(const RingPlace& at) const { return memory_.carries[at.tile % 2]; }
 
-  /// The pair's tiles, those whose turn it is, each when it has gone through the stage `before`.
-  template <StripStage kStage, class Body>
-  __device__ __forceinline__ void each_tile(int turn, StripStage before, const Body& body) const {
+  /// Each tile, or every `step`-th from `first` on, when it has gone through the stage `before`.
+  template <class Body>
+  __device__ __forceinline__ void each_tile(StripStage before, StripStage stage, const Body& body,
+                                            int first = 0, int step = 1) const {
 #pragma unroll 1
-    for (RingPlace at(turn); at.tile < at_.all_tiles(); at.advance(kPairsOf<kStage>)) {
+    for (RingPlace at(first); at.tile < at_.all_tiles(); at.advance(step)) {
       memory_.await(before, at);
       body(at);
-      memory_.tell_over(kStage, at);
+      memory_.tell_over(stage, at);
     }
   }
 
   __device__ __forceinline__ void load() const {
-    static_assert(kPairsOf<StripStage::kLoad> == 1);
 #pragma unroll 1
     for (RingPlace at(0); at.tile < at_.all_tiles(); at.advance(1)) {
       if (at.tile >= kStripSlots) memory_.await(StripStage::kStore, RingPlace(at.tile - kStripSlots));
@@ -92,11 +91,9 @@ class Strip {
   }
 
   __device__ __forceinline__ void filter_causal_columns() const {
-    static_assert(kPairsOf<StripStage::kCausalColumns> == 1,
-                  "a tile begins with the state of the one before");
     float causal[Order] = {};
     float border = 0;
-    each_tile<StripStage::kCausalColumns>(0, StripStage::kLoad, [&](const RingPlace& at) {
+    each_tile(StripStage::kLoad, StripStage::kCausalColumns, [&](const RingPlace& at) {
       if (!f_.along_columns) return;
       if (at_.is_closing(at.tile)) {
         close_columns(causal, border, pixels(at));
@@ -110,10 +107,8 @@ class Strip {
     });
   }
 
-  __device__ __forceinline__ void filter_anticausal_columns(int turn) const {
-    static_assert(kPairsOf<StripStage::kAnticausalColumns> == 1,
-                  "of a tile that rows are begun of, nobody needs the columns' states any more");
-    each_tile<StripStage::kAnticausalColumns>(turn, StripStage::kCausalColumns, [&](const RingPlace& at) {
+  __device__ __forceinline__ void filter_anticausal_columns() const {
+    each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
       // As many tiles ahead as the filter remembers, or the last.
       const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
       memory_.await(StripStage::kCausalColumns, ahead);
@@ -131,8 +126,8 @@ class Strip {
     });
   }
 
-  __device__ __forceinline__ void find_row_states(int turn) const {
-    each_tile<StripStage::kRowStates>(turn, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
+  __device__ __forceinline__ void find_row_states() const {
+    each_tile(StripStage::kAnticausalColumns, StripStage::kRowStates, [&](const RingPlace& at) {
       if (at.tile >= kStripLead) memory_.await(StripStage::kGather, RingPlace(at.tile - kStripLead));
       if (f_.along_rows && at_.has(at.tile)) tell_rows(at.tile - at_.above, pixels(at));
     });
@@ -140,25 +135,27 @@ class Strip {
 
   /// Strips that are not stored gather all the same: no block runs away from its neighbours, which ask for
   /// its last few tiles alone.
-  __device__ __forceinline__ void gather(int turn) const {
-    each_tile<StripStage::kGather>(turn, StripStage::kRowStates, [&](const RingPlace& at) {
+  __device__ __forceinline__ void gather() const {
+    const auto gather_one = [&](const RingPlace& at) {
       if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
       if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, carries(at));
-    });
+    };
+    each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
+              strip_pair() - static_cast<int>(StripStage::kGather), kGatheringPairs);
   }
 
-  __device__ __forceinline__ void filter_causal_rows(int turn) const {
-    each_tile<StripStage::kCausalRows>(turn, StripStage::kGather, [&](const RingPlace& at) {
+  __device__ __forceinline__ void filter_causal_rows() const {
+    each_tile(StripStage::kGather, StripStage::kCausalRows, [&](const RingPlace& at) {
       if (f_.along_rows && at_.own && at_.has(at.tile)) filter_rows(pixels(at), carries(at));
     });
   }
-  __device__ __forceinline__ void filter_anticausal_rows(int turn) const {
-    each_tile<StripStage::kAnticausalRows>(turn, StripStage::kCausalRows, [&](const RingPlace& at) {
+  __device__ __forceinline__ void filter_anticausal_rows() const {
+    each_tile(StripStage::kCausalRows, StripStage::kAnticausalRows, [&](const RingPlace& at) {
       if (f_.along_rows && at_.own && at_.has(at.tile)) finish_rows(pixels(at));
     });
   }
-  __device__ __forceinline__ void store(int turn) const {
-    each_tile<StripStage::kStore>(turn, StripStage::kAnticausalRows, [&](const RingPlace& at) {
+  __device__ __forceinline__ void store() const {
+    each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
       if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, f_.x.scale, pixels(at));
     });
   }

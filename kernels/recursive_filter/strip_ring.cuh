@@ -1,9 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <iterator>
-#include <utility>
-
 #include "kernels/primitives/shared_barrier.cuh"
 #include "kernels/recursive_filter/strip_filter.h"
 
@@ -11,59 +7,30 @@
 
 namespace cumulus::recursive_filter {
 
-/// What a tile goes through.
+/// What a tile goes through: each a pair of warps, but to hear from the neighbours takes longer, and two
+/// pairs take turns. Every other pair has the same two of the four schedulers; the order divides the work
+/// among them.
 enum class StripStage {
-  kLoad,
-  kCausalColumns,      // and what anticausal runs over the tile, from nothing, leave
-  kAnticausalColumns,  // given those of the tiles ahead
+  kCausalColumns,  // and what anticausal runs over the tile, from nothing, leave
   kRowStates,
-  kGather,  // the neighbours' states
   kCausalRows,
+  kAnticausalColumns,  // given those of the tiles ahead
+  kLoad,
   kAnticausalRows,
   kStore,
+  kGather,  // the neighbours' states
 };
 constexpr int kStripStages = 8;
-
-/// What a block's pairs of warps do. Two pairs with the same stage take turns: it takes longer than others to
-/// hear from the neighbours. Every other pair has the same two of the four schedulers; the order divides the
-/// work among them.
-constexpr StripStage kStripPairs[] = {
-    StripStage::kCausalColumns, StripStage::kRowStates,
-    StripStage::kCausalRows,    StripStage::kAnticausalColumns,
-    StripStage::kLoad,          StripStage::kAnticausalRows,
-    StripStage::kStore,         StripStage::kGather,
-    StripStage::kGather,
-};
-constexpr int kStripPairCount = static_cast<int>(std::size(kStripPairs));
-constexpr int kStripThreads = kStripPairCount * kTile;
-/// Pairs of a stage, among the first `end`.
-constexpr int pairs_of(StripStage stage, int end = kStripPairCount) {
-  return static_cast<int>(std::count(kStripPairs, kStripPairs + end, stage));
-}
-template <StripStage kStage>
-inline constexpr int kPairsOf = pairs_of(kStage);
-template <int kPair>
-inline constexpr StripStage kStageOf = kStripPairs[kPair];
-/// Which of its stage's pairs.
-template <int kPair>
-inline constexpr int kTurnOf = pairs_of(kStageOf<kPair>, kPair);
+constexpr int kGatheringPairs = 2;
+constexpr int kStripPairs = kStripStages - 1 + kGatheringPairs;
+constexpr int kStripThreads = kStripPairs * kTile;
 
 __device__ inline int strip_pair() { return static_cast<int>(threadIdx.x) / kTile; }
+__device__ inline StripStage strip_stage() {
+  return static_cast<StripStage>(min(strip_pair(), static_cast<int>(StripStage::kGather)));
+}
 /// The column or row of a tile that the thread has.
 __device__ inline int strip_line() { return static_cast<int>(threadIdx.x) % kTile; }
-
-struct StripDuty {
-  StripStage stage;
-  int turn;
-};
-__device__ inline StripDuty strip_duty() {
-  StripDuty duty{};
-  const auto take = [&]<int... kPair>(std::integer_sequence<int, kPair...>) {
-    ((strip_pair() == kPair ? void(duty = {kStageOf<kPair>, kTurnOf<kPair>}) : void()), ...);
-  };
-  take(std::make_integer_sequence<int, kStripPairCount>{});
-  return duty;
-}
 
 /// A tile of the strip, counted from the first that is loaded, and its place in the ring.
 struct RingPlace {

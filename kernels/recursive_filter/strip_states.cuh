@@ -24,7 +24,7 @@ class StripStates {
   __device__ void begin() const {
     for (int i = 0; i < f_.state_slots; ++i) {
       uint4* untold = words(static_cast<int>(blockIdx.x), i);
-      for (int k = strip_pair(); k < f_.state_lines; k += kStripPairCount) {
+      for (int k = strip_pair(); k < f_.state_lines; k += kStripPairs) {
         untold[k * kTile] = uint4{};
       }
     }
