@@ -22,10 +22,11 @@
 namespace cumulus::bench {
 
 struct Options {
-  std::vector<std::string> filters;  // parts of the names to measure, with $ at their ends; empty: all
-  bool quick = false;                // small sizes and few samples: shows that everything runs
-  std::vector<std::string> clouds;   // files of points, for KD-trees
-  std::vector<std::string> maps;     // environment maps, for sampling tables
+  std::vector<std::string> filters;   // parts of the names to measure, with $ at their ends; empty: all
+  bool quick = false;                 // small sizes and few samples: shows that everything runs
+  std::vector<std::string> clouds;    // files of points, for KD-trees
+  std::vector<std::string> maps;      // environment maps, for sampling tables
+  std::vector<std::string> pictures;  // for run-length coding
 };
 
 /// One thing to measure.
@@ -58,6 +59,7 @@ class Runner {
   bool quick() const { return options_.quick; }
   const std::vector<std::string>& clouds() const { return options_.clouds; }
   const std::vector<std::string>& maps() const { return options_.maps; }
+  const std::vector<std::string>& pictures() const { return options_.pictures; }
   /// False where the user's filter leaves this name out: ask before preparing a subject's data.
   bool wants(std::string_view name) const {
     if (options_.filters.empty()) return true;

@@ -90,6 +90,8 @@ int main(int argc, char** argv) {
   app.add_option("--cloud", arguments.options.clouds, "points (.ply, .npy, .npz) to build KD-trees of too");
   app.add_option("--map", arguments.options.maps,
                  "environment maps (images, or .npy of float32 or uint8) to build sampling tables of too");
+  app.add_option("--picture", arguments.options.pictures,
+                 "pictures (images, or .npy) to encode as runs and decode too");
   app.add_option("--json", arguments.json, "write the rows to this file too");
   CLI11_PARSE(app, argc, argv);
   try {

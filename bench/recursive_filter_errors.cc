@@ -32,10 +32,11 @@ struct Kernel {
   }
 };
 
-std::vector<Kernel> kernels() {
+/// Those whose names contain `part`.
+std::vector<Kernel> kernels(const std::string& part) {
   constexpr FilterBoundary kAny = FilterBoundary::kZero;
   const std::vector<double> five = {-1.2, 0.53, -0.12, 0.03, -0.004};
-  return {
+  std::vector<Kernel> all = {
       {"exponential, decay 0.9", 1, exponential_filter(0.9, kAny)},
       {"cubic prefilter", 1, bspline_prefilter(3, kAny)},
       {"quintic prefilter", 2, bspline_prefilter(5, kAny)},
@@ -50,6 +51,9 @@ std::vector<Kernel> kernels() {
       {"deriche, sigma 8, d/dx d/dy", 4, deriche_filter(8, 1, kAny)},
       {"feedback, five poles", 5, feedback_filter(std::nullopt, five, five, kAny)},
   };
+  std::erase_if(
+      all, [&](const Kernel& kernel) { return std::string(kernel.name).find(part) == std::string::npos; });
+  return all;
 }
 
 template <class Executor>
@@ -66,11 +70,11 @@ double error_of(Executor& executor, FilterShape shape, const RecursiveFilter& fi
 }
 
 template <class Executor>
-void by_boundary(Executor& executor, FilterShape shape) {
+void by_boundary(Executor& executor, FilterShape shape, const std::vector<Kernel>& kernels) {
   std::printf("| kernel | order |");
   for (const FilterBoundary boundary : kFilterBoundaries) std::printf(" %s |", testing::name_of(boundary));
   std::printf("\n|---|---|---|---|---|---|---|\n");
-  for (const Kernel& kernel : kernels()) {
+  for (const Kernel& kernel : kernels) {
     std::printf("| %s | %d |", kernel.name, kernel.order);
     for (const FilterBoundary boundary : kFilterBoundaries) {
       std::printf(" %.1e |", error_of(executor, shape, kernel.on_both_axes(boundary)));
@@ -81,13 +85,13 @@ void by_boundary(Executor& executor, FilterShape shape) {
 }
 
 template <class Executor>
-void by_size(Executor& executor, const std::vector<std::int64_t>& sides) {
+void by_size(Executor& executor, const std::vector<std::int64_t>& sides, const std::vector<Kernel>& kernels) {
   std::printf("| kernel |");
   for (const std::int64_t side : sides) std::printf(" %lld |", static_cast<long long>(side));
   std::printf("\n|---|");
   for (std::size_t i = 0; i < sides.size(); ++i) std::printf("---|");
   std::printf("\n");
-  for (const Kernel& kernel : kernels()) {
+  for (const Kernel& kernel : kernels) {
     std::printf("| %s |", kernel.name);
     for (const std::int64_t side : sides) {
       std::printf(" %.1e |", error_of(executor, {side, side}, kernel.on_both_axes(FilterBoundary::kReflect)));
@@ -98,10 +102,10 @@ void by_size(Executor& executor, const std::vector<std::int64_t>& sides) {
 }
 
 template <class Executor>
-void print_tables(Executor& executor) {
-  by_boundary(executor, {200, 1000});
+void print_tables(Executor& executor, const std::vector<Kernel>& kernels) {
+  by_boundary(executor, {200, 1000}, kernels);
   std::printf("\n");
-  by_size(executor, {16, 64, 256, 1024, 2048});
+  by_size(executor, {16, 64, 256, 1024, 2048}, kernels);
 }
 
 }  // namespace
@@ -114,13 +118,16 @@ int main(int argc, char** argv) {
       "double: by kernel and boundary on 1000 x 200 pixels of noise, and by size of a square, reflected");
   std::string backend = "cpu";
   app.add_option("--backend", backend, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  std::string part;
+  app.add_option("--kernel", part, "only the kernels whose names contain this");
   CLI11_PARSE(app, argc, argv);
+  const auto kernels = cumulus::bench::kernels(part);
   if (backend == "cpu") {
     cumulus::CpuExecutor executor;
-    cumulus::bench::print_tables(executor);
+    cumulus::bench::print_tables(executor, kernels);
   } else {
     cumulus::CudaDevice device(0);
     cumulus::CudaExecutor executor(device);
-    cumulus::bench::print_tables(executor);
+    cumulus::bench::print_tables(executor, kernels);
   }
 }

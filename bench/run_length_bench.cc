@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "bench/bench.h"
 #include "bench/run_length_references.h"
 #include "bench/timing.h"
+#include "cli/image_file.h"
+#include "cli/npy_file.h"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_element.h"
 #include "tests/cases/run_length_case.h"
@@ -66,18 +70,18 @@ class Coding {
  public:
   static constexpr Space kSpace = Executor::kSpace;
 
-  Coding(Executor& executor, RunPattern pattern, int element_bytes, int log2_elements)
+  /// `elements`: a power of two times those of the pattern, which is repeated.
+  Coding(Executor& executor, RunArray pattern, std::int64_t elements)
       : executor_(executor),
-        pattern_(make_run_array(pattern, element_bytes,
-                                std::min(kPatternElements, std::int64_t{1} << log2_elements))),
-        params_{.format = {element_bytes, 4, RunLengthForm::kCounts},
-                .elements = std::int64_t{1} << log2_elements,
-                .max_runs = std::int64_t{1} << log2_elements},
+        pattern_(std::move(pattern)),
+        params_{.format = {pattern_.element_bytes, 4, RunLengthForm::kCounts},
+                .elements = elements,
+                .max_runs = elements},
         once_(testing::naive_encode(pattern_, params_.format, 0)),
         symbols_once_(executor, once_.symbols),
         lengths_once_(executor, once_.lengths),
-        elements_(executor, bytes_of(params_.elements, element_bytes)),
-        symbols_(executor, bytes_of(params_.max_runs, element_bytes)),
+        elements_(executor, bytes_of(params_.elements, pattern_.element_bytes)),
+        symbols_(executor, bytes_of(params_.max_runs, pattern_.element_bytes)),
         lengths_(executor, bytes_of(params_.max_runs, 4)),
         decoded_(executor, elements_.size()),
         runs_(executor, sizeof(std::int32_t)),
@@ -288,17 +292,15 @@ void bench_references(Runner<CpuExecutor>& runner, Coding<CpuExecutor>& coding,
 }
 
 /// An array is prepared once for all ways to encode and decode it: that takes longer than they do.
-template <class Executor>
-void bench_array(Runner<Executor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
-  const NameOfWay name_of_way = [=](const std::string& way) {
-    return name_of_subject(way, pattern, element_bytes, log2_elements);
-  };
+template <class Executor, class MakePattern>
+void bench_array(Runner<Executor>& runner, const NameOfWay& name_of_way, std::int64_t elements,
+                 const MakePattern& make_pattern) {
   const std::string encode_name = name_of_way("encode");
   const std::string decode_name = name_of_way("decode");
   if (std::none_of(std::begin(kWays), std::end(kWays),
                    [&](const char* way) { return runner.wants(name_of_way(way)); }))
     return;
-  Coding<Executor> coding(runner.executor(), pattern, element_bytes, log2_elements);
+  Coding<Executor> coding(runner.executor(), make_pattern(), elements);
   Subject subject{.name = encode_name,
                   .bytes = coding.compulsory_bytes(),
                   .items = static_cast<double>(coding.elements()),
@@ -320,18 +322,57 @@ void bench_array(Runner<Executor>& runner, RunPattern pattern, int element_bytes
 }
 
 template <class Executor>
+void bench_pattern(Runner<Executor>& runner, RunPattern pattern, int element_bytes, int log2_elements) {
+  const std::int64_t elements = std::int64_t{1} << log2_elements;
+  bench_array(
+      runner,
+      [=](const std::string& way) { return name_of_subject(way, pattern, element_bytes, log2_elements); },
+      elements, [=] { return make_run_array(pattern, element_bytes, std::min(kPatternElements, elements)); });
+}
+
+/// A picture's pixels, row by row.
+RunArray read_pixels(const std::string& path) {
+  const absl::StatusOr<cumulus::Array> picture =
+      cli::is_npy(path) ? cli::read_npy(path) : cli::read_image_as_stored(path);
+  if (!picture.ok()) throw std::runtime_error(std::string(picture.status().message()));
+  const Shape& shape = picture->shape();
+  const std::int64_t channels = shape.size() == 3 ? shape[2] : 1;
+  const std::int64_t pixel_bytes = channels * static_cast<std::int64_t>(element_bytes(picture->type()));
+  if (shape.size() < 2 || shape.size() > 3 || channels > 4 || pixel_bytes > 16)
+    throw std::runtime_error(path + " is no picture of at most 4 channels and 16 bytes a pixel");
+  RunArray pixels(static_cast<int>(pixel_bytes), shape[0] * shape[1]);
+  pixels.bytes.assign(picture->bytes().begin(), picture->bytes().end());
+  return pixels;
+}
+
+/// The picture above itself as often as there is room for, a power of two times.
+template <class Executor>
+void bench_picture(Runner<Executor>& runner, const std::string& path, std::int64_t most_elements) {
+  const RunArray picture = read_pixels(path);
+  std::int64_t elements = picture.count;
+  while (2 * elements <= most_elements) elements *= 2;
+  const auto name_of_way = [&](const std::string& way) {
+    return "run_length/" + way + "-" + name_of_element(picture.element_bytes) + "-" +
+           std::filesystem::path(path).stem().string() + "/" + std::to_string(elements);
+  };
+  bench_array(runner, name_of_way, elements, [&] { return picture; });
+}
+
+template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kOnGpu = Executor::kSpace == Space::kDevice;
   const int log2_elements = runner.quick() ? 20 : kOnGpu ? 28 : 24;
   const std::vector<int> sizes = kOnGpu || runner.quick() ? std::vector<int>{1, 4} : kCpuElementBytes;
   for (const int element_bytes : sizes) {
-    for (const RunPattern pattern : kPatterns) bench_array(runner, pattern, element_bytes, log2_elements);
+    for (const RunPattern pattern : kPatterns) bench_pattern(runner, pattern, element_bytes, log2_elements);
   }
+  for (const std::string& path : runner.pictures())
+    bench_picture(runner, path, std::int64_t{1} << log2_elements);
   if (runner.quick()) return;
   // Time against n: bench/plot_run_length.py.
   for (int smaller = 12; smaller < log2_elements; smaller += 2) {
     for (const RunPattern pattern : {RunPattern::kTen, RunPattern::kLongRuns})
-      bench_array(runner, pattern, 4, smaller);
+      bench_pattern(runner, pattern, 4, smaller);
   }
 }
 

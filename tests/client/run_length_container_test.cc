@@ -161,6 +161,46 @@ TEST(RunLengthContainer, ReadsSlicesAndRectangles) {
   EXPECT_FALSE(parsed->slice(-1, 1).ok());
 }
 
+/// What no memory holds in full: bytes of 1, then as many of 2, as an image of 2^25 x 2^25.
+Bytes petabyte_container() {
+  constexpr std::uint64_t kSide = std::uint64_t{1} << 25;
+  constexpr std::uint64_t kHalf = kSide * kSide / 2;
+  Bytes container = make_sample(1, 8, 8, {8}, ElementType::kUint8, false).container;
+  container.resize(128 + 8 + 2 * 8 + 2);  // index, counts, symbols
+  set(container, 16, 0, 1);               // no flags: runs
+  set(container, 17, 8, 1);               // counts of 8 bytes
+  set(container, 19, 2, 1);               // extents
+  set(container, 24, 2, 8);               // runs
+  set(container, 32, kSide, 8);
+  set(container, 40, kSide, 8);
+  set(container, 96, container.size() - 128, 8);
+  set(container, 128, 0, 8);
+  set(container, 136, kHalf, 8);
+  set(container, 144, kHalf, 8);
+  set(container, 152, 0x0201, 2);
+  seal(container);
+  return container;
+}
+
+TEST(RunLengthContainer, ReadsPartsOfWhatIsTooLargeToDecode) {
+  const Bytes container = petabyte_container();
+  const auto parsed = RunLengthContainer::parse(container);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  constexpr std::int64_t kSide = std::int64_t{1} << 25;
+  constexpr std::int64_t kHalf = kSide * kSide / 2;
+  const auto repeated = [](std::size_t ones, std::size_t twos) {
+    Bytes bytes(ones, std::byte{1});
+    bytes.insert(bytes.end(), twos, std::byte{2});
+    return bytes;
+  };
+  EXPECT_EQ(parsed->elements(), 2 * kHalf);
+  EXPECT_EQ(parsed->at(kHalf - 1)->front(), std::byte{1});
+  EXPECT_EQ(parsed->at(kHalf)->front(), std::byte{2});
+  EXPECT_EQ(bytes_of(parsed->slice(kHalf - 2, 5)), repeated(2, 3));
+  EXPECT_EQ(bytes_of(parsed->rectangle(kSide / 2 - 1, kSide - 3, 2, 3)), repeated(3, 3));
+  EXPECT_FALSE(parsed->decode().ok());
+}
+
 /// Two images of 30 x 20 pixels whose columns are runs, in column order.
 Bytes column_container(const Bytes& elements) {
   Bytes symbols;

@@ -135,6 +135,23 @@ TEST_F(RecursiveFilterOnCuda, LeavesNothingOutWhereNothingMayBeLeftOut) {
   }
 }
 
+TEST_F(RecursiveFilterOnCuda, TakesTheMethodByTheImageAndTheFilter) {
+  const auto method_for = [&]<class T>(T element, FilterShape shape, const AxisFilter& axis) {
+    RecursiveFilterRun run{};
+    const auto count = static_cast<std::size_t>(shape.height * shape.width);
+    apply_to<T>(backend(), std::vector<T>(count, element), shape, shape.width, 1, {axis, axis}, {}, &run);
+    return run.method;
+  };
+  const AxisFilter narrow = gaussian_filter(8, FilterBoundary::kClamp);
+  EXPECT_EQ(method_for(1.0F, {512, 512}, narrow), Method::kOnChip);
+  EXPECT_EQ(method_for(1.0F, {6000, 6016}, narrow), Method::kDecaying);
+  EXPECT_EQ(method_for(1.0F, {6000, 6016}, gaussian_filter(400, FilterBoundary::kClamp)), Method::kTiled);
+  EXPECT_EQ(method_for(1.0, {512, 512}, narrow), Method::kLines);
+  const std::vector<double> stable = {-0.5};
+  EXPECT_EQ(method_for(1.0F, {512, 512}, feedback_filter(1, stable, {}, FilterBoundary::kMirror)),
+            Method::kLines);
+}
+
 TEST_F(RecursiveFilterOnCuda, RefusesMethodsThatCannotDoIt) {
   const auto refusal = [&](FilterShape shape, const RecursiveFilter& filter, const Choice& choice) {
     try {

@@ -227,6 +227,20 @@ TYPED_TEST(BoxFiltersOfSmallImages, AreRight) {
   expect_boundaries<std::int32_t>(this->backend(), {3, 5}, 1);
 }
 
+using LargeBoxFiltersOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
+
+/// 2.3 GB of floats; takes 10 GB of the device's memory. Small boxes go without a table.
+TEST_F(LargeBoxFiltersOnCuda, SlowAreRightBeyondTwoToThe31Bytes) {
+  TestImage<float> image({29000, 20001}, 1);
+  for (std::size_t i = 0; i < image.elements.size(); ++i)
+    image.elements[i] = static_cast<float>(i * 2654435761U % 1024) * 0x1p-10f;
+  for (const std::int64_t radius : {3, 20}) {
+    const std::vector<float> means = filter(backend(), image, radius);
+    const auto box_at = [&](std::int64_t, std::int64_t) { return NaiveBox{radius, radius}; };
+    EXPECT_EQ(verify_box_filter(image, box_at, means.data(), nullptr, 9973), "") << radius;
+  }
+}
+
 TEST(BoxFilterVerifier, RefusesOneWrongMeanAndOneWrongDeviation) {
   testing::CpuBackend backend;
   const auto bytes = make_image<std::uint8_t>({20, 25}, 3, 0, ImagePattern::kRandom);

@@ -84,13 +84,19 @@ struct BuildOnCpu final : Build {
 
 constexpr int kBuildsAtOnce = 64;
 
-/// Gives make(Input*, Sum*, shape) the types and the shape of build `number`.
-template <class Make>
-std::unique_ptr<Build> make_build(int number, const Make& make) {
-  // Small, in tiles, or as large as the strips that an H200 is busy with.
+/// Small, in tiles, or as large as the strips that an H200 is busy with.
+ImageShape mixed_shape(int number) {
   const bool large = number % 16 == 1 || number % 16 == 2;
-  const ImageShape shape =
-      large ? ImageShape{3072 + number, 3840} : ImageShape{1 + 37 * number % 1500, 1 + 211 * number % 2300};
+  return large ? ImageShape{3072 + number, 3840}
+               : ImageShape{1 + 37 * number % 1500, 1 + 211 * number % 2300};
+}
+
+/// A few tiles at most: what a sanitizer gets through.
+ImageShape small_shape(int number) { return {1 + 37 * number % 190, 1 + 211 * number % 400}; }
+
+/// Gives make(Input*, Sum*, shape) the types of build `number`.
+template <class Make>
+std::unique_ptr<Build> make_build(int number, ImageShape shape, const Make& make) {
   switch (number % 4) {
     case 0:
       return make(static_cast<float*>(nullptr), static_cast<double*>(nullptr), shape);
@@ -105,17 +111,27 @@ std::unique_ptr<Build> make_build(int number, const Make& make) {
 
 using SummedAreaTableOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
 
-TEST_F(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
-  CudaDevice& device = executor().device();
+using TablesOfSmallImagesOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
+
+/// Each with its own stream, three times over.
+void expect_right_at_once(CudaDevice& device, ImageShape (*shape_of)(int number)) {
   const auto make = [&]<class Input, class Sum>(Input*, Sum*, ImageShape shape) -> std::unique_ptr<Build> {
     return std::make_unique<BuildOnCuda<Input, Sum>>(device, shape);
   };
   std::vector<std::unique_ptr<Build>> builds;
-  for (int i = 0; i < kBuildsAtOnce; ++i) builds.push_back(make_build(i, make));
+  for (int i = 0; i < kBuildsAtOnce; ++i) builds.push_back(make_build(i, shape_of(i), make));
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (const auto& build : builds) build->start();
   }
   for (const auto& build : builds) EXPECT_EQ(build->verify(), "");
+}
+
+TEST_F(SummedAreaTableOnCuda, IsRightWhile64AreBuiltAtOnce) {
+  expect_right_at_once(executor().device(), mixed_shape);
+}
+
+TEST_F(TablesOfSmallImagesOnCuda, AreRightWhile64AreBuiltAtOnce) {
+  expect_right_at_once(executor().device(), small_shape);
 }
 
 /// Tables leave words behind that the next one, of other extents and another type, must not take for
@@ -141,7 +157,7 @@ TEST(SummedAreaTableOnTheCpu, IsRightWhile64AreBuiltAtOnce) {
     return std::make_unique<BuildOnCpu<Input, Sum>>(shape);
   };
   std::vector<std::unique_ptr<Build>> builds;
-  for (int i = 0; i < kBuildsAtOnce; ++i) builds.push_back(make_build(i, make));
+  for (int i = 0; i < kBuildsAtOnce; ++i) builds.push_back(make_build(i, mixed_shape(i), make));
   {
     std::vector<std::jthread> callers;
     for (const auto& build : builds) callers.emplace_back([&build] { build->start(); });

@@ -248,7 +248,8 @@ TEST_F(RecursiveFilterService, RefusesWhatIsNoFloatImage) {
   expect_bad_field(apply(request), "image", "5 channels");
 }
 
-TEST_F(RecursiveFilterService, RefusesARequestWithoutAFilter) {
+TEST_F(RecursiveFilterService, RefusesARequestWithoutAnImageOrAFilter) {
+  expect_bad_field(apply({}), "image", "is missing");
   Request request = small_request();
   expect_bad_field(apply(request), "x", "at least one of the axes");
   request.mutable_y()->set_boundary(v1::FILTER_ZERO);

@@ -158,6 +158,8 @@ TEST_F(RunLengthService, RefusesColumnsAndImagesOfWhatHasNone) {
   expect_bad_field(decode(back), "shape", "is missing; order BY_COLUMNS needs [..., height, width]");
   back.add_shape(6);
   expect_bad_field(decode(back), "shape", "is UINT8 [6]; images are");
+  back.set_order(static_cast<v1::RunOrder>(9));
+  expect_bad_field(decode(back), "order", "is 9; BY_ROWS or BY_COLUMNS is right");
 }
 
 TEST_F(RunLengthService, AnEmptyArrayHasNoRuns) {

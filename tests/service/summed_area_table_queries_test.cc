@@ -192,5 +192,27 @@ TEST_F(TableQueriesService, RefusesARadiusOutOfRange) {
   }
 }
 
+TEST_F(TableQueriesService, RefusesRequestsWithoutArraysOrWithOthers) {
+  expect_bad_field(build({}), "image", "is missing");
+  expect_bad_field(sum({}), "sums", "is missing");
+  auto rectangles = two_rectangles();
+  rectangles.clear_rectangles();
+  expect_bad_field(sum(rectangles), "rectangles", "is missing");
+  expect_bad_field(filter({}), "image", "is missing");
+  auto request = row_of_four();
+  testing::set_inline<std::int64_t>(*request.mutable_image(), v1::INT64, {1, 1}, {1});
+  expect_bad_field(filter(request), "image", "INT64");
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {4}, {1, 2, 3, 6});
+  expect_bad_field(filter(request), "image", "[height, width]");
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 1, 5}, {1, 2, 3, 4, 5});
+  expect_bad_field(filter(request), "image", "5 channels");
+  testing::set_inline<std::uint32_t>(*request.mutable_image(), v1::UINT32, {1, 40000},
+                                     std::vector<std::uint32_t>(40000));
+  request.set_radius(32767);
+  EXPECT_TRUE(filter(request).ok());
+  request.set_radius(32768);
+  expect_bad_field(filter(request), "radius", "0 to 32767");
+}
+
 }  // namespace
 }  // namespace cumulus

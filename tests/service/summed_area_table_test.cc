@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "server/runtime/array_spec.h"
 #include "tests/service/summed_area_table_fixture.h"
 #include "tests/support/test_server.h"
 
@@ -71,6 +74,38 @@ TEST_F(SummedAreaTableService, SumsEveryTypeInItsDefaultAccumulator) {
   expect(Pair<std::uint16_t, double>{v1::FLOAT16, v1::FLOAT64, {0x3C00, 0xC100}, {1, -1.5}});
   expect(Pair<float, double>{v1::FLOAT32, v1::FLOAT64, {0.5f, 2}, {0.5, 2.5}});
   expect(Pair<double, double>{v1::FLOAT64, v1::FLOAT64, {0.5, 2}, {0.5, 2.5}});
+}
+
+/// The table of the accumulator's comment in summed_area_table.proto, and nothing else.
+TEST_F(SummedAreaTableService, TakesThesePairsOfElementAndAccumulatorOnly) {
+  const std::map<v1::ElementType, std::set<v1::ElementType>> offered = {
+      {v1::UINT8, {v1::UINT32, v1::UINT64}},
+      {v1::UINT16, {v1::UINT32, v1::UINT64}},
+      {v1::UINT32, {v1::UINT64}},
+      {v1::INT32, {v1::INT64}},
+      {v1::FLOAT16, {v1::FLOAT32, v1::FLOAT64}},
+      {v1::FLOAT32, {v1::FLOAT32, v1::FLOAT64}},
+      {v1::FLOAT64, {v1::FLOAT64}}};
+  for (int element = v1::UINT8; element <= v1::ElementType_MAX; ++element) {
+    const auto type = static_cast<v1::ElementType>(element);
+    v1::BuildSummedAreaTableRequest request;
+    testing::set_inline<std::uint8_t>(*request.mutable_image(), type, {1, 1},
+                                      std::vector<std::uint8_t>(server::element_size(type)));
+    const auto pairs = offered.find(type);
+    if (pairs == offered.end()) expect_bad_field(build(request), "image", "UINT8 or UINT16");
+    if (pairs == offered.end()) continue;
+    for (int sum = v1::UINT8; sum <= v1::ElementType_MAX; ++sum) {
+      const auto accumulator = static_cast<v1::ElementType>(sum);
+      SCOPED_TRACE(v1::ElementType_Name(type) + " in " + v1::ElementType_Name(accumulator));
+      request.set_accumulator(accumulator);
+      if (!pairs->second.contains(accumulator)) {
+        expect_bad_field(build(request), "accumulator", "is right");
+        continue;
+      }
+      ASSERT_TRUE(build(request).ok());
+      EXPECT_EQ(testing::find_array(result_, "sums")->inline_array().spec().element_type(), accumulator);
+    }
+  }
 }
 
 TEST_F(SummedAreaTableService, RefusesElementsAndAccumulatorsThatDoNotGoTogether) {
