@@ -122,7 +122,14 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Tile
 /// Tiles that are brought into the cache before they are brought in: those that a block has room for come too
 /// late from memory.
 constexpr int kStripPrefetch = 2;
-__device__ inline void prefetch(const float* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+/// Of the thread's row of a tile, one of the cache's lines after the other.
+template <class T>
+__device__ void prefetch_row(const T* row) {
+#pragma unroll
+  for (int i = 0; i < kTile; i += 128 / static_cast<int>(sizeof(T))) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(row + i));
+  }
+}
 
 /// Begins to bring a tile of the strip in, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
@@ -131,19 +138,19 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
   const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const bool inside = first >= 0 && first + kTile <= a.height;
-  if (inside && at.has_whole_columns(a) && a.vector_loads && a.images.kind == ElementKind::kFloat) {
+  const bool by_vectors = inside && at.has_whole_columns(a) && a.vector_loads;
+  const bool floats = a.images.kind == ElementKind::kFloat;
+  const std::int64_t corner = at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile;
+  if (by_vectors && first + (kStripPrefetch + 1) * kTile <= a.height) {
+    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride;
+    floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
+  }
+  if (by_vectors && floats) {
     const int row = line / kRowThreads;
     const int column = line % kRowThreads * kVector;
-    const float* from = a.images.as<float>() + at.image * a.image_stride + (first + row) * a.row_stride +
-                        at.real_column(a) * kTile + column;
+    const float* from = a.images.as<float>() + corner + row * a.row_stride + column;
     float* to = &pixels[row][column];
     const std::int64_t step = kTile / kRowThreads * a.row_stride;
-    if (first + (kStripPrefetch + 1) * kTile <= a.height) {
-      const float* later = a.images.as<float>() + at.image * a.image_stride +
-                           (first + kStripPrefetch * kTile + line) * a.row_stride + at.real_column(a) * kTile;
-      prefetch(later);
-      prefetch(later + kTile / 2);
-    }
 #pragma unroll
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       __pipeline_memcpy_async(to + i * kTilePitch, from, sizeof(float4));
