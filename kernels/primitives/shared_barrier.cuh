@@ -16,10 +16,6 @@ class SharedBarrier {
   __device__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
   }
-  /// One arrival, as soon as the asynchronous copies that this thread has begun so far are there.
-  __device__ void arrive_after_copies() {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address()) : "memory");
-  }
   /// For the end of use number `use`.
   __device__ void wait(std::uint32_t use) {
     std::uint32_t over = 0;

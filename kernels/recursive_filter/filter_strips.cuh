@@ -83,11 +83,15 @@ class Strip {
     for (RingPlace at(0); at.tile < at_.all_tiles(); at.advance(1)) {
       if (at.tile >= kStripSlots) memory_.await(StripStage::kStore, RingPlace(at.tile - kStripSlots));
       if (!at_.is_closing(at.tile)) load_strip_tile(f_, at_, at.tile, pixels(at));
-      memory_.tell_copying(at);
-      memory_.tell_over(StripStage::kLoad, at);
+      __pipeline_commit();
+      // Two tiles are on their way at a time.
+      if (at.tile > 0) {
+        __pipeline_wait_prior(1);
+        memory_.tell_over(StripStage::kLoad, RingPlace(at.tile - 1));
+      }
     }
-    __pipeline_commit();
     __pipeline_wait_prior(0);
+    memory_.tell_over(StripStage::kLoad, RingPlace(at_.all_tiles() - 1));
   }
 
   __device__ __forceinline__ void filter_causal_columns() const {

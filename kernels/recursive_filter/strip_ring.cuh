@@ -60,22 +60,15 @@ struct alignas(16) StripMemory {
   SharedBarrier over[kStripStages][kStripSlots];  // the stage, with the tile in the slot
 
   __device__ void init() {
-    if (threadIdx.x >= kStripStages * kStripSlots) return;
-    const int stage = static_cast<int>(threadIdx.x) / kStripSlots;
-    const bool copies = stage == static_cast<int>(StripStage::kLoad);
-    over[stage][threadIdx.x % kStripSlots].init(kTile / 32 + (copies ? kTile : 0));
+    const int barrier = static_cast<int>(threadIdx.x);
+    if (barrier < kStripStages * kStripSlots) over[barrier / kStripSlots][barrier % kStripSlots].init(kTile);
   }
   __device__ void await(StripStage stage, const RingPlace& at) {
     over[static_cast<int>(stage)][at.slot].wait(at.round);
   }
-  /// The tile is loaded only once the copies that this thread has begun are there.
-  __device__ void tell_copying(const RingPlace& at) {
-    over[static_cast<int>(StripStage::kLoad)][at.slot].arrive_after_copies();
-  }
-  /// By whole warps.
+  /// By all threads of the pair.
   __device__ void tell_over(StripStage stage, const RingPlace& at) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) over[static_cast<int>(stage)][at.slot].arrive();
+    over[static_cast<int>(stage)][at.slot].arrive();
   }
 };
 static_assert(sizeof(StripMemory<kMostStripOrder>) <= 227 * 1024);
