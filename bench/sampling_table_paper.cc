@@ -201,14 +201,21 @@ RowTable build_row(const std::vector<float>& weights, sampling::Method method) {
   return table;
 }
 
-/// Loads of a search of Cumulus's radix forest: the guide entry, and each bound compared.
-int forest_loads(const sampling::detail::Distribution& cells, std::uint32_t x) {
+/// Loads of a search of Cumulus's radix forest: the guide entry, and each bound compared, or each piece of
+/// `bounds_a_load` bounds of which one is, where they lie beside each other.
+int forest_loads(const sampling::detail::Distribution& cells, std::uint32_t x, std::uint32_t bounds_a_load) {
   using sampling::detail::RootKind;
   constexpr bool kNarrow = true;  // 100 cells
   const auto entry = sampling::detail::element<std::uint32_t>(
       cells.guide, sampling::detail::guide_cell(cells.guide_size, x));
   const auto kind = static_cast<RootKind>(entry >> sampling::detail::kRootNumberBits);
-  if (kind != RootKind::kNode) return kind == RootKind::kOneCell ? 1 : 2;
+  if (kind != RootKind::kNode) {
+    const sampling::detail::CellRange range = sampling::detail::cells_of_entry(entry, cells.count);
+    if (range.first == range.last) return 1;
+    const std::uint32_t found = sampling::detail::walk_to_cell(cells.lower, range.first, range.last, x);
+    const std::uint32_t last_compared = std::min(found + 1, range.last);
+    return static_cast<int>(2 + last_compared / bounds_a_load - (range.first + 1) / bounds_a_load);
+  }
   const std::uint32_t leaf = sampling::detail::leaf_bit(cells.count);
   std::uint32_t node = entry & sampling::detail::kRootNumber;
   int loads = 1;
@@ -220,7 +227,7 @@ int forest_loads(const sampling::detail::Distribution& cells, std::uint32_t x) {
   return loads;
 }
 
-Loads cumulus_forest(const Distribution& distribution) {
+Loads cumulus_forest(const Distribution& distribution, std::uint32_t bounds_a_load) {
   std::vector<float> weights;
   const double largest = distribution.weight(63) + distribution.weight(100) + distribution.weight(31);
   for (int i = 1; i <= static_cast<int>(kCells); ++i) {
@@ -236,7 +243,7 @@ Loads cumulus_forest(const Distribution& distribution) {
       const std::uint64_t g = x * cells.guide_size >> 32;
       const std::uint64_t next = std::min(end, (((g + 1) << 32) + cells.guide_size - 1) / cells.guide_size);
       histogram.add(std::ldexp(static_cast<double>(next - x), -32),
-                    forest_loads(cells, static_cast<std::uint32_t>(x)));
+                    forest_loads(cells, static_cast<std::uint32_t>(x), bounds_a_load));
       x = next;
     }
   }
@@ -259,7 +266,8 @@ void print_table() {
     print_row("Algorithm 1, always a root for the cell from the left", PaperForest(bounds, true).loads());
     print_row("Algorithm 1, such a root where a cell reaches in", PaperForest(bounds, false).loads());
     print_row("the same with floats for keys", PaperForest(bounds, false, Keys::kFloat).loads());
-    print_row("Cumulus: radix-forest", cumulus_forest(distribution));
+    print_row("Cumulus: radix-forest", cumulus_forest(distribution, 1));
+    print_row("Cumulus: radix-forest, up to four bounds a load", cumulus_forest(distribution, 4));
   }
 }
 

@@ -260,6 +260,12 @@ void bench_all(Runner<Executor>& runner) {
     if constexpr (kGpu) bench_overlapped_table(runner, shape);
 #endif
   }
+  if (kGpu && !runner.quick()) {
+    for (const ImageShape shape : {ImageShape{2160, 3840}, ImageShape{3000, 2000}}) {
+      bench_table<float, float>(runner, shape, 1);
+      bench_table<std::uint8_t, std::uint32_t>(runner, shape, 1);
+    }
+  }
   const std::int64_t side = sides[(sides.size() - 1) / 2];
   for (const std::int64_t channels : {2, 3, 4}) {
     bench_table<float, float>(runner, {side, side}, channels);

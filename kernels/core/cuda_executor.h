@@ -114,7 +114,7 @@ class CudaExecutor {
     DeviceSpan<std::uint64_t> words;  // kTaggedWords
     std::uint32_t tag;
   };
-  static constexpr std::size_t kTaggedWords = 360 * 1024;
+  static constexpr std::size_t kTaggedWords = 528 * 1024;
   static constexpr std::size_t kTaggedBytes = kTaggedWords * sizeof(std::uint64_t);
   TaggedWords tagged_words(std::uint32_t tags = 1);
 

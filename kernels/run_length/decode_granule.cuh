@@ -22,12 +22,14 @@ struct GranuleStage {
   RankedFlags words[kFlagWords];
 };
 
-/// By a whole warp: nothing, unless the granule is short.
-template <class T>
+/// By a whole warp: nothing, unless the granule is short. Where few are, `kLookFirst`, nothing is loaded
+/// before that is known.
+template <bool kLookFirst, class T>
 __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols,
                                      T* elements, GranuleStage<T>& stage) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto lane = static_cast<int>(threadIdx.x % 32);
   if (granule >= a.granules) return;
+  if (kLookFirst && (a.granule_offsets[granule] & kShort) == 0) return;
   // All loads at once: each would wait for the one before otherwise.
   const std::int64_t first_run = granule * kGranuleRuns;
   const auto runs = static_cast<int>(min(std::int64_t{kGranuleRuns}, a.runs - first_run));
@@ -67,7 +69,7 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
 
 /// The first blocks write short granules, a warp each; in the others, each thread finds where a tile begins,
 /// which is for the kernel after this one.
-template <class T>
+template <class T, bool kLookFirst>
 __global__ void __launch_bounds__(32 * kTileWarps)
     expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {
   __shared__ GranuleStage<T> stages[kTileWarps];
@@ -75,8 +77,9 @@ __global__ void __launch_bounds__(32 * kTileWarps)
   const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
   const std::int64_t find_block = blockIdx.x - granule_blocks;
   if (find_block >= 0) return find_first_granule(a, find_block * 32 * kTileWarps + threadIdx.x);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  expand_short_granule(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements, stages[warp]);
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  expand_short_granule<kLookFirst>(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements,
+                                   stages[warp]);
 }
 
 }  // namespace cumulus::run_length

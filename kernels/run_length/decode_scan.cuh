@@ -50,6 +50,7 @@ struct DecodeArguments {
   std::int64_t blocks;  // of granules
   bool few_blocks;  // kFewBlocks at most, and something to write to: there is nothing but sum_granules before
                     // tiles
+  bool mostly_short;  // granules
   std::int64_t max_elements;
   std::int64_t tile_elements;
   std::int64_t tiles;
@@ -209,8 +210,8 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   __shared__ std::uint32_t words[kTileWarps][kFlagWords];
   __shared__ unsigned long long descending_run;
   constexpr int kWarpGranules = kBlockGranules / kTileWarps;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
   allow_kernel_behind();
   if (threadIdx.x == 0) descending_run = kMostElements;
@@ -272,8 +273,8 @@ inline constexpr int kScanItems = 8;
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
   __shared__ std::uint64_t warp_sums[32];
   __shared__ unsigned long long descending_run;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
   if (threadIdx.x == 0) descending_run = kMostElements;
   __syncthreads();
   wait_for_kernel_before();

@@ -122,7 +122,7 @@ __device__ ElementVector laid_over(const T* symbol, std::uint32_t heads) {
   const std::uint64_t first = splat(__ldg(symbol));
   ElementVector vector{first, first};
   for (; heads != 0; heads &= heads - 1) {
-    const int bit = (__ffs(static_cast<int>(heads)) - 1) * kElementBits;
+    const auto bit = static_cast<unsigned int>(__ffs(static_cast<int>(heads)) - 1) * kElementBits;
     const std::uint64_t next = splat(__ldg(++symbol));
     const std::uint64_t behind = ~std::uint64_t{0} << bit % 64;
     if (bit < 64) vector.low = (vector.low & ~behind) | (next & behind);
@@ -131,24 +131,65 @@ __device__ ElementVector laid_over(const T* symbol, std::uint32_t heads) {
   return vector;
 }
 
-/// A whole tile of words, 16 bytes at a time. A thread's vectors all lie at the same place in their words.
+/// Four elements of a byte, the first of the run of `symbol`; bits 1 to 3 of `heads` mark where the next runs
+/// begin. Reads no word of memory in which none of their symbols is.
+__device__ inline std::uint32_t four_picked(const std::uint8_t* symbol, std::uint32_t heads) {
+  const auto word_of = [](const std::uint8_t* at) {
+    return __ldg(reinterpret_cast<const std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) / 4 * 4));
+  };
+  heads &= 0xE;
+  const auto shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(symbol) % 4 * 8);
+  const std::uint32_t window = __funnelshift_r(word_of(symbol), word_of(symbol + __popc(heads)), shift);
+  const std::uint32_t heads_apart = heads * 0x248 & 0x1110;  // four bits each
+  return __byte_perm(window, 0, heads_apart * 0x1111);       // summed up
+}
+
+/// Sixteen elements of a byte, of which the first is number `bit` of a word of flags.
+__device__ inline ElementVector picked(const std::uint8_t* symbols, const RankedFlags& word,
+                                       unsigned int bit) {
+  std::uint32_t fours[4];
+#pragma unroll
+  for (unsigned int i = 0; i < 4; ++i) {
+    const unsigned int first = bit + 4 * i;
+    const int run = word.rank + __popc(word.flags & ((2u << first) - 1));
+    fours[i] = four_picked(symbols + run, word.flags >> first);
+  }
+  return {std::uint64_t{fours[1]} << 32 | fours[0], std::uint64_t{fours[3]} << 32 | fours[2]};
+}
+
+/// Whether so many runs begin in a tile that elements are picked rather than laid over each other: lanes wait
+/// for the one of them with the most runs then.
 template <class T>
+__device__ bool many_heads(const DecodeTile<T>& tile) {
+  int heads = 0;
+#pragma unroll
+  for (const int of_warp : tile.warp_heads) heads += of_warp;
+  return heads * kManyHeadsShare >= DecodeTile<T>::kElements;
+}
+
+/// A whole tile of words, 16 bytes at a time. A thread's vectors all lie at the same place in their words.
+template <bool kPick, class T>
 __device__ void store_vectors(const DecodeTile<T>& tile, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   constexpr int kPerVector = 16 / sizeof(T);
   constexpr int kStep = Tile::kThreads * kPerVector / 32;  // words from one vector to the next
   static_assert(Tile::kThreads * kPerVector % 32 == 0);
-  const auto thread = static_cast<int>(threadIdx.x);
-  const int first_word = thread * kPerVector / 32;
-  const int bit = thread * kPerVector % 32;
+  const unsigned int thread = threadIdx.x;
+  const unsigned int first_word = thread * kPerVector / 32;
+  const unsigned int bit = thread * kPerVector % 32;
   const std::uint32_t through_first = (2u << bit) - 1;
   const std::uint32_t behind_first = ((1u << (kPerVector - 1)) - 1) << 1;
   auto* to = reinterpret_cast<ulonglong2*>(elements) + thread;
-#pragma unroll 4
+#pragma unroll(kPick ? 1 : 4)
   for (int k = 0; k < Tile::kVectors / Tile::kThreads; ++k) {
     const RankedFlags word = tile.words[first_word + k * kStep];
-    const T* symbol = symbols + (word.rank + __popc(word.flags & through_first));
-    const ElementVector vector = laid_over(symbol, word.flags >> bit & behind_first);
+    ElementVector vector;
+    if constexpr (kPick) {
+      vector = picked(symbols, word, bit);
+    } else {
+      const T* symbol = symbols + (word.rank + __popc(word.flags & through_first));
+      vector = laid_over(symbol, word.flags >> bit & behind_first);
+    }
     __stcs(to + k * Tile::kThreads, ulonglong2{vector.low, vector.high});
   }
 }
@@ -256,8 +297,8 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
     expand_tiles(const __grid_constant__ DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   __shared__ Tile tile;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
   const std::int64_t begin = std::int64_t{blockIdx.x} * Tile::kElements;
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.words[word].flags = 0;
@@ -282,7 +323,12 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
   rank_words(tile, warp, lane);
   const T* tile_symbols = symbols + tile.first_run;
   if constexpr (kIsWord<T>) {
-    if (task.elements == Tile::kElements) return store_vectors(tile, tile_symbols, to);
+    if (task.elements == Tile::kElements) {
+      if constexpr (sizeof(T) == 1) {
+        if (many_heads(tile)) return store_vectors<true>(tile, tile_symbols, to);
+      }
+      return store_vectors<false>(tile, tile_symbols, to);
+    }
   }
   store_elements(tile, tile_symbols, static_cast<int>(task.elements), to, warp, lane);
 }

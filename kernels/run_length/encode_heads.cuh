@@ -51,8 +51,19 @@ struct EncodeArguments {
   Word* words;
 };
 
+/// Few runs of a share that wait until it is known where they go.
+template <class T>
+struct WaitingRuns {
+  static constexpr int kBytes = encode_warp_elements(sizeof(T)) * 2 / kWaitingShares / 8 * 8;
+  static constexpr int kFit = (kBytes - 16) / static_cast<int>(sizeof(T) + 2);
+  static constexpr int kMost = kFit < kMostWaitingRuns ? kFit : kMostWaitingRuns;
+  int count;
+  std::uint16_t heads[kMost];
+  T symbols[kMost];
+};
+
 /// What a warp of the encoder has of its block's shared memory: elements on their way, being looked through,
-/// and being written, and a list of where the heads are among the latter.
+/// and being written, and a list of where the heads are among the latter, or else shares with few heads.
 template <class T>
 struct WarpMemory {
   static constexpr int kElements = encode_warp_elements(sizeof(T));
@@ -70,8 +81,15 @@ struct WarpMemory {
     }
   };
 
-  Share shares[3];
-  std::uint16_t heads[kElements];
+  static constexpr int kHeld = held_shares(sizeof(T));
+  static_assert(kHeld < kWaitingShares);  // there are enough exchanges
+  static constexpr int kShares = kHeld + 2;
+  Share shares[kShares];
+  union {
+    std::uint16_t heads[kElements];
+    WaitingRuns<T> waiting[kWaitingShares];
+  };
+  static_assert(sizeof(waiting) <= sizeof(heads));
 };
 
 /// 16 bytes of the array as elements that are words.
@@ -140,8 +158,17 @@ struct Layout {
   static_assert(kByVectors || kRows <= 32);
   static_assert(kLaneElements <= 64);
 
-  /// Where 16 bytes of a share are kept: those that eight lanes read at once lie in different banks.
-  __device__ static int place_of_chunk(int chunk) { return chunk ^ (chunk / 8 % kChunks); }
+  // 16 bytes of a share are kept where those that eight lanes read at once lie in different banks: the i-th
+  // at i ^ (i / 8 % kChunks).
+
+  /// Where a lane's own 16 bytes number `chunk` are kept.
+  __device__ static unsigned int place_of_own(unsigned int lane, unsigned int chunk) {
+    return (lane * kChunks | (lane * kChunks / 8 % kChunks)) ^ chunk;
+  }
+  /// Where the 16 bytes `lane` of row `row`, of 32 times 16 bytes each, are kept.
+  __device__ static unsigned int place_in_row(unsigned int row, unsigned int lane) {
+    return 32 * row + (lane ^ (lane / 8 % kChunks) ^ (4 * row % kChunks));
+  }
   /// Where an element is kept.
   __device__ static int place(int element) {
     if constexpr (kByVectors) {
@@ -176,7 +203,7 @@ __device__ void send_for(const EncodeArguments<T>& a, typename WarpMemory<T>::Sh
 #pragma unroll
     for (int i = 0; i < Memory::kVectors; i += 32) {
       if (Memory::kVectors % 32 == 0 || i + lane < Memory::kVectors)
-        copy_later(to + L::place_of_chunk(i + lane), from + i + lane);
+        copy_later(to + L::place_in_row(i / 32, lane), from + i + lane);
     }
   } else if (valid > 0) {
     if (lane == 0 && first > 0) *share.from_before() = a.elements[first - 1];
@@ -206,7 +233,7 @@ __device__ typename Layout<T>::Bits compare_vectors(const typename WarpMemory<T>
   const auto* vectors = reinterpret_cast<const uint4*>(share.elements);
   uint4 own[L::kChunks];
 #pragma unroll
-  for (int c = 0; c < L::kChunks; ++c) own[c] = vectors[L::place_of_chunk(lane * L::kChunks + c)];
+  for (int c = 0; c < L::kChunks; ++c) own[c] = vectors[L::place_of_own(lane, c)];
   T before = __shfl_up_sync(~0u, Vector<T>{own[L::kChunks - 1]}.last(), 1);
   if (lane == 0) before = *share.from_before();
   typename L::Bits bits = 0;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/warp_scan.cuh"
+
 // How the tiles of the encoder tell each other how many runs lie before them, and how long the run is that
 // enters them, without waiting for the whole grid: the single-pass scan of D. Merrill and M. Garland
 // ("Single-pass parallel prefix scan with decoupled look-back", 2016) over the monoid (runs, length of the
@@ -17,6 +19,21 @@ enum class State : std::uint64_t { kOwn = 0, kInclusive = 1, kEmpty = 3 };
 struct Stretch {
   std::uint64_t runs;
   std::uint64_t open;
+};
+
+/// What follows from the order of two stretches.
+__device__ inline Stretch joined(const Stretch& left, const Stretch& right) {
+  return {left.runs + right.runs, right.runs > 0 ? right.open : left.open + right.open};
+}
+
+/// The stretch of at most a tile, which has fewer than 65536 elements.
+struct SmallStretch {
+  std::uint32_t runs_and_open;  // 16 bits each
+
+  __device__ static SmallStretch of(std::uint32_t runs, std::uint32_t open) { return {runs << 16 | open}; }
+  __device__ std::uint32_t runs() const { return runs_and_open >> 16; }
+  __device__ std::uint32_t open() const { return runs_and_open & 0xFFFF; }
+  __device__ Stretch stretch() const { return {runs(), open()}; }
 };
 
 /// A state and a stretch, read and written whole: a reader that sees the state sees the rest, and nothing
@@ -52,12 +69,6 @@ __device__ inline Word word_or_origin(const Word* words, std::int64_t tile) {
   return {static_cast<std::uint64_t>(State::kInclusive), 0};
 }
 
-__device__ inline std::uint64_t warp_sum(std::uint64_t value) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
-  return value;
-}
-
 /// The lanes up to and including the lowest one in `lanes`; all where there is none.
 __device__ inline unsigned int through_lowest(unsigned int lanes) { return lanes ^ (lanes - 1); }
 
@@ -77,16 +88,22 @@ __device__ inline Stretch look_back(const Word* words, std::int64_t tile) {
       if ((__ballot_sync(~0u, word.state() == State::kEmpty) & wanted) == 0) break;
       if (word.state() == State::kEmpty) word = word_or_origin(words, nearest - lane);
     }
+    const unsigned int alone = wanted & ~inclusive;  // tiles whose stretches are small
     const Stretch stretch = word.stretch();
-    const bool mine = (wanted >> lane & 1) != 0;
-    before.runs += warp_sum(mine ? stretch.runs : 0);
-    if (!head_found) {
-      const unsigned int heads = __ballot_sync(~0u, mine && stretch.runs > 0);
-      const unsigned int reached = through_lowest(heads) & wanted;
-      before.open += warp_sum((reached >> lane & 1) != 0 ? stretch.open : 0);
-      head_found = heads != 0;
-    }
-    if (inclusive != 0) return before;
+    const unsigned int heads = __ballot_sync(~0u, (wanted >> lane & 1) != 0 && stretch.runs > 0);
+    const unsigned int reached = head_found ? 0 : through_lowest(heads) & wanted;
+    const auto small = [&](unsigned int lanes, std::uint64_t value) {
+      return warp_sum((lanes >> lane & 1) != 0 ? static_cast<std::uint32_t>(value) : 0u);
+    };
+    before.runs += small(alone, stretch.runs);
+    before.open += small(reached & alone, stretch.open);
+    head_found |= heads != 0;
+    if (inclusive == 0) continue;
+    const int known = __ffs(static_cast<int>(inclusive)) - 1;
+    const std::uint64_t open = __shfl_sync(~0u, stretch.open, known);
+    before.runs += __shfl_sync(~0u, stretch.runs, known);
+    if ((reached >> known & 1) != 0) before.open += open;
+    return before;
   }
 }
 

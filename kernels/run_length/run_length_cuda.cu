@@ -111,8 +111,8 @@ DecodeArguments decode_arguments(CudaExecutor& executor, const DecodeRunLengthsP
   arguments.tile_elements = decode_tile_elements(params.format.element_bytes);
   arguments.tiles = decode_tiles(params);
   // Where most granules are short, there is something to write for others than tiles.
-  const bool short_runs = params.max_elements / (kShortGranuleElements / kGranuleRuns + 1) < params.runs;
-  arguments.few_blocks = grid.blocks <= kFewBlocks && arguments.tiles > 0 && !short_runs;
+  arguments.mostly_short = params.max_elements / (kShortGranuleElements / kGranuleRuns + 1) < params.runs;
+  arguments.few_blocks = grid.blocks <= kFewBlocks && arguments.tiles > 0 && !arguments.mostly_short;
   arguments.report =
       reinterpret_cast<DecodeRunLengthsReport*>(executor.scratch<std::byte>(kBlockAlignment).data());
   arguments.all_short = reinterpret_cast<bool*>(arguments.report + 1);
@@ -139,8 +139,12 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   if (!arguments.few_blocks) launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
   if (!arguments.few_blocks && arguments.tiles > 0) {
     const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
-    launch_early<expand_short_granules<T>>(divide_up(arguments.granules, kTileWarps) + find_blocks,
-                                           32 * kTileWarps, 0, stream, arguments, from, to);
+    const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + find_blocks;
+    if (arguments.mostly_short) {
+      launch_early<expand_short_granules<T, false>>(blocks, 32 * kTileWarps, 0, stream, arguments, from, to);
+    } else {
+      launch_early<expand_short_granules<T, true>>(blocks, 32 * kTileWarps, 0, stream, arguments, from, to);
+    }
   }
   if (arguments.tiles > 0) {
     launch_early<expand_tiles<T>>(arguments.tiles, DecodeTile<T>::kThreads, 0, stream, arguments, from, to);

@@ -10,9 +10,16 @@ inline constexpr int kTileWarps = 8;
 
 /// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. Two more
 /// speak with the other blocks.
-inline constexpr int kFewestEncodeWarps = 4;
+inline constexpr int kFewestEncodeWarps = 3;
 inline constexpr int kMostEncodeWarps = 22;
 inline constexpr int kEncodeServants = 2;
+/// Shares that may wait to be written, as they are, while a warp looks through the next ones. Where elements
+/// are small, more warps are worth more than another share for each.
+constexpr int held_shares(int element_bytes) { return element_bytes < 4 ? 1 : 2; }
+
+/// Or, of shares with few runs, a list of these; and the most runs of such a list.
+inline constexpr int kWaitingShares = 4;
+inline constexpr int kMostWaitingRuns = 96;
 
 /// Elements that one warp of the CUDA encoder takes at once, 2 to 4 KiB of them: a multiple of 32; of those
 /// that are no words at most 1024.
@@ -50,6 +57,9 @@ constexpr int decode_tile_elements(int element_bytes) {
       return 8192;
   }
 }
+
+/// Where at least one of so many elements of a byte begins a run, the CUDA decoder picks them four at a time.
+inline constexpr int kManyHeadsShare = 24;
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;

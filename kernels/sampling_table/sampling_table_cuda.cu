@@ -24,7 +24,7 @@ extern __shared__ uint4 shared_quads[];
 /// The block's shared memory, its slots cleared where there is to be a lookup.
 template <int kThreads>
 __device__ OnChip chip_for(const sampling_layout::Target& target, bool lookup) {
-  const OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count, target.guide_size);
+  const OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count);
   if (lookup) clear_slots<kThreads>(chip, target.guide_size);
   return chip;
 }
@@ -71,9 +71,11 @@ __global__ void __launch_bounds__(kThreads)
   wait_for_kernel_before();
 }
 
-/// One block: the header, the padding and the report on a map of layers of `height` rows.
+/// One block: the header, the padding and, when the kernel before has ended, the report on a map of layers of
+/// `height` rows.
 template <class T>
-__global__ void conclude(RowsArguments<T> arguments, std::uint32_t height, TableGaps gaps) {
+__global__ void __launch_bounds__(sampling_tuning::kConcludeThreads)
+    conclude(RowsArguments<T> arguments, std::uint32_t height, TableGaps gaps) {
   for (const TableGap& gap : gaps.gaps) {
     for (std::uint64_t i = gap.begin + threadIdx.x; i < gap.end; i += blockDim.x) {
       arguments.table[i] = std::byte{0};
@@ -81,6 +83,7 @@ __global__ void conclude(RowsArguments<T> arguments, std::uint32_t height, Table
   }
   if (threadIdx.x > 0) return;
   *reinterpret_cast<sampling::TableHeader*>(arguments.table) = arguments.header;
+  wait_for_kernel_before();
   arguments.findings->report = report_of(*arguments.findings, arguments.weights, height);
 }
 
@@ -202,9 +205,8 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   }
   executor.check_interrupt();
   build_all_marginals(executor, header, table.data(), row_masses.data(), findings.data(), early);
-  conclude<T><<<1, sampling_tuning::kConcludeThreads, 0, executor.stream()>>>(
-      arguments, static_cast<std::uint32_t>(params.height), table_gaps(header));
-  CUMULUS_CUDA(cudaGetLastError());
+  launch(executor, conclude<T>, 1, sampling_tuning::kConcludeThreads, 0, true, arguments,
+         static_cast<std::uint32_t>(params.height), table_gaps(header));
   executor.download({reinterpret_cast<const std::byte*>(&findings.data()->report), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
 }

@@ -11,97 +11,147 @@ namespace cumulus::sampling_rows {
 enum class DenseLookup { kNone, kCutpoints, kTrees };
 
 inline constexpr std::uint32_t kOwn = 16;  // cells of a thread, entries of a thread
+inline constexpr std::uint32_t kWarpCells = 32 * kOwn;
 inline constexpr std::uint32_t kMostDenseCells = 16384;
-
-/// Where word i lies so that 16 neighbours of a thread and 4 of a lane are both read without conflicts. Four
-/// words from a multiple of four on stay neighbours.
-__device__ inline std::uint32_t word_place(std::uint32_t i) { return i ^ (i >> 3 & 28); }
-__device__ inline std::uint32_t quad_place(std::uint32_t quad) { return word_place(quad * kQuad); }
-
-/// The shared memory of a block of kThreads, its parts in other places than in
-/// sampling_table_row_bounds.cuh: cells and slots at word_place of their numbers, a slot's holder in its
-/// upper half. The slots come last, so that all others' places are constants.
-template <int kThreads>
-struct DenseOnChip {
-  static constexpr std::uint32_t kCells = kThreads * kOwn;
-  OnChip chip;
-  std::uint32_t* queued;
-  std::uint16_t* queue;  ///< Nodes of larger trees, `*queued` of them.
-
-  static constexpr std::uint32_t kQueue = kCells + 4;
-
-  /// The first slot.
-  CUMULUS_HOST_DEVICE static constexpr std::uint32_t slots_at(DenseLookup lookup) {
-    return lookup == DenseLookup::kTrees ? kQueue + kCells / 2 : kCells;
-  }
-  static std::size_t bytes(std::uint32_t guide_size, DenseLookup lookup) {
-    return (slots_at(lookup) + (lookup == DenseLookup::kNone ? 0 : guide_size)) * sizeof(std::uint32_t);
-  }
-  __device__ DenseOnChip(std::uint32_t* words, DenseLookup lookup)
-      : chip(words, 0, 0), queued(words + kCells), queue(reinterpret_cast<std::uint16_t*>(words + kQueue)) {
-    chip.slots = words + slots_at(lookup);
-    chip.groups = nullptr;
-    chip.chunks = nullptr;
-    chip.edges = nullptr;
-  }
-};
 
 inline bool dense_fits(std::uint32_t count, std::uint32_t guide_size) {
   return count % kOwn == 0 && count <= kMostDenseCells && guide_size % 32 == 0 &&
          guide_size <= 2 * kMostDenseCells;
 }
 
-/// quad_place of quad q of thread `thread`, each of which has kOwn words: a place and what its quads differ
-/// from it in are known once for all arrays.
+/// Where word i lies so that 16 neighbours of a thread and 4 of a lane are both read without conflicts. Four
+/// words from a multiple of four on stay neighbours.
+__device__ inline std::uint32_t word_place(std::uint32_t i) { return i ^ (i >> 3 & 28); }
+/// Of quad q of thread `thread`, each of which has kOwn words.
 __device__ inline std::uint32_t own_quad_place(std::uint32_t thread, std::uint32_t q) {
   return (thread * kOwn ^ (2 * thread & 28)) ^ q * kQuad;
 }
-/// quad_place of quad q * 32 + lane of the warp's.
+/// Of quad q * 32 + lane of the warp's.
 __device__ inline std::uint32_t warp_quad_place(std::uint32_t thread, std::uint32_t q) {
   const std::uint32_t lane = thread % 32;
-  return ((thread / 32 * 32 * kOwn + (lane * kQuad ^ (lane >> 1 & 12))) ^ (q % 2 * 16)) + q * 32 * kQuad;
+  return ((thread / 32 * kWarpCells + (lane * kQuad ^ (lane >> 1 & 12))) ^ (q % 2 * 16)) + q * 32 * kQuad;
 }
 
-/// Stores a warp's words, kOwn of each lane, in the order of memory; `staged` is shared memory, of which the
-/// warp has its share in `to`, from `tile` on. Lanes at or behind `end` have none.
-__device__ inline void store_words(std::uint32_t* staged, const std::uint32_t (&words)[kOwn],
-                                   std::uint32_t tile, std::uint32_t end, std::uint32_t* to) {
-  constexpr std::uint32_t kQuads = kOwn / kQuad;
-  const std::uint32_t thread = threadIdx.x;
-  if (tile + thread * kOwn < end) {
-#pragma unroll
-    for (std::uint32_t q = 0; q < kQuads; ++q) {
-      *reinterpret_cast<uint4*>(staged + tile + own_quad_place(thread, q)) =
-          make_uint4(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
+/// A number of 16 bits for each guide cell: the cell that holds its smallest x, where that holds the smallest
+/// x of no guide cell before; else 0. Neither 16 neighbours of a thread nor the same of 16 of each lane are
+/// in each other's way.
+struct Slots {
+  std::byte* memory;  ///< On kAlignment bytes.
+
+  static constexpr std::uint32_t kAlignment = 1024;
+
+  CUMULUS_HOST_DEVICE static std::uint32_t bytes(std::uint32_t guide_size) {
+    return (2 * guide_size + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  /// The address of the slot whose address would be `2 * half` if slots were in their order.
+  __device__ static std::uint32_t place(std::uint32_t half) { return half << 1 ^ (half >> 2 & 0x70); }
+
+  __device__ std::uint32_t operator[](std::uint32_t g) const {
+    return *reinterpret_cast<const std::uint16_t*>(memory + place(g));
+  }
+  /// Eight neighbours, two in a word, from a multiple of eight on.
+  __device__ uint4 eight(std::uint32_t g) const { return *reinterpret_cast<const uint4*>(memory + place(g)); }
+  /// Eight for each lane of a warp, in any order, of the 256 slots from a multiple of 256 on.
+  __device__ uint4 any_eight(std::uint32_t g) const {
+    return *reinterpret_cast<const uint4*>(memory + 2 * g + threadIdx.x % 32 * sizeof(uint4));
+  }
+  template <int kThreads>
+  __device__ void clear(std::uint32_t guide_size) const {
+#pragma unroll 1
+    for (std::uint32_t i = threadIdx.x; i < bytes(guide_size) / sizeof(uint4); i += kThreads) {
+      reinterpret_cast<uint4*>(memory)[i] = make_uint4(0, 0, 0, 0);
     }
   }
+};
+
+/// What threads tell each other of the edges between their cells: see sampling_table_dense_trees.cuh.
+template <int kThreads>
+struct EdgesOfThreads {
+  static constexpr std::uint32_t kWarps = kThreads / 32;
+  /// Bit t of words[b][w]: thread t of warp w has a difference with a bit above b, or a tree that begins.
+  std::uint32_t words[32][kWarps];
+  std::uint16_t starts[kThreads];  ///< OwnEdges::starts.
+};
+
+/// The shared memory of a block of kThreads that builds distributions, one after another.
+template <int kThreads, DenseLookup kLookup>
+struct DenseOnChip {
+  static constexpr std::uint32_t kCells = kThreads * kOwn;
+  static constexpr bool kTrees = kLookup == DenseLookup::kTrees;
+  static constexpr std::uint32_t kWords = kCells * (kTrees ? 2 : 1);
+
+  std::byte* memory;  ///< On Slots::kAlignment bytes.
+
+  /// With `ahead`, there is room for the next weights, too.
+  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t guide_size, bool ahead = false) {
+    constexpr std::size_t kQuadBytes = sizeof(uint4);
+    const std::size_t before =
+        kWords * sizeof(std::uint32_t) + slot_bytes(guide_size) + (kTrees ? guide_size / 8 : 0);
+    return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes + (ahead ? kCells * sizeof(std::uint32_t) : 0);
+  }
+
+  /// The lower bounds, at word_place.
+  __device__ std::uint32_t* lower() const { return reinterpret_cast<std::uint32_t*>(memory); }
+  /// Entries on their way to memory; a warp has a share of its own.
+  __device__ std::uint32_t* staged() const { return lower() + kCells; }
+  __device__ Slots slots() const { return {memory + kWords * sizeof(std::uint32_t)}; }
+  /// Where slots have been.
+  __device__ EdgesOfThreads<kThreads>& edges() const {
+    return *reinterpret_cast<EdgesOfThreads<kThreads>*>(slots().memory);
+  }
+  /// A bit for each guide cell: whether it may have a tree.
+  __device__ std::uint32_t* crowded(std::uint32_t guide_size) const {
+    return reinterpret_cast<std::uint32_t*>(slots().memory + slot_bytes(guide_size));
+  }
+  /// The next weights, at own_quad_place; a warp has a share of its own.
+  __device__ std::uint32_t* ahead(std::uint32_t guide_size) const {
+    return reinterpret_cast<std::uint32_t*>(memory + bytes(guide_size));
+  }
+
+  /// Before a distribution; the block must meet before it goes on.
+  __device__ void clear(std::uint32_t guide_size) const {
+    if constexpr (kLookup != DenseLookup::kNone) slots().template clear<kThreads>(guide_size);
+    if constexpr (kTrees) {
+      for (std::uint32_t i = threadIdx.x; i < guide_size / 32; i += kThreads) crowded(guide_size)[i] = 0;
+    }
+  }
+
+ private:
+  CUMULUS_HOST_DEVICE static std::uint32_t slot_bytes(std::uint32_t guide_size) {
+    if (kLookup == DenseLookup::kNone) return 0;
+    const std::uint32_t bytes = Slots::bytes(guide_size);
+    return kTrees && bytes < sizeof(EdgesOfThreads<kThreads>)
+               ? static_cast<std::uint32_t>(sizeof(EdgesOfThreads<kThreads>))
+               : bytes;
+  }
+};
+
+/// Stores a warp's words, kOwn of each lane, in the order of memory; `staged` is the block's shared memory.
+/// `first` is the number of the warp's first; lanes at or behind `end` have none.
+__device__ inline void store_words(std::uint32_t* staged, const std::uint32_t (&words)[kOwn],
+                                   std::uint32_t first, std::uint32_t end, std::uint32_t* to) {
+  constexpr std::uint32_t kQuads = kOwn / kQuad;
+  const std::uint32_t thread = threadIdx.x;
+  const std::uint32_t lane = thread % 32;
+  __syncwarp();  // what was staged before is stored
+#pragma unroll
+  for (std::uint32_t q = 0; q < kQuads; ++q) {
+    *reinterpret_cast<uint4*>(staged + own_quad_place(thread, q)) =
+        make_uint4(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
+  }
   __syncwarp();
-  const std::uint32_t first = tile + thread / 32 * 32 * kOwn;
-  std::uint32_t* const out = to + first + thread % 32 * kQuad;
+  std::uint32_t* const out = to + first + lane * kQuad;
   const auto store = [&](std::uint32_t q) {
     *reinterpret_cast<uint4*>(out + q * 32 * kQuad) =
-        *reinterpret_cast<const uint4*>(staged + tile + warp_quad_place(thread, q));
+        *reinterpret_cast<const uint4*>(staged + warp_quad_place(thread, q));
   };
-  if (first + 32 * kOwn <= end) {
+  if (first + kWarpCells <= end) {
 #pragma unroll
     for (std::uint32_t q = 0; q < kQuads; ++q) store(q);
   } else {
     for (std::uint32_t q = 0; q < kQuads; ++q) {
-      if (first + (q * 32 + thread % 32) * kQuad < end) store(q);
+      if (first + (q * 32 + lane) * kQuad < end) store(q);
     }
-  }
-}
-
-/// Before anything else; the block must meet before it goes on.
-template <int kThreads, DenseLookup kLookup>
-__device__ void clear_dense(const DenseOnChip<kThreads>& dense, std::uint32_t guide_size) {
-  if constexpr (kLookup != DenseLookup::kNone) {
-    for (std::uint32_t i = threadIdx.x; i < guide_size / kQuad; i += kThreads) {
-      reinterpret_cast<uint4*>(dense.chip.slots)[i] = make_uint4(0, 0, 0, 0);
-    }
-  }
-  if constexpr (kLookup == DenseLookup::kTrees) {
-    if (threadIdx.x == 0) *dense.queued = 0;
   }
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "kernels/sampling_table/sampling_table_dense_lookup.cuh"
+#include "kernels/sampling_table/sampling_table_dense_trees.cuh"
 
 // One distribution by one block whose threads have 16 neighbouring cells each, in registers: for rows of a
 // multiple of 16 cells, up to 16384, and guides of a multiple of 32. The bytes are those of
 // sampling_table_rows.cuh; what differs is how often a cell is touched. Scans cost a sixteenth of their
-// steps; a cell is converted, bounded and keyed once; nodes that have at most two others of their tree below
-// them on each side, which most have, follow from masks of a thread's sixteen edges, and only the others are
-// searched for.
+// steps; a cell is converted and bounded once; a guide cell's entry follows from its first cell and the next
+// one's. Only where a guide cell has more than few cells, each of its nodes is searched for.
 
 namespace cumulus::sampling_rows {
 
@@ -54,42 +54,72 @@ struct DenseBounds {
   }
 };
 
-/// The tallies before a thread's cells, and of all. The block meets here.
+/// What a block knows of its weights before it adds them up.
+struct WeightsRange {
+  std::uint32_t exponent;  ///< Of the largest.
+  bool all_positive;
+};
+
+/// Of the block's largest and smallest weights, to every thread. Of a thread without cells `least` is ~0.
 template <int kThreads>
-__device__ WarpTallies scan_tallies(const Tally& own) {
+__device__ WeightsRange range_of_block(std::uint32_t largest, std::uint32_t least) {
+  constexpr unsigned kWarps = kThreads / 32;
+  __shared__ std::uint32_t largest_of[kWarps];
+  __shared__ std::uint32_t least_of[kWarps];
+  const unsigned lane = threadIdx.x % 32;
+  largest = largest_of_warp(largest);
+  least = ~largest_of_warp(~least);
+  if (lane == 0) {
+    largest_of[threadIdx.x / 32] = largest;
+    least_of[threadIdx.x / 32] = least;
+  }
+  __syncthreads();
+  return {weight_exponent(largest_of_warp(lane < kWarps ? largest_of[lane] : 0)),
+          ~largest_of_warp(lane < kWarps ? ~least_of[lane] : 0) > 0};
+}
+
+/// The tallies before a thread's cells, and of all. Where all are positive only sums are added up. The block
+/// meets here.
+template <int kThreads>
+__device__ WarpTallies scan_tallies(const Tally& own, bool all_positive, std::uint32_t count) {
   constexpr unsigned kWarps = kThreads / 32;
   __shared__ std::uint64_t sums[kWarps];
   __shared__ std::uint32_t numbers[kWarps];
   const unsigned lane = threadIdx.x % 32;
   const unsigned warp = threadIdx.x / 32;
   const std::uint64_t sum = warp_prefix_sum(own.sum);
-  const std::uint32_t number = warp_prefix_sum(own.positive);
+  std::uint32_t number = 0;
+  if (!all_positive) number = warp_prefix_sum(own.positive);
   if (lane == 31) {
     sums[warp] = sum;
     numbers[warp] = number;
   }
   __syncthreads();
   const std::uint64_t through = warp_prefix_sum<kWarps>(lane < kWarps ? sums[lane] : std::uint64_t{0});
-  const std::uint32_t numbered = warp_prefix_sum<kWarps>(lane < kWarps ? numbers[lane] : std::uint32_t{0});
   const std::uint64_t warps_sum = __shfl_sync(kWholeWarp, through, (warp + 31) % 32);
-  const std::uint32_t warps_number = __shfl_sync(kWholeWarp, numbered, (warp + 31) % 32);
-  return {{(warp > 0 ? warps_sum : 0) + sum - own.sum, (warp > 0 ? warps_number : 0) + number - own.positive},
-          {__shfl_sync(kWholeWarp, through, kWarps - 1), __shfl_sync(kWholeWarp, numbered, kWarps - 1)}};
+  WarpTallies tallies{{(warp > 0 ? warps_sum : 0) + sum - own.sum, threadIdx.x * kOwn},
+                      {__shfl_sync(kWholeWarp, through, kWarps - 1), count}};
+  if (!all_positive) {
+    const std::uint32_t numbered = warp_prefix_sum<kWarps>(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+    const std::uint32_t warps_number = __shfl_sync(kWholeWarp, numbered, (warp + 31) % 32);
+    tallies.before.positive = (warp > 0 ? warps_number : 0) + number - own.positive;
+    tallies.all.positive = __shfl_sync(kWholeWarp, numbered, kWarps - 1);
+  }
+  return tallies;
 }
 
-/// A thread's cells.
+/// A thread's cells. Where it is known that all have mass, it takes a third less to weigh them and to find
+/// their bounds.
 struct OwnCells {
   std::uint64_t weights[kOwn];
   Tally tally;
 
-  __device__ void weigh(WeightScale scale, std::uint32_t (&bits)[kOwn]) {
-    std::uint32_t least = ~0u;
+  __device__ void weigh(WeightScale scale, bool all_positive, std::uint32_t (&bits)[kOwn]) {
+    if (scale.is_dim()) {
 #pragma unroll
-    for (std::uint32_t& word : bits) {
-      if (scale.is_dim()) word = __float_as_uint(__uint_as_float(word) * scale.before);
-      least = min(least, word);
+      for (std::uint32_t& word : bits) word = __float_as_uint(__uint_as_float(word) * scale.before);
     }
-    if (least > 0) {
+    if (all_positive) {
       weigh<true>(scale, bits);
     } else {
       weigh<false>(scale, bits);
@@ -100,19 +130,14 @@ struct OwnCells {
     for (const std::uint64_t weight : weights) tally.add(weight);
   }
 
-  /// `before` is the tally of the cells before.
-  __device__ void find_bounds(const DenseBounds& scale, const Tally& before,
-                              std::uint32_t (&bounds)[kOwn]) const {
-    if (tally.positive == kOwn) {
-      find_bounds<true>(scale, before, bounds);
-    } else {
-      find_bounds<false>(scale, before, bounds);
-    }
+  /// `before` is the tally of the cells before. Returns the bound behind the last.
+  __device__ std::uint32_t find_bounds(const DenseBounds& scale, bool all_positive, const Tally& before,
+                                       std::uint32_t (&bounds)[kOwn]) const {
+    return all_positive ? find_bounds<true>(scale, before, bounds)
+                        : find_bounds<false>(scale, before, bounds);
   }
 
  private:
-  // Where it is known that all cells have mass, it takes a third less to find their bounds.
-
   template <bool kPositive>
   __device__ void weigh(const WeightScale& scale, const std::uint32_t (&bits)[kOwn]) {
 #pragma unroll
@@ -125,7 +150,8 @@ struct OwnCells {
   }
 
   template <bool kPositive>
-  __device__ void find_bounds(const DenseBounds& scale, Tally before, std::uint32_t (&bounds)[kOwn]) const {
+  __device__ std::uint32_t find_bounds(const DenseBounds& scale, Tally before,
+                                       std::uint32_t (&bounds)[kOwn]) const {
 #pragma unroll
     for (std::uint32_t k = 0; k < kOwn; ++k) {
       bounds[k] =
@@ -133,37 +159,41 @@ struct OwnCells {
       before.sum += weights[k];
       before.positive += kPositive || weights[k] > 0 ? 1 : 0;
     }
+    return scale(before.sum, before.positive);
   }
 };
 
-/// The block turns its threads' cells into lower bounds, guide and trees. Slots must be clear, and the block
-/// have met since. Every thread calls `know_all` with the tally of all as soon as it is known.
+/// Nothing but zeros, which most nodes are.
+template <int kThreads>
+__device__ void clear_nodes(const Target& target) {
+  auto* const nodes = reinterpret_cast<uint4*>(target.nodes);
+#pragma unroll
+  for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+    const std::uint32_t quad = q * kThreads + threadIdx.x;
+    if (quad * kQuad < target.count) __stcs(nodes + quad, make_uint4(0, 0, 0, 0));
+  }
+}
+
+/// The block turns its threads' cells into lower bounds, guide and trees. The chip must be clear, and the
+/// block have met since. Every thread calls `know_all` with the tally of all as soon as it is known.
 template <int kThreads, DenseLookup kLookup, class KnowAll>
-__device__ void build_dense(const Target& target, const DenseOnChip<kThreads>& dense, const OwnCells& own,
-                            const KnowAll& know_all) {
-  const OnChip& chip = dense.chip;
-  const WarpTallies tallies = scan_tallies<kThreads>(own.tally);
+__device__ void build_dense(const Target& target, const DenseOnChip<kThreads, kLookup>& chip,
+                            const OwnCells& own, bool all_positive, const KnowAll& know_all) {
+  const WarpTallies tallies = scan_tallies<kThreads>(own.tally, all_positive, target.count);
   know_all(tallies.all);
-  const DenseBounds scale(tallies.all);
-  std::uint32_t bounds[kOwn];
-  own.find_bounds(scale, tallies.before, bounds);
-  constexpr bool kTrees = kLookup == DenseLookup::kTrees;
   const std::uint32_t first = threadIdx.x * kOwn;
-  if (kLookup == DenseLookup::kCutpoints && first < target.count) {
-    const Tally behind = tallies.before + own.tally;
-    note_own(chip, target.guide_size, first, bounds, scale(behind.sum, behind.positive));
-  }
-  store_words(chip.cells, bounds, 0, target.count, target.lower);
-  if constexpr (kTrees) {
-    const bool store = target.method == Method::kRadixForest;
-    __syncthreads();
-    write_small_trees<kThreads>(target, dense, bounds, store);
-    __syncthreads();
-    write_large_trees<kThreads>(target, dense, store);
-  }
+  std::uint32_t bounds[kOwn];
+  const std::uint32_t behind =
+      own.find_bounds(DenseBounds(tallies.all), all_positive, tallies.before, bounds);
+  store_words(chip.lower(), bounds, threadIdx.x / 32 * kWarpCells, target.count, target.lower);
   if constexpr (kLookup != DenseLookup::kNone) {
+    if (first < target.count) note_own(chip.slots(), target.guide_size, first, bounds, behind);
     __syncthreads();
-    write_dense_guide<kThreads, kTrees>(target, chip);
+    const bool any_crowded =
+        write_dense_guide<kThreads, kLookup>(target, chip, tallies.all.positive > 0 ? target.count - 1 : 0);
+    if constexpr (kLookup == DenseLookup::kTrees) {
+      if (__syncthreads_or(any_crowded ? 1 : 0) != 0) DenseTrees<kThreads>(target, chip).write();
+    }
   }
 }
 

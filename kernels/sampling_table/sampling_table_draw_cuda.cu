@@ -20,14 +20,16 @@ sampling::detail::Rows rows_of(const sampling::TableView& table) {
   return sampling::detail::rows_of(table, table.header.method);
 }
 
-unsigned blocks_for(std::int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
+unsigned blocks_for(std::int64_t count, int threads = kThreads) {
+  return static_cast<unsigned>((count + threads - 1) / threads);
+}
 
 /// Stores the samples of a warp, of which lane 0 has number `first`; every lane comes here.
 template <bool kDirections>
-__device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, std::int64_t count,
+__device__ void store_warp(const sampling::Sample& drawn, std::uint32_t first, std::uint32_t count,
                            const SampleArrays& arrays, float* staged) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t i = first + lane;
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t i = first + lane;
   if (i < count) {
     if (reinterpret_cast<std::uintptr_t>(arrays.position) % sizeof(float2) == 0) {
       reinterpret_cast<float2*>(arrays.position)[i] = make_float2(drawn.u, drawn.v);
@@ -40,11 +42,11 @@ __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, st
   if constexpr (kDirections) {  // three words a lane: in the order of memory they are whole sectors
     __syncwarp();
 #pragma unroll
-    for (int axis = 0; axis < 3; ++axis) staged[3 * lane + axis] = drawn.direction[axis];
+    for (std::uint32_t axis = 0; axis < 3; ++axis) staged[3 * lane + axis] = drawn.direction[axis];
     __syncwarp();
 #pragma unroll
-    for (int part = 0; part < 3; ++part) {
-      const std::int64_t word = 3 * first + 32 * part + lane;
+    for (std::uint32_t part = 0; part < 3; ++part) {
+      const std::uint32_t word = 3 * first + 32 * part + lane;
       if (word < 3 * count) arrays.direction[word] = staged[32 * part + lane];
     }
   }
@@ -52,8 +54,8 @@ __device__ void store_warp(const sampling::Sample& drawn, std::int64_t first, st
 
 /// The point of this lane, where lane 0 has number `first`; behind the last one any.
 template <class Points>
-__device__ sampling::FixedPoint2 point_at(const Points& points, std::int64_t first, std::int64_t count) {
-  const std::int64_t i = first + threadIdx.x % 32;
+__device__ sampling::FixedPoint2 point_at(const Points& points, std::uint32_t first, std::uint32_t count) {
+  const std::uint32_t i = first + threadIdx.x % 32;
   return i < count ? points.point(i) : sampling::FixedPoint2{};
 }
 
@@ -68,9 +70,23 @@ constexpr unsigned kMarginalNear = 1;
 constexpr unsigned kRowsOpen = 2;     // of radix forests
 constexpr unsigned kColumnsOpen = 3;  // of a radix forest over a single row
 
-/// Blocks that a multiprocessor is to hold at least. What is mostly found in shared memory gains by as many
-/// threads as it can; what is not loses by them what it has in the first cache.
-constexpr int blocks_at_least(unsigned near) { return near == kRowsOpen || near == kColumnsOpen ? 4 : 3; }
+/// The blocks of a kernel: their threads, and how many of them a multiprocessor holds. What is mostly found
+/// in shared memory gains by as many threads as it can; what is not loses by them what it has in the first
+/// cache, and so it does by blocks that have the same rows in shared memory.
+struct BlockShape {
+  int threads;
+  int of_each;
+};
+CUMULUS_HOST_DEVICE constexpr BlockShape shape_of(unsigned near) {
+  switch (near) {
+    case kRowsOpen:
+      return {sampling_tuning::kOpenRowsThreads, 2};
+    case kColumnsOpen:
+      return {kThreads, 4};
+    default:
+      return {kThreads, 3};
+  }
+}
 
 template <unsigned kNear>
 __device__ auto row_search(const sampling::TableView& table, sampling::Method method,
@@ -96,26 +112,29 @@ __device__ auto column_search(const sampling::TableView& table, sampling::Method
 /// Samples of a constant table, of method kMethod unless that is kAnyMethod. Bringing something near pays for
 /// many.
 template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
-__global__ void __launch_bounds__(kThreads, blocks_at_least(kNear))
+__global__ void __launch_bounds__(shape_of(kNear).threads, shape_of(kNear).of_each)
     draw_points(const __grid_constant__ sampling::TableView table,
-                const __grid_constant__ sampling::detail::Rows rows, const __grid_constant__ Points points,
-                std::int64_t count, SampleArrays arrays, sampling_near::MarginalBytes bytes) {
+                const __grid_constant__ sampling::detail::Rows rows,
+                const __grid_constant__ sampling::detail::Extents extents,
+                const __grid_constant__ Points points, std::uint32_t count, SampleArrays arrays,
+                sampling_near::MarginalBytes bytes) {
+  constexpr int kOfBlock = shape_of(kNear).threads;
   extern __shared__ uint4 shared_quads[];
-  __shared__ float staged[kDirections ? 3 * kThreads : 1];
+  __shared__ float staged[kDirections ? 3 * kOfBlock : 1];
   float* const of_warp = staged + (kDirections ? threadIdx.x / 32 * 96 : 0);
   const auto method = kMethod == kAnyMethod ? table.header.method : sampling::Method{kMethod};
   auto* const shared = reinterpret_cast<unsigned char*>(shared_quads);
   const auto row_of = row_search<kNear>(table, method, bytes, shared);
   const auto column_of = column_search<kNear>(table, method, rows, shared);
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads + (threadIdx.x & ~31u);
+  const std::uint32_t stride = gridDim.x * kOfBlock;
+  std::uint32_t first = blockIdx.x * kOfBlock + (threadIdx.x & ~31u);
   sampling::FixedPoint2 point = point_at(points, first, count);
   for (; first < count; first += stride) {
     // The next is on its way while this one is looked up.
     const sampling::FixedPoint2 next = point_at(points, first + stride, count);
     sampling::Sample drawn;
     if (first + threadIdx.x % 32 < count) {
-      drawn = sampling::detail::sample_constant(table, row_of, column_of, point.x, point.y);
+      drawn = sampling::detail::sample_constant(table.header, extents, row_of, column_of, point.x, point.y);
     }
     store_warp<kDirections>(drawn, first, count, arrays, of_warp);
     point = next;
@@ -136,24 +155,30 @@ __global__ void __launch_bounds__(kThreads)
 template <class Points>
 struct Drawing {
   const sampling::TableView& table;
-  const Points& points;
-  std::int64_t count;
-  const SampleArrays& arrays;
+  Points points;
+  std::uint32_t count;
+  SampleArrays arrays;
   sampling_near::MarginalBytes marginal_bytes;
 };
 
-/// As many blocks as the device holds.
+sampling::detail::Extents extents_of(const sampling::TableView& table) {
+  return {sampling::detail::Extent(table.header.width), sampling::detail::Extent(table.header.height)};
+}
+
+/// As many blocks as the device is to hold.
 template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
 void draw_many(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t shared_bytes) {
   const auto kernel = draw_points<kNear, kMethod, kDirections, Points>;
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes)));
   int of_each = 0;
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, kThreads, shared_bytes));
-  const auto blocks = static_cast<unsigned>(std::max(of_each, 1) * executor.device().multiprocessors());
-  kernel<<<std::min(blocks, blocks_for(drawing.count)), kThreads, shared_bytes, executor.stream()>>>(
-      drawing.table, rows_of(drawing.table), drawing.points, drawing.count, drawing.arrays,
-      drawing.marginal_bytes);
+  constexpr BlockShape kShape = shape_of(kNear);
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, kShape.threads, shared_bytes));
+  const auto blocks =
+      static_cast<unsigned>(std::clamp(of_each, 1, kShape.of_each) * executor.device().multiprocessors());
+  kernel<<<std::min(blocks, blocks_for(drawing.count, kShape.threads)), kShape.threads, shared_bytes,
+           executor.stream()>>>(drawing.table, rows_of(drawing.table), extents_of(drawing.table),
+                                drawing.points, drawing.count, drawing.arrays, drawing.marginal_bytes);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -175,9 +200,9 @@ void draw_many_by_forest(CudaExecutor& executor, const Drawing<Points>& drawing,
 
 template <bool kDirections, class Points>
 void draw_constant(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
-                   std::int64_t count, const SampleArrays& arrays) {
+                   std::uint32_t count, const SampleArrays& arrays) {
   using sampling::Method;
-  constexpr std::int64_t kMany = 1 << 20;
+  constexpr std::uint32_t kMany = 1 << 20;
   constexpr std::uint32_t kMostNear = 72 * 1024;  // so that three blocks fit into an H200's multiprocessor
   Drawing<Points> drawing{table, points, count, arrays, sampling_near::marginal_bytes(table.header)};
   sampling_near::MarginalBytes& bytes = drawing.marginal_bytes;
@@ -188,7 +213,7 @@ void draw_constant(CudaExecutor& executor, const sampling::TableView& table, con
   const auto room = std::min(kMostNear, static_cast<std::uint32_t>(limit) - 8192);
   if (count < kMany || bytes.all() > room) {
     draw_points<kNothingNear, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
-        table, rows_of(table), points, count, arrays, bytes);
+        table, rows_of(table), extents_of(table), points, count, arrays, bytes);
     CUMULUS_CUDA(cudaGetLastError());
     return;
   }
@@ -213,10 +238,16 @@ void draw(CudaExecutor& executor, const sampling::TableView& table, const Points
   if (table.header.interpolation == sampling::Interpolation::kBilinear) {
     draw_bilinear_points<<<blocks_for(count), kThreads, 0, executor.stream()>>>(table, points, count, arrays);
     CUMULUS_CUDA(cudaGetLastError());
-  } else if (arrays.direction != nullptr) {
-    draw_constant<true>(executor, table, points, count, arrays);
-  } else {
-    draw_constant<false>(executor, table, points, count, arrays);
+    return;
+  }
+  constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 30;  // numbers of 32 bits count their words
+  for (std::int64_t begin = 0; begin < count; begin += kMostAtOnce) {
+    const auto share = static_cast<std::uint32_t>(std::min(count - begin, kMostAtOnce));
+    if (arrays.direction != nullptr) {
+      draw_constant<true>(executor, table, points.from(begin), share, arrays.from(begin));
+    } else {
+      draw_constant<false>(executor, table, points.from(begin), share, arrays.from(begin));
+    }
   }
 }
 

@@ -107,7 +107,7 @@ inline sampling::TableHeader sampling_table_header(const SamplingTableParams& pa
   sampling::TableHeader header;
   const bool bilinear = params.interpolation == sampling::Interpolation::kBilinear;
   std::memcpy(header.magic, sampling::kMagic, sizeof(header.magic));
-  header.version = sampling::version_of(params.interpolation);
+  header.version = sampling::version_of(params.method, params.interpolation);
   header.header_bytes = sampling::kHeaderBytes;
   header.width = static_cast<std::uint32_t>(params.width) + (bilinear ? 1 : 0);
   header.height = static_cast<std::uint32_t>(params.height) + (bilinear && params.height > 1 ? 1 : 0);

@@ -74,7 +74,8 @@ void write_first_and_last_cells(const Target& target) {
 
 /// Guide and nodes of a radix forest in one pass over the cells, which meet the trees' nodes from left to
 /// right: a node stays open, on a stack, until one comes whose keys differ in a higher bit. `set_node(j,
-/// left, right)` sees each node once; `leaf_bit` marks children that are cells.
+/// left, right)` sees each node once; `leaf_bit` marks children that are cells. Guide cells of few cells have
+/// no nodes.
 template <class SetNode>
 class ForestWriter {
  public:
@@ -93,7 +94,7 @@ class ForestWriter {
       while (target_.lower[i] == lower_behind(i)) ++i;
       add(first, i);
     }
-    finish_up_to(target_.guide_size);
+    finish_up_to(target_.guide_size, target_.count - 1);
   }
 
  private:
@@ -113,9 +114,9 @@ class ForestWriter {
   void add(std::uint32_t first, std::uint32_t cell) {
     const std::uint64_t key = std::uint64_t{target_.lower[cell]} * target_.guide_size;
     const bool at_edge = static_cast<std::uint32_t>(key) < target_.guide_size;  // no x of the cell before it
-    finish_up_to(static_cast<std::uint32_t>(key >> 32));
+    finish_up_to(static_cast<std::uint32_t>(key >> 32), at_edge ? cell : last_cell_);
     if (at_edge) return begin_with(cell, key);
-    push(first, key);
+    if (has_tree_) push(first, key);
     last_cell_ = cell;
     last_key_ = key;
     ++leaves_;
@@ -127,6 +128,7 @@ class ForestWriter {
     last_cell_ = cell;
     last_key_ = key;
     leaves_ = 1;
+    has_tree_ = forest_.has_tree(cell, next_entry_);
   }
 
   void push(std::uint32_t node, std::uint64_t key) {
@@ -143,29 +145,31 @@ class ForestWriter {
     return top.node;
   }
 
-  /// Writes the entries of the guide cells up to g, the first of which has the open tree.
-  void finish_up_to(std::uint32_t g) {
-    using sampling::detail::RootKind;
+  /// Writes the entries of the guide cells up to g, the first of which has the open tree. `first_of_g` holds
+  /// the smallest x of g.
+  void finish_up_to(std::uint32_t g, std::uint32_t first_of_g) {
     if (next_entry_ == g) return;
     std::uint32_t root = last_cell_ | leaf_bit_;
     while (open_ > 0) root = close(root);
-    guide_[next_entry_++] = entry(root);
-    const std::uint32_t alone = pack(RootKind::kOneCell, last_cell_);
-    while (next_entry_ < g) guide_[next_entry_++] = alone;
+    const bool one_only = next_entry_ + 1 < g;
+    guide_[next_entry_++] = entry(root, one_only ? last_cell_ : first_of_g);
+    leaves_ = 1;
+    first_cell_ = last_cell_;
+    while (next_entry_ + 1 < g) guide_[next_entry_++] = entry(root, last_cell_);
+    if (one_only) guide_[next_entry_++] = entry(root, first_of_g);
     begin_with(last_cell_, std::uint64_t{g} << 32);  // it reaches in from the left
   }
 
-  std::uint32_t entry(std::uint32_t root) const {
-    using sampling::detail::RootKind;
-    if (leaves_ == 1) return pack(RootKind::kOneCell, last_cell_);
-    if (leaves_ == 2 && last_cell_ == first_cell_ + 1) return pack(RootKind::kTwoCells, last_cell_);
-    return pack(RootKind::kNode, root);
-  }
-  static std::uint32_t pack(sampling::detail::RootKind kind, std::uint32_t number) {
-    return static_cast<std::uint32_t>(kind) << sampling::detail::kRootNumberBits | number;
+  /// Of a guide cell before one whose smallest x `first_of_next` holds.
+  std::uint32_t entry(std::uint32_t root, std::uint32_t first_of_next) const {
+    using namespace sampling::detail;
+    if (few_cells(first_cell_, first_of_next))
+      return entry_of_cells(first_cell_, first_of_next - first_cell_);
+    return leaves_ == 1 ? entry_of_cells(first_cell_, 0) : entry_of_root(root);
   }
 
   const Target& target_;
+  sampling_trees::RadixForest<LowerIn> forest_{LowerIn{target_.lower}, target_.count, target_.guide_size};
   std::uint32_t* guide_;
   SetNode set_node_;
   std::uint32_t leaf_bit_;
@@ -174,6 +178,7 @@ class ForestWriter {
   std::uint32_t last_cell_ = 0;
   std::uint64_t last_key_ = 0;
   std::uint32_t leaves_ = 1;
+  bool has_tree_ = false;
   Open stack_[kMostOpen] = {};
   std::uint32_t open_ = 0;
 };

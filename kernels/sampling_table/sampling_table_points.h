@@ -18,6 +18,13 @@ class PointSource {
         seed_(parameters.seed),
         shift_(sampling::digital_shift(parameters.seed)) {}
 
+  /// Those from the begin-th on.
+  PointSource from(std::int64_t begin) const {
+    PointSource rest = *this;
+    rest.first_index_ += static_cast<std::uint64_t>(begin);
+    return rest;
+  }
+
   /// The i-th of the points that are drawn.
   CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const {
     const auto index = static_cast<std::uint32_t>(first_index_ + static_cast<std::uint64_t>(i));
@@ -44,6 +51,8 @@ class PointSource {
 struct GivenPoints {
   const sampling::FixedPoint2* points;
 
+  GivenPoints from(std::int64_t begin) const { return {points + begin}; }
+
   CUMULUS_HOST_DEVICE sampling::FixedPoint2 point(std::int64_t i) const {
 #if defined(__CUDA_ARCH__)  // in one piece, past the first cache, which has the table to keep
     if (reinterpret_cast<std::uintptr_t>(points) % sizeof(uint2) == 0) {
@@ -63,6 +72,10 @@ struct SampleArrays {
   float* position;
   float* direction;
   float* pdf;
+
+  SampleArrays from(std::int64_t begin) const {
+    return {position + 2 * begin, direction == nullptr ? nullptr : direction + 3 * begin, pdf + begin};
+  }
 };
 
 template <Space S>

@@ -34,26 +34,15 @@ struct WarpChunks {
   }
 };
 
-/// Shared memory of a block besides: the row's cells, what is known of guide cells, and the edges between
-/// cells.
+/// Shared memory of a block besides: the row's cells, and what is known of guide cells.
 ///
 /// `cells` has first what the masses come from, then the lower bounds, padded to whole chunks.
 ///
-/// `slots` has a word for each guide cell: below, 1 + the cell that holds its smallest x, where that cell
-/// holds the smallest x of no guide cell before; above, what the forest has found out (see write_forest).
-///
-/// Edge i, between cells i - 1 and i, is a byte: 0x80 where no guide cell overlaps both beyond the smallest
-/// x, and if there is a node, 1 + the highest bit in which the keys differ that it parts. The tree of a guide
-/// cell is the Cartesian tree of those. `groups` and `chunks` hold
-/// for 16 and 128 edges the largest and where it is, so that a search can leap; all ones where it cannot.
+/// `slots` has a word for each guide cell: 1 + the cell that holds its smallest x, where that cell holds the
+/// smallest x of no guide cell before.
 struct OnChip {
   std::uint32_t* cells;
   std::uint32_t* slots;
-  std::uint32_t* groups;
-  std::uint32_t* chunks;
-  unsigned char* edges;
-
-  static constexpr std::uint32_t kGroup = 16;
 
   CUMULUS_HOST_DEVICE static std::uint32_t quads_of(std::uint32_t count) {
     return (count + kQuad - 1) / kQuad;
@@ -62,58 +51,23 @@ struct OnChip {
     return (count + kChunk - 1) / kChunk;
   }
   CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t count, std::uint32_t guide_size) {
-    const std::size_t words = quads_of(guide_size) * kQuad +
-                              chunks_of(count) * (kChunk + kChunk / kGroup + 1) + 1 + quads_of(count);
-    return words * sizeof(std::uint32_t);
+    return bytes_of_cells(count) + quads_of(guide_size) * kQuad * sizeof(std::uint32_t);
   }
   /// Where only the lower bounds are built.
   CUMULUS_HOST_DEVICE static std::size_t bytes_of_cells(std::uint32_t count) {
     return chunks_of(count) * kChunk * sizeof(std::uint32_t);
   }
 
-  __device__ OnChip(std::uint32_t* words, std::uint32_t count, std::uint32_t guide_size)
-      : cells(words),
-        slots(cells + chunks_of(count) * kChunk),
-        groups(slots + quads_of(guide_size) * kQuad),
-        chunks(groups + chunks_of(count) * (kChunk / kGroup)),
-        edges(reinterpret_cast<unsigned char*>(chunks + chunks_of(count) + 1)) {}
-
-  __device__ unsigned char edge(std::uint32_t i) const { return edges[static_cast<int>(i) - 1]; }
-  __device__ void set_holder(std::uint32_t g, std::uint32_t cell) const {
-    reinterpret_cast<std::uint16_t*>(slots)[2 * g] = static_cast<std::uint16_t>(cell + 1);
-  }
-  __device__ void set_root(std::uint32_t g, std::uint32_t root) const {
-    reinterpret_cast<std::uint16_t*>(slots)[2 * g + 1] = static_cast<std::uint16_t>(root);
-  }
+  __device__ OnChip(std::uint32_t* words, std::uint32_t count)
+      : cells(words), slots(cells + chunks_of(count) * kChunk) {}
 };
 
-inline constexpr std::uint32_t kBoundary = 0x80;
-
-/// A lower bound in units of 2^-32 of a guide cell.
-struct Key {
-  std::uint32_t lower;
-  std::uint32_t cell;   ///< The guide cell.
-  std::uint32_t place;  ///< Within it.
-  /// The first guide cell whose smallest x is not below the bound.
-  std::uint32_t begin;
-  bool inside;  ///< The bound is not the smallest x of its guide cell.
-};
-
-__device__ inline Key key_of(std::uint32_t lower, std::uint32_t guide_size) {
+/// The first guide cell whose smallest x is not below a lower bound; of kEmptyTail the number of guide cells.
+__device__ inline std::uint32_t first_guide_cell(std::uint32_t lower, std::uint32_t guide_size) {
   const std::uint64_t key = static_cast<std::uint64_t>(lower) * guide_size;
-  const bool tail = lower == sampling::kEmptyTail;
-  const std::uint32_t cell = tail ? guide_size : static_cast<std::uint32_t>(key >> 32);
-  const std::uint32_t place = tail ? 0 : static_cast<std::uint32_t>(key);
-  const bool inside = place >= guide_size;
-  return {lower, cell, place, cell + (inside ? 1 : 0), inside};
-}
-
-__device__ inline std::uint32_t edge_between(const Key& before, const Key& key) {
-  const bool boundary = before.cell != key.cell;
-  const std::uint32_t differing = key.place ^ (boundary ? 0 : before.place);
-  const std::uint32_t bit =
-      key.inside ? 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(differing))) : 0;
-  return before.lower == key.lower ? 0 : bit + (boundary ? kBoundary : 0);
+  const bool inside = static_cast<std::uint32_t>(key) >= guide_size;
+  return lower == sampling::kEmptyTail ? guide_size
+                                       : static_cast<std::uint32_t>(key >> 32) + (inside ? 1 : 0);
 }
 
 /// Tallies of a warp's chunk in one word: their number in the upper 8 bits, the sum, at most 2^55, below.
@@ -163,28 +117,6 @@ __device__ inline void store_quad(std::uint32_t* to, const std::uint32_t (&words
   for (std::uint32_t k = 0; k < kQuad; ++k) {
     if (k < valid) to[k] = words[k];
   }
-}
-
-/// Notes the edges behind a quad of cells, whose first is `cell`; every lane of the warp comes here.
-__device__ inline void note_edges(const OnChip& chip, std::uint32_t cell, std::uint32_t count,
-                                  const std::uint32_t (&edge)[kQuad]) {
-  std::uint32_t largest = 0;
-#pragma unroll
-  for (std::uint32_t k = 0; k < kQuad; ++k) {
-    largest = max(largest, edge[k] >= kBoundary ? ~0u : edge[k] << 16 | (cell + k + 1));
-  }
-  if (cell >= count) largest = ~0u;
-  if (cell < count) {
-    *reinterpret_cast<std::uint32_t*>(chip.edges + cell) =
-        edge[0] | edge[1] << 8 | edge[2] << 16 | edge[3] << 24;
-  }
-  largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, 1));
-  largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, 2));
-  if (threadIdx.x % 4 == 0) chip.groups[cell / OnChip::kGroup] = largest;
-#pragma unroll
-  for (unsigned step = 4; step < 32; step *= 2)
-    largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, step));
-  if (threadIdx.x % 32 == 0) chip.chunks[cell / kChunk] = largest;
 }
 
 __device__ inline void load_quad(const std::uint32_t* from, std::uint32_t (&words)[kQuad]) {
@@ -285,19 +217,16 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
   }
 }
 
-/// Notes on the chip what the guide and the trees come from.
-__device__ inline void note_quad(const Target& target, const OnChip& chip, bool trees, std::uint32_t cell,
+/// Notes on the chip what the guide comes from.
+__device__ inline void note_quad(const OnChip& chip, std::uint32_t guide_size, std::uint32_t cell,
                                  const std::uint32_t (&bounds)[kQuad], std::uint32_t behind) {
-  std::uint32_t edge[kQuad];
-  Key key = key_of(bounds[0], target.guide_size);
+  std::uint32_t begin = first_guide_cell(bounds[0], guide_size);
 #pragma unroll
   for (std::uint32_t k = 0; k < kQuad; ++k) {
-    const Key next = key_of(k + 1 < kQuad ? bounds[(k + 1) % kQuad] : behind, target.guide_size);
-    if (key.begin < next.begin) chip.set_holder(key.begin, cell + k);
-    edge[k] = edge_between(key, next);
-    key = next;
+    const std::uint32_t next = first_guide_cell(k + 1 < kQuad ? bounds[(k + 1) % kQuad] : behind, guide_size);
+    if (begin < next) chip.slots[begin] = cell + k + 1;
+    begin = next;
   }
-  if (trees) note_edges(chip, cell, target.count, edge);
 }
 
 }  // namespace cumulus::sampling_rows

@@ -71,68 +71,76 @@ class TexelRun {
   }
 
   /// The bits of the thread's kOwn weights from `first` on, as `stage` writes them; returns the largest.
-  __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn]) const {
-    const WeightRule& rule = arguments_.rule;
+  /// Calls `meanwhile` when texels have been sent for.
+  template <class Meanwhile>
+  __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn],
+                                    const Meanwhile& meanwhile) const {
     switch (arguments_.weights.channels) {
       case 1:
-        return load_own_quads<1>(first, bits, {1, rule.clamp, rule.luminance});
+        return load_own_quads<1>(first, bits, meanwhile);
       case 3:
-        return load_own_quads<3>(first, bits, {3, rule.clamp, rule.luminance});
+        return load_own_quads<3>(first, bits, meanwhile);
       case 4:
-        return load_own_quads<4>(first, bits, {3, rule.clamp, rule.luminance});
+        return load_own_quads<4>(first, bits, meanwhile);
       default:
-        return load_own_quads<2>(first, bits, {1, rule.clamp, rule.luminance});
+        return load_own_quads<2>(first, bits, meanwhile);
     }
+  }
+
+  /// The same of single floats that lie in `ahead`, at own_quad_place.
+  __device__ std::uint32_t take_own(std::uint32_t first, const std::uint32_t* ahead,
+                                    std::uint32_t (&bits)[kOwn]) const {
+    TexelQuad<T, 1> loaded[kOwn / kQuad];
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+      loaded[q].load(reinterpret_cast<const T*>(ahead + own_quad_place(threadIdx.x, q)));
+    }
+    return weigh_own<1>(first, loaded, bits);
   }
 
  private:
-  /// Of floats on 16 bytes; returns the largest.
-  static __device__ std::uint32_t load_bits(const T* from, std::uint32_t (&bits)[kOwn]) {
-    std::uint32_t largest = 0;
+  template <int kChannels, class Meanwhile>
+  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
+                                          const Meanwhile& meanwhile) const {
+    using Texels = TexelQuad<T, kChannels>;
+    const T* const from = texels_ + first * kChannels;
+    Texels loaded[kOwn / kQuad];
+    if (Texels::fits(from)) {
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn; q += kQuad) {
-      const uint4 loaded = *reinterpret_cast<const uint4*>(from + q);
-      bits[q] = loaded.x;
-      bits[q + 1] = loaded.y;
-      bits[q + 2] = loaded.z;
-      bits[q + 3] = loaded.w;
+      for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) loaded[q].load(from + q * kQuad * kChannels);
+    } else {
+#pragma unroll
+      for (std::uint32_t i = 0; i < kOwn * kChannels; ++i) {
+        loaded[i / (kQuad * kChannels)].texels[i % (kQuad * kChannels)] = from[i];
+      }
     }
-#pragma unroll
-    for (const std::uint32_t word : bits) largest = max(largest, word);
-    return largest;
+    meanwhile();
+    return weigh_own<kChannels>(first, loaded, bits);
   }
 
   template <int kChannels>
-  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
-                                          const WeightRule& rule) const {
-    using Texels = TexelQuad<T, kChannels>;
-    const T* const from = texels_ + first * kChannels;
-    const bool fits = Texels::fits(from);
+  __device__ std::uint32_t weigh_own(std::uint32_t first,
+                                     const TexelQuad<T, kChannels> (&loaded)[kOwn / kQuad],
+                                     std::uint32_t (&bits)[kOwn]) const {
     if constexpr (std::is_same_v<T, float> && kChannels == 1) {
-      // Bits below those of infinity are a weight as it stands.
-      if (fits && arguments_.adjustments == nullptr) {
-        const std::uint32_t largest_bits = load_bits(from, bits);
-        if (largest_bits < kInfinityBits) return largest_bits;
+      std::uint32_t largest = 0;
+#pragma unroll
+      for (std::uint32_t i = 0; i < kOwn; ++i) {
+        bits[i] = float_bits(loaded[i / kQuad].texels[i % kQuad]);
+        if (i % 2 == 1) largest = __vimax3_u32(largest, bits[i - 1], bits[i]);
       }
+      // Bits below those of infinity are a weight as it stands.
+      if (largest < kInfinityBits && arguments_.adjustments == nullptr) return largest;
     }
+    const WeightRule rule{kChannels >= 3 ? 3 : 1, arguments_.rule.clamp, arguments_.rule.luminance};
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn; q += kQuad) {
-      Texels loaded;
-      if (fits) {
-        loaded.load(from + q * kChannels);
-      } else {
-#pragma unroll
-        for (std::uint32_t i = 0; i < kQuad * kChannels; ++i) loaded.texels[i] = from[q * kChannels + i];
-      }
-#pragma unroll
-      for (std::uint32_t k = 0; k < kQuad; ++k) {
-        const Weight weight = load_weight(loaded.texels + k * kChannels, rule);
-        guard = max(guard, weight.guard);
-        bits[q + k] = arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
-        largest = max(largest, bits[q + k]);
-      }
+    for (std::uint32_t i = 0; i < kOwn; ++i) {
+      const Weight weight = load_weight(loaded[i / kQuad].texels + i % kQuad * kChannels, rule);
+      guard = max(guard, weight.guard);
+      bits[i] = arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
+      largest = max(largest, bits[i]);
     }
     if (guard >= kInfinityBits) note_invalid(first);
     return largest;

@@ -60,13 +60,26 @@ class RadixForest {
   CUMULUS_HOST_DEVICE RadixForest(const LowerAt& lower_at, std::uint32_t count, std::uint32_t guide_size)
       : lower_at_(lower_at), count_(count), guide_size_(guide_size) {}
 
-  /// Whether there is a node between cells j - 1 and j: both overlap one guide cell.
+  /// Whether there is a node between cells j - 1 and j: both overlap one guide cell, which has many.
   CUMULUS_HOST_DEVICE bool has_node(std::uint32_t j) const {
     if (j == 0) return false;
     const std::uint32_t lower = lower_at_(j);
     if (lower == kEmptyTail || lower_at_(j - 1) == lower) return false;
     const std::uint64_t before = static_cast<std::uint64_t>(lower - 1) * guide_size_;
-    return before >> 32 == key(j) >> 32;
+    const std::uint64_t g = key(j) >> 32;
+    if (before >> 32 != g) return false;
+    std::uint32_t first = j - 1;
+    while (key(first) >= behind_edge(g)) {
+      --first;
+      if (!sampling::detail::few_cells(first, j)) return true;
+    }
+    return has_tree(first, static_cast<std::uint32_t>(g));
+  }
+
+  /// Whether guide cell g, whose smallest x lies in cell `first`, has more than few cells.
+  CUMULUS_HOST_DEVICE bool has_tree(std::uint32_t first, std::uint32_t g) const {
+    const std::uint32_t many = first + sampling::detail::kMostFurther + 1;
+    return many < count_ && key(many) < behind_edge(std::uint64_t{g} + 1);
   }
 
   /// The children of node j, leaves marked by `leaf_bit`.
@@ -97,21 +110,18 @@ class RadixForest {
 
   /// The entry of guide cell g, whose smallest x lies in cell i.
   CUMULUS_HOST_DEVICE std::uint32_t root(std::uint32_t i, std::uint32_t g) const {
-    using sampling::detail::RootKind;
+    using namespace sampling::detail;
+    if (!has_tree(i, g)) return entry_of_cells(i, first_from(i, behind_edge(std::uint64_t{g} + 1)) - 1 - i);
     const std::uint64_t edge = static_cast<std::uint64_t>(g) << 32;
-    const std::uint64_t end = edge + kWholeMass;
-    const std::uint32_t next = i + 1;
-    if (next == count_ || key(next) >= end) return pack(RootKind::kOneCell, i);
-    const std::uint32_t last = first_from(next, end) - 1;
-    if (last == next) return pack(RootKind::kTwoCells, next);
-    return pack(RootKind::kNode, split(i, larger(key(i), edge), last));
+    const std::uint32_t last = first_from(i, edge + kWholeMass) - 1;
+    if (last == i) return entry_of_cells(i, 0);
+    return entry_of_root(split(i, larger(key(i), edge), last));
   }
 
  private:
   CUMULUS_HOST_DEVICE static std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
-  CUMULUS_HOST_DEVICE static std::uint32_t pack(sampling::detail::RootKind kind, std::uint32_t number) {
-    return static_cast<std::uint32_t>(kind) << sampling::detail::kRootNumberBits | number;
-  }
+  /// The last cell with a key below this is that which holds guide cell g's smallest x.
+  CUMULUS_HOST_DEVICE std::uint64_t behind_edge(std::uint64_t g) const { return (g << 32) + guide_size_; }
 
   CUMULUS_HOST_DEVICE std::uint64_t key(std::uint32_t i) const {
     const std::uint32_t lower = lower_at_(i);
@@ -188,7 +198,7 @@ class RadixForest {
 template <class LowerAt>
 CUMULUS_HOST_DEVICE std::uint64_t guide_entry(Method method, const RadixForest<LowerAt>& forest,
                                               std::uint32_t i, std::uint32_t g, std::uint32_t count) {
-  if (method == Method::kRadixForest || method == Method::kRadixForest4) return forest.root(i, g);
+  if (sampling::is_radix_forest(method)) return forest.root(i, g);
   if (method != Method::kBalancedForest) return i;
   return i | std::uint64_t{forest.last_overlapping(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
 }

@@ -14,6 +14,7 @@ inline constexpr int kLookupThreads = 256;
 inline constexpr int kAliasThreads = 256;
 inline constexpr int kConcludeThreads = 256;
 inline constexpr int kDrawThreads = 512;
+inline constexpr int kOpenRowsThreads = 1024;
 inline constexpr int kVertexThreads = 256;
 
 }  // namespace cumulus::sampling_tuning

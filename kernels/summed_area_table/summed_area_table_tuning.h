@@ -84,6 +84,17 @@ inline constexpr int kStripsAtOnce = 64 / kAdderRows;
 inline constexpr int kStripsOfLane = 9;
 inline constexpr std::int64_t kMostStrips = kStripsAtOnce * kStripsOfLane;
 
+/// The kernel of slabs (slab_build.cuh): rows of a slab, warps of a block, and columns that a warp goes
+/// through at once, four to a lane.
+inline constexpr int kSlabRows = 32;
+inline constexpr int kSlabWarps = 16;
+inline constexpr int kSegmentColumns = 128;
+/// Columns that a block adds up over all slabs at once, two to a thread; and slabs, in groups of some to a
+/// thread.
+inline constexpr int kSlabPart = kSlabWarps * 2;
+inline constexpr int kSlabGroups = 32;
+inline constexpr int kSlabsOfThread = 5;
+
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;
 inline constexpr int kLookBackWindow = 6;

@@ -108,12 +108,22 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
   launch_after_clearing<P>(executor, planes_of_job<P>(job) * grid.tiles_per_plane(), arguments);
 }
 
+/// Of one image, where there is a kernel that is faster than that for every image.
+template <class Input, class Sum>
+bool build_faster(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  if (build_while_resident(executor, job)) return true;
+  if constexpr (std::is_same_v<Input, std::uint8_t> && std::is_same_v<Sum, std::uint32_t>) {
+    if (build_in_slabs(executor, job)) return true;
+  }
+  return build_in_strips(executor, job);
+}
+
 /// Of an image whose channels are summed together, or has only one.
 template <class Input, class Sum, class Job>
 void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
   const bool one = job.planes == 1 && !job.exclusive;
   if constexpr (kBuiltFaster<Input>) {
-    if (one && (build_while_resident(executor, job) || build_in_strips(executor, job))) return;
+    if (one && build_faster(executor, job)) return;
   }
   switch (job.image.channels) {
     case 2:

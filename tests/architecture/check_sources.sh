@@ -36,7 +36,7 @@ function allowed_from(path, stem) {
   stem = stem_of(path)
   if (path ~ /^kernels\/core\//) return "^kernels/core/"
   if (path ~ /^kernels\/primitives\//) return "^kernels/(core|primitives)/"
-  if (path ~ /^kernels\//) return "^(kernels/(core|primitives|" stem ")/|cumulus/(sampling|cell_search|bilinear|equal_area|fast_arithmetic|host_device|point_sequences|table_format|table_view)[.]h$)"
+  if (path ~ /^kernels\//) return "^(kernels/(core|primitives|" stem ")/|cumulus/(sampling|cell_search|distribution|radix_forest|bilinear|equal_area|fast_arithmetic|host_device|point_sequences|table_format|table_view)[.]h$)"
   if (path ~ /^proto\//) return "^$"
   if (path ~ /^images\//) return "^images/"
   if (path ~ /^server\/runtime\//) {

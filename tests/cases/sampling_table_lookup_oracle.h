@@ -107,10 +107,12 @@ class OracleLookup {
   /// Methods by the numbers of the .cst layout.
   static bool has_guide(int method) { return method == 1 || method == 3 || (method >= 5 && method <= 7); }
 
-  OracleLookup(const OracleCells& cells, int method, std::uint32_t guide_size)
+  /// With `early_forest` a radix forest is one of versions 2 and 3.
+  OracleLookup(const OracleCells& cells, int method, std::uint32_t guide_size, bool early_forest)
       : cells_(&cells),
         method_(method),
         guide_size_(guide_size),
+        early_forest_(early_forest),
         number_bytes_(cells.count() <= 32768 ? 2 : 4) {}
 
   Bytes bytes() const {
@@ -157,6 +159,15 @@ class OracleLookup {
     return found;
   }
 
+  /// The cell that holds the smallest x of the guide cell behind g, of the last the last cell. `from` holds
+  /// that of g.
+  std::size_t first_behind(std::uint64_t g, std::size_t from) const {
+    if (g + 1 == guide_size_) return cells_->count() - 1;
+    const std::uint64_t x = (((g + 1) << 32) + guide_size_ - 1) / guide_size_;
+    while (!(x < cells_->end[from])) ++from;
+    return from;
+  }
+
   void append_guide(std::vector<unsigned char>& guide) const {
     std::size_t from = 0;
     for (std::uint64_t g = 0; g < guide_size_; ++g) {
@@ -192,13 +203,20 @@ class OracleLookup {
     std::size_t from = 0;
     for (std::uint64_t g = 0; g < guide_size_; ++g) {
       const std::vector<Leaf> overlapping = leaves(g, from);
-      for (std::size_t i = 1; i < overlapping.size(); ++i)
-        used[first_with_bound_of(overlapping[i].cell)] = true;
-      const std::uint64_t root =
-          overlapping.empty() ? kLeaf : grow(overlapping, 0, overlapping.size() - 1, nodes);
-      const bool neighbours = overlapping.size() == 2 && overlapping[1].cell == overlapping[0].cell + 1;
-      const std::uint64_t kind = (root & kLeaf) != 0 ? 0 : neighbours ? 1 : 2;
-      oracle_append(all.guide, 4, (root & ~kLeaf) | kind << 30);
+      std::uint64_t entry = overlapping.empty() ? 0 : overlapping.front().cell;
+      const std::uint64_t further = overlapping.empty() ? 0 : first_behind(g, from) - entry;
+      if (early_forest_ && overlapping.size() == 2 && overlapping[1].cell == entry + 1) {
+        entry = overlapping[1].cell | std::uint64_t{1} << 30;
+        grow(overlapping, 0, 1, nodes);
+        used[first_with_bound_of(overlapping[1].cell)] = true;
+      } else if (!early_forest_ && further <= 7) {
+        entry |= further << 27;
+      } else if (overlapping.size() > 1) {
+        for (std::size_t i = 1; i < overlapping.size(); ++i)
+          used[first_with_bound_of(overlapping[i].cell)] = true;
+        entry = grow(overlapping, 0, overlapping.size() - 1, nodes) | std::uint64_t{2} << 30;
+      }
+      oracle_append(all.guide, 4, entry);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (method_ == 6) {
@@ -257,6 +275,7 @@ class OracleLookup {
   const OracleCells* cells_;
   int method_;
   std::uint32_t guide_size_;
+  bool early_forest_;
   std::size_t number_bytes_;
 };
 

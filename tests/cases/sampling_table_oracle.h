@@ -64,6 +64,8 @@ struct OracleOptions {
   std::vector<float> row_shares{};
   /// Of a bilinear table, all layers after each other.
   std::vector<float> vertices{};
+  /// A radix forest as versions 2 and 3 have it.
+  bool early_forest = false;
 };
 
 class OracleTable {
@@ -114,7 +116,7 @@ class OracleTable {
 
   /// Lower bounds, guide and nodes of one row.
   OracleLookup::Bytes row_bytes(std::size_t y) const {
-    return OracleLookup(rows_[y], options_.method, options_.row_guide_size).bytes();
+    return lookup_of(rows_[y], options_.row_guide_size).bytes();
   }
 
   /// The whole .cst blob.
@@ -122,10 +124,10 @@ class OracleTable {
     OracleLookup::Bytes marginal;
     OracleLookup::Bytes row;
     for (const OracleCells& cells : marginals_) {
-      marginal += OracleLookup(cells, options_.method, options_.marginal_guide_size).bytes();
+      marginal += lookup_of(cells, options_.marginal_guide_size).bytes();
     }
     for (const OracleCells& cells : rows_) {
-      row += OracleLookup(cells, options_.method, options_.row_guide_size).bytes();
+      row += lookup_of(cells, options_.row_guide_size).bytes();
     }
     std::vector<unsigned char> vertices(4 * options_.vertices.size());
     if (!vertices.empty()) std::memcpy(vertices.data(), options_.vertices.data(), vertices.size());
@@ -139,7 +141,8 @@ class OracleTable {
       blob.resize((blob.size() + 255) / 256 * 256, 0);
     }
     std::memcpy(blob.data(), "CUMST\0\r\n", 8);
-    oracle_put(blob, 8, 4, vertices.empty() ? 2 : 3);
+    const bool forest = (options_.method == 6 || options_.method == 7) && !options_.early_forest;
+    oracle_put(blob, 8, 4, forest ? 4 : vertices.empty() ? 2 : 3);
     oracle_put(blob, 12, 4, 256);
     oracle_put(blob, 16, 8, blob.size());
     oracle_put(blob, 24, 4, width_);
@@ -168,6 +171,10 @@ class OracleTable {
   }
 
  private:
+  OracleLookup lookup_of(const OracleCells& cells, std::uint32_t guide_size) const {
+    return {cells, options_.method, guide_size, options_.early_forest};
+  }
+
   static constexpr long double kPi = 3.14159265358979323846264338327950288L;
 
   void add_row(const float* row, std::uint32_t y, std::vector<double>& row_mass, std::vector<int>& exponent) {

@@ -145,10 +145,10 @@ TYPED_TEST(RunLengthManyRuns, AddUpToNoMoreThanASumCanBe) {
                           [](std::byte byte) { return byte == std::byte{0xA5}; }));
 }
 
-// Every block of the largest GPU takes four tiles or more, and keeps three of them at a time.
+// Every block of the largest GPU takes six tiles or more, and keeps five of them at a time.
 TYPED_TEST(RunLengthManyRuns, EncodesArraysOfManyTurns) {
   for (const auto& [element_bytes, count] :
-       std::vector<std::pair<int, std::int64_t>>{{1, 16000001}, {4, 8000001}, {12, 3000001}}) {
+       std::vector<std::pair<int, std::int64_t>>{{1, 32000001}, {4, 16000001}, {12, 6000001}}) {
     SCOPED_TRACE(element_bytes);
     const RunArray array = make_run_array(RunPattern::kMixed, element_bytes, count);
     const EncodeRunLengthsParams params{

@@ -152,6 +152,29 @@ TEST(SamplingHeader, FindsTheRightCellBelowTheLastNodeThatIsVisited) {
     ASSERT_EQ(sample(view, x, 0).x, oracle.row(0).find(x));
 }
 
+TEST(SamplingHeader, ReadsRadixForestsOfVersionTwo) {
+  for (const int method : {6, 7}) {
+    for (const MapPattern pattern : testing::map_patterns<float>()) {
+      for (const MapShape shape : {MapShape{1, 300}, MapShape{37, 61}}) {
+        const OracleTable oracle =
+            oracle_table(make_map<float>(shape, 1, 0, pattern), {.method = method, .early_forest = true});
+        if (!oracle.marginal().has_mass()) continue;
+        const std::vector<unsigned char> table = oracle.bytes();
+        ASSERT_EQ(table[8], 2);
+        const sampling::TableView view = view_of(table);
+        const auto y = static_cast<std::uint32_t>(oracle.height() / 3);
+        const auto x1 = static_cast<std::uint32_t>(oracle.marginal().begin[y]);
+        for (const std::uint32_t x0 : breakpoints(oracle.row(y))) {
+          const sampling::Sample drawn = sample(view, x0, x1);
+          const float position[2] = {drawn.u, drawn.v};
+          ASSERT_EQ(verify_sample(oracle, {x0, x1}, position, drawn.pdf, drawn.direction), "")
+              << name_of(pattern);
+        }
+      }
+    }
+  }
+}
+
 TEST(SamplingHeader, ReadsTablesOfVersionOne) {
   const OracleTable oracle = oracle_table(make_map<float>({37, 61}, 1, 0, MapPattern::kSun), {.method = 1});
   std::vector<unsigned char> table = oracle.bytes();  // the sections are those of version 1

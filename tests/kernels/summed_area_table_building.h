@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,37 @@ TableJob<Input, Sum, Backend::kSpace> job_of(const Backend& /*backend*/, const T
 template <class Sum, class Backend, class Input>
 std::vector<Sum> build(Backend& backend, const TestImage<Input>& image) {
   return build_job(backend, image.elements, job_of<Sum>(backend, image)).sums;
+}
+
+/// Pixels that a row of the image has to be longer by so that all rows begin at multiples of 16 bytes.
+template <class Input>
+int padding_to_whole_words(ImageShape shape) {
+  constexpr int kPixels = 16 / static_cast<int>(sizeof(Input));
+  return static_cast<int>(-shape.width & (kPixels - 1));
+}
+
+/// The dense table, built by start(executor, job), which is to succeed, into rows that begin at multiples of
+/// 16 bytes; what lies between them stays.
+template <class Sum, class Input, class Start>
+std::vector<Sum> build_aligned(CudaBackend& backend, const TestImage<Input>& image, const Start& start) {
+  const std::int64_t stride = (image.width + 3) / 4 * 4;
+  const BackendArray<CudaBackend, Input> pixels(backend, image.elements);
+  BackendArray<CudaBackend, Sum> sums(backend, static_cast<std::size_t>(image.height * stride));
+  TableJob<Input, Sum, Space::kDevice> job;
+  job.image = view_of<CudaBackend>(image, pixels.const_span());
+  job.sums = {sums.span().data(), image.height, image.width, 1, stride};
+  EXPECT_TRUE(start(backend.executor(), job));
+  const std::vector<Sum> padded = sums.to_host();
+  std::vector<Sum> table;
+  Sum poison;
+  std::memset(&poison, 0xA5, sizeof(poison));
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const Sum* row = padded.data() + y * stride;
+    table.insert(table.end(), row, row + image.width);
+    for (std::int64_t x = image.width; x < stride; ++x)
+      EXPECT_EQ(std::memcmp(row + x, &poison, sizeof(Sum)), 0);
+  }
+  return table;
 }
 
 inline std::string describe(ImageShape shape, std::int64_t channels, std::int64_t padding,

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "kernels/summed_area_table/table_methods.h"
 #include "tests/cases/summed_area_table_case.h"
+#include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
@@ -25,33 +25,16 @@ using testing::TestImage;
 /// Columns that strips may have.
 constexpr int kStripColumns[] = {32, 64, 128};
 
-/// The dense table, built into rows that begin at multiples of 16 bytes; what lies between them stays.
 template <class Sum, class Input>
 std::vector<Sum> build(testing::CudaBackend& backend, int columns, const TestImage<Input>& image) {
-  const std::int64_t stride = (image.width + 3) / 4 * 4;
-  const testing::BackendArray<testing::CudaBackend, Input> pixels(backend, image.elements);
-  testing::BackendArray<testing::CudaBackend, Sum> sums(backend,
-                                                        static_cast<std::size_t>(image.height * stride));
-  TableJob<Input, Sum, Space::kDevice> job;
-  job.image = {pixels.const_span().data(), image.height, image.width, 1, image.row_stride};
-  job.sums = {sums.span().data(), image.height, image.width, 1, stride};
-  EXPECT_TRUE(build_in_strips_of(columns, backend.executor(), job));
-  const std::vector<Sum> padded = sums.to_host();
-  std::vector<Sum> table;
-  Sum poison;
-  std::memset(&poison, 0xA5, sizeof(poison));
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    const Sum* row = padded.data() + y * stride;
-    table.insert(table.end(), row, row + image.width);
-    for (std::int64_t x = image.width; x < stride; ++x)
-      EXPECT_EQ(std::memcmp(row + x, &poison, sizeof(Sum)), 0);
-  }
-  return table;
+  return testing::build_aligned<Sum>(backend, image, [&](auto& executor, const auto& job) {
+    return build_in_strips_of(columns, executor, job);
+  });
 }
 
 template <class Input, class Sum>
 void expect_tables(testing::CudaBackend& backend, ImageShape shape) {
-  const auto to_whole_words = static_cast<int>(-shape.width & (16 / static_cast<int>(sizeof(Input)) - 1));
+  const int to_whole_words = testing::padding_to_whole_words<Input>(shape);
   for (const int padding : {to_whole_words, to_whole_words + 16}) {
     const auto image = make_image<Input>(shape, 1, padding, ImagePattern::kRandom);
     for (const int columns : kStripColumns) {

@@ -47,7 +47,7 @@ enum class MapInterpolation {
 /// Constant Probability Distributions", 2020, the forests). All but kAlias map points monotonically, so that
 /// low-discrepancy points keep their evenness, and all of these draw the same samples.
 enum class SamplingMethod {
-  kRadixForest,     ///< a guide table of roots of radix trees
+  kRadixForest,     ///< a guide table of first cells and, where many overlap, of roots of radix trees
   kRadixForest4,    ///< the same with four children a node; 32 bytes a texel
   kBalancedForest,  ///< a guide table, then the implicit balanced tree over the cells that overlap its cell
   kCutpointBinary,  ///< a guide table, then binary search

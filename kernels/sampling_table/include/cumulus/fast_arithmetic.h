@@ -22,16 +22,18 @@ CUMULUS_HOST_DEVICE inline float reciprocal(float x) {
 #endif
 }
 
-/// dividend / divisor, to about half an ulp, for a divisor between 2^-100 and 2^100 and a dividend that is 0
-/// or neither tiny nor huge.
-CUMULUS_HOST_DEVICE inline float quotient(float dividend, float divisor) {
+/// dividend / divisor, to about half an ulp, for a divisor between 2^-100 and 2^100, of which `inverse` is
+/// the reciprocal, and a dividend that is 0 or neither tiny nor huge.
+CUMULUS_HOST_DEVICE inline float quotient(float dividend, float divisor, [[maybe_unused]] float inverse) {
 #if defined(__CUDA_ARCH__)
-  const float inverse = reciprocal(divisor);
   const float estimate = dividend * inverse;
   return __fmaf_rn(__fmaf_rn(-estimate, divisor, dividend), inverse, estimate);
 #else
   return dividend / divisor;
 #endif
+}
+CUMULUS_HOST_DEVICE inline float quotient(float dividend, float divisor) {
+  return quotient(dividend, divisor, reciprocal(divisor));
 }
 
 /// The same to about two ulps.

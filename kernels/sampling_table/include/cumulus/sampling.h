@@ -78,11 +78,22 @@ CUMULUS_HOST_DEVICE inline void position_of(const float direction[3], float& u, 
 
 namespace detail {
 
+/// A number of cells, and what a position takes of it.
+struct Extent {
+  std::uint32_t count;
+  float cells;
+  float inverse;
+
+  CUMULUS_HOST_DEVICE explicit Extent(std::uint32_t number)
+      : count(number), cells(static_cast<float>(number)), inverse(reciprocal(cells)) {}
+};
+
 /// (index + fraction) / count, moved by an ulp where rounding has carried it into another cell.
-CUMULUS_HOST_DEVICE inline float position_in(std::uint32_t index, float fraction, std::uint32_t count) {
-  const auto cells = static_cast<float>(count);
+CUMULUS_HOST_DEVICE inline float position_in(std::uint32_t index, float fraction, const Extent& extent) {
+  const std::uint32_t count = extent.count;
+  const float cells = extent.cells;
   const auto begin = static_cast<float>(index);
-  float position = quotient(begin + fraction, cells);
+  float position = quotient(begin + fraction, cells, extent.inverse);
   const float place = position * cells;
   if (place >= begin && place < begin + 1.0F) return position;  // nearly always; cell_of agrees
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -152,12 +163,12 @@ CUMULUS_HOST_DEVICE inline float angle_of_rise(std::uint32_t height, float begin
 
 /// v and the direction for a point that lies `fraction` of the row's solid angle away from the edge towards
 /// the nearer pole.
-CUMULUS_HOST_DEVICE inline void place_on_sphere(std::uint32_t height, const RowBand& band, float fraction,
+CUMULUS_HOST_DEVICE inline void place_on_sphere(const Extent& height, const RowBand& band, float fraction,
                                                 Sample& drawn) {
   const float rise = fraction * band.extent;
   const float s = band.begin + rise;
-  const float half_angle = angle_of_rise(height, band.begin, rise, s);
-  float offset = half_angle * (2.0F / kPi) * static_cast<float>(height);
+  const float half_angle = angle_of_rise(height.count, band.begin, rise, s);
+  float offset = half_angle * (2.0F / kPi) * height.cells;
   if (!(offset < kBelowOne)) offset = kBelowOne;
   drawn.v = position_in(drawn.y, band.south ? 1.0F - offset : offset, height);
 
@@ -215,23 +226,29 @@ struct ColumnSearch {
   }
 };
 
+/// Of a table.
+struct Extents {
+  Extent width;
+  Extent height;
+};
+
 /// `row_of(header, x)` is a point's PlaceInRow, `column_of(y, x)` its PlaceInColumn of row y.
 template <class RowOf, class ColumnOf>
-CUMULUS_HOST_DEVICE Sample sample_constant(const TableView& table, const RowOf& row_of,
-                                           const ColumnOf& column_of, std::uint32_t x0, std::uint32_t x1) {
-  const TableHeader& header = table.header;
+CUMULUS_HOST_DEVICE Sample sample_constant(const TableHeader& header, const Extents& extents,
+                                           const RowOf& row_of, const ColumnOf& column_of, std::uint32_t x0,
+                                           std::uint32_t x1) {
   Sample drawn;
   const PlaceInRow row = row_of(header, x1);
   drawn.y = row.index;
   const PlaceInColumn column = column_of(drawn.y, x0);
   drawn.x = column.index;
   drawn.pdf = row.density * column.share;
-  drawn.u = position_in(drawn.x, column.fraction, header.width);
+  drawn.u = position_in(drawn.x, column.fraction, extents.width);
   if (header.projection == Projection::kLatLong) {
-    place_on_sphere(header.height, row.band, row.fraction, drawn);
+    place_on_sphere(extents.height, row.band, row.fraction, drawn);
     return drawn;
   }
-  drawn.v = position_in(drawn.y, row.fraction, header.height);
+  drawn.v = position_in(drawn.y, row.fraction, extents.height);
   if (header.projection == Projection::kEqualArea) equal_area_direction(drawn.u, drawn.v, drawn.direction);
   return drawn;
 }
@@ -246,7 +263,8 @@ CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::u
   const detail::RowSearch<detail::BandOfRow> row_of{
       method, detail::marginal(table), {table.header.projection, table.header.height}};
   const detail::ColumnSearch column_of{method, detail::rows_of(table, method)};
-  return detail::sample_constant(table, row_of, column_of, x0, x1);
+  const detail::Extents extents{detail::Extent(table.header.width), detail::Extent(table.header.height)};
+  return detail::sample_constant(table.header, extents, row_of, column_of, x0, x1);
 }
 
 CUMULUS_HOST_DEVICE inline float pdf_constant(const TableView& table, float u, float v) {

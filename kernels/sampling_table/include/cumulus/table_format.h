@@ -32,7 +32,7 @@ enum class Method : std::uint32_t {
   kLinearSearch = 4,    ///< One cell after another from the first; no guide table. For few cells.
   kBalancedForest =
       5,              ///< A guide table of first and last cells, and the implicit balanced tree between them.
-  kRadixForest = 6,   ///< A guide table of roots of radix trees.
+  kRadixForest = 6,   ///< A guide table of first cells and, where many overlap, of roots of radix trees.
   kRadixForest4 = 7,  ///< The same, two levels of the trees collapsed into one.
   kQuaternaryTree = 8,  ///< One implicit tree over all cells, four children a node; no guide table.
   kAlias = 9,           ///< Walker's alias table. Not monotone.
@@ -45,20 +45,26 @@ enum class Interpolation : std::uint32_t {
   kBilinear = 1,
 };
 
+CUMULUS_HOST_DEVICE constexpr bool is_radix_forest(Method method) {
+  return method == Method::kRadixForest || method == Method::kRadixForest4;
+}
+
 /// Whether a method has a guide table; the others have guide sizes of 0.
 CUMULUS_HOST_DEVICE constexpr bool has_guide(Method method) {
   return method == Method::kCutpointBinary || method == Method::kCutpointLinear ||
-         method == Method::kBalancedForest || method == Method::kRadixForest ||
-         method == Method::kRadixForest4;
+         method == Method::kBalancedForest || is_radix_forest(method);
 }
 
 inline constexpr char kMagic[8] = {'C', 'U', 'M', 'S', 'T', '\0', '\r', '\n'};
-/// The newest version. A table is written with the lowest that has what it uses: 3 where it is kBilinear,
-/// else
-/// 2. Version 1 had kCutpointBinary alone, one layer and no nodes; such tables are read.
-inline constexpr std::uint32_t kFormatVersion = 3;
-CUMULUS_HOST_DEVICE constexpr std::uint32_t version_of(Interpolation interpolation) {
-  return interpolation == Interpolation::kConstant ? 2 : 3;
+/// The newest version. A table is written with the lowest that has what it uses: 4 where it is a radix
+/// forest, else 3 where it is kBilinear, else 2. Version 1 had kCutpointBinary alone, one layer and no nodes;
+/// such tables are read, and so are the radix forests of versions 2 and 3.
+inline constexpr std::uint32_t kFormatVersion = 4;
+/// The first version that has bilinear tables.
+inline constexpr std::uint32_t kBilinearVersion = 3;
+CUMULUS_HOST_DEVICE constexpr std::uint32_t version_of(Method method, Interpolation interpolation) {
+  if (is_radix_forest(method)) return kFormatVersion;
+  return interpolation == Interpolation::kConstant ? 2 : kBilinearVersion;
 }
 inline constexpr std::uint32_t kHeaderBytes = 256;
 /// Every section begins at a multiple of this.
@@ -78,7 +84,7 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t guide_entry_bytes(Method method, std
   const std::uint64_t number = cells <= kNarrowCells ? 2 : 4;
   if (!has_guide(method)) return 0;
   if (method == Method::kBalancedForest) return 2 * number;
-  return method == Method::kRadixForest || method == Method::kRadixForest4 ? 4 : number;
+  return is_radix_forest(method) ? 4 : number;
 }
 
 /// Levels of kQuaternaryTree below its root, the cells themselves being the last.
@@ -186,9 +192,9 @@ inline const char* describe(TableError error) {
     case TableError::kNotATable:
       return "the first eight bytes are not those of a sampling table (CUMST, 0, CR, LF)";
     case TableError::kUnknownVersion:
-      return "the table's version is none of 1 to 3, which this code reads";
+      return "the table's version is none of 1 to 4, which this code reads";
     case TableError::kWrongHeaderSize:
-      return "the table says that its header does not take 256 bytes, as versions 1 to 3 have it";
+      return "the table says that its header does not take 256 bytes, as versions 1 to 4 have it";
     case TableError::kWrongTotalSize:
       return "the table's size in bytes is not the one that its header states; it was cut off or padded";
     case TableError::kBadExtent:
@@ -282,8 +288,7 @@ constexpr TableError check_sections(const TableHeader& header) {
 
 constexpr bool known_options_only(const TableHeader& header) {
   if (header.interpolation != Interpolation::kConstant &&
-      (header.interpolation != Interpolation::kBilinear ||
-       header.version < version_of(Interpolation::kBilinear))) {
+      (header.interpolation != Interpolation::kBilinear || header.version < kBilinearVersion)) {
     return false;
   }
   if (header.interpolation == Interpolation::kConstant && header.vertices_offset != 0) return false;

@@ -30,6 +30,7 @@ CUMULUS_HOST_DEVICE inline Distribution marginal(const TableView& table) {
   cells.lower =
       reinterpret_cast<const std::uint32_t*>(table.data + header.marginal_cdf_offset) + layer * header.height;
   cells.count = header.height;
+  cells.quads = whole_quads(cells.lower, cells.count);
   cells.guide_size = header.marginal_guide_size;
   cells.guide = table.data + header.marginal_guide_offset +
                 layer * header.marginal_guide_size * guide_entry_bytes(header.method, header.height);
@@ -67,6 +68,7 @@ CUMULUS_HOST_DEVICE inline Rows rows_of(const TableView& table, Method method) {
   rows.first.lower =
       reinterpret_cast<const std::uint32_t*>(table.data + header.row_cdf_offset) + before * header.width;
   rows.first.count = header.width;
+  rows.first.quads = whole_quads(rows.first.lower, header.width);
   rows.first.guide_size = header.row_guide_size;
   rows.first.guide = table.data + header.row_guide_offset + before * rows.guide_step;
   rows.first.nodes = table.data + header.row_nodes_offset + before * rows.node_step;
