@@ -3,37 +3,19 @@
 #include <cooperative_groups.h>
 
 #include "kernels/recursive_filter/line_stretches.cuh"
+#include "kernels/recursive_filter/strip_ring.cuh"
+#include "kernels/recursive_filter/strip_states.cuh"
 #include "kernels/recursive_filter/strip_tiles.cuh"
-#include "kernels/recursive_filter/tagged_states.cuh"
 
 // The decaying method in one pass: a block walks down a strip of the image, one tile wide, and every stage of
-// the filter is a pair of warps with a tile of its own, each a step behind the one before. Along y a thread
-// has a column; the causal state goes on from tile to tile, and the anticausal one comes from as many tiles
-// ahead as the filter remembers. Along x a thread has a row; strips tell each other the states that their
-// rows leave. Where a strip begins or ends, inside the image or at its border, it begins some tiles earlier
-// and reads some tiles more, of the image as its boundary continues it.
+// the filter is a pair of warps that takes tile after tile, as soon as those it needs have gone through the
+// stage before. Along y a thread has a column; the causal state goes on from tile to tile, and the anticausal
+// one comes from as many tiles ahead as the filter remembers. Along x a thread has a row; strips tell each
+// other the states that their rows leave. Where a part of a strip begins or ends inside the image, it begins
+// some tiles earlier and reads some tiles more; at the image's border too, but where the states there follow
+// from the border's pixels.
 
 namespace cumulus::recursive_filter {
-
-/// What a block's pairs of warps do. Every other pair has the same two of the four schedulers: the order
-/// divides the work among them.
-enum class StripStage {
-  kCausalColumns,  // and what anticausal runs over the tile, from nothing, leave
-  kRowStates,
-  kCausalRows,
-  kAnticausalColumns,  // given those of the tiles ahead
-  kLoad,
-  kAnticausalRows,
-  kStore,
-  kGather,  // the neighbours' states
-};
-constexpr int kStripStages = 8;
-constexpr int kStripThreads = kStripStages * kTile;
-
-/// A ring of tiles, and behind it the carries of rows on their way from kGather to kCausalRows. The four
-/// floats behind a tile's row hold what one stage tells the next: of a column, the anticausal state that its
-/// run left; of a row, the one that kAnticausalRows begins with.
-extern __shared__ float4 strip_memory[];
 
 template <int Order>
 __device__ void tell(TilePixels& pixels, int line, const float (&state)[Order]) {
@@ -53,102 +35,138 @@ __device__ void hear(TilePixels& pixels, int line, float (&state)[Order]) {
 template <int Order>
 class Strip {
  public:
-  __device__ explicit Strip(const StripFilter<Order>& f)
-      : f_(f),
-        at_(f),
-        line_(static_cast<int>(threadIdx.x) % kTile),
-        lane_(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
+      : f_(f), memory_(memory), at_(f), states_(f, at_, memory.neighbours), line_(strip_line()) {}
 
-  __device__ void run() {
-    const auto stage = static_cast<StripStage>(threadIdx.x / kTile);
-    for (int i = 0; i < f_.state_slots; ++i) {
-      uint4* untold = states(static_cast<int>(blockIdx.x), i);
-      for (int k = static_cast<int>(stage); k < f_.state_lines; k += kStripStages) {
-        untold[k * kTile] = uint4{};
-      }
-    }
-    if (threadIdx.x <= 2 * kMostStripWindow) {
-      neighbours()[threadIdx.x] = neighbour(static_cast<int>(threadIdx.x) - kMostStripWindow);
-    }
+  __device__ __forceinline__ void run() {
+    memory_.init();
+    states_.begin();
     cooperative_groups::this_grid().sync();
-    float causal[Order] = {};
-    const int ahead = f_.window_y;
-    const int steps = at_.tiles + 2 * ahead + kStripLatency + f_.delay;
-    const int delayed = ahead + f_.delay;
-    int newest = 0;
-#pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      // A stage has the tile that was loaded so many steps ago; tiles are counted from the first.
-      const auto slot = [&](int ago) -> TilePixels& {
-        const int at = newest - ago;
-        return reinterpret_cast<TilePixels*>(strip_memory)[at < 0 ? at + f_.slots : at];
-      };
-      const auto has = [&](int ago) { return step - ago >= ahead && step - ago < ahead + at_.tiles; };
-      switch (stage) {
-        case StripStage::kLoad:
-          if (step < at_.tiles + 2 * ahead) load_strip_tile(f_, at_, step, slot(0));
-          __pipeline_commit();
-          __pipeline_wait_prior(1);
-          break;
-        case StripStage::kCausalColumns:
-          if (f_.along_columns && step >= 2 && step < at_.tiles + 2 * ahead + 2) {
-            filter_columns(slot(2), step - 2 > ahead, causal);
-          }
-          break;
-        case StripStage::kAnticausalColumns:
-          if (f_.along_columns && has(3 + ahead)) {
-            float state[Order] = {};
-#pragma unroll 1
-            for (int ago = 3; ago < 3 + ahead; ++ago) {
-              float left[Order];
-              hear<Order>(slot(ago), line_, left);
-              move_over(f_.y.backward, left, state);
-            }
-            finish_columns(slot(3 + ahead), state);
-          }
-          break;
-        case StripStage::kRowStates:
-          if (f_.along_rows && has(4 + ahead)) publish_rows(step - 4 - ahead, slot(4 + ahead));
-          break;
-        case StripStage::kGather:
-          // Strips that are not stored gather all the same: no block runs away from its neighbours, which
-          // ask for its last few tiles alone.
-          if (f_.along_rows && has(4 + delayed)) gather(step - 4 - delayed, carries(step));
-          break;
-        case StripStage::kCausalRows:
-          if (f_.along_rows && at_.own && has(5 + delayed)) filter_rows(slot(5 + delayed), carries(step - 1));
-          break;
-        case StripStage::kAnticausalRows:
-          if (f_.along_rows && at_.own && has(6 + delayed)) finish_rows(slot(6 + delayed));
-          break;
-        case StripStage::kStore:
-          if (at_.own && has(7 + delayed))
-            store_strip_tile(f_, at_, step - 7 - delayed, f_.x.scale, slot(7 + delayed));
-          break;
-      }
-      newest = newest + 1 == f_.slots ? 0 : newest + 1;
-      __syncthreads();
+    switch (strip_stage()) {
+      case StripStage::kLoad:
+        return load();
+      case StripStage::kCausalColumns:
+        return filter_causal_columns();
+      case StripStage::kAnticausalColumns:
+        return filter_anticausal_columns();
+      case StripStage::kRowStates:
+        return find_row_states();
+      case StripStage::kGather:
+        return gather();
+      case StripStage::kCausalRows:
+        return filter_causal_rows();
+      case StripStage::kAnticausalRows:
+        return filter_anticausal_rows();
+      case StripStage::kStore:
+        return store();
     }
   }
 
  private:
-  static constexpr int kWords = TaggedState<Order>::kWords;
-  static constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
+  __device__ TilePixels& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
+  __device__ float* carries(const RingPlace& at) const { return memory_.carries[at.tile % 2]; }
 
-  __device__ float* carries(int step) const {
-    return reinterpret_cast<float*>(reinterpret_cast<TilePixels*>(strip_memory) + f_.slots) +
-           (step & 1) * kStripCarries<Order>;
+  /// Each tile, or every `step`-th from `first` on, when it has gone through the stage `before`.
+  template <class Body>
+  __device__ __forceinline__ void each_tile(StripStage before, StripStage stage, const Body& body,
+                                            int first = 0, int step = 1) const {
+#pragma unroll 1
+    for (RingPlace at(first); at.tile < at_.all_tiles(); at.advance(step)) {
+      memory_.await(before, at);
+      body(at);
+      memory_.tell_over(stage, at);
+    }
   }
-  __device__ int* neighbours() const {
-    return reinterpret_cast<int*>(
-        reinterpret_cast<float*>(reinterpret_cast<TilePixels*>(strip_memory) + f_.slots) +
-        2 * kStripCarries<Order>);
+
+  __device__ __forceinline__ void load() const {
+#pragma unroll 1
+    for (RingPlace at(0); at.tile < at_.all_tiles(); at.advance(1)) {
+      if (at.tile >= kStripSlots) memory_.await(StripStage::kStore, RingPlace(at.tile - kStripSlots));
+      if (!at_.is_closing(at.tile)) load_strip_tile(f_, at_, at.tile, pixels(at));
+      __pipeline_commit();
+      // Two tiles are on their way at a time.
+      if (at.tile > 0) {
+        __pipeline_wait_prior(1);
+        memory_.tell_over(StripStage::kLoad, RingPlace(at.tile - 1));
+      }
+    }
+    __pipeline_wait_prior(0);
+    memory_.tell_over(StripStage::kLoad, RingPlace(at_.all_tiles() - 1));
   }
-  /// The words of a tile are tagged with its number, from 1 on.
-  __device__ uint4* states(int block, int tile) const {
-    return f_.states + (block * f_.state_slots + (tile & (f_.state_slots - 1))) * (f_.state_lines * kTile) +
-           line_;
+
+  __device__ __forceinline__ void filter_causal_columns() const {
+    float causal[Order] = {};
+    float border = 0;
+    each_tile(StripStage::kLoad, StripStage::kCausalColumns, [&](const RingPlace& at) {
+      if (!f_.along_columns) return;
+      if (at_.is_closing(at.tile)) {
+        close_columns(causal, border, pixels(at));
+        return;
+      }
+      if (at.tile == 0 && at_.closed_above && f_.boundary_y == FilterBoundary::kClamp) {
+        add_weighted(f_.y.from_first_pixel, pixels(at)[0][line_], causal);
+      }
+      border = pixels(at)[kTile - 1][line_];
+      filter_columns(pixels(at), at.tile > at_.above, causal);
+    });
   }
+
+  __device__ __forceinline__ void filter_anticausal_columns() const {
+    each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
+      // As many tiles ahead as the filter remembers, or the last.
+      const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
+      memory_.await(StripStage::kCausalColumns, ahead);
+      if (!f_.along_columns || !at_.has(at.tile)) return;
+      float state[Order] = {};
+      int slot = ahead.slot;
+#pragma unroll 1
+      for (int tile = ahead.tile; tile > at.tile; --tile) {
+        float left[Order];
+        hear<Order>(memory_.tiles[slot], line_, left);
+        move_over(f_.y.backward, left, state);
+        slot = slot == 0 ? kStripSlots - 1 : slot - 1;
+      }
+      finish_columns(pixels(at), state);
+    });
+  }
+
+  __device__ __forceinline__ void find_row_states() const {
+    each_tile(StripStage::kAnticausalColumns, StripStage::kRowStates, [&](const RingPlace& at) {
+      if (at.tile >= kStripLead) memory_.await(StripStage::kGather, RingPlace(at.tile - kStripLead));
+      if (f_.along_rows && at_.has(at.tile)) tell_rows(at.tile - at_.above, pixels(at));
+    });
+  }
+
+  /// Strips that are not stored gather all the same: no block runs away from its neighbours, which ask for
+  /// its last few tiles alone.
+  __device__ __forceinline__ void gather() const {
+    const auto gather_one = [&](const RingPlace& at) {
+      if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
+      if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, carries(at));
+    };
+    each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
+              strip_pair() - static_cast<int>(StripStage::kGather), kGatheringPairs);
+  }
+
+  __device__ __forceinline__ void filter_causal_rows() const {
+    each_tile(StripStage::kGather, StripStage::kCausalRows, [&](const RingPlace& at) {
+      if (f_.along_rows && at_.own && at_.has(at.tile)) filter_rows(pixels(at), carries(at));
+    });
+  }
+  __device__ __forceinline__ void filter_anticausal_rows() const {
+    each_tile(StripStage::kCausalRows, StripStage::kAnticausalRows, [&](const RingPlace& at) {
+      if (f_.along_rows && at_.own && at_.has(at.tile)) finish_rows(pixels(at));
+    });
+  }
+  __device__ __forceinline__ void store() const {
+    each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
+      if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, f_.x.scale, pixels(at));
+    });
+  }
+
+  static constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
+  static constexpr int kStretch = kStripStretch<Order>;
+  static constexpr int kStretches = kTile / kStretch;
 
   static __device__ void filter(const Sections<Order, float>& sections, float (&state)[Order], float& pixel) {
     sections.advance_unscaled(state, pixel);
@@ -159,6 +177,20 @@ class Strip {
     } else {
       pixel = state[Order - 1];
     }
+  }
+
+  static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
+#pragma unroll
+    for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;
+  }
+  /// What an anticausal run over all below the image leaves.
+  __device__ void close_columns(const float (&causal)[Order], float border, TilePixels& below) const {
+    float future[Order] = {};
+    if (f_.boundary_y == FilterBoundary::kClamp) add_weighted(f_.y.from_last_pixel, border, future);
+    float left[Order] = {};
+    f_.y.through_causal.add_product(causal, left);
+    f_.y.through_future.add_product(future, left);
+    tell<Order>(below, line_, left);
   }
 
   __device__ void filter_columns(TilePixels& pixels, bool leaves, float (&causal)[Order]) const {
@@ -209,20 +241,11 @@ class Strip {
     }
   }
 
-  __device__ void publish_rows(int tile, TilePixels& pixels) const {
+  __device__ void tell_rows(int tile, TilePixels& pixels) const {
     const RowAccess row{&pixels[line_][0]};
+    if (f_.boundary_x == FilterBoundary::kClamp) states_.tell_border(tile, row.at(0), row.at(kTile - 1));
     float forward[Order] = {};
     float backward[Order] = {};
-    const auto tag = static_cast<std::uint32_t>(tile) + 1;
-    uint4* published = states(static_cast<int>(blockIdx.x), tile);
-    if (f_.boundary_x == FilterBoundary::kClamp) {
-      const float first[1] = {row.at(0)};
-      const float last[1] = {row.at(kTile - 1)};
-      if (at_.column == 0) tell_tagged(published + 2 * kWords * kTile, kTile, tag, first);
-      if (at_.column == f_.tile_columns - 1) {
-        tell_tagged(published + (2 * kWords + 1) * kTile, kTile, tag, last);
-      }
-    }
 #pragma unroll 1
     for (int j = 0; j < kStretches; ++j) {
       float v[kStretch];
@@ -235,106 +258,19 @@ class Strip {
       }
       f_.x.over_stretches[j].add_product(left, backward);
     }
-    tell_tagged(published, kTile, tag, forward);
-    tell_tagged(published + kWords * kTile, kTile, tag, backward);
+    states_.tell(tile, forward, backward);
   }
 
-  __device__ bool is_here(int column) const {
-    return column >= f_.first_strip && column < f_.first_strip + f_.strips;
-  }
-  /// The block of the strip `distance` to the right, twice, and 1 where it is seen in a mirror; -1: none.
-  __device__ int neighbour(int distance) const {
-    int column = at_.column + distance;
-    int mirrored = 0;
-    if (abs(distance) > f_.window_x) return -1;
-    if (!is_here(column)) {
-      if (!at_.own) return -1;
-      if (f_.boundary_x == FilterBoundary::kRepeat) {
-        column += column < 0 ? f_.tile_columns : -f_.tile_columns;
-      } else if (f_.boundary_x == FilterBoundary::kReflect) {
-        column = column < 0 ? -1 - column : 2 * f_.tile_columns - 1 - column;
-        mirrored = 1;
-      } else {
-        return -1;
-      }
-    }
-    return (static_cast<int>(blockIdx.x) + (column - at_.column) * f_.channels) * 2 + mirrored;
-  }
-
-  /// The states before and after the tile's rows, once the neighbours have told theirs.
-  __device__ void gather(int tile, float* into) const {
-    const int* near = neighbours() + kMostStripWindow;
-    const auto tag = static_cast<std::uint32_t>(tile) + 1;
-    // States of two words one side after the other: both at once take too many registers.
-    constexpr bool kOneByOne = kWords > 1;
-    TaggedState<Order> left[kMostStripWindow];
-    TaggedState<Order> right[kMostStripWindow];
-    do {
-      load_neighbours(near, -1, tile, 0, left);
-      if (!kOneByOne) load_neighbours(near, 1, tile, kWords, right);
-    } while (!all_told(near, -1, tag, left) || (!kOneByOne && !all_told(near, 1, tag, right)));
+  __device__ void gather_rows(int tile, float* into) const {
     float before[Order] = {};
     float after[Order] = {};
-    if (f_.boundary_x == FilterBoundary::kClamp) {
-      const int to_last = f_.tile_columns - 1 - at_.column;
-      if (at_.column <= f_.window_x)
-        add_border(f_.x.from_first_pixel, near[-at_.column] / 2, tile, 0, before);
-      if (to_last <= f_.window_x) add_border(f_.x.from_last_pixel, near[to_last] / 2, tile, 1, after);
-    }
-    add_neighbours(near, -1, left, f_.x.forward, before);
-    if constexpr (kOneByOne) {
-      do {
-        load_neighbours(near, 1, tile, kWords, right);
-      } while (!all_told(near, 1, tag, right));
-    }
-    add_neighbours(near, 1, right, f_.x.backward, after);
+    states_.gather(tile, before, after);
     float future[Order] = {};
     f_.x.through_future.add_product(after, future);
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
       into[k * kTile + line_] = before[k];
       into[(Order + k) * kTile + line_] = future[k];
-    }
-  }
-  __device__ void add_border(const float (&from_pixel)[Order], int block, int tile, int number,
-                             float (&state)[Order]) const {
-    TaggedState<1> told;
-    do {
-      told.load(states(block, tile) + (2 * kWords + number) * kTile, kTile);
-    } while (!told.has(static_cast<std::uint32_t>(tile) + 1));
-    float pixel[1];
-    told.get(pixel);
-#pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] = from_pixel[k] * pixel[0];
-  }
-  /// Of the neighbours on one side, the next one first.
-  __device__ void load_neighbours(const int* near, int side, int tile, int words,
-                                  TaggedState<Order> (&told)[kMostStripWindow]) const {
-#pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
-      const int other = near[side * (i + 1)];
-      if (other < 0) continue;
-      told[i].load(states(other / 2, tile) + ((other & 1) != 0 ? kWords - words : words) * kTile, kTile);
-    }
-  }
-  static __device__ bool all_told(const int* near, int side, std::uint32_t tag,
-                                  const TaggedState<Order> (&told)[kMostStripWindow]) {
-    bool all = true;
-#pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
-      if (near[side * (i + 1)] >= 0) all = all && told[i].has(tag);
-    }
-    return all;
-  }
-  __device__ void add_neighbours(const int* near, int side,
-                                 const TaggedState<Order> (&told)[kMostStripWindow],
-                                 const SmallMatrix<Order, float>& over_tile, float (&state)[Order]) const {
-#pragma unroll
-    for (int i = kMostStripWindow - 1; i >= 0; --i) {
-      if (near[side * (i + 1)] < 0) continue;
-      float own[Order];
-      told[i].get(own);
-      move_over(over_tile, own, state);
     }
   }
 
@@ -374,14 +310,18 @@ class Strip {
   }
 
   const StripFilter<Order>& f_;
+  StripMemory<Order>& memory_;
   const StripPlace at_;
-  const int line_, lane_;
+  const StripStates<Order> states_;
+  const int line_;
 };
+
+extern __shared__ float4 strip_memory[];
 
 template <int Order>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
-  Strip<Order>(f).run();
+  Strip<Order>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
 }
 
 }  // namespace cumulus::recursive_filter

@@ -29,13 +29,15 @@ struct ColumnAccess {
   float* first;
 
   __device__ float& at(int i) const { return first[i * kTilePitch]; }
-  __device__ void load(int i, float (&v)[kStretch]) const {
+  template <int kCount>
+  __device__ void load(int i, float (&v)[kCount]) const {
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) v[k] = at(i + k);
+    for (int k = 0; k < kCount; ++k) v[k] = at(i + k);
   }
-  __device__ void store(int i, const float (&v)[kStretch]) const {
+  template <int kCount>
+  __device__ void store(int i, const float (&v)[kCount]) const {
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) at(i + k) = v[k];
+    for (int k = 0; k < kCount; ++k) at(i + k) = v[k];
   }
 };
 
@@ -44,9 +46,10 @@ struct RowAccess {
 
   __device__ float& at(int i) const { return first[i]; }
   /// `i` is a multiple of four.
-  __device__ void load(int i, float (&v)[kStretch]) const {
+  template <int kCount>
+  __device__ void load(int i, float (&v)[kCount]) const {
 #pragma unroll
-    for (int k = 0; k < kStretch; k += kVector) {
+    for (int k = 0; k < kCount; k += kVector) {
       const float4 four = *reinterpret_cast<const float4*>(first + i + k);
       v[k] = four.x;
       v[k + 1] = four.y;
@@ -54,9 +57,10 @@ struct RowAccess {
       v[k + 3] = four.w;
     }
   }
-  __device__ void store(int i, const float (&v)[kStretch]) const {
+  template <int kCount>
+  __device__ void store(int i, const float (&v)[kCount]) const {
 #pragma unroll
-    for (int k = 0; k < kStretch; k += kVector) {
+    for (int k = 0; k < kCount; k += kVector) {
       *reinterpret_cast<float4*>(first + i + k) = make_float4(v[k], v[k + 1], v[k + 2], v[k + 3]);
     }
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/together_launch.cuh"
 #include "kernels/recursive_filter/filter_strips.cuh"
 #include "kernels/recursive_filter/recursive_filter_strips.h"
 
@@ -18,7 +19,7 @@ int strip_blocks_of(int device) {
   CUMULUS_CUDA(cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   CUMULUS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   constexpr int kMostChannels = 4;
-  const bool suffices = static_cast<std::size_t>(memory) >= strip_bytes(kMostStripOrder, kMostStripSlots) &&
+  const bool suffices = static_cast<std::size_t>(memory) >= sizeof(StripMemory<kMostStripOrder>) &&
                         multiprocessors >= kMostChannels * (2 * kMostStripWindow + 1);
   return suffices ? multiprocessors : 0;
 }
@@ -42,10 +43,10 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
   }
   filter.strips = end - filter.first_strip;
   const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
-  void* arguments[] = {&filter};
-  CUMULUS_CUDA(cudaLaunchCooperativeKernel(filter_strips<Order>, dim3(static_cast<unsigned int>(blocks)),
-                                           dim3(kStripThreads), arguments, strip_bytes(Order, filter.slots),
-                                           executor.stream()));
+  if (!launch_together(executor, filter_strips<Order>, blocks, kStripThreads, sizeof(StripMemory<Order>),
+                       filter)) {
+    CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
+  }
 }
 
 template <int Order, class T>
@@ -70,8 +71,6 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.segment_tiles = division.segment_tiles;
   filter.window_y = static_cast<int>(plan.windows->of_strips->y);
   filter.window_x = static_cast<int>(plan.windows->of_strips->x);
-  filter.delay = std::min(kMostStripDelay, kMostStripSlots - strip_slots(filter.window_y, 0));
-  filter.slots = strip_slots(filter.window_y, filter.delay);
   filter.state_slots = division.state_slots;
   filter.state_lines = division.state_lines;
   filter.boundary_y = plan.y.boundary;
@@ -106,7 +105,7 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
       filter.states =
           reinterpret_cast<uint4*>(executor.scratch<StripDivision::StateWord>(division.state_words()).data());
       CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(strip_bytes(Order, filter.slots))));
+                                        static_cast<int>(sizeof(StripMemory<Order>))));
       for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
         filter.images = source_elements(image.data + first * images.image_stride);
         filter.filtered = target_elements(filtered.first.data + first * filtered.image_stride);

@@ -38,12 +38,12 @@ inline constexpr int kMaxWindow = 16;
 /// The widest window of a strip, in tiles, and the order of its filter.
 inline constexpr int kMostStripWindow = 4;
 inline constexpr int kMostStripOrder = 4;
-/// Tiles that a strip's block holds at most: the shared memory of a multiprocessor.
-inline constexpr int kMostStripSlots = 13;
-/// The most steps between publishing a tile's states and gathering them; tiles of a strip whose states are
-/// kept for that: nobody asks for older ones.
-inline constexpr int kMostStripDelay = 3;
-inline constexpr int kStripStateSlots = 2 * kMostStripDelay + 2;
+/// Tiles that a strip's block holds: the shared memory of a multiprocessor.
+inline constexpr int kStripSlots = 13;
+/// How many tiles a block tells states of before it has gathered its neighbours' for the first of them; tiles
+/// of a strip whose states are kept for that: nobody asks for older ones.
+inline constexpr int kStripLead = 3;
+inline constexpr int kStripStateSlots = 2 * kStripLead + 2;
 /// Numbers of a state that a word of tagged_states.cuh holds; words that a state takes.
 inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }

@@ -13,20 +13,10 @@
 
 namespace cumulus::recursive_filter {
 
-/// Steps from loading a tile to storing it, the window along y and the delay not counted: see Strip::run.
-constexpr int kStripLatency = 7;
-/// Tiles that a block holds.
-constexpr int strip_slots(int window_y, int delay) { return kStripLatency + 1 + window_y + delay; }
-/// Carries of a tile's rows.
+/// Pixels that a thread works on at a time: of filters of many poles fewer, so that the stages' loops stay in
+/// the instruction caches.
 template <int Order>
-inline constexpr int kStripCarries = 2 * (Order * kTile);
-/// A block's shared memory: a ring of tiles, behind it, twice, the carries of a tile's rows, and the strip's
-/// neighbours.
-constexpr std::size_t strip_bytes(int order, int slots) {
-  return static_cast<std::size_t>(slots) * sizeof(TilePixels) +
-         static_cast<std::size_t>(2 * order * kTile) * 2 * sizeof(float) +
-         (2 * kMostStripWindow + 1) * sizeof(int);
-}
+inline constexpr int kStripStretch = Order > 3 ? 8 : 16;
 
 /// One axis' plan. States are counted without the gain of the direction whose they are, and so are filtered
 /// pixels, unless the filter has zeros; `scale` makes up for it.
@@ -35,8 +25,8 @@ struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
   Sections<Order, float> causal, anticausal;
-  Matrix over_stretches[kStretches];  // anticausal
-  Matrix forward, backward;           // over a tile
+  Matrix over_stretches[kTile / kStripStretch<Order>];  // anticausal
+  Matrix forward, backward;                             // over a tile
   Matrix through_causal, through_future;
   float from_first_pixel[Order], from_last_pixel[Order];
   float scale;
@@ -51,7 +41,9 @@ struct StripAxis {
       causal.weights[k] = static_cast<float>(plan.causal.sections.weights[k] * causal_gain);
       anticausal.weights[k] = static_cast<float>(plan.anticausal.sections.weights[k] * anticausal_gain);
     }
-    for (int j = 0; j < kStretches; ++j) over_stretches[j] = moved(plan.anticausal, j * kStretch, 1);
+    for (int j = 0; j < kTile / kStripStretch<Order>; ++j) {
+      over_stretches[j] = moved(plan.anticausal, j * kStripStretch<Order>, 1);
+    }
     forward = moved(plan.causal, kTile, 1);
     backward = moved(plan.anticausal, kTile, 1);
     through_causal = scaled(plan.through_causal, (kWeighs ? causal_gain : 1) / anticausal_gain);
@@ -94,7 +86,6 @@ struct StripImages {
   int strips, first_strip, own_first, own_end;
   int segments, segment_tiles;
   int window_y, window_x;
-  int delay, slots;
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;

@@ -2,7 +2,7 @@
 
 #include <cuda_pipeline.h>
 
-#include "kernels/recursive_filter/strip_filter.h"
+#include "kernels/recursive_filter/strip_ring.cuh"
 
 // Tiles of a strip on their way into shared memory and out of it.
 
@@ -13,7 +13,11 @@ namespace cumulus::recursive_filter {
 struct StripPlace {
   std::int64_t image;
   int channel, column, first_tile, tiles;
-  bool own;  // to be stored
+  /// Where the image's border is that of the strip, states follow from it, and no tiles of the image beyond
+  /// are needed; below, a tile without pixels stands for them.
+  bool closed_above, closed_below;
+  int above, below;  // tiles beyond the strip
+  bool own;          // to be stored
 
   __device__ explicit StripPlace(const StripImages& a) {
     int index = static_cast<int>(blockIdx.x);
@@ -24,6 +28,12 @@ struct StripPlace {
     first_tile = index % a.segments * a.segment_tiles;
     image = index / a.segments;
     tiles = min(a.segment_tiles, a.tile_rows - first_tile);
+    const bool closed =
+        a.along_columns && (a.boundary_y == FilterBoundary::kZero || a.boundary_y == FilterBoundary::kClamp);
+    closed_above = closed && first_tile == 0;
+    closed_below = closed && first_tile + tiles == a.tile_rows;
+    above = closed_above ? 0 : a.window_y;
+    below = closed_below ? 1 : a.window_y;
     own = column >= a.own_first && column < a.own_end;
   }
   __device__ std::int64_t real_column(const StripImages& a) const {
@@ -32,9 +42,13 @@ struct StripPlace {
   __device__ bool has_whole_columns(const StripImages& a) const {
     return (real_column(a) + 1) * kTile <= a.width;
   }
+  /// Tiles that go through the stages, and whether one of them is filtered.
+  __device__ int all_tiles() const { return above + tiles + below; }
+  __device__ bool has(int tile) const { return tile >= above && tile < above + tiles; }
+  __device__ bool is_closing(int tile) const { return closed_below && tile == above + tiles; }
   /// Of a tile, counted from the first that the block loads.
   __device__ std::int64_t first_row(const StripImages& a, int tile) const {
-    return std::int64_t{first_tile + tile - a.window_y} * kTile;
+    return std::int64_t{first_tile + tile - above} * kTile;
   }
 };
 
@@ -65,7 +79,7 @@ __device__ inline std::int64_t continued(std::int64_t at, std::int64_t length, F
 template <int kAtOnce, class Row>
 __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, TilePixels& pixels,
                                 const Row& row_of) {
-  const int line = static_cast<int>(threadIdx.x) % kTile;
+  const int line = strip_line();
   const std::int64_t first_column = at.real_column(a) * kTile;
   const std::int64_t image = at.image * a.image_stride;
   const auto from_memory = [&](std::int64_t element, int row, int column, auto of_size) {
@@ -105,31 +119,38 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Tile
   }
 }
 
-/// Tiles that are brought into the cache before they are brought in: a block has room for two on their way,
-/// which come too late from memory.
-constexpr int kStripPrefetch = 4;
-__device__ inline void prefetch(const float* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+/// Tiles that are brought into the cache before they are brought in: those that a block has room for come too
+/// late from memory.
+constexpr int kStripPrefetch = 2;
+/// Of the thread's row of a tile, one of the cache's lines after the other.
+template <class T>
+__device__ void prefetch_row(const T* row) {
+#pragma unroll
+  for (int i = 0; i < kTile; i += 128 / static_cast<int>(sizeof(T))) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(row + i));
+  }
+}
 
 /// Begins to bring a tile of the strip in, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
 __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& at, int tile,
                                        TilePixels& pixels) {
-  const int line = static_cast<int>(threadIdx.x) % kTile;
+  const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const bool inside = first >= 0 && first + kTile <= a.height;
-  if (inside && at.has_whole_columns(a) && a.vector_loads && a.images.kind == ElementKind::kFloat) {
+  const bool by_vectors = inside && at.has_whole_columns(a) && a.vector_loads;
+  const bool floats = a.images.kind == ElementKind::kFloat;
+  const std::int64_t corner = at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile;
+  if (by_vectors && first + (kStripPrefetch + 1) * kTile <= a.height) {
+    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride;
+    floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
+  }
+  if (by_vectors && floats) {
     const int row = line / kRowThreads;
     const int column = line % kRowThreads * kVector;
-    const float* from = a.images.as<float>() + at.image * a.image_stride + (first + row) * a.row_stride +
-                        at.real_column(a) * kTile + column;
+    const float* from = a.images.as<float>() + corner + row * a.row_stride + column;
     float* to = &pixels[row][column];
     const std::int64_t step = kTile / kRowThreads * a.row_stride;
-    if (first + (kStripPrefetch + 1) * kTile <= a.height) {
-      const float* later = a.images.as<float>() + at.image * a.image_stride +
-                           (first + kStripPrefetch * kTile + line) * a.row_stride + at.real_column(a) * kTile;
-      prefetch(later);
-      prefetch(later + kTile / 2);
-    }
 #pragma unroll
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       __pipeline_memcpy_async(to + i * kTilePitch, from, sizeof(float4));
@@ -145,7 +166,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
 /// Writes a filtered tile of the strip, scaled, by kTile threads.
 __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& at, int tile, float scale,
                                         TilePixels& pixels) {
-  const int line = static_cast<int>(threadIdx.x) % kTile;
+  const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const std::int64_t first_column = std::int64_t{at.column} * kTile;
   const int rows = static_cast<int>(min(a.height - first, std::int64_t{kTile}));

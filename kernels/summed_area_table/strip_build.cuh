@@ -252,8 +252,8 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const St
   auto& memory = *reinterpret_cast<StripMemory<P>*>(shared_memory);
   if (threadIdx.x == 0) {
     for (int i = 0; i < P::kRing; ++i) {
-      memory.totals_told[i].init(P::kWarps);
-      memory.left_ready[i].init(1);
+      memory.totals_told[i].init(P::kWarps * 32);
+      memory.left_ready[i].init(32);
     }
   }
   __syncthreads();

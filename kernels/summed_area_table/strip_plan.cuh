@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/primitives/shared_barrier.cuh"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/tagged_words.cuh"
 #include "kernels/summed_area_table/tile_plan.cuh"
@@ -80,37 +81,6 @@ struct StripArguments {
   std::int64_t width;
   std::uint32_t bands;
   StripWords<P> words;
-};
-
-/// A barrier in shared memory that warps arrive at, each of their lanes, and others wait for, of one use
-/// after the other.
-class SharedBarrier {
- public:
-  __device__ void init(int warps) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(warps * 32) : "memory");
-  }
-  /// Of a whole warp.
-  __device__ void arrive() {
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
-  }
-  /// For the end of use number `use`.
-  __device__ void wait(std::uint32_t use) {
-    std::uint32_t over = 0;
-    while (over == 0) {
-      asm volatile(
-          "{ .reg .pred over; mbarrier.try_wait.parity.shared.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
-          : "=r"(over)
-          : "r"(address()), "r"(use % 2)
-          : "memory");
-    }
-  }
-
- private:
-  __device__ std::uint32_t address() const {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&state_));
-  }
-
-  std::uint64_t state_;
 };
 
 /// A block's shared memory.
