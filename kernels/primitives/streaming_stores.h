@@ -4,6 +4,7 @@
 #include <emmintrin.h>
 #endif
 
+#include <cstddef>
 #include <cstring>
 
 // Stores past the caches, for results that do not stay there: a line that is written as a whole need not be
@@ -19,6 +20,15 @@ inline void stream_16_bytes(const void* from, void* to) {
 #else
   std::memcpy(to, from, 16);
 #endif
+}
+
+/// The same for lines of 64 bytes; both addresses are multiples of that.
+inline void stream_lines(const void* from, void* to, std::size_t bytes) {
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  for (std::size_t line = 0; line < bytes; line += 64) {
+    for (std::size_t i = line; i < line + 64; i += 16) stream_16_bytes(source + i, target + i);
+  }
 }
 
 /// To be called by each thread that has streamed, before others read.

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "kernels/core/parallel.h"
+#include "kernels/primitives/streaming_stores.h"
+#include "kernels/primitives/vector_width.h"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/run_length_check.h"
 #include "kernels/run_length/run_length_element.h"
@@ -120,47 +122,119 @@ DecodeRunLengthsReport check_runs(CpuExecutor& executor, const DecodeRunLengthsP
   return report;
 }
 
+/// Whether elements fill a block without a rest: then it is made in registers.
+template <class T>
+constexpr bool kFillsBlock = kRunBlockBytes % sizeof(T) == 0;
+
+/// Elements of a block; of those that do not fill one, so many that together they fill registers.
+template <class T>
+constexpr std::int64_t kBlock = kFillsBlock<T> ? kRunBlockBytes / sizeof(T) : 16;
+
+/// Runs of so many elements are written in blocks. One that is not made in registers takes longer to make
+/// than a short run to write; and long runs of bytes are left to memset, which need not read lines before it
+/// writes them.
+template <class T>
+constexpr std::int64_t kFewestInBlocks = kFillsBlock<T> ? 0 : 2 * kBlock<T>;
+template <class T>
+constexpr std::int64_t kMostInBlocks =
+    kFillsBlock<T> ? (kMostBlocks* kBlock<T>) : std::int64_t{kMostElements};
+
 /// Writes `count` elements and returns where the next one goes. May write others before `room_end` too: the
 /// runs behind this one are written after it.
 template <class T>
 T* write_run(T* to, std::int64_t count, const T& symbol, const T* room_end) {
-  if constexpr (kRunBlockBytes % sizeof(T) == 0) {  // a short run is a block's stores, without a loop
-    constexpr std::int64_t kBlock = kRunBlockBytes / sizeof(T);
-    if (count <= kBlock && room_end - to >= kBlock) {
-      std::fill_n(to, kBlock, symbol);
-      return to + count;
-    }
-  }
-  return std::fill_n(to, count, symbol);
+  if (count < kFewestInBlocks<T> || count > kMostInBlocks<T> || room_end - to < count + kBlock<T>)
+    return std::fill_n(to, count, symbol);
+  // Blocks leave no rest: a short run costs one branch that is hard to foresee.
+  std::array<T, kBlock<T>> block;
+  block.fill(symbol);
+  T* const end = to + count;
+  do {
+    to = std::copy(block.begin(), block.end(), to);
+  } while (to < end);
+  return end;
 }
 
-/// Writes elements [first, end) of the array.
+/// Writes an array from one of its elements on, a part at a time.
 template <class T, class Length>
-void write_elements(const Lengths<Length>& lengths, HostSpan<const std::uint64_t> offsets, const T* symbols,
-                    std::int64_t runs, std::int64_t first, std::int64_t end, T* elements) {
-  const auto after = std::upper_bound(offsets.begin(), offsets.end(), static_cast<std::uint64_t>(first));
-  const std::int64_t granule = after - offsets.begin() - 1;
-  std::int64_t run = granule * kCpuGranuleRuns;
-  auto run_end = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(granule)]) + lengths[run];
-  while (run_end <= first) run_end += lengths[++run];
-  T* to = elements + first;
-  T* const room_end = elements + end;
-  to = write_run(to, std::min(run_end, end) - first, symbols[run], room_end);
-  ++run;
-  while (to < room_end) {
-    const std::int64_t group = std::min(runs - run, kGroupRuns);
-    const T* next = symbols + run;
-    if (group == kGroupRuns && room_end - to >= group && lengths.all_ones(run)) {
-      to = std::copy_n(next, kGroupRuns, to);
-    } else {
-      const auto counts = lengths.group(run, group);
-      for (std::int64_t i = 0; i < group && to < room_end; ++i) {
-        const auto count = static_cast<std::int64_t>(counts[static_cast<std::size_t>(i)]);
-        to = write_run(to, std::min<std::int64_t>(count, room_end - to), next[i], room_end);
-      }
-    }
-    run += group;
+class RunWriter {
+ public:
+  RunWriter(const Lengths<Length>& lengths, HostSpan<const std::uint64_t> offsets, const T* symbols,
+            std::int64_t runs, std::int64_t first)
+      : lengths_(lengths), symbols_(symbols), runs_(runs) {
+    const auto after = std::upper_bound(offsets.begin(), offsets.end(), static_cast<std::uint64_t>(first));
+    const std::int64_t granule = after - offsets.begin() - 1;
+    run_ = granule * kCpuGranuleRuns;
+    auto run_end = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(granule)]) + lengths[run_];
+    while (run_end <= first) run_end += lengths[++run_];
+    rest_ = run_end - first;
   }
+
+  /// Writes the next elements to [to, end). May write others before `room_end` too.
+  void write(T* to, T* end, T* room_end) {
+    // Bytes that are written might be these members, for all that compilers know.
+    const Lengths<Length> lengths = lengths_;
+    std::int64_t run = run_;
+    std::int64_t rest = rest_;
+    const auto write_some = [&](const T& symbol, std::int64_t count) {
+      const std::int64_t some = std::min<std::int64_t>(count, end - to);
+      rest = count - some;
+      to = write_run(to, some, symbol, room_end);
+    };
+    write_some(symbols_[run], rest);
+    while (to < end) {
+      const T* symbols = symbols_ + run + 1;
+      const std::int64_t group = std::min(runs_ - run - 1, kGroupRuns);
+      if (group == kGroupRuns && end - to >= group && lengths.all_ones(run + 1)) {
+        to = std::copy_n(symbols, kGroupRuns, to);
+        run += group;
+        continue;
+      }
+      const auto counts = lengths.group(run + 1, group);
+      std::int64_t i = 0;
+      for (; i < group && to < end; ++i)
+        write_some(symbols[i], static_cast<std::int64_t>(counts[static_cast<std::size_t>(i)]));
+      run += i;
+    }
+    run_ = run;
+    rest_ = rest;
+  }
+
+ private:
+  const Lengths<Length> lengths_;
+  const T* symbols_;
+  std::int64_t runs_;
+  std::int64_t run_;
+  std::int64_t rest_;  // elements of run_ that are not yet written
+};
+
+/// The first element from `to` on that begins a line of the caches, `end` if none does. Of 64 elements one
+/// does, as arrays begin at multiples of 16.
+template <class T>
+T* line_begin(T* to, T* end) {
+  while (to < end && reinterpret_cast<std::uintptr_t>(to) % kLineBytes != 0) ++to;
+  return to;
+}
+
+/// Writes [to, end) past the caches, by way of a piece in the nearest one.
+template <class T, class Length>
+void stream_elements(RunWriter<T, Length>& runs, T* to, T* end) {
+  constexpr std::int64_t kLines = kLineBytes;  // so many elements are whole lines, whatever their size
+  constexpr std::int64_t kPiece =
+      kStreamedPieceBytes / (kLines * static_cast<std::int64_t>(sizeof(T))) * kLines;
+  alignas(kLineBytes) std::array<T, kPiece + kBlock<T>> piece;
+  T* const first_line = line_begin(to, end);
+  runs.write(to, first_line, first_line);
+  to = first_line;
+  while (end - to >= kLines) {
+    const std::int64_t count = std::min((end - to) / kLines * kLines, kPiece);
+    T* const piece_end = piece.data() + count;
+    runs.write(piece.data(), piece_end, piece_end + kBlock<T>);
+    stream_lines(piece.data(), to, static_cast<std::size_t>(count) * sizeof(T));
+    to += count;
+  }
+  finish_streaming();
+  runs.write(to, end, end);
 }
 
 template <class T, class Length>
@@ -173,9 +247,16 @@ DecodeRunLengthsReport decode(CpuExecutor& executor, const DecodeRunLengthsParam
   if (report.outcome != DecodeRunLengthsReport::Outcome::kDecoded) return report;
   executor.check_interrupt();
   constexpr std::int64_t kGrain = kCpuDecodeBytes / static_cast<std::int64_t>(sizeof(T));
+  const bool streamed = report.elements * static_cast<std::int64_t>(sizeof(T)) >= kStreamedBytes;
   parallel_ranges(executor, report.elements, kGrain, [&](std::int64_t first, std::int64_t end) {
-    write_elements(lengths, HostSpan<const std::uint64_t>(offsets), symbols, params.runs, first, end,
-                   elements);
+    RunWriter<T, Length> runs(lengths, HostSpan<const std::uint64_t>(offsets), symbols, params.runs, first);
+    run_vectorised([&] {
+      if (streamed) {
+        stream_elements(runs, elements + first, elements + end);
+      } else {
+        runs.write(elements + first, elements + end, elements + end);
+      }
+    });
   });
   return report;
 }

@@ -81,8 +81,15 @@ inline constexpr std::int64_t kCpuGranuleRuns = 1024;
 inline constexpr std::int64_t kCheckedGranules = 32;
 /// Bytes of the array that a task writes.
 inline constexpr std::int64_t kCpuDecodeBytes = 256 * 1024;
-/// A run of no more bytes is written as a block of that many.
+/// The CPU decoder writes runs in blocks of so many bytes, of which one has no more than so many.
 inline constexpr std::size_t kRunBlockBytes = 64;
+inline constexpr std::int64_t kMostBlocks = 16;
+/// An array of at least so many bytes does not stay in the caches: the CPU decoder writes it past them, in
+/// pieces of no more than so many.
+inline constexpr std::int64_t kStreamedBytes = 24 << 20;
+inline constexpr std::int64_t kStreamedPieceBytes = 4096;
+/// A line of the caches.
+inline constexpr std::int64_t kLineBytes = 64;
 /// Runs whose lengths are looked through at once: where each is one element, the symbols are copied.
 inline constexpr std::int64_t kGroupRuns = 64;
 
