@@ -75,7 +75,7 @@ __device__ inline OwnWeights take_weights(const RowsArguments<float>& arguments,
 }
 
 /// The rows of all layers: with kAhead a block takes each gridDim.x-th, and the next row's weights come while
-/// it builds one; else a block has one.
+/// it builds one and its trees; else a block has one.
 template <class T, int kThreads, DenseLookup kLookup, bool kAhead>
 __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
     build_dense_rows(const __grid_constant__ RowsArguments<T> arguments,
@@ -124,7 +124,6 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
       tell_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, 0});
     });
     if constexpr (!kAhead) return;
-    if constexpr (kLookup != DenseLookup::kTrees) __syncthreads();  // with trees it has, since it read slots
   }
 }
 
@@ -219,7 +218,7 @@ bool weights_come_ahead(const CudaExecutor& executor, const RowsArguments<T>& ar
   const sampling::TableHeader& header = arguments.header;
   const DeviceImage<const T>& weights = arguments.weights;
   return header.width > kMostDenseCells / 2 && weights.channels == 1 && weights.row_stride % kQuad == 0 &&
-         on_16_bytes(weights.data) &&
+         reinterpret_cast<std::uintptr_t>(weights.data) % sizeof(uint4) == 0 &&
          distribution_fits(executor, header.method, header.width, header.row_guide_size, true);
 }
 
@@ -238,11 +237,11 @@ void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, std:
                           header.layers * header.height);
 }
 
-/// Not in a lambda: nvcc 13.0 compiles no kernel that is named only in a lambda's `if constexpr`.
 template <class T, int kThreads, DenseLookup kLookup>
 void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
   const std::uint32_t rows = arguments.header.layers * arguments.header.height;
-  if constexpr (std::is_same_v<T, float> && kThreads * kOwn == kMostDenseCells) {
+  if constexpr (std::is_same_v<T, float> && kThreads * kOwn == kMostDenseCells &&
+                kLookup == DenseLookup::kTrees) {
     if (weights_come_ahead(executor, arguments)) {
       const std::uint32_t blocks = std::min(rows, multiprocessors(executor));
       return launch_rows<T, kThreads, kLookup, true>(executor, arguments, blocks);
