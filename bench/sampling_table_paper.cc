@@ -94,7 +94,8 @@ void for_guide_cells(const std::vector<double>& bounds, const Visit& visit) {
     std::size_t first = 0;
     while (bounds[first + 1] <= edge) ++first;
     std::size_t last = first;
-    while (bounds[last + 1] < end) ++last;
+    // The last guide cell has all cells behind, also those whose bounds round to 1.
+    while (last + 1 < kCells && (bounds[last + 1] < end || g + 1 == kCells)) ++last;
     visit(first, last, edge, end);
   }
 }

@@ -42,17 +42,37 @@ class SunnySky {
   std::vector<Float16> texels_;
 };
 
+/// A table of a sky in host memory, which is not filled before it is built.
 class Table {
  public:
-  Table(const SunnySky& sky, std::int64_t height, std::int64_t width, sampling::Method method)
+  Table(std::int64_t height, std::int64_t width, sampling::Method method)
       : params_{.height = height, .width = width, .method = method},
         size_(sampling_table_bytes(params_)),
         bytes_(new Block[size_ / 256]) {
-    executor_.reserve_scratch(sampling_table_scratch_bytes(params_));
-    build_sampling_table(executor_, sky.view(), params_, {bytes_[0].bytes, size_}, &report_);
     view_.header = sampling_table_header(params_);
     view_.data = reinterpret_cast<const unsigned char*>(bytes_[0].bytes);
   }
+  void build(CpuExecutor& executor, const SunnySky& sky) {
+    executor.reserve_scratch(sampling_table_scratch_bytes(params_));
+    build_sampling_table(executor, sky.view(), params_, {bytes_[0].bytes, size_}, &report_);
+  }
+  /// Gives the device's copy.
+  Memory<Space::kDevice> build(CudaExecutor& executor, const SunnySky& sky) {
+    const HostImage<const Float16> map = sky.view();
+    const std::size_t map_bytes = static_cast<std::size_t>(params_.height * params_.width) * sizeof(Float16);
+    const Memory<Space::kDevice> weights = executor.allocate(map_bytes);
+    Memory<Space::kDevice> table = executor.allocate(size_);
+    executor.upload({reinterpret_cast<const std::byte*>(map.data), map_bytes}, {weights.data(), map_bytes});
+    executor.reserve_scratch(sampling_table_scratch_bytes(params_));
+    build_sampling_table(executor,
+                         DeviceImage<const Float16>(reinterpret_cast<const Float16*>(weights.data()),
+                                                    params_.height, params_.width, 1),
+                         params_, {table.data(), size_}, &report_);
+    executor.download({table.data(), size_}, {bytes_[0].bytes, size_});
+    executor.synchronize();
+    return table;
+  }
+  std::size_t size() const { return size_; }
   const SamplingTableReport& report() const { return report_; }
   const sampling::TableView& view() const { return view_; }
   const std::uint32_t* bounds(std::uint64_t offset) const {
@@ -63,7 +83,6 @@ class Table {
   struct alignas(256) Block {
     std::byte bytes[256];  // uninitialised
   };
-  CpuExecutor executor_;
   SamplingTableParams params_;
   std::size_t size_;
   std::unique_ptr<Block[]> bytes_;
@@ -84,14 +103,20 @@ std::vector<std::uint64_t> masses(const std::uint32_t* lower, std::size_t count)
   return all;
 }
 
-/// Every texel: it has mass where it has weight, and nowhere else. Some: the density that the header gives is
-/// mass over solid angle, within 1e-6 of itself, and that of a sample drawn there.
-void expect_precise(std::int64_t height, std::int64_t width,
-                    sampling::Method method = sampling::Method::kRadixForest) {
-  const SunnySky sky(height, width);
-  const Table table(sky, height, width, method);
+/// Points, and what they draw.
+struct Checked {
+  std::vector<sampling::FixedPoint2> points;
+  std::vector<sampling::Sample> samples;
+};
+
+/// Every texel: it has mass where it has weight, and nowhere else. Some, which are added to `checked`: the
+/// density that the header gives is mass over solid angle, within 1e-6 of itself, and that of a sample drawn
+/// there.
+void expect_precise(const SunnySky& sky, const Table& table, Checked& checked) {
   ASSERT_EQ(table.report().outcome, SamplingTableReport::Outcome::kBuilt);
   const sampling::TableHeader& header = table.view().header;
+  const std::int64_t height = header.height;
+  const std::int64_t width = header.width;
   constexpr long double kPi = 3.14159265358979323846264338327950288L;
   const auto rows = masses(table.bounds(header.marginal_cdf_offset), static_cast<std::size_t>(height));
   std::uint64_t row_begin = 0;
@@ -106,17 +131,20 @@ void expect_precise(std::int64_t height, std::int64_t width,
     for (std::int64_t x = 0; x < width; ++x) {
       const std::uint64_t mass = columns[static_cast<std::size_t>(x)];
       ASSERT_EQ(mass > 0, sky.has_weight(y, x)) << "row " << y << ", column " << x;
-      if (mass > 0 && (x + 31 * y) % 997 == 0) {
+      if (mass > 0 && (x + 31 * y) % 887 == 0) {
         // The first and the last point of the texel's share are drawn in it, with its density.
         const long double probability = std::ldexp(static_cast<long double>(row_mass) * mass, -64);
         const auto pdf = static_cast<double>(probability * width / (2 * kPi * band));
         for (const std::uint64_t at : {begin, begin + mass - 1}) {
-          const auto sample = sampling::sample(table.view(), static_cast<std::uint32_t>(at),
-                                               static_cast<std::uint32_t>(row_begin + row_mass / 2));
+          const sampling::FixedPoint2 point{static_cast<std::uint32_t>(at),
+                                            static_cast<std::uint32_t>(row_begin + row_mass / 2)};
+          const auto sample = sampling::sample(table.view(), point.x, point.y);
           ASSERT_EQ(sample.x, x) << "row " << y;
           ASSERT_EQ(sample.y, y);
           ASSERT_NEAR(static_cast<double>(sample.pdf), pdf, 1e-6 * pdf) << x << ", " << y;
           ASSERT_EQ(sampling::pdf(table.view(), sample.u, sample.v), sample.pdf);
+          checked.points.push_back(point);
+          checked.samples.push_back(sample);
         }
       }
       begin += mass;
@@ -126,11 +154,50 @@ void expect_precise(std::int64_t height, std::int64_t width,
   ASSERT_EQ(row_begin, std::uint64_t{1} << 32);
 }
 
-TEST(SamplingTablePrecision, OfASunAMillionTimesBrighterThanTheSky) { expect_precise(512, 1024); }
-TEST(SamplingTablePrecision, SlowOfASunOverAMapOf8192Columns) { expect_precise(4096, 8192); }
+void expect_precise_on_the_cpu(std::int64_t height, std::int64_t width,
+                               sampling::Method method = sampling::Method::kRadixForest) {
+  const SunnySky sky(height, width);
+  Table table(height, width, method);
+  CpuExecutor executor;
+  table.build(executor, sky);
+  Checked checked;
+  expect_precise(sky, table, checked);
+}
+
+TEST(SamplingTablePrecision, OfASunAMillionTimesBrighterThanTheSky) { expect_precise_on_the_cpu(512, 1024); }
+TEST(SamplingTablePrecision, SlowOfASunOverAMapOf8192Columns) { expect_precise_on_the_cpu(4096, 8192); }
 /// Takes 1 GiB for the map and 2 GiB for the table; a forest's would have 6 GiB, and the same bounds.
 TEST(SamplingTablePrecision, SlowOfASunOverTheLargestMap) {
-  expect_precise(16384, 32768, sampling::Method::kBinarySearch);
+  expect_precise_on_the_cpu(16384, 32768, sampling::Method::kBinarySearch);
+}
+
+using SamplingTablePrecisionOnCuda = testing::OnEveryBackend<testing::CudaBackend>;
+
+/// Takes 8 GB of the device's memory, and as much of the host's.
+TEST_F(SamplingTablePrecisionOnCuda, SlowOfASunOverTheLargestMapByAForest) {
+  constexpr std::int64_t kHeight = 16384;
+  constexpr std::int64_t kWidth = 32768;
+  const SunnySky sky(kHeight, kWidth);
+  Table table(kHeight, kWidth, sampling::Method::kRadixForest);
+  const Memory<Space::kDevice> on_device = table.build(executor(), sky);
+  ASSERT_GT(table.size(), std::size_t{3} << 31);
+  Checked checked;
+  expect_precise(sky, table, checked);
+  const std::size_t count = checked.points.size();
+  ASSERT_GT(count, std::size_t{1} << 20);  // a GPU samples many points in another way than few
+  testing::BackendArray<testing::CudaBackend, sampling::FixedPoint2> points(backend(), checked.points);
+  testing::BackendArray<testing::CudaBackend, float> position(backend(), 2 * count);
+  testing::BackendArray<testing::CudaBackend, float> pdf(backend(), count);
+  sample_points(executor(), table.view().header, {on_device.data(), table.size()}, points.const_span(), 0,
+                {position.span(), {}, pdf.span()});
+  const std::vector<float> drawn = position.to_host();
+  const std::vector<float> density = pdf.to_host();
+  for (std::size_t i = 0; i < count; ++i) {
+    const sampling::Sample& expected = checked.samples[i];
+    ASSERT_EQ(static_cast<std::uint32_t>(drawn[2 * i] * static_cast<float>(kWidth)), expected.x) << i;
+    ASSERT_EQ(static_cast<std::uint32_t>(drawn[2 * i + 1] * static_cast<float>(kHeight)), expected.y) << i;
+    ASSERT_NEAR(density[i], expected.pdf, 1e-6F * expected.pdf) << i;
+  }
 }
 
 }  // namespace
