@@ -321,7 +321,9 @@ extern __shared__ float4 strip_memory[];
 template <int Order>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
+#if __CUDA_ARCH__ >= 900
   Strip<Order>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
+#endif
 }
 
 }  // namespace cumulus::recursive_filter

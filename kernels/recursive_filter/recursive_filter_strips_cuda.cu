@@ -21,7 +21,10 @@ int strip_blocks_of(int device) {
   constexpr int kMostChannels = 4;
   const bool suffices = static_cast<std::size_t>(memory) >= sizeof(StripMemory<kMostStripOrder>) &&
                         multiprocessors >= kMostChannels * (2 * kMostStripWindow + 1);
-  return suffices ? multiprocessors : 0;
+  if (!suffices) return 0;
+  cudaFuncAttributes compiled{};
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMostStripOrder>));
+  return compiled.ptxVersion >= 90 ? multiprocessors : 0;  // otherwise compiled without its code
 }
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
