@@ -5,6 +5,8 @@ namespace cumulus {
 /// Of the architecture that is compiled for.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 inline constexpr int kMostThreadsPerMultiprocessor = 1024;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
+inline constexpr int kMostThreadsPerMultiprocessor = 2048;
 #else
 inline constexpr int kMostThreadsPerMultiprocessor = 1536;  // or more
 #endif

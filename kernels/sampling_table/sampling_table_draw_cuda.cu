@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/sampling_table_check.h"
 #include "kernels/sampling_table/sampling_table_near.cuh"
@@ -112,7 +113,8 @@ __device__ auto column_search(const sampling::TableView& table, sampling::Method
 /// Samples of a constant table, of method kMethod unless that is kAnyMethod. Bringing something near pays for
 /// many.
 template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
-__global__ void __launch_bounds__(shape_of(kNear).threads, shape_of(kNear).of_each)
+__global__ void __launch_bounds__(shape_of(kNear).threads,
+                                  blocks_that_fit(shape_of(kNear).of_each, shape_of(kNear).threads))
     draw_points(const __grid_constant__ sampling::TableView table,
                 const __grid_constant__ sampling::detail::Rows rows,
                 const __grid_constant__ sampling::detail::Extents extents,
