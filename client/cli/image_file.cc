@@ -270,9 +270,11 @@ absl::Status write_image(const std::string& path, const ArrayView& image, Colour
         written_to = position + static_cast<std::int64_t>(bytes.size());
         return written;
       });
-  const bool takes_all = extension_of(path) == ".exr" || extension_of(path).starts_with(".tif");
-  if (!problem.empty() && !failed)
-    return cannot_write(path, problem + (takes_all ? "" : "; .exr or .tif may take it"));
+  // OpenImageIO's own words: "HDR can only support 3-channel images".
+  if (!problem.empty() && !failed) {
+    return cannot_write(
+        path, absl::StrCat(problem, "; .exr and .tif take 1 to 4 channels of floats or of integers"));
+  }
   return file.commit();  // which tells why writing failed
 }
 

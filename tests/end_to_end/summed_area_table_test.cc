@@ -182,7 +182,7 @@ TEST_F(TableJobs, MessagesNameTheOptionThatIsWrong) {
         folder_ / "m.npy"},
        "--subtract-mean: is for float16 and float32 pixels; those of");
   fail({"box-filter", folder_ / "in.png", "-o", folder_ / "b.hdr", "--radius", "1"},
-       ".exr or .tif may take it");
+       ".exr and .tif take 1 to 4 channels");
   const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
     const Ended ended = run(words);
     EXPECT_EQ(ended.exit_code, 2);
