@@ -188,8 +188,8 @@ double noise(const std::vector<Vector>& picture, const std::vector<Vector>& refe
   return std::sqrt(squares / pixels) / (sum / pixels);
 }
 
-/// Cells in rows, tone-mapped by the reference's mean, as a binary PPM.
-void write_picture(const std::string& path, const std::vector<std::vector<Vector>>& cells,
+/// Cells in rows, tone-mapped by the reference's mean, as a binary PPM; false where it cannot be written.
+bool write_picture(const std::string& path, const std::vector<std::vector<Vector>>& cells,
                    std::size_t columns, const std::vector<Vector>& reference) {
   float mean = 0;
   for (const Vector& pixel : reference) mean += luminance(pixel) / static_cast<float>(reference.size());
@@ -206,6 +206,8 @@ void write_picture(const std::string& path, const std::vector<std::vector<Vector
       }
     }
   }
+  file.close();
+  return file.good();
 }
 
 }  // namespace
@@ -229,6 +231,9 @@ int main(int argc, char** argv) {
     }
     cells.push_back(reference);
   }
-  if (argc > 3) write_picture(argv[3], cells, 4, reference);
+  if (argc > 3 && !write_picture(argv[3], cells, 4, reference)) {
+    std::cerr << "cannot write " << argv[3] << '\n';
+    return 1;
+  }
   return 0;
 }

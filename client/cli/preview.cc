@@ -91,7 +91,11 @@ Picture reduce(const Picture& in, std::int64_t factor) {
 Picture to_preview_size(Picture in) {
   constexpr std::int64_t kMinWidth = 1024;
   constexpr std::int64_t kMaxWidth = 2048;
-  if (in.width < kMinWidth) return enlarge(in, (kMinWidth + in.width - 1) / in.width);
+  constexpr std::int64_t kMaxEnlargedHeight = 8192;  // of narrow pictures that are very tall
+  if (in.width < kMinWidth) {
+    const std::int64_t most = std::max<std::int64_t>(kMaxEnlargedHeight / in.height, 1);
+    return enlarge(in, std::min((kMinWidth + in.width - 1) / in.width, most));
+  }
   if (in.width <= kMaxWidth) return in;
   return reduce(in, (in.width + kMaxWidth - 1) / kMaxWidth);
 }
@@ -127,7 +131,8 @@ void draw_disk(Picture& picture, const PicturePoint& point, float radius, const 
       const float distance = std::hypot(static_cast<float>(x) - centre_x, static_cast<float>(y) - centre_y);
       const float cover = opacity * std::clamp(radius + 0.5F - distance, 0.0F, 1.0F);
       if (cover <= 0.0F) continue;
-      Rgb& pixel = picture.at(y, (x + picture.width) % picture.width);
+      const std::int64_t column = x % picture.width;
+      Rgb& pixel = picture.at(y, column < 0 ? column + picture.width : column);
       for (std::size_t c = 0; c < 3; ++c) pixel[c] += cover * (colour[c] - pixel[c]);
     }
   }

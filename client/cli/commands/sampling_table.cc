@@ -1,14 +1,18 @@
 #include "cumulus/sampling_table.h"
 
 #include <absl/strings/numbers.h>
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -78,9 +82,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   if (!map.ok()) return map.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> weights = job.upload(*session, map->pixels.view());
-  if (!weights.ok()) return weights.status();
-  const auto built = job.run(*session, "build", build_sampling_table(*weights, options.table));
+  const auto built = build_table(job, *session, options.input, map->pixels, options.table);
   if (!built.ok()) return built.status();
   const absl::StatusOr<Array> table = job.download(*session, *built, "table");
   if (!table.ok()) return table.status();
@@ -98,10 +100,44 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   return absl::OkStatus();
 }
 
+using OptionList = std::vector<const CLI::Option*>;
+
+/// Of the options that say how an image becomes a table: a table is one already.
+void refuse_given(const OptionList& options, const std::string& table) {
+  if (!is_table_file(table)) return;
+  for (const CLI::Option* option : options) {
+    if (option->count() == 0) continue;
+    throw CLI::ValidationError(option->get_name(),
+                               "is for an image, and " + table + " is a table already: leave it out");
+  }
+}
+
 void require_another_format(const TableOptions& options) {
   if (options.format != TableFormat::kCst || !is_table_file(options.input)) return;
   throw CLI::ValidationError("sampling-table",
                              options.input + " is a table already: give an image, or --export");
+}
+
+/// By its name a table is known again, and arrays in a .cst file would be taken for one.
+void require_a_fitting_name(const TableOptions& options) {
+  const bool table = options.format == TableFormat::kCst;
+  const std::filesystem::path output = options.output;
+  std::error_code error;
+  if (output.extension() == (table ? ".cst" : ".npz") || std::filesystem::is_other(output, error)) return;
+  throw CLI::ValidationError(
+      "--output", "is " + options.output +
+                      (table ? "; a table's name ends in .cst (and that of arrays, with --export, in .npz)"
+                             : "; with --export a name that ends in .npz is right"));
+}
+
+void require_a_guide(const SamplingTableOptions& table) {
+  const bool guided =
+      table.method != SamplingMethod::kBinarySearch && table.method != SamplingMethod::kLinearSearch &&
+      table.method != SamplingMethod::kQuaternaryTree && table.method != SamplingMethod::kAlias;
+  if (guided || (table.guide_size == 0 && table.marginal_guide_size == 0)) return;
+  throw CLI::ValidationError(table.guide_size != 0 ? "--guide-size" : "--marginal-guide-size",
+                             "is for methods with a guide table: --method radix-forest, radix-forest-4, "
+                             "balanced-forest, cutpoint-binary or cutpoint-linear");
 }
 
 void require_an_output(const DrawingOptions& options) {
@@ -116,6 +152,10 @@ void require_points_within(const DrawSamplesOptions& samples) {
   if (samples.first_index > kMostPoints || samples.count > kMostPoints - samples.first_index) {
     throw CLI::ValidationError("--count",
                                "the sequences have 2^32 points: --first-index and --count add up to more");
+  }
+  if (samples.total != 0 && samples.sequence != PointSequence::kHammersley) {
+    throw CLI::ValidationError("--total",
+                               "is of a Hammersley set: give --sequence hammersley, or leave it out");
   }
   if (samples.total != 0 && samples.total < samples.first_index + samples.count) {
     throw CLI::ValidationError("--total", "of a Hammersley set is at least --first-index plus --count");
@@ -142,14 +182,20 @@ void read_luminance(const std::string& text, SamplingTableOptions& table) {
     numbers = absl::SimpleAtof(parts[i], &coefficient) && coefficient >= 0.0F && std::isfinite(coefficient);
   }
   if (!numbers) {
-    throw CLI::ValidationError("--luminance", text +
+    throw CLI::ValidationError("--luminance", (text.empty() ? "an empty word" : text) +
                                                   " is none of rec709, rec2020, acescg and average, nor "
-                                                  "three numbers R,G,B of at least 0");
+                                                  "three finite numbers R,G,B of at least 0");
+  }
+  if (std::all_of(table.luminance_coefficients.begin(), table.luminance_coefficients.end(),
+                  [](float coefficient) { return coefficient == 0.0F; })) {
+    throw CLI::ValidationError("--luminance", "is " + text + "; as floats one of them must be more than 0");
   }
   table.luminance = Luminance::kCustom;
 }
 
-void add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
+/// Returns them.
+OptionList add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
+  const std::size_t others = command.get_options().size();
   command
       .add_option("--projection", table.projection,
                   condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
@@ -192,6 +238,8 @@ void add_table_options(CLI::App& command, const std::string& condition, Sampling
       .add_option("--marginal-guide-size", table.marginal_guide_size,
                   condition + "Entries of the guide table that chooses the row (default: as many as rows)")
       ->check(whole_number_within(1, 1 << 24));
+  const std::vector<CLI::Option*> all = command.get_options();
+  return {all.begin() + static_cast<std::ptrdiff_t>(others), all.end()};
 }
 
 }  // namespace
@@ -200,11 +248,19 @@ void add_sampling_table_commands(CommandLine& line) {
   line.add_bench_row(
       {"sampling-table", bench_image, [](const Buffer& map) { return build_sampling_table(map); }});
   const auto building = std::make_shared<TableOptions>();
+  const auto built_image = std::make_shared<OptionList>();
   CLI::App& table = line.add(
       "sampling-table", "Build the importance-sampling table of an environment map",
       [building](Job& job) { return run_sampling_table(job, *building); },
-      [building] { require_another_format(*building); });
-  table.add_option("input", building->input, "Image file; with --export also a table (.cst)")
+      [building, built_image] {
+        require_another_format(*building);
+        refuse_given(*built_image, building->input);
+        require_a_guide(building->table);
+        require_a_fitting_name(*building);
+      });
+  table
+      .add_option("input", building->input,
+                  "Image file, or .npy of weights; with --export also a table (.cst)")
       ->required()
       ->type_name("IN");
   line.add_output(table, "-o,--output", building->output, "Table to write (.cst; with --export .npz)")
@@ -215,18 +271,23 @@ void add_sampling_table_commands(CommandLine& line) {
                   "PiecewiseConstant2D) or mitsuba (members of DiscreteDistribution2D)")
       ->transform(one_of(kExports))
       ->type_name("NAME");
-  add_table_options(table, "", building->table);
+  *built_image = add_table_options(table, "", building->table);
 
   const auto drawing = std::make_shared<DrawingOptions>();
+  const auto drawn_image = std::make_shared<OptionList>();
   CLI::App& draw = line.add(
       "draw-samples", "Draw samples of an image or of a table, and show them on the map",
       [drawing](Job& job) { return run_draw_samples(job, *drawing); },
-      [drawing] {
+      [drawing, drawn_image] {
+        refuse_given(*drawn_image, drawing->input);
+        require_a_guide(drawing->table);
         require_an_output(*drawing);
         require_a_map(*drawing);
         require_points_within(drawing->samples);
       });
-  draw.add_option("input", drawing->input, "Image file or table (.cst)")->required()->type_name("IN");
+  draw.add_option("input", drawing->input, "Image file, .npy of weights, or table (.cst)")
+      ->required()
+      ->type_name("IN");
   draw.add_option("-n,--count", drawing->samples.count, "Number of samples")
       ->required()
       ->check(whole_number_within(1));
@@ -235,7 +296,10 @@ void add_sampling_table_commands(CommandLine& line) {
       ->type_name("NAME");
   draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)")
       ->check([](const std::string& text) {
-        return text.front() == '-' ? "is negative; 0 or more is right" : "";
+        std::uint64_t seed = 0;
+        if (absl::SimpleAtoi(text, &seed)) return std::string();
+        return absl::StrCat("is ", text.empty() ? "empty" : text,
+                            "; a whole number, 0 to 18446744073709551615, is right");
       });
   draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
       ->check(whole_number_within(0));
@@ -245,7 +309,7 @@ void add_sampling_table_commands(CommandLine& line) {
       ->check(whole_number_within(1, std::int64_t{1} << 32));
   draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)")
       ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
-  add_table_options(draw, "Of an image: ", drawing->table);
+  *drawn_image = add_table_options(draw, "Of an image: ", drawing->table);
   line.add_output(draw, "-o,--output", drawing->output,
                   "Samples to write: fields u, v, direction (unless of a plane), pdf")
       .type_name("OUT.npy");
@@ -253,21 +317,32 @@ void add_sampling_table_commands(CommandLine& line) {
                   OutputFormat::kImage)
       .type_name("OUT.png");
   draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
+      ->needs("--preview")
       ->type_name("IMAGE");
 
   const auto density = std::make_shared<DensityOptions>();
-  CLI::App& evaluate = line.add("evaluate-density", "Evaluate the density of a table at given points",
-                                [density](Job& job) { return run_evaluate_density(job, *density); });
-  evaluate.add_option("input", density->input, "Image file or table (.cst)")->required()->type_name("IN");
+  const auto evaluated_image = std::make_shared<OptionList>();
+  CLI::App& evaluate = line.add(
+      "evaluate-density", "Evaluate the density of a table at given points",
+      [density](Job& job) { return run_evaluate_density(job, *density); },
+      [density, evaluated_image] {
+        refuse_given(*evaluated_image, density->input);
+        require_a_guide(density->table);
+      });
+  evaluate.add_option("input", density->input, "Image file, .npy of weights, or table (.cst)")
+      ->required()
+      ->type_name("IN");
   evaluate
       .add_option("points", density->points,
-                  "Positions u, v, [count, 2], or directions, [count, 3], of float32 or float64")
+                  "Positions u, v, [count, 2], or directions, [count, 3], of any numbers")
       ->required()
       ->type_name("POINTS.npy");
   line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]")
       .required()
       ->type_name("OUT.npy");
-  add_table_options(evaluate, "Of an image: ", density->table);
+  evaluate.add_option("--layer", density->layer, "Of a layered table: which one (default: 0)")
+      ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
+  *evaluated_image = add_table_options(evaluate, "Of an image: ", density->table);
 }
 
 }  // namespace cumulus::cli

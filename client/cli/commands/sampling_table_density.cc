@@ -1,27 +1,67 @@
 #include "cli/commands/sampling_table_density.h"
 
-#include <cstddef>
-#include <cstring>
-#include <utility>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+#include <absl/strings/str_replace.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+
+#include "cli/elements.h"
 #include "cli/npy_file.h"
 
 namespace cumulus::cli {
 namespace {
 
-/// NumPy's numbers are float64 unless asked otherwise; the table's are float32.
-absl::StatusOr<Array> to_float32(Array points) {
-  if (points.type() != ElementType::kFloat64) return points;
-  absl::StatusOr<Array> narrow = Array::allocate(ElementType::kFloat32, points.shape());
-  if (!narrow.ok()) return narrow;
-  const std::size_t count = points.bytes().size() / sizeof(double);
-  for (std::size_t i = 0; i < count; ++i) {
-    double wide = 0;
-    std::memcpy(&wide, points.bytes().data() + i * sizeof(wide), sizeof(wide));
-    const auto value = static_cast<float>(wide);
-    std::memcpy(narrow->mutable_bytes().data() + i * sizeof(value), &value, sizeof(value));
+/// By the power of two that brings the longest of its components to 1 up to 2, which changes no direction:
+/// of very long and very short ones floats have no squares.
+void scale_direction(double* direction) {
+  const double longest = std::max({std::abs(direction[0]), std::abs(direction[1]), std::abs(direction[2])});
+  if (longest == 0.0 || !std::isfinite(longest)) return;
+  const int exponent = std::ilogb(longest);
+  for (int axis = 0; axis < 3; ++axis) direction[axis] = std::scalbn(direction[axis], -exponent);
+}
+
+/// Any numbers as the float32 that the server takes; NumPy's are float64 or int64 unless asked otherwise.
+absl::StatusOr<Array> read_points(const std::string& path) {
+  const absl::StatusOr<Array> file = read_npy(path);
+  if (!file.ok()) return file.status();
+  const Shape& shape = file->shape();
+  if (shape.size() != 2 || shape[0] < 1 || (shape[1] != 2 && shape[1] != 3)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " has the shape [", absl::StrJoin(shape, ", "),
+                     "]; [count, 2], positions, or [count, 3], directions, is right"));
   }
-  return narrow;
+  absl::StatusOr<Array> points = Array::allocate(ElementType::kFloat32, shape);
+  if (!points.ok()) return points;
+  auto* out = reinterpret_cast<float*>(points->mutable_bytes().data());
+  const auto width = static_cast<std::size_t>(shape[1]);
+  const std::size_t count = static_cast<std::size_t>(shape[0]) * width;
+  with_elements(*file, [&]<class T>(const T* elements) {
+    for (std::size_t i = 0; i < count; i += width) {
+      double point[3] = {};
+      for (std::size_t axis = 0; axis < width; ++axis) {
+        if constexpr (std::is_arithmetic_v<T>) {
+          point[axis] = static_cast<double>(elements[i + axis]);
+        } else {
+          point[axis] = static_cast<float>(elements[i + axis]);  // of half floats
+        }
+      }
+      if (width == 3) scale_direction(point);
+      for (std::size_t axis = 0; axis < width; ++axis) out[i + axis] = static_cast<float>(point[axis]);
+    }
+  });
+  return points;
+}
+
+absl::Status of_table(const absl::Status& failure, const std::string& table, const std::string& points) {
+  if (!absl::IsInvalidArgument(failure)) return failure;
+  return {failure.code(),
+          absl::StrReplaceAll(failure.message(), {{"EvaluateDensity: table: ", table + ": "},
+                                                  {"EvaluateDensity: layer: ", "--layer: "},
+                                                  {"EvaluateDensity: points: ", points + ": "}})};
 }
 
 }  // namespace
@@ -30,8 +70,7 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   job.stages().begin("read");
   const absl::StatusOr<Map> input = read_map_or_table(options.input);
   if (!input.ok()) return input.status();
-  absl::StatusOr<Array> points = read_npy(options.points);
-  if (points.ok()) points = to_float32(*std::move(points));
+  const absl::StatusOr<Array> points = read_points(options.points);
   if (!points.ok()) return points.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
@@ -39,8 +78,8 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   if (!table.ok()) return table.status();
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
-  const auto evaluated = job.run(*session, "evaluate", evaluate_density(*table, *uploaded));
-  if (!evaluated.ok()) return evaluated.status();
+  const auto evaluated = job.run(*session, "evaluate", evaluate_density(*table, *uploaded, options.layer));
+  if (!evaluated.ok()) return of_table(evaluated.status(), options.input, options.points);
   const absl::StatusOr<Array> pdf = job.download(*session, *evaluated, "pdf");
   if (!pdf.ok()) return pdf.status();
   job.stages().begin("write");

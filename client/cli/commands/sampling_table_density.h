@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <string>
 
 #include "cli/commands/sampling_table_input.h"
@@ -10,9 +11,10 @@ namespace cumulus::cli {
 
 /// What evaluate-density is asked for.
 struct DensityOptions {
-  std::string input;                            // an image, or a table
-  std::string points;                           // .npy, [count, 2] or [count, 3]
-  std::string output;                           // .npy
+  std::string input;   // an image, or a table
+  std::string points;  // .npy, [count, 2] or [count, 3], of any numbers
+  std::string output;  // .npy
+  std::uint32_t layer = 0;
   SamplingTableOptions table = kTableDefaults;  // of an image
 };
 

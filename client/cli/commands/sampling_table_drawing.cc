@@ -11,7 +11,6 @@
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
 #include "cli/output_file.h"
-#include "cli/picture_file.h"
 #include "cli/preview.h"
 
 namespace cumulus::cli {
@@ -117,11 +116,11 @@ absl::Status draw_all(Job& job, const Session& session, const Buffer& table, con
 absl::Status write_preview(Job& job, const DrawingOptions& options, const Array& input,
                            const SampleSink& sink) {
   job.stages().begin("preview");
-  absl::StatusOr<Array> map = Array();
-  if (!options.map.empty()) map = read_picture(options.map);
+  absl::StatusOr<Map> map = Map();
+  if (!options.map.empty()) map = read_map(options.map);
   if (!map.ok()) return map.status();
   const absl::StatusOr<Array> picture =
-      render_preview(options.map.empty() ? input.view() : map->view(), sink.dots());
+      render_preview(options.map.empty() ? input.view() : map->pixels.view(), sink.dots());
   if (!picture.ok()) return picture.status();
   absl::Status written = write_image(options.preview, picture->view());
   job.stages().end();

@@ -1,5 +1,7 @@
 #include "cli/commands/sampling_table_input.h"
 
+#include <absl/strings/str_replace.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -9,6 +11,18 @@ namespace cumulus::cli {
 namespace {
 
 const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
+
+/// What the server says of a map, in the words of the command line that it came from.
+absl::Status in_words_of_options(const absl::Status& failure, const std::string& path) {
+  if (!absl::IsInvalidArgument(failure) && !absl::IsFailedPrecondition(failure)) return failure;
+  return {failure.code(),
+          absl::StrReplaceAll(failure.message(),
+                              {{"BuildSamplingTable: weights: ", path + ": "},
+                               {"BuildSamplingTable: luminance_coefficients: ", "--luminance: "},
+                               {"an EQUAL_AREA map", "a map with --projection equal-area"},
+                               {"uniform_if_all_zero", "--uniform-if-zero is given"},
+                               {"invalid_weights is CLAMP", "--invalid-weights is clamp"}})};
+}
 
 }  // namespace
 
@@ -21,11 +35,19 @@ absl::StatusOr<Map> read_map_or_table(const std::string& path) {
   return Map{*std::move(table), 0};
 }
 
+absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path,
+                                   const Array& pixels, const SamplingTableOptions& options) {
+  const absl::StatusOr<Buffer> weights = job.upload(session, pixels.view());
+  if (!weights.ok()) return weights.status();
+  absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, options));
+  if (!built.ok()) return in_words_of_options(built.status(), path);
+  return built;
+}
+
 absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const std::string& path,
                                      const Array& input, const SamplingTableOptions& options) {
-  absl::StatusOr<Buffer> uploaded = job.upload(session, input.view());
-  if (!uploaded.ok() || is_table_file(path)) return uploaded;
-  auto built = job.run(session, "build", build_sampling_table(*uploaded, options));
+  if (is_table_file(path)) return job.upload(session, input.view());
+  absl::StatusOr<Result> built = build_table(job, session, path, input, options);
   if (!built.ok()) return built.status();
   return built->take_buffer("table");
 }

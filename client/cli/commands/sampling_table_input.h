@@ -21,6 +21,10 @@ bool is_table_file(const std::string& path);
 /// A picture to make a table of, or a table, as it is.
 absl::StatusOr<Map> read_map_or_table(const std::string& path);
 
+/// Builds the table of the picture `pixels`, read from `path`.
+absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path,
+                                   const Array& pixels, const SamplingTableOptions& options);
+
 /// Uploads what read_map_or_table has read of `path`; of a picture, builds the table by `options`.
 absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const std::string& path,
                                      const Array& input, const SamplingTableOptions& options);
