@@ -145,7 +145,8 @@ TEST(CommandLine, SaysWhatIsRightForANumberOrANameThatIsNot) {
        "--radius-scale: is nan"},
       {{"draw-samples", kMap, "-n", "4k", "-o", "x.npy"},
        "--count: is 4k; a whole number, at least 1, is right"},
-      {{"draw-samples", kMap, "-n", "4", "-o", "x.npy", "--seed", "-1"}, "--seed: is negative"},
+      {{"draw-samples", kMap, "-n", "4", "-o", "x.npy", "--seed", "-1"},
+       "--seed: is -1; a whole number, 0 to 18446744073709551615,"},
       {{"kd-tree", "query", "t.npz", "q.npy", "-o", "x.npz", "--radius", "nan"}, "--radius: is nan"},
   };
   for (const auto& [arguments, message] : wrong) {

@@ -374,6 +374,9 @@ TEST(Example, SlowLightsSpheresWithLessNoiseByTheTable) {
       }
     }
   }
+  const Ended full = Program(CUMULUS_EXAMPLE_LIGHT_SPHERES, {daemon.address(), kMap, "/dev/full"}).wait();
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_EQ(full.errors, "cannot write /dev/full\n");
 }
 
 }  // namespace

@@ -39,8 +39,6 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
   const std::string table = read_file(folder_ / "map.cst");
   EXPECT_EQ(header_of(table).row_guide_size, 77U);
   EXPECT_EQ(header_of(table).marginal_guide_size, 5U);
-  fail({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", "alias", "--guide-size", "77"},
-       "--guide-size");
   fail({"draw-samples", folder_ / "map.cst", "-n", "3", "-o", folder_ / "again.npy", "--layer", "1"},
        "layer");
 }
