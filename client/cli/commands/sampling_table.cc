@@ -123,7 +123,9 @@ void require_a_fitting_name(const TableOptions& options) {
   const bool table = options.format == TableFormat::kCst;
   const std::filesystem::path output = options.output;
   std::error_code error;
-  if (output.extension() == (table ? ".cst" : ".npz") || std::filesystem::is_other(output, error)) return;
+  const std::filesystem::file_status there = std::filesystem::status(output, error);
+  const bool no_name_to_give = std::filesystem::is_other(there) || std::filesystem::is_directory(there);
+  if (output.extension() == (table ? ".cst" : ".npz") || no_name_to_give) return;
   throw CLI::ValidationError(
       "--output", "is " + options.output +
                       (table ? "; a table's name ends in .cst (and that of arrays, with --export, in .npz)"
