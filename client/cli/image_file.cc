@@ -72,8 +72,8 @@ absl::StatusOr<std::vector<int>> choose_channels(const images::Header& header) {
   for (const char* name : {"R", "G", "B"}) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("it has ", header.channels, " channels and none named ",
-                                                     name, ", and at most 4 can be taken"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "it has ", header.channels, " channels and none named ", name, ", and at most 4 can be taken"));
     }
     channels.push_back(static_cast<int>(found - names.begin()));
   }
@@ -191,6 +191,8 @@ absl::StatusOr<Array> read_image_as(const std::string& path, const ElementFor& e
   absl::StatusOr<Array> image = read_pixels(*picture, element_for(picture->header.samples));
   if (image.ok()) return image;
   const std::string why(image.status().message());
+  if (absl::IsFailedPrecondition(image.status()))
+    return cannot_read(path, why, "name three of them R, G and B, or keep at most 4");
   return absl::IsDataLoss(image.status()) ? damaged(path, why) : no_image(path, why);
 }
 

@@ -37,6 +37,18 @@ TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
   EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
 }
 
+TEST_F(ImageJobs, OfManyChannelsItSaysWhichToName) {
+  const std::string path = folder_ / "many.exr";
+  OIIO::ImageSpec spec(4, 4, 5, OIIO::TypeDesc::FLOAT);
+  spec.channelnames = {"P", "Q", "R", "S", "T"};
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_TRUE(output->open(path, spec));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, std::vector<float>(80).data()));
+  ASSERT_TRUE(output->close());
+  fail({"sampling-table", path, "-o", folder_ / "x.cst"},
+       "none named G, and at most 4 can be taken; name three of them R, G and B, or keep at most 4");
+}
+
 /// Written as shares of their largest, they would all be zeros.
 TEST_F(ImageJobs, LargeIntegersAreNotSqueezedIntoAFormatWithoutThem) {
   write_picture(folder_ / "in.png", {8, 8, 1, OIIO::TypeDesc::UINT8, std::vector<float>(64, 1.0F)});
