@@ -99,7 +99,7 @@ constexpr StoredTable kStoredTables[] = {
 };
 
 std::vector<unsigned char> read_stored(const std::string& name) {
-  std::ifstream file(CUMULUS_TEST_DATA "/sampling_tables/" + name, std::ios::binary);
+  std::ifstream file(testing::test_data("sampling_tables/" + name), std::ios::binary);
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
