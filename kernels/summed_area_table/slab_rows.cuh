@@ -96,7 +96,7 @@ class SlabBytes {
   }
 
   /// Leaves the rows' sums over lanes, and the segments' totals.
-  __device__ void scan_rows() {
+  __device__ void scan_held() {
     constexpr int kRowsAtOnce = 8;
     constexpr int kValues = kRowsAtOnce / 2 * P::kSegments;  // of two rows each
 #pragma unroll
@@ -121,6 +121,9 @@ class SlabBytes {
       }
     }
   }
+
+  /// No row is in shared memory.
+  __device__ void scan_shared() {}
 
   /// Calls visit(row's number, sums from its segments' left edges) for each row.
   template <class Visit>
@@ -204,13 +207,17 @@ class SlabFloats {
     for (const SlabRow<P>& row : held_) add_row<P>(sums, row);
   }
 
-  /// Turns the rows into sums from their segments' left edges, and leaves the segments' totals.
-  __device__ void scan_rows() {
+  /// Turns the rows in registers into sums from their segments' left edges, and leaves the segments' totals.
+  __device__ void scan_held() {
 #pragma unroll
     for (int first = 0; first < P::kHeld; first += kRowsAtOnce) {
       if (first >= rows_) break;
       scan(reinterpret_cast<Rows&>(held_[first]), first);
     }
+  }
+
+  /// Likewise those in shared memory.
+  __device__ void scan_shared() {
 #pragma unroll 1
     for (int first = P::kHeld; first < rows_; first += kRowsAtOnce) {
       Rows rows;

@@ -45,26 +45,23 @@ bool launch_slabs(CudaExecutor& executor, const Job& job) {
                          arguments);
 }
 
-template <SlabShape kShape>
-using ByteSlabs = SlabPlan<std::uint8_t, std::uint32_t, kShape>;
-template <SlabShape kShape>
-using FloatSlabs = SlabPlan<float, float, kShape>;
+template <class Input, class Sum>
+bool launch_narrow_or_wide(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  using Narrow = SlabPlan<Input, Sum, slab_shape(sizeof(Input), 2048)>;
+  using Wide = SlabPlan<Input, Sum, slab_shape(sizeof(Input), 4096)>;
+  return job.image.width <= Narrow::kColumns ? launch_slabs<Narrow>(executor, job)
+                                             : launch_slabs<Wide>(executor, job);
+}
 
 }  // namespace
 
 bool build_in_slabs(CudaExecutor& executor,
                     const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job) {
-  return job.image.width <= kNarrowByteSlabs.columns()
-             ? launch_slabs<ByteSlabs<kNarrowByteSlabs>>(executor, job)
-             : launch_slabs<ByteSlabs<kWideByteSlabs>>(executor, job);
+  return launch_narrow_or_wide(executor, job);
 }
 
 bool build_in_slabs(CudaExecutor& executor, const TableJob<float, float, Space::kDevice>& job) {
-  if (job.image.width <= kNarrowFloatSlabs.columns())
-    return launch_slabs<FloatSlabs<kNarrowFloatSlabs>>(executor, job);
-  if (job.image.width <= kMiddleFloatSlabs.columns())
-    return launch_slabs<FloatSlabs<kMiddleFloatSlabs>>(executor, job);
-  return launch_slabs<FloatSlabs<kWideFloatSlabs>>(executor, job);
+  return launch_narrow_or_wide(executor, job);
 }
 
 }  // namespace cumulus::summed_area_table

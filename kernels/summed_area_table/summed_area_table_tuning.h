@@ -103,11 +103,11 @@ struct SlabShape {
   constexpr int all_segments() const { return warps * segments; }
   constexpr int columns() const { return all_segments() * kSegmentColumns; }
 };
-inline constexpr SlabShape kNarrowByteSlabs = {16, 1, kSlabRows};
-inline constexpr SlabShape kWideByteSlabs = {16, 2, kSlabRows};
-inline constexpr SlabShape kNarrowFloatSlabs = {16, 1, 12};
-inline constexpr SlabShape kMiddleFloatSlabs = {24, 1, 8};
-inline constexpr SlabShape kWideFloatSlabs = {16, 2, 10};
+/// For images of up to 2048 or 4096 columns.
+constexpr SlabShape slab_shape(std::size_t input_bytes, int columns) {
+  const int segments = columns <= 2048 ? 1 : 2;
+  return {16, segments, input_bytes == 1 ? kSlabRows : 16 / segments};
+}
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;
