@@ -61,8 +61,8 @@ absl::StatusOr<cumulus::Array> add_bloom(const std::string& server, const std::s
   return session->download(sums.back());
 }
 
-/// A picture for any viewer of HDR files, rows from the bottom up.
-void write_pfm(const std::string& path, const cumulus::Array& picture, std::span<const float> pixels) {
+/// A picture for any viewer of HDR files, rows from the bottom up. Whether all of it could be written.
+bool write_pfm(const std::string& path, const cumulus::Array& picture, std::span<const float> pixels) {
   const std::int64_t height = picture.shape()[0];
   const std::int64_t width = picture.shape()[1];
   std::ofstream file(path, std::ios::binary);
@@ -72,6 +72,8 @@ void write_pfm(const std::string& path, const cumulus::Array& picture, std::span
     file.write(reinterpret_cast<const char*>(pixels.data() + y * row),
                row * static_cast<std::int64_t>(sizeof(float)));
   }
+  file.close();
+  return !file.fail();
 }
 
 }  // namespace
@@ -85,6 +87,9 @@ int main(int argc, char** argv) {
   }
   const std::span<const float> pixels = *bloomed->values<float>();
   std::cout << "the brightest value is " << *std::max_element(pixels.begin(), pixels.end()) << '\n';
-  if (argc > 3) write_pfm(argv[3], *bloomed, pixels);
+  if (argc > 3 && !write_pfm(argv[3], *bloomed, pixels)) {
+    std::cerr << "cannot write " << argv[3] << '\n';
+    return 1;
+  }
   return 0;
 }

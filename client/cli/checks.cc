@@ -3,6 +3,7 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <absl/strings/str_split.h>
 
 #include <algorithm>
 #include <cmath>
@@ -108,6 +109,20 @@ CLI::Validator one_of(const std::map<std::string, int>& names) {
             return std::string();
           },
           ""};
+}
+
+std::vector<std::string> list_of(const std::string& name, const std::string& word, std::size_t most,
+                                 const CLI::Validator& each) {
+  std::vector<std::string> values = absl::StrSplit(word, ',');
+  if (values.size() > most) {
+    throw CLI::ValidationError(
+        name, absl::StrCat("is ", word, ": ", values.size(), " values; at most ", most, " are right"));
+  }
+  for (std::string& value : values) {
+    const std::string problem = each(value);
+    if (!problem.empty()) throw CLI::ValidationError(name, problem);
+  }
+  return values;
 }
 
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {

@@ -247,7 +247,11 @@ absl::Status write_image(const std::string& path, const ArrayView& image, Colour
         written_to = position + static_cast<std::int64_t>(bytes.size());
         return written;
       });
-  if (!problem.empty() && !failed) return cannot_write(path, problem);
+  // OpenImageIO's own words: "HDR can only support 3-channel images".
+  if (!problem.empty() && !failed) {
+    return cannot_write(
+        path, absl::StrCat(problem, "; .exr and .tif take 1 to 4 channels of floats or of integers"));
+  }
   return file.commit();  // which tells why writing failed
 }
 

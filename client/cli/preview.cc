@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cli/image_file.h"
+
 namespace cumulus::cli {
 namespace {
 
@@ -170,6 +172,16 @@ absl::StatusOr<Array> render_preview(const ArrayView& map, std::span<const Pictu
     }
   }
   return preview;
+}
+
+absl::Status write_preview(Stages& stages, const std::string& path, const ArrayView& map) {
+  if (path.empty()) return absl::OkStatus();
+  stages.begin("preview");
+  const absl::StatusOr<Array> picture = render_preview(map, {});
+  if (!picture.ok()) return picture.status();
+  absl::Status written = write_image(path, picture->view());
+  stages.end();
+  return written;
 }
 
 }  // namespace cumulus::cli

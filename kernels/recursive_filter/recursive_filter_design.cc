@@ -44,38 +44,91 @@ double variance_of(const OneWayFilter& filter) {
   return variance.real();
 }
 
-/// Roots of z^n + coefficients[0] z^(n-1) + ... + coefficients[n-1], all at once (Weierstrass, Durand,
-/// Kerner).
-std::vector<Complex> roots_of(std::span<const double> coefficients) {
-  const auto value_at = [coefficients](Complex z) {
-    Complex value = 1;
-    for (const double coefficient : coefficients) value = value * z + static_cast<long double>(coefficient);
-    return value;
-  };
+#ifdef __SIZEOF_FLOAT128__
+__extension__ using Quadruple = __float128;
+#else
+using Quadruple = long double;  // which has as many bits on the other processors
+#endif
+
+template <class Real>
+Complex narrowed(const std::complex<Real>& number) {
+  return {static_cast<long double>(number.real()), static_cast<long double>(number.imag())};
+}
+
+/// Brings all `roots` of z^n + coefficients[0] z^(n-1) + ... + coefficients[n-1] nearer at once (Weierstrass,
+/// Durand, Kerner), until steps are `enough` or less.
+template <class Real>
+void approach_roots(std::span<const double> coefficients, std::vector<std::complex<Real>>& roots, int rounds,
+                    long double enough) {
+  using Number = std::complex<Real>;
+  for (int round = 0; round < rounds; ++round) {
+    long double largest_step = 0;
+    for (std::size_t k = 0; k < roots.size(); ++k) {
+      Number value(1);
+      for (const double coefficient : coefficients) value = value * roots[k] + Number(coefficient);
+      Number others(1);
+      for (std::size_t j = 0; j < roots.size(); ++j) {
+        if (j != k) others *= roots[k] - roots[j];
+      }
+      if (others == Number(0)) others = Number(1e-30);
+      const Number step = value / others;
+      roots[k] -= step;
+      largest_step = std::max(largest_step, std::abs(narrowed(step)));
+    }
+    if (largest_step <= enough) return;
+  }
+}
+
+/// A radius that all roots have the order of.
+long double radius_of_roots(std::span<const double> coefficients) {
   long double radius = 0;
   for (std::size_t k = 0; k < coefficients.size(); ++k) {
     const auto magnitude = std::abs(static_cast<long double>(coefficients[k]));
     radius = std::max(radius, std::pow(magnitude, 1.0L / static_cast<long double>(k + 1)));
   }
+  return radius;
+}
+
+std::vector<Complex> roots_of(std::span<const double> coefficients) {
+  const long double radius = radius_of_roots(coefficients);
   std::vector<Complex> roots(coefficients.size());
   for (std::size_t k = 0; k < roots.size(); ++k) {
     roots[k] = std::polar(
         radius, 0.7L + 6.283185307L * static_cast<long double>(k) / static_cast<long double>(roots.size()));
   }
-  for (int round = 0; round < 500; ++round) {
-    long double largest_step = 0;
-    for (std::size_t k = 0; k < roots.size(); ++k) {
-      Complex others = 1;
-      for (std::size_t j = 0; j < roots.size(); ++j) {
-        if (j != k) others *= roots[k] - roots[j];
-      }
-      if (others == Complex(0)) others = 1e-30L;
-      const Complex step = value_at(roots[k]) / others;
-      roots[k] -= step;
-      largest_step = std::max(largest_step, std::abs(step));
+  approach_roots(coefficients, roots, 500, 1e-18L * radius);
+  return roots;
+}
+
+/// Moves those of `roots` that noise can have moved, which are those with others close by, to where the sum
+/// of all is right.
+template <class Real>
+void settle_sum(std::span<const double> coefficients, std::vector<std::complex<Real>>& roots) {
+  if (roots.empty()) return;
+  std::complex<Real> excess(coefficients[0]);
+  for (const std::complex<Real>& root : roots) excess += root;
+  std::vector<long double> noise;
+  long double all = 0;
+  for (std::size_t k = 0; k < roots.size(); ++k) {
+    long double others = 1;
+    for (std::size_t j = 0; j < roots.size(); ++j) {
+      if (j != k) others *= std::abs(narrowed(roots[k] - roots[j]));
     }
-    if (largest_step <= 1e-18L * radius) break;
+    noise.push_back(1 / std::max(others, 1e-300L));
+    all += noise.back();
   }
+  for (std::size_t k = 0; k < roots.size(); ++k) roots[k] -= excess * std::complex<Real>(noise[k] / all);
+}
+
+/// The same where roots may lie close together: of five that do, long double finds no more than a fifth of
+/// its digits, and filters of their product differ from the coefficients' in the seventh.
+std::vector<Complex> close_roots_of(std::span<const double> coefficients) {
+  std::vector<Complex> roots = roots_of(coefficients);
+  std::vector<std::complex<Quadruple>> finer;
+  for (const Complex root : roots) finer.emplace_back(root.real(), root.imag());
+  approach_roots(coefficients, finer, 100, 1e-24L * radius_of_roots(coefficients));
+  settle_sum(coefficients, finer);
+  for (std::size_t k = 0; k < roots.size(); ++k) roots[k] = narrowed(finer[k]);
   return roots;
 }
 
@@ -112,7 +165,7 @@ OneWayFilter poles_of_feedback(std::span<const double> coefficients) {
   }
   while (!coefficients.empty() && coefficients.back() == 0)
     coefficients = coefficients.first(coefficients.size() - 1);
-  return paired(roots_of(coefficients));
+  return paired(close_roots_of(coefficients));
 }
 
 void require(bool good, const std::string& text) {

@@ -57,9 +57,10 @@ Forgetting forgetting_of(const DirectionPlan& plan) {
   const bool forgotten = is_nothing(response, total);
   const Real infinity = std::numeric_limits<Real>::infinity();
   for (std::size_t k = 0; k < order; ++k) {
-    forgetting.tails.back()[k] += forgotten ? kTile * kNothing * total[k] : infinity;
+    const Real rest = forgotten ? kTile * kNothing * total[k] : infinity;
+    forgetting.tails.back()[k] += rest;
+    if (weights[k] != 0) forgetting.output_tails.back() += std::abs(weights[k]) * rest;
   }
-  if (!forgotten) forgetting.output_tails.back() = infinity;
   for (std::size_t shorter = kMaxWindow; shorter-- > 0;) {
     forgetting.output_tails[shorter] += forgetting.output_tails[shorter + 1];
     for (std::size_t k = 0; k < order; ++k) forgetting.tails[shorter][k] += forgetting.tails[shorter + 1][k];
@@ -187,14 +188,16 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
   const AxisTruncation along_x(x);
   const Real share = static_cast<Real>(max_truncation_error) / 2;
   const auto window_y = along_y.smallest_window(share / along_x.gain());
-  const auto window_x = along_x.smallest_window(share / along_y.gain());
-  if (!window_y.has_value() || !window_x.has_value()) return std::nullopt;
-  const auto bound = [&](Real error_y, Real error_x) {
-    return static_cast<double>(error_y * along_x.gain() + error_x * (along_y.gain() + error_y));
+  if (!window_y.has_value()) return std::nullopt;
+  const Real error_y = along_y.bound(*window_y);
+  const auto window_x = along_x.smallest_window(share / (along_y.gain() + error_y));
+  if (!window_x.has_value()) return std::nullopt;
+  const auto bound = [&](Real of_y, Real of_x) {
+    return static_cast<double>(of_y * along_x.gain() + of_x * (along_y.gain() + of_y));
   };
   Windows windows{*window_y, *window_x, 0, std::nullopt};
   if (window_y != along_y.last_tile() || window_x != along_x.last_tile()) {
-    windows.truncation_bound = bound(along_y.bound(*window_y), along_x.bound(*window_x));
+    windows.truncation_bound = bound(error_y, along_x.bound(*window_x));
   }
   if (!strips_serve(y, x)) return windows;
   const auto smallest = [](Real most, const auto& bound_of) {
@@ -205,11 +208,12 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
   };
   const auto strip_y =
       smallest(share / along_x.gain(), [&](auto w) { return along_y.bound_along_strips(w); });
-  const auto strip_x =
-      smallest(share / along_y.gain(), [&](auto w) { return along_x.bound_across_strips(w); });
-  if (strip_y.has_value() && strip_x.has_value()) {
-    windows.of_strips = {*strip_y, *strip_x,
-                         bound(along_y.bound_along_strips(*strip_y), along_x.bound_across_strips(*strip_x))};
+  if (!strip_y.has_value()) return windows;
+  const Real strip_error_y = along_y.bound_along_strips(*strip_y);
+  const auto strip_x = smallest(share / (along_y.gain() + strip_error_y),
+                                [&](auto w) { return along_x.bound_across_strips(w); });
+  if (strip_x.has_value()) {
+    windows.of_strips = {*strip_y, *strip_x, bound(strip_error_y, along_x.bound_across_strips(*strip_x))};
   }
   return windows;
 }

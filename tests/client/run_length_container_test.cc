@@ -11,6 +11,12 @@
 
 #include "proto/checksums.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// Without this, a test that asks for a petabyte ends there instead of being told that there is none.
+extern "C" const char* __asan_default_options();  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }  // NOLINT
+#endif
+
 namespace cumulus {
 namespace {
 

@@ -46,8 +46,13 @@ class RecursiveFilterJobs : public ServedJobs {
   }
 
   static void write_npy(const std::string& path, const std::vector<float>& values) {
-    std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(kHeight) +
-                             ", " + std::to_string(kWidth) + "), }\n";
+    write_npy(path, values, std::to_string(kHeight) + ", " + std::to_string(kWidth), "<f4");
+  }
+  /// The bytes of `values` as an array of another shape and type.
+  static void write_npy(const std::string& path, const std::vector<float>& values, const std::string& shape,
+                        const std::string& type) {
+    std::string dictionary =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }\n";
     dictionary.insert(dictionary.end() - 1, 128 - 10 - dictionary.size(), ' ');
     std::string bytes("\x93NUMPY\x01\x00", 8);
     bytes += static_cast<char>(dictionary.size());
@@ -92,9 +97,8 @@ class RecursiveFilterJobs : public ServedJobs {
     for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
     return largest;
   }
-
- private:
 };
+
 TEST_F(RecursiveFilterJobs, ALatLongMapIsBlurredAlikeWhereverItIsCut) {
   const std::vector<float> map = noise();
   const std::vector<std::string> seamless = {"blur", "--sigma", "12", "--boundary", "repeat,clamp"};
@@ -122,6 +126,24 @@ TEST_F(RecursiveFilterJobs, TheDerivativeOfARampIsItsSlope) {
     for (std::size_t x = 30; x < kWidth - 30; ++x) ASSERT_NEAR(slope[y * kWidth + x], 0.25F, 1e-5F) << x;
     for (std::size_t x = 0; x < kWidth; ++x) ASSERT_NEAR(nothing[y * kWidth + x], 0.0F, 1e-5F) << x;
   }
+}
+
+TEST_F(RecursiveFilterJobs, ASigmaOfZeroLeavesItsAxisAsItIs) {
+  std::vector<float> lines(kHeight * kWidth);
+  for (std::size_t i = 0; i < lines.size(); ++i) lines[i] = static_cast<float>(i / kWidth % 7);
+  EXPECT_LT(largest_difference(filtered(lines, {"blur", "--sigma", "6,0"}), lines), 1e-5F);
+  EXPECT_GT(largest_difference(filtered(lines, {"blur", "--sigma", "0,6"}), lines), 1.0F);
+}
+
+TEST_F(RecursiveFilterJobs, OptionsMayStandBeforeTheInput) {
+  write_npy(folder_ / "in.npy", noise());
+  const auto after = filtered(noise(), {"blur", "--sigma", "3,5", "--boundary", "repeat,clamp"});
+  succeed({"blur", "--boundary", "repeat,clamp", "--derivative", "0", "--sigma", "3,5", folder_ / "in.npy",
+           "-o", folder_ / "before.npy"});
+  EXPECT_EQ(read_npy(folder_ / "before.npy"), after);
+  succeed({"filter", "--feedback", "-0.5,0.1", folder_ / "in.npy", "-o", folder_ / "out.npy"});
+  succeed(
+      {"box-filter", "--radius", "2", "--boundary", "clamp", folder_ / "in.npy", "-o", folder_ / "out.npy"});
 }
 
 TEST_F(RecursiveFilterJobs, TheSplineOfTheCoefficientsGoesThroughThePixels) {
@@ -176,10 +198,24 @@ TEST_F(RecursiveFilterJobs, TakeImageFilesAndTellWhatTheyDid) {
   EXPECT_GT(report.number("server_seconds.compute"), 0);
 }
 
+TEST_F(RecursiveFilterJobs, ShowAPreview) {
+  succeed({"blur", test_data("sunrise.exr").string(), "-o", folder_ / "blurred.exr", "--sigma", "20",
+           "--preview", folder_ / "blurred.png"});
+  EXPECT_EQ(read_file(folder_ / "blurred.png").substr(0, 4), "\x89PNG");
+  succeed({"blur", folder_ / "blurred.png", "-o", folder_ / "again.png", "--sigma", "2"});
+  fail({"blur", folder_ / "blurred.png", "-o", folder_ / "again.png", "--sigma", "2", "--preview",
+        folder_ / "p.png"},
+       1, "leave --preview out");
+}
+
 TEST_F(RecursiveFilterJobs, TheBloomExampleAddsWhatTheCommandBlurs) {
   const std::string map = test_data("sunrise.exr").string();
   const Ended ended = Program(CUMULUS_EXAMPLE_BLOOM, {daemon_->address(), map, folder_ / "bloom.pfm"}).wait();
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  const Ended unwritten =
+      Program(CUMULUS_EXAMPLE_BLOOM, {daemon_->address(), map, folder_ / "missing/bloom.pfm"}).wait();
+  EXPECT_EQ(unwritten.exit_code, 1);
+  EXPECT_NE(unwritten.errors.find("cannot write "), std::string::npos) << unwritten.errors;
   constexpr std::size_t kRow = 1024 * 3;
   constexpr std::size_t kCount = 512 * kRow;
   succeed({"box-filter", map, "-o", folder_ / "map.npy", "--radius", "0"});
@@ -222,10 +258,33 @@ TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
   const std::string map = test_data("sunrise.exr").string();
   fail({"blur", map, "-o", folder_ / "x.png", "--sigma", "2"}, 1, "does not fit into the 0 to 1 of ");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "0.1"}, 2, "--sigma");
-  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--boundary", "wrap"}, 2, "wrap");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "1,2,3"}, 2,
+       "--sigma: is 1,2,3: 3 values; at most 2 are right");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "0,0"}, 2,
+       "--sigma: is 0; a number, 0.5 to 10000, is right");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", ",2"}, 2,
+       "--sigma: is empty; a number, 0.5 to 10000, is right");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2,0", "--derivative", "1"}, 2,
+       "--derivative: an axis whose sigma is 0 has none");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--boundary", "wrap"}, 2,
+       "--boundary: is wrap; one of clamp, mirror, reflect, repeat, zero is right");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--derivative", "1", "--method", "young"}, 2,
        "only --method deriche has derivatives");
-  fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-2,1.21"}, 1, "has the pole 1 ");
+  fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-2,1.21"}, 1,
+       "cumulus: --feedback: has the pole 1 ");
+  fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-0.5", "--gain", "0"}, 1,
+       "cumulus: --gain: is 0; ");
+  fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-0.5", "--gain", "inf"}, 2, "--gain: is inf; ");
+  write_npy(folder_ / "long.npy", noise(), "1, 3600", "<f4");
+  fail({"blur", folder_ / "long.npy", "-o", folder_ / "x.npy", "--sigma", "400", "--algorithm", "decaying"},
+       1, "cumulus: --max-truncation-error: ");
+  write_npy(folder_ / "doubles.npy", noise(), "40, 45", "<f8");
+  fail({"blur", folder_ / "doubles.npy", "-o", folder_ / "x.npy", "--sigma", "4", "--algorithm", "tiled"}, 1,
+       "cumulus: --algorithm: goes by tiles, which take no float64 image");
+  fail({"blur", folder_ / "doubles.npy", "-o", folder_ / "x.npy", "--sigma", "4", "--preview",
+        folder_ / "p.png"},
+       1, "leave --preview out");
+  fail({"blur", folder_ / "long.npy", "-o", folder_ / "x.hdr", "--sigma", "4"}, 1, ".exr and .tif take");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "4", "--algorithm", "fast"}, 2, "--algorithm");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "4", "--max-truncation-error", "2"}, 2,
        "--max-truncation-error");

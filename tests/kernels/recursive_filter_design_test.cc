@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,8 +80,8 @@ double gaussian_derivative(double x, double sigma, int derivative) {
 
 TEST(DericheFilter, IsCloseToTheGaussianAndItsDerivatives) {
   const double bounds[] = {3e-4, 1.9e-3, 4.5e-3};  // of the largest value
-  for (const double sigma : {1.0, 1.7, 2.0, 4.0, 8.0, 32.0, 200.0}) {
-    for (int derivative = 0; derivative < 3; ++derivative) {
+  for (const double sigma : {0.7, 0.85, 1.0, 1.7, 2.0, 4.0, 8.0, 32.0, 200.0, 500.0}) {
+    for (int derivative = 0; derivative < (sigma < 1 ? 1 : 3); ++derivative) {
       const auto reach = static_cast<std::int64_t>(40 * sigma);
       const auto response = response_of(deriche_filter(sigma, derivative, FilterBoundary::kZero), reach);
       double largest = 0;
@@ -156,6 +159,50 @@ TEST(FeedbackFilter, FindsThePolesOfItsCoefficients) {
     EXPECT_NEAR(polynomial[i + 1].real(), coefficients[i], 1e-14);
     EXPECT_NEAR(polynomial[i + 1].imag(), 0, 1e-15);
   }
+}
+
+/// y[i] = gain x[i] - sum_k coefficients[k] y[i - 1 - k], of a single 1.
+std::vector<long double> recursion(double gain, const std::vector<double>& coefficients, std::size_t length) {
+  std::vector<long double> y(length);
+  y[0] = gain;
+  for (std::size_t i = 1; i < length; ++i) {
+    for (std::size_t k = 0; k < std::min(i, coefficients.size()); ++k)
+      y[i] -= static_cast<long double>(coefficients[k]) * y[i - 1 - k];
+  }
+  return y;
+}
+
+TEST(FeedbackFilter, RespondsAsItsCoefficientsSay) {
+  const std::vector<std::vector<double>> filters = {{-0.5},
+                                                    {-1.6, 0.64},
+                                                    {0, 0, 0, 0, -0.9},
+                                                    {0, 0, 0.5},
+                                                    {-1.1, 0.3, 0.2, -0.1, 0.02},
+                                                    {-2.5, 2.5, -1.25, 0.3125, -0.03125},   // 0.5 five times
+                                                    {-4.5, 8.1, -7.29, 3.2805, -0.59049}};  // 0.9, nearly
+  constexpr std::int64_t kReach = 300;
+  for (const std::vector<double>& coefficients : filters) {
+    const auto right = recursion(0.25, coefficients, static_cast<std::size_t>(kReach) + 1);
+    const auto largest = static_cast<double>(std::abs(*std::max_element(
+        right.begin(), right.end(), [](auto a, auto b) { return std::abs(a) < std::abs(b); })));
+    const auto forwards = response_of(feedback_filter(0.25, coefficients, {}, FilterBoundary::kZero), kReach);
+    const auto backwards =
+        response_of(feedback_filter(0.25, {}, coefficients, FilterBoundary::kZero), kReach);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      const auto middle = static_cast<std::size_t>(kReach);
+      const auto of_this = static_cast<double>(right[i]);
+      ASSERT_NEAR(forwards[middle + i], of_this, 1e-12 * largest) << coefficients.size() << " at " << i;
+      ASSERT_NEAR(backwards[middle - i], of_this, 1e-12 * largest) << coefficients.size() << " at " << i;
+    }
+  }
+}
+
+TEST(FeedbackFilter, LeavesAConstantAsItIsWithoutAGain) {
+  const std::vector<double> causal = {-0.5, 0.1};
+  const std::vector<double> anticausal = {0.7};
+  const AxisFilter filter = feedback_filter(std::nullopt, causal, anticausal, FilterBoundary::kClamp);
+  for (const long double value : testing::filter_line_serially(std::vector<long double>(20, 3), filter))
+    EXPECT_NEAR(static_cast<double>(value), 3, 1e-14);
 }
 
 TEST(FeedbackFilter, KnowsUnstablePoles) {

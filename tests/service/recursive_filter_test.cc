@@ -202,6 +202,35 @@ TEST_F(RecursiveFilterService, RefusesAMethodThatCannotDoIt) {
   expect_bad_field(apply(request), "method", "no FLOAT64 image");
 }
 
+TEST_F(RecursiveFilterService, KeepsWhatIsNoNumberWithinItsChannelAndItsImage) {
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    FilterImage images[] = {make_filter_image({20, 37, 3}, FilterPattern::kRandom, 0, 1),
+                            make_filter_image({20, 37, 3}, FilterPattern::kRandom, 0, 2)};
+    std::vector<float> both = images[0].elements;
+    both.insert(both.end(), images[1].elements.begin(), images[1].elements.end());
+    const std::size_t place = (7 * 37 + 11) * 3 + 1;
+    both[place] = bad;
+    Request request;
+    testing::set_inline(*request.mutable_image(), v1::FLOAT32, {2, 20, 37, 3}, both);
+    request.mutable_y()->mutable_gaussian()->set_sigma(4);
+    request.mutable_x()->mutable_gaussian()->set_sigma(4);
+    const grpc::Status status = apply(request);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    auto values = testing::values_of<float>(testing::find_array(result_, "image")->inline_array());
+    ASSERT_EQ(values.size(), both.size());
+    EXPECT_FALSE(std::isfinite(values[place]));
+    const RecursiveFilter filter{deriche_filter(4, 0, FilterBoundary::kClamp),
+                                 deriche_filter(4, 0, FilterBoundary::kClamp)};
+    const std::size_t count = images[0].elements.size();
+    EXPECT_EQ(verify_recursive_filter(images[1], filter, values.data() + count), "");
+    const auto right = filter_serially(images[0], filter);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % 3 == 1) values[i] = static_cast<float>(right[i]);
+    }
+    EXPECT_EQ(verify_recursive_filter(images[0], filter, values.data()), "");
+  }
+}
+
 TEST_F(RecursiveFilterService, AddsToAnotherImage) {
   const FilterImage image = make_filter_image({9, 14}, FilterPattern::kRandom);
   Request request = request_for(image);

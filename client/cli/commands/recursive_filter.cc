@@ -1,6 +1,7 @@
 #include "cumulus/recursive_filter.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
 #include "cli/picture_file.h"
+#include "cli/preview.h"
 
 namespace cumulus::cli {
 namespace {
@@ -38,7 +40,8 @@ struct Options {
   std::string command;
   std::string input;
   std::string output;
-  std::vector<std::string> boundaries = {"clamp"};
+  std::string preview;
+  std::vector<ImageBoundary> boundaries = {ImageBoundary::kClamp};
   std::vector<double> sigmas;
   std::string method = "deriche";
   std::vector<int> derivatives = {0};
@@ -55,7 +58,7 @@ const T& of_axis(const std::vector<T>& values, std::size_t axis) {
 }
 
 AxisKernel axis_of(const Options& options, std::size_t axis, decltype(AxisKernel::kernel) kernel) {
-  return {std::move(kernel), kBoundaries.at(of_axis(options.boundaries, axis))};
+  return {std::move(kernel), of_axis(options.boundaries, axis)};
 }
 
 /// 8-bit samples as floats from 0 to 1; floats of any width as they are.
@@ -89,6 +92,15 @@ absl::Status require_room(const Options& options, std::optional<ElementType> int
                                                  "; end its name with .exr, .tif, .hdr or .npy"));
 }
 
+/// A preview shows one picture whose values may be of any size.
+absl::Status require_previewable(const Options& options, const Array& image) {
+  if (options.preview.empty()) return absl::OkStatus();
+  const bool floats = image.type() == ElementType::kFloat16 || image.type() == ElementType::kFloat32;
+  if (floats && image.shape().size() <= 3) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      options.input, " is no picture of float16 or float32, which a preview is for; leave --preview out"));
+}
+
 absl::Status write_result(const std::string& path, const ArrayView& image,
                           std::optional<ElementType> integers) {
   if (is_npy(path)) return write_npy(path, image);
@@ -97,6 +109,24 @@ absl::Status write_result(const std::string& path, const ArrayView& image,
         absl::StrCat("a batch of images does not fit into ", path, "; end its name with .npy"));
   }
   return write_image(path, image, Colours::kMultipliedByAlpha, holds_floats(path) ? std::nullopt : integers);
+}
+
+/// What the server says of a request, in the words of the command line that it came from.
+absl::Status in_words_of_options(const absl::Status& failure) {
+  if (!absl::IsInvalidArgument(failure) && !absl::IsFailedPrecondition(failure)) return failure;
+  return {failure.code(),
+          absl::StrReplaceAll(failure.message(),
+                              {{"ApplyRecursiveFilter: method: ", "--algorithm: "},
+                               {"ApplyRecursiveFilter: max_truncation_error: ", "--max-truncation-error: "},
+                               {"ApplyRecursiveFilter: y.feedback.causal: ", "--feedback: "},
+                               {"ApplyRecursiveFilter: y.feedback.gain: ", "--gain: "},
+                               {"FILTER_BY_LINES", "lines"},
+                               {"FILTER_TILED", "tiled"},
+                               {"FILTER_ON_CHIP", "on-chip"},
+                               {"FILTER_DECAYING", "decaying"},
+                               {"FILTER_REFLECT", "reflect"},
+                               {"FILTER_MIRROR", "mirror"},
+                               {"FLOAT64", "float64"}})};
 }
 
 /// The name of the one that ran.
@@ -116,6 +146,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   if (!file.ok()) return file.status();
   const std::optional<ElementType> integers = integer_samples(options.input, *file);
   if (absl::Status status = require_room(options, integers); !status.ok()) return status;
+  if (absl::Status status = require_previewable(options, *file); !status.ok()) return status;
   const absl::StatusOr<Array> image = as_floats(options.input, *std::move(file));
   if (!image.ok()) return image.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -123,7 +154,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
   const absl::StatusOr<Result> result = job.run(*session, "compute", apply_recursive_filter(*buffer, filter));
-  if (!result.ok()) return result.status();
+  if (!result.ok()) return in_words_of_options(result.status());
   const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
   if (!filtered.ok()) return filtered.status();
   const auto ran = download_algorithm(job, *session, *result);
@@ -131,8 +162,9 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   const auto truncation_bound = job.download_number<double>(*session, *result, "truncation_bound");
   if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
-  const absl::Status written = write_result(options.output, filtered->view(), integers);
+  absl::Status written = write_result(options.output, filtered->view(), integers);
   job.stages().end();
+  if (written.ok()) written = write_preview(job.stages(), options.preview, filtered->view());
   if (!written.ok()) return written;
   job.report().add("command", options.command);
   job.report().add("input", options.input);
@@ -173,16 +205,15 @@ void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
   line.add_output(command, "-o,--output", options.output, "Image file to write, or .npy",
                   OutputFormat::kImageOrNpy)
       .required();
-  command
-      .add_option(
-          "--boundary", options.boundaries,
-          "Beyond the border: zero, clamp (the default but for bspline-prefilter's mirror), repeat, reflect "
-          "(half-sample) or mirror (whole-sample); X,Y for one along each axis: repeat,clamp for a lat-long "
-          "map")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->check(CLI::IsMember({"zero", "clamp", "repeat", "reflect", "mirror"}))
-      ->type_name("NAME[,NAME]");
+  line.add_output(command, "--preview", options.preview,
+                  "Picture of the result to write, tone-mapped; of floating-point images",
+                  OutputFormat::kImage)
+      .type_name("OUT.png");
+  add_list(command, "--boundary", options.boundaries, 2, one_of(kBoundaries),
+           "Beyond the border: zero, clamp (the default but for bspline-prefilter's mirror), repeat, reflect "
+           "(half-sample) or mirror (whole-sample); X,Y for one along each axis: repeat,clamp for a lat-long "
+           "map")
+      .type_name("NAME[,NAME]");
   command
       .add_option(
           "--algorithm", options.algorithm,
@@ -200,38 +231,56 @@ void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
       ->type_name("SHARE");
 }
 
+/// 0, which leaves the axis as it is, or a sigma.
+CLI::Validator sigma_of_axis() {
+  const CLI::Validator sigma = number_within(0.5, 10000);
+  return {[sigma](const std::string& text) { return text == "0" ? std::string() : sigma(text); }, ""};
+}
+
+/// Of `blur`.
+void require_what_goes_together(const Options& options) {
+  if (derives(options) && options.method == "young")
+    throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
+  bool blurs = false;
+  for (const std::size_t axis : {std::size_t{0}, std::size_t{1}}) {
+    const bool stays = of_axis(options.sigmas, axis) == 0;
+    blurs = blurs || !stays;
+    if (stays && of_axis(options.derivatives, axis) != 0) {
+      throw CLI::ValidationError("--derivative",
+                                 "an axis whose sigma is 0 has none; X,Y with a 0 for that axis is right");
+    }
+  }
+  if (!blurs) {
+    throw CLI::ValidationError("--sigma", "is 0; a number, 0.5 to 10000, is right along one axis at least");
+  }
+}
+
 void add_blur(CommandLine& line) {
   const auto options = make_options("blur");
   CLI::App& blur = line.add(
       "blur", "Blur an image with a Gaussian of any width, or take its derivatives",
       [options](Job& job) {
-        return run_filter(job, *options, on_both_axes(*options, [&](std::size_t axis) {
-                            return GaussianKernel{of_axis(options->sigmas, axis),
-                                                  options->method == "young" ? GaussianMethod::kYoung
-                                                                             : GaussianMethod::kDeriche,
-                                                  of_axis(options->derivatives, axis)};
-                          }));
+        RecursiveFilterOptions filter = on_both_axes(*options, [&](std::size_t axis) {
+          return GaussianKernel{
+              of_axis(options->sigmas, axis),
+              options->method == "young" ? GaussianMethod::kYoung : GaussianMethod::kDeriche,
+              of_axis(options->derivatives, axis)};
+        });
+        if (of_axis(options->sigmas, 0) == 0) filter.x.reset();
+        if (of_axis(options->sigmas, 1) == 0) filter.y.reset();
+        return run_filter(job, *options, filter);
       },
-      [options] {
-        if (derives(*options) && options->method == "young") {
-          throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
-        }
-      });
+      [options] { require_what_goes_together(*options); });
   add_file_options(line, blur, *options);
-  blur.add_option("--sigma", options->sigmas,
-                  "Standard deviation in pixels, 0.5 to 10000; X,Y for one along each axis")
-      ->required()
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->check(number_within(0.5, 10000))
+  add_list(
+      blur, "--sigma", options->sigmas, 2, sigma_of_axis(),
+      "Standard deviation in pixels, 0.5 to 10000; X,Y for one along each axis, 0 for an axis that stays "
+      "as it is")
+      .required()
       ->type_name("PIXELS[,PIXELS]");
-  blur.add_option(
-          "--derivative", options->derivatives,
-          "0 blurs; 1 or 2 takes the blurred image's derivative; X,Y for one along each axis: 1,0 is d/dx")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->check(CLI::IsMember({0, 1, 2}))
-      ->type_name("ORDER[,ORDER]");
+  add_list(blur, "--derivative", options->derivatives, 2, whole_number_within(0, 2),
+           "0 blurs; 1 or 2 takes the blurred image's derivative; X,Y for one along each axis: 1,0 is d/dx")
+      .type_name("ORDER[,ORDER]");
   blur.add_option("--method", options->method,
                   "deriche: within 0.03 % of a Gaussian's peak; young: less work, within 4 %")
       ->check(CLI::IsMember({"deriche", "young"}))
@@ -240,7 +289,7 @@ void add_blur(CommandLine& line) {
 
 void add_bspline_prefilter(CommandLine& line) {
   const auto options = make_options("bspline-prefilter");
-  options->boundaries = {"mirror"};
+  options->boundaries = {ImageBoundary::kMirror};
   CLI::App& prefilter =
       line.add("bspline-prefilter", "Find the coefficients of the B-spline through an image's pixels",
                [options](Job& job) {
@@ -263,14 +312,15 @@ void add_feedback_filter(CommandLine& line) {
                           }));
       });
   add_file_options(line, filter, *options);
-  filter.add_option("--feedback", options->feedback, "a1,a2,...: at most 5")
-      ->required()
-      ->delimiter(',')
-      ->expected(1, 5)
-      ->check(number_within(std::numeric_limits<double>::lowest()))
+  const CLI::Validator finite = number_within(std::numeric_limits<double>::lowest());
+  add_list(filter, "--feedback", options->feedback, 5, finite,
+           "a1,a2,...: at most 5, the poles of 1 + a1/z + a2/z^2 + ... within 0.99999 of the origin")
+      .required()
       ->type_name("A1[,A2...]");
-  filter.add_option("--gain", options->gain,
-                    "Of an axis, both ways; without it a constant image stays as it is");
+  filter
+      .add_option("--gain", options->gain,
+                  "Of an axis, both ways, not 0; without it a constant image stays as it is")
+      ->check(finite);
 }
 
 }  // namespace

@@ -186,16 +186,6 @@ absl::StatusOr<BoxFilterOptions> filter_options(Job& job, const Session& session
   return options;
 }
 
-absl::Status write_preview(Job& job, const std::string& path, const Array& means) {
-  if (path.empty()) return absl::OkStatus();
-  job.stages().begin("preview");
-  const absl::StatusOr<Array> picture = render_preview(means.view(), {});
-  if (!picture.ok()) return picture.status();
-  absl::Status written = write_image(path, picture->view());
-  job.stages().end();
-  return written;
-}
-
 /// The means of integer samples go into files of integers too, of as many bits; others do not.
 absl::Status require_room(const FilterFiles& files, std::optional<ElementType> integers) {
   for (const std::string& path : {files.output, files.deviation}) {
@@ -209,7 +199,8 @@ absl::Status require_room(const FilterFiles& files, std::optional<ElementType> i
 absl::Status write_filtered(Job& job, const FilterFiles& files, const std::string& path,
                             std::optional<ElementType> integers, Array filtered) {
   if (path == files.output) {
-    if (absl::Status written = write_preview(job, files.preview, filtered); !written.ok()) return written;
+    absl::Status written = write_preview(job.stages(), files.preview, filtered.view());
+    if (!written.ok()) return written;
   }
   const absl::StatusOr<Array> picture = for_file(std::move(filtered), integers, path);
   if (!picture.ok()) return picture.status();
@@ -303,15 +294,11 @@ void add_box_filter(CommandLine& line) {
   line.add_output(filter, "-o,--output", files->output, "Image file to write, or .npy",
                   OutputFormat::kImageOrNpy)
       .required();
-  filter
-      .add_option(
-          "--radius", files->radii,
-          "The box has 2 * radius + 1 pixels a side; X,Y for one along each axis; with a radius map the most "
-          "that it may ask for")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->check(whole_number_within(0, kMostRadius))
-      ->type_name("PIXELS[,PIXELS]");
+  add_list(
+      filter, "--radius", files->radii, 2, whole_number_within(0, kMostRadius),
+      "The box has 2 * radius + 1 pixels a side; X,Y for one along each axis; with a radius map the most "
+      "that it may ask for")
+      .type_name("PIXELS[,PIXELS]");
   filter
       .add_option("--radius-map", files->radius_map,
                   "Image file of the same size: its first channel is the radius at each pixel, in pixels; "
@@ -320,15 +307,11 @@ void add_box_filter(CommandLine& line) {
   filter.add_option("--radius-scale", files->radius_scale, "Pixels for a 1 of the radius map (default 1)")
       ->check(number_within(0))
       ->type_name("PIXELS");
-  filter
-      .add_option(
-          "--boundary", files->boundaries,
-          "Beyond the border: exact (the mean of the pixels inside), zero, clamp, repeat or reflect; X,Y for "
-          "one along each axis (repeat,clamp for a lat-long map)")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->transform(one_of(kBoundaries))
-      ->type_name("NAME[,NAME]");
+  add_list(
+      filter, "--boundary", files->boundaries, 2, one_of(kBoundaries),
+      "Beyond the border: exact (the mean of the pixels inside), zero, clamp, repeat or reflect; X,Y for "
+      "one along each axis (repeat,clamp for a lat-long map)")
+      .type_name("NAME[,NAME]");
   line.add_output(filter, "--deviation", files->deviation, "File for the standard deviations over the box",
                   OutputFormat::kImageOrNpy);
   line.add_output(filter, "--preview", files->preview,

@@ -8,7 +8,8 @@
 
 /// Recursive filters along the columns and rows of an image: blurs of any width, spline prefilters, at one
 /// price. The boundaries are exact: nothing is padded or cut off. (D. Nehab, A. Maximo, R. Lima and H. Hoppe,
-/// "GPU-efficient recursive filtering and summed-area tables", SIGGRAPH Asia 2011.)
+/// "GPU-efficient recursive filtering and summed-area tables", SIGGRAPH Asia 2011; D. Nehab and A. Maximo,
+/// "Parallel recursive filtering of infinite input extensions", SIGGRAPH Asia 2016.)
 namespace cumulus {
 
 /// What the image is taken to be beyond its first and last pixel, without end.
@@ -34,7 +35,8 @@ struct GaussianKernel {
   int derivative = 0;  ///< 0; 1 (per pixel) or 2 (per pixel squared), by kDeriche alone
 };
 
-/// Turns samples into coefficients of the B-spline through them; degree 3 or 5.
+/// Turns samples into coefficients of the B-spline through them, usually with kMirror; degree 3 or 5. (M.
+/// Unser, A. Aldroubi and M. Eden, "B-spline signal processing", 1993.)
 struct BsplinePrefilterKernel {
   int degree = 3;
 };
@@ -45,8 +47,8 @@ struct ExponentialKernel {
 };
 
 /// y[i] = gain x[i] - causal[0] y[i - 1] - ..., then z[i] = y[i] - anticausal[0] z[i + 1] - ...; at most 5
-/// coefficients either way, with poles within 0.99999 of the origin. Without a gain: what leaves a constant
-/// image as it is.
+/// coefficients either way, with poles within 0.99999 of the origin: INVALID_ARGUMENT names one that lies
+/// farther out. The gain is finite and not 0; without one: what leaves a constant image as it is.
 struct FeedbackKernel {
   std::optional<double> gain = std::nullopt;
   std::vector<double> causal = {};
@@ -84,12 +86,14 @@ struct RecursiveFilterOptions {
 };
 
 /// Of `image`, [height, width], [height, width, channels] or a batch [images, height, width, channels], 1 to
-/// 4 channels, of float32, float16 or float64. Result: `image`, of the image's type and shape. Where the
-/// image is a Buffer, the result stays with it, ready for the next operation. With tell_method also `method`
-/// (int32 [1], the FilterMethod that ran) and `truncation_bound` (float64 [1], what it may have left out at
-/// most, 0: nothing). FAILED_PRECONDITION, reason DOES_NOT_FIT_ON_CHIP, for kOnChip on an image that is too
-/// large
-/// (`tiles` and `tiles_on_chip`).
+/// 4 channels, of float32, float16 or float64; each channel of each image is filtered alone. Result: `image`,
+/// of the image's type and shape. Where the image is a Buffer, the result stays with it, ready for the next
+/// operation. With tell_method also `method` (int32 [1], the FilterMethod that ran) and `truncation_bound`
+/// (float64 [1], what it may have left out at most, 0: nothing).
+///
+/// INVALID_ARGUMENT names the field that is out of range; also `method` where the one asked for cannot do it,
+/// and `max_truncation_error` where it would leave out more. FAILED_PRECONDITION, reason
+/// DOES_NOT_FIT_ON_CHIP, for kOnChip on an image that is too large (with `tiles` and `tiles_on_chip`).
 Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptions& options);
 
 }  // namespace cumulus
