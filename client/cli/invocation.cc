@@ -24,18 +24,6 @@ std::string lost_server(const absl::Status& status) {
          std::string(status.message()) + ")";
 }
 
-/// What is wrong with the option that stands for a field of the request; empty where the command has none.
-std::string explain_by_option(const CLI::App& command, const FieldViolation& violation) {
-  std::string option = "--" + violation.field;
-  std::replace(option.begin(), option.end(), '_', '-');
-  const auto known = [&](const std::string& name) { return command.get_option_no_throw(name) != nullptr; };
-  if (known(option)) return absl::StrCat(option, ": ", violation.description);
-  const bool of_axis = option.ends_with("-x") || option.ends_with("-y");  // of an option for both
-  const std::string both = option.substr(0, option.size() - 2);
-  if (!of_axis || !known(both)) return "";
-  return absl::StrCat(both, ": along ", option.substr(both.size() + 1), " ", violation.description);
-}
-
 }  // namespace
 
 Invocation::Invocation(const std::string& description) : app_(description, "cumulus"), line_(app_) {
@@ -62,9 +50,13 @@ std::string Invocation::command() const {
 std::string Invocation::explain(const absl::Status& failure) const {
   if (absl::IsUnavailable(failure) && error_reason(failure).empty()) return lost_server(failure);
   const std::vector<FieldViolation> violations = field_violations(failure);
-  const std::string of_option =
-      violations.empty() ? "" : explain_by_option(innermost(app_), violations.front());
-  return of_option.empty() ? std::string(failure.message()) : of_option;
+  if (!violations.empty()) {
+    std::string option = "--" + violations.front().field;
+    std::replace(option.begin(), option.end(), '_', '-');
+    if (innermost(app_).get_option_no_throw(option) != nullptr)
+      return option + ": " + violations.front().description;
+  }
+  return std::string(failure.message());
 }
 
 }  // namespace cumulus::cli

@@ -77,6 +77,16 @@ TEST_F(TableJobs, ABoxGoesOnAtTheOtherSideOfALatLongMap) {
   }
 }
 
+/// The last pixel's channels of an array of T.
+template <class T>
+std::vector<double> last_pixel(const Npy& array, std::size_t channels) {
+  std::vector<T> last(channels);
+  const std::size_t bytes = channels * sizeof(T);
+  EXPECT_GE(array.data.size(), bytes);
+  std::memcpy(last.data(), array.data.data() + array.data.size() - bytes, bytes);
+  return {last.begin(), last.end()};
+}
+
 TEST_F(TableJobs, TablesComeInEveryForm) {
   const auto size_of = [&](const std::string& file) { return read_npy(folder_ / file).data.size(); };
   succeed({"summed-area-table", kMap, "-o", folder_ / "sums.npy", "--exclusive", "--squares",
@@ -84,10 +94,33 @@ TEST_F(TableJobs, TablesComeInEveryForm) {
   constexpr std::size_t kExclusive = std::size_t{513} * 1025 * 3;
   EXPECT_EQ(size_of("sums.npy"), kExclusive * sizeof(double));
   EXPECT_EQ(size_of("squares.npy"), kExclusive * sizeof(double));
+  const Picture map = read_picture(kMap);
+  std::vector<double> sums(3);
+  std::vector<double> squares(3);
+  for (std::size_t i = 0; i < map.pixels.size(); ++i) {
+    const double pixel = map.pixels[i];
+    sums[i % 3] += pixel;
+    squares[i % 3] += pixel * pixel;
+  }
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    EXPECT_NEAR(last_pixel<double>(read_npy(folder_ / "sums.npy"), 3)[channel], sums[channel],
+                1e-9 * sums[channel]);
+    EXPECT_NEAR(last_pixel<double>(read_npy(folder_ / "squares.npy"), 3)[channel], squares[channel],
+                1e-9 * squares[channel]);
+  }
+  EXPECT_EQ(read_npy(folder_ / "sums.npy").data.substr(0, 1025 * 3 * sizeof(double)),
+            std::string(1025 * 3 * sizeof(double), '\0'));
   succeed(
       {"summed-area-table", kMap, "-o", folder_ / "centered.npy", "--subtract-mean", folder_ / "means.npy"});
   EXPECT_NE(read_npy(folder_ / "centered.npy").header.find("'<f4'"), std::string::npos);
   EXPECT_EQ(size_of("means.npy"), 3 * sizeof(float));
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const double pixels = 512.0 * 1024.0;
+    EXPECT_NEAR(last_pixel<float>(read_npy(folder_ / "means.npy"), 3)[channel], sums[channel] / pixels,
+                1e-6 * sums[channel] / pixels);
+    // Nothing is left at the end but roundings, of up to (512 + 1024) 2^-24 of the absolute pixels' sum.
+    EXPECT_NEAR(last_pixel<float>(read_npy(folder_ / "centered.npy"), 3)[channel], 0, 2e-4 * sums[channel]);
+  }
   succeed({"summed-area-table", folder_ / "centered.npy", "-o", folder_ / "singles.tif", "--accumulator",
            "float32"});
   EXPECT_EQ(read_picture(folder_ / "singles.tif").stored, OIIO::TypeDesc(OIIO::TypeDesc::FLOAT));
@@ -141,9 +174,7 @@ TEST_F(TableJobs, SumsAreOfTheSamplesThatTheFileHas) {
   succeed({"summed-area-table", folder_ / "in.png", "-o", folder_ / "sums.npy"});
   const Npy sums = read_npy(folder_ / "sums.npy");
   EXPECT_NE(sums.header.find("'<u8'"), std::string::npos) << sums.header;
-  std::uint64_t last = 0;
-  std::memcpy(&last, sums.data.data() + sums.data.size() - sizeof(last), sizeof(last));
-  EXPECT_EQ(last, 20U * 65535U);
+  EXPECT_EQ(last_pixel<std::uint64_t>(sums, 1).front(), 20 * 65535);
   // Image files have no integers of 64 bits.
   for (const auto& [name, type, stored] : {std::tuple("sums.tif", OIIO::TypeDesc::DOUBLE, "float64"),
                                            std::tuple("sums.exr", OIIO::TypeDesc::FLOAT, "float32")}) {
@@ -183,6 +214,17 @@ TEST_F(TableJobs, MessagesNameTheOptionThatIsWrong) {
        "--subtract-mean: is for float16 and float32 pixels; those of");
   fail({"box-filter", folder_ / "in.png", "-o", folder_ / "b.hdr", "--radius", "1"},
        ".exr and .tif take 1 to 4 channels");
+  Picture large{300, 300, 1, OIIO::TypeDesc::UINT16, std::vector<float>(300 * 300, 1.0F)};
+  write_picture(folder_ / "large.png", large);
+  fail({"summed-area-table", folder_ / "large.png", "-o", folder_ / "s.npy", "--accumulator", "uint32"},
+       "--accumulator: is uint32, which 300 x 300 pixels of 65535 overflow; uint64, or --wrap, is right");
+  succeed({"summed-area-table", folder_ / "large.png", "-o", folder_ / "s.npy", "--accumulator", "uint32",
+           "--wrap"});
+  EXPECT_EQ(last_pixel<std::uint32_t>(read_npy(folder_ / "s.npy"), 1).front(),
+            static_cast<double>(static_cast<std::uint32_t>(90000ULL * 65535ULL)));
+  succeed({"summed-area-table", folder_ / "large.png", "-o", folder_ / "wide.npy"});
+  fail({"box-filter", folder_ / "wide.npy", "-o", folder_ / "b.npy", "--radius", "1"},
+       "wide.npy: has elements of type uint64; uint8 or uint16");
   const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
     const Ended ended = run(words);
     EXPECT_EQ(ended.exit_code, 2);
