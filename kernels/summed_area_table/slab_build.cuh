@@ -80,8 +80,9 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_slabs(const Sla
   SlabRow<P> sums;
   rows.sum_columns(sums);
   tell_columns(a, sums);
-  rows.scan_held();
-  add_up_slabs(a, memory);  // first: other blocks wait for this
+  rows.scan_held();         // what is told takes a while to arrive
+  add_up_slabs(a, memory);  // before the rest: other blocks wait for this
+  rows.scan_shared();
   typename P::Sum left[P::kSegments];
   find_left<P>(memory, left);
   SlabRow<P> above;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/summed_area_table/async_copies.cuh"
 #include "kernels/summed_area_table/slab_plan.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
@@ -123,6 +122,9 @@ class SlabBytes {
     }
   }
 
+  /// No row is in shared memory.
+  __device__ void scan_shared() {}
+
   /// Calls visit(row's number, sums from its segments' left edges) for each row.
   template <class Visit>
   __device__ void for_each(const Visit& visit) const {
@@ -166,24 +168,19 @@ class SlabBytes {
 };
 
 /// Floats: the first P::kHeld rows in registers, the others in shared memory, where each thread reads and
-/// writes only what it has copied there itself. These come first, and are scanned while the others arrive.
+/// writes only what it has copied there itself.
 template <class P>
 class SlabFloats {
  public:
   __device__ SlabFloats(const SlabArguments<P>& a, SlabMemory<P>& memory)
       : memory_(memory), width_(a.width), rows_(rows_of_slab(a)) {
     const float* from = pixels_of_slab(a);
-#pragma unroll 1
-    for (int first = P::kHeld; first < rows_; first += kRowsAtOnce) {
+#pragma unroll 4
+    for (int row = P::kHeld; row < rows_; ++row) {
 #pragma unroll
-      for (int row = first; row < first + kRowsAtOnce; ++row) {
-#pragma unroll
-        for (int s = 0; s < P::kSegments; ++s) {
-          if (row < rows_ && exists(s))
-            copy_async(shared(row, s), from + row * a.image.row_stride + slab_column<P>(s));
-        }
+      for (int s = 0; s < P::kSegments; ++s) {
+        if (exists(s)) copy_async(shared(row, s), from + row * a.image.row_stride + slab_column<P>(s));
       }
-      close_copies();
     }
 #pragma unroll
     for (int row = 0; row < P::kHeld; ++row) {
@@ -199,7 +196,13 @@ class SlabFloats {
   __device__ void sum_columns(SlabRow<P>& sums) const {
 #pragma unroll
     for (auto& sum : sums) sum = {};
-    sum_and_scan_shared<kMostGroups - 1>(sums);
+    finish_copies();
+#pragma unroll 4
+    for (int row = P::kHeld; row < rows_; ++row) {
+      SlabRow<P> shared_row;
+      read(row, shared_row);
+      add_row<P>(sums, shared_row);
+    }
 #pragma unroll
     for (const SlabRow<P>& row : held_) add_row<P>(sums, row);
   }
@@ -210,6 +213,21 @@ class SlabFloats {
     for (int first = 0; first < P::kHeld; first += kRowsAtOnce) {
       if (first >= rows_) break;
       scan(reinterpret_cast<Rows&>(held_[first]), first);
+    }
+  }
+
+  /// Likewise those in shared memory.
+  __device__ void scan_shared() {
+#pragma unroll 1
+    for (int first = P::kHeld; first < rows_; first += kRowsAtOnce) {
+      Rows rows;
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) read(min(first + i, rows_ - 1), rows[i]);
+      scan(rows, first);
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) {
+        if (first + i < rows_) write(first + i, rows[i]);
+      }
     }
   }
 
@@ -231,34 +249,8 @@ class SlabFloats {
 
  private:
   static constexpr int kRowsAtOnce = 4 / P::kSegments;
-  static_assert(P::kHeld % kRowsAtOnce == 0 && kSlabRows % kRowsAtOnce == 0 && kSlabRows > P::kHeld);
+  static_assert(P::kHeld % kRowsAtOnce == 0 && kSlabRows % kRowsAtOnce == 0);
   using Rows = SlabRow<P>[kRowsAtOnce];
-
-  static constexpr int kMostGroups = (kSlabRows - P::kHeld) / kRowsAtOnce;  // in shared memory
-
-  /// Of each group of rows in shared memory once it is there: adds it to the columns' sums, and scans it.
-  template <int kPending>
-  __device__ void sum_and_scan_shared(SlabRow<P>& sums) const {
-    const int groups = (max(rows_ - P::kHeld, 0) + kRowsAtOnce - 1) / kRowsAtOnce;
-    if (groups > kPending) {
-      await_copies<kPending>();
-      sum_and_scan(P::kHeld + (groups - 1 - kPending) * kRowsAtOnce, sums);
-    }
-    if constexpr (kPending > 0) sum_and_scan_shared<kPending - 1>(sums);
-  }
-  __device__ void sum_and_scan(int first, SlabRow<P>& sums) const {
-    Rows rows;
-#pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i) {
-      read(min(first + i, rows_ - 1), rows[i]);
-      if (first + i < rows_) add_row<P>(sums, rows[i]);
-    }
-    scan(rows, first);
-#pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i) {
-      if (first + i < rows_) write(first + i, rows[i]);
-    }
-  }
 
   /// Volatile, so that all loads start before the first is waited for.
   static __device__ Quad<float> load(const float* from) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/async_copies.cuh"
 #include "kernels/summed_area_table/strip_exchange.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
@@ -31,6 +30,14 @@ __device__ inline void copy_or_zero_async(void* to, const void* from, int bytes)
           static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
       "l"(from), "r"(bytes)
       : "memory");
+}
+
+__device__ inline void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Waits for the warp's copies but for those of the last kPending calls of close_copies.
+template <int kPending>
+__device__ void await_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+  __syncwarp();
 }
 
 /// Sums over the lanes of each group of kWidth up to this one.

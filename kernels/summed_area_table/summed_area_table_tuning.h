@@ -88,7 +88,7 @@ inline constexpr std::int64_t kMostStrips = kStripsAtOnce * kStripsOfLane;
 /// once, four to a lane.
 inline constexpr int kSlabRows = 32;
 inline constexpr int kSegmentColumns = 128;
-/// Slabs in so many groups are added up by so many threads to a column pair, each of which has some slabs.
+/// Columns are added up over so many groups of slabs side by side, a group of so many slabs by a thread.
 inline constexpr int kSlabGroups = 32;
 inline constexpr int kSlabsOfThread = 5;
 
