@@ -104,6 +104,7 @@ class HeldLines {
       told_.tell(backwards_, state);
       told_.hear(backwards_, border_pixel, state);
     }
+    __syncwarp();  // together again, or each shuffle finds out by itself
     float causal[Order];
     float future[Order];
     find(left, state, causal, future);
@@ -190,11 +191,13 @@ class HeldTile {
         row_(static_cast<int>(blockIdx.y)),
         image_(static_cast<int>(blockIdx.z)) {}
 
-  /// The warp's rows. What half of the warps ask for comes first, so that they filter while the others wait.
+  /// The warp's rows. Where both halves of the warps keep all schedulers busy, the first half asks for its
+  /// rows first and filters while the others wait for theirs.
   __device__ void load() const {
-    const bool first = Shares::warp() < Shares::kWarps / 2;
+    constexpr bool kInTurns = Shares::kWarps >= 8;
+    const bool first = !kInTurns || Shares::warp() < Shares::kWarps / 2;
     if (first) begin_loading();
-    __syncthreads();
+    if (kInTurns) __syncthreads();
     if (!first) begin_loading();
     __pipeline_wait_prior(0);
     __syncwarp();
