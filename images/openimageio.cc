@@ -152,6 +152,12 @@ std::string read(OpenFile& file, int first_channel, int end_channel, Samples sam
   return reason(file.input->geterror());
 }
 
+/// A format without the samples that are asked for takes others, and integers of 32 and 64 bits, which
+/// OpenImageIO takes for shares of their largest, would become zeros.
+bool narrows(OIIO::TypeDesc asked, OIIO::TypeDesc taken) {
+  return taken != asked && !asked.is_floating_point() && asked.basesize() >= 4;
+}
+
 bool writes(const std::string& path) { return create_output(path) != nullptr; }
 
 std::string write(const std::string& path, const Picture& picture, const WriteBytes& write_bytes) {
@@ -161,10 +167,14 @@ std::string write(const std::string& path, const Picture& picture, const WriteBy
   OIIO::ImageSpec spec(picture.width, picture.height, picture.channels, type_of(picture.stored));
   if (picture.colours == AlphaColours::kAsStored) spec.attribute(kLeaveColours, 1);
   output->set_ioproxy(&writer);
-  const bool done = output->open(path, spec) &&
-                    output->write_image(type_of(picture.samples), picture.pixels) && output->close();
-  if (done) return {};
-  return reason(output->geterror());
+  const bool open = output->open(path, spec);
+  const OIIO::TypeDesc taken = output->spec().format;
+  if (!open || !output->write_image(type_of(picture.samples), picture.pixels) || !output->close())
+    return reason(output->geterror());
+  // Said at the end, as libpng complains by itself of a file that is left empty.
+  if (narrows(spec.format, taken))
+    return "its format has no integers of " + std::to_string(8 * spec.format.basesize()) + " bits";
+  return {};
 }
 
 constexpr ImageLibrary kLibrary = {

@@ -118,7 +118,7 @@ std::optional<ElementType> element_type_of_samples(images::Samples wanted) {
 
 /// `T` is as wide as an element of `type`.
 template <class T>
-absl::StatusOr<Array> read_pixels(const OpenPicture& picture, ElementType type) {
+absl::StatusOr<Array> read_elements(const OpenPicture& picture, ElementType type) {
   const images::Header& header = picture.header;
   const absl::StatusOr<std::vector<int>> channels = choose_channels(header);
   if (!channels.ok()) return channels.status();
@@ -137,6 +137,19 @@ absl::StatusOr<Array> read_pixels(const OpenPicture& picture, ElementType type) 
   if (!problem.empty()) return absl::DataLossError(problem);
   keep_channels(all, stride, *channels, *image);
   return image;
+}
+
+absl::StatusOr<Array> read_pixels(const OpenPicture& picture, ElementType type) {
+  switch (element_bytes(type)) {
+    case 1:
+      return read_elements<std::uint8_t>(picture, type);
+    case 2:
+      return read_elements<std::uint16_t>(picture, type);
+    case 4:
+      return read_elements<std::uint32_t>(picture, type);
+    default:
+      return read_elements<std::uint64_t>(picture, type);
+  }
 }
 
 std::string extension_of(const std::string& path) {
@@ -170,6 +183,17 @@ absl::StatusOr<OpenPicture> open_image(const std::string& path, images::AlphaCol
   return picture;
 }
 
+/// Reads the first picture in the elements that element_for(the file's samples) names.
+template <class ElementFor>
+absl::StatusOr<Array> read_image_as(const std::string& path, const ElementFor& element_for) {
+  const auto picture = open_image(path, images::AlphaColours::kMultiplied);
+  if (!picture.ok()) return picture.status();
+  absl::StatusOr<Array> image = read_pixels(*picture, element_for(picture->header.samples));
+  if (image.ok()) return image;
+  const std::string why(image.status().message());
+  return absl::IsDataLoss(image.status()) ? damaged(path, why) : no_image(path, why);
+}
+
 }  // namespace
 
 absl::StatusOr<Array> read_image_as_stored(const std::string& path) {
@@ -189,19 +213,18 @@ absl::StatusOr<Array> read_image_as_stored(const std::string& path) {
 }
 
 absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves) {
-  const auto picture = open_image(path, images::AlphaColours::kMultiplied);
-  if (!picture.ok()) return picture.status();
-  const auto read = [&]() -> absl::StatusOr<Array> {
-    const images::Samples samples = picture->header.samples;
-    if (samples == images::Samples::kUint8) return read_pixels<std::uint8_t>(*picture, ElementType::kUint8);
-    if (samples == images::Samples::kFloat16 && halves == HalfFloats::kKeep)
-      return read_pixels<std::uint16_t>(*picture, ElementType::kFloat16);
-    return read_pixels<float>(*picture, ElementType::kFloat32);
-  };
-  absl::StatusOr<Array> image = read();
-  if (image.ok()) return image;
-  const std::string why(image.status().message());
-  return absl::IsDataLoss(image.status()) ? damaged(path, why) : no_image(path, why);
+  return read_image_as(path, [halves](images::Samples samples) {
+    if (samples == images::Samples::kUint8) return ElementType::kUint8;
+    const bool keep = samples == images::Samples::kFloat16 && halves == HalfFloats::kKeep;
+    return keep ? ElementType::kFloat16 : ElementType::kFloat32;
+  });
+}
+
+absl::StatusOr<Array> read_image_samples(const std::string& path) {
+  return read_image_as(path, [](images::Samples samples) {
+    const ElementType type = element_type_of_samples(samples).value_or(ElementType::kFloat32);
+    return type == ElementType::kUint64 || type == ElementType::kInt64 ? ElementType::kFloat32 : type;
+  });
 }
 
 absl::Status check_image_name(const std::string& path) {

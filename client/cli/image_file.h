@@ -20,6 +20,9 @@ enum class HalfFloats {
 /// samples, else float32, or float16. 1 to 4 channels; of a file with more, those named R, G and B.
 absl::StatusOr<Array> read_image(const std::string& path, HalfFloats halves = HalfFloats::kWiden);
 
+/// Likewise in the file's own samples, where they are integers of 8 to 32 bits or floats; else float32.
+absl::StatusOr<Array> read_image_samples(const std::string& path);
+
 /// Reads an image file's first picture bit for bit: [height, width, channels] of the file's own sample type,
 /// all channels, colours not multiplied by alpha.
 absl::StatusOr<Array> read_image_as_stored(const std::string& path);

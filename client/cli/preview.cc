@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cli/half_float.h"
 #include "cli/image_file.h"
 
 namespace cumulus::cli {
@@ -31,15 +32,6 @@ struct Picture {
 float linear_from_srgb(float s) { return s <= 0.04045F ? s / 12.92F : std::pow((s + 0.055F) / 1.055F, 2.4F); }
 float srgb_from_linear(float l) {
   return l <= 0.0031308F ? 12.92F * l : 1.055F * std::pow(l, 1.0F / 2.4F) - 0.055F;
-}
-
-float float_from_half(std::uint16_t half) {
-  const int exponent = half >> 10 & 31;
-  const auto fraction = static_cast<float>(half & 1023u);
-  if (exponent == 31) return fraction > 0 ? 0.0F : 65536.0F;
-  const float magnitude =
-      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024.0F + fraction, exponent - 25);
-  return half >= 0x8000u ? -magnitude : magnitude;
 }
 
 float luminance(const Rgb& c) { return 0.2126F * c[0] + 0.7152F * c[1] + 0.0722F * c[2]; }

@@ -76,8 +76,9 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
   if (options.x.has_value()) encode(*options.x, *request.mutable_x());
   if (options.accumulate.has_value()) {
     SourceEncoder::encode(*options.accumulate, *request.mutable_accumulate());
-    request.set_weight(options.weight);
   }
+  // Without `accumulate` the server refuses a weight, rather than that it is lost in silence.
+  if (options.weight != 1) request.set_weight(options.weight);
   request.set_method(to_wire(options.method));
   if (options.max_truncation_error.has_value()) {
     request.set_max_truncation_error(*options.max_truncation_error);

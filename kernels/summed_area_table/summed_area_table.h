@@ -50,7 +50,7 @@ struct TableJob {
 ///   u32       u64        rectangle's own sum fits
 ///   i32       i64        (likewise)
 ///   f16, f32  f32, f64   |error| of an element is at most (height + width) * u * (the sum of |image| over
-///   its f64       f64        rectangle), to first order; u = 2^-24 for f32, 2^-53 for f64
+///   f64       f64        its rectangle), to first order; u = 2^-24 for f32, 2^-53 for f64
 ///
 /// NaN and Inf spread to every element below and to the right of them, and to no other.
 template <class Input, class Sum>

@@ -311,10 +311,11 @@ struct FilterBox {
                                                         : ", the most for pixels of 32 bits,",
                                       " is right"));
       }
-      radius = plan.has_map && asked == 0 ? largest : asked;
+      radius = asked;
       return absl::OkStatus();
     };
     absl::Status status = read("radius", request.radius(), plan.box.radius_x);
+    if (plan.has_map && request.radius() == 0) plan.box.radius_x = largest;  // unset: the map decides
     plan.box.radius_y = plan.box.radius_x;
     if (status.ok() && request.has_radius_x())
       status = read("radius_x", request.radius_x(), plan.box.radius_x);

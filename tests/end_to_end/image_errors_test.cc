@@ -37,5 +37,17 @@ TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
   EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
 }
 
+/// Written as shares of their largest, they would all be zeros.
+TEST_F(ImageJobs, LargeIntegersAreNotSqueezedIntoAFormatWithoutThem) {
+  write_picture(folder_ / "in.png", {8, 8, 1, OIIO::TypeDesc::UINT8, std::vector<float>(64, 1.0F)});
+  succeed({"summed-area-table", folder_ / "in.png", "-o", folder_ / "sums.exr"});
+  EXPECT_EQ(read_picture(folder_ / "sums.exr").stored, OIIO::TypeDesc(OIIO::TypeDesc::UINT32));
+  succeed({"run-length", "encode", folder_ / "sums.exr", "-o", folder_ / "sums.rle"});
+  succeed({"run-length", "decode", folder_ / "sums.rle", "-o", folder_ / "again.exr"});
+  fail({"run-length", "decode", folder_ / "sums.rle", "-o", folder_ / "again.png"},
+       "its format has no integers of 32 bits");
+  EXPECT_FALSE(fs::exists(folder_ / "again.png"));
+}
+
 }  // namespace
 }  // namespace cumulus::testing

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "cumulus/client.h"
+#include "cumulus/errors.h"
+#include "cumulus/recursive_filter.h"
 #include "cumulus/sampling_table.h"
 #include "cumulus/summed_area_table.h"
 #include "tests/end_to_end/program.h"
@@ -74,6 +76,28 @@ TEST(ClientLibrary, ChainsOperationsOnBuffers) {
   ASSERT_TRUE(array.ok()) << array.status();
   EXPECT_EQ(array->values<double>()->back(), 78.0);
   EXPECT_EQ(sums->timings().device, "cpu");
+}
+
+TEST(ClientLibrary, AddsFilteredImagesWithAWeight) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> image = session->upload(ArrayView(ramp(12), {3, 4}));  // 1 to 12
+  ASSERT_TRUE(image.ok()) << image.status();
+  RecursiveFilterOptions options;
+  options.x = AxisKernel{ExponentialKernel{0}, ImageBoundary::kClamp};  // leaves the image as it is
+  options.weight = -0.5;
+  const absl::StatusOr<Result> lost = session->run(apply_recursive_filter(*image, options));
+  EXPECT_EQ(lost.status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(field_violations(lost.status()).size(), 1U) << lost.status();
+  EXPECT_EQ(field_violations(lost.status()).front().field, "weight");
+  options.accumulate = Source(*image);
+  absl::StatusOr<Result> sum = session->run(apply_recursive_filter(*image, options));
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  const absl::StatusOr<Array> array = sum->fetch("image");
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_EQ(array->values<float>()->back(), 6.0F);
 }
 
 TEST(ClientLibrary, AsksAResidentTableForRectangles) {

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/end_to_end/image_jobs.h"
+#include "tests/end_to_end/json.h"
 
 namespace cumulus::testing {
 namespace {
@@ -72,6 +77,16 @@ TEST_F(TableJobs, ABoxGoesOnAtTheOtherSideOfALatLongMap) {
   }
 }
 
+/// The last pixel's channels of an array of T.
+template <class T>
+std::vector<double> last_pixel(const Npy& array, std::size_t channels) {
+  std::vector<T> last(channels);
+  const std::size_t bytes = channels * sizeof(T);
+  EXPECT_GE(array.data.size(), bytes);
+  std::memcpy(last.data(), array.data.data() + array.data.size() - bytes, bytes);
+  return {last.begin(), last.end()};
+}
+
 TEST_F(TableJobs, TablesComeInEveryForm) {
   const auto size_of = [&](const std::string& file) { return read_npy(folder_ / file).data.size(); };
   succeed({"summed-area-table", kMap, "-o", folder_ / "sums.npy", "--exclusive", "--squares",
@@ -79,10 +94,33 @@ TEST_F(TableJobs, TablesComeInEveryForm) {
   constexpr std::size_t kExclusive = std::size_t{513} * 1025 * 3;
   EXPECT_EQ(size_of("sums.npy"), kExclusive * sizeof(double));
   EXPECT_EQ(size_of("squares.npy"), kExclusive * sizeof(double));
+  const Picture map = read_picture(kMap);
+  std::vector<double> sums(3);
+  std::vector<double> squares(3);
+  for (std::size_t i = 0; i < map.pixels.size(); ++i) {
+    const double pixel = map.pixels[i];
+    sums[i % 3] += pixel;
+    squares[i % 3] += pixel * pixel;
+  }
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    EXPECT_NEAR(last_pixel<double>(read_npy(folder_ / "sums.npy"), 3)[channel], sums[channel],
+                1e-9 * sums[channel]);
+    EXPECT_NEAR(last_pixel<double>(read_npy(folder_ / "squares.npy"), 3)[channel], squares[channel],
+                1e-9 * squares[channel]);
+  }
+  EXPECT_EQ(read_npy(folder_ / "sums.npy").data.substr(0, 1025 * 3 * sizeof(double)),
+            std::string(1025 * 3 * sizeof(double), '\0'));
   succeed(
       {"summed-area-table", kMap, "-o", folder_ / "centered.npy", "--subtract-mean", folder_ / "means.npy"});
   EXPECT_NE(read_npy(folder_ / "centered.npy").header.find("'<f4'"), std::string::npos);
   EXPECT_EQ(size_of("means.npy"), 3 * sizeof(float));
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const double pixels = 512.0 * 1024.0;
+    EXPECT_NEAR(last_pixel<float>(read_npy(folder_ / "means.npy"), 3)[channel], sums[channel] / pixels,
+                1e-6 * sums[channel] / pixels);
+    // Nothing is left at the end but roundings, of up to (512 + 1024) 2^-24 of the absolute pixels' sum.
+    EXPECT_NEAR(last_pixel<float>(read_npy(folder_ / "centered.npy"), 3)[channel], 0, 2e-4 * sums[channel]);
+  }
   succeed({"summed-area-table", folder_ / "centered.npy", "-o", folder_ / "singles.tif", "--accumulator",
            "float32"});
   EXPECT_EQ(read_picture(folder_ / "singles.tif").stored, OIIO::TypeDesc(OIIO::TypeDesc::FLOAT));
@@ -90,6 +128,113 @@ TEST_F(TableJobs, TablesComeInEveryForm) {
   // The table of a table's doubles, which no image file holds.
   succeed({"summed-area-table", folder_ / "sums.npy", "-o", folder_ / "twice.npy"});
   EXPECT_EQ(size_of("twice.npy"), kExclusive * sizeof(double));
+}
+
+/// A table of one pixel and zeros holds that pixel everywhere: a radius map in each type of sums.
+TEST_F(TableJobs, RadiusMapsAreOfAnyTypeOfNumbers) {
+  constexpr int kWidth = 24;
+  constexpr int kHeight = 16;
+  Picture image{kWidth, kHeight, 1, OIIO::TypeDesc::FLOAT, {}};
+  for (int i = 0; i < kWidth * kHeight; ++i) image.pixels.push_back(static_cast<float>(i * i % 31));
+  write_picture(folder_ / "in.exr", image);
+  succeed({"box-filter", folder_ / "in.exr", "-o", folder_ / "right.npy", "--radius", "2"});
+  const std::string right = read_npy(folder_ / "right.npy").data;
+
+  Picture two{kWidth, kHeight, 1, OIIO::TypeDesc::FLOAT, std::vector<float>(kWidth * kHeight)};
+  two.pixels[0] = 2;
+  write_picture(folder_ / "two.exr", two);
+  succeed({"summed-area-table", folder_ / "two.exr", "-o", folder_ / "float64.npy"});
+  two.stored = OIIO::TypeDesc::UINT8;
+  two.pixels[0] = 2 / 255.0F;
+  write_picture(folder_ / "two.png", two);
+  succeed({"summed-area-table", folder_ / "two.png", "-o", folder_ / "uint32.npy"});
+  succeed({"summed-area-table", folder_ / "two.png", "-o", folder_ / "uint32.exr"});
+  succeed(
+      {"summed-area-table", folder_ / "two.png", "-o", folder_ / "uint64.npy", "--accumulator", "uint64"});
+  Picture radii{kWidth, kHeight, 3, OIIO::TypeDesc::HALF, std::vector<float>(3 * kWidth * kHeight, 2.0F)};
+  write_picture(folder_ / "halves.exr", radii);
+  std::fill(radii.pixels.begin(), radii.pixels.end(), 2 / 65535.0F);
+  radii.stored = OIIO::TypeDesc::UINT16;
+  write_picture(folder_ / "uint16.png", radii);
+  for (const char* map :
+       {"float64.npy", "uint32.npy", "uint32.exr", "uint64.npy", "halves.exr", "uint16.png"}) {
+    succeed({"box-filter", folder_ / "in.exr", "-o", folder_ / "box.npy", "--radius-map", folder_ / map});
+    EXPECT_TRUE(read_npy(folder_ / "box.npy").data == right) << map;
+  }
+  // A radius of 0 along the columns holds for the map too.
+  succeed({"box-filter", folder_ / "in.exr", "-o", folder_ / "right.npy", "--radius", "2,0"});
+  succeed({"box-filter", folder_ / "in.exr", "-o", folder_ / "box.npy", "--radius", "9,0", "--radius-map",
+           folder_ / "uint16.png"});
+  EXPECT_TRUE(read_npy(folder_ / "box.npy").data == read_npy(folder_ / "right.npy").data);
+}
+
+TEST_F(TableJobs, SumsAreOfTheSamplesThatTheFileHas) {
+  Picture grey{5, 4, 1, OIIO::TypeDesc::UINT16, std::vector<float>(20, 1.0F)};
+  write_picture(folder_ / "in.png", grey);
+  succeed({"summed-area-table", folder_ / "in.png", "-o", folder_ / "sums.npy"});
+  const Npy sums = read_npy(folder_ / "sums.npy");
+  EXPECT_NE(sums.header.find("'<u8'"), std::string::npos) << sums.header;
+  EXPECT_EQ(last_pixel<std::uint64_t>(sums, 1).front(), 20 * 65535);
+  // Image files have no integers of 64 bits.
+  for (const auto& [name, type, stored] : {std::tuple("sums.tif", OIIO::TypeDesc::DOUBLE, "float64"),
+                                           std::tuple("sums.exr", OIIO::TypeDesc::FLOAT, "float32")}) {
+    const Ended ended = run({"--json", "summed-area-table", folder_ / "in.png", "-o", folder_ / name});
+    ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+    EXPECT_EQ(Json(ended.output).text("element_type"), "uint64");
+    EXPECT_EQ(Json(ended.output).text("stored_as"), stored);
+    const Picture table = read_picture(folder_ / name);
+    EXPECT_EQ(table.stored, OIIO::TypeDesc(type));
+    EXPECT_EQ(table.pixels.back(), 20.0F * 65535.0F) << name;
+  }
+}
+
+TEST_F(TableJobs, AWarningTellsWhichPixelSpoilsWhatLiesBelow) {
+  Picture image{6, 5, 3, OIIO::TypeDesc::FLOAT, std::vector<float>(6 * 5 * 3, 1.0F)};
+  write_picture(folder_ / "in.exr", image);
+  const std::vector<std::vector<std::string>> jobs = {
+      {"--json", "box-filter", folder_ / "in.exr", "-o", folder_ / "box.npy", "--radius", "1"},
+      {"--json", "summed-area-table", folder_ / "in.exr", "-o", folder_ / "sums.npy"}};
+  for (const auto& job : jobs) EXPECT_EQ(run(job).output.find("warning"), std::string::npos);
+  image.pixels[(2 * 6 + 4) * 3 + 1] = std::numeric_limits<float>::quiet_NaN();
+  write_picture(folder_ / "in.exr", image);
+  for (const auto& job : jobs) {
+    const Ended ended = run(job);
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_NE(Json(ended.output).text("warning").find("row 2, column 4 "), std::string::npos) << ended.output;
+  }
+}
+
+TEST_F(TableJobs, MessagesNameTheOptionThatIsWrong) {
+  fail({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "3,9000"},
+       "--radius: along y is 9000; 0 to 1024, the larger of the image's width and height, is right");
+  Picture bytes{4, 4, 1, OIIO::TypeDesc::UINT8, std::vector<float>(16)};
+  write_picture(folder_ / "in.png", bytes);
+  fail({"summed-area-table", folder_ / "in.png", "-o", folder_ / "s.npy", "--subtract-mean",
+        folder_ / "m.npy"},
+       "--subtract-mean: is for float16 and float32 pixels; those of");
+  fail({"box-filter", folder_ / "in.png", "-o", folder_ / "b.hdr", "--radius", "1"},
+       ".exr and .tif take 1 to 4 channels");
+  Picture large{300, 300, 1, OIIO::TypeDesc::UINT16, std::vector<float>(300 * 300, 1.0F)};
+  write_picture(folder_ / "large.png", large);
+  fail({"summed-area-table", folder_ / "large.png", "-o", folder_ / "s.npy", "--accumulator", "uint32"},
+       "--accumulator: is uint32, which 300 x 300 pixels of 65535 overflow; uint64, or --wrap, is right");
+  succeed({"summed-area-table", folder_ / "large.png", "-o", folder_ / "s.npy", "--accumulator", "uint32",
+           "--wrap"});
+  EXPECT_EQ(last_pixel<std::uint32_t>(read_npy(folder_ / "s.npy"), 1).front(),
+            static_cast<double>(static_cast<std::uint32_t>(90000ULL * 65535ULL)));
+  succeed({"summed-area-table", folder_ / "large.png", "-o", folder_ / "wide.npy"});
+  fail({"box-filter", folder_ / "wide.npy", "-o", folder_ / "b.npy", "--radius", "1"},
+       "wide.npy: has elements of type uint64; uint8 or uint16");
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_NE(ended.errors.find(text), std::string::npos) << ended.errors;
+  };
+  refused({"summed-area-table", kMap, "-o", folder_ / "s.hdr"}, "end its name with .exr, .tif or .npy");
+  refused({"summed-area-table", kMap, "-o", folder_ / "s.npy", "--accumulator", "float16"},
+          "--accumulator: is float16; one of float32, float64, int64, uint32, uint64 is right");
+  refused({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "1", "--radius-scale", "2"},
+          "--radius-scale requires --radius-map");
 }
 
 TEST_F(TableJobs, BoxFiltersSayWhatDoesNotGoTogether) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -188,6 +189,26 @@ TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
       return NaiveBox{radius, std::min<std::int64_t>(radius, 4), boundary_name, boundary_name};
     };
     EXPECT_EQ(verify_box_filter(image, box_at, filtered.means.data(), filtered.deviations.data()), "");
+  }
+}
+
+/// Of images that take a table: to every box that ends in the row and column of a NaN or Inf, or beyond.
+TYPED_TEST(BoxFilters, SpreadsNanAndInfToBoxesThatEndAtThemOrBeyond) {
+  for (const float pixel :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    auto image = make_image<float>({40, 50}, 1, 0, ImagePattern::kIntegers);
+    image.row(20)[30] = pixel;
+    for (const Boundary boundary : {Boundary::kExact, Boundary::kZero}) {
+      const auto filtered = filter(this->backend(), image, {3, 5, boundary, boundary}, true);
+      for (std::int64_t y = 0; y < image.height; ++y) {
+        for (std::int64_t x = 0; x < image.width; ++x) {
+          const auto at = static_cast<std::size_t>(y * image.width + x);
+          const bool spoiled = y + 3 >= 20 && x + 5 >= 30;
+          ASSERT_EQ(!std::isfinite(filtered.means[at]), spoiled) << pixel << " at " << y << ", " << x;
+          ASSERT_EQ(!std::isfinite(filtered.deviations[at]), spoiled) << pixel << " at " << y << ", " << x;
+        }
+      }
+    }
   }
 }
 

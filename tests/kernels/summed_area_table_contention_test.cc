@@ -1,14 +1,17 @@
 // Many tables at once, and large ones.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "kernels/summed_area_table/summed_area_table.h"
-#include "tests/cases/summed_area_table_case.h"
+#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "tests/cases/summed_area_table_boxes.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
 
@@ -183,6 +186,31 @@ TEST(SlowSummedAreaTableOnTheCpu, IsRightBeyondTwoToThe31Bytes) {
       executor, TableJob<float, float, Space::kHost>{{image.elements.data(), image.height, image.width},
                                                      {table.data(), image.height, image.width}});
   EXPECT_EQ(verify_summed_area_table(image, table.data()), "");
+}
+
+/// Takes 11 GB of memory.
+TEST(SlowSummedAreaTableOnTheCpu, IsRightBeyondTwoToThe31Elements) {
+  constexpr ImageShape kShape{50'021, 43'003};
+  const auto free_bytes =
+      static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (free_bytes < 16e9) GTEST_SKIP() << "less than 16 GB of memory are free";
+  TestImage<std::uint8_t> image(kShape, 1);
+  for (std::size_t i = 0; i < image.elements.size(); ++i)
+    image.elements[i] = static_cast<std::uint8_t>(i * 2654435761U >> 13);
+  const auto table = std::make_unique_for_overwrite<std::uint32_t[]>(image.elements.size());
+  CpuExecutor executor(2);
+  build_summed_area_table(executor, TableJob<std::uint8_t, std::uint32_t, Space::kHost>{
+                                        {image.elements.data(), image.height, image.width},
+                                        {table.get(), image.height, image.width}});
+  EXPECT_EQ(verify_summed_area_table(image, table.get()), "");
+
+  const std::array<std::int32_t, 4> last = {50'000, 42'900, 50'021, 43'003};
+  const Rectangle asked{last[0], last[1], last[2], last[3]};
+  std::uint32_t sum = 0;
+  sum_rectangles(
+      executor, TableView<std::uint32_t, Space::kHost>{{image.height, image.width, 1, false}, table.get()},
+      HostSpan<const Rectangle>(&asked, 1), RectangleResults<std::uint32_t, Space::kHost>{&sum}, nullptr);
+  EXPECT_EQ(static_cast<long double>(sum), testing::naive_rectangle(image, last, 0).sum);
 }
 
 /// Takes 5 GB of the device's memory.

@@ -55,6 +55,15 @@ TEST_F(TableQueriesService, AnswersOfExclusiveAndOfCenteredTables) {
   EXPECT_EQ(shape("sums"), (std::vector<std::int64_t>{2, 1}));
 }
 
+TEST_F(TableQueriesService, AnswersNothingOfNoRectangles) {
+  auto request = two_rectangles();
+  testing::set_inline<std::int32_t>(*request.mutable_rectangles(), v1::INT32, {0, 4}, {});
+  request.add_statistics(v1::RECTANGLE_MEAN);
+  request.set_border(v1::REFUSE_RECTANGLES);
+  ASSERT_TRUE(sum(request).ok());
+  EXPECT_EQ(shape("means"), std::vector<std::int64_t>{0});
+}
+
 TEST_F(TableQueriesService, NamesTheFirstRectangleThatIsNotInside) {
   auto request = two_rectangles();
   request.set_border(v1::REFUSE_RECTANGLES);
@@ -162,6 +171,9 @@ TEST_F(TableQueriesService, FiltersWithARadiusForEachPixel) {
   request.set_radius(1);
   ASSERT_TRUE(filter(request).ok());
   EXPECT_FLOAT_EQ(values<float>("image")[2], 11.0f / 3);
+  request.set_radius_x(0);
+  ASSERT_TRUE(filter(request).ok());
+  EXPECT_EQ(values<float>("image"), (std::vector<float>{1, 2, 3, 6}));
   testing::set_inline<float>(*request.mutable_radius_map(), v1::FLOAT32, {4}, {0, 1, 3, -2});
   expect_bad_field(filter(request), "radius_map", "FLOAT32 [1, 4]");
   testing::set_inline<std::int32_t>(*request.mutable_radius_map(), v1::INT32, {1, 4}, {0, 1, 3, -2});

@@ -217,9 +217,23 @@ TEST_F(SummedAreaTableService, SumsWithinTilesOnTopOfBases) {
   asked.set_exclusive(true);
   expect_bad_field(sum(asked), "above", "inclusive FLOAT32");
 
+  asked.set_exclusive(false);
+  testing::set_inline<double>(*asked.mutable_above(), v1::FLOAT64, {1, 131, 3},
+                              std::vector<double>(std::size_t{3} * 131));
+  expect_bad_field(sum(asked), "above", "FLOAT64 [3, 131, 1] is right");
+  asked.clear_above();
+  expect_bad_field(sum(asked), "above", "is missing");
+
   request.set_exclusive(true);
   expect_bad_field(build(request), "exclusive", "TILE_LOCAL_SUMS");
   request.set_exclusive(false);
+  request.set_squares(true);
+  expect_bad_field(build(request), "squares", "TILE_LOCAL_SUMS");
+  request.set_squares(false);
+  auto stack = floats({2, 3, 4});
+  stack.set_planar(true);
+  stack.set_precision(v1::TILE_LOCAL_SUMS);
+  expect_bad_field(build(stack), "planar", "TILE_LOCAL_SUMS");
   request.set_accumulator(v1::FLOAT64);
   expect_bad_field(build(request), "accumulator", "FLOAT32 is right");
 }

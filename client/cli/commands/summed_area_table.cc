@@ -1,8 +1,8 @@
 #include "cumulus/summed_area_table.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
 
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "cli/checks.h"
 #include "cli/commands.h"
+#include "cli/commands/summed_area_table_files.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
 #include "cli/picture_file.h"
@@ -20,12 +21,6 @@
 
 namespace cumulus::cli {
 namespace {
-
-/// Without a file format for it, a 64-bit sum would be lost in silence.
-std::string stored_type(const std::string& path, ElementType type) {
-  const bool narrowed = type == ElementType::kFloat64 && std::filesystem::path(path).extension() == ".exr";
-  return std::string(element_name(narrowed ? ElementType::kFloat32 : type));
-}
 
 /// An image file, or a .npy file of any numbers.
 absl::StatusOr<Array> read_input(const std::string& path) {
@@ -51,12 +46,32 @@ void describe_input(Job& job, const std::string& path, const Array& image) {
   job.report().add("channels", shape.size() == 3 ? shape[2] : 1);
 }
 
+/// What the server says of a request, in the words of the command line that it came from.
+absl::Status in_words_of_options(const absl::Status& failure, const std::string& input) {
+  if (!absl::IsInvalidArgument(failure)) return failure;
+  return {failure.code(),
+          absl::StrReplaceAll(failure.message(), {{"BuildSummedAreaTable: image: ", input + ": "},
+                                                  {"BuildSummedAreaTable: accumulator: ", "--accumulator: "},
+                                                  {"BuildSummedAreaTable: squares: ", "--squares: "},
+                                                  {"overflow WRAP_OVERFLOW", "--wrap"},
+                                                  {"MEAN_SUBTRACTED_SUMS", "--subtract-mean"},
+                                                  {"FilterBox: image: ", input + ": "},
+                                                  {"FilterBox: radius: ", "--radius: "},
+                                                  {"FilterBox: radius_x: ", "--radius: along x "},
+                                                  {"FilterBox: radius_y: ", "--radius: along y "},
+                                                  {"FilterBox: radius_map: ", "--radius-map: "},
+                                                  {"FilterBox: deviation: ", "--deviation: "},
+                                                  {"UINT", "uint"},
+                                                  {"INT", "int"},
+                                                  {"FLOAT", "float"}})};
+}
+
 struct TableFiles {
   std::string input;
   std::string output;
   std::string squares;
   std::string offsets;
-  std::string accumulator;  // empty: the default
+  std::optional<ElementType> accumulator;  // absent: the default
   SummedAreaTableOptions table;
 };
 
@@ -69,7 +84,7 @@ const std::map<std::string, ElementType> kAccumulators = {{"uint32", ElementType
 void require_files_of_large_numbers(const TableFiles& files) {
   for (const auto& [option, path] :
        {std::pair("--output", files.output), std::pair("--squares", files.squares)}) {
-    if (path.empty() || is_npy(path) || holds_floats(path)) continue;
+    if (path.empty() || holds_sums(path)) continue;
     throw CLI::ValidationError(option,
                                "sums need a file of large numbers: end its name with .exr, .tif or .npy");
   }
@@ -81,39 +96,51 @@ void require_files_of_large_numbers(const TableFiles& files) {
 absl::Status save(Job& job, const Session& session, const Result& result, const std::string& name,
                   const std::string& path) {
   if (path.empty()) return absl::OkStatus();
-  const absl::StatusOr<Array> array = job.download(session, result, name);
+  absl::StatusOr<Array> array = job.download(session, result, name);
   if (!array.ok()) return array.status();
-  return write_array(job, path, array->view());
+  const absl::StatusOr<Array> table = table_for_file(*std::move(array), path);
+  if (!table.ok()) return table.status();
+  return write_array(job, path, table->view());
+}
+
+absl::Status require_floats(const TableFiles& files, ElementType type) {
+  if (files.offsets.empty() || type == ElementType::kFloat16 || type == ElementType::kFloat32)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--subtract-mean: is for float16 and float32 pixels; those of ", files.input, " are ",
+                   std::string(element_name(type)), ": leave it out"));
 }
 
 absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> image = read_input(files.input);
+  const absl::StatusOr<Array> image =
+      is_npy(files.input) ? read_npy(files.input) : read_image_samples(files.input);
   if (!image.ok()) return image.status();
+  if (absl::Status status = require_floats(files, image->type()); !status.ok()) return status;
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
   SummedAreaTableOptions options = files.table;
-  if (!files.accumulator.empty()) options.accumulator = kAccumulators.at(files.accumulator);
+  options.accumulator = files.accumulator;
   options.squares = !files.squares.empty();
   if (!files.offsets.empty()) options.precision = SumPrecision::kMeanSubtracted;
   const absl::StatusOr<Result> result =
       job.run(*session, "compute", build_summed_area_table(*buffer, options));
-  if (!result.ok()) return result.status();
-  const absl::StatusOr<Array> sums = job.download(*session, *result, "sums");
-  if (!sums.ok()) return sums.status();
-  if (absl::Status written = write_array(job, files.output, sums->view()); !written.ok()) return written;
-  absl::Status saved = save(job, *session, *result, "squares", files.squares);
+  if (!result.ok()) return in_words_of_options(result.status(), files.input);
+  absl::Status saved = save(job, *session, *result, "sums", files.output);
+  if (saved.ok()) saved = save(job, *session, *result, "squares", files.squares);
   if (saved.ok()) saved = save(job, *session, *result, "offsets", files.offsets);
   if (!saved.ok()) return saved;
+  const ElementType sums = result->buffer("sums")->type();
   job.report().add("command", "summed-area-table");
   describe_input(job, files.input, *image);
   job.report().add("output", files.output);
-  job.report().add("element_type", std::string(element_name(sums->type())));
-  job.report().add("stored_as", stored_type(files.output, sums->type()));
+  job.report().add("element_type", std::string(element_name(sums)));
+  job.report().add("stored_as", std::string(element_name(stored_type(files.output, sums))));
   if (!files.squares.empty()) job.report().add("squares", files.squares);
   if (!files.offsets.empty()) job.report().add("offsets", files.offsets);
+  warn_of_what_spreads(*image, job.report());
   job.describe_run();
   return absl::OkStatus();
 }
@@ -148,37 +175,20 @@ absl::StatusOr<Array> for_file(Array means, std::optional<ElementType> integers,
   return scaled;
 }
 
-/// The first channel of a picture as radii in pixels: [height, width], float32.
-absl::StatusOr<Array> read_radius_map(const FilterFiles& files) {
-  const absl::StatusOr<Array> picture = read_picture(files.radius_map);
-  if (!picture.ok()) return picture.status();
-  const Shape& shape = picture->shape();
-  absl::StatusOr<Array> radii = Array::allocate(ElementType::kFloat32, {shape[0], shape[1]});
-  if (!radii.ok()) return radii;
-  auto* out = reinterpret_cast<float*>(radii->mutable_bytes().data());
-  const auto channels = static_cast<std::size_t>(shape[2]);
-  const auto pixels = static_cast<std::size_t>(shape[0] * shape[1]);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(picture->bytes().data());
-  const auto* floats = reinterpret_cast<const float*>(picture->bytes().data());
-  for (std::size_t i = 0; i < pixels; ++i) {
-    const float value = picture->type() == ElementType::kUint8 ? static_cast<float>(bytes[i * channels])
-                                                               : floats[i * channels];
-    out[i] = value * files.radius_scale;
-  }
-  return radii;
-}
-
 /// The options of the call; uploads the radius map, if there is one, into `map`, which has to outlive it.
 absl::StatusOr<BoxFilterOptions> filter_options(Job& job, const Session& session, const FilterFiles& files,
                                                 absl::StatusOr<Buffer>& map) {
   BoxFilterOptions options;
-  options.radius = files.radii.empty() ? 0 : files.radii.front();
-  options.radius_y = files.radii.empty() ? 0 : files.radii.back();
+  if (!files.radii.empty()) options.radius = files.radii.front();
+  if (!files.radii.empty() && (files.radii.size() > 1 || options.radius == 0)) {
+    options.radius_x = files.radii.front();  // of an axis 0 is 0, beside a map too
+    options.radius_y = files.radii.back();
+  }
   options.boundary_x = files.boundaries.front();
   options.boundary_y = files.boundaries.back();
   options.deviation = !files.deviation.empty();
   if (files.radius_map.empty()) return options;
-  const absl::StatusOr<Array> radii = read_radius_map(files);
+  const absl::StatusOr<Array> radii = read_radius_map(files.radius_map, files.radius_scale);
   if (!radii.ok()) return radii.status();
   map = job.upload(session, radii->view());
   if (!map.ok()) return map.status();
@@ -186,12 +196,13 @@ absl::StatusOr<BoxFilterOptions> filter_options(Job& job, const Session& session
   return options;
 }
 
-/// The means of integer samples go into files of integers too, of as many bits; others do not.
-absl::Status require_room(const FilterFiles& files, std::optional<ElementType> integers) {
+/// The means of an image file's integers go into files of integers too, of as many bits; others do not.
+absl::Status require_room(const FilterFiles& files, ElementType type, std::optional<ElementType> integers) {
   for (const std::string& path : {files.output, files.deviation}) {
     if (path.empty() || integers.has_value() || is_npy(path) || holds_floats(path)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the means of floating-point pixels do not fit into ",
-                                                   path, "; end its name with .exr, .tif, .hdr or .npy"));
+    return absl::InvalidArgumentError(absl::StrCat("the means of ", std::string(element_name(type)),
+                                                   " pixels do not fit into ", path,
+                                                   "; end its name with .exr, .tif, .hdr or .npy"));
   }
   return absl::OkStatus();
 }
@@ -212,11 +223,12 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   const absl::StatusOr<Array> image = read_input(files.input);
   if (!image.ok()) return image.status();
   if (!files.preview.empty() && image->type() == ElementType::kUint8) {
-    return absl::InvalidArgumentError(absl::StrCat("a preview is for floating-point images; ", files.output,
-                                                   " can be a picture itself: leave --preview out"));
+    return absl::InvalidArgumentError(
+        "--preview: is for floating-point images; of 8-bit ones --output can be a picture, if its name ends "
+        "with .png: leave --preview out");
   }
   const std::optional<ElementType> integers = integer_samples(files.input, *image);
-  if (absl::Status room = require_room(files, integers); !room.ok()) return room;
+  if (absl::Status room = require_room(files, image->type(), integers); !room.ok()) return room;
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
@@ -225,7 +237,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   const absl::StatusOr<BoxFilterOptions> options = filter_options(job, *session, files, map);
   if (!options.ok()) return options.status();
   const absl::StatusOr<Result> result = job.run(*session, "compute", filter_box(*buffer, *options));
-  if (!result.ok()) return result.status();
+  if (!result.ok()) return in_words_of_options(result.status(), files.input);
   for (const auto& [name, path] :
        {std::pair("image", files.output), std::pair("deviation", files.deviation)}) {
     if (path.empty()) continue;
@@ -243,6 +255,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   if (!files.radius_map.empty()) job.report().add("radius_map", files.radius_map);
   job.report().add("output", files.output);
   if (!files.deviation.empty()) job.report().add("deviation", files.deviation);
+  warn_of_what_spreads(*image, job.report());
   job.describe_run();
   return absl::OkStatus();
 }
@@ -251,9 +264,9 @@ void add_summed_area_table(CommandLine& line) {
   const auto files = std::make_shared<TableFiles>();
   CLI::App& table = line.add(
       "summed-area-table",
-      "Sum an image's pixels from the top left corner to each pixel. Sums of float pixels are float64: .npy "
-      "and .tif "
-      "keep them, .exr stores them as float32",
+      "Sum an image's pixels, as its file has them (255 of 8-bit files, 65535 of 16-bit ones is white), "
+      "from the top left corner to each pixel. .npy files keep every type of sums; .tif stores 64-bit "
+      "integers as float64, .exr all types of 64 bits as float32",
       [files](Job& job) { return run_summed_area_table(job, *files); },
       [files] { require_files_of_large_numbers(*files); });
   table.add_option("input", files->input, "Image file, or a .npy file of numbers")
@@ -263,9 +276,13 @@ void add_summed_area_table(CommandLine& line) {
                   OutputFormat::kImageOrNpy)
       .required();
   table
-      .add_option("--accumulator", files->accumulator,
-                  "Type of the sums: uint32, uint64, int64, float32 or float64")
-      ->check(CLI::IsMember(kAccumulators));
+      .add_option(
+          "--accumulator", files->accumulator,
+          "Type of the sums, the default first: of uint8 pixels uint32 or uint64; of uint16 uint64 or "
+          "uint32; of uint32 uint64; of int32 int64; of float16 and float32 float64 or float32; of "
+          "float64 float64")
+      ->transform(one_of(kAccumulators))
+      ->type_name("TYPE");
   table.add_flag("--exclusive", files->table.exclusive, "Begin the table with a row and a column of zeros");
   table.add_flag("--wrap", files->table.wrap, "Let integer sums that are too large wrap around");
   CLI::Option& squares =
@@ -296,16 +313,19 @@ void add_box_filter(CommandLine& line) {
       .required();
   add_list(
       filter, "--radius", files->radii, 2, whole_number_within(0, kMostRadius),
-      "The box has 2 * radius + 1 pixels a side; X,Y for one along each axis; with a radius map the most "
-      "that it may ask for")
+      "The box has 2 * radius + 1 pixels a side; 0 to the larger of the image's width and height; X,Y for "
+      "one along each axis; with a radius map the most that it may ask for")
       .type_name("PIXELS[,PIXELS]");
-  filter
-      .add_option("--radius-map", files->radius_map,
-                  "Image file of the same size: its first channel is the radius at each pixel, in pixels; "
-                  "255 of 8-bit files counts as 255")
-      ->type_name("MAP");
+  CLI::Option* map =
+      filter
+          .add_option(
+              "--radius-map", files->radius_map,
+              "Image or .npy file of the same size: its first channel is the radius at each pixel, in "
+              "pixels, rounded; integers count as they are, 255 of an 8-bit file as 255")
+          ->type_name("MAP");
   filter.add_option("--radius-scale", files->radius_scale, "Pixels for a 1 of the radius map (default 1)")
       ->check(number_within(0))
+      ->needs(map)
       ->type_name("PIXELS");
   add_list(
       filter, "--boundary", files->boundaries, 2, one_of(kBoundaries),

@@ -77,7 +77,7 @@ struct RecursiveFilterOptions {
   std::optional<AxisKernel> x = std::nullopt;  ///< along the rows
   /// Of the image's type and shape: the result is accumulate + weight * the filtered image.
   std::optional<Source> accumulate = std::nullopt;
-  double weight = 1;  ///< finite
+  double weight = 1;  ///< finite; only with `accumulate`
   FilterMethod method = FilterMethod::kFastest;
   /// What kOnChip and kDecaying may leave out of a filtered pixel at most, relative to the image's largest
   /// magnitude, 0 to 1; 0: nothing. Absent: less than float32 rounds off.

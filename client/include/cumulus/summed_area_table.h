@@ -43,7 +43,9 @@ struct SummedAreaTableOptions {
 /// tile columns + 1, channels]:
 ///   S(y, x) = above[y / 64, x + 1] + left[y / 64, y % 64 + 1, x / 128] + sums[y, x].
 /// Integer sums are exact; an image of integers whose sums could exceed the accumulator, were every pixel the
-/// largest, is INVALID_ARGUMENT unless `wrap`.
+/// largest, is INVALID_ARGUMENT unless `wrap`. Float sums are off by at most (height + width) u of the sum of
+/// absolute pixels, u = 2^-24 for float32 and 2^-53 for float64; NaN and Inf spread to every sum below and to
+/// the right of them.
 Operation build_summed_area_table(const Source& image, const SummedAreaTableOptions& options = {});
 
 enum class RectangleStatistic {
@@ -81,12 +83,13 @@ enum class BoxBoundary {
 };
 
 struct BoxFilterOptions {
-  /// The box covers 2 * radius + 1 pixels along each axis; 0 to the larger of the image's width and height.
-  int radius = 1;
+  /// In pixels: the box covers 2 * radius + 1 of them along each axis. 0 (with a radius map: as it says) to
+  /// the larger of the image's width and height; of uint32 and int32 images at most 32767 as well.
+  int radius = 0;
   std::optional<int> radius_x = std::nullopt;  ///< along the rows, instead of `radius`
   std::optional<int> radius_y = std::nullopt;  ///< along the columns, instead of `radius`
   /// float32 [height, width]: the radius at each pixel, in pixels, rounded; negative and NaN count as 0. No
-  /// axis takes more than its radius above, unless that is 0.
+  /// axis takes more than the radius that is set for it above, if one is.
   std::optional<Source> radius_map = std::nullopt;
   BoxBoundary boundary_x = BoxBoundary::kExact;
   BoxBoundary boundary_y = BoxBoundary::kExact;
@@ -94,7 +97,10 @@ struct BoxFilterOptions {
 };
 
 /// Of `image`, as in build_summed_area_table. Results: `image`, float32, of the image's shape: the mean over
-/// the box; with deviation also `deviation`, alike.
+/// the box around each pixel; with deviation also `deviation`, alike: the root of the mean square less the
+/// squared mean. Of integers from exact sums, of floats from float64 sums. NaN and Inf spoil the pixels whose
+/// boxes end at or beyond their row and column. A radius out of its range, a map of another type or of other
+/// extents than the image's are INVALID_ARGUMENT.
 Operation filter_box(const Source& image, const BoxFilterOptions& options);
 
 }  // namespace cumulus
