@@ -8,9 +8,9 @@
 
 // The on-chip method for float images of one channel that are whole tiles and whose boundaries leave no pixel
 // out of runs: a thread has a stretch of a row, and then of a column, in registers. A warp has whole lines
-// of a tile, its threads tell each other what they leave by shuffles, and no warp waits for another but when
-// the tile is turned in shared memory: while one waits for pixels or for the neighbours' states, others
-// filter. Rows come first, so that columns go from registers to the image.
+// of a tile, its threads tell each other what they leave by shuffles, and once pixels are asked for no warp
+// waits for another but when the tile is turned in shared memory: while one waits for pixels or for the
+// neighbours' states, others filter. Rows come first, so that columns go from registers to the image.
 //
 // Columns and rows have code of their own here: their filters' numbers stand in the instructions then.
 
@@ -51,7 +51,6 @@ struct HeldShares {
   static constexpr int kParts = kSide / kPart;
   static constexpr int kLines = 32 / kParts;
   static constexpr int kThreads = kSide * kParts;
-
   static constexpr int kWarps = kThreads / 32;
 
   __device__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
