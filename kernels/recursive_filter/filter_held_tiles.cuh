@@ -8,9 +8,9 @@
 
 // The on-chip method for float images of one channel that are whole tiles and whose boundaries leave no pixel
 // out of runs: a thread has a stretch of a row, and then of a column, in registers. A warp has whole lines
-// of a tile, its threads tell each other what they leave by shuffles, and no warp waits for another but when
-// the tile is turned in shared memory: while one waits for pixels or for the neighbours' states, others
-// filter. Rows come first, so that columns go from registers to the image.
+// of a tile, its threads tell each other what they leave by shuffles, and once pixels are asked for no warp
+// waits for another but when the tile is turned in shared memory: while one waits for pixels or for the
+// neighbours' states, others filter. Rows come first, so that columns go from registers to the image.
 //
 // Columns and rows have code of their own here: their filters' numbers stand in the instructions then.
 
@@ -51,7 +51,6 @@ struct HeldShares {
   static constexpr int kParts = kSide / kPart;
   static constexpr int kLines = 32 / kParts;
   static constexpr int kThreads = kSide * kParts;
-
   static constexpr int kWarps = kThreads / 32;
 
   __device__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
@@ -104,6 +103,7 @@ class HeldLines {
       told_.tell(backwards_, state);
       told_.hear(backwards_, border_pixel, state);
     }
+    __syncwarp();  // together again, or each shuffle finds out by itself
     float causal[Order];
     float future[Order];
     find(left, state, causal, future);
@@ -190,11 +190,13 @@ class HeldTile {
         row_(static_cast<int>(blockIdx.y)),
         image_(static_cast<int>(blockIdx.z)) {}
 
-  /// The warp's rows. What half of the warps ask for comes first, so that they filter while the others wait.
+  /// The warp's rows. Where both halves of the warps keep all schedulers busy, the first half asks for its
+  /// rows first and filters while the others wait for theirs.
   __device__ void load() const {
-    const bool first = Shares::warp() < Shares::kWarps / 2;
+    constexpr bool kInTurns = Shares::kWarps >= 8;
+    const bool first = !kInTurns || Shares::warp() < Shares::kWarps / 2;
     if (first) begin_loading();
-    __syncthreads();
+    if (kInTurns) __syncthreads();
     if (!first) begin_loading();
     __pipeline_wait_prior(0);
     __syncwarp();

@@ -63,11 +63,11 @@ struct HeldLaunch {
   }
 };
 
-/// The fewer pixels a thread has, the sooner it is done with them; where they are many, fewer threads tell
-/// each other less.
+/// The fewer pixels a thread has, the sooner it is done with them; of more tiles than registers hold that
+/// way, larger ones tell each other less. Others: images that those do not divide.
 template <int Order>
 struct HeldWays {
-  using Few = HeldLaunch<Order, kTile, 16, 2>;
+  using Few = HeldLaunch<Order, kTile, 32, 4>;
   using Many = HeldLaunch<Order, 2 * kTile, 64, 2>;
   using Others = HeldLaunch<Order, kTile, 32, Order <= 3 ? 8 : 4>;
 
