@@ -14,6 +14,7 @@
 
 #include "tests/support/sampling_table_builds.h"
 #include "tests/support/sampling_table_view.h"
+#include "tests/support/test_data.h"
 
 namespace cumulus {
 namespace {
