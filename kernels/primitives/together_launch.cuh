@@ -22,13 +22,13 @@ std::int64_t resident_blocks(const CudaExecutor& executor, Kernel* kernel, int t
 /// Starts a kernel whose blocks wait for each other: all of them run at once, or, where they do not fit, none
 /// does and the result is false.
 template <class Arguments>
-bool launch_together(CudaExecutor& executor, void (*kernel)(Arguments), std::int64_t blocks, int threads,
+bool launch_together(CudaExecutor& executor, void (*kernel)(Arguments), const dim3& blocks, int threads,
                      std::size_t shared_bytes, const Arguments& arguments) {
   cudaLaunchAttribute together{};
   together.id = cudaLaunchAttributeCooperative;
   together.val.cooperative = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned int>(blocks);
+  config.gridDim = blocks;
   config.blockDim = static_cast<unsigned int>(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = executor.stream();
@@ -41,6 +41,13 @@ bool launch_together(CudaExecutor& executor, void (*kernel)(Arguments), std::int
   }
   CUMULUS_CUDA(launched);
   return true;
+}
+
+template <class Arguments>
+bool launch_together(CudaExecutor& executor, void (*kernel)(Arguments), std::int64_t blocks, int threads,
+                     std::size_t shared_bytes, const Arguments& arguments) {
+  return launch_together(executor, kernel, dim3(static_cast<unsigned int>(blocks)), threads, shared_bytes,
+                         arguments);
 }
 
 }  // namespace cumulus

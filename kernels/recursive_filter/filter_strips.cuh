@@ -164,20 +164,8 @@ class Strip {
     });
   }
 
-  static constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
   static constexpr int kStretch = kStripStretch<Order>;
   static constexpr int kStretches = kTile / kStretch;
-
-  static __device__ void filter(const Sections<Order, float>& sections, float (&state)[Order], float& pixel) {
-    sections.advance_unscaled(state, pixel);
-    if constexpr (kWeighs) {
-      pixel *= sections.direct;
-#pragma unroll
-      for (int k = 0; k < Order; ++k) pixel += sections.weights[k] * state[k];
-    } else {
-      pixel = state[Order - 1];
-    }
-  }
 
   static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
 #pragma unroll
@@ -199,7 +187,7 @@ class Strip {
     float last[kStretch];
     column.load(0, last);
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) filter(forward, causal, last[k]);
+    for (int k = 0; k < kStretch; ++k) forward.filter_unscaled(causal, last[k]);
     column.store(0, last);
     float total[Order] = {};
 #pragma unroll 1
@@ -209,7 +197,7 @@ class Strip {
       float left[Order] = {};
 #pragma unroll
       for (int k = 0; k < kStretch; ++k) {
-        filter(forward, causal, next[k]);
+        forward.filter_unscaled(causal, next[k]);
         f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
       }
       column.store(j * kStretch, next);
@@ -234,7 +222,7 @@ class Strip {
       column.load(j * kStretch, v);
 #pragma unroll
       for (int k = kStretch - 1; k >= 0; --k) {
-        filter(f_.y.anticausal, state, v[k]);
+        f_.y.anticausal.filter_unscaled(state, v[k]);
         v[k] *= scale;
       }
       column.store(j * kStretch, v);
@@ -288,7 +276,7 @@ class Strip {
       float v[kStretch];
       row.load(j * kStretch, v);
 #pragma unroll
-      for (int k = 0; k < kStretch; ++k) filter(f_.x.causal, state, v[k]);
+      for (int k = 0; k < kStretch; ++k) f_.x.causal.filter_unscaled(state, v[k]);
       row.store(j * kStretch, v);
     }
     f_.x.through_causal.add_product(state, future);
@@ -304,7 +292,7 @@ class Strip {
       float v[kStretch];
       row.load(j * kStretch, v);
 #pragma unroll
-      for (int k = kStretch - 1; k >= 0; --k) filter(f_.x.anticausal, state, v[k]);
+      for (int k = kStretch - 1; k >= 0; --k) f_.x.anticausal.filter_unscaled(state, v[k]);
       row.store(j * kStretch, v);
     }
   }

@@ -20,16 +20,19 @@ using ImagesOut = FilterImages<float, Space::kDevice>;
 template <int Order, int kSide, int kPart, int kBlocks>
 struct HeldLaunch {
   using Tile = HeldTile<Order, kSide, kPart>;
-  using Constants = OnChipConstants<Order, float>;
-  static constexpr std::size_t kBytes = sizeof(typename Tile::Memory);
+  using Shares = typename Tile::Shares;
+  using Constants = HeldConstants<Order>;
+  static constexpr std::size_t kBytes = sizeof(typename Tile::Pixels);
   static constexpr auto kKernel = filter_held_tiles<Order, kSide, kPart, kBlocks>;
 
-  static Constants constants(const RecursiveFilterPlan& plan) { return {plan, kPart, kSide}; }
+  static Constants constants(const RecursiveFilterPlan& plan) {
+    return {without_gains(plan.y), without_gains(plan.x), *plan.windows, kPart, kSide};
+  }
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
     constexpr std::int64_t kTilesWithWords = CudaExecutor::kTaggedTriples / HeldWords<Order, kSide>::kCount;
     CUMULUS_CUDA(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-    return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Tile::kThreads, kBytes));
+    return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Shares::kThreads, kBytes));
   }
 
   /// False where the images are not whole tiles, or one of them does not fit.
@@ -37,8 +40,9 @@ struct HeldLaunch {
                   const ImagesOut& filtered) {
     const DeviceImage<const float>& image = images.first;
     if (image.height % kSide != 0 || image.width % kSide != 0) return false;
-    const std::int64_t tiles = (image.height / kSide) * (image.width / kSide);
-    const std::int64_t at_once = resident_tiles(executor) / tiles;
+    const std::int64_t rows = image.height / kSide;
+    const std::int64_t columns = image.width / kSide;
+    const std::int64_t at_once = resident_tiles(executor) / (rows * columns);
     if (at_once == 0) return false;
     for (std::int64_t first = 0; first < images.count; first += at_once) {
       executor.check_interrupt();
@@ -51,18 +55,19 @@ struct HeldLaunch {
                                      image.row_stride,
                                      filtered.first.row_stride,
                                      {reinterpret_cast<uint4*>(words.words.data()), words.tag}};
-      const std::int64_t blocks = std::min(at_once, images.count - first) * tiles;
-      if (!launch_together(executor, kKernel, blocks, Tile::kThreads, kBytes, filter)) return false;
+      const dim3 blocks(static_cast<unsigned>(columns), static_cast<unsigned>(rows),
+                        static_cast<unsigned>(std::min(at_once, images.count - first)));
+      if (!launch_together(executor, kKernel, blocks, Shares::kThreads, kBytes, filter)) return false;
     }
     return true;
   }
 };
 
-/// The fewer pixels a thread has, the sooner it is done with them; where they are many, fewer threads tell
-/// each other less.
+/// The fewer pixels a thread has, the sooner it is done with them; of more tiles than registers hold that
+/// way, larger ones tell each other less. Others: images that those do not divide.
 template <int Order>
 struct HeldWays {
-  using Few = HeldLaunch<Order, kTile, 16, 2>;
+  using Few = HeldLaunch<Order, kTile, 32, 4>;
   using Many = HeldLaunch<Order, 2 * kTile, 64, 2>;
   using Others = HeldLaunch<Order, kTile, 32, Order <= 3 ? 8 : 4>;
 
@@ -85,6 +90,7 @@ bool filter_in_held_tiles(CudaExecutor& executor, const ImagesIn& images, const 
                           const ImagesOut& filtered) {
   const bool runs_see_all = plan.y.pixels_left_out() == 0 && plan.x.pixels_left_out() == 0;
   if (!moves_by_vectors(images) || !runs_see_all || plan.y.identity || plan.x.identity) return false;
+  if (loses_all(plan.y) || loses_all(plan.x)) return false;
   bool done = false;
   with_order(plan.order, [&]<int Order>() {
     using Ways = HeldWays<Order>;

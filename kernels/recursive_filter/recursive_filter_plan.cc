@@ -221,16 +221,22 @@ StateMatrix sum_through_causal(const DirectionPlan& causal, const DirectionPlan&
   return sum;
 }
 
+template <std::size_t kCount>
+void scale(Real factor, Real (&values)[kCount]) {
+  for (Real& value : values) value *= factor;
+}
+void scale(Real factor, StateVector& values) {
+  for (Real& value : values) value *= factor;
+}
+StateMatrix scaled(Real factor, StateMatrix matrix) {
+  for (StateVector& row : matrix.rows) scale(factor, row);
+  return matrix;
+}
+
 /// The causal filter's transfer function with a matrix for z^-1.
 StateMatrix transfer_of(const DirectionPlan& causal, const StateMatrix& delay) {
   const int order = delay.order;
   const StateMatrix one = StateMatrix::identity(order);
-  const auto scaled = [](Real factor, StateMatrix matrix) {
-    for (auto& row : matrix.rows) {
-      for (Real& value : row) value *= factor;
-    }
-    return matrix;
-  };
   StateMatrix transfer = scaled(causal.sections.direct, one);
   StateMatrix state =
       scaled(causal.sections.gain, one);  // the number of the state that the chain has come to
@@ -360,6 +366,31 @@ AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Pre
     plan.memory = std::max(memory_of(plan.causal, length), memory_of(plan.anticausal, length));
   }
   return plan;
+}
+
+bool loses_all(const AxisPlan& plan) {
+  return !plan.identity && (plan.causal.sections.gain == 0 || plan.anticausal.sections.gain == 0);
+}
+
+GainlessAxis without_gains(const AxisPlan& axis) {
+  GainlessAxis gainless{axis};
+  AxisPlan& plan = gainless.plan;
+  const Real causal_gain = axis.causal.sections.gain;
+  const Real anticausal_gain = axis.anticausal.sections.gain;
+  const bool weighs = axis.order > 3;  // Sections::kWeighsState
+  const auto leave_out = [weighs](Real gain, DirectionPlan& direction) {
+    direction.sections.gain = 1;
+    if (weighs) scale(gain, direction.sections.weights);
+    scale(1 / gain, direction.input);
+  };
+  leave_out(causal_gain, plan.causal);
+  leave_out(anticausal_gain, plan.anticausal);
+  plan.through_causal = scaled((weighs ? causal_gain : 1) / anticausal_gain, axis.through_causal);
+  plan.through_future = scaled(weighs ? 1 : 1 / causal_gain, axis.through_future);
+  scale(1 / causal_gain, plan.start_from_first_pixel);
+  scale(1 / anticausal_gain, plan.end_from_last_pixel);
+  if (!weighs) gainless.scale = causal_gain * anticausal_gain;
+  return gainless;
 }
 
 }  // namespace cumulus::recursive_filter

@@ -90,6 +90,16 @@ struct AxisPlan {
   std::int64_t memory = 0;
 };
 
+/// The same filter with states counted without the gain of the direction whose they are, and so are filtered
+/// pixels, unless the filter has zeros; `scale` makes up for that.
+struct GainlessAxis {
+  AxisPlan plan;
+  long double scale = 1;
+};
+/// Neither direction's gain may be 0: loses_all.
+GainlessAxis without_gains(const AxisPlan& plan);
+bool loses_all(const AxisPlan& plan);
+
 /// Orders for which kernels exist. Order 0 gets a pole at 0, which changes nothing; a filter with zeros needs
 /// 4 or 5.
 inline constexpr int kKernelOrders[] = {1, 2, 3, 4, 5};

@@ -67,6 +67,18 @@ struct Sections {
   template <class Value>
   CUMULUS_FILTER_FUNCTION inline void filter(Value (&state)[Order], Value& pixel) const {
     advance(state, pixel);
+    weigh(state, pixel);
+  }
+  /// The same of a plan without_gains.
+  template <class Value>
+  CUMULUS_FILTER_FUNCTION inline void filter_unscaled(Value (&state)[Order], Value& pixel) const {
+    advance_unscaled(state, pixel);
+    weigh(state, pixel);
+  }
+
+ private:
+  template <class Value>
+  CUMULUS_FILTER_FUNCTION inline void weigh(const Value (&state)[Order], Value& pixel) const {
     if constexpr (kWeighsState) {
       pixel = direct * pixel;
       for (int k = 0; k < Order; ++k) pixel += weights[k] * state[k];

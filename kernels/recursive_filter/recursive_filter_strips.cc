@@ -10,10 +10,6 @@ namespace cumulus::recursive_filter {
 bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
   if (y.order > kMostStripOrder || x.boundary == FilterBoundary::kMirror) return false;
   if (x.needs_runs() && (x.length % kTile != 0 || x.length <= kMostStripWindow * kTile)) return false;
-  // States are counted without the gain.
-  const auto loses_all = [](const AxisPlan& axis) {
-    return !axis.identity && (axis.causal.sections.gain == 0 || axis.anticausal.sections.gain == 0);
-  };
   return !loses_all(y) && !loses_all(x);
 }
 

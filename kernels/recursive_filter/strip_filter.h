@@ -18,8 +18,7 @@ namespace cumulus::recursive_filter {
 template <int Order>
 inline constexpr int kStripStretch = Order > 3 ? 8 : 16;
 
-/// One axis' plan. States are counted without the gain of the direction whose they are, and so are filtered
-/// pixels, unless the filter has zeros; `scale` makes up for it.
+/// One axis' plan, without gains.
 template <int Order>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
@@ -31,39 +30,28 @@ struct StripAxis {
   float from_first_pixel[Order], from_last_pixel[Order];
   float scale;
 
-  explicit StripAxis(const AxisPlan& plan)
-      : causal(sections_of<Order, float>(plan.causal)),
-        anticausal(sections_of<Order, float>(plan.anticausal)) {
-    const long double causal_gain = plan.causal.sections.gain;
-    const long double anticausal_gain = plan.anticausal.sections.gain;
-    constexpr bool kWeighs = Sections<Order, float>::kWeighsState;
-    for (int k = 0; k < Order; ++k) {
-      causal.weights[k] = static_cast<float>(plan.causal.sections.weights[k] * causal_gain);
-      anticausal.weights[k] = static_cast<float>(plan.anticausal.sections.weights[k] * anticausal_gain);
-    }
-    for (int j = 0; j < kTile / kStripStretch<Order>; ++j) {
-      over_stretches[j] = moved(plan.anticausal, j * kStripStretch<Order>, 1);
-    }
-    forward = moved(plan.causal, kTile, 1);
-    backward = moved(plan.anticausal, kTile, 1);
-    through_causal = scaled(plan.through_causal, (kWeighs ? causal_gain : 1) / anticausal_gain);
-    through_future = scaled(plan.through_future, kWeighs ? 1 : 1 / causal_gain);
-    for (std::size_t k = 0; k < Order; ++k) {
-      from_first_pixel[k] = static_cast<float>(plan.start_from_first_pixel[k] / causal_gain);
-      from_last_pixel[k] = static_cast<float>(plan.end_from_last_pixel[k] / anticausal_gain);
-    }
-    scale = kWeighs ? 1 : static_cast<float>(causal_gain * anticausal_gain);
-  }
+  explicit StripAxis(const AxisPlan& plan) : StripAxis(without_gains(plan)) {}
 
  private:
-  static Matrix scaled(StateMatrix matrix, long double factor) {
-    for (auto& row : matrix.rows) {
-      for (long double& value : row) value *= factor;
+  explicit StripAxis(const GainlessAxis& axis)
+      : causal(sections_of<Order, float>(axis.plan.causal)),
+        anticausal(sections_of<Order, float>(axis.plan.anticausal)),
+        forward(over(axis.plan.causal, kTile)),
+        backward(over(axis.plan.anticausal, kTile)),
+        through_causal(small_matrix<Order, float>(axis.plan.through_causal)),
+        through_future(small_matrix<Order, float>(axis.plan.through_future)),
+        scale(static_cast<float>(axis.scale)) {
+    for (int j = 0; j < kTile / kStripStretch<Order>; ++j) {
+      over_stretches[j] = over(axis.plan.anticausal, j * kStripStretch<Order>);
     }
-    return small_matrix<Order, float>(matrix);
+    for (std::size_t k = 0; k < Order; ++k) {
+      from_first_pixel[k] = static_cast<float>(axis.plan.start_from_first_pixel[k]);
+      from_last_pixel[k] = static_cast<float>(axis.plan.end_from_last_pixel[k]);
+    }
   }
-  static Matrix moved(const DirectionPlan& direction, std::int64_t pixels, long double factor) {
-    return scaled(power(direction.transition, pixels), factor);
+
+  static Matrix over(const DirectionPlan& direction, std::int64_t pixels) {
+    return small_matrix<Order, float>(power(direction.transition, pixels));
   }
 };
 

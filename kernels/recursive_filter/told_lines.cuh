@@ -25,8 +25,11 @@ template <int Order, class Real>
 struct OnChipConstants {
   OnChipAxis<Order, Real> axes[2];  // kAlongY, kAlongX
 
-  OnChipConstants(const RecursiveFilterPlan& plan, std::int64_t part, std::int64_t side = kTile)
-      : axes{{plan.y, plan.windows->y, part, side}, {plan.x, plan.windows->x, part, side}} {}
+  OnChipConstants(const AxisPlan& y, const AxisPlan& x, const Windows& windows, std::int64_t part,
+                  std::int64_t side)
+      : axes{{y, windows.y, part, side}, {x, windows.x, part, side}} {}
+  OnChipConstants(const RecursiveFilterPlan& plan, std::int64_t part)
+      : OnChipConstants(plan.y, plan.x, *plan.windows, part, kTile) {}
 };
 
 template <int Order, class Real>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/tile_plan.cuh"
@@ -11,28 +12,38 @@
 
 namespace cumulus::summed_area_table {
 
-/// A block has a slab, at most kSlabRows whole rows of the image. Each of its warps has kSegments stretches
-/// of each row, of 128 pixels; a lane has four neighbouring ones of each.
-template <int kSegmentCount>
+/// A block has a slab, at most kSlabRows whole rows of the image. A lane has four neighbouring pixels of each
+/// of its warp's segments of a row.
+template <class InputType, class SumType, SlabShape kShape>
 struct SlabPlan {
+  using Input = InputType;
+  using Sum = SumType;
   static constexpr Layout kLayout = Layout::kOne;
   static constexpr int kChannels = 1;
-  static constexpr int kThreads = 32 * kSlabWarps;
-  static constexpr int kSegments = kSegmentCount;
-  static constexpr int kAllSegments = kSlabWarps * kSegments;
-  static constexpr int kColumns = kAllSegments * kSegmentColumns;
+  static constexpr bool kBytes = sizeof(Input) == 1;
+  static_assert(sizeof(Sum) == 4 && (kBytes || std::is_same_v<Input, Sum>));
+
+  static constexpr int kWarps = kShape.warps;
+  static constexpr int kThreads = kShape.threads();
+  static constexpr int kSegments = kShape.segments;
+  static constexpr int kAllSegments = kShape.all_segments();
+  static constexpr int kColumns = kShape.columns();
+  static constexpr int kHeld = kShape.held;
+  /// Columns that a block adds up over all slabs at once, two to a thread.
+  static constexpr int kPart = kThreads / kSlabGroups * 2;
   static_assert(kSlabRows <= 32 && kAllSegments <= 32, "lanes look after rows and segments");
+  static_assert(!kBytes || kHeld == kSlabRows);
   static_assert(kSegmentColumns * 255 < 1 << 16 && kSlabRows * 255 < 1 << 16, "halves of words hold sums");
 };
 
 /// A thread's part of a row.
 template <class P>
-using SlabRow = Quad<std::uint32_t>[P::kSegments];
+using SlabRow = Quad<typename P::Sum>[P::kSegments];
 
 template <class P>
 struct SlabArguments {
-  Planes<const std::uint8_t, P::kLayout> image;
-  Planes<std::uint32_t, P::kLayout> table;
+  Planes<const typename P::Input, P::kLayout> image;
+  Planes<typename P::Sum, P::kLayout> table;
   std::int64_t height;
   std::int32_t width;
   std::int32_t slab_rows;  // the last slab may have fewer
@@ -49,12 +60,22 @@ struct SlabArguments {
 /// A block's shared memory. Padded against bank conflicts.
 template <class P>
 struct SlabMemory {
-  /// Sums over the lanes of a segment up to each, of two rows in a word.
-  std::uint32_t through[kSlabRows / 2][P::kColumns / 4];
-  std::uint32_t totals[kSlabRows][P::kAllSegments + 1];  // of a row's segments
-  std::uint32_t groups[kSlabGroups][kSlabPart + 1];      // of a part's columns over the slabs of a group
-  std::uint32_t above[P::kAllSegments];                  // of the segments of the table's row above
+  using Sum = typename P::Sum;
+  /// Of bytes: sums over the lanes of a segment up to each, of two rows in a word.
+  alignas(16) std::uint32_t through[P::kBytes ? kSlabRows / 2 : 1][P::kBytes ? P::kColumns / 4 : 4];
+  Sum totals[kSlabRows][P::kAllSegments + 1];  // of a row's segments
+  Sum groups[kSlabGroups][P::kPart + 1];       // of a part's columns over the slabs of a group
+  Sum above[P::kAllSegments];                  // of the segments of the table's row above
 };
+
+/// Shared memory of a block whose slab has `rows` rows. Rows of floats that are not held follow SlabMemory,
+/// each as long as the image is wide.
+template <class P>
+constexpr std::int64_t slab_shared_bytes(std::int64_t rows, std::int64_t width) {
+  const std::int64_t shared_rows = rows > P::kHeld ? rows - P::kHeld : 0;
+  return static_cast<std::int64_t>(sizeof(SlabMemory<P>)) +
+         shared_rows * width * static_cast<std::int64_t>(sizeof(typename P::Sum));
+}
 
 /// The first of the thread's columns in its warp's segment number s.
 template <class P>

@@ -4,9 +4,16 @@
 namespace cumulus::summed_area_table {
 namespace {
 
-template <class P>
-bool launch_slabs(CudaExecutor& executor, const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job) {
-  constexpr int kSharedBytes = sizeof(SlabMemory<P>);
+/// Shared memory that a block can have.
+std::int64_t most_shared_bytes(const CudaExecutor& executor) {
+  int bytes = 0;
+  CUMULUS_CUDA(
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
+  return bytes;
+}
+
+template <class P, class Job>
+bool launch_slabs(CudaExecutor& executor, const Job& job) {
   const auto image = planes_of<P>(job.image.data, job.image, 0);
   const auto table = planes_of<P>(job.sums.data, job.sums, 0);
   const std::int64_t rows = divide_up(job.image.height, executor.device().multiprocessors());
@@ -16,15 +23,16 @@ bool launch_slabs(CudaExecutor& executor, const TableJob<std::uint8_t, std::uint
       slabs * job.image.width > static_cast<std::int64_t>(CudaExecutor::kTaggedWords)) {
     return false;
   }
+  const std::int64_t shared_bytes = slab_shared_bytes<P>(rows, job.image.width);
+  const std::int64_t most_bytes = most_shared_bytes(executor);
   const auto kernel = build_table_in_slabs<P>;
   cudaFuncAttributes compiled{};
   CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, kernel));
-  if (compiled.ptxVersion < 80) return false;  // compiled without it
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) !=
-      cudaSuccess) {
-    (void)cudaGetLastError();  // this GPU has less
-    return false;
-  }
+  if (compiled.ptxVersion < 80 || shared_bytes > most_bytes)
+    return false;  // compiled without it, or too much
+  // As much for every launch: another thread's, of another image, may be between this call and its own.
+  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(most_bytes)));
   const CudaExecutor::TaggedWords tagged = executor.tagged_words(2);
   const SlabArguments<P> arguments{.image = image,
                                    .table = table,
@@ -33,15 +41,27 @@ bool launch_slabs(CudaExecutor& executor, const TableJob<std::uint8_t, std::uint
                                    .slab_rows = static_cast<std::int32_t>(rows),
                                    .words = tagged.words.data(),
                                    .tag = tagged.tag};
-  return launch_together(executor, kernel, slabs, P::kThreads, kSharedBytes, arguments);
+  return launch_together(executor, kernel, slabs, P::kThreads, static_cast<std::size_t>(shared_bytes),
+                         arguments);
+}
+
+template <class Input, class Sum>
+bool launch_narrow_or_wide(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  using Narrow = SlabPlan<Input, Sum, slab_shape(sizeof(Input), 2048)>;
+  using Wide = SlabPlan<Input, Sum, slab_shape(sizeof(Input), 4096)>;
+  return job.image.width <= Narrow::kColumns ? launch_slabs<Narrow>(executor, job)
+                                             : launch_slabs<Wide>(executor, job);
 }
 
 }  // namespace
 
 bool build_in_slabs(CudaExecutor& executor,
                     const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job) {
-  return job.image.width <= SlabPlan<1>::kColumns ? launch_slabs<SlabPlan<1>>(executor, job)
-                                                  : launch_slabs<SlabPlan<2>>(executor, job);
+  return launch_narrow_or_wide(executor, job);
+}
+
+bool build_in_slabs(CudaExecutor& executor, const TableJob<float, float, Space::kDevice>& job) {
+  return launch_narrow_or_wide(executor, job);
 }
 
 }  // namespace cumulus::summed_area_table

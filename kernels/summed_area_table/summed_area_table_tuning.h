@@ -84,16 +84,30 @@ inline constexpr int kStripsAtOnce = 64 / kAdderRows;
 inline constexpr int kStripsOfLane = 9;
 inline constexpr std::int64_t kMostStrips = kStripsAtOnce * kStripsOfLane;
 
-/// The kernel of slabs (slab_build.cuh): rows of a slab, warps of a block, and columns that a warp goes
-/// through at once, four to a lane.
+/// The kernel of slabs (slab_build.cuh): rows of a slab at most, and columns that a warp goes through at
+/// once, four to a lane.
 inline constexpr int kSlabRows = 32;
-inline constexpr int kSlabWarps = 16;
 inline constexpr int kSegmentColumns = 128;
-/// Columns that a block adds up over all slabs at once, two to a thread; and slabs, in groups of some to a
-/// thread.
-inline constexpr int kSlabPart = kSlabWarps * 2;
+/// Columns are added up over so many groups of slabs side by side, a group of so many slabs by a thread.
 inline constexpr int kSlabGroups = 32;
 inline constexpr int kSlabsOfThread = 5;
+
+/// How a block of that kernel has its slab: of each row, each of `warps` warps has `segments` stretches of
+/// kSegmentColumns columns. The first `held` rows are in registers; those of bytes are all there.
+struct SlabShape {
+  int warps;
+  int segments;
+  int held;
+
+  constexpr int threads() const { return 32 * warps; }
+  constexpr int all_segments() const { return warps * segments; }
+  constexpr int columns() const { return all_segments() * kSegmentColumns; }
+};
+/// For images of up to 2048 or 4096 columns.
+constexpr SlabShape slab_shape(std::size_t input_bytes, int columns) {
+  const int segments = columns <= 2048 ? 1 : 2;
+  return {16, segments, input_bytes == 1 ? kSlabRows : 16 / segments};
+}
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

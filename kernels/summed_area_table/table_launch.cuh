@@ -108,14 +108,19 @@ void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratc
   launch_after_clearing<P>(executor, planes_of_job<P>(job) * grid.tiles_per_plane(), arguments);
 }
 
-/// Of one image, where there is a kernel that is faster than that for every image.
+/// Of one image, where there is a kernel that is faster than that for every image. Strips read and write at
+/// the same time, slabs one after the other, but of bytes there is little to read.
 template <class Input, class Sum>
 bool build_faster(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
   if (build_while_resident(executor, job)) return true;
   if constexpr (std::is_same_v<Input, std::uint8_t> && std::is_same_v<Sum, std::uint32_t>) {
     if (build_in_slabs(executor, job)) return true;
   }
-  return build_in_strips(executor, job);
+  if (build_in_strips(executor, job)) return true;
+  if constexpr (std::is_same_v<Input, float> && std::is_same_v<Sum, float>) {
+    return build_in_slabs(executor, job);
+  }
+  return false;
 }
 
 /// Of an image whose channels are summed together, or has only one.

@@ -22,6 +22,7 @@ bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Spa
 /// In slabs of whole rows, one for each multiprocessor, which stay there from reading to writing. Rows of
 /// image and table begin at multiples of 16 bytes, and have at most 4096 pixels, a multiple of 4.
 bool build_in_slabs(CudaExecutor& executor, const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job);
+bool build_in_slabs(CudaExecutor& executor, const TableJob<float, float, Space::kDevice>& job);
 
 /// In strips from the first row to the last, which are all on the GPU at once, where they keep most of it
 /// busy. Rows of image and table begin at multiples of 16 bytes. FLOAT32 -> FLOAT32 and UINT8 -> UINT32.

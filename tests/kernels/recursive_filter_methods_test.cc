@@ -75,7 +75,8 @@ TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereTilesAreWhole) {
 
 TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereManyTilesAreWhole) {
   const std::vector<double> five_poles = {-0.5, 0.1, -0.2, 0.05, 0.1};
-  for (const FilterShape shape : {FilterShape{1152, 1920}, {1088, 1088}}) {  // tiles of either side
+  for (const FilterShape shape :
+       {FilterShape{1152, 1920}, {1088, 1088}, {1536, 1600}}) {  // tiles of either side
     const auto image = make_filter_image(shape, FilterPattern::kRandom);
     for (const auto& [y, x] :
          {std::pair(bspline_prefilter(3, FilterBoundary::kZero),

@@ -14,6 +14,7 @@
 
 #include "tests/support/sampling_table_builds.h"
 #include "tests/support/sampling_table_view.h"
+#include "tests/support/test_data.h"
 
 namespace cumulus {
 namespace {
@@ -99,7 +100,7 @@ constexpr StoredTable kStoredTables[] = {
 };
 
 std::vector<unsigned char> read_stored(const std::string& name) {
-  std::ifstream file(CUMULUS_TEST_DATA "/sampling_tables/" + name, std::ios::binary);
+  std::ifstream file(testing::test_data("sampling_tables/" + name), std::ios::binary);
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }

@@ -1,9 +1,11 @@
-// The kernel that has slabs of whole rows of bytes, on images of any size that it can take.
+// The kernel that has slabs of whole rows, on images of any size that it can take.
 #include "kernels/core/cuda_executor.h"
 
 #if CUMULUS_WITH_CUDA
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/summed_area_table/table_methods.h"
@@ -19,50 +21,104 @@ using testing::ImagePattern;
 using testing::ImageShape;
 using testing::make_image;
 
+template <class Input, class Sum>
 void expect_tables(testing::CudaBackend& backend, ImageShape shape,
                    ImagePattern pattern = ImagePattern::kRandom) {
-  const int to_whole_words = testing::padding_to_whole_words<std::uint8_t>(shape);
+  const int to_whole_words = testing::padding_to_whole_words<Input>(shape);
   for (const int padding : {to_whole_words, to_whole_words + 16}) {
-    const auto image = make_image<std::uint8_t>(shape, 1, padding, pattern);
+    const auto image = make_image<Input>(shape, 1, padding, pattern);
     SCOPED_TRACE(testing::describe(shape, 1, padding, pattern));
-    const auto table = testing::build_aligned<std::uint32_t>(
+    const auto table = testing::build_aligned<Sum>(
         backend, image, [](auto& executor, const auto& job) { return build_in_slabs(executor, job); });
     EXPECT_EQ(verify_summed_area_table(image, table.data()), "");
   }
+}
+
+/// Whether the kernel leaves an image of this size to others.
+template <class Input, class Sum>
+bool refused(testing::CudaBackend& backend, ImageShape shape) {
+  const auto elements = static_cast<std::size_t>(shape.height * shape.width);
+  const testing::BackendArray<testing::CudaBackend, Input> pixels(backend, std::vector<Input>(elements));
+  testing::BackendArray<testing::CudaBackend, Sum> sums(backend, elements);
+  TableJob<Input, Sum, Space::kDevice> job;
+  job.image = {pixels.const_span().data(), shape.height, shape.width};
+  job.sums = {sums.span().data(), shape.height, shape.width};
+  return !build_in_slabs(backend.executor(), job);
 }
 
 class SlabsOfSmallImagesOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {};
 class SlabsOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {};
 
 TEST_F(SlabsOfSmallImagesOnCuda, AreRight) {
-  for (const ImageShape shape : {ImageShape{300, 208}, ImageShape{1, 4}, ImageShape{5, 2500}})
-    expect_tables(backend(), shape);
+  for (const ImageShape shape : {ImageShape{300, 208}, ImageShape{1, 4}, ImageShape{5, 2500}}) {
+    expect_tables<std::uint8_t, std::uint32_t>(backend(), shape);
+    expect_tables<float, float>(backend(), shape);
+  }
+}
+
+/// Rows of floats in registers, and more of them in shared memory; one segment of a row to a warp, and two.
+TEST_F(SlabsOfSmallImagesOnCuda, AreRightWhereSlabsAreHigh) {
+  const std::int64_t slabs = executor().device().multiprocessors();
+  expect_tables<float, float>(backend(), {19 * slabs - 3, 36});
+  expect_tables<float, float>(backend(), {2 * slabs, 3076});
 }
 
 /// With all numbers of rows to a slab, some of them in groups that are scanned together, the last slab with
 /// fewer; narrow and wide; as much as fits.
 TEST_F(SlabsOnCuda, AreRightOnImagesOfEverySize) {
   const std::int64_t slabs = executor().device().multiprocessors();
-  for (std::int64_t rows = 1; rows <= 32; ++rows) expect_tables(backend(), {rows * slabs - rows / 2, 260});
+  for (std::int64_t rows = 1; rows <= 32; ++rows)
+    expect_tables<std::uint8_t, std::uint32_t>(backend(), {rows * slabs - rows / 2, 260});
   for (const ImageShape shape : {ImageShape{8 * slabs, 2048}, ImageShape{17 * slabs - 3, 3840},
                                  ImageShape{23 * slabs - 30, 3000}, ImageShape{32 * slabs, 4096}})
-    expect_tables(backend(), shape);
-  expect_tables(backend(), {32 * slabs - 1, 4092}, ImagePattern::kConstant);
+    expect_tables<std::uint8_t, std::uint32_t>(backend(), shape);
+  expect_tables<std::uint8_t, std::uint32_t>(backend(), {32 * slabs - 1, 4092}, ImagePattern::kConstant);
+}
+
+TEST_F(SlabsOnCuda, OfFloatsAreRightOnImagesOfEverySize) {
+  const std::int64_t slabs = executor().device().multiprocessors();
+  for (std::int64_t rows = 1; rows <= 32; ++rows)
+    expect_tables<float, float>(backend(), {rows * slabs - rows / 2, 260});
+  for (const ImageShape shape :
+       {ImageShape{8 * slabs, 2048}, ImageShape{17 * slabs - 3, 2052}, ImageShape{15 * slabs, 3072},
+        ImageShape{6 * slabs - 5, 3076}, ImageShape{13 * slabs - 1, 4096}})
+    expect_tables<float, float>(backend(), shape);
+  expect_tables<float, float>(backend(), {23 * slabs - 1, 2044}, ImagePattern::kCancelling);
+}
+
+/// The highest image of a width that the GPU holds, whatever its shared memory.
+TEST_F(SlabsOnCuda, OfFloatsTakeWhatFits) {
+  const std::int64_t slabs = executor().device().multiprocessors();
+  for (const std::int64_t width : {std::int64_t{2048}, std::int64_t{2560}, std::int64_t{4096}}) {
+    std::int64_t rows = 33;
+    while (rows > 0 && refused<float, float>(backend(), {rows * slabs, width})) --rows;
+    EXPECT_GE(rows, 8) << width;
+    EXPECT_LE(rows, 32) << width;
+    EXPECT_TRUE((refused<float, float>(backend(), {rows * slabs + 1, width}))) << width;
+    expect_tables<float, float>(backend(), {rows * slabs, width}, ImagePattern::kIntegers);
+  }
+}
+
+TEST_F(SlabsOnCuda, LeaveNanWhereItIs) {
+  auto image = make_image<float>({3000, 1400}, 1, 0, ImagePattern::kIntegers);
+  image.row(1430)[750] = std::numeric_limits<float>::quiet_NaN();
+  const auto table = testing::build_aligned<float>(
+      backend(), image, [](auto& executor, const auto& job) { return build_in_slabs(executor, job); });
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t x = 0; x < image.width; ++x) {
+      ASSERT_EQ(std::isnan(table[static_cast<std::size_t>(y * image.width + x)]), y >= 1430 && x >= 750)
+          << y << ", " << x;
+    }
+  }
 }
 
 TEST_F(SlabsOnCuda, AreNotForOtherImages) {
-  const testing::BackendArray<testing::CudaBackend, std::uint8_t> pixels(backend(),
-                                                                         std::vector<std::uint8_t>(1 << 17));
-  testing::BackendArray<testing::CudaBackend, std::uint32_t> sums(backend(), 1 << 17);
-  const auto refused = [&](std::int64_t height, std::int64_t width) {
-    TableJob<std::uint8_t, std::uint32_t, Space::kDevice> job;
-    job.image = {pixels.const_span().data(), height, width};
-    job.sums = {sums.span().data(), height, width};
-    return !build_in_slabs(backend().executor(), job);
-  };
-  EXPECT_TRUE(refused(100, 102)) << "rows begin anywhere";
-  EXPECT_TRUE(refused(2, 1 << 15)) << "wider than a slab";
-  EXPECT_TRUE(refused(1 << 13, 16)) << "more rows than the GPU holds";
+  EXPECT_TRUE((refused<std::uint8_t, std::uint32_t>(backend(), {100, 102}))) << "rows begin anywhere";
+  EXPECT_TRUE((refused<std::uint8_t, std::uint32_t>(backend(), {2, 1 << 15}))) << "wider than a slab";
+  EXPECT_TRUE((refused<std::uint8_t, std::uint32_t>(backend(), {1 << 13, 16}))) << "too many rows";
+  EXPECT_TRUE((refused<float, float>(backend(), {100, 102}))) << "rows begin anywhere";
+  EXPECT_TRUE((refused<float, float>(backend(), {2, 4100}))) << "wider than a slab";
+  EXPECT_TRUE((refused<float, float>(backend(), {1 << 13, 16}))) << "too many rows";
 }
 
 }  // namespace
