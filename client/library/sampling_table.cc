@@ -1,5 +1,7 @@
 #include "cumulus/sampling_table.h"
 
+#include <array>
+
 #include "cumulus/v1/sampling_table.pb.h"
 #include "library/operation_access.h"
 
@@ -82,9 +84,10 @@ Operation build_sampling_table(const Source& weights, const SamplingTableOptions
   request.set_projection(to_wire(options.projection));
   request.set_invalid_weights(options.invalid_weights == InvalidWeights::kClamp ? v1::CLAMP : v1::REFUSE);
   request.set_luminance(to_wire(options.luminance));
-  if (options.luminance == Luminance::kCustom) {
-    for (const float coefficient : options.luminance_coefficients)
-      request.add_luminance_coefficients(coefficient);
+  // Coefficients that go with no other luminance are sent as well, for the server to refuse, not lost here.
+  const auto& coefficients = options.luminance_coefficients;
+  if (options.luminance == Luminance::kCustom || coefficients != std::array<float, 3>{}) {
+    for (const float coefficient : coefficients) request.add_luminance_coefficients(coefficient);
   }
   request.set_mis_compensation(options.mis_compensation);
   request.set_uniform_if_all_zero(options.uniform_if_all_zero);

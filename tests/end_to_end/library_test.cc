@@ -184,6 +184,22 @@ TEST(ClientLibrary, RunsASmallJobInOneCall) {
   EXPECT_EQ(sums->values<double>()->back(), 21.0);
 }
 
+TEST(ClientLibrary, CoefficientsOfAnotherLuminanceAreRefused) {
+  Daemon daemon;
+  const Client client = connect(daemon);
+  absl::StatusOr<Session> session = client.create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::StatusOr<Buffer> weights = session->upload(ArrayView(ramp(12), {2, 2, 3}));
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  SamplingTableOptions options;
+  options.luminance_coefficients = {0.5F, 0.25F, 0.25F};
+  const absl::StatusOr<Result> lost = session->run(build_sampling_table(*weights, options));
+  ASSERT_EQ(field_violations(lost.status()).size(), 1U) << lost.status();
+  EXPECT_EQ(field_violations(lost.status()).front().field, "luminance_coefficients");
+  options.luminance = Luminance::kCustom;
+  EXPECT_TRUE(session->run(build_sampling_table(*weights, options)).ok());
+}
+
 TEST(ClientLibrary, HandlesOfAnotherSessionAreNotFound) {
   Daemon daemon;
   const Client client = connect(daemon);
