@@ -109,6 +109,8 @@ absl::StatusOr<std::vector<CocoMask>> read_root(const Value& root) {
     masks.push_back(*std::move(only));
     return masks;
   }
+  if (annotations != nullptr && annotations->kind_case() != Value::kListValue)
+    return file.wrong(".annotations is no list");
   const std::string list = annotations == nullptr ? "mask " : "annotation ";
   for (const Value& value : (annotations == nullptr ? root : *annotations).list_value().values()) {
     absl::StatusOr<CocoMask> mask = read_entry({value, absl::StrCat(list, masks.size())});

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -205,7 +206,7 @@ absl::StatusOr<Array> read_image_as_stored(const std::string& path) {
   const std::optional<ElementType> type = element_type_of_samples(header.samples);
   if (!type.has_value()) {
     return cannot_read(path, absl::StrCat("its samples are ", header.samples_name),
-                       "unsigned integers of 8 to 64 bits, or floats, are right");
+                       "unsigned integers of 8 to 64 bits, signed ones of 32 or 64, or floats are right");
   }
   auto image = Array::allocate(*type, {header.height, header.width, header.channels});
   if (!image.ok()) return image;
@@ -234,6 +235,34 @@ absl::Status check_image_name(const std::string& path) {
   if (!library.ok()) return library.status();
   if ((*library)->writes(path)) return absl::OkStatus();
   return cannot_write(path, "no image format has such a name; end it with .exr, .tif or .png");
+}
+
+absl::Status check_keeps_samples(const std::string& path, ElementType type) {
+  std::vector<std::string> right;
+  switch (type) {
+    case ElementType::kUint8:
+      right = {".png", ".tif", ".tiff", ".bmp", ".tga", ".ppm", ".pgm"};
+      break;
+    case ElementType::kUint16:
+      right = {".png", ".tif", ".tiff", ".ppm", ".pgm"};
+      break;
+    case ElementType::kUint32:
+    case ElementType::kFloat16:  // TIFF files get them as float32
+    case ElementType::kFloat32:
+      right = {".exr", ".tif", ".tiff"};
+      break;
+    case ElementType::kInt32:
+    case ElementType::kFloat64:
+      right = {".tif", ".tiff"};
+      break;
+    default:
+      break;
+  }
+  if (std::find(right.begin(), right.end(), extension_of(path)) != right.end()) return absl::OkStatus();
+  right.push_back(".npy");
+  return cannot_write(path,
+                      absl::StrCat("its format would change samples of ", std::string(element_name(type)),
+                                   "; end its name with ", absl::StrJoin(right, ", ")));
 }
 
 std::optional<ElementType> integer_samples(const std::string& path) {
@@ -275,7 +304,8 @@ absl::Status write_image(const std::string& path, const ArrayView& image, Colour
   // OpenImageIO's own words: "HDR can only support 3-channel images".
   if (!problem.empty() && !failed) {
     return cannot_write(
-        path, absl::StrCat(problem, "; .exr and .tif take 1 to 4 channels of floats or of integers"));
+        path, absl::StrCat(problem,
+                           "; .exr and .tif take any number of channels, of floats or of unsigned integers"));
   }
   return file.commit();  // which tells why writing failed
 }

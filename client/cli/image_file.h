@@ -36,6 +36,10 @@ enum class Colours {
 /// Whether write_image knows a format for files of this name, and what to do where it does not.
 absl::Status check_image_name(const std::string& path);
 
+/// Whether files of this name keep every sample of this type as it is, and what names do: JPEG blurs them,
+/// and many formats hold integers as shares of their largest, or floats as integers.
+absl::Status check_keeps_samples(const std::string& path, ElementType type);
+
 /// Writes [height, width, channels] or [height, width]. The file's extension chooses the format; elements
 /// that the format lacks are converted (OpenEXR has no 64-bit numbers, and stores float64 as float32). Floats
 /// of 0 to 1 can be stored as the integers `samples`.

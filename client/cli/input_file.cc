@@ -12,6 +12,8 @@ namespace cumulus::cli {
 absl::StatusOr<Array> read_file(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error == std::errc::is_a_directory)
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a folder; name a file"));
   if (error) {
     return absl::NotFoundError(
         absl::StrCat("cannot read ", path, ": ", error.message(), "; name a file that exists"));

@@ -151,6 +151,7 @@ TEST_F(CocoMaskJobs, AreRefusedWithTheirPlace) {
   refuse("{}", "the file has no size and counts");
   refuse(R"({"annotations": [{"segmentation": [[1, 2, 3, 4]]}]})",
          "annotation 0.segmentation is polygons, which are not read");
+  refuse(R"({"annotations": {}})", "the file.annotations is no list");
   refuse(R"([{"size": [5], "counts": ""}])", "mask 0.size: [height, width] is right");
   refuse(R"([{"size": [5, -7], "counts": ""}])",
          "mask 0.size[1]: a whole number of 0 to 2147483647 is right");

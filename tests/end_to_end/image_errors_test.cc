@@ -32,6 +32,7 @@ TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
        "it is a volume; give one slice of it");
   fail({"blur", folder_.path().string(), "-o", folder_ / "x.exr", "--sigma", "2"}, "it is a folder");
   fail({"sampling-table", kMap, "-o", folder_ / "no/folder/x.cst"}, "no/folder/x.cst");
+  fail({"run-length", "info", folder_.path().string()}, "it is a folder; name a file");
   fail({"box-filter", kMap, "--radius", "1", "-o", folder_ / "x.unknown"}, "x.unknown");
   fail({"draw-samples", kMap, "-n", "4", "--preview", folder_ / "no/folder/x.png"}, "no/folder/x.png");
   EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
@@ -57,7 +58,7 @@ TEST_F(ImageJobs, LargeIntegersAreNotSqueezedIntoAFormatWithoutThem) {
   succeed({"run-length", "encode", folder_ / "sums.exr", "-o", folder_ / "sums.rle"});
   succeed({"run-length", "decode", folder_ / "sums.rle", "-o", folder_ / "again.exr"});
   fail({"run-length", "decode", folder_ / "sums.rle", "-o", folder_ / "again.png"},
-       "its format has no integers of 32 bits");
+       "would change samples of uint32; end its name with .exr, .tif");
   EXPECT_FALSE(fs::exists(folder_ / "again.png"));
 }
 

@@ -70,6 +70,25 @@ TEST(RunLengthImages, DecodeToTheSamePixels) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.errors.find("not 6"), std::string::npos) << refused.errors;
   EXPECT_FALSE(std::filesystem::exists(folder / "many.png"));
+  // Formats that would change the samples are refused before anything is written, and told from those that do
+  // not.
+  const auto expect_refused = [&](const std::string& name, const std::string& part) {
+    const Ended ended = run_cumulus(
+        {"--server", daemon.address(), "run-length", "decode", folder / "p.rle", "-o", folder / name});
+    EXPECT_EQ(ended.exit_code, 1);
+    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
+    EXPECT_FALSE(std::filesystem::exists(folder / name));
+  };
+  succeed({"run-length", "encode", folder / "float.exr", "-o", folder / "p.rle"});
+  expect_refused("x.png", "would change samples of float32; end its name with .exr, .tif, .tiff, .npy");
+  succeed({"run-length", "encode", folder / "grey.png", "-o", folder / "p.rle"});
+  expect_refused("x.exr", "would change samples of uint8");
+  expect_refused("x.jpg", "would change samples of uint8");
+  // Samples of 16 bits count as 0 to 1, so that no mask is above 300.
+  const Ended empty = run_cumulus({"--server", daemon.address(), "run-length", "coco-encode",
+                                   folder / "deep.png", "-o", folder / "m.json", "--above", "300"});
+  EXPECT_EQ(empty.exit_code, 1);
+  EXPECT_NE(empty.errors.find("below 1 is right"), std::string::npos) << empty.errors;
 }
 
 }  // namespace

@@ -46,6 +46,50 @@ TEST_F(RunLengthJobs, KeepAnyFilesBytes) {
   EXPECT_TRUE(read("back") == bytes);
 }
 
+std::string npy_file(const std::string& descr, const std::string& shape, const std::string& elements) {
+  std::string dictionary = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  dictionary.append(117 - dictionary.size(), ' ');
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + dictionary + '\n' + elements;
+}
+
+TEST_F(RunLengthJobs, KeepArraysOfEveryShapeAndType) {
+  const auto expect_same = [&](const std::string& descr, const std::string& shape,
+                               const std::string& options = "") {
+    SCOPED_TRACE(descr + " " + shape + options);
+    const std::size_t element_bytes = static_cast<std::size_t>(descr.back() - '0');
+    std::string elements;
+    for (std::size_t i = 0; i < 1680; ++i) elements.append(element_bytes, i % 5 == 0 ? '\x7f' : '\0');
+    write("in.npy", npy_file(descr, shape, elements));
+    std::vector<std::string> encode = {"run-length", "encode", folder_ / "in.npy", "-o", folder_ / "a.rle"};
+    if (!options.empty()) encode.push_back(options);
+    const Ended encoded = run(encode);
+    ASSERT_EQ(encoded.exit_code, 0) << encoded.errors;
+    const Ended decoded = run({"run-length", "decode", folder_ / "a.rle", "-o", folder_ / "back.npy"});
+    ASSERT_EQ(decoded.exit_code, 0) << decoded.errors;
+    EXPECT_EQ(read("back.npy").substr(read("back.npy").find('\n')), "\n" + elements);
+    EXPECT_NE(read("back.npy").find("'" + descr + "'"), std::string::npos);
+    EXPECT_NE(read("back.npy").find("(" + shape + ", )"), std::string::npos);
+  };
+  for (const char* const descr : {"|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f2", "<f4", "<f8"})
+    expect_same(descr, "5, 7, 48");  // a batch, or an image of many channels
+  expect_same("|u1", "1680");
+  expect_same("|u1", "40, 42", "--columns");
+  expect_same("|u1", "5, 7, 48", "--columns");
+  expect_same("|u1", "20, 28, 3", "--columns");
+  expect_same("<f4", "2, 3, 4, 70");
+  const auto expect_refused = [&](const std::vector<std::string>& arguments, const std::string& part) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.exit_code, 1);
+    EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;
+  };
+  expect_refused({"run-length", "decode", folder_ / "a.rle", "-o", folder_ / "back.png"}, "into a .npy file");
+  write("row.npy", npy_file("|u1", "3,", "abc"));
+  expect_refused({"run-length", "encode", folder_ / "row.npy", "-o", folder_ / "b.rle", "--columns"},
+                 "row.npy holds an array of 1 axes; --columns takes 2 to 8");
+  write("number.npy", npy_file("|u1", "", "a"));
+  expect_refused({"run-length", "encode", folder_ / "number.npy", "-o", folder_ / "b.rle"}, "of 0 axes");
+}
+
 TEST_F(RunLengthJobs, StoreWhatDoesNotCompressWithALittleMore) {
   std::string bytes(100000, ' ');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 37 + i / 251);

@@ -13,31 +13,49 @@
 #include "cli/commands/run_length_coco.h"
 #include "cli/image_file.h"
 #include "cli/input_file.h"
+#include "cli/npy_file.h"
 #include "cli/run_length_file.h"
 
 namespace cumulus::cli {
 namespace {
 
+/// Of an array in a container.
+constexpr std::size_t kMaxAxes = 8;
+
 struct Options {
   std::string input;
   std::string output;
-  bool raw_file = false;  // bytes rather than an image
+  bool raw_file = false;  // bytes rather than an image or an array
   bool columns = false;
 };
 
-/// The input as an array: an image's pixels, or a file's bytes.
-absl::StatusOr<Array> read_input(const Options& options) {
-  return options.raw_file ? read_file(options.input) : read_image_as_stored(options.input);
+/// The numbers of a .npy file.
+absl::StatusOr<Array> read_numbers(const Options& options) {
+  absl::StatusOr<Array> array = read_npy(options.input);
+  if (!array.ok()) return array;
+  const std::size_t axes = array->shape().size();
+  if (axes >= (options.columns ? 2 : 1) && axes <= kMaxAxes) return array;
+  return absl::InvalidArgumentError(
+      absl::StrCat(options.input, " holds an array of ", axes, " axes; ",
+                   options.columns ? "--columns takes 2" : "run-length encode takes 1", " to ", kMaxAxes));
 }
 
-/// Runs are of pixels where a symbol can hold one: 4 channels and 16 bytes at most. Otherwise of samples.
+/// The input as an array: an image's pixels, a .npy file's numbers, or a file's bytes.
+absl::StatusOr<Array> read_input(const Options& options) {
+  if (options.raw_file) return read_file(options.input);
+  return is_npy(options.input) ? read_numbers(options) : read_image_as_stored(options.input);
+}
+
+/// Runs are of pixels where the array is an image, [height, width, channels], and a symbol can hold one: 4
+/// channels and 16 bytes at most. Otherwise of samples.
 EncodeRunLengthsOptions encode_options(const Options& options, const Array& array) {
   constexpr std::int64_t kMaxChannels = 4;
   constexpr std::int64_t kMaxPixelBytes = 16;
   EncodeRunLengthsOptions encoding;
   const std::int64_t channels = array.shape().back();
   const std::int64_t pixel_bytes = channels * static_cast<std::int64_t>(element_bytes(array.type()));
-  encoding.pixels = !options.raw_file && channels <= kMaxChannels && pixel_bytes <= kMaxPixelBytes;
+  encoding.pixels =
+      array.shape().size() == 3 && channels >= 1 && channels <= kMaxChannels && pixel_bytes <= kMaxPixelBytes;
   encoding.order = options.columns ? RunOrder::kColumns : RunOrder::kRows;
   encoding.split_long_runs = true;
   return encoding;
@@ -112,24 +130,36 @@ absl::StatusOr<Array> decode_runs(Job& job, const RunLengthContainer& container)
   return job.download(*session, *result, "array");
 }
 
+/// An image, rather than a .npy file or bytes.
+bool writes_image(const Options& options) { return !options.raw_file && !is_npy(options.output); }
+
+/// Whether the output can be what the container holds, which is asked before anything is decoded.
+absl::Status check_decodable(const Options& options, const RunLengthContainer& container) {
+  if (!writes_image(options)) return absl::OkStatus();
+  const Shape& shape = container.shape();
+  if (shape.size() != 2 && shape.size() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of shape [",
+                                                   absl::StrJoin(shape, ", "),
+                                                   "]; decode it with --raw, or into a .npy file"));
+  }
+  return check_keeps_samples(options.output, container.type());
+}
+
 absl::Status write_decoded(const Options& options, const ArrayView& array) {
   if (options.raw_file) return write_file(options.output, array.bytes());
-  if (array.shape().size() != 2 && array.shape().size() != 3) {
-    return absl::InvalidArgumentError(absl::StrCat(options.input, " holds no image but an array of shape [",
-                                                   absl::StrJoin(array.shape(), ", "),
-                                                   "]; decode it with --raw"));
-  }
+  if (is_npy(options.output)) return write_npy(options.output, array);
   return write_image(options.output, array, Colours::kAsStored);
 }
 
 absl::Status run_decode(Job& job, const Options& options) {
-  if (!options.raw_file) {
+  if (writes_image(options)) {
     if (absl::Status known = check_image_name(options.output); !known.ok()) return known;
   }
   job.stages().begin("read");
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
   const RunLengthContainer& container = file->container;
+  if (absl::Status decodable = check_decodable(options, container); !decodable.ok()) return decodable;
   const absl::StatusOr<Array> array = container.raw() ? container.decode() : decode_runs(job, container);
   if (!array.ok()) return array.status();
   job.stages().begin("write");
@@ -162,19 +192,19 @@ void add_run_length_commands(CommandLine& line) {
   CLI::App& group = line.add_group("run-length", "Keep images and files as runs of equal pixels");
 
   const auto encoded = std::make_shared<Options>();
-  CLI::App& encode = line.add(group, "encode", "Encode an image, or any file's bytes",
+  CLI::App& encode = line.add(group, "encode", "Encode an image, a .npy file's numbers, or any file's bytes",
                               [encoded](Job& job) { return run_encode(job, *encoded); });
-  encode.add_option("input", encoded->input, "Image file")->required()->type_name("IN");
+  encode.add_option("input", encoded->input, "Image file, or .npy")->required()->type_name("IN");
   line.add_output(encode, "-o,--output", encoded->output, "Container to write (.rle)").required();
   encode.add_flag("--columns", encoded->columns, "Take the image column by column");
   encode.add_flag("--raw", encoded->raw_file, "Take the file's bytes as they are, not as an image")
       ->excludes("--columns");
 
   const auto decoded = std::make_shared<Options>();
-  CLI::App& decode = line.add(group, "decode", "Decode a container into an image, or into bytes",
+  CLI::App& decode = line.add(group, "decode", "Decode a container into an image, a .npy file, or bytes",
                               [decoded](Job& job) { return run_decode(job, *decoded); });
   decode.add_option("input", decoded->input, "Container (.rle)")->required()->type_name("IN");
-  line.add_output(decode, "-o,--output", decoded->output, "Image file to write").required();
+  line.add_output(decode, "-o,--output", decoded->output, "Image file to write, or .npy").required();
   decode.add_flag("--raw", decoded->raw_file, "Write the array's bytes as they are, not as an image");
 
   const auto asked = std::make_shared<Options>();

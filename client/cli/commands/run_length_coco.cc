@@ -65,6 +65,10 @@ absl::StatusOr<Pixels> read_pixels(const std::string& path, const EncodeOptions&
   if (options.alpha && !has_alpha) {
     return absl::InvalidArgumentError(absl::StrCat("--alpha: ", path, " has no alpha channel; leave it out"));
   }
+  if (options.above >= 1 && integer_samples(path) == ElementType::kUint16) {
+    return absl::InvalidArgumentError(absl::StrCat("--above: is ", options.above, "; the samples of ", path,
+                                                   " have 16 bits and count as 0 to 1: below 1 is right"));
+  }
   const std::size_t colours = has_alpha ? all - 1 : all;
   const std::pair<std::size_t, std::size_t> channels(options.alpha ? colours : 0,
                                                      options.alpha ? all : colours);
