@@ -178,7 +178,7 @@ TEST(CommandLine, SaysThatAFolderIsNoDocument) {
   for (const char* command : {"match-brackets", "clip-drawing"}) {
     const Ended ended = run_cumulus({command, folder.path().string()});
     EXPECT_EQ(ended.exit_code, 1);
-    EXPECT_NE(ended.errors.find("Is a directory"), std::string::npos) << ended.errors;
+    EXPECT_NE(ended.errors.find("it is a folder"), std::string::npos) << ended.errors;
   }
 }
 
