@@ -9,11 +9,16 @@
 
 namespace cumulus::cli {
 
+absl::Status refuse_folder(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a folder; name a file"));
+}
+
 absl::StatusOr<Array> read_file(const std::string& path) {
+  if (absl::Status file = refuse_folder(path); !file.ok()) return file;
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error == std::errc::is_a_directory)
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a folder; name a file"));
   if (error) {
     return absl::NotFoundError(
         absl::StrCat("cannot read ", path, ": ", error.message(), "; name a file that exists"));

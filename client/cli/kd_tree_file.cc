@@ -1,14 +1,17 @@
 #include "cli/kd_tree_file.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "cli/npy_file.h"
 #include "cli/npz_file.h"
 #include "cli/npz_reader.h"
+#include "cli/point_file.h"
 
 namespace cumulus::cli {
 namespace {
@@ -69,6 +72,19 @@ absl::StatusOr<Array> to_float64(Array numbers) {
   const std::size_t count = numbers.bytes().size() / sizeof(float);
   std::copy(from, from + count, reinterpret_cast<double*>(wide->mutable_bytes().data()));
   return wide;
+}
+
+absl::StatusOr<Array> read_radii(const std::string& path, std::int64_t count) {
+  absl::StatusOr<Array> radii = read_npy(path);
+  if (!radii.ok()) return radii;
+  if (radii->shape() != Shape{count}) {
+    return absl::InvalidArgumentError(absl::StrCat("--radii ", path, ": has the shape [",
+                                                   absl::StrJoin(radii->shape(), ", "), "]; [", count,
+                                                   "], one radius for each query, is right"));
+  }
+  radii = to_floating(*std::move(radii), path);
+  if (!radii.ok()) return radii;
+  return to_float64(*std::move(radii));
 }
 
 absl::Status write_kd_tree(const std::string& path, const KdTreeFile& tree) {

@@ -29,6 +29,9 @@ struct KdTreeFile {
 /// float32 or float64 as float64.
 absl::StatusOr<Array> to_float64(Array numbers);
 
+/// A .npy file of `count` numbers, one for each query, as float64.
+absl::StatusOr<Array> read_radii(const std::string& path, std::int64_t count);
+
 /// Its arrays are data, idx_array, node_data, node_bounds and, for scikit-learn's state, counts.
 absl::Status write_kd_tree(const std::string& path, const KdTreeFile& tree);
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/input_file.h"
 #include "cli/output_file.h"
 
 namespace cumulus::cli {
@@ -78,6 +79,7 @@ std::optional<Shape> shape_of(const std::string& tuple) {
 bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
 
 absl::StatusOr<Array> read_npy(const std::string& path) {
+  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a .npy file that exists"));
   return read_npy(file, path);

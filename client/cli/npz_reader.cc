@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/input_file.h"
 #include "cli/npy_file.h"
 #include "proto/checksums.h"
 
@@ -132,6 +133,7 @@ absl::StatusOr<Array> read_entry(std::ifstream& file, const Entry& entry, const 
 }  // namespace
 
 absl::StatusOr<std::map<std::string, Array>> read_npz(const std::string& path) {
+  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a .npz file that exists"));
   const std::string directory = read_directory(file);

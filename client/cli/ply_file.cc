@@ -12,6 +12,8 @@
 #include <sstream>
 #include <vector>
 
+#include "cli/input_file.h"
+
 namespace cumulus::cli {
 namespace {
 
@@ -164,6 +166,7 @@ absl::Status read_vertices(std::ifstream& file, const Header& header, const std:
 }  // namespace
 
 absl::StatusOr<Array> read_ply(const std::string& path) {
+  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a PLY file that exists"));
   const absl::StatusOr<Header> header = read_header(file, path);
@@ -174,7 +177,7 @@ absl::StatusOr<Array> read_ply(const std::string& path) {
   }
   absl::StatusOr<Array> points =
       Array::allocate(header->doubles ? ElementType::kFloat64 : ElementType::kFloat32, {header->vertices, 3});
-  if (!points.ok()) return points;
+  if (!points.ok()) return no_ply(path, std::string(points.status().message()));
   const absl::Status read = header->doubles ? read_vertices<double>(file, *header, path, *points)
                                             : read_vertices<float>(file, *header, path, *points);
   if (!read.ok()) return read;

@@ -1,11 +1,17 @@
 #include "cli/point_file.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <type_traits>
 #include <utility>
 
+#include "cli/elements.h"
 #include "cli/npy_file.h"
 #include "cli/npz_reader.h"
 #include "cli/ply_file.h"
@@ -26,7 +32,7 @@ absl::StatusOr<Array> read_from_npz(const std::string& path) {
 }
 
 absl::StatusOr<Array> read_any(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
+  const std::string extension = absl::AsciiStrToLower(std::filesystem::path(path).extension().string());
   if (extension == ".ply") return read_ply(path);
   if (extension == ".npy") return read_npy(path);
   if (extension == ".npz") return read_from_npz(path);
@@ -34,19 +40,72 @@ absl::StatusOr<Array> read_any(const std::string& path) {
       absl::StrCat("cannot read points from ", path, ": a .ply, .npy or .npz file is right"));
 }
 
+constexpr std::int64_t kMostExact = std::int64_t{1} << 53;  // up to here float64 holds every integer
+
+/// float_from_half(), made for pixels, keeps neither NaN nor infinity, and these are not to pass for points.
+double number_of(Half half) {
+  if ((half.bits & 0x7c00u) != 0x7c00u) return static_cast<float>(half);
+  if ((half.bits & 0x3ffu) != 0) return std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  return half.bits >= 0x8000u ? -infinity : infinity;
+}
+
+template <class T>
+bool held_by_float64(T number) {
+  if constexpr (std::is_same_v<T, std::uint64_t>) return number <= std::uint64_t{kMostExact};
+  if constexpr (std::is_same_v<T, std::int64_t>) return number >= -kMostExact && number <= kMostExact;
+  return true;
+}
+
+template <class To>
+absl::StatusOr<Array> converted(const Array& numbers, ElementType type, const std::string& path) {
+  absl::StatusOr<Array> out = Array::allocate(type, numbers.shape());
+  if (!out.ok()) return out;
+  const std::size_t count = out->bytes().size() / sizeof(To);
+  auto* to = reinterpret_cast<To*>(out->mutable_bytes().data());
+  const bool held = with_elements(numbers, [&]<class T>(const T* from) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if constexpr (std::is_same_v<T, Half>) {
+        to[i] = static_cast<To>(number_of(from[i]));
+      } else {
+        if (!held_by_float64(from[i])) return false;
+        to[i] = static_cast<To>(from[i]);
+      }
+    }
+    return true;
+  });
+  if (held) return out;
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot take ", path, ": it has integers beyond 2^53, which float64 does not hold; ",
+                   "subtract what they have in common"));
+}
+
 }  // namespace
+
+absl::StatusOr<Array> to_floating(Array numbers, const std::string& path) {
+  switch (numbers.type()) {
+    case ElementType::kFloat32:
+    case ElementType::kFloat64:
+      return numbers;
+    case ElementType::kUint8:
+    case ElementType::kUint16:
+    case ElementType::kFloat16:
+      return converted<float>(numbers, ElementType::kFloat32, path);
+    default:
+      return converted<double>(numbers, ElementType::kFloat64, path);
+  }
+}
 
 absl::StatusOr<Array> read_points(const std::string& path) {
   absl::StatusOr<Array> points = read_any(path);
   if (!points.ok()) return points;
-  const bool floats = points->type() == ElementType::kFloat32 || points->type() == ElementType::kFloat64;
-  if (floats && points->shape().size() == 2) return points;
-  std::string extents;
-  for (const std::int64_t extent : points->shape())
-    absl::StrAppend(&extents, extents.empty() ? "" : ", ", extent);
-  return absl::InvalidArgumentError(absl::StrCat("cannot take ", path, " as points: it is ",
-                                                 std::string(element_name(points->type())), " [", extents,
-                                                 "]; float32 or float64 [points, dimensions] is right"));
+  const Shape& shape = points->shape();
+  if (shape.size() != 2 || shape[1] < 2 || shape[1] > 16) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot take ", path, " as points: it is ", std::string(element_name(points->type())), " [",
+        absl::StrJoin(shape, ", "), "]; [points, dimensions] of 2 to 16 dimensions is right"));
+  }
+  return to_floating(*std::move(points), path);
 }
 
 }  // namespace cumulus::cli

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -115,17 +118,39 @@ TEST_F(PointFile, ReadsNpyAndNpz) {
   EXPECT_THAT(values<float>(read_points(path("b.npz"))), ElementsAre(1, 2, 3, 4));
 }
 
+TEST_F(PointFile, TakesNumbersOfEveryType) {
+  const std::vector<std::uint8_t> bytes = {0, 255};
+  const std::vector<std::int32_t> integers = {-5, 16777217};
+  const std::vector<std::int64_t> wide = {-(std::int64_t{1} << 53), 7};
+  const std::vector<std::uint16_t> halves = {0x3e00, 0xfc00};  // 1.5, -infinity
+  ASSERT_TRUE(write_npy(path("a.npy"), ArrayView(bytes, {1, 2})).ok());
+  ASSERT_TRUE(write_npy(path("b.npy"), ArrayView(integers, {1, 2})).ok());
+  ASSERT_TRUE(write_npy(path("c.NPY"), ArrayView(wide, {1, 2})).ok());
+  ASSERT_TRUE(
+      write_npy(path("d.npy"), {ElementType::kFloat16, std::as_bytes(std::span(halves)), {1, 2}}).ok());
+  EXPECT_THAT(values<float>(read_points(path("a.npy"))), ElementsAre(0, 255));
+  EXPECT_THAT(values<double>(read_points(path("b.npy"))), ElementsAre(-5, 16777217));
+  EXPECT_THAT(values<double>(read_points(path("c.NPY"))), ElementsAre(-9007199254740992.0, 7));
+  EXPECT_THAT(values<float>(read_points(path("d.npy"))),
+              ElementsAre(1.5f, -std::numeric_limits<float>::infinity()));
+}
+
 TEST_F(PointFile, RefusesWhatAreNoPoints) {
   const std::vector<float> floats = {1, 2, 3, 4};
-  const std::vector<std::int32_t> integers = {1, 2};
+  const std::vector<std::int64_t> integers = {1, (std::int64_t{1} << 53) + 1};
   ASSERT_TRUE(write_npy(path("a.npy"), ArrayView(floats)).ok());
   ASSERT_TRUE(write_npy(path("b.npy"), ArrayView(integers, {1, 2})).ok());
   ASSERT_TRUE(write_npz(path("a.npz"), {{"a", ArrayView(floats)}, {"b", ArrayView(floats)}}).ok());
-  EXPECT_THAT(error(read_points(path("a.npy"))),
-              HasSubstr("float32 [4]; float32 or float64 [points, dimensions]"));
-  EXPECT_THAT(error(read_points(path("b.npy"))), HasSubstr("int32 [1, 2]"));
+  EXPECT_THAT(error(read_points(path("a.npy"))), HasSubstr("float32 [4]; [points, dimensions]"));
+  EXPECT_THAT(error(read_points(path("b.npy"))), HasSubstr("integers beyond 2^53"));
   EXPECT_THAT(error(read_points(path("a.npz"))), HasSubstr("none is named points or data"));
   EXPECT_THAT(error(read_points(path("a.txt"))), HasSubstr(".ply, .npy or .npz"));
+  ASSERT_TRUE(write_npy(path("c.npy"), ArrayView(floats, {4, 1})).ok());
+  EXPECT_THAT(error(read_points(path("c.npy"))), HasSubstr("2 to 16 dimensions"));
+  for (const char* name : {"f.ply", "f.npy", "f.npz"}) {
+    std::filesystem::create_directory(path(name));
+    EXPECT_THAT(error(read_points(path(name))), HasSubstr("it is a folder"));
+  }
 }
 
 std::string little_endian(std::uint64_t value, int count) {

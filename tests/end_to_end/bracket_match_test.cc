@@ -65,6 +65,15 @@ TEST_F(MatchBracketsCommand, ReadsJsonAndPlainText) {
   EXPECT_EQ(text.number("maximum_depth"), 2);
 }
 
+TEST_F(MatchBracketsCommand, KnowsNamesInCapitalsAndRefusesPairsThatAreNone) {
+  EXPECT_EQ(Json(report_of({file("A.XML", "<a/>")})).text("syntax"), "xml");
+  for (const char* pairs : {"", "("}) {
+    const Ended ended = run_cumulus({"match-brackets", "--pairs", pairs, file("a.txt", "()")});
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_NE(ended.errors.find("opens and closes in turn"), std::string::npos) << ended.errors;
+  }
+}
+
 TEST_F(MatchBracketsCommand, SaysWhereAFileIsUnbalanced) {
   const std::string drawing = file("a.svg", "<svg>\n  <g>\n</svg>\n");
   EXPECT_EQ(complaint_of({drawing}),
@@ -116,7 +125,12 @@ TEST_F(MatchBracketsCommand, TakesAViewAsOneMoreClip) {
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
   EXPECT_EQ(Json(ended.output).number("cut"), 1);
   EXPECT_EQ(Json(ended.output).number("culled"), 3);
-  EXPECT_EQ(run_cumulus({"clip-drawing", drawing, "--view", "1,1,0,0"}).exit_code, 2);
+  EXPECT_EQ(run_cumulus({"clip-drawing", "--view", "-5,0,inf,15", drawing}).exit_code, 0);
+  for (const char* view : {"1,1,0,0", "0,0,1", "0,0,1,1,1", "0,0,1,x", ""}) {
+    const Ended wrong = run_cumulus({"clip-drawing", "--view", view, drawing});
+    EXPECT_EQ(wrong.exit_code, 2) << view;
+    EXPECT_NE(wrong.errors.find("--view: is "), std::string::npos) << wrong.errors;
+  }
 }
 
 TEST_F(MatchBracketsCommand, SaysWhereADrawingDoesNotNest) {

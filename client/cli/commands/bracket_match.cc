@@ -1,5 +1,6 @@
 #include "cumulus/bracket_match.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -65,7 +66,8 @@ struct Document {
 
 std::string syntax_of(const Options& options) {
   if (!options.syntax.empty()) return options.syntax;
-  const std::string extension = std::filesystem::path(options.input).extension();
+  const std::string extension =
+      absl::AsciiStrToLower(std::filesystem::path(options.input).extension().string());
   if (extension == ".svg" || extension == ".xml") return "xml";
   return extension == ".json" ? "json" : "brackets";
 }
@@ -268,7 +270,11 @@ void add_bracket_match_commands(CommandLine& line) {
       .add_option("--syntax", options->syntax,
                   "Otherwise by the file's name: xml for .svg and .xml, json for .json")
       ->check(CLI::IsMember({"brackets", "xml", "json"}));
-  command.add_option("--pairs", options->pairs, "Opens and closes in turn; otherwise ()[]{}");
+  command.add_option("--pairs", options->pairs, "Opens and closes in turn; otherwise ()[]{}")
+      ->check([](const std::string& pairs) {
+        if (!pairs.empty() && pairs.size() % 2 == 0) return std::string();
+        return absl::StrCat("has ", pairs.size(), " bytes; opens and closes in turn, as ()[]{}, are right");
+      });
   command.add_flag("--lenient", options->lenient, "Match what can be matched, and count the rest");
   line.add_output(command, "-o,--output", options->output,
                   "File to write: partner, parent and depth of each element")

@@ -1,5 +1,6 @@
 #include "cli/commands/bracket_match_clips.h"
 
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/checks.h"
 #include "cli/commands/bracket_match_picture.h"
 #include "cli/image_file.h"
 #include "cli/input_file.h"
@@ -116,7 +118,7 @@ absl::Status run_clip_drawing(Job& job, const Options& options) {
 }
 
 void check_view(const std::vector<float>& view) {
-  if (view.empty() || (view[0] < view[2] && view[1] < view[3])) return;
+  if (view.empty() || (view.size() == 4 && view[0] < view[2] && view[1] < view[3])) return;
   throw CLI::ValidationError("--view", "is X0,Y0,X1,Y1 with X0 < X1 and Y0 < Y1");
 }
 
@@ -129,10 +131,16 @@ void add_clip_drawing_command(CommandLine& line) {
       [options](Job& job) { return run_clip_drawing(job, *options); },
       [options] { check_view(options->view); });
   command.add_option("input", options->input, "SVG drawing")->required()->type_name("DRAWING.svg");
-  command.add_option("--view", options->view, "One more clip around all, in the drawing's user units")
-      ->delimiter(',')
-      ->expected(4)
-      ->type_name("X0,Y0,X1,Y1");
+  const CLI::Validator number(
+      [](const std::string& text) {
+        float value = 0;  // infinite ones are edges that clip nothing
+        if (absl::SimpleAtof(text, &value)) return std::string();
+        return absl::StrCat("is ", text.empty() ? "empty" : text, "; a number is right");
+      },
+      "");
+  add_list(command, "--view", options->view, 4, number,
+           "One more clip around all, in the drawing's user units")
+      .type_name("X0,Y0,X1,Y1");
   line.add_output(command, "-o,--output", options->output,
                   "File to write: element (0 draws, 1 begins, 2 ends a clip), box and bounds of each")
       .type_name("OUT.npz");

@@ -1,9 +1,11 @@
 #include "cumulus/kd_tree.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -16,7 +18,6 @@
 #include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/kd_tree_file.h"
-#include "cli/npy_file.h"
 #include "cli/npz_file.h"
 #include "cli/point_file.h"
 
@@ -33,6 +34,14 @@ struct BuildOptions {
   KdTreeOptions tree;
   bool left_balanced = false;
 };
+
+/// What the server says of the arrays of a request, in the words of the command line that they came from.
+absl::Status in_words_of_files(const absl::Status& failure,
+                               const std::vector<std::pair<std::string, std::string>>& words) {
+  const std::string message = absl::StrReplaceAll(failure.message(), words);
+  if (message == failure.message()) return failure;
+  return {failure.code(), message};
+}
 
 void describe_tree(const KdTreeFile& tree, Report& report) {
   report.add("points", tree.points());
@@ -67,10 +76,14 @@ void describe_build(Job& job, const BuildOptions& options) {
   job.describe_run();
 }
 
+absl::Status in_words_of_build(const absl::Status& failure, const BuildOptions& options) {
+  return in_words_of_files(failure, {{"BuildKdTree: points: ", options.input + ": "}});
+}
+
 absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Session& session,
                                   const Buffer& points) {
   const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
-  if (!arranged.ok()) return arranged.status();
+  if (!arranged.ok()) return in_words_of_build(arranged.status(), options);
   const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
   if (!nodes.ok()) return nodes.status();
   const absl::StatusOr<Array> order = job.download(session, *arranged, "idx_array");
@@ -99,7 +112,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   if (!uploaded.ok()) return uploaded.status();
   if (options.left_balanced) return export_left_balanced(job, options, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
-  if (!built.ok()) return built.status();
+  if (!built.ok()) return in_words_of_build(built.status(), options);
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
   if (!tree.ok()) return tree.status();
   tree->leaf_size = options.tree.leaf_size;
@@ -130,16 +143,9 @@ struct QueryOptions {
 };
 
 /// The file of --radii, if there is one, as the trees of files have their numbers: float64.
-absl::StatusOr<std::optional<Array>> read_radii(const std::string& path, std::int64_t queries) {
-  if (path.empty()) return std::optional<Array>();
-  absl::StatusOr<Array> radii = read_npy(path);
-  if (!radii.ok()) return radii.status();
-  const bool floating = radii->type() == ElementType::kFloat32 || radii->type() == ElementType::kFloat64;
-  if (!floating || radii->shape() != Shape{queries}) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--radii ", path, ": float32 or float64 [", queries, "], one for each query, is right"));
-  }
-  radii = to_float64(*std::move(radii));
+absl::StatusOr<std::optional<Array>> radii_of(const QueryOptions& options, std::int64_t queries) {
+  if (options.radii.empty()) return std::optional<Array>();
+  absl::StatusOr<Array> radii = read_radii(options.radii, queries);
   if (!radii.ok()) return radii.status();
   return std::optional<Array>(*std::move(radii));
 }
@@ -218,7 +224,12 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   absl::StatusOr<Array> queries = read_points(options.queries);
   if (queries.ok()) queries = to_float64(*std::move(queries));
   if (!queries.ok()) return queries.status();
-  const absl::StatusOr<std::optional<Array>> radii = read_radii(options.radii, queries->shape()[0]);
+  if (queries->shape()[1] != tree->dimensions()) {
+    return absl::InvalidArgumentError(absl::StrCat(options.queries, ": its points have ", queries->shape()[1],
+                                                   " dimensions; ", tree->dimensions(),
+                                                   ", as those of the tree, are right"));
+  }
+  const absl::StatusOr<std::optional<Array>> radii = radii_of(options, queries->shape()[0]);
   if (!radii.ok()) return radii.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
@@ -230,7 +241,11 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   const absl::StatusOr<std::optional<Buffer>> own_radii = upload_radii(job, *session, *radii);
   if (!own_radii.ok()) return own_radii.status();
   const auto found = ask(job, *session, options, handles, *asked, neighbor_options(options, *own_radii));
-  if (!found.ok()) return found.status();
+  if (!found.ok()) {
+    return in_words_of_files(found.status(), {{"FindNeighbors: queries: ", options.queries + ": "},
+                                              {"FindNeighbors: radii: ", "--radii " + options.radii + ": "},
+                                              {"FindNeighbors: tree.points: tree 0 ", options.tree + ": "}});
+  }
   if (absl::Status saved = save_results(job, *session, *found, options.output); !saved.ok()) return saved;
 
   Report& report = job.report();
@@ -284,6 +299,9 @@ void require_a_question(const QueryOptions& options) {
     throw CLI::ValidationError(
         "--lists", "lists are of all points within a radius: --radius is right, or --radii; -k is not");
   }
+  const bool counts = options.nearest == 0 && options.has_radius() && !options.lists;
+  if (counts && options.squared)
+    throw CLI::ValidationError("--squared", "is of distances: give -k or --lists, or leave it out");
   if (options.nearest > 0 || options.has_radius()) return;
   throw CLI::ValidationError(
       "kd-tree query",
@@ -317,12 +335,10 @@ void add_query(CommandLine& line, CLI::App& group) {
                  "All points within the radius: query i's are elements offsets[i] to offsets[i+1]-1 of "
                  "indices and distances");
   query.add_flag("--squared", asked->squared, "Write squares of distances");
-  query
-      .add_option("--period", asked->period,
-                  "Length of each axis that closes on itself, 0 for those that do not")
-      ->delimiter(',')
-      ->check(number_within(0))
-      ->type_name("L,L");
+  constexpr std::size_t kMostAxes = 16;
+  add_list(query, "--period", asked->period, kMostAxes, number_within(0),
+           "Length of each axis that closes on itself, 0 for those that do not")
+      .type_name("L,L");
   line.add_output(query, "-o,--output", asked->output,
                   "Arrays to write: indices and distances, counts, or offsets, indices and distances")
       .required()
@@ -343,7 +359,7 @@ void add_kd_tree_commands(CommandLine& line) {
   CLI::Option* leaf_size = build
                                .add_option("--leaf-size", built->tree.leaf_size,
                                            "Leaves have 1 to 2 times so many points (default 40)")
-                               ->check(whole_number_within(1));
+                               ->check(whole_number_within(1, std::numeric_limits<std::int32_t>::max()));
   CLI::Option* split =
       build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
           ->transform(one_of(kSplits))
