@@ -259,7 +259,7 @@ absl::Status check_keeps_samples(const std::string& path, ElementType type) {
       break;
   }
   if (std::find(right.begin(), right.end(), extension_of(path)) != right.end()) return absl::OkStatus();
-  right.push_back(".npy");
+  right.emplace_back(".npy");
   return cannot_write(path,
                       absl::StrCat("its format would change samples of ", std::string(element_name(type)),
                                    "; end its name with ", absl::StrJoin(right, ", ")));

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -42,14 +41,6 @@ absl::StatusOr<Array> read_any(const std::string& path) {
 
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;  // up to here float64 holds every integer
 
-/// float_from_half(), made for pixels, keeps neither NaN nor infinity, and these are not to pass for points.
-double number_of(Half half) {
-  if ((half.bits & 0x7c00u) != 0x7c00u) return static_cast<float>(half);
-  if ((half.bits & 0x3ffu) != 0) return std::numeric_limits<double>::quiet_NaN();
-  const double infinity = std::numeric_limits<double>::infinity();
-  return half.bits >= 0x8000u ? -infinity : infinity;
-}
-
 template <class T>
 bool held_by_float64(T number) {
   if constexpr (std::is_same_v<T, std::uint64_t>) return number <= std::uint64_t{kMostExact};
@@ -66,7 +57,7 @@ absl::StatusOr<Array> converted(const Array& numbers, ElementType type, const st
   const bool held = with_elements(numbers, [&]<class T>(const T* from) {
     for (std::size_t i = 0; i < count; ++i) {
       if constexpr (std::is_same_v<T, Half>) {
-        to[i] = static_cast<To>(number_of(from[i]));
+        to[i] = static_cast<To>(static_cast<float>(from[i]));
       } else {
         if (!held_by_float64(from[i])) return false;
         to[i] = static_cast<To>(from[i]);

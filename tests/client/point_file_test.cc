@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/half_float.h"
 #include "cli/npy_file.h"
 #include "cli/npz_file.h"
 #include "cli/npz_reader.h"
@@ -213,6 +214,16 @@ TEST_F(PointFile, ReadsCompressedArchives) {
     wrong[i] = static_cast<char>(wrong[i] ^ 0x55);
     (void)read_points(write("d.npz", wrong)).ok();
   }
+}
+
+TEST(HalfFloat, StandsForWhatItsBitsSay) {
+  EXPECT_EQ(float_from_half(0x3c00), 1.0F);
+  EXPECT_EQ(float_from_half(0xc500), -5.0F);
+  EXPECT_EQ(float_from_half(0x7bff), 65504.0F);
+  EXPECT_EQ(float_from_half(0x0001), 0x1p-24F);  // the smallest, without a leading one
+  EXPECT_EQ(float_from_half(0x7c00), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(float_from_half(0xfc00), -std::numeric_limits<float>::infinity());
+  EXPECT_NE(float_from_half(0x7e00), float_from_half(0x7e00));  // NaN
 }
 
 TEST_F(PointFile, RefusesDamagedArchives) {
