@@ -214,8 +214,8 @@ CudaExecutor::TaggedWords CudaExecutor::tagged_words(std::uint32_t tags) {
   return {tagged_.as<std::uint64_t>(kTaggedWords), tag};
 }
 
-CudaExecutor::TaggedTriples CudaExecutor::tagged_triples() {
-  const std::uint32_t tag = take_tags(1);
+CudaExecutor::TaggedTriples CudaExecutor::tagged_triples(std::uint32_t tags) {
+  const std::uint32_t tag = take_tags(tags);
   std::byte* behind_words = tagged_.data() + kTaggedWords * sizeof(std::uint64_t);
   return {{reinterpret_cast<TaggedTriple*>(behind_words), kTaggedTriples}, tag};
 }

@@ -128,7 +128,7 @@ class CudaExecutor {
     std::uint32_t tag;
   };
   static constexpr std::size_t kTaggedTriples = 600 * 1024;
-  TaggedTriples tagged_triples();
+  TaggedTriples tagged_triples(std::uint32_t tags = 1);
   static constexpr std::size_t kTaggedBytes =
       kTaggedWords * sizeof(std::uint64_t) + kTaggedTriples * sizeof(TaggedTriple);
 

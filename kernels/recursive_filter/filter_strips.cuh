@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cooperative_groups.h>
-
-#include "kernels/recursive_filter/line_stretches.cuh"
 #include "kernels/recursive_filter/strip_ring.cuh"
 #include "kernels/recursive_filter/strip_states.cuh"
 #include "kernels/recursive_filter/strip_tiles.cuh"
@@ -17,20 +14,45 @@
 
 namespace cumulus::recursive_filter {
 
+#ifndef HORNER
+#define HORNER 1
+#endif
+/// What anticausal runs over the stretches of a line leave, from the first stretch to the last, and of the
+/// whole line. Matrices that differ from stretch to stretch are waited for; of few stretches, what they leave
+/// is kept until the end.
 template <int Order>
-__device__ void tell(TilePixels& pixels, int line, const float (&state)[Order]) {
-  float four[kVector] = {};
+class LeftByStretches {
+ public:
+  __device__ void add(const StripAxis<Order>& axis, int stretch, const float (&left)[Order],
+                      float (&total)[Order]) {
+    if constexpr (kKept) {
 #pragma unroll
-  for (int k = 0; k < Order; ++k) four[k] = state[k];
-  vector_at(pixels, line, kTile) = make_float4(four[0], four[1], four[2], four[3]);
-}
-template <int Order>
-__device__ void hear(TilePixels& pixels, int line, float (&state)[Order]) {
-  const float4 told = vector_at(pixels, line, kTile);
-  const float four[kVector] = {told.x, told.y, told.z, told.w};
+      for (int j = 0; j + 1 < kStretches; ++j) {
 #pragma unroll
-  for (int k = 0; k < Order; ++k) state[k] = four[k];
-}
+        for (int k = 0; k < Order; ++k) left_[j][k] = left_[j + 1][k];
+      }
+#pragma unroll
+      for (int k = 0; k < Order; ++k) left_[kStretches - 1][k] = left[k];
+    } else {
+      axis.over_stretches[stretch].add_product(left, total);
+    }
+  }
+  __device__ void finish(const StripAxis<Order>& axis, float (&total)[Order]) const {
+    if constexpr (kKept) {
+      float sum[Order] = {};
+#pragma unroll
+      for (int j = kStretches - 1; j >= 0; --j) move_over(axis.over_stretches[1], left_[j], sum);
+#pragma unroll
+      for (int k = 0; k < Order; ++k) total[k] += sum[k];
+    }
+  }
+
+ private:
+  static constexpr int kStretches = kTile / kStripStretch<Order>;
+  static constexpr bool kKept = HORNER && kStretches <= 4;
+
+  float left_[kKept ? kStretches : 1][Order] = {};
+};
 
 template <int Order>
 class Strip {
@@ -41,7 +63,22 @@ class Strip {
   __device__ __forceinline__ void run() {
     memory_.init();
     states_.begin();
-    cooperative_groups::this_grid().sync();
+    __syncthreads();
+#ifdef CLOCKS
+    memory_.waited[strip_pair()] = 0;
+    memory_.polled[strip_pair()] = 0;
+    const long long start = now();
+    work();
+    if (threadIdx.x % 64 == 0) {
+      unsigned long long* to = strip_clocks + strip_pair() * 4;
+      atomicAdd(to, at_.all_tiles());
+      atomicAdd(to + 1, now() - start);
+      atomicAdd(to + 2, memory_.waited[strip_pair()]);
+      atomicAdd(to + 3, memory_.polled[strip_pair()]);
+    }
+  }
+  __device__ __forceinline__ void work() {
+#endif
     switch (strip_stage()) {
       case StripStage::kLoad:
         return load();
@@ -63,7 +100,7 @@ class Strip {
   }
 
  private:
-  __device__ TilePixels& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
+  __device__ StripTile& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
   __device__ float* carries(const RingPlace& at) const { return memory_.carries[at.tile % 2]; }
 
   /// Each tile, or every `step`-th from `first` on, when it has gone through the stage `before`.
@@ -96,18 +133,19 @@ class Strip {
 
   __device__ __forceinline__ void filter_causal_columns() const {
     float causal[Order] = {};
+    float through[Order] = {};
     float border = 0;
     each_tile(StripStage::kLoad, StripStage::kCausalColumns, [&](const RingPlace& at) {
       if (!f_.along_columns) return;
       if (at_.is_closing(at.tile)) {
-        close_columns(causal, border, pixels(at));
+        close_columns(through, border, pixels(at));
         return;
       }
       if (at.tile == 0 && at_.closed_above && f_.boundary_y == FilterBoundary::kClamp) {
-        add_weighted(f_.y.from_first_pixel, pixels(at)[0][line_], causal);
+        add_weighted(f_.y.from_first_pixel, pixels(at).at(0, line_), causal);
       }
-      border = pixels(at)[kTile - 1][line_];
-      filter_columns(pixels(at), at.tile > at_.above, causal);
+      border = pixels(at).at(kTile - 1, line_);
+      filter_columns(pixels(at), at.tile > at_.above, causal, through);
     });
   }
 
@@ -115,18 +153,29 @@ class Strip {
     each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
       // As many tiles ahead as the filter remembers, or the last.
       const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
+      const bool filters = f_.along_columns && at_.has(at.tile);
+      const ColumnAccess column = pixels(at).column(line_);
+      float last[kHalf];
+      if (filters) column.load(kTile - kHalf, last);
       memory_.await(StripStage::kCausalColumns, ahead);
-      if (!f_.along_columns || !at_.has(at.tile)) return;
+      if (!filters) return;
       float state[Order] = {};
       int slot = ahead.slot;
+      float left[Order];
+      memory_.tiles[slot].hear(line_, left);
 #pragma unroll 1
       for (int tile = ahead.tile; tile > at.tile; --tile) {
-        float left[Order];
-        hear<Order>(memory_.tiles[slot], line_, left);
-        move_over(f_.y.backward, left, state);
         slot = slot == 0 ? kStripSlots - 1 : slot - 1;
+        float next[Order];
+        memory_.tiles[slot].hear(line_, next);
+        move_over(f_.y.backward, left, state);
+#pragma unroll
+        for (int k = 0; k < Order; ++k) left[k] = next[k];
       }
-      finish_columns(pixels(at), state);
+      descend(column, last, [&](float (&v)[kHalf]) {
+#pragma unroll
+        for (int k = kHalf - 1; k >= 0; --k) f_.y.anticausal.filter_unscaled(state, v[k]);
+      });
     });
   }
 
@@ -142,7 +191,7 @@ class Strip {
   __device__ __forceinline__ void gather() const {
     const auto gather_one = [&](const RingPlace& at) {
       if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
-      if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, carries(at));
+      if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, pixels(at), carries(at));
     };
     each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
               strip_pair() - static_cast<int>(StripStage::kGather), kGatheringPairs);
@@ -160,80 +209,120 @@ class Strip {
   }
   __device__ __forceinline__ void store() const {
     each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
-      if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, f_.x.scale, pixels(at));
+      if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, f_.scale, pixels(at));
     });
   }
 
   static constexpr int kStretch = kStripStretch<Order>;
   static constexpr int kStretches = kTile / kStretch;
+  static constexpr int kHalf = kStretch / 2;
 
   static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
 #pragma unroll
     for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;
   }
-  /// What an anticausal run over all below the image leaves.
-  __device__ void close_columns(const float (&causal)[Order], float border, TilePixels& below) const {
+  /// What an anticausal run over all below the image leaves, of which `left` is what it makes of the causal
+  /// state of the last pixel.
+  __device__ void close_columns(float (&left)[Order], float border, StripTile& below) const {
     float future[Order] = {};
     if (f_.boundary_y == FilterBoundary::kClamp) add_weighted(f_.y.from_last_pixel, border, future);
-    float left[Order] = {};
-    f_.y.through_causal.add_product(causal, left);
     f_.y.through_future.add_product(future, left);
-    tell<Order>(below, line_, left);
+    below.tell(line_, left);
   }
 
-  __device__ void filter_columns(TilePixels& pixels, bool leaves, float (&causal)[Order]) const {
-    const ColumnAccess column{&pixels[0][line_]};
-    const Sections<Order, float>& forward = f_.y.causal;
-    float last[kStretch];
-    column.load(0, last);
+  /// Filters a column causally and, where it `leaves` something, tells what an anticausal run over the result
+  /// leaves, from nothing. That is known from the pixels as they were and from what the causal states before
+  /// and behind them give: `through`.
+  __device__ void filter_columns(StripTile& tile, bool leaves, float (&causal)[Order],
+                                 float (&through)[Order]) const {
+    LeftByStretches<Order> left;
+    float sum[Order];
+    const auto take_in = [&](int first, float (&v)[kHalf]) {
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) forward.filter_unscaled(causal, last[k]);
-    column.store(0, last);
-    float total[Order] = {};
-#pragma unroll 1
-    for (int j = 1; j < kStretches; ++j) {
-      float next[kStretch];
-      column.load(j * kStretch, next);
-      float left[Order] = {};
-#pragma unroll
-      for (int k = 0; k < kStretch; ++k) {
-        forward.filter_unscaled(causal, next[k]);
-        f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
+      for (int k = 0; k < kHalf; ++k) {
+        add_weighted(f_.y.anticausal_sums.of[first + k], v[k], sum);
+        f_.y.causal.filter_unscaled(causal, v[k]);
       }
-      column.store(j * kStretch, next);
-      f_.y.over_stretches[j - 1].add_product(left, total);
+    };
+    ascend<kHalf>(
+        tile.column(line_),
+        [&](float (&v)[kHalf]) {
 #pragma unroll
-      for (int k = 0; k < kStretch; ++k) last[k] = next[k];
+          for (int k = 0; k < Order; ++k) sum[k] = 0;
+          take_in(0, v);
+        },
+        [&](float (&v)[kHalf], int first) {
+          take_in(kHalf, v);
+          left.add(f_.y, first / kStretch, sum, through);
+        });
+    left.finish(f_.y, through);
+    float now[Order] = {};
+    f_.y.through_causal.add_product(causal, now);
+    if (leaves) {
+      float behind[Order];
+#pragma unroll
+      for (int k = 0; k < Order; ++k) behind[k] = -now[k];
+      f_.y.backward.add_product(behind, through);
+      tile.tell(line_, through);
     }
-    if (!leaves) return;
-    float left[Order] = {};
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) f_.y.anticausal.advance_unscaled(left, last[kStretch - 1 - k]);
-    f_.y.over_stretches[kStretches - 1].add_product(left, total);
-    tell<Order>(pixels, line_, total);
+    for (int k = 0; k < Order; ++k) through[k] = now[k];
   }
 
-  __device__ void finish_columns(TilePixels& pixels, float (&state)[Order]) const {
-    const ColumnAccess column{&pixels[0][line_]};
-    const float scale = f_.y.scale;
-#pragma unroll 1
-    for (int j = kStretches - 1; j >= 0; --j) {
-      float v[kStretch];
-      column.load(j * kStretch, v);
-#pragma unroll
-      for (int k = kStretch - 1; k >= 0; --k) {
-        f_.y.anticausal.filter_unscaled(state, v[k]);
-        v[k] *= scale;
-      }
-      column.store(j * kStretch, v);
-    }
+  /// Whether the states there follow from the border's pixels.
+  __device__ bool begins_at_border() const {
+    return at_.column == 0 && f_.boundary_x == FilterBoundary::kClamp;
+  }
+  __device__ bool ends_at_border() const {
+    return at_.column == f_.tile_columns - 1 && f_.boundary_x == FilterBoundary::kClamp;
   }
 
-  __device__ void tell_rows(int tile, TilePixels& pixels) const {
-    const RowAccess row{&pixels[line_][0]};
-    if (f_.boundary_x == FilterBoundary::kClamp) states_.tell_border(tile, row.at(0), row.at(kTile - 1));
+  __device__ void tell_rows(int tile, StripTile& pixels) const {
     float forward[Order] = {};
     float backward[Order] = {};
+    if (begins_at_border()) add_weighted(f_.x.from_first_pixel, pixels.at(line_, 0), forward);
+    if (ends_at_border()) {
+      float border[Order] = {};
+      add_weighted(f_.x.from_last_pixel, pixels.at(line_, kTile - 1), border);
+      f_.x.backward.add_product(border, backward);
+    }
+    const RowAccess row = pixels.row(line_);
+    if (f_.x.run_alike) {
+      sum_rows(row, forward, backward);
+    } else {
+      run_rows(row, forward, backward);
+    }
+    states_.tell(tile, forward, backward);
+  }
+  __device__ __forceinline__ void sum_rows(const RowAccess& row, float (&forward)[Order],
+                                           float (&backward)[Order]) const {
+    using Sums = LineSums<Order, kStretch>;
+    LeftByStretches<Order> by_stretches;
+#pragma unroll 1
+    for (int j = 0; j < kStretches; ++j) {
+      float v[kStretch];
+      row.load(j * kStretch, v);
+      float ahead[Order] = {};
+      float apart[Order] = {};
+#pragma unroll
+      for (int i = 0; i < Sums::kPairs; ++i) {
+        const float other = v[kStretch - 1 - i];
+        add_weighted(f_.x.sums.weights[i][Sums::kTogether], v[i] + other, ahead);
+        add_weighted(f_.x.sums.weights[i][Sums::kApart], v[i] - other, apart);
+      }
+      float left[Order];
+#pragma unroll
+      for (int k = 0; k < Order; ++k) {
+        left[k] = ahead[k] - apart[k];
+        ahead[k] += apart[k];
+      }
+      move_over(f_.x.over_stretches[1], ahead, forward);
+      by_stretches.add(f_.x, j, left, backward);
+    }
+    by_stretches.finish(f_.x, backward);
+  }
+  __device__ __forceinline__ void run_rows(const RowAccess& row, float (&forward)[Order],
+                                           float (&backward)[Order]) const {
 #pragma unroll 1
     for (int j = 0; j < kStretches; ++j) {
       float v[kStretch];
@@ -246,12 +335,13 @@ class Strip {
       }
       f_.x.over_stretches[j].add_product(left, backward);
     }
-    states_.tell(tile, forward, backward);
   }
 
-  __device__ void gather_rows(int tile, float* into) const {
+  __device__ void gather_rows(int tile, StripTile& pixels, float* into) const {
     float before[Order] = {};
     float after[Order] = {};
+    if (begins_at_border()) add_weighted(f_.x.from_first_pixel, pixels.at(line_, 0), before);
+    if (ends_at_border()) add_weighted(f_.x.from_last_pixel, pixels.at(line_, kTile - 1), after);
     states_.gather(tile, before, after);
     float future[Order] = {};
     f_.x.through_future.add_product(after, future);
@@ -262,8 +352,7 @@ class Strip {
     }
   }
 
-  __device__ void filter_rows(TilePixels& pixels, const float* from) const {
-    const RowAccess row{&pixels[line_][0]};
+  __device__ void filter_rows(StripTile& pixels, const float* from) const {
     float state[Order];
     float future[Order];
 #pragma unroll
@@ -271,30 +360,26 @@ class Strip {
       state[k] = from[k * kTile + line_];
       future[k] = from[(Order + k) * kTile + line_];
     }
-#pragma unroll 1
-    for (int j = 0; j < kStretches; ++j) {
-      float v[kStretch];
-      row.load(j * kStretch, v);
+    const auto filter = [&](float (&v)[kHalf], int) {
 #pragma unroll
-      for (int k = 0; k < kStretch; ++k) f_.x.causal.filter_unscaled(state, v[k]);
-      row.store(j * kStretch, v);
-    }
+      for (int k = 0; k < kHalf; ++k) f_.x.causal.filter_unscaled(state, v[k]);
+    };
+    ascend<kHalf>(
+        pixels.row(line_), [&](float (&v)[kHalf]) { filter(v, 0); }, filter);
     f_.x.through_causal.add_product(state, future);
-    tell<Order>(pixels, line_, future);
+    pixels.tell(line_, future);
   }
 
-  __device__ void finish_rows(TilePixels& pixels) const {
-    const RowAccess row{&pixels[line_][0]};
+  __device__ void finish_rows(StripTile& pixels) const {
     float state[Order];
-    hear<Order>(pixels, line_, state);
-#pragma unroll 1
-    for (int j = kStretches - 1; j >= 0; --j) {
-      float v[kStretch];
-      row.load(j * kStretch, v);
+    pixels.hear(line_, state);
+    const RowAccess row = pixels.row(line_);
+    float last[kHalf];
+    row.load(kTile - kHalf, last);
+    descend(row, last, [&](float (&v)[kHalf]) {
 #pragma unroll
-      for (int k = kStretch - 1; k >= 0; --k) f_.x.anticausal.filter_unscaled(state, v[k]);
-      row.store(j * kStretch, v);
-    }
+      for (int k = kHalf - 1; k >= 0; --k) f_.x.anticausal.filter_unscaled(state, v[k]);
+    });
   }
 
   const StripFilter<Order>& f_;
@@ -304,7 +389,7 @@ class Strip {
   const int line_;
 };
 
-extern __shared__ float4 strip_memory[];
+extern __shared__ __align__(128) float4 strip_memory[];
 
 template <int Order>
 __global__ void __launch_bounds__(kStripThreads, 1)

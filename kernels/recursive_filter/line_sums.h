@@ -40,6 +40,20 @@ struct LineSums {
   }
 };
 
+/// What pixel i adds to the k-th number of the state that an anticausal run over `kPixels` pixels leaves.
+template <int Order, int kPixels>
+struct AnticausalSums {
+  float of[kPixels][Order];
+
+  AnticausalSums(const DirectionPlan& direction, const StateMatrix& through) {
+    StateVector response = through * direction.input;
+    for (int i = 0; i < kPixels; ++i) {
+      for (std::size_t k = 0; k < Order; ++k) of[i][k] = static_cast<float>(response[k]);
+      response = direction.transition * response;
+    }
+  }
+};
+
 /// True where runs in both directions leave the same of a line and of the reversed line, but for their gains.
 inline bool run_alike(const AxisPlan& plan) {
   for (int row = 0; row < plan.order; ++row) {

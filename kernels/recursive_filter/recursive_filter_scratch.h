@@ -190,11 +190,7 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
         .add<float>(count * tiles.border_pixels())
         .bytes();
   }
-  if (plan.method == Method::kDecaying) {
-    return recursive_filter::StripDivision(image.height, image.width, image.channels, images.count, plan)
-        .scratch()
-        .bytes();
-  }
+  if (plan.method == Method::kDecaying) return 0;
   std::size_t state_floats = 0;
   recursive_filter::with_order(plan.order, [&]<int Order>() {
     state_floats = recursive_filter::window_schedule<Order, T>(image.height, image.width, image.channels,

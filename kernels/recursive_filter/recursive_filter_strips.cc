@@ -15,7 +15,7 @@ bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
 
 StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels,
                              std::int64_t images, const RecursiveFilterPlan& plan)
-    : state_lines(2 * tagged_words(plan.order) + (plan.x.boundary == FilterBoundary::kClamp ? 2 : 0)) {
+    : state_lines(2 * tagged_words(plan.order)) {
   const FilterTiles tiles(height, width, channels);
   const auto of_row = static_cast<int>(tiles.channels);
   const auto columns = static_cast<int>(tiles.columns);
@@ -27,7 +27,6 @@ StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64
     segment_tiles = (rows + shares - 1) / shares;
     segments = (rows + segment_tiles - 1) / segment_tiles;
     images_at_once = std::min<std::int64_t>(images, shares / segments);
-    blocks = static_cast<int>(images_at_once) * segments * columns * of_row;
   } else {
     const int halo = 2 * static_cast<int>(plan.windows->of_strips->x);
     const int fits = most / of_row - halo;
@@ -36,14 +35,9 @@ StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64
     segments = 1;
     segment_tiles = rows;
     images_at_once = 1;
-    blocks = (panel_columns + halo) * of_row;
   }
   state_slots =
       static_cast<int>(std::bit_ceil(static_cast<unsigned int>(std::min(kStripStateSlots, segment_tiles))));
-}
-
-std::size_t StripDivision::state_words() const {
-  return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(state_slots * state_lines) * kTile;
 }
 
 #if !CUMULUS_WITH_CUDA

@@ -30,18 +30,10 @@ struct StripDivision {
   int segments;
   int segment_tiles;
   std::int64_t images_at_once;
-  int blocks;  // of a launch at most
   int state_slots, state_lines;
 
   StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t images,
                 const RecursiveFilterPlan& plan);
-
-  std::size_t state_words() const;
-  ScratchSize scratch() const { return ScratchSize().add<StateWord>(state_words()); }
-
-  struct alignas(16) StateWord {
-    std::uint32_t of[4];
-  };
 };
 
 /// Filters by a plan for strips.

@@ -45,6 +45,10 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
     }
   }
   filter.strips = end - filter.first_strip;
+  const CudaExecutor::TaggedTriples words =
+      executor.tagged_triples(static_cast<std::uint32_t>(filter.segment_tiles));
+  filter.states = reinterpret_cast<uint4*>(words.words.data());
+  filter.first_tag = words.tag;
   const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
   if (!launch_together(executor, filter_strips<Order>, blocks, kStripThreads, sizeof(StripMemory<Order>),
                        filter)) {
@@ -60,6 +64,7 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   using Axes = StripAxes<Order>;
   const auto& axes = plan.constants->template get<Axes>([&] { return Axes(plan); });
   StripFilter<Order> filter{{}, axes.y, axes.x};
+  filter.scale = axes.y.scale * axes.x.scale;
   const DeviceImage<const T>& image = images.first;
   const FilterTiles tiles(image.height, image.width, image.channels);
   filter.image_stride = images.image_stride;
@@ -105,8 +110,6 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
   with_order(plan.order, [&]<int Order>() {
     if constexpr (Order <= kMostStripOrder) {
       StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
-      filter.states =
-          reinterpret_cast<uint4*>(executor.scratch<StripDivision::StateWord>(division.state_words()).data());
       CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(sizeof(StripMemory<Order>))));
       for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/recursive_filter/line_stretches.cuh"
+#include "kernels/recursive_filter/line_sums.h"
 #include "kernels/recursive_filter/recursive_filter_scratch.h"
 
 // What filter_strips.cuh is told.
@@ -26,6 +27,9 @@ struct StripAxis {
   Sections<Order, float> causal, anticausal;
   Matrix over_stretches[kTile / kStripStretch<Order>];  // anticausal
   Matrix forward, backward;                             // over a tile
+  AnticausalSums<Order, kStripStretch<Order>> anticausal_sums;
+  LineSums<Order, kStripStretch<Order>> sums;
+  bool run_alike;
   Matrix through_causal, through_future;
   float from_first_pixel[Order], from_last_pixel[Order];
   float scale;
@@ -38,6 +42,9 @@ struct StripAxis {
         anticausal(sections_of<Order, float>(axis.plan.anticausal)),
         forward(over(axis.plan.causal, kTile)),
         backward(over(axis.plan.anticausal, kTile)),
+        anticausal_sums(axis.plan.anticausal, axis.plan.through_future),
+        sums(axis.plan),
+        run_alike(recursive_filter::run_alike(axis.plan)),
         through_causal(small_matrix<Order, float>(axis.plan.through_causal)),
         through_future(small_matrix<Order, float>(axis.plan.through_future)),
         scale(static_cast<float>(axis.scale)) {
@@ -77,9 +84,11 @@ struct StripImages {
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;
+  float scale;  // of filtered pixels
   /// Of each block: of `state_slots` tiles, a power of two, `state_lines` tagged words of each row.
   uint4* states;
   int state_slots, state_lines;
+  std::uint32_t first_tag;  // of tile 0; the others' follow
 };
 
 template <int Order>

@@ -4,8 +4,8 @@
 #include "kernels/recursive_filter/strip_tiles.cuh"
 #include "kernels/recursive_filter/tagged_states.cuh"
 
-// The states that strips tell each other: those that the rows of a tile leave, in words tagged with the
-// tile's number, from 1 on.
+// The states that strips tell each other: those that the rows of a tile leave, in words with a
+// tag for each tile.
 
 namespace cumulus::recursive_filter {
 
@@ -20,14 +20,8 @@ class StripStates {
         near_(neighbours + kMostStripWindow),
         line_(strip_line()) {}
 
-  /// By all threads of the block, before any block tells or gathers.
+  /// By all threads of the block, before any of them gathers.
   __device__ void begin() const {
-    for (int i = 0; i < f_.state_slots; ++i) {
-      uint4* untold = words(static_cast<int>(blockIdx.x), i);
-      for (int k = strip_pair(); k < f_.state_lines; k += kStripPairs) {
-        untold[k * kTile] = uint4{};
-      }
-    }
     const int distance = static_cast<int>(threadIdx.x) - kMostStripWindow;
     if (distance <= kMostStripWindow) near_[distance] = neighbour(distance);
   }
@@ -38,16 +32,8 @@ class StripStates {
     tell_tagged(told, kTile, tag_of(tile), forward);
     tell_tagged(told + kWords * kTile, kTile, tag_of(tile), backward);
   }
-  /// The first and the last pixel of the tile's row, where they are the image's.
-  __device__ void tell_border(int tile, float first_pixel, float last_pixel) const {
-    uint4* told = words(static_cast<int>(blockIdx.x), tile) + 2 * kWords * kTile;
-    const float first[1] = {first_pixel};
-    const float last[1] = {last_pixel};
-    if (column_ == 0) tell_tagged(told, kTile, tag_of(tile), first);
-    if (column_ == f_.tile_columns - 1) tell_tagged(told + kTile, kTile, tag_of(tile), last);
-  }
 
-  /// The states before and after the tile's row, once the neighbours have told theirs.
+  /// Adds what lies before and after the tile's row to the states there, once the neighbours have told it.
   __device__ void gather(int tile, float (&before)[Order], float (&after)[Order]) const {
     // States of two words one side after the other: both at once take too many registers.
     constexpr bool kOneByOne = kWords > 1;
@@ -62,11 +48,6 @@ class StripStates {
       load(left, tile, 0);
       if (!kOneByOne) load(right, tile, kWords);
     } while (!all_told(left, tile) || (!kOneByOne && !all_told(right, tile)));
-    if (f_.boundary_x == FilterBoundary::kClamp) {
-      const int to_last = f_.tile_columns - 1 - column_;
-      if (column_ <= f_.window_x) hear_border(f_.x.from_first_pixel, -column_, tile, 0, before);
-      if (to_last <= f_.window_x) hear_border(f_.x.from_last_pixel, to_last, tile, 1, after);
-    }
     add(left, f_.x.forward, before);
     if constexpr (kOneByOne) {
       do {
@@ -79,7 +60,7 @@ class StripStates {
  private:
   static constexpr int kWords = TaggedState<Order>::kWords;
 
-  static __device__ std::uint32_t tag_of(int tile) { return static_cast<std::uint32_t>(tile) + 1; }
+  __device__ std::uint32_t tag_of(int tile) const { return f_.first_tag + static_cast<std::uint32_t>(tile); }
   __device__ uint4* words(int block, int tile) const {
     return f_.states + (block * f_.state_slots + (tile & (f_.state_slots - 1))) * (f_.state_lines * kTile) +
            line_;
@@ -121,7 +102,7 @@ class StripStates {
       side.told[i].load(words(other / 2, tile) + word * kTile, kTile);
     }
   }
-  static __device__ bool all_told(const Side& side, int tile) {
+  __device__ bool all_told(const Side& side, int tile) const {
     bool all = true;
 #pragma unroll
     for (int i = 0; i < kMostStripWindow; ++i) {
@@ -138,17 +119,6 @@ class StripStates {
       side.told[i].get(own);
       move_over(over_tile, own, state);
     }
-  }
-  __device__ void hear_border(const float (&from_pixel)[Order], int distance, int tile, int number,
-                              float (&state)[Order]) const {
-    TaggedState<1> told;
-    do {
-      told.load(words(near_[distance] / 2, tile) + (2 * kWords + number) * kTile, kTile);
-    } while (!told.has(tag_of(tile)));
-    float pixel[1];
-    told.get(pixel);
-#pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] = from_pixel[k] * pixel[0];
   }
 
   const StripFilter<Order>& f_;

@@ -53,9 +53,13 @@ struct StripPlace {
 };
 
 /// Row or column `at` of the image as its boundary continues it; -1: nothing.
-__device__ inline std::int64_t continued(std::int64_t at, std::int64_t length, FilterBoundary boundary) {
+inline __device__ __noinline__ std::int64_t continued(std::int64_t at, std::int64_t length, FilterBoundary boundary) {
   if (at >= 0 && at < length) return at;
-  const auto modulo = [](std::int64_t a, std::int64_t b) { return (a % b + b) % b; };
+  // Mostly less than a period away, where no division is needed.
+  const auto modulo = [](std::int64_t a, std::int64_t b) {
+    if (a < -b || a >= 2 * b) return (a % b + b) % b;
+    return a < 0 ? a + b : a >= b ? a - b : a;
+  };
   switch (boundary) {
     case FilterBoundary::kZero:
       return -1;
@@ -77,14 +81,14 @@ __device__ inline std::int64_t continued(std::int64_t at, std::int64_t length, F
 }
 
 template <int kAtOnce, class Row>
-__device__ void load_strip_rows(const StripImages& a, const StripPlace& at, TilePixels& pixels,
+__device__ void load_strip_rows(const StripImages& a, const StripPlace& at, StripTile& pixels,
                                 const Row& row_of) {
   const int line = strip_line();
   const std::int64_t first_column = at.real_column(a) * kTile;
   const std::int64_t image = at.image * a.image_stride;
   const auto from_memory = [&](std::int64_t element, int row, int column, auto of_size) {
     using Pixels = decltype(of_size);
-    __pipeline_memcpy_async(&pixels[row][column], a.images.as<float>() + element, sizeof(Pixels));
+    __pipeline_memcpy_async(&pixels.at(row, column), a.images.as<float>() + element, sizeof(Pixels));
   };
   const bool half = a.images.kind == ElementKind::kHalf;
   if (a.vector_loads && at.has_whole_columns(a)) {
@@ -95,9 +99,9 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Tile
       const int row = i + line / kRowThreads;
       const std::int64_t from = row_of(row);
       if (kAtOnce == 1 && from < 0) {
-        vector_at(pixels, row, column) = make_float4(0, 0, 0, 0);
+        pixels.vector(row, column) = make_float4(0, 0, 0, 0);
       } else if (half) {
-        vector_at(pixels, row, column) = load_four(a.images.as<__half>() + corner + from * a.row_stride);
+        pixels.vector(row, column) = load_four(a.images.as<__half>() + corner + from * a.row_stride);
       } else {
         from_memory(corner + from * a.row_stride, row, column, float4{});
       }
@@ -110,9 +114,9 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Tile
   for (int row = 0; row < kTile; ++row) {
     const std::int64_t from = row_of(row);
     if (column < 0 || (kAtOnce == 1 && from < 0)) {
-      pixels[row][line] = 0;
+      pixels.at(row, line) = 0;
     } else if (half) {
-      pixels[row][line] = __half2float(__ldg(a.images.as<__half>() + corner + from * a.row_stride));
+      pixels.at(row, line) = __half2float(__ldg(a.images.as<__half>() + corner + from * a.row_stride));
     } else {
       from_memory(corner + from * a.row_stride, row, line, float{});
     }
@@ -134,7 +138,7 @@ __device__ void prefetch_row(const T* row) {
 /// Begins to bring a tile of the strip in, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
 __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& at, int tile,
-                                       TilePixels& pixels) {
+                                       StripTile& pixels) {
   const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const bool inside = first >= 0 && first + kTile <= a.height;
@@ -149,7 +153,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
     const int row = line / kRowThreads;
     const int column = line % kRowThreads * kVector;
     const float* from = a.images.as<float>() + corner + row * a.row_stride + column;
-    float* to = &pixels[row][column];
+    float* to = &pixels.at(row, column);
     const std::int64_t step = kTile / kRowThreads * a.row_stride;
 #pragma unroll
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
@@ -165,7 +169,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
 }
 /// Writes a filtered tile of the strip, scaled, by kTile threads.
 __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& at, int tile, float scale,
-                                        TilePixels& pixels) {
+                                        StripTile& pixels) {
   const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const std::int64_t first_column = std::int64_t{at.column} * kTile;
@@ -176,7 +180,7 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
   if (by_vectors && rows == kTile && a.filtered.kind == ElementKind::kFloat) {
     const int row = line / kRowThreads;
     const int column = line % kRowThreads * kVector;
-    const float* from = &pixels[row][column];
+    const float* from = &pixels.at(row, column);
     float* to = a.filtered.as<float>() + corner + row * row_elements + first_column + column;
     const std::int64_t step = kTile / kRowThreads * row_elements;
 #pragma unroll
@@ -192,7 +196,7 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
     const int column = line % kRowThreads * kVector;
 #pragma unroll 4
     for (int row = line / kRowThreads; row < rows; row += kTile / kRowThreads) {
-      float4 four = vector_at(pixels, row, column);
+      float4 four = pixels.vector(row, column);
       four = make_float4(four.x * scale, four.y * scale, four.z * scale, four.w * scale);
       store_four(a.filtered, corner + first_column + column + row * row_elements, four);
     }
@@ -202,7 +206,7 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
   const std::int64_t first_element = corner + (first_column + line) * a.channels + at.channel;
 #pragma unroll 4
   for (int row = 0; row < rows; ++row) {
-    a.filtered.store(first_element + row * row_elements, pixels[row][line] * scale);
+    a.filtered.store(first_element + row * row_elements, pixels.at(row, line) * scale);
   }
 }
 
