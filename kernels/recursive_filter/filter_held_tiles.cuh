@@ -4,13 +4,14 @@
 
 #include <cstdint>
 
+#include "kernels/recursive_filter/line_sums.cuh"
 #include "kernels/recursive_filter/told_lines.cuh"
 
-// The on-chip method for float images of one channel that are whole tiles and whose boundaries leave no pixel
-// out of runs: a thread has a stretch of a row, and then of a column, in registers. A warp has whole lines
-// of a tile, its threads tell each other what they leave by shuffles, and once pixels are asked for no warp
-// waits for another but when the tile is turned in shared memory: while one waits for pixels or for the
-// neighbours' states, others filter. Rows come first, so that columns go from registers to the image.
+// The on-chip method for float images of one channel that are whole tiles, where boundaries leave no pixel
+// out of runs and both directions have the same poles: a thread has half of a row, and then of a column, in
+// registers. Once pixels are asked for no warp waits for more than one other but when the tile is turned in
+// shared memory: while one waits for pixels or for the neighbours' states, others filter. Rows come first, so
+// that columns go from registers to the image.
 //
 // Columns and rows have code of their own here: their filters' numbers stand in the instructions then.
 
@@ -19,22 +20,30 @@ namespace cumulus::recursive_filter {
 /// Both axes without gains.
 template <int Order>
 struct HeldConstants : OnChipConstants<Order, float> {
-  float scale;  // of filtered pixels
+  StretchSums<Order> sums[2];  // kAlongY, kAlongX
+  float scale;                 // of filtered pixels
 
   HeldConstants(const GainlessAxis& y, const GainlessAxis& x, const Windows& windows, std::int64_t part,
                 std::int64_t side)
       : OnChipConstants<Order, float>(y.plan, x.plan, windows, part, side),
+        sums{StretchSums<Order>(y.plan), StretchSums<Order>(x.plan)},
         scale(static_cast<float>(y.scale * x.scale)) {}
 };
 
-template <int Order>
-struct HeldFilter : HeldConstants<Order> {
+struct HeldImages {
   const float* image;
   float* filtered;
   std::int64_t image_stride, filtered_stride;
-  std::int64_t row_stride, filtered_row_stride;
+  int row_stride, filtered_row_stride;
+  /// sizeof(float), which the compiler must not know: a product added to a pointer is one instruction from
+  /// row to row, a sum of numbers of 64 bits two or four.
+  int pixel_bytes;
   ToldMemory told;  // of each tile HeldWords' words
 };
+
+/// What loading needs comes first: it waits for fewer lines of constants that are not in the cache yet.
+template <int Order>
+struct HeldFilter : HeldImages, HeldConstants<Order> {};
 
 /// What a tile tells, line by line: the rows' states, causal and anticausal, the columns', and the first and
 /// the last pixel of each column (of tiles at the image's top and bottom).
@@ -45,105 +54,129 @@ struct HeldWords {
   static constexpr int kCount = kBorder + kSide;
 };
 
-/// How a tile's lines are shared out: a warp has kLines of them, kParts threads each.
-template <int kSide, int kPart>
+/// How a tile is shared out: a thread has half of a row, then half of a column.
+template <int kSide>
 struct HeldShares {
-  static constexpr int kParts = kSide / kPart;
-  static constexpr int kLines = 32 / kParts;
-  static constexpr int kThreads = kSide * kParts;
+  static constexpr int kPart = kSide / 2;
+  static constexpr int kThreads = 2 * kSide;
   static constexpr int kWarps = kThreads / 32;
+  static constexpr int kWarpRows = 16;
+  static constexpr int kWarpColumns = 32;
 
   __device__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-  /// The thread's line, and which pixels of it.
-  __device__ static int line() { return warp() * kLines + static_cast<int>(threadIdx.x % kLines); }
-  __device__ static int part() { return static_cast<int>(threadIdx.x % 32 / kLines); }
-  __device__ static int first_pixel() { return part() * kPart; }
 };
 
-/// A block's tile in shared memory. Where threads of a warp read the same columns of different parts, no two
-/// of them use the same bank.
-template <int kSide, int kPart>
+/// A block's tile in shared memory. Where threads of a warp read the same columns of both halves of rows, no
+/// two of them use the same bank.
+template <int kSide>
 struct HeldPixels {
+  static constexpr int kPart = HeldShares<kSide>::kPart;
   static constexpr int kPitch = kSide + kVector;
-  static constexpr int kPartPitch = kPart * kPitch + HeldShares<kSide, kPart>::kLines;
 
-  alignas(16) float of[kSide / kPart * kPartPitch];
+  alignas(16) float of[kSide * kPitch];
 
-  __device__ float* row(int row) { return of + row / kPart * kPartPitch + row % kPart * kPitch; }
+  __device__ float* row(int row) { return of + row * kPitch; }
 };
 extern __shared__ float4 held_memory[];
 
-/// The rows of a tile, or its columns.
-template <int Order, int kSide, int kPart>
+/// A thread's place among rows: a warp has both halves of its rows, and threads that have the same row tell
+/// each other by shuffles what they know.
+template <int kSide>
+struct HeldRow {
+  using Shares = HeldShares<kSide>;
+
+  int line = Shares::warp() * Shares::kWarpRows + Shares::lane() % Shares::kWarpRows;
+  int part = Shares::lane() / Shares::kWarpRows;
+
+  __device__ explicit HeldRow(HeldPixels<kSide>&) {}
+
+  template <int kSlot, int Order>
+  __device__ void trade(float (&numbers)[Order]) const {
+#pragma unroll
+    for (int k = 0; k < Order; ++k) numbers[k] = __shfl_xor_sync(0xffffffff, numbers[k], Shares::kWarpRows);
+  }
+};
+
+/// The same among columns: two warps have the halves of neighbouring columns, so that each stores whole cache
+/// lines. They meet where their pixels have been in shared memory.
+template <int kSide>
+struct HeldColumn {
+  using Shares = HeldShares<kSide>;
+
+  HeldPixels<kSide>& pixels;
+  int line = Shares::warp() / 2 * Shares::kWarpColumns + Shares::lane();
+  int part = Shares::warp() % 2;
+
+  __device__ explicit HeldColumn(HeldPixels<kSide>& of) : pixels(of) {}
+
+  /// The pixels from kSlot on are not needed any more: nobody else reads them, and each slot is used once.
+  template <int kSlot, int Order>
+  __device__ void trade(float (&numbers)[Order]) const {
+    float* mine = pixels.row(part * Shares::kPart + kSlot) + line;
+    const float* other = pixels.row((1 - part) * Shares::kPart + kSlot) + line;
+#pragma unroll
+    for (int k = 0; k < Order; ++k) mine[k * pixels.kPitch] = numbers[k];
+    // A barrier of the two warps; 0 is the block's.
+    asm volatile("bar.sync %0, 64;" ::"r"(1 + Shares::warp() / 2) : "memory");
+#pragma unroll
+    for (int k = 0; k < Order; ++k) numbers[k] = other[k * pixels.kPitch];
+  }
+};
+
+/// The rows of a tile, or its columns. A thread's own direction is the one in which its part of the line
+/// comes first: causal for the first part, anticausal for the second.
+template <int Order, int kSide, class Place>
 class HeldLines {
  public:
-  using Shares = HeldShares<kSide, kPart>;
-  static constexpr int kParts = Shares::kParts;
-  static_assert(kParts % 2 == 0, "the first thread of a line and the last one tell and hear");
+  static constexpr int kPart = HeldShares<kSide>::kPart;
 
-  __device__ HeldLines(const OnChipAxis<Order, float>& axis, const ToldWords& words, int here)
-      : axis_(axis),
-        part_(Shares::part()),
-        backwards_(part_ == 0 ? 0 : 1),
-        first_lane_(static_cast<int>(threadIdx.x % Shares::kLines)),
-        told_(axis.moves, words, here) {}
+  __device__ HeldLines(const OnChipAxis<Order, float>& axis, const StretchSums<Order>& sums,
+                       const Place& place, const ToldWords& words, int here)
+      : axis_(axis), sums_(sums), place_(place), told_(axis.moves, words, here) {}
 
-  /// Filters the thread's pixels; store(k), from the last to the first: pixel k is there. Warp-wide.
+  /// Filters the thread's pixels; store(k), from the last to the first: pixel k is there.
   template <class BorderPixel, class Store>
   __device__ void filter(const BorderPixel& border_pixel, float (&pixels)[kPart], const Store& store) const {
-    float left[kParts][Order];
-    run(pixels, left);
-    float state[Order];
+    const bool second = place_.part != 0;
+    float causal[Order], anticausal[Order];
+    run(pixels, causal, anticausal);
+    float own[Order], state[Order], other[Order];
 #pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] = left[0][k];
-    if (part_ == 0 || part_ == kParts - 1) {
-#pragma unroll
-      for (int i = 1; i < kParts; ++i) move_over(axis_.over_part[backwards_], left[i], state);
-      told_.tell(backwards_, state);
-      told_.hear(backwards_, border_pixel, state);
+    for (int k = 0; k < Order; ++k) {
+      own[k] = state[k] = second ? anticausal[k] : causal[k];
+      other[k] = second ? causal[k] : anticausal[k];
     }
+    place_.template trade<0>(other);
+    move_over(axis_.over_part[0], other, state);
+    told_.tell(second, state);
+    told_.hear(second, border_pixel, state);
     __syncwarp();  // together again, or each shuffle finds out by itself
-    float causal[Order];
-    float future[Order];
-    find(left, state, causal, future);
-    filter_part(causal, future, pixels, store);
+#pragma unroll
+    for (int k = 0; k < Order; ++k) other[k] = state[k];
+    move_over(axis_.over_part[0], own, other);
+    place_.template trade<Order>(other);
+#pragma unroll
+    for (int k = 0; k < Order; ++k) {
+      causal[k] = second ? other[k] : state[k];
+      anticausal[k] = second ? state[k] : other[k];
+    }
+    filter_part(causal, anticausal, pixels, store);
   }
 
  private:
-  static constexpr unsigned kWarp = 0xffffffff;
-
-  /// From nothing, both ways; `left`: what the line's parts leave, in the order in which the line's first
-  /// thread comes to them causally and its last one anticausally.
-  __device__ void run(const float (&pixels)[kPart], float (&left)[kParts][Order]) const {
-    float causal[Order] = {};
-    float anticausal[Order] = {};
+  /// From nothing, both ways. Of few pixels, sums save less time than it takes to wait for their weights.
+  __device__ void run(const float (&pixels)[kPart], float (&causal)[Order],
+                      float (&anticausal)[Order]) const {
+    if constexpr (kPart > 32) {
+      sums_.find(pixels, causal, anticausal);
+    } else {
 #pragma unroll
-    for (int k = 0; k < kPart; ++k) {
-      axis_.line.causal.advance_unscaled(causal, pixels[k]);
-      axis_.line.anticausal.advance_unscaled(anticausal, pixels[kPart - 1 - k]);
-    }
+      for (int k = 0; k < Order; ++k) causal[k] = anticausal[k] = 0;
 #pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-      const int from = backwards_ != 0 ? kParts - 1 - i : i;
-#pragma unroll
-      for (int k = 0; k < Order; ++k) left[i][k] = from_part(from, part_ == i ? causal[k] : anticausal[k]);
-    }
-  }
-
-  /// From the states that the line's first thread has heard, and its last, those at each thread's part.
-  __device__ void find(const float (&left)[kParts][Order], float (&state)[Order], float (&causal)[Order],
-                       float (&future)[Order]) const {
-#pragma unroll
-    for (int k = 0; k < Order; ++k) causal[k] = future[k] = state[k];
-#pragma unroll
-    for (int i = 0; i + 1 < kParts; ++i) {
-      move_over(axis_.over_part[backwards_], left[i], state);
-#pragma unroll
-      for (int k = 0; k < Order; ++k) {
-        const float moved = from_part(part_ == i + 1 ? 0 : kParts - 1, state[k]);
-        if (part_ == i + 1) causal[k] = moved;
-        if (part_ == kParts - 2 - i) future[k] = moved;
+      for (int k = 0; k < kPart; ++k) {
+        axis_.line.causal.template advance_unscaled<true>(causal, pixels[k]);
+        axis_.line.causal.template advance_unscaled<true>(anticausal, pixels[kPart - 1 - k]);
       }
     }
   }
@@ -154,34 +187,31 @@ class HeldLines {
     float anticausal[Order] = {};
     axis_.line.through_future.add_product(future, anticausal);
 #pragma unroll
-    for (int k = 0; k < kPart; ++k) axis_.line.causal.filter_unscaled(causal, pixels[k]);
+    for (int k = 0; k < kPart; ++k) axis_.line.causal.template filter_unscaled<true>(causal, pixels[k]);
     axis_.line.through_causal.add_product(causal, anticausal);
 #pragma unroll
     for (int k = kPart - 1; k >= 0; --k) {
-      axis_.line.anticausal.filter_unscaled(anticausal, pixels[k]);
+      axis_.line.anticausal.template filter_unscaled<true>(anticausal, pixels[k]);
       store(k);
     }
   }
 
-  __device__ float from_part(int part, float value) const {
-    return __shfl_sync(kWarp, value, first_lane_ + part * Shares::kLines);
-  }
-
   const OnChipAxis<Order, float>& axis_;
-  const int part_;
-  const int backwards_;  // which way the thread's own direction goes
-  const int first_lane_;
+  const StretchSums<Order>& sums_;
+  const Place& place_;
   const ToldStates<Order, kSide, true> told_;
 };
 
 /// One tile.
-template <int Order, int kSide, int kPart>
+template <int Order, int kSide>
 class HeldTile {
  public:
-  using Shares = HeldShares<kSide, kPart>;
-  using Pixels = HeldPixels<kSide, kPart>;
+  using Filter = HeldFilter<Order>;
+  using Shares = HeldShares<kSide>;
+  using Pixels = HeldPixels<kSide>;
+  static constexpr int kPart = Shares::kPart;
 
-  __device__ HeldTile(const HeldFilter<Order>& f, Pixels& pixels)
+  __device__ HeldTile(const Filter& f, Pixels& pixels)
       : f_(f),
         shared_(pixels),
         tile_columns_(f.axes[kAlongX].moves.tiles),
@@ -203,7 +233,8 @@ class HeldTile {
   }
 
   __device__ void filter_rows() const {
-    float* own = shared_.row(Shares::line()) + Shares::first_pixel();
+    const HeldRow<kSide> place(shared_);
+    float* own = shared_.row(place.line) + place.part * kPart;
     float pixels[kPart];
 #pragma unroll
     for (int k = 0; k < kPart; k += kVector) {
@@ -213,8 +244,9 @@ class HeldTile {
       pixels[k + 2] = four.z;
       pixels[k + 3] = four.w;
     }
-    const float* row = rows() + Shares::line() * f_.row_stride;
-    const HeldLines<Order, kSide, kPart> lines(f_.axes[kAlongX], words_from(row_, 0, Words::kCount), column_);
+    const float* row = rows() + std::int64_t{place.line} * f_.row_stride;
+    const HeldLines<Order, kSide, HeldRow<kSide>> lines(
+        f_.axes[kAlongX], f_.sums[kAlongX], place, words_from(row_, 0, place.line, Words::kCount), column_);
     lines.filter([&](bool last) { return __ldg(row + (last ? tile_columns_ * kSide - 1 : 0)); }, pixels,
                  [&](int k) {
                    if (k % kVector != 0) return;
@@ -224,26 +256,29 @@ class HeldTile {
   }
 
   __device__ void filter_columns() const {
-    const float* own = shared_.row(Shares::first_pixel()) + Shares::line();
+    const HeldColumn<kSide> place(shared_);
+    const float* own = shared_.row(place.part * kPart) + place.line;
     float pixels[kPart];
 #pragma unroll
     for (int k = 0; k < kPart; ++k) pixels[k] = own[k * Pixels::kPitch];
-    ToldWords words = words_from(0, column_, std::int64_t{tile_columns_} * Words::kCount);
-    if (Shares::part() == 0 && (row_ == 0 || row_ == tile_rows_ - 1)) {
-      words.tell_border(row_, Words::kBorder, pixels[0], shared_.row(kSide - 1)[Shares::line()]);
+    ToldWords words = words_from(0, column_, place.line, tile_columns_ * Words::kCount);
+    if (place.part == 0 && (row_ == 0 || row_ == tile_rows_ - 1)) {
+      words.tell_border(row_, Words::kBorder, pixels[0], shared_.row(kSide - 1)[place.line]);
     }
     const ToldWords borders = words;
     words.first += Words::kColumns;
-    const HeldLines<Order, kSide, kPart> lines(f_.axes[kAlongY], words, row_);
-    const std::int64_t end_row = std::int64_t{row_} * kSide + Shares::first_pixel() + kPart;
-    float* to = f_.filtered + image_ * f_.filtered_stride + end_row * f_.filtered_row_stride +
-                column_ * kSide + Shares::line();
+    const HeldLines<Order, kSide, HeldColumn<kSide>> lines(f_.axes[kAlongY], f_.sums[kAlongY], place, words,
+                                                           row_);
+    const std::int64_t end_row = std::int64_t{row_} * kSide + (place.part + 1) * kPart;
+    char* to = reinterpret_cast<char*>(f_.filtered + image_ * f_.filtered_stride +
+                                       end_row * f_.filtered_row_stride + column_ * kSide + place.line);
+    const std::int64_t back = -f_.filtered_row_stride;
     lines.filter(
         [&](bool last) { return borders.hear_border(last ? tile_rows_ - 1 : 0, Words::kBorder, last); },
         pixels,
         [&](int k) {
-          to -= f_.filtered_row_stride;
-          __stcs(to, f_.scale * pixels[k]);
+          to += back * f_.pixel_bytes;
+          __stcs(reinterpret_cast<float*>(to), f_.scale * pixels[k]);
         });
   }
 
@@ -253,14 +288,16 @@ class HeldTile {
   __device__ void begin_loading() const {
     constexpr int kRowVectors = kSide / kVector;
     constexpr int kRows = 32 / kRowVectors;  // at a time
-    const int row = Shares::warp() * Shares::kLines + Shares::lane() / kRowVectors;
+    const int row = Shares::warp() * Shares::kWarpRows + Shares::lane() / kRowVectors;
     const int column = Shares::lane() % kRowVectors * kVector;
-    const float* from = rows() + row * f_.row_stride + column_ * kSide + column;
+    const char* from =
+        reinterpret_cast<const char*>(rows() + std::int64_t{row} * f_.row_stride + column_ * kSide + column);
+    const std::int64_t step = kRows * f_.row_stride;
     float* to = shared_.row(row) + column;
 #pragma unroll
-    for (int i = 0; i < Shares::kLines / kRows; ++i) {
+    for (int i = 0; i < Shares::kWarpRows / kRows; ++i) {
       __pipeline_memcpy_async(to + i * kRows * Pixels::kPitch, from, sizeof(float4));
-      from += kRows * f_.row_stride;
+      from += step * f_.pixel_bytes;
     }
     __pipeline_commit();
   }
@@ -269,21 +306,21 @@ class HeldTile {
   __device__ const float* rows() const {
     return f_.image + image_ * f_.image_stride + std::int64_t{row_} * kSide * f_.row_stride;
   }
-  __device__ ToldWords words_from(int row, int column, std::int64_t stride) const {
-    const std::int64_t tile = (std::int64_t{image_} * tile_rows_ + row) * tile_columns_ + column;
-    return {f_.told.words + tile * Words::kCount + Shares::line(), stride, f_.told.tag};
+  __device__ ToldWords words_from(int row, int column, int line, int stride) const {
+    const int tile = (image_ * tile_rows_ + row) * tile_columns_ + column;
+    return {f_.told.words + tile * Words::kCount + line, stride, f_.told.tag};
   }
 
-  const HeldFilter<Order>& f_;
+  const Filter& f_;
   Pixels& shared_;
   const int tile_columns_, tile_rows_;
   const int column_, row_, image_;
 };
 
-template <int Order, int kSide, int kPart, int kBlocks>
-__global__ void __launch_bounds__(HeldShares<kSide, kPart>::kThreads, kBlocks)
+template <int Order, int kSide, int kBlocks>
+__global__ void __launch_bounds__(HeldShares<kSide>::kThreads, kBlocks)
     filter_held_tiles(const __grid_constant__ HeldFilter<Order> f) {
-  using Tile = HeldTile<Order, kSide, kPart>;
+  using Tile = HeldTile<Order, kSide>;
   const Tile tile(f, *reinterpret_cast<typename Tile::Pixels*>(held_memory));
   tile.load();
   tile.filter_rows();

@@ -16,17 +16,20 @@ namespace {
 using ImagesIn = FilterImages<const float, Space::kDevice>;
 using ImagesOut = FilterImages<float, Space::kDevice>;
 
-/// Tiles of kSide x kSide pixels, kPart of them a thread; kBlocks fit on a multiprocessor.
-template <int Order, int kSide, int kPart, int kBlocks>
+/// Threads count pixels from row to row, two at a time, in 32 bits.
+constexpr std::int64_t kLongestStride = std::int64_t{1} << 30;
+
+/// Tiles of kSide x kSide pixels; kBlocks fit on a multiprocessor.
+template <int Order, int kSide, int kBlocks>
 struct HeldLaunch {
-  using Tile = HeldTile<Order, kSide, kPart>;
+  using Tile = HeldTile<Order, kSide>;
   using Shares = typename Tile::Shares;
   using Constants = HeldConstants<Order>;
   static constexpr std::size_t kBytes = sizeof(typename Tile::Pixels);
-  static constexpr auto kKernel = filter_held_tiles<Order, kSide, kPart, kBlocks>;
+  static constexpr auto kKernel = filter_held_tiles<Order, kSide, kBlocks>;
 
   static Constants constants(const RecursiveFilterPlan& plan) {
-    return {without_gains(plan.y), without_gains(plan.x), *plan.windows, kPart, kSide};
+    return {without_gains(plan.y), without_gains(plan.x), *plan.windows, Shares::kPart, kSide};
   }
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
@@ -47,14 +50,15 @@ struct HeldLaunch {
     for (std::int64_t first = 0; first < images.count; first += at_once) {
       executor.check_interrupt();
       const CudaExecutor::TaggedTriples words = executor.tagged_triples();
-      const HeldFilter<Order> filter{constants,
-                                     image.data + first * images.image_stride,
-                                     filtered.first.data + first * filtered.image_stride,
-                                     images.image_stride,
-                                     filtered.image_stride,
-                                     image.row_stride,
-                                     filtered.first.row_stride,
-                                     {reinterpret_cast<uint4*>(words.words.data()), words.tag}};
+      const HeldFilter<Order> filter{{image.data + first * images.image_stride,
+                                      filtered.first.data + first * filtered.image_stride,
+                                      images.image_stride,
+                                      filtered.image_stride,
+                                      static_cast<int>(image.row_stride),
+                                      static_cast<int>(filtered.first.row_stride),
+                                      sizeof(float),
+                                      {reinterpret_cast<uint4*>(words.words.data()), words.tag}},
+                                     constants};
       const dim3 blocks(static_cast<unsigned>(columns), static_cast<unsigned>(rows),
                         static_cast<unsigned>(std::min(at_once, images.count - first)));
       if (!launch_together(executor, kKernel, blocks, Shares::kThreads, kBytes, filter)) return false;
@@ -67,9 +71,9 @@ struct HeldLaunch {
 /// way, larger ones tell each other less. Others: images that those do not divide.
 template <int Order>
 struct HeldWays {
-  using Few = HeldLaunch<Order, kTile, 32, 4>;
-  using Many = HeldLaunch<Order, 2 * kTile, 64, 2>;
-  using Others = HeldLaunch<Order, kTile, 32, Order <= 3 ? 8 : 4>;
+  using Few = HeldLaunch<Order, kTile, 4>;
+  using Many = HeldLaunch<Order, 2 * kTile, 2>;
+  using Others = HeldLaunch<Order, kTile, Order <= 3 ? 8 : 4>;
 
   typename Few::Constants few;
   typename Many::Constants many;
@@ -88,9 +92,11 @@ struct HeldWays {
 
 bool filter_in_held_tiles(CudaExecutor& executor, const ImagesIn& images, const RecursiveFilterPlan& plan,
                           const ImagesOut& filtered) {
-  const bool runs_see_all = plan.y.pixels_left_out() == 0 && plan.x.pixels_left_out() == 0;
-  if (!moves_by_vectors(images) || !runs_see_all || plan.y.identity || plan.x.identity) return false;
-  if (loses_all(plan.y) || loses_all(plan.x)) return false;
+  const auto serves = [](const AxisPlan& axis) {
+    return !axis.identity && !loses_all(axis) && axis.pixels_left_out() == 0 && run_alike(axis);
+  };
+  if (!moves_by_vectors(images) || !serves(plan.y) || !serves(plan.x)) return false;
+  if (std::max(images.first.row_stride, filtered.first.row_stride) > kLongestStride) return false;
   bool done = false;
   with_order(plan.order, [&]<int Order>() {
     using Ways = HeldWays<Order>;

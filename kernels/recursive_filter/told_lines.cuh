@@ -75,7 +75,7 @@ class ToldLines {
     const std::int64_t first_tile =
         ((at.image * c.tile_rows + row) * c.tile_columns + column) * c.channels + at.channel;
     return {f.told.words + first_tile * Words::kCount + line,
-            (along_y ? c.tile_columns : 1) * c.channels * Words::kCount, f.told.tag};
+            static_cast<int>((along_y ? c.tile_columns : 1) * c.channels * Words::kCount), f.told.tag};
   }
 
   __device__ float border_pixel(bool last) const {

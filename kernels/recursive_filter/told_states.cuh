@@ -17,7 +17,7 @@ struct ToldMemory {
 /// first + i * stride.
 struct ToldWords {
   uint4* first;
-  std::int64_t stride;
+  int stride;
   std::uint32_t tag;
 
   __device__ uint4* of(int tile) const { return first + tile * stride; }
@@ -37,9 +37,9 @@ struct ToldWords {
   }
 };
 
-/// The states of one line of pixels. A tile tells of its kLines lines one after the other. kWhole: all tiles
-/// are whole, and runs over the image leave no pixel out.
-template <int Order, int kLines, bool kWhole>
+/// The states of one line of pixels. A tile tells of its kLines lines one after the other. kHeld: all tiles
+/// are whole, runs over the image leave no pixel out, and both directions have the same poles and no gains.
+template <int Order, int kLines, bool kHeld>
 class ToldStates {
  public:
   __device__ ToldStates(const WindowMoves<Order>& moves, const ToldWords& words, int here)
@@ -63,35 +63,17 @@ class ToldStates {
     const bool after = anticausal != 0;
     const int far = after ? min(here_ + moves_.window, last_tile()) : max(here_ - moves_.window, 0);
     const bool at_border = far == (after ? last_tile() : 0);
-    const int seen = min(moves_.window + 1, moves_.tiles);
-    // The boundary may ask for runs over the image, both ways, first; the way from there comes last.
-    constexpr int kWay = 2;
     float runs[2][Order] = {};
-#pragma unroll 1
-    for (int walk = at_border && moves_.over.needs_runs ? 0 : kWay; walk <= kWay; ++walk) {
-      float left[Order] = {};
-      int backward = walk;
-      int first = walk == 0 ? moves_.tiles - seen : seen - 1;
-      int count = seen;
-      if (walk == kWay) {
-        if (at_border) begin_at_border(after, border_pixel, runs, left);
-        backward = anticausal;
-        first = far;
-        count = after ? far - here_ : here_ - far;
-      }
-      add_walk(backward, first, count, left);
+    if (at_border && moves_.over.needs_runs) run_over_image(anticausal, runs);
 #pragma unroll
-      for (int k = 0; k < Order; ++k) {
-        if (walk == 0) runs[0][k] = left[k];
-        if (walk == 1) runs[1][k] = left[k];
-        if (walk == kWay) state[k] = left[k];
-      }
-    }
+    for (int k = 0; k < Order; ++k) state[k] = 0;
+    if (at_border) begin_at_border(after, border_pixel, runs, state);
+    add_walk(anticausal, far, after ? far - here_ : here_ - far, state);
   }
 
  private:
   /// Tiles whose states are on their way at once.
-  static constexpr int kBatch = kWhole ? kHeldBatch : kWindowBatch;
+  static constexpr int kBatch = kHeld ? kHeldBatch : kWindowBatch;
 
   __device__ uint4* words(int tile, int anticausal) const {
     return words_.of(tile) + anticausal * TaggedState<Order>::kWords * kLines;
@@ -99,11 +81,24 @@ class ToldStates {
 
   __device__ const SmallMatrix<Order, float>& over_tile(int anticausal, int tile) const {
     const TileMoves<Order, float>& over = moves_.over;
-    if constexpr (kWhole) return anticausal == 0 ? over.forward : over.backward;
     const bool last = tile == last_tile();
-    if (anticausal == 0) return last ? over.forward_last : over.forward;
+    if (kHeld || (anticausal == 0 && !last)) return over.forward;
+    if (anticausal == 0) return over.forward_last;
     // Into tile 0 only runs over the whole image go.
     return tile == 0 ? over.backward_first : last ? over.backward_last : over.backward;
+  }
+
+  /// What the boundary asks for: runs over the image, the state's own way and the other.
+  __device__ void run_over_image(int anticausal, float (&runs)[2][Order]) const {
+    const int seen = min(moves_.window + 1, moves_.tiles);
+#pragma unroll 1
+    for (int other = 0; other < 2; ++other) {
+      const int backward = other == 0 ? anticausal : 1 - anticausal;
+      float left[Order] = {};
+      add_walk(backward, backward == 0 ? moves_.tiles - seen : seen - 1, seen, left);
+#pragma unroll
+      for (int k = 0; k < Order; ++k) (other == 0 ? runs[0][k] : runs[1][k]) = left[k];
+    }
   }
 
   template <class BorderPixel>
@@ -111,12 +106,13 @@ class ToldStates {
                                   float (&state)[Order]) const {
     const TileMoves<Order, float>& over = moves_.over;
     const float pixel = border_pixel(after);
+    const bool end = after && !kHeld;
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
-      state[k] = (after ? over.end_from_last_pixel[k] : over.start_from_first_pixel[k]) * pixel;
+      state[k] = (end ? over.end_from_last_pixel[k] : over.start_from_first_pixel[k]) * pixel;
     }
-    (after ? over.end_from_forward : over.start_from_forward).add_product(runs[0], state);
-    (after ? over.end_from_backward : over.start_from_backward).add_product(runs[1], state);
+    (end ? over.end_from_backward : over.start_from_forward).add_product(runs[0], state);
+    (end ? over.end_from_forward : over.start_from_backward).add_product(runs[1], state);
   }
 
   /// Moves `state` over `count` tiles from `first` on, and adds what each has told. The states of
