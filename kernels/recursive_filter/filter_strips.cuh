@@ -2,6 +2,7 @@
 
 #include "kernels/recursive_filter/strip_ring.cuh"
 #include "kernels/recursive_filter/strip_states.cuh"
+#include "kernels/recursive_filter/strip_sums.cuh"
 #include "kernels/recursive_filter/strip_tiles.cuh"
 
 // The decaying method in one pass: a block walks down a strip of the image, one tile wide, and every stage of
@@ -14,46 +15,6 @@
 
 namespace cumulus::recursive_filter {
 
-#ifndef HORNER
-#define HORNER 1
-#endif
-/// What anticausal runs over the stretches of a line leave, from the first stretch to the last, and of the
-/// whole line. Matrices that differ from stretch to stretch are waited for; of few stretches, what they leave
-/// is kept until the end.
-template <int Order>
-class LeftByStretches {
- public:
-  __device__ void add(const StripAxis<Order>& axis, int stretch, const float (&left)[Order],
-                      float (&total)[Order]) {
-    if constexpr (kKept) {
-#pragma unroll
-      for (int j = 0; j + 1 < kStretches; ++j) {
-#pragma unroll
-        for (int k = 0; k < Order; ++k) left_[j][k] = left_[j + 1][k];
-      }
-#pragma unroll
-      for (int k = 0; k < Order; ++k) left_[kStretches - 1][k] = left[k];
-    } else {
-      axis.over_stretches[stretch].add_product(left, total);
-    }
-  }
-  __device__ void finish(const StripAxis<Order>& axis, float (&total)[Order]) const {
-    if constexpr (kKept) {
-      float sum[Order] = {};
-#pragma unroll
-      for (int j = kStretches - 1; j >= 0; --j) move_over(axis.over_stretches[1], left_[j], sum);
-#pragma unroll
-      for (int k = 0; k < Order; ++k) total[k] += sum[k];
-    }
-  }
-
- private:
-  static constexpr int kStretches = kTile / kStripStretch<Order>;
-  static constexpr bool kKept = HORNER && kStretches <= 4;
-
-  float left_[kKept ? kStretches : 1][Order] = {};
-};
-
 template <int Order>
 class Strip {
  public:
@@ -64,21 +25,6 @@ class Strip {
     memory_.init();
     states_.begin();
     __syncthreads();
-#ifdef CLOCKS
-    memory_.waited[strip_pair()] = 0;
-    memory_.polled[strip_pair()] = 0;
-    const long long start = now();
-    work();
-    if (threadIdx.x % 64 == 0) {
-      unsigned long long* to = strip_clocks + strip_pair() * 4;
-      atomicAdd(to, at_.all_tiles());
-      atomicAdd(to + 1, now() - start);
-      atomicAdd(to + 2, memory_.waited[strip_pair()]);
-      atomicAdd(to + 3, memory_.polled[strip_pair()]);
-    }
-  }
-  __device__ __forceinline__ void work() {
-#endif
     switch (strip_stage()) {
       case StripStage::kLoad:
         return load();
@@ -172,9 +118,9 @@ class Strip {
 #pragma unroll
         for (int k = 0; k < Order; ++k) left[k] = next[k];
       }
-      descend(column, last, [&](float (&v)[kHalf]) {
+      descend(column, last, [&](float(&v)[kHalf]) {
 #pragma unroll
-        for (int k = kHalf - 1; k >= 0; --k) f_.y.anticausal.filter_unscaled(state, v[k]);
+        for (int k = kHalf - 1; k >= 0; --k) f_.y.anticausal.template filter_unscaled<true>(state, v[k]);
       });
     });
   }
@@ -237,21 +183,21 @@ class Strip {
                                  float (&through)[Order]) const {
     LeftByStretches<Order> left;
     float sum[Order];
-    const auto take_in = [&](int first, float (&v)[kHalf]) {
+    const auto take_in = [&](int first, float(&v)[kHalf]) {
 #pragma unroll
       for (int k = 0; k < kHalf; ++k) {
         add_weighted(f_.y.anticausal_sums.of[first + k], v[k], sum);
-        f_.y.causal.filter_unscaled(causal, v[k]);
+        f_.y.causal.template filter_unscaled<true>(causal, v[k]);
       }
     };
     ascend<kHalf>(
         tile.column(line_),
-        [&](float (&v)[kHalf]) {
+        [&](float(&v)[kHalf]) {
 #pragma unroll
           for (int k = 0; k < Order; ++k) sum[k] = 0;
           take_in(0, v);
         },
-        [&](float (&v)[kHalf], int first) {
+        [&](float(&v)[kHalf], int first) {
           take_in(kHalf, v);
           left.add(f_.y, first / kStretch, sum, through);
         });
@@ -360,12 +306,12 @@ class Strip {
       state[k] = from[k * kTile + line_];
       future[k] = from[(Order + k) * kTile + line_];
     }
-    const auto filter = [&](float (&v)[kHalf], int) {
+    const auto filter = [&](float(&v)[kHalf], int) {
 #pragma unroll
-      for (int k = 0; k < kHalf; ++k) f_.x.causal.filter_unscaled(state, v[k]);
+      for (int k = 0; k < kHalf; ++k) f_.x.causal.template filter_unscaled<true>(state, v[k]);
     };
     ascend<kHalf>(
-        pixels.row(line_), [&](float (&v)[kHalf]) { filter(v, 0); }, filter);
+        pixels.row(line_), [&](float(&v)[kHalf]) { filter(v, 0); }, filter);
     f_.x.through_causal.add_product(state, future);
     pixels.tell(line_, future);
   }
@@ -376,9 +322,9 @@ class Strip {
     const RowAccess row = pixels.row(line_);
     float last[kHalf];
     row.load(kTile - kHalf, last);
-    descend(row, last, [&](float (&v)[kHalf]) {
+    descend(row, last, [&](float(&v)[kHalf]) {
 #pragma unroll
-      for (int k = kHalf - 1; k >= 0; --k) f_.x.anticausal.filter_unscaled(state, v[k]);
+      for (int k = kHalf - 1; k >= 0; --k) f_.x.anticausal.template filter_unscaled<true>(state, v[k]);
     });
   }
 
@@ -389,7 +335,7 @@ class Strip {
   const int line_;
 };
 
-extern __shared__ __align__(128) float4 strip_memory[];
+extern __shared__ float4 strip_memory[];
 
 template <int Order>
 __global__ void __launch_bounds__(kStripThreads, 1)

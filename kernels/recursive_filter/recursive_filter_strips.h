@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/core/scratch_arena.h"
 #include "kernels/recursive_filter/recursive_filter_images.h"
 #include "kernels/recursive_filter/recursive_filter_plan.h"
 

@@ -24,7 +24,10 @@ int strip_blocks_of(int device) {
   if (!suffices) return 0;
   cudaFuncAttributes compiled{};
   CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMostStripOrder>));
-  return compiled.ptxVersion >= 90 ? multiprocessors : 0;  // otherwise compiled without its code
+  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMostStripOrder) * kTile;
+  constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kTaggedTriples) / kWords;
+  const bool compiled_in = compiled.ptxVersion >= 90;
+  return compiled_in ? std::min(multiprocessors, kBlocksWithWords) : 0;
 }
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.

@@ -51,20 +51,12 @@ struct RingPlace {
   }
 };
 
-#ifdef CLOCKS
-__device__ unsigned long long strip_clocks[64];
-__device__ inline long long now() { long long t; asm volatile("mov.u64 %0, %clock64;" : "=l"(t)); return t; }
-#endif
 /// A block's shared memory.
 template <int Order>
 struct alignas(16) StripMemory {
   StripTile tiles[kStripSlots];
   float carries[2][2 * Order * kTile];  // of rows, on their way from kGather to kCausalRows
   int neighbours[2 * kMostStripWindow + 1];
-#ifdef CLOCKS
-  long long waited[kStripPairs];
-  long long polled[kStripPairs];
-#endif
   SharedBarrier over[kStripStages][kStripSlots];  // the stage, with the tile in the slot
 
   __device__ void init() {
@@ -72,12 +64,6 @@ struct alignas(16) StripMemory {
     if (barrier < kStripStages * kStripSlots) over[barrier / kStripSlots][barrier % kStripSlots].init(kTile);
   }
   __device__ void await(StripStage stage, const RingPlace& at) {
-#ifdef CLOCKS
-    const long long start = now();
-    over[static_cast<int>(stage)][at.slot].wait(at.round);
-    if (threadIdx.x % 64 == 0) waited[threadIdx.x / 64] += now() - start;
-    return;
-#endif
     over[static_cast<int>(stage)][at.slot].wait(at.round);
   }
   /// By all threads of the pair.

@@ -4,8 +4,8 @@
 #include "kernels/recursive_filter/strip_tiles.cuh"
 #include "kernels/recursive_filter/tagged_states.cuh"
 
-// The states that strips tell each other: those that the rows of a tile leave, in words with a
-// tag for each tile.
+// The states that strips tell each other: those that the rows of a tile leave, in words that
+// carry a tag for each tile.
 
 namespace cumulus::recursive_filter {
 

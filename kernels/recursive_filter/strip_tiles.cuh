@@ -52,8 +52,10 @@ struct StripPlace {
   }
 };
 
-/// Row or column `at` of the image as its boundary continues it; -1: nothing.
-inline __device__ __noinline__ std::int64_t continued(std::int64_t at, std::int64_t length, FilterBoundary boundary) {
+/// Row or column `at` of the image as its boundary continues it; -1: nothing. Out of line: rarely needed, and
+/// in line it takes registers from the tiles that are loaded whole.
+inline __device__ __noinline__ std::int64_t continued(std::int64_t at, std::int64_t length,
+                                                      FilterBoundary boundary) {
   if (at >= 0 && at < length) return at;
   // Mostly less than a period away, where no division is needed.
   const auto modulo = [](std::int64_t a, std::int64_t b) {
