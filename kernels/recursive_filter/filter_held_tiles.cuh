@@ -67,11 +67,10 @@ struct HeldShares {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
 };
 
-/// A block's tile in shared memory. Where threads of a warp read the same columns of both halves of rows, no
-/// two of them use the same bank.
+/// A block's tile in shared memory. Where threads read vectors of eight rows, no two of them use the same
+/// bank.
 template <int kSide>
 struct HeldPixels {
-  static constexpr int kPart = HeldShares<kSide>::kPart;
   static constexpr int kPitch = kSide + kVector;
 
   alignas(16) float of[kSide * kPitch];
