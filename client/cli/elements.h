@@ -12,6 +12,7 @@ namespace cumulus::cli {
 struct Half {
   std::uint16_t bits;
   explicit operator float() const { return float_from_half(bits); }
+  explicit operator double() const { return float_from_half(bits); }
 };
 
 /// Calls body(pointer to the first element), of the array's own type.

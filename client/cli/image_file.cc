@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/file_extension.h"
 #include "cli/output_file.h"
 #include "images/load.h"
 
@@ -151,13 +152,6 @@ absl::StatusOr<Array> read_pixels(const OpenPicture& picture, ElementType type) 
     default:
       return read_elements<std::uint64_t>(picture, type);
   }
-}
-
-std::string extension_of(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
 }
 
 /// OpenImageIO's readers say little of what is no image at all.

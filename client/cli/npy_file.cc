@@ -6,13 +6,13 @@
 #include <absl/strings/strip.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "cli/file_extension.h"
 #include "cli/input_file.h"
 #include "cli/output_file.h"
 
@@ -76,7 +76,7 @@ std::optional<Shape> shape_of(const std::string& tuple) {
 
 }  // namespace
 
-bool is_npy(const std::string& path) { return std::filesystem::path(path).extension() == ".npy"; }
+bool is_npy(const std::string& path) { return extension_of(path) == ".npy"; }
 
 absl::StatusOr<Array> read_npy(const std::string& path) {
   if (absl::Status named = refuse_folder(path); !named.ok()) return named;

@@ -1,16 +1,15 @@
 #include "cli/point_file.h"
 
-#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <type_traits>
 #include <utility>
 
 #include "cli/elements.h"
+#include "cli/file_extension.h"
 #include "cli/npy_file.h"
 #include "cli/npz_reader.h"
 #include "cli/ply_file.h"
@@ -31,7 +30,7 @@ absl::StatusOr<Array> read_from_npz(const std::string& path) {
 }
 
 absl::StatusOr<Array> read_any(const std::string& path) {
-  const std::string extension = absl::AsciiStrToLower(std::filesystem::path(path).extension().string());
+  const std::string extension = extension_of(path);
   if (extension == ".ply") return read_ply(path);
   if (extension == ".npy") return read_npy(path);
   if (extension == ".npz") return read_from_npz(path);
@@ -56,12 +55,8 @@ absl::StatusOr<Array> converted(const Array& numbers, ElementType type, const st
   auto* to = reinterpret_cast<To*>(out->mutable_bytes().data());
   const bool held = with_elements(numbers, [&]<class T>(const T* from) {
     for (std::size_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, Half>) {
-        to[i] = static_cast<To>(static_cast<float>(from[i]));
-      } else {
-        if (!held_by_float64(from[i])) return false;
-        to[i] = static_cast<To>(from[i]);
-      }
+      if (!held_by_float64(from[i])) return false;
+      to[i] = static_cast<To>(from[i]);
     }
     return true;
   });

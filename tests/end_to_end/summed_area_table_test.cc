@@ -126,8 +126,8 @@ TEST_F(TableJobs, TablesComeInEveryForm) {
   EXPECT_EQ(read_picture(folder_ / "singles.tif").stored, OIIO::TypeDesc(OIIO::TypeDesc::FLOAT));
   fail({"summed-area-table", kMap, "-o", folder_ / "x.npy", "--accumulator", "uint32"}, "accumulator");
   // The table of a table's doubles, which no image file holds.
-  succeed({"summed-area-table", folder_ / "sums.npy", "-o", folder_ / "twice.npy"});
-  EXPECT_EQ(size_of("twice.npy"), kExclusive * sizeof(double));
+  succeed({"summed-area-table", folder_ / "sums.npy", "-o", folder_ / "TWICE.NPY"});
+  EXPECT_EQ(size_of("TWICE.NPY"), kExclusive * sizeof(double));
 }
 
 /// A table of one pixel and zeros holds that pixel everywhere: a radius map in each type of sums.

@@ -1,13 +1,11 @@
 #include "cumulus/bracket_match.h"
 
-#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/commands/bracket_match_clips.h"
 #include "cli/commands/bracket_match_tokens.h"
+#include "cli/file_extension.h"
 #include "cli/input_file.h"
 #include "cli/npz_file.h"
 
@@ -66,8 +65,7 @@ struct Document {
 
 std::string syntax_of(const Options& options) {
   if (!options.syntax.empty()) return options.syntax;
-  const std::string extension =
-      absl::AsciiStrToLower(std::filesystem::path(options.input).extension().string());
+  const std::string extension = extension_of(options.input);
   if (extension == ".svg" || extension == ".xml") return "xml";
   return extension == ".json" ? "json" : "brackets";
 }

@@ -20,6 +20,7 @@
 #include "cli/kd_tree_file.h"
 #include "cli/npz_file.h"
 #include "cli/point_file.h"
+#include "cli/server_words.h"
 
 namespace cumulus::cli {
 namespace {
@@ -34,14 +35,6 @@ struct BuildOptions {
   KdTreeOptions tree;
   bool left_balanced = false;
 };
-
-/// What the server says of the arrays of a request, in the words of the command line that they came from.
-absl::Status in_words_of_files(const absl::Status& failure,
-                               const std::vector<std::pair<std::string, std::string>>& words) {
-  const std::string message = absl::StrReplaceAll(failure.message(), words);
-  if (message == failure.message()) return failure;
-  return {failure.code(), message};
-}
 
 void describe_tree(const KdTreeFile& tree, Report& report) {
   report.add("points", tree.points());
@@ -76,14 +69,14 @@ void describe_build(Job& job, const BuildOptions& options) {
   job.describe_run();
 }
 
-absl::Status in_words_of_build(const absl::Status& failure, const BuildOptions& options) {
-  return in_words_of_files(failure, {{"BuildKdTree: points: ", options.input + ": "}});
+absl::Status refusal_of_build(const absl::Status& failure, const BuildOptions& options) {
+  return in_words_of_options(failure, {{"BuildKdTree: points: ", options.input + ": "}});
 }
 
 absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Session& session,
                                   const Buffer& points) {
   const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
-  if (!arranged.ok()) return in_words_of_build(arranged.status(), options);
+  if (!arranged.ok()) return refusal_of_build(arranged.status(), options);
   const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
   if (!nodes.ok()) return nodes.status();
   const absl::StatusOr<Array> order = job.download(session, *arranged, "idx_array");
@@ -112,7 +105,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   if (!uploaded.ok()) return uploaded.status();
   if (options.left_balanced) return export_left_balanced(job, options, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
-  if (!built.ok()) return in_words_of_build(built.status(), options);
+  if (!built.ok()) return refusal_of_build(built.status(), options);
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
   if (!tree.ok()) return tree.status();
   tree->leaf_size = options.tree.leaf_size;
@@ -242,9 +235,10 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   if (!own_radii.ok()) return own_radii.status();
   const auto found = ask(job, *session, options, handles, *asked, neighbor_options(options, *own_radii));
   if (!found.ok()) {
-    return in_words_of_files(found.status(), {{"FindNeighbors: queries: ", options.queries + ": "},
-                                              {"FindNeighbors: radii: ", "--radii " + options.radii + ": "},
-                                              {"FindNeighbors: tree.points: tree 0 ", options.tree + ": "}});
+    return in_words_of_options(found.status(),
+                               {{"FindNeighbors: queries: ", options.queries + ": "},
+                                {"FindNeighbors: radii: ", "--radii " + options.radii + ": "},
+                                {"FindNeighbors: tree.points: tree 0 ", options.tree + ": "}});
   }
   if (absl::Status saved = save_results(job, *session, *found, options.output); !saved.ok()) return saved;
 

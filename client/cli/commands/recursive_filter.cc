@@ -19,6 +19,7 @@
 #include "cli/npy_file.h"
 #include "cli/picture_file.h"
 #include "cli/preview.h"
+#include "cli/server_words.h"
 
 namespace cumulus::cli {
 namespace {
@@ -112,21 +113,19 @@ absl::Status write_result(const std::string& path, const ArrayView& image,
 }
 
 /// What the server says of a request, in the words of the command line that it came from.
-absl::Status in_words_of_options(const absl::Status& failure) {
-  if (!absl::IsInvalidArgument(failure) && !absl::IsFailedPrecondition(failure)) return failure;
-  return {failure.code(),
-          absl::StrReplaceAll(failure.message(),
-                              {{"ApplyRecursiveFilter: method: ", "--algorithm: "},
-                               {"ApplyRecursiveFilter: max_truncation_error: ", "--max-truncation-error: "},
-                               {"ApplyRecursiveFilter: y.feedback.causal: ", "--feedback: "},
-                               {"ApplyRecursiveFilter: y.feedback.gain: ", "--gain: "},
-                               {"FILTER_BY_LINES", "lines"},
-                               {"FILTER_TILED", "tiled"},
-                               {"FILTER_ON_CHIP", "on-chip"},
-                               {"FILTER_DECAYING", "decaying"},
-                               {"FILTER_REFLECT", "reflect"},
-                               {"FILTER_MIRROR", "mirror"},
-                               {"FLOAT64", "float64"}})};
+absl::Status refusal_of(const absl::Status& failure) {
+  return in_words_of_options(failure,
+                             {{"ApplyRecursiveFilter: method: ", "--algorithm: "},
+                              {"ApplyRecursiveFilter: max_truncation_error: ", "--max-truncation-error: "},
+                              {"ApplyRecursiveFilter: y.feedback.causal: ", "--feedback: "},
+                              {"ApplyRecursiveFilter: y.feedback.gain: ", "--gain: "},
+                              {"FILTER_BY_LINES", "lines"},
+                              {"FILTER_TILED", "tiled"},
+                              {"FILTER_ON_CHIP", "on-chip"},
+                              {"FILTER_DECAYING", "decaying"},
+                              {"FILTER_REFLECT", "reflect"},
+                              {"FILTER_MIRROR", "mirror"},
+                              {"FLOAT64", "float64"}});
 }
 
 /// The name of the one that ran.
@@ -154,7 +153,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
   const absl::StatusOr<Result> result = job.run(*session, "compute", apply_recursive_filter(*buffer, filter));
-  if (!result.ok()) return in_words_of_options(result.status());
+  if (!result.ok()) return refusal_of(result.status());
   const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
   if (!filtered.ok()) return filtered.status();
   const auto ran = download_algorithm(job, *session, *result);

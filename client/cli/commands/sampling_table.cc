@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/commands/sampling_table_density.h"
 #include "cli/commands/sampling_table_drawing.h"
+#include "cli/file_extension.h"
 #include "cli/sampling_table_export.h"
 #include "cli/sampling_table_file.h"
 
@@ -125,7 +126,7 @@ void require_a_fitting_name(const TableOptions& options) {
   std::error_code error;
   const std::filesystem::file_status there = std::filesystem::status(output, error);
   const bool no_name_to_give = std::filesystem::is_other(there) || std::filesystem::is_directory(there);
-  if (output.extension() == (table ? ".cst" : ".npz") || no_name_to_give) return;
+  if (extension_of(output) == (table ? ".cst" : ".npz") || no_name_to_give) return;
   throw CLI::ValidationError(
       "--output", "is " + options.output +
                       (table ? "; a table's name ends in .cst (and that of arrays, with --export, in .npz)"

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <type_traits>
 
 #include "cli/elements.h"
 #include "cli/npy_file.h"
+#include "cli/server_words.h"
 
 namespace cumulus::cli {
 namespace {
@@ -43,11 +43,7 @@ absl::StatusOr<Array> read_points(const std::string& path) {
     for (std::size_t i = 0; i < count; i += width) {
       double point[3] = {};
       for (std::size_t axis = 0; axis < width; ++axis) {
-        if constexpr (std::is_arithmetic_v<T>) {
-          point[axis] = static_cast<double>(elements[i + axis]);
-        } else {
-          point[axis] = static_cast<float>(elements[i + axis]);  // of half floats
-        }
+        point[axis] = static_cast<double>(elements[i + axis]);
       }
       if (width == 3) scale_direction(point);
       for (std::size_t axis = 0; axis < width; ++axis) out[i + axis] = static_cast<float>(point[axis]);
@@ -56,12 +52,10 @@ absl::StatusOr<Array> read_points(const std::string& path) {
   return points;
 }
 
-absl::Status of_table(const absl::Status& failure, const std::string& table, const std::string& points) {
-  if (!absl::IsInvalidArgument(failure)) return failure;
-  return {failure.code(),
-          absl::StrReplaceAll(failure.message(), {{"EvaluateDensity: table: ", table + ": "},
-                                                  {"EvaluateDensity: layer: ", "--layer: "},
-                                                  {"EvaluateDensity: points: ", points + ": "}})};
+absl::Status refusal_of(const absl::Status& failure, const std::string& table, const std::string& points) {
+  return in_words_of_options(failure, {{"EvaluateDensity: table: ", table + ": "},
+                                       {"EvaluateDensity: layer: ", "--layer: "},
+                                       {"EvaluateDensity: points: ", points + ": "}});
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
   const auto evaluated = job.run(*session, "evaluate", evaluate_density(*table, *uploaded, options.layer));
-  if (!evaluated.ok()) return of_table(evaluated.status(), options.input, options.points);
+  if (!evaluated.ok()) return refusal_of(evaluated.status(), options.input, options.points);
   const absl::StatusOr<Array> pdf = job.download(*session, *evaluated, "pdf");
   if (!pdf.ok()) return pdf.status();
   job.stages().begin("write");

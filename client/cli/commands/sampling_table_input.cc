@@ -2,10 +2,11 @@
 
 #include <absl/strings/str_replace.h>
 
-#include <filesystem>
 #include <utility>
 
+#include "cli/file_extension.h"
 #include "cli/sampling_table_file.h"
+#include "cli/server_words.h"
 
 namespace cumulus::cli {
 namespace {
@@ -13,20 +14,17 @@ namespace {
 const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
 
 /// What the server says of a map, in the words of the command line that it came from.
-absl::Status in_words_of_options(const absl::Status& failure, const std::string& path) {
-  if (!absl::IsInvalidArgument(failure) && !absl::IsFailedPrecondition(failure)) return failure;
-  return {failure.code(),
-          absl::StrReplaceAll(failure.message(),
-                              {{"BuildSamplingTable: weights: ", path + ": "},
-                               {"BuildSamplingTable: luminance_coefficients: ", "--luminance: "},
-                               {"an EQUAL_AREA map", "a map with --projection equal-area"},
-                               {"uniform_if_all_zero", "--uniform-if-zero is given"},
-                               {"invalid_weights is CLAMP", "--invalid-weights is clamp"}})};
+absl::Status refusal_of(const absl::Status& failure, const std::string& path) {
+  return in_words_of_options(failure, {{"BuildSamplingTable: weights: ", path + ": "},
+                                       {"BuildSamplingTable: luminance_coefficients: ", "--luminance: "},
+                                       {"an EQUAL_AREA map", "a map with --projection equal-area"},
+                                       {"uniform_if_all_zero", "--uniform-if-zero is given"},
+                                       {"invalid_weights is CLAMP", "--invalid-weights is clamp"}});
 }
 
 }  // namespace
 
-bool is_table_file(const std::string& path) { return std::filesystem::path(path).extension() == ".cst"; }
+bool is_table_file(const std::string& path) { return extension_of(path) == ".cst"; }
 
 absl::StatusOr<Map> read_map_or_table(const std::string& path) {
   if (!is_table_file(path)) return read_map(path);
@@ -40,7 +38,7 @@ absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::
   const absl::StatusOr<Buffer> weights = job.upload(session, pixels.view());
   if (!weights.ok()) return weights.status();
   absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, options));
-  if (!built.ok()) return in_words_of_options(built.status(), path);
+  if (!built.ok()) return refusal_of(built.status(), path);
   return built;
 }
 

@@ -18,6 +18,7 @@
 #include "cli/npy_file.h"
 #include "cli/picture_file.h"
 #include "cli/preview.h"
+#include "cli/server_words.h"
 
 namespace cumulus::cli {
 namespace {
@@ -46,24 +47,21 @@ void describe_input(Job& job, const std::string& path, const Array& image) {
   job.report().add("channels", shape.size() == 3 ? shape[2] : 1);
 }
 
-/// What the server says of a request, in the words of the command line that it came from.
-absl::Status in_words_of_options(const absl::Status& failure, const std::string& input) {
-  if (!absl::IsInvalidArgument(failure)) return failure;
-  return {failure.code(),
-          absl::StrReplaceAll(failure.message(), {{"BuildSummedAreaTable: image: ", input + ": "},
-                                                  {"BuildSummedAreaTable: accumulator: ", "--accumulator: "},
-                                                  {"BuildSummedAreaTable: squares: ", "--squares: "},
-                                                  {"overflow WRAP_OVERFLOW", "--wrap"},
-                                                  {"MEAN_SUBTRACTED_SUMS", "--subtract-mean"},
-                                                  {"FilterBox: image: ", input + ": "},
-                                                  {"FilterBox: radius: ", "--radius: "},
-                                                  {"FilterBox: radius_x: ", "--radius: along x "},
-                                                  {"FilterBox: radius_y: ", "--radius: along y "},
-                                                  {"FilterBox: radius_map: ", "--radius-map: "},
-                                                  {"FilterBox: deviation: ", "--deviation: "},
-                                                  {"UINT", "uint"},
-                                                  {"INT", "int"},
-                                                  {"FLOAT", "float"}})};
+absl::Status refusal_of(const absl::Status& failure, const std::string& input) {
+  return in_words_of_options(failure, {{"BuildSummedAreaTable: image: ", input + ": "},
+                                       {"BuildSummedAreaTable: accumulator: ", "--accumulator: "},
+                                       {"BuildSummedAreaTable: squares: ", "--squares: "},
+                                       {"overflow WRAP_OVERFLOW", "--wrap"},
+                                       {"MEAN_SUBTRACTED_SUMS", "--subtract-mean"},
+                                       {"FilterBox: image: ", input + ": "},
+                                       {"FilterBox: radius: ", "--radius: "},
+                                       {"FilterBox: radius_x: ", "--radius: along x "},
+                                       {"FilterBox: radius_y: ", "--radius: along y "},
+                                       {"FilterBox: radius_map: ", "--radius-map: "},
+                                       {"FilterBox: deviation: ", "--deviation: "},
+                                       {"UINT", "uint"},
+                                       {"INT", "int"},
+                                       {"FLOAT", "float"}});
 }
 
 struct TableFiles {
@@ -127,7 +125,7 @@ absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
   if (!files.offsets.empty()) options.precision = SumPrecision::kMeanSubtracted;
   const absl::StatusOr<Result> result =
       job.run(*session, "compute", build_summed_area_table(*buffer, options));
-  if (!result.ok()) return in_words_of_options(result.status(), files.input);
+  if (!result.ok()) return refusal_of(result.status(), files.input);
   absl::Status saved = save(job, *session, *result, "sums", files.output);
   if (saved.ok()) saved = save(job, *session, *result, "squares", files.squares);
   if (saved.ok()) saved = save(job, *session, *result, "offsets", files.offsets);
@@ -237,7 +235,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   const absl::StatusOr<BoxFilterOptions> options = filter_options(job, *session, files, map);
   if (!options.ok()) return options.status();
   const absl::StatusOr<Result> result = job.run(*session, "compute", filter_box(*buffer, *options));
-  if (!result.ok()) return in_words_of_options(result.status(), files.input);
+  if (!result.ok()) return refusal_of(result.status(), files.input);
   for (const auto& [name, path] :
        {std::pair("image", files.output), std::pair("deviation", files.deviation)}) {
     if (path.empty()) continue;

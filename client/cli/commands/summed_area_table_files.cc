@@ -1,28 +1,26 @@
 #include "cli/commands/summed_area_table_files.h"
 
-#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <type_traits>
 #include <utility>
 
 #include "cli/elements.h"
+#include "cli/file_extension.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
 
 namespace cumulus::cli {
 namespace {
 
-bool is_finite(Half value) { return (value.bits & 0x7C00) != 0x7C00; }
 template <class T>
 bool is_finite(T value) {
-  if constexpr (std::is_floating_point_v<T>) return std::isfinite(value);
-  return true;
+  if constexpr (std::is_integral_v<T>) return true;
+  return std::isfinite(static_cast<double>(value));
 }
 
 /// The number of the first element that is no finite number; that of all elements where there is none.
@@ -33,10 +31,6 @@ std::size_t first_that_spreads(const Array& image) {
     while (i < count && is_finite(elements[i])) ++i;
     return i;
   });
-}
-
-std::string extension_of(const std::string& path) {
-  return absl::AsciiStrToLower(std::filesystem::path(path).extension().string());
 }
 
 }  // namespace
