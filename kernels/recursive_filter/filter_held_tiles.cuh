@@ -67,11 +67,10 @@ struct HeldShares {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
 };
 
-/// A block's tile in shared memory. Where threads of a warp read the same columns of both halves of rows, no
-/// two of them use the same bank.
+/// A block's tile in shared memory. Where threads read vectors of eight rows, no two of them use the same
+/// bank.
 template <int kSide>
 struct HeldPixels {
-  static constexpr int kPart = HeldShares<kSide>::kPart;
   static constexpr int kPitch = kSide + kVector;
 
   alignas(16) float of[kSide * kPitch];
@@ -165,10 +164,14 @@ class HeldLines {
   }
 
  private:
-  /// From nothing, both ways. Of few pixels, sums save less time than it takes to wait for their weights.
+  /// Of 32 pixels sums are faster with two poles alone: one pole's runs are as short, and more poles' weights
+  /// are waited for as long as runs take.
+  static constexpr bool kBySums = kPart > 32 || Order == 2;
+
+  /// From nothing, both ways.
   __device__ void run(const float (&pixels)[kPart], float (&causal)[Order],
                       float (&anticausal)[Order]) const {
-    if constexpr (kPart > 32) {
+    if constexpr (kBySums) {
       sums_.find(pixels, causal, anticausal);
     } else {
 #pragma unroll

@@ -24,14 +24,14 @@ struct StretchSums {
   __device__ void find(const float (&pixels)[kAll], float (&causal)[Order],
                        float (&anticausal)[Order]) const {
     static_assert(kAll % kPixels == 0);
-    add(pixels, 0, 1, causal);
-    add(pixels, kAll - kPixels, -1, anticausal);
+    find_left(pixels, 0, 1, causal);
+    find_left(pixels, kAll - kPixels, -1, anticausal);
 #pragma unroll
     for (int from = kPixels; from < kAll; from += kPixels) {
       float left[Order];
-      add(pixels, from, 1, left);
+      find_left(pixels, from, 1, left);
       move_over(over_stretch, left, causal);
-      add(pixels, kAll - kPixels - from, -1, left);
+      find_left(pixels, kAll - kPixels - from, -1, left);
       move_over(over_stretch, left, anticausal);
     }
   }
@@ -39,7 +39,7 @@ struct StretchSums {
  private:
   /// What a run over the stretch from pixel `from` on leaves; `sign`: 1 causally, -1 anticausally.
   template <int kAll>
-  __device__ void add(const float (&pixels)[kAll], int from, float sign, float (&left)[Order]) const {
+  __device__ void find_left(const float (&pixels)[kAll], int from, float sign, float (&left)[Order]) const {
     float apart[Order] = {};
 #pragma unroll
     for (int k = 0; k < Order; ++k) left[k] = 0;

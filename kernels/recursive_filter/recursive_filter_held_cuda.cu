@@ -34,7 +34,12 @@ struct HeldLaunch {
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
     constexpr std::int64_t kTilesWithWords = CudaExecutor::kTaggedTriples / HeldWords<Order, kSide>::kCount;
-    CUMULUS_CUDA(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+    const auto granted = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    if (granted == cudaErrorInvalidValue) {  // a Turing multiprocessor has 64 KB
+      (void)cudaGetLastError();
+      return 0;
+    }
+    CUMULUS_CUDA(granted);
     return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Shares::kThreads, kBytes));
   }
 

@@ -68,7 +68,12 @@ class ToldStates {
 #pragma unroll
     for (int k = 0; k < Order; ++k) state[k] = 0;
     if (at_border) begin_at_border(after, border_pixel, runs, state);
-    add_walk(anticausal, far, after ? far - here_ : here_ - far, state);
+    const int count = after ? far - here_ : here_ - far;
+    if (kHeld && moves_.window == 1) {
+      add_walk<1>(anticausal, far, count, state);
+    } else {
+      add_walk<kBatch>(anticausal, far, count, state);
+    }
   }
 
  private:
@@ -95,7 +100,7 @@ class ToldStates {
     for (int other = 0; other < 2; ++other) {
       const int backward = other == 0 ? anticausal : 1 - anticausal;
       float left[Order] = {};
-      add_walk(backward, backward == 0 ? moves_.tiles - seen : seen - 1, seen, left);
+      add_walk<kBatch>(backward, backward == 0 ? moves_.tiles - seen : seen - 1, seen, left);
 #pragma unroll
       for (int k = 0; k < Order; ++k) (other == 0 ? runs[0][k] : runs[1][k]) = left[k];
     }
@@ -116,24 +121,25 @@ class ToldStates {
   }
 
   /// Moves `state` over `count` tiles from `first` on, and adds what each has told. The states of
-  /// kBatch tiles are on their way at once.
+  /// kAtOnce tiles are on their way at once.
+  template <int kAtOnce>
   __device__ void add_walk(int anticausal, int first, int count, float (&state)[Order]) const {
     const int step = anticausal != 0 ? -1 : 1;
 #pragma unroll 1
-    for (int i = 0; i < count; i += kBatch) {
-      TaggedState<Order> told[kBatch];
+    for (int i = 0; i < count; i += kAtOnce) {
+      TaggedState<Order> told[kAtOnce];
       bool all = false;
       while (!all) {
         all = true;
 #pragma unroll
-        for (int j = 0; j < kBatch; ++j) {
+        for (int j = 0; j < kAtOnce; ++j) {
           told[j].load(words(first + step * min(i + j, count - 1), anticausal), kLines);
         }
 #pragma unroll
-        for (int j = 0; j < kBatch; ++j) all = all && told[j].has(words_.tag);
+        for (int j = 0; j < kAtOnce; ++j) all = all && told[j].has(words_.tag);
       }
 #pragma unroll
-      for (int j = 0; j < kBatch; ++j) {
+      for (int j = 0; j < kAtOnce; ++j) {
         if (i + j >= count) continue;
         float own[Order];
         told[j].get(own);
