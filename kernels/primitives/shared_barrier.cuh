@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace cumulus {
 
@@ -15,6 +16,25 @@ class SharedBarrier {
   }
   __device__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
+  }
+  /// An arrival after which the use ends only when so many bytes have been sent, too.
+  __device__ void arrive_expecting(int bytes) {
+    asm volatile(
+        "{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1; }" ::"r"(address()),
+        "r"(bytes)
+        : "memory");
+  }
+  /// Puts four bytes where another block of the cluster has what this one has at `place`, and counts them at
+  /// that block's own barrier. They are sent when the call returns, not there.
+  template <class T>
+  __device__ void send(std::uint32_t block, const T& place, T value) const {
+    static_assert(sizeof(T) == sizeof(std::uint32_t));
+    std::uint32_t bits = 0;
+    memcpy(&bits, &value, sizeof(bits));
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+                     address_at(block, &place)),
+                 "r"(bits), "r"(address_at(block, &state_))
+                 : "memory");
   }
   /// For the end of use number `use`.
   __device__ void wait(std::uint32_t use) {
@@ -31,6 +51,15 @@ class SharedBarrier {
  private:
   __device__ std::uint32_t address() const {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(&state_));
+  }
+
+  /// Of what another block of the cluster has where this one has `mine`.
+  static __device__ std::uint32_t address_at(std::uint32_t block, const void* mine) {
+    std::uint32_t there = 0;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there)
+                 : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(mine))), "r"(block));
+    return there;
   }
 
   std::uint64_t state_;

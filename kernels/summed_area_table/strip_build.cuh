@@ -4,22 +4,19 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/cluster.cuh"
 #include "kernels/summed_area_table/strip_exchange.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
 // The kernel of large images: a block goes down a strip of the image, from its first row to its last, and
-// keeps what is above in registers. Of the other blocks it needs to know only what lies to the left of its
-// strip, row by row, and it learns that some bands before it needs it (strip_exchange.cuh): kLag bands wait
-// in shared memory meanwhile, and kAhead more are being copied there. So every pixel is read once, every sum
-// written once, and all blocks go down the image side by side. All of them must run at once.
+// keeps what is above in registers; or two blocks do, which take the strip's bands in turn, so that a row's
+// piece of it is twice as wide. Of the blocks of other strips it needs to know only what lies to the left of
+// its strip, row by row, and it learns that some bands before it needs it (strip_exchange.cuh): kLag bands
+// wait in shared memory meanwhile, and kAhead more are being copied there. So every pixel is read once, every
+// sum written once, and all blocks go down the image side by side. All of them must run at once. Within a
+// block warps go on by themselves: a band's messages tell them that they may.
 
 namespace cumulus::summed_area_table {
-
-/// Waits for the block's summing warps.
-template <class P>
-__device__ void sync_summing_warps() {
-  asm volatile("bar.sync 1, %0;" ::"n"(P::kSummingThreads) : "memory");
-}
 
 /// Starts to copy the first `bytes` of 16 bytes, and zeros after them.
 __device__ inline void copy_or_zero_async(void* to, const void* from, int bytes) {
@@ -58,8 +55,8 @@ __device__ Sum before_lanes(Sum inclusive) {
   return lane_index() % kWidth == 0 ? Sum{0} : before;
 }
 
-/// A thread that sums: four columns and kGroupRows rows of every band. A warp copies and reads its own rows
-/// only, so that copies need no barrier.
+/// A thread that sums: four columns and kGroupRows rows of each of the block's bands. A warp copies and reads
+/// its own rows only, so that copies need no barrier.
 template <class P>
 class Summer {
  public:
@@ -71,8 +68,9 @@ class Summer {
       : a_(a),
         memory_(memory),
         lane_(lane_index() % P::kRowLanes),
-        group_(static_cast<int>(threadIdx.x) / P::kRowLanes) {
-    const std::int64_t strip_column = std::int64_t{blockIdx.x} * P::kColumns;
+        group_(static_cast<int>(threadIdx.x) / P::kRowLanes),
+        place_(a.words.place(a.strip())) {
+    const std::int64_t strip_column = std::int64_t{a.strip()} * P::kColumns;
     columns_ =
         static_cast<int>(max(min(a.width - strip_column - lane_ * 4, std::int64_t{4}), std::int64_t{0}));
     to_ = a.table.data + group_ * P::kGroupRows * a.table.row_stride + strip_column + lane_ * 4;
@@ -84,88 +82,34 @@ class Summer {
     from_ = a.image.data + piece_row_ * a.image.row_stride + strip_column + piece_column_;
   }
 
-  __device__ void copy(std::uint32_t band) {
-    if (band < a_.bands) {
-      const std::int64_t top = std::int64_t{band} * P::kRows;
+  __device__ void copy(std::uint32_t step) {
+    if (step < a_.steps()) {
+      const std::int64_t top = std::int64_t{a_.band(step)} * P::kRows;
       const Input* from = from_ + top * a_.image.row_stride;
 #pragma unroll
       for (int i = 0; i < kWarpRows * kPieces / 32; ++i) {
         const int row = i * (32 / kPieces);
         const int bytes = top + piece_row_ + row < a_.height ? piece_bytes_ : 0;
-        copy_or_zero_async(&memory_.pixels[band % P::kStages][piece_row_ + row][piece_column_],
+        copy_or_zero_async(&memory_.pixels[step % P::kStages][piece_row_ + row][piece_column_],
                            bytes > 0 ? from + row * a_.image.row_stride : a_.image.data, bytes);
       }
     }
     close_copies();
   }
 
-  /// Sums the group's rows, and tells their totals.
-  __device__ void sum_rows(std::uint32_t band) {
-    await_copies<P::kAhead - 1>();
-    Total through[P::kGroupRows];
-    if constexpr (P::kBytes) {
-#pragma unroll
-      for (int r = 0; r < P::kGroupRows; ++r) through[r] = __dp4a(bytes_at(band, r), 0x01010101U, 0U);
-      scan_lanes<P::kRowLanes>(through);
-#pragma unroll
-      for (int r = 0; r < P::kGroupRows; ++r) through_at(band, r) = static_cast<std::uint16_t>(through[r]);
-    } else {
-      Quad<Sum> rows[P::kGroupRows];
-#pragma unroll
-      for (int r = 0; r < P::kGroupRows; ++r) {
-        rows[r] = quad_at(pixels_at(band, r));
-#pragma unroll
-        for (int i = 1; i < 4; ++i) rows[r].v[i] += rows[r].v[i - 1];
-        through[r] = rows[r].v[3];
-      }
-      scan_lanes<P::kRowLanes>(through);
-#pragma unroll
-      for (int r = 0; r < P::kGroupRows; ++r) {
-        const Sum before = before_lanes<P::kRowLanes>(through[r]);
-#pragma unroll
-        for (Sum& sum : rows[r].v) sum += before;
-        quad_at(pixels_at(band, r)) = rows[r];
-      }
+  /// Sums the block's band number `step`, and stores the table of band number `step` - kLag, once it has made
+  /// place for the next copies.
+  template <bool kSums, bool kFinishes>
+  __device__ void advance(std::uint32_t step) {
+    Finished finished;
+    if constexpr (kSums && P::kSumsFirst) sum_rows(step);
+    if constexpr (kFinishes) {
+      load(step - P::kLag, finished);
+      __syncwarp();  // the warp's rows may be copied over now
     }
-    if (lane_ == P::kRowLanes - 1) {
-#pragma unroll
-      for (int r = 0; r < P::kGroupRows; ++r) memory_.totals[group_ * P::kGroupRows + r] = through[r];
-    }
-    __syncwarp();
-    if (lane_index() < kWarpRows / 2) {
-      const int row = warp_index() * kWarpRows + lane_index() * 2;
-      a_.words.tell(a_.words.totals(band, blockIdx.x, row), band, memory_.totals[row],
-                    memory_.totals[row + 1]);
-    }
-    memory_.totals_told[band % P::kRing].arrive();
-  }
-
-  /// Stores the group's rows of the table.
-  __device__ void finish(std::uint32_t band) {
-    Quad<Sum> rows[P::kGroupRows];
-#pragma unroll
-    for (int r = 0; r < P::kGroupRows; ++r) rows[r] = summed_row(band, r);
-    auto& groups = memory_.groups[band % 2];
-    Quad<Sum>& own = quad_at(&groups[group_][lane_ * 4]);
-    Quad<Sum> above{};
-#pragma unroll
-    for (const Quad<Sum>& row : rows) add(above, row);
-    own = above;
-    sync_summing_warps<P>();
-    scan_groups(groups);
-    sync_summing_warps<P>();
-    above = own;
-    memory_.left_ready[band % P::kRing].wait(band / P::kRing);
-#pragma unroll
-    for (int r = 0; r < P::kGroupRows; ++r) {
-      add(above, rows[r]);
-      const Sum left = memory_.left[band % P::kRing][group_ * P::kGroupRows + r];
-      Quad<Sum> out = above;
-#pragma unroll
-      for (Sum& sum : out.v) sum += left;
-      store(band, r, out);
-    }
-    __syncwarp();  // the warp's rows may be copied over now
+    copy(step + P::kAhead);
+    if constexpr (kSums && !P::kSumsFirst) sum_rows(step);
+    if constexpr (kFinishes) store(step - P::kLag, finished);
   }
 
  private:
@@ -174,26 +118,25 @@ class Summer {
   static constexpr int kPieces = P::kColumns / kPieceElements;  // of a row
   static_assert(kWarpRows * kPieces % 32 == 0, "every lane copies as many pieces");
 
-  __device__ Input* pixels_at(std::uint32_t band, int row) const {
-    return &memory_.pixels[band % P::kStages][group_ * P::kGroupRows + row][lane_ * 4];
-  }
-  __device__ std::uint32_t bytes_at(std::uint32_t band, int row) const {
-    return *reinterpret_cast<const std::uint32_t*>(pixels_at(band, row));
-  }
-  __device__ std::uint16_t& through_at(std::uint32_t band, int row) const {
-    return memory_.through[band % (P::kLag + 1)][group_ * P::kGroupRows + row][lane_];
-  }
+  /// The thread's part of a band whose neighbours are known.
+  struct Finished {
+    Quad<Sum> rows[P::kGroupRows];
+    Quad<Sum> above;          // of the band's rows above the warp's
+    Quad<Sum> columns;        // of all its rows
+    Sum left[P::kGroupRows];  // of the band's rows up to each
+    Sum left_of_band;
+    Quad<Sum> other_columns{};  // of the other block's band before
+    Sum left_of_other{};
+  };
 
-  /// Sums from the strip's left edge.
-  __device__ Quad<Sum> summed_row(std::uint32_t band, int row) const {
-    if constexpr (P::kBytes) {
-      const std::uint32_t pixels = bytes_at(band, row);
-      const std::uint32_t before = through_at(band, row) - __dp4a(pixels, 0x01010101U, 0U);
-      return {__dp4a(pixels, 0x00000001U, before), __dp4a(pixels, 0x00000101U, before),
-              __dp4a(pixels, 0x00010101U, before), __dp4a(pixels, 0x01010101U, before)};
-    } else {
-      return quad_at(pixels_at(band, row));
-    }
+  __device__ Input* pixels_at(std::uint32_t step, int row) const {
+    return &memory_.pixels[step % P::kStages][group_ * P::kGroupRows + row][lane_ * 4];
+  }
+  __device__ std::uint32_t bytes_at(std::uint32_t step, int row) const {
+    return *reinterpret_cast<const std::uint32_t*>(pixels_at(step, row));
+  }
+  __device__ std::uint16_t& through_at(std::uint32_t step, int row) const {
+    return memory_.through[step % (P::kLag + 1)][group_ * P::kGroupRows + row][lane_];
   }
 
   static __device__ void add(Quad<Sum>& sums, const Quad<Sum>& others) {
@@ -201,25 +144,171 @@ class Summer {
     for (int i = 0; i < 4; ++i) sums.v[i] += others.v[i];
   }
 
-  /// Turns the groups' sums into those of all rows above each group. A thread has one group and four columns
-  /// of its own, the last lane's group being the lowest.
-  template <class Groups>
-  __device__ void scan_groups(Groups& groups) {
-    const int group = static_cast<int>(threadIdx.x) % P::kGroups;
-    Quad<Sum>& own = quad_at(&groups[group][static_cast<int>(threadIdx.x) / P::kGroups * 4]);
-    Quad<Sum> sums = own;
-    scan_lanes<P::kGroups>(sums.v);
+  /// Of the warp's groups: adds to the sums of each those of the groups before it, and returns these.
+  static __device__ Quad<Sum> before_groups(Quad<Sum>& sums) {
+    Quad<Sum> before{};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const Sum through = sums.v[i];
-      sums.v[i] = above_.v[i] + before_lanes<P::kGroups>(through);
-      above_.v[i] += __shfl_sync(~0u, through, P::kGroups - 1, P::kGroups);
+#pragma unroll
+      for (int distance = P::kRowLanes; distance < 32; distance *= 2) {
+        const Sum other = __shfl_up_sync(~0u, sums.v[i], distance);
+        if (lane_index() >= distance) sums.v[i] += other;
+      }
+      if constexpr (P::kRowLanes < 32) {
+        const Sum other = __shfl_up_sync(~0u, sums.v[i], P::kRowLanes);
+        if (lane_index() >= P::kRowLanes) before.v[i] = other;
+      }
     }
-    own = sums;
+    return before;
   }
 
-  __device__ void store(std::uint32_t band, int row, const Quad<Sum>& sums) const {
-    const std::int64_t top = std::int64_t{band} * P::kRows;
+  /// Sums the group's rows, tells their totals, and leaves the warp's sums by column.
+  __device__ void sum_rows(std::uint32_t step) {
+    await_copies<P::kAhead - (P::kSumsFirst ? 1 : 0)>();
+    if (step >= P::kDrift) memory_.await_totals(step - P::kDrift);
+    Quad<Sum> columns;
+    if constexpr (P::kBytes) {
+      columns = sum_bytes(step);
+    } else {
+      columns = sum_in_place(step);
+    }
+    if (lane_index() >= 32 - P::kRowLanes)
+      quad_at(&memory_.columns[step % P::kRing][warp_index()][lane_ * 4]) = columns;
+    memory_.totals_told[step % P::kRing].arrive();
+  }
+
+  /// Both return the sums by column of the warp's rows, as its last group has them.
+  __device__ Quad<Sum> sum_bytes(std::uint32_t step) {
+    Total through[P::kGroupRows];
+    Quad<Sum> columns{};
+    Sum before = 0;  // of the columns before the lane's, in all its rows
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      const std::uint32_t pixels = bytes_at(step, r);
+      through[r] = __dp4a(pixels, 0x01010101U, 0U);
+      before -= through[r];
+      columns = {__dp4a(pixels, 0x00000001U, columns.v[0]), __dp4a(pixels, 0x00000101U, columns.v[1]),
+                 __dp4a(pixels, 0x00010101U, columns.v[2]), __dp4a(pixels, 0x01010101U, columns.v[3])};
+    }
+    scan_lanes<P::kRowLanes>(through);
+    tell(step, through);
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      through_at(step, r) = static_cast<std::uint16_t>(through[r]);
+      before += through[r];
+    }
+#pragma unroll
+    for (Sum& sum : columns.v) sum += before;
+    before_groups(columns);
+    return columns;
+  }
+  __device__ Quad<Sum> sum_in_place(std::uint32_t step) {
+    Total through[P::kGroupRows];
+    Quad<Sum> rows[P::kGroupRows];
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      rows[r] = quad_at(pixels_at(step, r));
+#pragma unroll
+      for (int i = 1; i < 4; ++i) rows[r].v[i] += rows[r].v[i - 1];
+      through[r] = rows[r].v[3];
+    }
+    scan_lanes<P::kRowLanes>(through);
+    tell(step, through);
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      const Sum before = before_lanes<P::kRowLanes>(through[r]);
+#pragma unroll
+      for (Sum& sum : rows[r].v) sum += before;
+      if (r > 0) add(rows[r], rows[r - 1]);
+    }
+    Quad<Sum> columns = rows[P::kGroupRows - 1];
+    const Quad<Sum> above = before_groups(columns);
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      add(rows[r], above);
+      quad_at(pixels_at(step, r)) = rows[r];
+    }
+    return columns;
+  }
+
+  /// Tells the totals of the group's rows, which its last lane has, two by each of its last lanes.
+  __device__ void tell(std::uint32_t step, const Total (&totals)[P::kGroupRows]) const {
+    const int pair = P::kRowLanes - 1 - lane_;
+    Total first = 0;
+    Total second = 0;
+#pragma unroll
+    for (int i = 0; i < P::kGroupRows / 2; ++i) {
+      const Total even = __shfl_sync(~0u, totals[2 * i], P::kRowLanes - 1, P::kRowLanes);
+      const Total odd = __shfl_sync(~0u, totals[2 * i + 1], P::kRowLanes - 1, P::kRowLanes);
+      if (pair == i) {
+        first = even;
+        second = odd;
+      }
+    }
+    if (pair < P::kGroupRows / 2) {
+      const std::uint32_t band = a_.band(step);
+      a_.words.tell(a_.words.totals(band, place_, group_ * P::kGroupRows + pair * 2), band, first, second);
+    }
+  }
+
+  /// Waits for what lies above and left of a band.
+  __device__ void load(std::uint32_t step, Finished& f) const {
+    const std::uint32_t slot = step % P::kRing;
+    memory_.left_ready[slot].wait(step / P::kRing);
+    if (a_.other_is_before(step)) {
+      const std::uint32_t others = a_.others_step(step);
+      const std::uint32_t place = others % P::kOtherRing;
+      memory_.from_other[place].wait(others / P::kOtherRing);
+      f.other_columns = quad_at(&memory_.other_columns[place][lane_ * 4]);
+      f.left_of_other = memory_.other_left[place];
+    }
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      f.rows[r] = summed_row(step, r);
+      f.left[r] = memory_.left[slot][group_ * P::kGroupRows + r];
+    }
+    f.above = quad_at(&memory_.columns[slot][warp_index()][lane_ * 4]);
+    f.columns = quad_at(&memory_.columns[slot][P::kWarps][lane_ * 4]);
+    f.left_of_band = memory_.left[slot][P::kRows - 1];
+  }
+
+  /// Sums from the strip's left edge; of floats, of all the warp's rows up to this one.
+  __device__ Quad<Sum> summed_row(std::uint32_t step, int row) const {
+    if constexpr (P::kBytes) {
+      const std::uint32_t pixels = bytes_at(step, row);
+      const std::uint32_t before = through_at(step, row) - __dp4a(pixels, 0x01010101U, 0U);
+      return {__dp4a(pixels, 0x00000001U, before), __dp4a(pixels, 0x00000101U, before),
+              __dp4a(pixels, 0x00010101U, before), __dp4a(pixels, 0x01010101U, before)};
+    } else {
+      return quad_at(pixels_at(step, row));
+    }
+  }
+
+  /// Stores the group's rows of the table.
+  __device__ void store(std::uint32_t step, Finished& f) {
+    add(above_, f.other_columns);
+    left_above_ += f.left_of_other;
+    add(f.above, above_);
+    if constexpr (P::kBytes) {
+#pragma unroll
+      for (int r = 1; r < P::kGroupRows; ++r) add(f.rows[r], f.rows[r - 1]);
+      Quad<Sum> group = f.rows[P::kGroupRows - 1];
+      add(f.above, before_groups(group));
+    }
+#pragma unroll
+    for (int r = 0; r < P::kGroupRows; ++r) {
+      const Sum left = left_above_ + f.left[r];
+      add(f.rows[r], f.above);
+#pragma unroll
+      for (Sum& sum : f.rows[r].v) sum += left;
+      store_row(step, r, f.rows[r]);
+    }
+    add(above_, f.columns);
+    left_above_ += f.left_of_band;
+  }
+
+  __device__ void store_row(std::uint32_t step, int row, const Quad<Sum>& sums) const {
+    const std::int64_t top = std::int64_t{a_.band(step)} * P::kRows;
     const bool exists = top + group_ * P::kGroupRows + row < a_.height;
     Sum* to = to_ + (top + row) * a_.table.row_stride;
     // All lanes take part in store_quads's exchange.
@@ -236,41 +325,66 @@ class Summer {
   StripMemory<P>& memory_;
   const int lane_;
   const int group_;
-  int columns_;  // of the lane's four that exist
+  const std::uint32_t place_;  // of the strip, in the words
+  int columns_;                // of the lane's four that exist
   Sum* to_;
   int piece_row_;  // what the lane copies: 16 bytes of every 32 / kPieces-th row of the warp's
   int piece_column_;
   int piece_bytes_;
   const Input* from_;
-  Quad<Sum> above_{};  // of the columns that scan_groups gives the thread: all bands done
+  Quad<Sum> above_{};   // in the lane's columns, of all bands before
+  Sum left_above_ = 0;  // what lies left of the strip in these
 };
+
+/// Begins the uses of a block's barriers. Until await_beginning they are not to be used; nor is any of the
+/// other block's.
+template <class P>
+__device__ void begin(StripMemory<P>& memory) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (thread < P::kRing) {
+    memory.totals_told[thread].init(P::kWarps * 32);
+    memory.left_ready[thread].init(32);
+  }
+  if constexpr (P::kTurns > 1) {
+    if (thread < P::kOtherRing) memory.from_other[thread].init(1);
+    arrive_at_cluster();
+  }
+}
+template <class P>
+__device__ void await_beginning() {
+  if constexpr (P::kTurns > 1) {
+    wait_for_cluster();
+  } else {
+    __syncthreads();
+  }
+}
 
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const StripArguments<P> a) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ uint4 shared_memory[];
   auto& memory = *reinterpret_cast<StripMemory<P>*>(shared_memory);
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < P::kRing; ++i) {
-      memory.totals_told[i].init(P::kWarps * 32);
-      memory.left_ready[i].init(32);
-    }
+  begin(memory);
+  Summer<P> summer(a, memory);
+  if (warp_index() < P::kWarps) {
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < P::kAhead; ++step) summer.copy(step);
   }
-  __syncthreads();
+  await_beginning<P>();
   if (warp_index() == P::kWarps) {
     Adder<P>(a, memory).run();
   } else if (warp_index() > P::kWarps) {
-    Messenger<P>(a, memory).run();
+    Messenger<P>(a, memory).run(static_cast<std::uint32_t>(warp_index() - P::kWarps - 1));
   } else {
-    Summer<P> summer(a, memory);
+    const std::uint32_t steps = a.steps();
+    std::uint32_t step = 0;
 #pragma unroll 1
-    for (std::uint32_t band = 0; band < P::kAhead; ++band) summer.copy(band);
+    for (; step < min(steps, std::uint32_t{P::kLag}); ++step) summer.template advance<true, false>(step);
 #pragma unroll 1
-    for (std::uint32_t step = 0; step < a.bands + P::kLag; ++step) {
-      if (step < a.bands) summer.sum_rows(step);
-      if (step >= P::kLag) summer.finish(step - P::kLag);
-      summer.copy(step + P::kAhead);
-    }
+    for (; step < steps; ++step) summer.template advance<true, true>(step);
+#pragma unroll 1
+    for (step = max(steps, std::uint32_t{P::kLag}); step < steps + P::kLag; ++step)
+      summer.template advance<false, true>(step);
   }
 #endif
 }

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/primitives/shared_barrier.cuh"
+#include "kernels/summed_area_table/summed_area_table_scratch.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/tagged_words.cuh"
 #include "kernels/summed_area_table/tile_plan.cuh"
@@ -17,7 +18,8 @@ template <class Input, class Sum>
 inline constexpr bool kSummedInStrips = sizeof(Sum) == 4 &&
                                         (sizeof(Input) == 1 || std::is_same_v<Input, Sum>);
 
-/// A block goes down a strip of the image, kColumns wide, band by band of kRows rows.
+/// A block goes down a strip of the image, kColumns wide, band by band of kRows rows; or two blocks, a
+/// cluster, take the strip's bands in turn.
 template <class InputType, class SumType, StripShape kShape>
 struct StripPlan {
   using Input = InputType;
@@ -31,42 +33,59 @@ struct StripPlan {
   static constexpr int kRowLanes = kShape.row_lanes;
   static constexpr int kColumns = kShape.columns();
   static constexpr int kWarps = kShape.warps;  // that sum
-  static constexpr int kSummingThreads = 32 * kWarps;
-  static constexpr int kThreads = 32 * (kWarps + 2);
+  static constexpr int kMessengers = kShape.messengers;
+  static constexpr std::uint32_t kPatience = kShape.patience;
+  static constexpr int kThreads = 32 * (kWarps + 1 + kMessengers);
   /// Lanes are in groups of kRowLanes, which go through kGroupRows rows together.
-  static constexpr int kGroups = kShape.groups();
   static constexpr int kGroupRows = kShape.group_rows;
   static constexpr int kRows = kShape.rows();
+  static constexpr int kTurns = kShape.turns;
   static constexpr int kAhead = kShape.ahead;
   static constexpr int kLag = kShape.lag;
   static constexpr int kStages = kAhead + kLag;  // bands that shared memory holds
   static constexpr int kRing = strip_ring(kShape);
-  static_assert(kGroups <= 32 && kGroupRows % 2 == 0 && kRows % 64 == 0 && kAhead >= 1 && kLag >= 1);
+  static constexpr std::uint32_t kDrift = kShape.drift;
+  static constexpr bool kSumsFirst = kShape.sums_first;
+  /// Places for what the other block of a cluster sends. When it sends of a step, its warps have finished the
+  /// band kLag + 1 steps before. Into that went what this block sent at least a step earlier, when its own
+  /// warps had finished the band kLag + 1 steps before that.
+  static constexpr int kOtherRing = kTurns > 1 ? 2 * kLag + 3 : 1;
+  static constexpr int kLaneStrips = static_cast<int>(divide_up(kMostStrips / kTurns, kStripsAtOnce));
+  static_assert(kGroupRows % 2 == 0 && kGroupRows <= 2 * kRowLanes && kRows % 64 == 0 && kColumns % 32 == 0);
+  static_assert(kAhead >= 1 && kLag > kShape.patience && kTurns <= 2 && kOtherRing <= kThreads);
 };
 
 /// Where the blocks tell each other about the bands under way, in tagged words of which each band has a tag
-/// of its own. kRing bands have their places, in turn: a band's are taken again by the one kRing later, which
-/// no block tells of before it has put to use all that there was to learn about a band after this one.
+/// of its own. kBands bands have their places, in turn: a band's are taken again by the one kBands later,
+/// which no block tells of before it has put to use all that there was to learn about this band.
 template <class P>
 struct StripWords {
   using Total = typename P::Total;
   struct Pair {
     Total v[2];
   };
+  static constexpr int kBands = P::kRing * P::kTurns;
 
   std::uint64_t* words;
   std::uint32_t first_tag;
   std::uint32_t strips;
+  std::uint32_t lane_strips;  // strips side by side that an adder's lane looks after
 
   __device__ std::uint32_t tag(std::uint32_t band) const { return first_tag + band; }
-  /// Totals of strips' rows: those of kAdderRows neighbouring rows are neighbours, strip after strip.
-  __device__ std::uint64_t* totals(std::uint32_t band, std::uint32_t strip, int row) const {
-    const std::uint32_t rows = band % P::kRing * (P::kRows / kAdderRows) + row / kAdderRows;
-    return words + (std::int64_t{rows} * strips + strip) * kAdderRows + row % kAdderRows;
+  /// Strips have places in the order in which adders ask: the first of each lane, the second of each, and so
+  /// on.
+  __device__ std::uint32_t places() const { return lane_strips * kStripsAtOnce; }
+  __device__ std::uint32_t place(std::uint32_t strip) const {
+    return strip % lane_strips * kStripsAtOnce + strip / lane_strips;
+  }
+  /// Totals of strips' rows: those of kAdderRows neighbouring rows are neighbours, place after place.
+  __device__ std::uint64_t* totals(std::uint32_t band, std::uint32_t place, int row) const {
+    const std::uint32_t rows = band % kBands * (P::kRows / kAdderRows) + row / kAdderRows;
+    return words + (std::int64_t{rows} * places() + place) * kAdderRows + row % kAdderRows;
   }
   /// What lies left of a strip in each row.
   __device__ std::uint64_t* left(std::uint32_t band, std::uint32_t strip, int row) const {
-    return words + (std::int64_t{P::kRing + band % P::kRing} * strips + strip) * P::kRows + row;
+    return words + (std::int64_t{kBands + band % kBands} * places() + strip) * P::kRows + row;
   }
   __device__ void tell(std::uint64_t* at, std::uint32_t band, Total first, Total second) const {
     TaggedValue<Pair>(tag(band), Pair{{first, second}}).store(at);
@@ -81,21 +100,40 @@ struct StripArguments {
   std::int64_t width;
   std::uint32_t bands;
   StripWords<P> words;
+
+  __device__ std::uint32_t strip() const { return blockIdx.x / P::kTurns; }
+  __device__ std::uint32_t turn() const { return blockIdx.x % P::kTurns; }
+  /// Bands that the block takes, and the number of each in the image.
+  __device__ std::uint32_t steps() const { return (bands + P::kTurns - 1 - turn()) / P::kTurns; }
+  __device__ std::uint32_t band(std::uint32_t step) const { return step * P::kTurns + turn(); }
+  /// The other block takes the band before that of a step, and the one after.
+  __device__ bool other_is_before(std::uint32_t step) const { return P::kTurns > 1 && band(step) > 0; }
+  __device__ bool other_is_after(std::uint32_t step) const { return P::kTurns > 1 && band(step) + 1 < bands; }
+  /// The other block's step for the band before.
+  __device__ std::uint32_t others_step(std::uint32_t step) const { return step - 1 + turn(); }
 };
 
 /// A block's shared memory.
 template <class P>
 struct StripMemory {
   using Sum = typename P::Sum;
-  /// Floats are summed in place, from the strip's left edge; for bytes `through` has the sums.
+  /// Floats are summed in place: from the strip's left edge and the first of the warp's rows. For bytes
+  /// `through` has the sums along the row.
   alignas(16) typename P::Input pixels[P::kStages][P::kRows][P::kColumns];
   std::uint16_t through[P::kBytes ? P::kLag + 1 : 1][P::kBytes ? P::kRows : 1][P::kRowLanes];
-  /// The groups' sums by column of a band; then of all above each group. Padded against bank conflicts.
-  alignas(16) Sum groups[2][P::kGroups][P::kColumns + 16 / sizeof(Sum)];
-  alignas(16) Sum totals[P::kRows];  // of a band's rows
-  Sum left[P::kRing][P::kRows];      // what lies left of the strip in a row and all above
+  /// The sums by column of each warp's rows of a band; then those of the band's rows above each warp's, and
+  /// last of all its rows.
+  alignas(16) Sum columns[P::kRing][P::kWarps + 1][P::kColumns];
+  Sum left[P::kRing][P::kRows];  // what lies left of the strip in the band's rows up to each
+  /// From the other block: the sums by column of its bands, and what lies left of these.
+  alignas(16) Sum other_columns[P::kOtherRing][P::kColumns];
+  Sum other_left[P::kOtherRing];
+  SharedBarrier from_other[P::kOtherRing];
   SharedBarrier totals_told[P::kRing];
   SharedBarrier left_ready[P::kRing];
+
+  /// Until all warps have told the totals of the block's band number `step`.
+  __device__ void await_totals(std::uint32_t step) { totals_told[step % P::kRing].wait(step / P::kRing); }
 };
 
 }  // namespace cumulus::summed_area_table

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kernels/summed_area_table/strip_build.cuh"
 #include "kernels/summed_area_table/table_launch.cuh"
 
@@ -9,23 +11,24 @@ constexpr std::int64_t kMostBands = 1 << 24;
 /// Rows below which the way to the first finished band takes too large a part of the time.
 constexpr std::int64_t kLeastRows = 1024;
 
-/// Of a hundred multiprocessors, those that need to have a strip, or tiles are faster.
+/// Of a hundred multiprocessors, those that need to have a block, or tiles are faster.
 constexpr std::int64_t least_busy(std::size_t input_bytes, int columns) {
   if (input_bytes > 1) return 66;
-  return columns == 32 ? 90 : 75;
+  return columns == 64 ? 90 : 75;
 }
 
 template <class P, class Job>
 bool launch_strips(CudaExecutor& executor, const Job& job) {
   constexpr int kSharedBytes = sizeof(StripMemory<P>);
-  static_assert(2 * std::int64_t{P::kRing} * P::kRows * kMostStrips <=
+  static_assert(kSharedBytes <= 227 * 1024, "what a block of compute capability 9.0 may have");
+  static_assert(2 * std::int64_t{StripWords<P>::kBands} * P::kRows * P::kLaneStrips * kStripsAtOnce <=
                 static_cast<std::int64_t>(CudaExecutor::kTaggedWords));
   const auto image = planes_of<P>(job.image.data, job.image, 0);
   const auto table = planes_of<P>(reinterpret_cast<typename P::Sum*>(job.sums.data), job.sums, 0);
   const std::int64_t strips = divide_up(job.image.width, P::kColumns);
   const std::int64_t bands = divide_up(job.image.height, P::kRows);
-  if (!image.aligned || !table.aligned || strips > executor.device().multiprocessors() ||
-      strips > kMostStrips || bands > kMostBands) {
+  if (!image.aligned || !table.aligned || strips * P::kTurns > executor.device().multiprocessors() ||
+      strips > P::kLaneStrips * kStripsAtOnce || bands > kMostBands) {
     return false;
   }
   const auto kernel = build_table_in_strips<P>;
@@ -44,23 +47,25 @@ bool launch_strips(CudaExecutor& executor, const Job& job) {
       .height = job.image.height,
       .width = job.image.width,
       .bands = static_cast<std::uint32_t>(bands),
-      .words = {tagged.words.data(), tagged.tag, static_cast<std::uint32_t>(strips)}};
-  return launch_together(executor, kernel, strips, P::kThreads, kSharedBytes, arguments);
+      .words = {tagged.words.data(), tagged.tag, static_cast<std::uint32_t>(strips),
+                static_cast<std::uint32_t>(divide_up(strips, kStripsAtOnce))}};
+  return launch_together(executor, kernel, strips * P::kTurns, P::kThreads, kSharedBytes, arguments,
+                         P::kTurns);
 }
 
-template <class Input, class Sum, int kColumns>
-using StripsOf = StripPlan<Input, Sum, strip_shape(sizeof(Input), kColumns / 4)>;
+template <class Input, class Sum, int kColumns, int kTurns>
+using StripsOf = StripPlan<Input, Sum, strip_shape(sizeof(Input), kColumns / 4, kTurns)>;
 
 }  // namespace
 
 template <class Input, class Sum>
-bool build_in_strips_of(int columns, CudaExecutor& executor,
+bool build_in_strips_of(int columns, int turns, CudaExecutor& executor,
                         const TableJob<Input, Sum, Space::kDevice>& job) {
   if (job.image.channels != 1) return false;
   if constexpr (kSummedInStrips<Input, Sum>) {
-    if (columns == 32) return launch_strips<StripsOf<Input, Sum, 32>>(executor, job);
-    if (columns == 64) return launch_strips<StripsOf<Input, Sum, 64>>(executor, job);
-    if (columns == 128) return launch_strips<StripsOf<Input, Sum, 128>>(executor, job);
+    if (columns == 64 && turns == 2) return launch_strips<StripsOf<Input, Sum, 64, 2>>(executor, job);
+    if (columns == 128 && turns == 2) return launch_strips<StripsOf<Input, Sum, 128, 2>>(executor, job);
+    if (columns == 128 && turns == 1) return launch_strips<StripsOf<Input, Sum, 128, 1>>(executor, job);
   }
   return false;
 }
@@ -69,18 +74,18 @@ template <class Input, class Sum>
 bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
   const std::int64_t multiprocessors = executor.device().multiprocessors();
   if (job.image.height < kLeastRows) return false;
-  for (const int columns : {32, 64, 128}) {
-    const std::int64_t strips = divide_up(job.image.width, columns);
-    if (strips > multiprocessors) continue;
-    return strips * 100 >= multiprocessors * least_busy(sizeof(Input), columns) &&
-           build_in_strips_of(columns, executor, job);
+  for (const auto& [columns, turns] : {std::pair{64, 2}, std::pair{128, 2}, std::pair{128, 1}}) {
+    const std::int64_t blocks = divide_up(job.image.width, columns) * turns;
+    if (blocks > multiprocessors) continue;
+    return blocks * 100 >= multiprocessors * least_busy(sizeof(Input), columns) &&
+           build_in_strips_of(columns, turns, executor, job);
   }
   return false;
 }
 
 #define CUMULUS_IN_STRIPS(Input, Sum)                                                        \
   template bool build_in_strips(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&); \
-  template bool build_in_strips_of(int, CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
+  template bool build_in_strips_of(int, int, CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
 CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_IN_STRIPS);
 CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_IN_STRIPS);
 

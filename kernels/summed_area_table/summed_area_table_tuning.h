@@ -55,9 +55,14 @@ constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64
 struct StripShape {
   int row_lanes;
   int group_rows;
-  int warps;  // that sum
-  int ahead;  // bands being copied
-  int lag;    // bands between a band's totals and its table
+  int warps;        // that sum
+  int turns;        // blocks that take a strip's bands in turn
+  int ahead;        // of a block's bands: being copied
+  int lag;          // between a band's totals and its table
+  int drift;        // by which a warp may be ahead of the block's others
+  int patience;     // summed after a band before it is asked what lies left of it
+  int messengers;   // warps that ask for that
+  bool sums_first;  // before it stores another band. Otherwise copies start earlier
 
   constexpr int groups() const { return warps * 32 / row_lanes; }
   constexpr int rows() const { return groups() * group_rows; }
@@ -65,24 +70,24 @@ struct StripShape {
 };
 
 /// What is on its way to a multiprocessor has to be enough for the memory's rate, and no more: what the
-/// blocks tell each other stands in the same queues.
-constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes) {
-  if (input_bytes == 1) return {row_lanes, row_lanes == 8 ? 4 : 8, 8, 4, row_lanes == 8 ? 8 : 7};
-  if (row_lanes == 8) return {8, 4, 8, 4, 8};
-  if (row_lanes == 16) return {16, 8, 8, 2, 4};
-  return {32, 8, 8, 2, 4};
+/// blocks tell each other stands in the same queues. So nobody asks before it is likely to be answered.
+constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes, int turns) {
+  if (input_bytes == 1 && turns == 2) return {row_lanes, 8, 8, 2, 4, 7, 1, 5, 2, true};
+  if (input_bytes == 1) return {row_lanes, 8, 8, 1, 4, 7, 2, 2, 1, true};
+  if (row_lanes == 16) return {16, 4, 8, 2, 3, 9, 1, 6, 3, false};
+  if (turns == 2) return {32, 16, 4, 2, 2, 4, 1, 2, 1, true};
+  return {32, 8, 8, 1, 2, 4, 2, 1, 1, true};
 }
-/// Bands whose totals are under way. A block tells those of band n once it has put to use what it learned
-/// about band n - lag - 1.
-constexpr int strip_ring(const StripShape& shape) { return shape.lag + 2; }
+/// Bands whose totals are under way. A warp that sums band n has finished band n - lag - 1, and the others
+/// band n - ring: who sums a band takes the places of the one `ring` before.
+constexpr int strip_ring(const StripShape& shape) { return shape.lag + 1 + shape.drift; }
 
 /// Bands that an adder lets its own block go on before it asks for what the others have told.
 inline constexpr std::uint32_t kAdderPatience = 1;
-/// Rows of a band that one warp adds up over all strips, two to a lane, and strips that a lane looks after.
+/// Rows of a band that one warp adds up over all strips, two to a lane, and strips that it asks for at once.
 inline constexpr int kAdderRows = 4;
 inline constexpr int kStripsAtOnce = 64 / kAdderRows;
-inline constexpr int kStripsOfLane = 9;
-inline constexpr std::int64_t kMostStrips = kStripsAtOnce * kStripsOfLane;
+inline constexpr std::int64_t kMostStrips = 9 * kStripsAtOnce;
 
 /// The kernel of slabs (slab_build.cuh): rows of a slab at most, and columns that a warp goes through at
 /// once, four to a lane.

@@ -29,8 +29,10 @@ bool build_in_slabs(CudaExecutor& executor, const TableJob<float, float, Space::
 template <class Input, class Sum>
 bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
-/// The same however small the image, in strips of 32, 64 or 128 columns.
+/// The same however small the image, in strips of 64 columns whose bands two blocks take in turn, or of 128
+/// with one or two.
 template <class Input, class Sum>
-bool build_in_strips_of(int columns, CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
+bool build_in_strips_of(int columns, int turns, CudaExecutor& executor,
+                        const TableJob<Input, Sum, Space::kDevice>& job);
 
 }  // namespace cumulus::summed_area_table

@@ -22,13 +22,17 @@ using testing::ImageShape;
 using testing::make_image;
 using testing::TestImage;
 
-/// Columns that strips may have.
-constexpr int kStripColumns[] = {32, 64, 128};
+/// Strips that there are.
+struct Strips {
+  int columns;
+  int turns;
+};
+constexpr Strips kStrips[] = {{64, 2}, {128, 2}, {128, 1}};
 
 template <class Sum, class Input>
-std::vector<Sum> build(testing::CudaBackend& backend, int columns, const TestImage<Input>& image) {
+std::vector<Sum> build(testing::CudaBackend& backend, Strips strips, const TestImage<Input>& image) {
   return testing::build_aligned<Sum>(backend, image, [&](auto& executor, const auto& job) {
-    return build_in_strips_of(columns, executor, job);
+    return build_in_strips_of(strips.columns, strips.turns, executor, job);
   });
 }
 
@@ -37,10 +41,11 @@ void expect_tables(testing::CudaBackend& backend, ImageShape shape) {
   const int to_whole_words = testing::padding_to_whole_words<Input>(shape);
   for (const int padding : {to_whole_words, to_whole_words + 16}) {
     const auto image = make_image<Input>(shape, 1, padding, ImagePattern::kRandom);
-    for (const int columns : kStripColumns) {
+    for (const Strips strips : kStrips) {
       SCOPED_TRACE(std::to_string(shape.height) + " x " + std::to_string(shape.width) + " in strips of " +
-                   std::to_string(columns) + ", rows padded by " + std::to_string(padding));
-      EXPECT_EQ(verify_summed_area_table(image, build<Sum>(backend, columns, image).data()), "");
+                   std::to_string(strips.columns) + " by " + std::to_string(strips.turns) +
+                   " blocks, rows padded by " + std::to_string(padding));
+      EXPECT_EQ(verify_summed_area_table(image, build<Sum>(backend, strips, image).data()), "");
     }
   }
 }
@@ -49,7 +54,8 @@ class StripsOfSmallImagesOnCuda : public testing::OnEveryBackend<testing::CudaBa
 class StripsOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {};
 
 TEST_F(StripsOfSmallImagesOnCuda, AreRight) {
-  for (const ImageShape shape : {ImageShape{300, 208}, ImageShape{1, 5}, ImageShape{129, 259}}) {
+  for (const ImageShape shape :
+       {ImageShape{300, 208}, ImageShape{1, 5}, ImageShape{129, 259}, ImageShape{64, 70}}) {
     expect_tables<float, float>(backend(), shape);
     expect_tables<std::uint8_t, std::uint32_t>(backend(), shape);
   }
@@ -64,8 +70,8 @@ TEST_F(StripsOnCuda, AreRightDownTallImages) {
 TEST_F(StripsOnCuda, LeaveNanWhereItIs) {
   auto image = make_image<float>({1200, 700}, 1, 0, ImagePattern::kIntegers);
   image.row(430)[350] = std::numeric_limits<float>::quiet_NaN();
-  for (const int columns : kStripColumns) {
-    const auto table = build<float>(backend(), columns, image);
+  for (const Strips strips : kStrips) {
+    const auto table = build<float>(backend(), strips, image);
     for (std::int64_t y = 0; y < image.height; ++y) {
       for (std::int64_t x = 0; x < image.width; ++x) {
         ASSERT_EQ(std::isnan(table[static_cast<std::size_t>(y * image.width + x)]), y >= 430 && x >= 350)
@@ -81,10 +87,10 @@ TEST_F(StripsOnCuda, AreNotForOtherImages) {
   TableJob<float, float, Space::kDevice> job;
   job.image = {pixels.const_span().data(), 100, 102};
   job.sums = {sums.span().data(), 100, 102};
-  EXPECT_FALSE(build_in_strips_of(32, backend().executor(), job)) << "rows begin anywhere";
+  EXPECT_FALSE(build_in_strips_of(64, 2, backend().executor(), job)) << "rows begin anywhere";
   job.image = {pixels.const_span().data(), 2, 32 * 1000};
   job.sums = {sums.span().data(), 2, 32 * 1000};
-  EXPECT_FALSE(build_in_strips_of(32, backend().executor(), job)) << "more strips than run at once";
+  EXPECT_FALSE(build_in_strips_of(64, 2, backend().executor(), job)) << "more strips than run at once";
 }
 
 }  // namespace
