@@ -88,8 +88,6 @@ struct HeldRow {
   int line = Shares::warp() * Shares::kWarpRows + Shares::lane() % Shares::kWarpRows;
   int part = Shares::lane() / Shares::kWarpRows;
 
-  __device__ explicit HeldRow(HeldPixels<kSide>&) {}
-
   template <int kSlot, int Order>
   __device__ void trade(float (&numbers)[Order]) const {
 #pragma unroll
@@ -236,7 +234,7 @@ class HeldTile {
   }
 
   __device__ void filter_rows() const {
-    const HeldRow<kSide> place(shared_);
+    const HeldRow<kSide> place;
     float* own = shared_.row(place.line) + place.part * kPart;
     float pixels[kPart];
 #pragma unroll

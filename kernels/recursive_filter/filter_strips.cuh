@@ -155,7 +155,7 @@ class Strip {
   }
   __device__ __forceinline__ void store() const {
     each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
-      if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, f_.scale, pixels(at));
+      if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, pixels(at));
     });
   }
 

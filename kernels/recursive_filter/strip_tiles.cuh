@@ -170,9 +170,10 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
   }
 }
 /// Writes a filtered tile of the strip, scaled, by kTile threads.
-__device__ inline void store_strip_tile(const StripImages& a, const StripPlace& at, int tile, float scale,
+__device__ inline void store_strip_tile(const StripImages& a, const StripPlace& at, int tile,
                                         StripTile& pixels) {
   const int line = strip_line();
+  const float scale = a.scale;
   const std::int64_t first = at.first_row(a, tile);
   const std::int64_t first_column = std::int64_t{at.column} * kTile;
   const int rows = static_cast<int>(min(a.height - first, std::int64_t{kTile}));

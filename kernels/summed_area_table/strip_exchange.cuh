@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "kernels/summed_area_table/strip_plan.cuh"
 #include "kernels/summed_area_table/warp_sums.cuh"
