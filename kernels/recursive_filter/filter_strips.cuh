@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/recursive_filter/strip_ring.cuh"
+#include "kernels/recursive_filter/strip_runs.cuh"
 #include "kernels/recursive_filter/strip_states.cuh"
 #include "kernels/recursive_filter/strip_sums.cuh"
 #include "kernels/recursive_filter/strip_tiles.cuh"
@@ -15,7 +16,7 @@
 
 namespace cumulus::recursive_filter {
 
-template <int Order>
+template <int Order, bool kByOutputs>
 class Strip {
  public:
   __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
@@ -98,7 +99,7 @@ class Strip {
   __device__ __forceinline__ void filter_anticausal_columns() const {
     each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
       // As many tiles ahead as the filter remembers, or the last.
-      const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
+      const RingPlace ahead(min(at.tile + f_.window_ahead, at_.all_tiles() - 1));
       const bool filters = f_.along_columns && at_.has(at.tile);
       const ColumnAccess column = pixels(at).column(line_);
       float last[kHalf];
@@ -106,6 +107,7 @@ class Strip {
       memory_.await(StripStage::kCausalColumns, ahead);
       if (!filters) return;
       float state[Order] = {};
+      add_what_follows(ahead, state);
       int slot = ahead.slot;
       float left[Order];
       memory_.tiles[slot].hear(line_, left);
@@ -118,9 +120,10 @@ class Strip {
 #pragma unroll
         for (int k = 0; k < Order; ++k) left[k] = next[k];
       }
+      const Run run(f_.y.anticausal, f_.y.anticausal_outputs, state);
       descend(column, last, [&](float(&v)[kHalf]) {
 #pragma unroll
-        for (int k = kHalf - 1; k >= 0; --k) f_.y.anticausal.template filter_unscaled<true>(state, v[k]);
+        for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
       });
     });
   }
@@ -137,6 +140,8 @@ class Strip {
   __device__ __forceinline__ void gather() const {
     const auto gather_one = [&](const RingPlace& at) {
       if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
+      // The others are about as far as this block: by then they have told this tile's states.
+      memory_.await(StripStage::kRowStates, RingPlace(min(at.tile + 1, at_.all_tiles() - 1)));
       if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, pixels(at), carries(at));
     };
     each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
@@ -162,7 +167,18 @@ class Strip {
   static constexpr int kStretch = kStripStretch<Order>;
   static constexpr int kStretches = kTile / kStretch;
   static constexpr int kHalf = kStretch / 2;
+  using Run = StripRun<Order, kByOutputs>;
 
+  /// A tile tells what an anticausal run over it leaves, less what the causal state behind it will: the next
+  /// one tells that again. Adds it for the last tile that is looked at.
+  __device__ void add_what_follows(const RingPlace& last, float (&state)[Order]) const {
+    if constexpr (!Sections<Order, float>::kWeighsState) {
+      if (at_.is_closing(last.tile)) return;
+      float causal[Order];
+      find_causal_state(f_.y.causal, pixels(last).column(line_), causal);
+      f_.y.through_causal.add_product(causal, state);
+    }
+  }
   static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
 #pragma unroll
     for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;
@@ -183,11 +199,12 @@ class Strip {
                                  float (&through)[Order]) const {
     LeftByStretches<Order> left;
     float sum[Order];
+    const Run run(f_.y.causal, f_.y.causal_outputs, causal);
     const auto take_in = [&](int first, float(&v)[kHalf]) {
 #pragma unroll
       for (int k = 0; k < kHalf; ++k) {
         add_weighted(f_.y.anticausal_sums.of[first + k], v[k], sum);
-        f_.y.causal.template filter_unscaled<true>(causal, v[k]);
+        run.filter(v[k]);
       }
     };
     ascend<kHalf>(
@@ -201,6 +218,7 @@ class Strip {
           take_in(kHalf, v);
           left.add(f_.y, first / kStretch, sum, through);
         });
+    run.finish();
     left.finish(f_.y, through);
     float now[Order] = {};
     f_.y.through_causal.add_product(causal, now);
@@ -306,12 +324,14 @@ class Strip {
       state[k] = from[k * kTile + line_];
       future[k] = from[(Order + k) * kTile + line_];
     }
+    const Run run(f_.x.causal, f_.x.causal_outputs, state);
     const auto filter = [&](float(&v)[kHalf], int) {
 #pragma unroll
-      for (int k = 0; k < kHalf; ++k) f_.x.causal.template filter_unscaled<true>(state, v[k]);
+      for (int k = 0; k < kHalf; ++k) run.filter(v[k]);
     };
     ascend<kHalf>(
         pixels.row(line_), [&](float(&v)[kHalf]) { filter(v, 0); }, filter);
+    run.finish();
     f_.x.through_causal.add_product(state, future);
     pixels.tell(line_, future);
   }
@@ -322,9 +342,10 @@ class Strip {
     const RowAccess row = pixels.row(line_);
     float last[kHalf];
     row.load(kTile - kHalf, last);
+    const Run run(f_.x.anticausal, f_.x.anticausal_outputs, state);
     descend(row, last, [&](float(&v)[kHalf]) {
 #pragma unroll
-      for (int k = kHalf - 1; k >= 0; --k) f_.x.anticausal.template filter_unscaled<true>(state, v[k]);
+      for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
     });
   }
 
@@ -337,11 +358,11 @@ class Strip {
 
 extern __shared__ float4 strip_memory[];
 
-template <int Order>
+template <int Order, bool kByOutputs>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
 #if __CUDA_ARCH__ >= 900
-  Strip<Order>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
+  Strip<Order, kByOutputs>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
 #endif
 }
 

@@ -125,12 +125,16 @@ class AxisTruncation {
            weighed(to_after_, product_of_magnitudes(anticausal_moves_, end));
   }
 
-  /// The same where strips go along the axis, which know nothing of what lies beyond the window: the causal
-  /// direction has forgotten the image before it, and the anticausal one the causal result behind it.
-  Real bound_along_strips(std::int64_t window) const {
+  /// The same where strips go along the axis. The causal direction has forgotten the image before `above`
+  /// tiles, and the anticausal one, where the causal state is known from the pixels, the image behind `ahead`
+  /// more, otherwise the causal result.
+  Real bound_along_strips(std::int64_t above, std::int64_t ahead) const {
     if (plan_.identity) return 0;
-    const auto tiles = static_cast<std::size_t>(window);
-    return causal_.output_tails[tiles] * anticausal_.gain + causal_.gain * anticausal_.output_tails[tiles];
+    const auto behind = static_cast<std::size_t>(ahead);
+    const bool pixels_tell_states = plan_.order <= 3;  // not Sections::kWeighsState
+    const Real left_out_behind = pixels_tell_states ? weighed(to_after_, anticausal_.tails[behind])
+                                                    : causal_.gain * anticausal_.output_tails[behind];
+    return causal_.output_tails[static_cast<std::size_t>(above)] * anticausal_.gain + left_out_behind;
   }
   /// And where they lie side by side.
   Real bound_across_strips(std::int64_t window) const {
@@ -206,14 +210,17 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
     }
     return std::optional<std::int64_t>();
   };
-  const auto strip_y =
-      smallest(share / along_x.gain(), [&](auto w) { return along_y.bound_along_strips(w); });
-  if (!strip_y.has_value()) return windows;
-  const Real strip_error_y = along_y.bound_along_strips(*strip_y);
+  const Real most_y = share / along_x.gain();
+  const auto ahead =
+      smallest(most_y, [&](auto w) { return along_y.bound_along_strips(kMostStripWindow, w); });
+  if (!ahead.has_value()) return windows;
+  const auto above = smallest(most_y, [&](auto w) { return along_y.bound_along_strips(w, *ahead); });
+  const Real strip_error_y = along_y.bound_along_strips(*above, *ahead);
   const auto strip_x = smallest(share / (along_y.gain() + strip_error_y),
                                 [&](auto w) { return along_x.bound_across_strips(w); });
   if (strip_x.has_value()) {
-    windows.of_strips = {*strip_y, *strip_x, bound(strip_error_y, along_x.bound_across_strips(*strip_x))};
+    windows.of_strips = {*above, *ahead, *strip_x,
+                         bound(strip_error_y, along_x.bound_across_strips(*strip_x))};
   }
   return windows;
 }
@@ -221,6 +228,11 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
 namespace {
 
 std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile; }
+
+bool strips_run_by_outputs(const RecursiveFilter& filter, const RecursiveFilterPlan& plan) {
+  return plan.order == 3 && (plan.y.identity || runs_by_outputs(filter.y)) &&
+         (plan.x.identity || runs_by_outputs(filter.x));
+}
 
 RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                               bool of_doubles, const RecursiveFilterChoice& choice) {
@@ -234,6 +246,7 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            MethodObstacle::kNone,
                            Method::kLines,
                            std::nullopt,
+                           false,
                            std::make_shared<KernelConstants>(),
                            std::make_shared<KernelConstants>()};
   if (choice.method == Method::kLines) return plan;
@@ -255,6 +268,11 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                          strip_blocks() > 0 &&
                          (choice.method == Method::kDecaying || (automatic && !is_small));
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
+  if (in_strips && strips_run_by_outputs(filter, plan)) {
+    plan.by_outputs = true;
+    plan.y = plan_axis(filter.y, height, order, precision, Rounded::kOutputs);
+    plan.x = plan_axis(filter.x, width, order, precision, Rounded::kOutputs);
+  }
   return plan;
 }
 

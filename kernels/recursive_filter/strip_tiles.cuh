@@ -2,6 +2,7 @@
 
 #include <cuda_pipeline.h>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/recursive_filter/strip_ring.cuh"
 
 // Tiles of a strip on their way into shared memory and out of it.
@@ -32,8 +33,8 @@ struct StripPlace {
         a.along_columns && (a.boundary_y == FilterBoundary::kZero || a.boundary_y == FilterBoundary::kClamp);
     closed_above = closed && first_tile == 0;
     closed_below = closed && first_tile + tiles == a.tile_rows;
-    above = closed_above ? 0 : a.window_y;
-    below = closed_below ? 1 : a.window_y;
+    above = closed_above ? 0 : a.window_above;
+    below = closed_below ? 1 : a.window_ahead;
     own = column >= a.own_first && column < a.own_end;
   }
   __device__ std::int64_t real_column(const StripImages& a) const {
@@ -159,7 +160,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
     const std::int64_t step = kTile / kRowThreads * a.row_stride;
 #pragma unroll
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
-      __pipeline_memcpy_async(to + i * kTilePitch, from, sizeof(float4));
+      copy_async(to + i * kTilePitch, from, passing_lines());
       from += step;
     }
   } else if (inside) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/summed_area_table/slab_plan.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 

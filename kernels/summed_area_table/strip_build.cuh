@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/primitives/cluster.cuh"
 #include "kernels/summed_area_table/strip_exchange.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"

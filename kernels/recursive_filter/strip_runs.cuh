@@ -1,0 +1,62 @@
+#pragma once
+
+#include "kernels/recursive_filter/strip_filter.h"
+#include "kernels/recursive_filter/strip_tile.cuh"
+
+namespace cumulus::recursive_filter {
+
+/// Filters pixels of a line one after the other. kByOutputs: of three poles, the pair over its last two
+/// outputs, which is a multiply-add less and waits for one instead of two; meanwhile state[1] is the output
+/// before the last.
+template <int Order, bool kByOutputs>
+class StripRun {
+ public:
+  __device__ StripRun(const Sections<Order, float>& sections, const ByOutputs& by, float (&state)[Order])
+      : sections_(sections), by_(by), state_(state) {
+    if constexpr (kByOutputs) state_[1] = (state_[2] - state_[1]) * by_.inverse_second;
+  }
+
+  __device__ void filter(float& pixel) const {
+    if constexpr (kByOutputs) {
+      state_[0] = by_.single * state_[0] + pixel;
+      pixel = by_.last * state_[2] + (by_.before * state_[1] + state_[0]);
+      state_[1] = state_[2];
+      state_[2] = pixel;
+    } else {
+      sections_.template filter_unscaled<true>(state_, pixel);
+    }
+  }
+
+  /// Makes the state one of sections again.
+  __device__ void finish() const {
+    if constexpr (kByOutputs) state_[1] = state_[2] - by_.second * state_[1];
+  }
+
+ private:
+  static_assert(!kByOutputs || Order == 3);
+
+  const Sections<Order, float>& sections_;
+  const ByOutputs& by_;
+  float (&state_)[Order];
+};
+
+/// The causal state behind a filtered column, from its last pixels. They have lost digits of it.
+template <int Order>
+__device__ void find_causal_state(const Sections<Order, float>& sections, const ColumnAccess& column,
+                                  float (&state)[Order]) {
+  static_assert(!Sections<Order, float>::kWeighsState);
+  constexpr int kSingle = Order % 2;
+  const float last = column.at(kTile - 1);
+  state[Order - 1] = last;
+  if constexpr (Order > 1) {
+    const auto& pair = sections.pairs[0];
+    const float before = column.at(kTile - 2);
+    state[kSingle] = last - pair.second * before;
+    if constexpr (kSingle == 1) {
+      const float inner = before - pair.second * column.at(kTile - 3);
+      state[0] = state[kSingle] - pair.first * inner + pair.coupling * before;
+    }
+  }
+}
+
+}  // namespace cumulus::recursive_filter
