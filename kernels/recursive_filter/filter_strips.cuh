@@ -99,7 +99,7 @@ class Strip {
   __device__ __forceinline__ void filter_anticausal_columns() const {
     each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
       // As many tiles ahead as the filter remembers, or the last.
-      const RingPlace ahead(min(at.tile + f_.window_ahead, at_.all_tiles() - 1));
+      const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
       const bool filters = f_.along_columns && at_.has(at.tile);
       const ColumnAccess column = pixels(at).column(line_);
       float last[kHalf];
@@ -107,7 +107,6 @@ class Strip {
       memory_.await(StripStage::kCausalColumns, ahead);
       if (!filters) return;
       float state[Order] = {};
-      add_what_follows(ahead, state);
       int slot = ahead.slot;
       float left[Order];
       memory_.tiles[slot].hear(line_, left);
@@ -140,8 +139,6 @@ class Strip {
   __device__ __forceinline__ void gather() const {
     const auto gather_one = [&](const RingPlace& at) {
       if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
-      // The others are about as far as this block: by then they have told this tile's states.
-      memory_.await(StripStage::kRowStates, RingPlace(min(at.tile + 1, at_.all_tiles() - 1)));
       if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, pixels(at), carries(at));
     };
     each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
@@ -169,16 +166,6 @@ class Strip {
   static constexpr int kHalf = kStretch / 2;
   using Run = StripRun<Order, kByOutputs>;
 
-  /// A tile tells what an anticausal run over it leaves, less what the causal state behind it will: the next
-  /// one tells that again. Adds it for the last tile that is looked at.
-  __device__ void add_what_follows(const RingPlace& last, float (&state)[Order]) const {
-    if constexpr (!Sections<Order, float>::kWeighsState) {
-      if (at_.is_closing(last.tile)) return;
-      float causal[Order];
-      find_causal_state(f_.y.causal, pixels(last).column(line_), causal);
-      f_.y.through_causal.add_product(causal, state);
-    }
-  }
   static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
 #pragma unroll
     for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;

@@ -80,8 +80,7 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.tile_columns = static_cast<int>(tiles.columns);
   filter.segments = division.segments;
   filter.segment_tiles = division.segment_tiles;
-  filter.window_above = static_cast<int>(plan.windows->of_strips->above);
-  filter.window_ahead = static_cast<int>(plan.windows->of_strips->ahead);
+  filter.window_y = static_cast<int>(plan.windows->of_strips->y);
   filter.window_x = static_cast<int>(plan.windows->of_strips->x);
   filter.state_slots = division.state_slots;
   filter.state_lines = division.state_lines;

@@ -125,16 +125,12 @@ class AxisTruncation {
            weighed(to_after_, product_of_magnitudes(anticausal_moves_, end));
   }
 
-  /// The same where strips go along the axis. The causal direction has forgotten the image before `above`
-  /// tiles, and the anticausal one, where the causal state is known from the pixels, the image behind `ahead`
-  /// more, otherwise the causal result.
-  Real bound_along_strips(std::int64_t above, std::int64_t ahead) const {
+  /// The same where strips go along the axis, which know nothing of what lies beyond the window: the causal
+  /// direction has forgotten the image before it, and the anticausal one the causal result behind it.
+  Real bound_along_strips(std::int64_t window) const {
     if (plan_.identity) return 0;
-    const auto behind = static_cast<std::size_t>(ahead);
-    const bool pixels_tell_states = plan_.order <= 3;  // not Sections::kWeighsState
-    const Real left_out_behind = pixels_tell_states ? weighed(to_after_, anticausal_.tails[behind])
-                                                    : causal_.gain * anticausal_.output_tails[behind];
-    return causal_.output_tails[static_cast<std::size_t>(above)] * anticausal_.gain + left_out_behind;
+    const auto tiles = static_cast<std::size_t>(window);
+    return causal_.output_tails[tiles] * anticausal_.gain + causal_.gain * anticausal_.output_tails[tiles];
   }
   /// And where they lie side by side.
   Real bound_across_strips(std::int64_t window) const {
@@ -210,17 +206,14 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
     }
     return std::optional<std::int64_t>();
   };
-  const Real most_y = share / along_x.gain();
-  const auto ahead =
-      smallest(most_y, [&](auto w) { return along_y.bound_along_strips(kMostStripWindow, w); });
-  if (!ahead.has_value()) return windows;
-  const auto above = smallest(most_y, [&](auto w) { return along_y.bound_along_strips(w, *ahead); });
-  const Real strip_error_y = along_y.bound_along_strips(*above, *ahead);
+  const auto strip_y =
+      smallest(share / along_x.gain(), [&](auto w) { return along_y.bound_along_strips(w); });
+  if (!strip_y.has_value()) return windows;
+  const Real strip_error_y = along_y.bound_along_strips(*strip_y);
   const auto strip_x = smallest(share / (along_y.gain() + strip_error_y),
                                 [&](auto w) { return along_x.bound_across_strips(w); });
   if (strip_x.has_value()) {
-    windows.of_strips = {*above, *ahead, *strip_x,
-                         bound(strip_error_y, along_x.bound_across_strips(*strip_x))};
+    windows.of_strips = {*strip_y, *strip_x, bound(strip_error_y, along_x.bound_across_strips(*strip_x))};
   }
   return windows;
 }

@@ -85,8 +85,7 @@ struct Windows {
   double truncation_bound = 0;
   /// The same for strips (recursive_filter_strips.h), where they serve.
   struct OfStrips {
-    std::int64_t above, ahead;  // along y
-    std::int64_t x;
+    std::int64_t y, x;
     double truncation_bound;
   };
   std::optional<OfStrips> of_strips;

@@ -99,7 +99,7 @@ struct StripImages {
   int tile_rows, tile_columns;
   int strips, first_strip, own_first, own_end;
   int segments, segment_tiles;
-  int window_above, window_ahead, window_x;
+  int window_y, window_x;
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernels/recursive_filter/strip_filter.h"
-#include "kernels/recursive_filter/strip_tile.cuh"
 
 namespace cumulus::recursive_filter {
 
@@ -39,24 +38,5 @@ class StripRun {
   const ByOutputs& by_;
   float (&state_)[Order];
 };
-
-/// The causal state behind a filtered column, from its last pixels. They have lost digits of it.
-template <int Order>
-__device__ void find_causal_state(const Sections<Order, float>& sections, const ColumnAccess& column,
-                                  float (&state)[Order]) {
-  static_assert(!Sections<Order, float>::kWeighsState);
-  constexpr int kSingle = Order % 2;
-  const float last = column.at(kTile - 1);
-  state[Order - 1] = last;
-  if constexpr (Order > 1) {
-    const auto& pair = sections.pairs[0];
-    const float before = column.at(kTile - 2);
-    state[kSingle] = last - pair.second * before;
-    if constexpr (kSingle == 1) {
-      const float inner = before - pair.second * column.at(kTile - 3);
-      state[0] = state[kSingle] - pair.first * inner + pair.coupling * before;
-    }
-  }
-}
 
 }  // namespace cumulus::recursive_filter

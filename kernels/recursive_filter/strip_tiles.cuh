@@ -33,8 +33,8 @@ struct StripPlace {
         a.along_columns && (a.boundary_y == FilterBoundary::kZero || a.boundary_y == FilterBoundary::kClamp);
     closed_above = closed && first_tile == 0;
     closed_below = closed && first_tile + tiles == a.tile_rows;
-    above = closed_above ? 0 : a.window_above;
-    below = closed_below ? 1 : a.window_ahead;
+    above = closed_above ? 0 : a.window_y;
+    below = closed_below ? 1 : a.window_y;
     own = column >= a.own_first && column < a.own_end;
   }
   __device__ std::int64_t real_column(const StripImages& a) const {
