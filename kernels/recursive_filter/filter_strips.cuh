@@ -105,17 +105,18 @@ class Strip {
       if (filters) column.load(kTile - kHalf, last);
       memory_.await(StripStage::kCausalColumns, ahead);
       if (!filters) return;
-      float left[kMostStripWindow][Order];
-      int slot = at.slot;
-#pragma unroll
-      for (int i = 0; i < kMostStripWindow; ++i) {
-        slot = slot + 1 == kStripSlots ? 0 : slot + 1;
-        if (at.tile + i < ahead.tile) memory_.tiles[slot].hear(line_, left[i]);
-      }
       float state[Order] = {};
+      int slot = ahead.slot;
+      float left[Order];
+      memory_.tiles[slot].hear(line_, left);
+#pragma unroll 1
+      for (int tile = ahead.tile; tile > at.tile; --tile) {
+        slot = slot == 0 ? kStripSlots - 1 : slot - 1;
+        float next[Order];
+        memory_.tiles[slot].hear(line_, next);
+        move_over(f_.y.backward, left, state);
 #pragma unroll
-      for (int i = kMostStripWindow - 1; i >= 0; --i) {
-        if (at.tile + i < ahead.tile) move_over(f_.y.backward, left[i], state);
+        for (int k = 0; k < Order; ++k) left[k] = next[k];
       }
       descend(column, last, [&](float(&v)[kHalf]) {
 #pragma unroll
