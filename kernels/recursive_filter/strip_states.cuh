@@ -28,51 +28,37 @@ class StripStates {
 
   /// What the thread's row leaves, from nothing.
   __device__ void tell(int tile, const float (&forward)[Order], const float (&backward)[Order]) const {
-    uint4* told = words(static_cast<int>(blockIdx.x), tile);
+    uint4* told = f_.states + (first_word(static_cast<int>(blockIdx.x)) + word_of(tile) + line_);
     tell_tagged(told, kTile, tag_of(tile), forward);
     tell_tagged(told + kWords * kTile, kTile, tag_of(tile), backward);
   }
 
   /// Adds what lies before and after the tile's row to the states there, once the neighbours have told it.
-  __device__ void gather(int tile, float (&before)[Order], float (&after)[Order]) const {
-    // States of two words one side after the other: both at once take too many registers.
-    constexpr bool kOneByOne = kWords > 1;
-    Side left;
-    Side right;
-#pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
-      left.blocks[i] = near_[-1 - i];
-      right.blocks[i] = near_[1 + i];
+  __device__ __forceinline__ void gather(int tile, float (&before)[Order], float (&after)[Order]) const {
+    // Mostly few, and then fewer instructions for the caches. States of two words take too many registers for
+    // both forms in one kernel.
+    if (kWords == 1 && f_.window_x <= kFewNeighbours) {
+      gather_near<kFewNeighbours>(tile, before, after);
+    } else {
+      gather_near<kMostStripWindow>(tile, before, after);
     }
-    do {
-      load(left, tile, 0);
-      if (!kOneByOne) load(right, tile, kWords);
-    } while (!all_told(left, tile) || (!kOneByOne && !all_told(right, tile)));
-    add(left, f_.x.forward, before);
-    if constexpr (kOneByOne) {
-      do {
-        load(right, tile, kWords);
-      } while (!all_told(right, tile));
-    }
-    add(right, f_.x.backward, after);
   }
 
  private:
   static constexpr int kWords = TaggedState<Order>::kWords;
 
   __device__ std::uint32_t tag_of(int tile) const { return f_.first_tag + static_cast<std::uint32_t>(tile); }
-  __device__ uint4* words(int block, int tile) const {
-    return f_.states + (block * f_.state_slots + (tile & (f_.state_slots - 1))) * (f_.state_lines * kTile) +
-           line_;
-  }
+  __device__ int first_word(int block) const { return block * f_.state_slots * (f_.state_lines * kTile); }
+  __device__ int word_of(int tile) const { return (tile & (f_.state_slots - 1)) * (f_.state_lines * kTile); }
 
   __device__ bool is_here(int column) const {
     return column >= f_.first_strip && column < f_.first_strip + f_.strips;
   }
-  /// The block of the strip `distance` to the right, twice, and 1 where it is seen in a mirror; -1: none.
+  /// The first of the words of the strip `distance` to the right that tell what it leaves on this side; -1:
+  /// none.
   __device__ int neighbour(int distance) const {
     int column = column_ + distance;
-    int mirrored = 0;
+    bool from_left = distance < 0;
     if (abs(distance) > f_.window_x) return -1;
     if (!is_here(column)) {
       if (!stored_) return -1;
@@ -80,41 +66,70 @@ class StripStates {
         column += column < 0 ? f_.tile_columns : -f_.tile_columns;
       } else if (f_.boundary_x == FilterBoundary::kReflect) {
         column = column < 0 ? -1 - column : 2 * f_.tile_columns - 1 - column;
-        mirrored = 1;
+        from_left = !from_left;
       } else {
         return -1;
       }
     }
-    return (static_cast<int>(blockIdx.x) + (column - column_) * f_.channels) * 2 + mirrored;
+    return first_word(static_cast<int>(blockIdx.x) + (column - column_) * f_.channels) +
+           (from_left ? 0 : kWords * kTile);
   }
 
+  static constexpr int kFewNeighbours = 2;
+
   /// The neighbours on one side, the next one first, and what they tell.
+  template <int kCount>
   struct Side {
-    int blocks[kMostStripWindow];
-    TaggedState<Order> told[kMostStripWindow];
+    int first_words[kCount];
+    TaggedState<Order> told[kCount];
   };
-  __device__ void load(Side& side, int tile, int first_word) const {
+  template <int kCount>
+  __device__ __forceinline__ void gather_near(int tile, float (&before)[Order], float (&after)[Order]) const {
+    // States of two words one side after the other: both at once take too many registers.
+    constexpr bool kOneByOne = kWords > 1;
+    Side<kCount> left;
+    Side<kCount> right;
 #pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
-      const int other = side.blocks[i];
-      if (other < 0) continue;
-      const int word = (other & 1) != 0 ? kWords - first_word : first_word;
-      side.told[i].load(words(other / 2, tile) + word * kTile, kTile);
+    for (int i = 0; i < kCount; ++i) {
+      left.first_words[i] = near_[-1 - i];
+      right.first_words[i] = near_[1 + i];
+    }
+    const uint4* from = f_.states + (word_of(tile) + line_);
+    const std::uint32_t tag = tag_of(tile);
+    do {
+      load(left, from);
+      if (!kOneByOne) load(right, from);
+    } while (!all_told(left, tag) || (!kOneByOne && !all_told(right, tag)));
+    add(left, f_.x.forward, before);
+    if constexpr (kOneByOne) {
+      do {
+        load(right, from);
+      } while (!all_told(right, tag));
+    }
+    add(right, f_.x.backward, after);
+  }
+  template <int kCount>
+  static __device__ void load(Side<kCount>& side, const uint4* from) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (side.first_words[i] >= 0) side.told[i].load(from + side.first_words[i], kTile);
     }
   }
-  __device__ bool all_told(const Side& side, int tile) const {
+  template <int kCount>
+  static __device__ bool all_told(const Side<kCount>& side, std::uint32_t tag) {
     bool all = true;
 #pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
-      if (side.blocks[i] >= 0) all = all && side.told[i].has(tag_of(tile));
+    for (int i = 0; i < kCount; ++i) {
+      if (side.first_words[i] >= 0) all = all && side.told[i].has(tag);
     }
     return all;
   }
-  static __device__ void add(const Side& side, const SmallMatrix<Order, float>& over_tile,
+  template <int kCount>
+  static __device__ void add(const Side<kCount>& side, const SmallMatrix<Order, float>& over_tile,
                              float (&state)[Order]) {
 #pragma unroll
-    for (int i = kMostStripWindow - 1; i >= 0; --i) {
-      if (side.blocks[i] < 0) continue;
+    for (int i = kCount - 1; i >= 0; --i) {
+      if (side.first_words[i] < 0) continue;
       float own[Order];
       side.told[i].get(own);
       move_over(over_tile, own, state);

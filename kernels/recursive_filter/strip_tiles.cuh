@@ -2,6 +2,7 @@
 
 #include <cuda_pipeline.h>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/recursive_filter/strip_ring.cuh"
 
 // Tiles of a strip on their way into shared memory and out of it.
@@ -125,6 +126,10 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Stri
   }
 }
 
+/// Rows that a thread has on their way, of tiles that are loaded or stored whole: loops that are unrolled
+/// longer push other stages out of the instruction caches.
+constexpr int kRowsAtOnce = 4;
+
 /// Tiles that are brought into the cache before they are brought in: those that a block has room for come too
 /// late from memory.
 constexpr int kStripPrefetch = 2;
@@ -157,9 +162,9 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
     const float* from = a.images.as<float>() + corner + row * a.row_stride + column;
     float* to = &pixels.at(row, column);
     const std::int64_t step = kTile / kRowThreads * a.row_stride;
-#pragma unroll
+#pragma unroll kRowsAtOnce
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
-      __pipeline_memcpy_async(to + i * kTilePitch, from, sizeof(float4));
+      copy_async(to + i * kTilePitch, from, passing_lines());
       from += step;
     }
   } else if (inside) {
@@ -186,7 +191,7 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
     const float* from = &pixels.at(row, column);
     float* to = a.filtered.as<float>() + corner + row * row_elements + first_column + column;
     const std::int64_t step = kTile / kRowThreads * row_elements;
-#pragma unroll
+#pragma unroll kRowsAtOnce
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       const float4 four = *reinterpret_cast<const float4*>(from + i * kTilePitch);
       __stcs(reinterpret_cast<float4*>(to),
