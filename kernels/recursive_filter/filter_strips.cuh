@@ -20,11 +20,10 @@ template <int Order, bool kByOutputs>
 class Strip {
  public:
   __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
-      : f_(f), memory_(memory), at_(f), states_(f, at_, memory.neighbours), line_(strip_line()) {}
+      : f_(f), memory_(memory), at_(f), states_(f, at_), line_(strip_line()) {}
 
   __device__ __forceinline__ void run() {
     memory_.init();
-    states_.begin();
     __syncthreads();
     switch (strip_stage()) {
       case StripStage::kLoad:
@@ -137,9 +136,11 @@ class Strip {
   /// Strips that are not stored gather all the same: no block runs away from its neighbours, which ask for
   /// its last few tiles alone.
   __device__ __forceinline__ void gather() const {
+    const auto neighbours = states_.neighbours();
     const auto gather_one = [&](const RingPlace& at) {
       if (at.tile >= 2) memory_.await(StripStage::kCausalRows, RingPlace(at.tile - 2));
-      if (f_.along_rows && at_.has(at.tile)) gather_rows(at.tile - at_.above, pixels(at), carries(at));
+      if (f_.along_rows && at_.has(at.tile))
+        gather_rows(neighbours, at.tile - at_.above, pixels(at), carries(at));
     };
     each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
               strip_pair() - static_cast<int>(StripStage::kGather), kGatheringPairs);
@@ -165,6 +166,7 @@ class Strip {
   static constexpr int kStretches = kTile / kStretch;
   static constexpr int kHalf = kStretch / 2;
   using Run = StripRun<Order, kByOutputs>;
+  using Neighbours = typename StripStates<Order>::Neighbours;
 
   static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
 #pragma unroll
@@ -288,12 +290,12 @@ class Strip {
     }
   }
 
-  __device__ void gather_rows(int tile, StripTile& pixels, float* into) const {
+  __device__ void gather_rows(const Neighbours& neighbours, int tile, StripTile& pixels, float* into) const {
     float before[Order] = {};
     float after[Order] = {};
     if (begins_at_border()) add_weighted(f_.x.from_first_pixel, pixels.at(line_, 0), before);
     if (ends_at_border()) add_weighted(f_.x.from_last_pixel, pixels.at(line_, kTile - 1), after);
-    states_.gather(tile, before, after);
+    states_.gather(neighbours, tile, before, after);
     float future[Order] = {};
     f_.x.through_future.add_product(after, future);
 #pragma unroll

@@ -59,23 +59,19 @@ Real response_to_constant(const DirectionPlan& plan) {
   return plan.sections.gain / product;
 }
 
-using Pair = Sections<kMaxFilterOrder, Real>::Pair;
-
 /// Rounds what a direction runs with to float, and keeps the response to a constant as it was.
 void round_to_float(DirectionPlan& plan, Rounded rounding) {
   const Real wanted = response_to_constant(plan);
   const auto round = [](Real& value) { value = static_cast<float>(value); };
   round(plan.sections.single);
-  for (Pair& pair : plan.sections.pairs) {
-    PairOutputs<Real> outputs = outputs_of(pair);
+  for (auto& pair : plan.sections.pairs) {
+    const PairOutputs<Real> outputs = outputs_of(pair);
     round(pair.first);
     round(pair.second);
     round(pair.coupling);
     if (rounding == Rounded::kSections || pair.second == 0) continue;
-    round(outputs.last);
-    round(outputs.before);
-    pair.first = -outputs.before / pair.second;
-    pair.coupling = pair.first + pair.second - outputs.last;
+    pair.first = -static_cast<float>(outputs.before) / pair.second;
+    pair.coupling = pair.first + pair.second - static_cast<float>(outputs.last);
   }
   const Real rounded = response_to_constant(plan);
   if (rounded != 0) plan.sections.gain *= wanted / rounded;
@@ -304,31 +300,6 @@ std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
   return length;
 }
 
-/// Both by rounding errors that each pixel makes, and by those that the pair keeps of all of them. A pair
-/// that hardly remembers its last output cannot be asked for the one before.
-bool runs_by_outputs(const OneWayFilter& filter) {
-  constexpr int kOrder = 3;
-  constexpr Real kLeastSecond = 0.25L;
-  constexpr Real kMostKept = 4;
-  constexpr int kPixels = 1024;
-  if (filter.order != kOrder || !filter.only_poles()) return false;
-  const Pair pair = with_sections(filter, kOrder).sections.pairs[0];
-  if (std::abs(pair.second) < kLeastSecond) return false;
-  const PairOutputs<Real> outputs = outputs_of(pair);
-  Real radius = 0;
-  for (int k = 0; k < kOrder; ++k) {
-    radius = std::max(radius, std::abs(std::complex<Real>(filter.poles[static_cast<std::size_t>(k)])));
-  }
-  Real kept = 0;
-  Real last = 1;
-  Real before = 0;
-  for (int pixel = 0; pixel < kPixels; ++pixel) {
-    kept += std::abs(last);
-    before = std::exchange(last, outputs.last * last + outputs.before * before);
-  }
-  return kept * (1 - radius) <= kMostKept;
-}
-
 bool same(const OneWayFilter& a, const OneWayFilter& b) {
   return a.order == b.order && std::equal(a.poles.begin(), a.poles.begin() + a.order, b.poles.begin());
 }
@@ -368,10 +339,6 @@ Precision precision_for(const RecursiveFilter& filter) {
     }
   }
   return Precision::kSingle;
-}
-
-bool runs_by_outputs(const AxisFilter& filter) {
-  return runs_by_outputs(filter.causal) && runs_by_outputs(filter.anticausal);
 }
 
 AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,

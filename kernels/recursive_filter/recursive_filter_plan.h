@@ -125,10 +125,6 @@ enum class Rounded { kSections, kOutputs };
 AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,
                    Rounded rounded = Rounded::kSections);
 
-/// Of filters that a plan of three poles is for: whether their pairs may run over their last two outputs, and
-/// rounding then errs by no more than a half of what recursive_filter.h promises.
-bool runs_by_outputs(const AxisFilter& filter);
-
 template <int Order, class Real>
 Sections<Order, Real> sections_of(const DirectionPlan& direction) {
   Sections<Order, Real> sections{};

@@ -22,6 +22,10 @@ int strip_blocks();
 /// whole and no pixel is left out.
 bool strips_serve(const AxisPlan& y, const AxisPlan& x);
 
+/// Whether strips run the pair of three poles, along both axes of a plan in float, over its last two outputs:
+/// where rounding then errs by no more than about a half of what recursive_filter.h promises.
+bool runs_by_outputs(const AxisPlan& y, const AxisPlan& x);
+
 /// How images are divided among launches and strip_blocks(): columns of tiles, in panels where they are too
 /// many to be there at once, then parts of their height, then images.
 struct StripDivision {
@@ -29,7 +33,7 @@ struct StripDivision {
   int segments;
   int segment_tiles;
   std::int64_t images_at_once;
-  int state_slots, state_lines;
+  int state_slots;
 
   StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t images,
                 const RecursiveFilterPlan& plan);

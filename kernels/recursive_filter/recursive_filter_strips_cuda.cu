@@ -83,7 +83,6 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.window_y = static_cast<int>(plan.windows->of_strips->y);
   filter.window_x = static_cast<int>(plan.windows->of_strips->x);
   filter.state_slots = division.state_slots;
-  filter.state_lines = division.state_lines;
   filter.boundary_y = plan.y.boundary;
   filter.boundary_x = plan.x.boundary;
   filter.along_columns = !plan.y.identity;

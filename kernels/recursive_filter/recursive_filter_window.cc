@@ -222,11 +222,6 @@ namespace {
 
 std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile; }
 
-bool strips_run_by_outputs(const RecursiveFilter& filter, const RecursiveFilterPlan& plan) {
-  return plan.order == 3 && (plan.y.identity || runs_by_outputs(filter.y)) &&
-         (plan.x.identity || runs_by_outputs(filter.x));
-}
-
 RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                               bool of_doubles, const RecursiveFilterChoice& choice) {
   using Method = RecursiveFilterMethod;
@@ -261,7 +256,7 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                          strip_blocks() > 0 &&
                          (choice.method == Method::kDecaying || (automatic && !is_small));
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
-  if (in_strips && strips_run_by_outputs(filter, plan)) {
+  if (in_strips && runs_by_outputs(plan.y, plan.x)) {
     plan.by_outputs = true;
     plan.y = plan_axis(filter.y, height, order, precision, Rounded::kOutputs);
     plan.x = plan_axis(filter.x, width, order, precision, Rounded::kOutputs);

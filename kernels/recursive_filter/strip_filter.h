@@ -104,9 +104,10 @@ struct StripImages {
   bool along_columns, along_rows;
   bool vector_loads, vector_stores;
   float scale;  // of filtered pixels
-  /// Of each block: of `state_slots` tiles, a power of two, `state_lines` tagged words of each row.
+  /// Of each block: of `state_slots` tiles, a power of two, the tagged words of both directions' states of
+  /// each row.
   uint4* states;
-  int state_slots, state_lines;
+  int state_slots;
   std::uint32_t first_tag;  // of tile 0; the others' follow
 };
 

@@ -55,8 +55,7 @@ struct RingPlace {
 template <int Order>
 struct alignas(16) StripMemory {
   StripTile tiles[kStripSlots];
-  float carries[2][2 * Order * kTile];  // of rows, on their way from kGather to kCausalRows
-  int neighbours[2 * kMostStripWindow + 1];
+  float carries[2][2 * Order * kTile];            // of rows, on their way from kGather to kCausalRows
   SharedBarrier over[kStripStages][kStripSlots];  // the stage, with the tile in the slot
 
   __device__ void init() {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/recursive_filter/recursive_filter_strips.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus {
@@ -111,6 +112,37 @@ TEST(RecursiveFilterWindows, KeepToTheSumOfBothAxes) {
       }
     }
   }
+}
+
+TEST(RecursiveFilterRuns, GoOverOutputsWhereRoundingKeepsToItsBound) {
+  constexpr FilterBoundary kAny = FilterBoundary::kZero;
+  const auto run_by_outputs = [](const AxisFilter& along_y, const AxisFilter& along_x) {
+    const auto [y, x] = plans_of(along_y, along_x, kLong);
+    return recursive_filter::runs_by_outputs(y, x);
+  };
+  const AxisFilter narrow = gaussian_filter(8, kAny);
+  const AxisFilter wide = gaussian_filter(12, kAny);
+  EXPECT_TRUE(run_by_outputs(narrow, gaussian_filter(0.5, kAny)));
+  EXPECT_TRUE(run_by_outputs({}, narrow));
+  EXPECT_FALSE(run_by_outputs(narrow, wide));
+  EXPECT_FALSE(run_by_outputs(wide, {}));
+  const std::vector<double> hardly_a_pair = {-0.9, 0.01, 0};
+  EXPECT_FALSE(run_by_outputs(feedback_filter(std::nullopt, hardly_a_pair, hardly_a_pair, kAny), narrow));
+  EXPECT_FALSE(run_by_outputs(bspline_prefilter(5, kAny), bspline_prefilter(5, kAny)));
+  EXPECT_FALSE(run_by_outputs(deriche_filter(4, 0, kAny), narrow));
+}
+
+TEST(RecursiveFilterRuns, RoundWhatTheyRunWith) {
+  const AxisFilter filter = gaussian_filter(8, FilterBoundary::kClamp);
+  const AxisPlan plan =
+      plan_axis(filter, kLong, 3, recursive_filter::Precision::kSingle, recursive_filter::Rounded::kOutputs);
+  const auto& sections = plan.causal.sections;
+  const auto outputs = recursive_filter::outputs_of(sections.pairs[0]);
+  for (const long double number : {outputs.last, outputs.before, sections.single}) {
+    EXPECT_EQ(static_cast<double>(number), static_cast<double>(static_cast<float>(number)));
+  }
+  const long double denominator = (1 - sections.single) * (1 - outputs.last - outputs.before);
+  EXPECT_NEAR(static_cast<double>(sections.gain / denominator), 1, 1e-14);
 }
 
 TEST(RecursiveFilterWindows, LeaveNothingOutOrDoNotExistWhereNothingMayBeLeftOut) {
