@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/recursive_filter/strip_ring.cuh"
+#include "kernels/recursive_filter/strip_runs.cuh"
 #include "kernels/recursive_filter/strip_states.cuh"
 #include "kernels/recursive_filter/strip_sums.cuh"
 #include "kernels/recursive_filter/strip_tiles.cuh"
@@ -15,7 +16,7 @@
 
 namespace cumulus::recursive_filter {
 
-template <int Order>
+template <int Order, bool kByOutputs>
 class Strip {
  public:
   __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
@@ -118,9 +119,10 @@ class Strip {
 #pragma unroll
         for (int k = 0; k < Order; ++k) left[k] = next[k];
       }
+      const Run run(f_.y.anticausal, f_.y.anticausal_outputs, state);
       descend(column, last, [&](float(&v)[kHalf]) {
 #pragma unroll
-        for (int k = kHalf - 1; k >= 0; --k) f_.y.anticausal.template filter_unscaled<true>(state, v[k]);
+        for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
       });
     });
   }
@@ -162,6 +164,7 @@ class Strip {
   static constexpr int kStretch = kStripStretch<Order>;
   static constexpr int kStretches = kTile / kStretch;
   static constexpr int kHalf = kStretch / 2;
+  using Run = StripRun<Order, kByOutputs>;
 
   static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
 #pragma unroll
@@ -183,11 +186,12 @@ class Strip {
                                  float (&through)[Order]) const {
     LeftByStretches<Order> left;
     float sum[Order];
+    const Run run(f_.y.causal, f_.y.causal_outputs, causal);
     const auto take_in = [&](int first, float(&v)[kHalf]) {
 #pragma unroll
       for (int k = 0; k < kHalf; ++k) {
         add_weighted(f_.y.anticausal_sums.of[first + k], v[k], sum);
-        f_.y.causal.template filter_unscaled<true>(causal, v[k]);
+        run.filter(v[k]);
       }
     };
     ascend<kHalf>(
@@ -201,6 +205,7 @@ class Strip {
           take_in(kHalf, v);
           left.add(f_.y, first / kStretch, sum, through);
         });
+    run.finish();
     left.finish(f_.y, through);
     float now[Order] = {};
     f_.y.through_causal.add_product(causal, now);
@@ -306,12 +311,14 @@ class Strip {
       state[k] = from[k * kTile + line_];
       future[k] = from[(Order + k) * kTile + line_];
     }
+    const Run run(f_.x.causal, f_.x.causal_outputs, state);
     const auto filter = [&](float(&v)[kHalf], int) {
 #pragma unroll
-      for (int k = 0; k < kHalf; ++k) f_.x.causal.template filter_unscaled<true>(state, v[k]);
+      for (int k = 0; k < kHalf; ++k) run.filter(v[k]);
     };
     ascend<kHalf>(
         pixels.row(line_), [&](float(&v)[kHalf]) { filter(v, 0); }, filter);
+    run.finish();
     f_.x.through_causal.add_product(state, future);
     pixels.tell(line_, future);
   }
@@ -322,9 +329,10 @@ class Strip {
     const RowAccess row = pixels.row(line_);
     float last[kHalf];
     row.load(kTile - kHalf, last);
+    const Run run(f_.x.anticausal, f_.x.anticausal_outputs, state);
     descend(row, last, [&](float(&v)[kHalf]) {
 #pragma unroll
-      for (int k = kHalf - 1; k >= 0; --k) f_.x.anticausal.template filter_unscaled<true>(state, v[k]);
+      for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
     });
   }
 
@@ -337,11 +345,11 @@ class Strip {
 
 extern __shared__ float4 strip_memory[];
 
-template <int Order>
+template <int Order, bool kByOutputs>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
 #if __CUDA_ARCH__ >= 900
-  Strip<Order>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
+  Strip<Order, kByOutputs>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
 #endif
 }
 

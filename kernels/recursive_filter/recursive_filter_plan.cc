@@ -59,16 +59,23 @@ Real response_to_constant(const DirectionPlan& plan) {
   return plan.sections.gain / product;
 }
 
-/// Rounds the sections to float, so that matrices and pixels obey the same filter, and keeps the response to
-/// a constant as it was.
-void round_to_float(DirectionPlan& plan) {
+using Pair = Sections<kMaxFilterOrder, Real>::Pair;
+
+/// Rounds what a direction runs with to float, and keeps the response to a constant as it was.
+void round_to_float(DirectionPlan& plan, Rounded rounding) {
   const Real wanted = response_to_constant(plan);
   const auto round = [](Real& value) { value = static_cast<float>(value); };
   round(plan.sections.single);
-  for (auto& pair : plan.sections.pairs) {
+  for (Pair& pair : plan.sections.pairs) {
+    PairOutputs<Real> outputs = outputs_of(pair);
     round(pair.first);
     round(pair.second);
     round(pair.coupling);
+    if (rounding == Rounded::kSections || pair.second == 0) continue;
+    round(outputs.last);
+    round(outputs.before);
+    pair.first = -outputs.before / pair.second;
+    pair.coupling = pair.first + pair.second - outputs.last;
   }
   const Real rounded = response_to_constant(plan);
   if (rounded != 0) plan.sections.gain *= wanted / rounded;
@@ -170,7 +177,7 @@ void find_weights(DirectionPlan& plan, const OneWayFilter& filter, Real scale) {
   for (std::size_t k = 0; k <= last; ++k) plan.sections.weights[k] = weights[k];
 }
 
-DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision precision) {
+DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision precision, Rounded rounded) {
   if (const auto pole = unstable_pole(filter)) {
     throw std::invalid_argument("recursive filter: the pole " + std::to_string(pole->real()) + " + " +
                                 std::to_string(pole->imag()) + "i has radius " +
@@ -181,7 +188,7 @@ DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision pr
   // Where weights make the filtered pixel of the state, the state itself is brought to the image's size.
   if (!filter.only_poles()) plan.sections.gain /= response_to_constant(plan);
   const Real scale = filter.gain / plan.sections.gain;
-  if (precision == Precision::kSingle) round_to_float(plan);
+  if (precision == Precision::kSingle) round_to_float(plan, rounded);
   find_weights(plan, filter, scale);
   find_matrices(plan);
   return plan;
@@ -297,6 +304,31 @@ std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
   return length;
 }
 
+/// Both by rounding errors that each pixel makes, and by those that the pair keeps of all of them. A pair
+/// that hardly remembers its last output cannot be asked for the one before.
+bool runs_by_outputs(const OneWayFilter& filter) {
+  constexpr int kOrder = 3;
+  constexpr Real kLeastSecond = 0.25L;
+  constexpr Real kMostKept = 4;
+  constexpr int kPixels = 1024;
+  if (filter.order != kOrder || !filter.only_poles()) return false;
+  const Pair pair = with_sections(filter, kOrder).sections.pairs[0];
+  if (std::abs(pair.second) < kLeastSecond) return false;
+  const PairOutputs<Real> outputs = outputs_of(pair);
+  Real radius = 0;
+  for (int k = 0; k < kOrder; ++k) {
+    radius = std::max(radius, std::abs(std::complex<Real>(filter.poles[static_cast<std::size_t>(k)])));
+  }
+  Real kept = 0;
+  Real last = 1;
+  Real before = 0;
+  for (int pixel = 0; pixel < kPixels; ++pixel) {
+    kept += std::abs(last);
+    before = std::exchange(last, outputs.last * last + outputs.before * before);
+  }
+  return kept * (1 - radius) <= kMostKept;
+}
+
 bool same(const OneWayFilter& a, const OneWayFilter& b) {
   return a.order == b.order && std::equal(a.poles.begin(), a.poles.begin() + a.order, b.poles.begin());
 }
@@ -338,15 +370,20 @@ Precision precision_for(const RecursiveFilter& filter) {
   return Precision::kSingle;
 }
 
-AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision) {
+bool runs_by_outputs(const AxisFilter& filter) {
+  return runs_by_outputs(filter.causal) && runs_by_outputs(filter.anticausal);
+}
+
+AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,
+                   Rounded rounded) {
   AxisPlan plan;
   plan.order = order;
   plan.length = length;
   plan.boundary = filter.boundary;
   // The mirror image of one pixel is that pixel for ever, and a run that leaves it out has nothing.
   if (length == 1 && filter.boundary == FilterBoundary::kMirror) plan.boundary = FilterBoundary::kClamp;
-  plan.causal = plan_direction(filter.causal, order, precision);
-  plan.anticausal = plan_direction(filter.anticausal, order, precision);
+  plan.causal = plan_direction(filter.causal, order, precision, rounded);
+  plan.anticausal = plan_direction(filter.anticausal, order, precision, rounded);
   const auto is_identity = [](const OneWayFilter& direction) {
     return direction.order == 0 && direction.gain == 1;
   };

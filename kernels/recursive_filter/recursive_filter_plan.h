@@ -117,8 +117,17 @@ void with_order(int order, const Body& body) {
 
 Precision precision_for(const RecursiveFilter& filter);
 
+/// What single precision rounds, so that matrices and pixels obey the same filter: the sections' numbers, or,
+/// of three poles, those of a recursion that runs its pair over its last two outputs (ByOutputs).
+enum class Rounded { kSections, kOutputs };
+
 /// Throws std::invalid_argument where a pole is unstable.
-AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision);
+AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,
+                   Rounded rounded = Rounded::kSections);
+
+/// Of filters that a plan of three poles is for: whether their pairs may run over their last two outputs, and
+/// rounding then errs by no more than a half of what recursive_filter.h promises.
+bool runs_by_outputs(const AxisFilter& filter);
 
 template <int Order, class Real>
 Sections<Order, Real> sections_of(const DirectionPlan& direction) {

@@ -133,6 +133,7 @@ struct RecursiveFilterPlan {
   RecursiveFilterMethod
       method;  // kLines, kTiled; kOnChip: that or kDecaying's two passes; kDecaying: in strips
   std::optional<Windows> windows;
+  bool by_outputs = false;  // in strips, three poles
   std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
   std::shared_ptr<KernelConstants> held_constants = std::make_shared<KernelConstants>();
 };

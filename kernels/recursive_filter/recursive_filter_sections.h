@@ -90,4 +90,15 @@ struct Sections {
   }
 };
 
+/// A pair of poles as the recursion over its last two outputs, y = x + last y_1 + before y_2.
+template <class Real>
+struct PairOutputs {
+  Real last, before;
+};
+template <class Pair>
+auto outputs_of(const Pair& pair) {
+  return PairOutputs<decltype(pair.first)>{pair.first + pair.second - pair.coupling,
+                                           -pair.first * pair.second};
+}
+
 }  // namespace cumulus::recursive_filter

@@ -23,7 +23,7 @@ int strip_blocks_of(int device) {
                         multiprocessors >= kMostChannels * (2 * kMostStripWindow + 1);
   if (!suffices) return 0;
   cudaFuncAttributes compiled{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMostStripOrder>));
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMostStripOrder, false>));
   constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMostStripOrder) * kTile;
   constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kTaggedTriples) / kWords;
   const bool compiled_in = compiled.ptxVersion >= 90;
@@ -31,7 +31,7 @@ int strip_blocks_of(int device) {
 }
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
-template <int Order>
+template <int Order, bool kByOutputs>
 void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const StripDivision& division,
                    int first_column, std::int64_t images) {
   const int columns = filter.tile_columns;
@@ -53,8 +53,8 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
   filter.states = reinterpret_cast<uint4*>(words.words.data());
   filter.first_tag = words.tag;
   const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
-  if (!launch_together(executor, filter_strips<Order>, blocks, kStripThreads, sizeof(StripMemory<Order>),
-                       filter)) {
+  if (!launch_together(executor, filter_strips<Order, kByOutputs>, blocks, kStripThreads,
+                       sizeof(StripMemory<Order>), filter)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
 }
@@ -110,21 +110,24 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
                       const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
   const DeviceImage<const T>& image = images.first;
   const StripDivision division(image.height, image.width, image.channels, images.count, plan);
-  with_order(plan.order, [&]<int Order>() {
-    if constexpr (Order <= kMostStripOrder) {
-      StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
-      CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(sizeof(StripMemory<Order>))));
-      for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
-        filter.images = source_elements(image.data + first * images.image_stride);
-        filter.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
-        const std::int64_t count = std::min(division.images_at_once, images.count - first);
-        for (int column = 0; column < filter.tile_columns; column += division.panel_columns) {
-          executor.check_interrupt();
-          launch_strips(executor, filter, division, column, count);
-        }
+  const auto filter_all = [&]<int Order, bool kByOutputs>() {
+    StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
+    CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order, kByOutputs>,
+                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(sizeof(StripMemory<Order>))));
+    for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
+      filter.images = source_elements(image.data + first * images.image_stride);
+      filter.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
+      const std::int64_t count = std::min(division.images_at_once, images.count - first);
+      for (int column = 0; column < filter.tile_columns; column += division.panel_columns) {
+        executor.check_interrupt();
+        launch_strips<Order, kByOutputs>(executor, filter, division, column, count);
       }
     }
+  };
+  if (plan.by_outputs) return filter_all.template operator()<3, true>();
+  with_order(plan.order, [&]<int Order>() {
+    if constexpr (Order <= kMostStripOrder) filter_all.template operator()<Order, false>();
   });
 }
 

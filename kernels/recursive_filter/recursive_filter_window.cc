@@ -222,6 +222,11 @@ namespace {
 
 std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile; }
 
+bool strips_run_by_outputs(const RecursiveFilter& filter, const RecursiveFilterPlan& plan) {
+  return plan.order == 3 && (plan.y.identity || runs_by_outputs(filter.y)) &&
+         (plan.x.identity || runs_by_outputs(filter.x));
+}
+
 RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                               bool of_doubles, const RecursiveFilterChoice& choice) {
   using Method = RecursiveFilterMethod;
@@ -234,6 +239,7 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            MethodObstacle::kNone,
                            Method::kLines,
                            std::nullopt,
+                           false,
                            std::make_shared<KernelConstants>(),
                            std::make_shared<KernelConstants>()};
   if (choice.method == Method::kLines) return plan;
@@ -255,6 +261,11 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                          strip_blocks() > 0 &&
                          (choice.method == Method::kDecaying || (automatic && !is_small));
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
+  if (in_strips && strips_run_by_outputs(filter, plan)) {
+    plan.by_outputs = true;
+    plan.y = plan_axis(filter.y, height, order, precision, Rounded::kOutputs);
+    plan.x = plan_axis(filter.x, width, order, precision, Rounded::kOutputs);
+  }
   return plan;
 }
 

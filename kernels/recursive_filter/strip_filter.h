@@ -19,12 +19,29 @@ namespace cumulus::recursive_filter {
 template <int Order>
 inline constexpr int kStripStretch = Order > 3 ? 8 : 16;
 
+/// A direction of three poles whose pair runs over its last two outputs. The pair's state (inner, outer) is
+/// (y - second y_1, y).
+struct ByOutputs {
+  float single, last, before, second, inverse_second;
+
+  explicit ByOutputs(const DirectionPlan& direction) {
+    const auto& pair = direction.sections.pairs[0];
+    const auto outputs = outputs_of(pair);
+    single = static_cast<float>(direction.sections.single);
+    last = static_cast<float>(outputs.last);
+    before = static_cast<float>(outputs.before);
+    second = static_cast<float>(pair.second);
+    inverse_second = pair.second == 0 ? 0 : static_cast<float>(1 / pair.second);
+  }
+};
+
 /// One axis' plan, without gains.
 template <int Order>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
   Sections<Order, float> causal, anticausal;
+  ByOutputs causal_outputs, anticausal_outputs;
   Matrix over_stretches[kTile / kStripStretch<Order>];  // anticausal
   Matrix forward, backward;                             // over a tile
   AnticausalSums<Order, kStripStretch<Order>> anticausal_sums;
@@ -40,6 +57,8 @@ struct StripAxis {
   explicit StripAxis(const GainlessAxis& axis)
       : causal(sections_of<Order, float>(axis.plan.causal)),
         anticausal(sections_of<Order, float>(axis.plan.anticausal)),
+        causal_outputs(axis.plan.causal),
+        anticausal_outputs(axis.plan.anticausal),
         forward(over(axis.plan.causal, kTile)),
         backward(over(axis.plan.anticausal, kTile)),
         anticausal_sums(axis.plan.anticausal, axis.plan.through_future),

@@ -2,6 +2,7 @@
 
 #include <cuda_pipeline.h>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/recursive_filter/strip_ring.cuh"
 
 // Tiles of a strip on their way into shared memory and out of it.
@@ -164,7 +165,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
     float* to = &pixels.at(row, column);
 #pragma unroll kRowsAtOnce
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
-      __pipeline_memcpy_async(to + i * kTilePitch, from, sizeof(float4));
+      copy_async(to + i * kTilePitch, from, passing_lines());
       from += step;
     }
   } else if (by_vectors) {

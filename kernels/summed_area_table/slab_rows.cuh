@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/summed_area_table/slab_plan.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
@@ -142,12 +143,9 @@ class SlabBytes {
   /// Volatile, so that all loads start before the first is waited for.
   static __device__ std::uint32_t load(const std::uint8_t* from) {
     std::uint32_t pixels;
-    asm volatile(
-        "{ .reg .b64 normal;\n"
-        "  createpolicy.fractional.L2::evict_normal.b64 normal, 1.0;\n"
-        "  ld.global.nc.L1::no_allocate.L2::cache_hint.u32 %0, [%1], normal; }"
-        : "=r"(pixels)
-        : "l"(from));
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;"
+                 : "=r"(pixels)
+                 : "l"(from), "l"(staying_lines()));
     return pixels;
   }
   __device__ Quad<std::uint32_t> summed(int row, int s) const {
@@ -179,7 +177,8 @@ class SlabFloats {
     for (int row = P::kHeld; row < rows_; ++row) {
 #pragma unroll
       for (int s = 0; s < P::kSegments; ++s) {
-        if (exists(s)) copy_async(shared(row, s), from + row * a.image.row_stride + slab_column<P>(s));
+        if (exists(s))
+          copy_async(shared(row, s), from + row * a.image.row_stride + slab_column<P>(s), staying_lines());
       }
     }
 #pragma unroll
@@ -255,12 +254,9 @@ class SlabFloats {
   /// Volatile, so that all loads start before the first is waited for.
   static __device__ Quad<float> load(const float* from) {
     Quad<float> quad;
-    asm volatile(
-        "{ .reg .b64 streaming;\n"
-        "  createpolicy.fractional.L2::evict_first.b64 streaming, 1.0;\n"
-        "  ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], streaming; }"
-        : "=f"(quad.v[0]), "=f"(quad.v[1]), "=f"(quad.v[2]), "=f"(quad.v[3])
-        : "l"(from));
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=f"(quad.v[0]), "=f"(quad.v[1]), "=f"(quad.v[2]), "=f"(quad.v[3])
+                 : "l"(from), "l"(staying_lines()));
     return quad;
   }
   __device__ bool exists(int s) const { return slab_column<P>(s) < width_; }

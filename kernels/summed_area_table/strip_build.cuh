@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/primitives/cluster.cuh"
 #include "kernels/summed_area_table/strip_exchange.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
@@ -20,13 +21,10 @@ namespace cumulus::summed_area_table {
 
 /// Starts to copy the first `bytes` of 16 bytes, and zeros after them.
 __device__ inline void copy_or_zero_async(void* to, const void* from, int bytes) {
-  asm volatile(
-      "{ .reg .b64 streaming;\n"
-      "  createpolicy.fractional.L2::evict_first.b64 streaming, 1.0;\n"
-      "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, streaming; }" ::"r"(
-          static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from), "r"(bytes)
-      : "memory");
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(bytes), "l"(passing_lines())
+               : "memory");
 }
 
 __device__ inline void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -2,28 +2,13 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/summed_area_table/tile_plan.cuh"
 
 // One tile of the CUDA kernel: how a block loads it, sums it, scans it and stores it. Each warp does so for a
 // strip of its own, some whole rows of the tile.
 
 namespace cumulus::summed_area_table {
-
-/// Starts to copy 16 bytes of the image to shared memory. They are the first to leave the L2 cache:
-/// what the tiles publish shall stay there.
-__device__ inline void copy_async(void* to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "{ .reg .b64 streaming;\n"
-      "  createpolicy.fractional.L2::evict_first.b64 streaming, 1.0;\n"
-      "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, streaming; }" ::"r"(
-          static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from)
-      : "memory");
-#else
-  *static_cast<uint4*>(to) = __ldcs(static_cast<const uint4*>(from));
-#endif
-}
 
 /// Starts to copy one element, or to write 0.
 template <class T>
@@ -66,7 +51,8 @@ __device__ void load_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile ti
     for (int i = 0; i < P::kRowsPerWarp * kWords / 32; ++i) {
       const int row = (i * 32 + lane_index()) / kWords;
       const int column = (i * 32 + lane_index()) % kWords * kWordElements;
-      copy_async(&memory.pixels[strip_row + row][column], from + row * a.image.row_stride + column);
+      copy_async(&memory.pixels[strip_row + row][column], from + row * a.image.row_stride + column,
+                 passing_lines());
     }
     return;
   }

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "kernels/recursive_filter/strip_filter.h"
+
+namespace cumulus::recursive_filter {
+
+/// Filters pixels of a line one after the other. kByOutputs: of three poles, the pair over its last two
+/// outputs, which is a multiply-add less and waits for one instead of two; meanwhile state[1] is the output
+/// before the last.
+template <int Order, bool kByOutputs>
+class StripRun {
+ public:
+  __device__ StripRun(const Sections<Order, float>& sections, const ByOutputs& by, float (&state)[Order])
+      : sections_(sections), by_(by), state_(state) {
+    if constexpr (kByOutputs) state_[1] = (state_[2] - state_[1]) * by_.inverse_second;
+  }
+
+  __device__ void filter(float& pixel) const {
+    if constexpr (kByOutputs) {
+      state_[0] = by_.single * state_[0] + pixel;
+      pixel = by_.last * state_[2] + (by_.before * state_[1] + state_[0]);
+      state_[1] = state_[2];
+      state_[2] = pixel;
+    } else {
+      sections_.template filter_unscaled<true>(state_, pixel);
+    }
+  }
+
+  /// Makes the state one of sections again.
+  __device__ void finish() const {
+    if constexpr (kByOutputs) state_[1] = state_[2] - by_.second * state_[1];
+  }
+
+ private:
+  static_assert(!kByOutputs || Order == 3);
+
+  const Sections<Order, float>& sections_;
+  const ByOutputs& by_;
+  float (&state_)[Order];
+};
+
+}  // namespace cumulus::recursive_filter
