@@ -94,7 +94,7 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Stri
     __pipeline_memcpy_async(&pixels.at(row, column), a.images.as<float>() + element, sizeof(Pixels));
   };
   const bool half = a.images.kind == ElementKind::kHalf;
-  if (a.vector_loads && at.has_whole_columns(a)) {
+  if (kAtOnce == 1 && a.vector_loads && at.has_whole_columns(a)) {
     const int column = line % kRowThreads * kVector;
     const std::int64_t corner = image + first_column + column;
 #pragma unroll kAtOnce
@@ -156,15 +156,23 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
     const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride;
     floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
   }
+  const int row = line / kRowThreads;
+  const int column = line % kRowThreads * kVector;
+  const std::int64_t own = corner + row * a.row_stride + column;
+  const std::int64_t step = kTile / kRowThreads * a.row_stride;
   if (by_vectors && floats) {
-    const int row = line / kRowThreads;
-    const int column = line % kRowThreads * kVector;
-    const float* from = a.images.as<float>() + corner + row * a.row_stride + column;
+    const float* from = a.images.as<float>() + own;
     float* to = &pixels.at(row, column);
-    const std::int64_t step = kTile / kRowThreads * a.row_stride;
 #pragma unroll kRowsAtOnce
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       copy_async(to + i * kTilePitch, from, passing_lines());
+      from += step;
+    }
+  } else if (by_vectors) {
+    const __half* from = a.images.as<__half>() + own;
+#pragma unroll 8
+    for (int i = 0; i < kTile; i += kTile / kRowThreads) {
+      pixels.vector(row + i, column) = load_four(from);
       from += step;
     }
   } else if (inside) {
