@@ -97,11 +97,11 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Stri
   if (kAtOnce == 1 && a.vector_loads && at.has_whole_columns(a)) {
     const int column = line % kRowThreads * kVector;
     const std::int64_t corner = image + first_column + column;
-#pragma unroll kAtOnce
+#pragma unroll 1
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       const int row = i + line / kRowThreads;
       const std::int64_t from = row_of(row);
-      if (kAtOnce == 1 && from < 0) {
+      if (from < 0) {
         pixels.vector(row, column) = make_float4(0, 0, 0, 0);
       } else if (half) {
         pixels.vector(row, column) = load_four(a.images.as<__half>() + corner + from * a.row_stride);
