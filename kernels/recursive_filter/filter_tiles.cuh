@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Rea
     filter_tiles(const __grid_constant__ TileImages a, const __grid_constant__ TileAxis<Order, Real> y,
                  const __grid_constant__ TileAxis<Order, Real> x) {
   __shared__ alignas(16) TilePixels pixels;
-  const Tile tile = tile_of(a, std::int64_t{gridDim.x} - 1 - blockIdx.x);
+  const Tile tile = tile_of(a, gridDim.x - 1 - blockIdx.x);
   const TileCarries carries = a.carries.at(tile.at);
   if constexpr (std::is_same_v<Real, float>) {
     pass_over_tile<true, true>(

@@ -95,10 +95,13 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
                           true});
   }
   if (!y.identity && !x.identity) {
-    const std::int64_t lines = tile_count * 2 * Order + tile_count / tiles.columns * 2;
+    using Memory = RowStateMemory<Order>;
+    const std::int64_t border_lines = tile_count / tiles.columns * 2;
+    const unsigned int border_blocks = block_count(border_lines, Memory::kLines);
     filter_row_states<Order, Real>
-        <<<block_count(lines, kRowStateThreads), kRowStateThreads, 0, executor.stream()>>>(
-            tiled, constants.y_axis, constants.x_weights, tile_count);
+        <<<border_blocks + block_count(tile_count, Memory::kTiles), kRowStateThreads, 0, executor.stream()>>>(
+            tiled, constants.y_axis, constants.x_weights, blocks, static_cast<unsigned int>(border_lines),
+            border_blocks);
     CUMULUS_CUDA(cudaGetLastError());
   }
   if (!x.identity) {

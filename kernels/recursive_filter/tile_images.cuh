@@ -74,15 +74,20 @@ struct Tile {
   }
 };
 
-__device__ inline Tile tile_of(const TileImages& a, std::int64_t index) {
+/// `index` is that of a block or less: divisions of 64 bits take longer than what follows.
+__device__ inline Tile tile_of(const TileImages& a, std::uint32_t index) {
   Tile tile;
   TileIndex& at = tile.at;
-  at.channel = index % a.carries.channels;
-  index /= a.carries.channels;
-  at.column = index % a.carries.tile_columns;
-  index /= a.carries.tile_columns;
-  at.row = index % a.carries.tile_rows;
-  at.image = index / a.carries.tile_rows;
+  const auto next = [&](std::int64_t count) {
+    const auto divisor = static_cast<std::uint32_t>(count);
+    const std::uint32_t remainder = index % divisor;
+    index /= divisor;
+    return remainder;
+  };
+  at.channel = next(a.carries.channels);
+  at.column = next(a.carries.tile_columns);
+  at.row = next(a.carries.tile_rows);
+  at.image = index;
   tile.rows = static_cast<int>(min(a.height - at.row * kTile, std::int64_t{kTile}));
   tile.columns = static_cast<int>(min(a.carries.width - at.column * kTile, std::int64_t{kTile}));
   tile.causal_rows = tile.rows - (at.row == a.carries.tile_rows - 1 ? a.rows_left_out : 0);
