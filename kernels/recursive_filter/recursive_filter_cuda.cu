@@ -40,11 +40,11 @@ unsigned int block_count(std::int64_t work, std::int64_t per_block) {
 template <int Order>
 void complete_axis(CudaExecutor& executor, const CarryPlan<Order>& plan, std::int64_t images,
                    CompleteArguments<Order> arguments) {
-  arguments.blocks_of_image =
-      (arguments.cross_length + kCarryLines - 1) / kCarryLines * arguments.carries.channels;
-  const auto blocks = static_cast<unsigned int>(arguments.blocks_of_image * images);
+  arguments.blocks_of_image = block_count(arguments.cross_length, kCarryLines) *
+                              static_cast<unsigned int>(arguments.carries.channels);
+  const auto blocks = arguments.blocks_of_image * static_cast<unsigned int>(images);
   complete_carries<Order>
-      <<<blocks, dim3(kCarryLines, kCarrySegments), 0, executor.stream()>>>(arguments, plan);
+      <<<blocks, dim3(kCarryLines, carry_segments(Order), 2), 0, executor.stream()>>>(arguments, plan);
   CUMULUS_CUDA(cudaGetLastError());
 }
 

@@ -57,12 +57,17 @@ inline constexpr std::int64_t kImageBytesAtOnce = 24 << 20;
 /// States that lie in the output begin at a multiple of so many bytes.
 inline constexpr std::int64_t kStateAlignment = 16;
 
-/// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in
-/// `kCarrySegments` stretches of tiles at once.
-inline constexpr int kCarryLines = 32;
-inline constexpr int kCarrySegments = 16;
-/// Tiles whose carries a thread has on their way at once.
-inline constexpr int kCarryBatch = 4;
+/// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in both directions
+/// and in at most carry_segments() stretches of tiles at once, none of fewer than kLeastCarryTiles: a line's
+/// stretches wait for one another as its tiles do.
+inline constexpr int kCarryLines = 8;
+inline constexpr int kLeastCarryTiles = 2;
+constexpr int carry_segments(int order) { return order <= 3 ? 24 : 16; }
+constexpr int carry_threads(int order) { return 2 * kCarryLines * carry_segments(order); }
+/// Tiles whose carries a thread has on their way, and in registers, at once.
+constexpr int carry_batch(int order) { return order <= 3 ? 6 : 8; }
+/// Blocks of such threads that a multiprocessor is to hold.
+inline constexpr int kCarryBlocks = 2;
 
 /// Threads of a block that filters the rows' states along y.
 inline constexpr int kRowStateThreads = 64;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -92,6 +93,16 @@ struct CarryMap {
         border + ((tile.image * border_tiles + border_tile) * channels + tile.channel) * lines * kTile;
     return {reinterpret_cast<std::byte*>(carries), kTile, 1, false};
   }
+
+  /// From the carries of a tile to those of the next one in its column (along_y) or row, `cross_tile`, where
+  /// neither is the last.
+  __device__ std::int64_t tile_bytes(std::int64_t cross_tile, bool along_y) const {
+    if (cross_tile == (along_y ? tile_columns : tile_rows) - 1) {
+      return channels * lines * kTile * static_cast<std::int64_t>(sizeof(float));
+    }
+    const std::int64_t pixels = along_y ? kTile * width : kTile;
+    return pixels * channels * (filtered.kind == ElementKind::kHalf ? 2 : 4);
+  }
 };
 
 /// The lines of carries of one axis.
@@ -150,38 +161,58 @@ struct TileMoves {
   }
 };
 
-/// The same, and over segments: stretches of `segment_tiles` tiles, the last one shorter.
+/// How states move over a line in one direction: tiles, and segments of those between the first and the last
+/// tile, count in that direction.
 template <int Order>
-struct CarryPlan : TileMoves<Order, double> {
-  using Base = TileMoves<Order, double>;
-  using typename Base::Matrix;
+struct CarryMoves {
+  using Matrix = SmallMatrix<Order, double>;
 
-  std::int64_t segment_tiles;
+  Matrix first_tile, tile;
+  Matrix last_of_whole;          // the last tile, without the pixels that runs over the image leave out
+  Matrix segment, last_segment;  // the last one may be shorter
+};
+
+/// What comes to the first tile in one direction: sums over what whole lines make of nothing.
+template <int Order>
+struct BoundaryMoves {
+  SmallMatrix<Order, double> from_forward, from_backward;
+  double from_pixel[Order];  // the line's first in that direction
+};
+
+/// How the carries of an axis are completed.
+template <int Order>
+struct CarryPlan {
+  std::int64_t tiles;
+  int segment_tiles;
   int segments;
-  Matrix segment_forward, segment_forward_last;
-  Matrix segment_backward, segment_backward_first, segment_backward_last;
+  bool needs_runs;
+  CarryMoves<Order> forward, backward;
+  BoundaryMoves<Order> start, end;
 
-  explicit CarryPlan(const AxisPlan& plan)
-      : Base(plan),
-        segment_tiles((Base::tiles + kCarrySegments - 1) / kCarrySegments),
-        segments(static_cast<int>((Base::tiles + segment_tiles - 1) / segment_tiles)) {
-    const std::int64_t left_out = plan.pixels_left_out();
-    const std::int64_t segment = segment_tiles * kTile;
-    const std::int64_t last_segment = plan.length - (segments - 1) * segment;
-    segment_forward = Base::over(plan.causal, segment);
-    segment_forward_last = Base::over(plan.causal, last_segment - left_out);
-    segment_backward = Base::over(plan.anticausal, segment);
-    segment_backward_first = Base::over(plan.anticausal, (segments == 1 ? plan.length : segment) - left_out);
-    segment_backward_last = Base::over(plan.anticausal, last_segment);
-  }
-
-  __device__ const Matrix& over_segment_forward(int segment) const {
-    return segment == segments - 1 ? segment_forward_last : segment_forward;
-  }
-  __device__ const Matrix& over_segment_backward(int segment) const {
-    return segment == 0              ? segment_backward_first
-           : segment == segments - 1 ? segment_backward_last
-                                     : segment_backward;
+  explicit CarryPlan(const AxisPlan& plan) {
+    const TileMoves<Order, double> moves(plan);
+    tiles = moves.tiles;
+    needs_runs = moves.needs_runs;
+    const int inner_tiles = static_cast<int>(std::max<std::int64_t>(tiles - 2, 0));
+    segment_tiles =
+        std::max((inner_tiles + carry_segments(Order) - 1) / carry_segments(Order), kLeastCarryTiles);
+    segments = (inner_tiles + segment_tiles - 1) / segment_tiles;
+    forward = {moves.forward, moves.forward, moves.forward_last};
+    backward = {moves.backward_last, moves.backward, moves.backward_first};
+    const int last_segment = inner_tiles - (segments - 1) * segment_tiles;
+    const auto find_segments = [&](const DirectionPlan& direction, CarryMoves<Order>& into) {
+      const auto over = [&](std::int64_t of_tiles) {
+        return small_matrix<Order, double>(power(direction.transition, of_tiles * kTile));
+      };
+      into.segment = over(segment_tiles);
+      into.last_segment = over(last_segment);
+    };
+    find_segments(plan.causal, forward);
+    find_segments(plan.anticausal, backward);
+    start = {moves.start_from_forward, moves.start_from_backward, {}};
+    end = {moves.end_from_forward, moves.end_from_backward, {}};
+    std::copy_n(moves.start_from_first_pixel, Order, start.from_pixel);
+    std::copy_n(moves.end_from_last_pixel, Order, end.from_pixel);
   }
 };
 
