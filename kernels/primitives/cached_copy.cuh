@@ -18,6 +18,14 @@ __device__ inline std::uint64_t passing_lines() {
 #endif
   return policy;
 }
+/// All of them leave first, for what is to be in the cache later.
+__device__ inline std::uint64_t leaving_lines() {
+  std::uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+  return policy;
+}
 /// And of one that it can hold.
 __device__ inline std::uint64_t staying_lines() {
   std::uint64_t policy = 0;

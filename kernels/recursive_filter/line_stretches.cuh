@@ -20,6 +20,9 @@ struct TileAxis {
         anticausal(sections_of<Order, Real>(plan.anticausal)),
         through_causal(small_matrix<Order, Real>(plan.through_causal)),
         through_future(small_matrix<Order, Real>(plan.through_future)) {}
+
+  /// A pixel as the filter takes it in.
+  __device__ static Real taken(float pixel) { return static_cast<Real>(pixel); }
 };
 
 constexpr int kStretch = 16;
@@ -102,11 +105,11 @@ using TileRow = StretchedLine<RowAccess>;
 
 /// Filters the line's first `length` pixels in place, given the causal state before them and the anticausal
 /// state over the image after them. `causal` becomes the causal state of the last pixel.
-template <int Order, class Real, class Pixels>
-__device__ void filter_held_line(const TileAxis<Order, Real>& axis, Pixels& line, int length,
-                                 Real (&causal)[Order], const Real (&after)[Order]) {
+template <int Order, class Real, class Axis, class Pixels>
+__device__ void filter_held_line(const Axis& axis, Pixels& line, int length, Real (&causal)[Order],
+                                 const Real (&after)[Order]) {
   const auto filter_with = [](const Sections<Order, Real>& sections, Real(&state)[Order], float& pixel) {
-    Real value = static_cast<Real>(pixel);
+    Real value = Axis::taken(pixel);
     sections.filter(state, value);
     pixel = static_cast<float>(value);
   };

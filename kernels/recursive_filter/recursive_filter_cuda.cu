@@ -6,6 +6,7 @@
 #include "kernels/recursive_filter/complete_carries.cuh"
 #include "kernels/recursive_filter/filter_lines.cuh"
 #include "kernels/recursive_filter/filter_row_states.cuh"
+#include "kernels/recursive_filter/gather_carries.cuh"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
@@ -51,12 +52,13 @@ void complete_axis(CudaExecutor& executor, const CarryPlan<Order>& plan, std::in
 /// What follows from the plan alone.
 template <int Order, class Real>
 struct TiledConstants {
-  TileAxis<Order, Real> y_axis, x_axis;
-  RunWeights<Order> y_weights, x_weights;
+  TileAxis<Order, Real> y_axis;  // of rows' states
+  FilterAxis<Order, Real> y_filter, x_filter;
+  GatherAxis<Order> y_gather, x_gather;
   CarryPlan<Order> y_carries, x_carries;
 
   TiledConstants(const AxisPlan& y, const AxisPlan& x)
-      : y_axis(y), x_axis(x), y_weights(y), x_weights(x), y_carries(y), x_carries(x) {}
+      : y_axis(y), y_filter(y), x_filter(x), y_gather(y), x_gather(x), y_carries(y), x_carries(x) {}
 };
 
 template <int Order, class Real, class T>
@@ -81,7 +83,7 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
   const std::int64_t tile_count = tiles.count() * images.count;
   const auto blocks = static_cast<unsigned int>(tile_count);
   gather_carries<Order>
-      <<<blocks, kTile, 0, executor.stream()>>>(tiled, constants.y_weights, constants.x_weights);
+      <<<blocks, kTile, 0, executor.stream()>>>(tiled, constants.y_gather, constants.x_gather);
   CUMULUS_CUDA(cudaGetLastError());
   executor.check_interrupt();
   if (!y.identity) {
@@ -100,7 +102,7 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
     const unsigned int border_blocks = block_count(border_lines, Memory::kLines);
     filter_row_states<Order, Real>
         <<<border_blocks + block_count(tile_count, Memory::kTiles), kRowStateThreads, 0, executor.stream()>>>(
-            tiled, constants.y_axis, constants.x_weights, blocks, static_cast<unsigned int>(border_lines),
+            tiled, constants.y_axis, constants.x_gather.weights, blocks, static_cast<unsigned int>(border_lines),
             border_blocks);
     CUMULUS_CUDA(cudaGetLastError());
   }
@@ -116,7 +118,7 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
   }
   executor.check_interrupt();
   filter_tiles<Order, Real>
-      <<<blocks, kTile, 0, executor.stream()>>>(tiled, constants.y_axis, constants.x_axis);
+      <<<blocks, kTile, 0, executor.stream()>>>(tiled, constants.y_filter, constants.x_filter);
   CUMULUS_CUDA(cudaGetLastError());
 }
 

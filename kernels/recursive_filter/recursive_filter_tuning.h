@@ -10,7 +10,7 @@ inline constexpr int kTile = 64;
 
 /// Blocks of the two passes over the image that a multiprocessor is to hold at once: as many as leave each
 /// thread registers for its pixels and states.
-constexpr int gather_blocks(int order) { return order <= 2 ? 12 : order == 3 ? 10 : 8; }
+constexpr int gather_blocks(int order) { return order <= 4 ? 12 : 10; }
 constexpr int filter_blocks(int order, bool single_precision) {
   return !single_precision ? 1 : order <= 3 ? 12 : 8;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/cached_copy.cuh"
 #include "kernels/recursive_filter/tile_carries.cuh"
 
 // Images as tiles, and tiles on their way into shared memory and out of it. A block of kTile threads has a
@@ -152,9 +153,10 @@ __device__ void load_vectors(const T* tile, std::int64_t row_stride, TilePixels&
 }
 
 /// Begins to bring a tile into shared memory, by kThreads threads; finish_loading waits for the thread's own
-/// part.
+/// part. `lines`: what the L2 cache does with those of the image.
 template <int kThreads = kTile>
-__device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels& pixels) {
+__device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels& pixels,
+                              std::uint64_t lines = staying_lines()) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t corner = tile.at.image * a.image_stride + tile.at.row * kTile * a.row_stride +
                               tile.at.column * kTile * a.carries.channels + tile.at.channel;
@@ -169,7 +171,7 @@ __device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels&
 #pragma unroll
     for (int i = 0; i < kTile; i += kThreads / kRowThreads) {
       const int row = thread / kRowThreads + i;
-      __pipeline_memcpy_async(&pixels[row][column], from + row * a.row_stride, sizeof(float4));
+      copy_async(&pixels[row][column], from + row * a.row_stride, lines);
     }
     __pipeline_commit();
     return;
