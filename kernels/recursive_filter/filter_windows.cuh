@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
     filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, std::int64_t first) {
-  filter_tile(f, tile_of(f.a, first + blockIdx.x));
+  filter_tile(f, tile_of(f.a, static_cast<std::uint32_t>(first) + blockIdx.x));
 }
 
 }  // namespace cumulus::recursive_filter

@@ -102,8 +102,8 @@ void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::
     const unsigned int border_blocks = block_count(border_lines, Memory::kLines);
     filter_row_states<Order, Real>
         <<<border_blocks + block_count(tile_count, Memory::kTiles), kRowStateThreads, 0, executor.stream()>>>(
-            tiled, constants.y_axis, constants.x_gather.weights, blocks, static_cast<unsigned int>(border_lines),
-            border_blocks);
+            tiled, constants.y_axis, constants.x_gather.weights, blocks,
+            static_cast<unsigned int>(border_lines), border_blocks);
     CUMULUS_CUDA(cudaGetLastError());
   }
   if (!x.identity) {
