@@ -286,13 +286,17 @@ __device__ void find_boundary_state(const CarryPlan<Order>& plan, const Boundary
   moves.from_backward.add_product(whole, state);
 }
 
+template <int Order>
+inline constexpr int kCarryThreads = carry_threads(Order);
+
 /// Completes the carries of one axis: a thread for each line, segment and direction. Blocks: kCarryLines
 /// lines of one channel.
 template <int Order>
-__global__ void __launch_bounds__(carry_threads(Order), kCarryBlocks)
+__global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
     complete_carries(const __grid_constant__ CompleteArguments<Order> a,
                      const __grid_constant__ CarryPlan<Order> plan) {
-  static_assert(carry_threads(Order) % (2 * kWarp) == 0, "a warp has one direction");
+  constexpr int kThreads = kCarryThreads<Order>;
+  static_assert(kThreads % (2 * kWarp) == 0, "a warp has one direction");
   __shared__ SegmentStates<Order> states[2];
   __shared__ LineEnds<Order> line_ends[2][kCarryLines];
   const int index = static_cast<int>(threadIdx.y);

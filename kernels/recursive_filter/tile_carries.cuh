@@ -197,18 +197,14 @@ struct CarryPlan {
     segment_tiles =
         std::max((inner_tiles + carry_segments(Order) - 1) / carry_segments(Order), kLeastCarryTiles);
     segments = (inner_tiles + segment_tiles - 1) / segment_tiles;
-    forward = {moves.forward, moves.forward, moves.forward_last};
-    backward = {moves.backward_last, moves.backward, moves.backward_first};
     const int last_segment = inner_tiles - (segments - 1) * segment_tiles;
-    const auto find_segments = [&](const DirectionPlan& direction, CarryMoves<Order>& into) {
-      const auto over = [&](std::int64_t of_tiles) {
-        return small_matrix<Order, double>(power(direction.transition, of_tiles * kTile));
-      };
-      into.segment = over(segment_tiles);
-      into.last_segment = over(last_segment);
+    const auto over = [](const DirectionPlan& direction, std::int64_t of_tiles) {
+      return small_matrix<Order, double>(power(direction.transition, of_tiles * kTile));
     };
-    find_segments(plan.causal, forward);
-    find_segments(plan.anticausal, backward);
+    forward = {moves.forward, moves.forward, moves.forward_last, over(plan.causal, segment_tiles),
+               over(plan.causal, last_segment)};
+    backward = {moves.backward_last, moves.backward, moves.backward_first,
+                over(plan.anticausal, segment_tiles), over(plan.anticausal, last_segment)};
     start = {moves.start_from_forward, moves.start_from_backward, {}};
     end = {moves.end_from_forward, moves.end_from_backward, {}};
     std::copy_n(moves.start_from_first_pixel, Order, start.from_pixel);
