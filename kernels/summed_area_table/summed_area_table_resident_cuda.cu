@@ -9,7 +9,7 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job) {
   using Sum = typename P::Sum;
   const TileGrid grid = grid_of_job<P>(job);
   const std::int64_t tiles = grid.tiles_per_plane();
-  const std::int64_t words = tiles * kResidentValues<P> * kTaggedWordsOf<Sum>;
+  const std::int64_t words = tiles * ResidentValues<P>::kCount * kTaggedWordsOf<Sum>;
   if (tiles > std::int64_t{resident_tiles(P::kShape)} * executor.device().multiprocessors() ||
       words > static_cast<std::int64_t>(CudaExecutor::kTaggedWords)) {
     return false;
@@ -18,7 +18,10 @@ bool build_from_tiles(CudaExecutor& executor, const Job& job) {
   const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, nullptr),
                                        {tagged.words.data(), tagged.tag}};
 
-  return launch_together(executor, build_resident_table<P>, tiles, P::kThreads, 0, arguments);
+  const bool whole = arguments.table.image.aligned && arguments.table.sums.aligned &&
+                     arguments.table.height % P::kRows == 0 && arguments.table.row_elements % P::kColumns == 0;
+  return launch_together(executor, whole ? build_resident_table<P, true> : build_resident_table<P, false>, tiles,
+                         P::kThreads, 0, arguments);
 }
 
 template <class Input, class Sum, TileShape kShape>

@@ -65,35 +65,60 @@ struct TaggedValues {
   std::uint64_t* words;
   std::uint32_t tag;
 
-  __device__ void tell(std::int64_t index, Sum value) const {
+  __device__ void tell(int index, Sum value) const {
     TaggedValue<Sum>(tag, value).store(words + index * kTaggedWordsOf<Sum>);
   }
+};
 
-  /// The sum of `count` values, the first at `index`, `stride` apart, in their order; waits until all have
-  /// been told. Asks for kAtOnce together: each takes as long as all.
-  template <int kAtOnce>
-  __device__ Sum sum(std::int64_t index, std::int64_t stride, int count) const {
-    Sum total = 0;
-#pragma unroll 1
-    for (int first = 0; first < count; first += kAtOnce) {
-      TaggedValue<Sum> values[kAtOnce];
-      bool complete = false;
-      while (!complete) {
-        complete = true;
+/// Values of a line that others tell: `count` of them, the first at `index`, `stride` apart.
+struct ToldLine {
+  int index;
+  int stride;
+  int count;
+};
+
+/// Up to kAtOnce values of a line, from number `first` on, which are asked for together: each takes as long
+/// as all.
+template <class Sum, int kAtOnce>
+class AskedValues {
+ public:
+  __device__ AskedValues(const TaggedValues<Sum>& told, const ToldLine& line, int first)
+      : from_(told.words + (line.index + first * line.stride) * kTaggedWordsOf<Sum>),
+        stride_(line.stride * kTaggedWordsOf<Sum>),
+        count_(line.count - first),
+        tag_(told.tag) {
 #pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          if (first + i < count) values[i].load(words + (index + (first + i) * stride) * kTaggedWordsOf<Sum>);
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) complete = complete && (first + i >= count || values[i].has(tag));
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i < count) total += values[i].value();
-      }
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < count_) values_[i].load(from_ + i * stride_);
     }
-    return total;
   }
+
+  /// True if all have been told; asks for those that have not once more.
+  __device__ bool complete() {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= count_ || values_[i].has(tag_)) continue;
+      all = false;
+      values_[i].load(from_ + i * stride_);
+    }
+    return all;
+  }
+
+  /// Adds them to `sum`, in their order.
+  __device__ void add_to(Sum& sum) const {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < count_) sum += values_[i].value();
+    }
+  }
+
+ private:
+  const std::uint64_t* from_;
+  int stride_;
+  int count_;
+  std::uint32_t tag_;
+  TaggedValue<Sum> values_[kAtOnce];
 };
 
 }  // namespace cumulus::summed_area_table
