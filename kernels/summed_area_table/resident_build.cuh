@@ -41,8 +41,8 @@ struct ResidentMemory {
 };
 
 /// The warp's rows of the tile; a lane has four columns. Sums of 4 bytes take the pixels' registers; where
-/// they are longer the pixels stay, and are summed when they are needed. kWhole: all tiles are, and rows begin
-/// at multiples of 16 bytes.
+/// they are longer the pixels stay, and are summed when they are needed. kWhole: all tiles are, and rows
+/// begin at multiples of 16 bytes.
 template <class P, bool kWhole>
 class ResidentRows {
  public:
@@ -56,18 +56,20 @@ class ResidentRows {
     const std::int64_t row = std::int64_t{tile.row} * P::kRows + warp_index() * kRows;
     const std::int64_t column = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
     const Input* from = a.image.data + row * a.image.row_stride + column;
-    const bool whole = kWhole || (a.image.aligned && inside(a, tile));
     Quad<Input> pixels[kRows];
+    // All rows are asked for before one is waited for.
+    if (kWhole || (a.image.aligned && inside(a, tile))) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (whole) {
-        pixels[r] = quad_at(from + r * a.image.row_stride);
-      } else {
+      for (int r = 0; r < kRows; ++r) pixels[r] = quad_at(from + r * a.image.row_stride);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
         pixels[r] = {};
-        if (row + r >= a.height) continue;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          if (column + i < a.row_elements) pixels[r].v[i] = from[r * a.image.row_stride + i];
+          if (row + r < a.height && column + i < a.row_elements) {
+            pixels[r].v[i] = from[r * a.image.row_stride + i];
+          }
         }
       }
     }
@@ -185,7 +187,8 @@ __device__ void tell_rows(const ResidentArguments<P>& a, const ResidentRows<P, k
   if (lane_index() == 0) memory.totals[warp_index()] = of_rows;
 }
 
-/// Tells the sums of the tile's columns and their total. Turns memory.strips into sums over the strips before.
+/// Tells the sums of the tile's columns and their total. Turns memory.strips into sums over the strips
+/// before.
 template <class P>
 __device__ void tell_columns(const ResidentArguments<P>& a, ResidentMemory<P>& memory, int values) {
   using Sum = typename P::Sum;
@@ -211,56 +214,70 @@ __device__ void tell_columns(const ResidentArguments<P>& a, ResidentMemory<P>& m
 /// Adds up what the other tiles tell, in parts: of each column above the tile, of each row left of it, and of
 /// all tiles above and to the left. All three are asked for together.
 template <class P>
-__device__ void gather(const ResidentArguments<P>& a, ResidentMemory<P>& memory, Tile tile) {
+class Gathering {
+ public:
   using Sum = typename P::Sum;
+
+  /// Begins to ask.
+  __device__ Gathering(const ResidentArguments<P>& a, Tile tile)
+      : above_(a.values, columns_above(static_cast<int>(a.table.tile_columns), tile)),
+        left_(a.values, rows_left(static_cast<int>(a.table.tile_columns), tile)),
+        corner_(a.values, corner(static_cast<int>(a.table.tile_columns), tile)) {}
+
+  /// Waits for the answers and leaves the sums in memory.
+  __device__ void finish(ResidentMemory<P>& memory) {
+    bool more = true;
+    while (more) {
+      bool complete = false;
+      while (!complete) {
+        complete = above_.complete();
+        complete = left_.complete() && complete;
+        complete = corner_.complete() && complete;
+      }
+      more = above_.advance();
+      more = left_.advance() || more;
+      more = corner_.advance() || more;
+    }
+    memory.above[thread() / P::kColumns][thread() % P::kColumns] = above_.sum();
+    memory.left[thread() / P::kRows][thread() % P::kRows] = left_.sum();
+    __syncwarp();
+    const Sum corner = warp_sum(corner_.sum());
+    if (lane_index() == 0) memory.corners[warp_index()] = corner;
+  }
+
+ private:
   using Memory = ResidentMemory<P>;
   using Values = ResidentValues<P>;
-  constexpr int kAtOnce = P::kRows <= 64 ? 8 : 4;  // as registers allow
-  const auto thread = static_cast<int>(threadIdx.x);
-  const auto tile_columns = static_cast<int>(a.table.tile_columns);
-  // Every kParts-th of `count` tiles.
-  const auto share = [](int count, int part, int parts) { return (count - part + parts - 1) / parts; };
+  /// As many as registers allow beside the tile: bytes are unpacked there.
+  static constexpr int kAtOnce = P::kRows > 64 && sizeof(typename P::Input) < 4 ? 4 : 8;
 
-  const int column = thread % P::kColumns;
-  const int column_part = thread / P::kColumns;
-  const ToldLine columns{(column_part * tile_columns + tile.column) * Values::kCount + column,
-                         Memory::kColumnParts * tile_columns * Values::kCount,
-                         share(tile.row, column_part, Memory::kColumnParts)};
-  const int row = thread % P::kRows;
-  const int row_part = thread / P::kRows;
-  const ToldLine rows{(tile.row * tile_columns + row_part) * Values::kCount + Values::kRows + row,
-                      Memory::kRowParts * Values::kCount, share(tile.column, row_part, Memory::kRowParts)};
-  const int corners = tile.row * tile.column;
-  const auto corner_at = [&](int n) {
-    if (n >= corners) return ToldLine{0, 0, 0};
-    return ToldLine{(n / tile.column * tile_columns + n % tile.column) * Values::kCount + Values::kTotal, 0, 1};
-  };
+  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
+  /// Of `count` tiles every one of `parts`.
+  static __device__ int share(int count, int part, int parts) { return (count - part + parts - 1) / parts; }
 
-  Sum above = 0;
-  Sum left = 0;
-  Sum corner = 0;
-#pragma unroll 1
-  for (int first = 0, n = thread; first < columns.count || first < rows.count || n < corners;
-       first += kAtOnce, n += P::kThreads) {
-    AskedValues<Sum, kAtOnce> of_columns(a.values, columns, first);
-    AskedValues<Sum, kAtOnce> of_rows(a.values, rows, first);
-    AskedValues<Sum, 1> of_corner(a.values, corner_at(n), 0);
-    bool complete = false;
-    while (!complete) {
-      complete = of_columns.complete();
-      complete = of_rows.complete() && complete;
-      complete = of_corner.complete() && complete;
-    }
-    of_columns.add_to(above);
-    of_rows.add_to(left);
-    of_corner.add_to(corner);
+  static __device__ ToldLine columns_above(int tile_columns, Tile tile) {
+    constexpr int kParts = Memory::kColumnParts;
+    const int part = thread() / P::kColumns;
+    return {(part * tile_columns + tile.column) * Values::kCount + thread() % P::kColumns,
+            kParts * tile_columns * Values::kCount, share(tile.row, part, kParts)};
   }
-  memory.above[column_part][column] = above;
-  memory.left[row_part][row] = left;
-  __syncwarp();
-  corner = warp_sum(corner);
-  if (lane_index() == 0) memory.corners[warp_index()] = corner;
-}
+  static __device__ ToldLine rows_left(int tile_columns, Tile tile) {
+    constexpr int kParts = Memory::kRowParts;
+    const int part = thread() / P::kRows;
+    return {(tile.row * tile_columns + part) * Values::kCount + Values::kRows + thread() % P::kRows,
+            kParts * Values::kCount, share(tile.column, part, kParts)};
+  }
+  /// The total of one tile: no tile has more above and to the left than threads.
+  static __device__ ToldLine corner(int tile_columns, Tile tile) {
+    if (thread() >= tile.row * tile.column) return {0, 0, 0};
+    const int other = thread() / tile.column * tile_columns + thread() % tile.column;
+    return {other * Values::kCount + Values::kTotal, 0, 1};
+  }
+
+  ToldSum<Sum, kAtOnce> above_;
+  ToldSum<Sum, kAtOnce> left_;
+  ToldSum<Sum, 1> corner_;
+};
 
 /// What lies left of the tile and not below a row, for each of its rows. Every warp finds all of them.
 template <class P>
@@ -359,8 +376,10 @@ __global__ void __launch_bounds__(P::kThreads, resident_tiles(P::kShape))
   tell_rows(a, rows, memory, values);
   __syncthreads();
   tell_columns(a, memory, values);
+  // Rows are scanned while the answers are on their way.
+  Gathering<P> gathering(a, tile);
   rows.scan();
-  gather(a, memory, tile);
+  gathering.finish(memory);
   __syncthreads();
   store_rows(a.table, rows, memory, tile);
 }

@@ -77,47 +77,59 @@ struct ToldLine {
   int count;
 };
 
-/// Up to kAtOnce values of a line, from number `first` on, which are asked for together: each takes as long
-/// as all.
+/// The sum of a line's values, in their order, kAtOnce of which are asked for together: each takes as long as
+/// all.
 template <class Sum, int kAtOnce>
-class AskedValues {
+class ToldSum {
  public:
-  __device__ AskedValues(const TaggedValues<Sum>& told, const ToldLine& line, int first)
-      : from_(told.words + (line.index + first * line.stride) * kTaggedWordsOf<Sum>),
+  __device__ ToldSum(const TaggedValues<Sum>& told, const ToldLine& line)
+      : next_(told.words + line.index * kTaggedWordsOf<Sum>),
         stride_(line.stride * kTaggedWordsOf<Sum>),
-        count_(line.count - first),
+        left_(line.count),
         tag_(told.tag) {
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (i < count_) values_[i].load(from_ + i * stride_);
-    }
+    ask();
   }
 
-  /// True if all have been told; asks for those that have not once more.
+  /// True if all that was asked for has been told; what has not is asked for once more.
   __device__ bool complete() {
     bool all = true;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (i >= count_ || values_[i].has(tag_)) continue;
+      if (i >= left_ || values_[i].has(tag_)) continue;
       all = false;
-      values_[i].load(from_ + i * stride_);
+      values_[i].load(next_ + i * stride_);
     }
     return all;
   }
 
-  /// Adds them to `sum`, in their order.
-  __device__ void add_to(Sum& sum) const {
+  /// Takes what was asked for, once it is complete, and asks for the next; false if there is nothing left.
+  __device__ bool advance() {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (i < count_) sum += values_[i].value();
+      if (i < left_) sum_ += values_[i].value();
+    }
+    left_ -= kAtOnce;
+    next_ += kAtOnce * stride_;
+    if (left_ <= 0) return false;
+    ask();
+    return true;
+  }
+
+  __device__ Sum sum() const { return sum_; }
+
+ private:
+  __device__ void ask() {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < left_) values_[i].load(next_ + i * stride_);
     }
   }
 
- private:
-  const std::uint64_t* from_;
+  const std::uint64_t* next_;
   int stride_;
-  int count_;
+  int left_;
   std::uint32_t tag_;
+  Sum sum_ = 0;
   TaggedValue<Sum> values_[kAtOnce];
 };
 
