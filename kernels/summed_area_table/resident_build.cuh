@@ -7,9 +7,9 @@
 #include "kernels/summed_area_table/tile_strips.cuh"
 
 // The kernel of small images, all of whose tiles are on the GPU at once, one per block, in registers. Each
-// block tells the others its tile's last row (of the table of the tile alone) and its sums by row, and adds
-// up itself what it needs of theirs, as it comes. There is no chain, no barrier of the grid and nothing to
-// clear before: one launch. All blocks must run at once, since each waits for others.
+// block tells the others its tile's sums by column and by row, and their total, and adds up itself what it
+// needs of theirs, as it comes. There is no chain, no barrier of the grid and nothing to clear before: one
+// launch. All blocks must run at once, since each waits for others.
 
 namespace cumulus::summed_area_table {
 
@@ -19,9 +19,14 @@ struct ResidentArguments {
   TaggedValues<typename P::Sum> values;
 };
 
-/// What a tile tells the others: kColumns values of its last row, then kRows sums of its rows.
+/// What a tile tells the others: the sums of its kColumns columns, those of its kRows rows, and their total.
+/// Three are left free, so that a tile's values begin at a multiple of 32 bytes.
 template <class P>
-inline constexpr int kResidentValues = P::kColumns + P::kRows;
+struct ResidentValues {
+  static constexpr int kRows = P::kColumns;
+  static constexpr int kTotal = kRows + P::kRows;
+  static constexpr int kCount = kTotal + 4;
+};
 
 template <class P>
 struct ResidentMemory {
@@ -31,13 +36,14 @@ struct ResidentMemory {
   alignas(16) Sum strips[P::kWarps][P::kColumns];  // of each warp's rows; then of all warps' before
   alignas(16) Sum above[kColumnParts][P::kColumns];
   Sum left[kRowParts][P::kRows];
-  Sum corners[P::kWarps];
-  Sum before_row[P::kRows];  // all that lies left of the tile and not below the row
+  Sum totals[P::kWarps];   // of each warp's rows
+  Sum corners[P::kWarps];  // parts of what lies above and to the left
 };
 
-/// The warp's rows of the tile; a lane has four columns. Sums of 4 bytes stay in registers; where they are
-/// longer the pixels do, and are summed once more.
-template <class P>
+/// The warp's rows of the tile; a lane has four columns. Sums of 4 bytes take the pixels' registers; where
+/// they are longer the pixels stay, and are summed when they are needed. kWhole: all tiles are, and rows
+/// begin at multiples of 16 bytes.
+template <class P, bool kWhole>
 class ResidentRows {
  public:
   using Input = typename P::Input;
@@ -47,36 +53,71 @@ class ResidentRows {
   static_assert(P::kSegments == 1 && P::kElements == 4 && P::kChannels == 1);
 
   __device__ ResidentRows(const Arguments<P>& a, Tile tile) {
-    const bool whole = a.image.aligned && inside(a, tile);
     const std::int64_t row = std::int64_t{tile.row} * P::kRows + warp_index() * kRows;
     const std::int64_t column = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
     const Input* from = a.image.data + row * a.image.row_stride + column;
+    Quad<Input> pixels[kRows];
+    // All rows are asked for before one is waited for.
+    if (kWhole || (a.image.aligned && inside(a, tile))) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      Quad<Input> pixels{};
-      if (whole) {
-        pixels = quad_at(from + r * a.image.row_stride);
-      } else if (row + r < a.height) {
+      for (int r = 0; r < kRows; ++r) pixels[r] = quad_at(from + r * a.image.row_stride);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        pixels[r] = {};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          if (column + i < a.row_elements) pixels.v[i] = from[r * a.image.row_stride + i];
+          if (row + r < a.height && column + i < a.row_elements) {
+            pixels[r].v[i] = from[r * a.image.row_stride + i];
+          }
         }
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) held_[r].v[i] = static_cast<Held>(pixels.v[i]);
     }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) held_[r].v[i] = static_cast<Held>(pixels[r].v[i]);
+    }
+  }
+
+  /// Of the lane's columns, over the warp's rows. Before scan().
+  __device__ Quad<Sum> columns() const {
+    Quad<Sum> sums{};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums.v[i] += static_cast<Sum>(held_[r].v[i]);
+    }
+    return sums;
+  }
+
+  /// Over row number lane_index() / kLanesOfTotal. Before scan().
+  static constexpr int kLanesOfTotal = 32 / kRows;
+  __device__ Sum total() const {
+    Sum totals[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      totals[r] = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) totals[r] += static_cast<Sum>(held_[r].v[i]);
+    }
+    return warp_sums(totals);
+  }
+
+  /// Sums the pixels along their rows, if the sums are kept.
+  __device__ void scan() {
     if constexpr (kKeepsSums) {
 #pragma unroll
       for (int first = 0; first < kRows; first += kAtOnce) {
         Quad<Sum> sums[kAtOnce];
-        scan(first, sums);
+        scanned(first, sums);
 #pragma unroll
         for (int r = 0; r < kAtOnce; ++r) held_[first + r] = sums[r];
       }
     }
   }
 
-  /// Calls body(row, sums) for each of the warp's rows, summed from the tile's left edge.
+  /// Calls body(row, sums) for each of the warp's rows, summed from the tile's left edge. After scan().
   template <class Body>
   __device__ void for_each(const Body& body) const {
 #pragma unroll
@@ -86,7 +127,7 @@ class ResidentRows {
 #pragma unroll
         for (int r = 0; r < kAtOnce; ++r) sums[r] = held_[first + r];
       } else {
-        scan(first, sums);
+        scanned(first, sums);
       }
 #pragma unroll
       for (int r = 0; r < kAtOnce; ++r) body(first + r, sums[r]);
@@ -99,7 +140,7 @@ class ResidentRows {
   static constexpr int kAtOnce = kKeepsSums ? 8 : 4;
   static_assert(kRows % kAtOnce == 0);
 
-  __device__ void scan(int first, Quad<Sum> (&sums)[kAtOnce]) const {
+  __device__ void scanned(int first, Quad<Sum> (&sums)[kAtOnce]) const {
     Sum through[kAtOnce];
 #pragma unroll
     for (int r = 0; r < kAtOnce; ++r) {
@@ -129,28 +170,38 @@ class ResidentRows {
   Quad<Held> held_[kRows];
 };
 
-/// Tells the tile's sums by row, and leaves those of the warp's rows by column in memory.strips.
-template <class P>
-__device__ void tell_rows(const ResidentArguments<P>& a, const ResidentRows<P>& rows,
-                          ResidentMemory<P>& memory, std::int64_t values) {
+/// Tells the sums of the warp's rows, and leaves those of its columns, and their total, in memory.
+template <class P, bool kWhole>
+__device__ void tell_rows(const ResidentArguments<P>& a, const ResidentRows<P, kWhole>& rows,
+                          ResidentMemory<P>& memory, int values) {
   using Sum = typename P::Sum;
-  Quad<Sum> columns{};
-  rows.for_each([&](int row, const Quad<Sum>& sums) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) columns.v[i] += sums.v[i];
-    if (lane_index() == 31)
-      a.values.tell(values + P::kColumns + warp_index() * P::kRowsPerWarp + row, sums.v[3]);
-  });
-  quad_at(&memory.strips[warp_index()][lane_index() * 4]) = columns;
+  constexpr int kLanes = ResidentRows<P, kWhole>::kLanesOfTotal;
+  quad_at(&memory.strips[warp_index()][lane_index() * 4]) = rows.columns();
+  const Sum total = rows.total();
+  const bool tells = lane_index() % kLanes == 0;
+  if (tells) {
+    const int row = warp_index() * P::kRowsPerWarp + lane_index() / kLanes;
+    a.values.tell(values + ResidentValues<P>::kRows + row, total);
+  }
+  const Sum of_rows = warp_sum(tells ? total : Sum{0});
+  if (lane_index() == 0) memory.totals[warp_index()] = of_rows;
 }
 
-/// Tells the tile's last row. Turns memory.strips into sums over the strips before.
+/// Tells the sums of the tile's columns and their total. Turns memory.strips into sums over the strips
+/// before.
 template <class P>
-__device__ void tell_columns(const ResidentArguments<P>& a, ResidentMemory<P>& memory, std::int64_t values) {
+__device__ void tell_columns(const ResidentArguments<P>& a, ResidentMemory<P>& memory, int values) {
   using Sum = typename P::Sum;
+  static_assert(P::kThreads > P::kColumns, "a thread is free for the total");
   const auto column = static_cast<int>(threadIdx.x);
-  if (column >= P::kColumns) return;
+  if (column > P::kColumns) return;
   Sum sum = 0;
+  if (column == P::kColumns) {
+#pragma unroll
+    for (const Sum of_warp : memory.totals) sum += of_warp;
+    a.values.tell(values + ResidentValues<P>::kTotal, sum);
+    return;
+  }
 #pragma unroll
   for (int warp = 0; warp < P::kWarps; ++warp) {
     const Sum own = memory.strips[warp][column];
@@ -161,84 +212,142 @@ __device__ void tell_columns(const ResidentArguments<P>& a, ResidentMemory<P>& m
 }
 
 /// Adds up what the other tiles tell, in parts: of each column above the tile, of each row left of it, and of
-/// all tiles above and to the left.
+/// all tiles above and to the left. All three are asked for together.
 template <class P>
-__device__ void gather(const ResidentArguments<P>& a, ResidentMemory<P>& memory, Tile tile) {
+class Gathering {
+ public:
   using Sum = typename P::Sum;
+
+  /// Begins to ask.
+  __device__ Gathering(const ResidentArguments<P>& a, Tile tile)
+      : above_(a.values, columns_above(static_cast<int>(a.table.tile_columns), tile)),
+        left_(a.values, rows_left(static_cast<int>(a.table.tile_columns), tile)),
+        corner_(a.values, corner(static_cast<int>(a.table.tile_columns), tile)) {}
+
+  /// Waits for the answers and leaves the sums in memory.
+  __device__ void finish(ResidentMemory<P>& memory) {
+    bool more = true;
+    while (more) {
+      bool complete = false;
+      while (!complete) {
+        complete = above_.complete();
+        complete = left_.complete() && complete;
+        complete = corner_.complete() && complete;
+      }
+      more = above_.advance();
+      more = left_.advance() || more;
+      more = corner_.advance() || more;
+    }
+    memory.above[thread() / P::kColumns][thread() % P::kColumns] = above_.sum();
+    memory.left[thread() / P::kRows][thread() % P::kRows] = left_.sum();
+    __syncwarp();
+    const Sum corner = warp_sum(corner_.sum());
+    if (lane_index() == 0) memory.corners[warp_index()] = corner;
+  }
+
+ private:
   using Memory = ResidentMemory<P>;
-  constexpr std::int64_t kValues = kResidentValues<P>;
-  const auto thread = static_cast<int>(threadIdx.x);
-  const std::int64_t tile_columns = a.table.tile_columns;
-  // Every kParts-th of `count` tiles.
-  const auto share = [](int count, int part, int parts) { return (count - part + parts - 1) / parts; };
+  using Values = ResidentValues<P>;
+  /// As many as registers allow beside the tile: bytes are unpacked there.
+  static constexpr int kAtOnce = P::kRows > 64 && sizeof(typename P::Input) < 4 ? 4 : 8;
 
-  const int column = thread % P::kColumns;
-  const int column_part = thread / P::kColumns;
-  memory.above[column_part][column] = a.values.template sum<8>(
-      (column_part * tile_columns + tile.column) * kValues + column,
-      Memory::kColumnParts * tile_columns * kValues, share(tile.row, column_part, Memory::kColumnParts));
+  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
+  /// Of `count` tiles every one of `parts`.
+  static __device__ int share(int count, int part, int parts) { return (count - part + parts - 1) / parts; }
 
-  const int row = thread % P::kRows;
-  const int row_part = thread / P::kRows;
-  memory.left[row_part][row] =
-      a.values.template sum<4>((tile.row * tile_columns + row_part) * kValues + P::kColumns + row,
-                               Memory::kRowParts * kValues, share(tile.column, row_part, Memory::kRowParts));
-
-  Sum corner = 0;
-  for (int n = thread; n < tile.row * tile.column; n += P::kThreads) {
-    const std::int64_t other = n / tile.column * tile_columns + n % tile.column;
-    corner += a.values.template sum<1>(other * kValues + P::kColumns - 1, 0, 1);
+  static __device__ ToldLine columns_above(int tile_columns, Tile tile) {
+    constexpr int kParts = Memory::kColumnParts;
+    const int part = thread() / P::kColumns;
+    return {(part * tile_columns + tile.column) * Values::kCount + thread() % P::kColumns,
+            kParts * tile_columns * Values::kCount, share(tile.row, part, kParts)};
   }
-  __syncwarp();
-  corner = warp_sum(corner);
-  if (lane_index() == 0) memory.corners[warp_index()] = corner;
-}
-
-/// By the first warp: memory.before_row.
-template <class P>
-__device__ void scan_left(ResidentMemory<P>& memory) {
-  using Sum = typename P::Sum;
-  constexpr int kLaneRows = P::kRows / 32;
-  Sum sums[kLaneRows];
-  Sum through = 0;
-#pragma unroll
-  for (int i = 0; i < kLaneRows; ++i) {
-    Sum left = 0;
-#pragma unroll
-    for (int part = 0; part < ResidentMemory<P>::kRowParts; ++part)
-      left += memory.left[part][lane_index() * kLaneRows + i];
-    through += left;
-    sums[i] = through;
+  static __device__ ToldLine rows_left(int tile_columns, Tile tile) {
+    constexpr int kParts = Memory::kRowParts;
+    const int part = thread() / P::kRows;
+    return {(tile.row * tile_columns + part) * Values::kCount + Values::kRows + thread() % P::kRows,
+            kParts * Values::kCount, share(tile.column, part, kParts)};
   }
-  const Sum before = before_lane(warp_inclusive_scan(through));
-  Sum corner = 0;
-#pragma unroll
-  for (const Sum of_warp : memory.corners) corner += of_warp;
-#pragma unroll
-  for (int i = 0; i < kLaneRows; ++i)
-    memory.before_row[lane_index() * kLaneRows + i] = corner + (before + sums[i]);
-}
+  /// The total of one tile: no tile has more above and to the left than threads.
+  static __device__ ToldLine corner(int tile_columns, Tile tile) {
+    if (thread() >= tile.row * tile.column) return {0, 0, 0};
+    const int other = thread() / tile.column * tile_columns + thread() % tile.column;
+    return {other * Values::kCount + Values::kTotal, 0, 1};
+  }
 
-/// Puts the tile's rows on top of all that lies above and to the left.
+  ToldSum<Sum, kAtOnce> above_;
+  ToldSum<Sum, kAtOnce> left_;
+  ToldSum<Sum, 1> corner_;
+};
+
+/// What lies left of the tile and not below a row, for each of its rows. Every warp finds all of them.
 template <class P>
-__device__ void store_rows(const Arguments<P>& a, const ResidentRows<P>& rows,
-                           const ResidentMemory<P>& memory, Tile tile) {
+class RowsBefore {
+ public:
   using Sum = typename P::Sum;
-  const bool whole = a.sums.aligned && inside(a, tile);
-  const int first = warp_index() * P::kRowsPerWarp;
-  const int lane_column = lane_index() * 4;
-  const std::int64_t y = std::int64_t{tile.row} * P::kRows + first;
-  const std::int64_t x = std::int64_t{tile.column} * P::kColumns + lane_column;
-  Sum* to = a.sums.data + y * a.sums.row_stride + x;
-  Quad<Sum> above = quad_at(&memory.strips[warp_index()][lane_column]);
+
+  __device__ explicit RowsBefore(const ResidentMemory<P>& memory) {
+    Sum through = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) {
+      Sum left = 0;
+#pragma unroll
+      for (int part = 0; part < ResidentMemory<P>::kRowParts; ++part)
+        left += memory.left[part][lane_index() * kLaneRows + i];
+      through += left;
+      sums_[i] = through;
+    }
+    const Sum before = before_lane(warp_inclusive_scan(through));
+    Sum corner = 0;
+#pragma unroll
+    for (const Sum of_warp : memory.corners) corner += of_warp;
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) sums_[i] = corner + (before + sums_[i]);
+  }
+
+  /// Of the warp's row number `row`.
+  __device__ Sum operator[](int row) const {
+    static_assert(P::kRowsPerWarp % kLaneRows == 0, "a warp's rows begin with a lane's first");
+    const int lane = (warp_index() * P::kRowsPerWarp + row) / kLaneRows;
+    return __shfl_sync(~0u, sums_[row % kLaneRows], lane);
+  }
+
+ private:
+  static constexpr int kLaneRows = P::kRows / 32;
+  Sum sums_[kLaneRows];
+};
+
+/// The table of all that lies above the warp's rows, from the tile's left edge: in the lane's columns.
+template <class P>
+__device__ Quad<typename P::Sum> table_above(const ResidentMemory<P>& memory) {
+  using Sum = typename P::Sum;
+  Quad<Sum> above = quad_at(&memory.strips[warp_index()][lane_index() * 4]);
 #pragma unroll
   for (int part = 0; part < ResidentMemory<P>::kColumnParts; ++part) {
-    const auto of_part = quad_at(&memory.above[part][lane_column]);
+    const auto of_part = quad_at(&memory.above[part][lane_index() * 4]);
 #pragma unroll
     for (int i = 0; i < 4; ++i) above.v[i] += of_part.v[i];
   }
+#pragma unroll
+  for (int i = 1; i < 4; ++i) above.v[i] += above.v[i - 1];
+  const Sum before = before_lane(warp_inclusive_scan(above.v[3]));
+#pragma unroll
+  for (int i = 0; i < 4; ++i) above.v[i] += before;
+  return above;
+}
+
+/// Puts the tile's rows on top of all that lies above and to the left.
+template <class P, bool kWhole>
+__device__ void store_rows(const Arguments<P>& a, const ResidentRows<P, kWhole>& rows,
+                           const ResidentMemory<P>& memory, Tile tile) {
+  using Sum = typename P::Sum;
+  const bool whole = kWhole || (a.sums.aligned && inside(a, tile));
+  const std::int64_t y = std::int64_t{tile.row} * P::kRows + warp_index() * P::kRowsPerWarp;
+  const std::int64_t x = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
+  Sum* to = a.sums.data + y * a.sums.row_stride + x;
+  Quad<Sum> above = table_above(memory);
+  const RowsBefore<P> rows_before(memory);
   rows.for_each([&](int row, const Quad<Sum>& sums) {
-    const Sum before = memory.before_row[first + row];
+    const Sum before = rows_before[row];
     Quad<Sum> out;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -256,20 +365,21 @@ __device__ void store_rows(const Arguments<P>& a, const ResidentRows<P>& rows,
   });
 }
 
-template <class P>
+template <class P, bool kWhole>
 __global__ void __launch_bounds__(P::kThreads, resident_tiles(P::kShape))
     build_resident_table(const ResidentArguments<P> a) {
   __shared__ ResidentMemory<P> memory;
   const Tile tile{static_cast<std::int32_t>(blockIdx.x / a.table.tile_columns),
                   static_cast<std::int32_t>(blockIdx.x % a.table.tile_columns), 0};
-  const std::int64_t values = blockIdx.x * std::int64_t{kResidentValues<P>};
-  const ResidentRows<P> rows(a.table, tile);
+  const int values = static_cast<int>(blockIdx.x) * ResidentValues<P>::kCount;
+  ResidentRows<P, kWhole> rows(a.table, tile);
   tell_rows(a, rows, memory, values);
   __syncthreads();
   tell_columns(a, memory, values);
-  gather(a, memory, tile);
-  __syncthreads();
-  if (warp_index() == 0) scan_left(memory);
+  // Rows are scanned while the answers are on their way.
+  Gathering<P> gathering(a, tile);
+  rows.scan();
+  gathering.finish(memory);
   __syncthreads();
   store_rows(a.table, rows, memory, tile);
 }

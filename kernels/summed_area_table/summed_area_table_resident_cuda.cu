@@ -4,21 +4,33 @@
 namespace cumulus::summed_area_table {
 namespace {
 
+/// Whether all tiles are on the device at once, and what lies above and to the left of one are no more than
+/// its threads.
+template <class P>
+bool is_small(const CudaExecutor& executor, const TileGrid& grid) {
+  const std::int64_t tiles = grid.tiles_per_plane();
+  const std::int64_t words = tiles * ResidentValues<P>::kCount * kTaggedWordsOf<typename P::Sum>;
+  return tiles <= std::int64_t{resident_tiles(P::kShape)} * executor.device().multiprocessors() &&
+         words <= static_cast<std::int64_t>(CudaExecutor::kTaggedWords) &&
+         (grid.tile_rows - 1) * (grid.tile_columns - 1) <= P::kThreads;
+}
+
+template <class P>
+bool all_tiles_are_whole(const Arguments<P>& table) {
+  return table.image.aligned && table.sums.aligned && table.height % P::kRows == 0 &&
+         table.row_elements % P::kColumns == 0;
+}
+
 template <class P, class Job>
 bool build_from_tiles(CudaExecutor& executor, const Job& job) {
-  using Sum = typename P::Sum;
   const TileGrid grid = grid_of_job<P>(job);
-  const std::int64_t tiles = grid.tiles_per_plane();
-  const std::int64_t words = tiles * kResidentValues<P> * kTaggedWordsOf<Sum>;
-  if (tiles > std::int64_t{resident_tiles(P::kShape)} * executor.device().multiprocessors() ||
-      words > static_cast<std::int64_t>(CudaExecutor::kTaggedWords)) {
-    return false;
-  }
+  if (!is_small<P>(executor, grid)) return false;
   const CudaExecutor::TaggedWords tagged = executor.tagged_words();
   const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, nullptr),
                                        {tagged.words.data(), tagged.tag}};
-
-  return launch_together(executor, build_resident_table<P>, tiles, P::kThreads, 0, arguments);
+  const auto kernel =
+      all_tiles_are_whole(arguments.table) ? build_resident_table<P, true> : build_resident_table<P, false>;
+  return launch_together(executor, kernel, grid.tiles_per_plane(), P::kThreads, 0, arguments);
 }
 
 template <class Input, class Sum, TileShape kShape>

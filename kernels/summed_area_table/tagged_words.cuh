@@ -65,35 +65,72 @@ struct TaggedValues {
   std::uint64_t* words;
   std::uint32_t tag;
 
-  __device__ void tell(std::int64_t index, Sum value) const {
+  __device__ void tell(int index, Sum value) const {
     TaggedValue<Sum>(tag, value).store(words + index * kTaggedWordsOf<Sum>);
   }
+};
 
-  /// The sum of `count` values, the first at `index`, `stride` apart, in their order; waits until all have
-  /// been told. Asks for kAtOnce together: each takes as long as all.
-  template <int kAtOnce>
-  __device__ Sum sum(std::int64_t index, std::int64_t stride, int count) const {
-    Sum total = 0;
-#pragma unroll 1
-    for (int first = 0; first < count; first += kAtOnce) {
-      TaggedValue<Sum> values[kAtOnce];
-      bool complete = false;
-      while (!complete) {
-        complete = true;
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          if (first + i < count) values[i].load(words + (index + (first + i) * stride) * kTaggedWordsOf<Sum>);
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) complete = complete && (first + i >= count || values[i].has(tag));
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i < count) total += values[i].value();
-      }
-    }
-    return total;
+/// Values of a line that others tell: `count` of them, the first at `index`, `stride` apart.
+struct ToldLine {
+  int index;
+  int stride;
+  int count;
+};
+
+/// The sum of a line's values, in their order, kAtOnce of which are asked for together: each takes as long as
+/// all.
+template <class Sum, int kAtOnce>
+class ToldSum {
+ public:
+  __device__ ToldSum(const TaggedValues<Sum>& told, const ToldLine& line)
+      : next_(told.words + line.index * kTaggedWordsOf<Sum>),
+        stride_(line.stride * kTaggedWordsOf<Sum>),
+        left_(line.count),
+        tag_(told.tag) {
+    ask();
   }
+
+  /// True if all that was asked for has been told; what has not is asked for once more.
+  __device__ bool complete() {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= left_ || values_[i].has(tag_)) continue;
+      all = false;
+      values_[i].load(next_ + i * stride_);
+    }
+    return all;
+  }
+
+  /// Takes what was asked for, once it is complete, and asks for the next; false if there is nothing left.
+  __device__ bool advance() {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < left_) sum_ += values_[i].value();
+    }
+    left_ -= kAtOnce;
+    next_ += kAtOnce * stride_;
+    if (left_ <= 0) return false;
+    ask();
+    return true;
+  }
+
+  __device__ Sum sum() const { return sum_; }
+
+ private:
+  __device__ void ask() {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < left_) values_[i].load(next_ + i * stride_);
+    }
+  }
+
+  const std::uint64_t* next_;
+  int stride_;
+  int left_;
+  std::uint32_t tag_;
+  Sum sum_ = 0;
+  TaggedValue<Sum> values_[kAtOnce];
 };
 
 }  // namespace cumulus::summed_area_table
