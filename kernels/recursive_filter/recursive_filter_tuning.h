@@ -49,8 +49,9 @@ inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
 /// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
 inline constexpr int kMaxWholeAxis = 40;
-/// The most tiles of an image that go by windows in double of themselves: an H200 holds as many on the chip.
+/// The most tiles of an image that goes by windows of itself: an H200 holds as many on the chip.
 inline constexpr std::int64_t kMostTilesByWindows = 1056;
+inline constexpr std::int64_t kMostTilesByWindowsInDouble = 660;
 /// Images of at most so many bytes, together, are filtered at once, all their states in scratch memory. They
 /// are in the cache still when the second pass reads them.
 inline constexpr std::int64_t kImageBytesAtOnce = 24 << 20;

@@ -245,16 +245,18 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   };
   if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
   plan.method = Method::kTiled;
-  // In double the two passes do too much twice, except where the tiled method's launches take longer.
-  const bool is_small = tiles_of(height) * tiles_of(width) <= kMostTilesByWindows;
-  const bool windows_are_faster = is_small || precision == Precision::kSingle;
-  if (choice.method == Method::kTiled || (automatic && !windows_are_faster)) return plan;
+  const bool single = precision == Precision::kSingle;
+  const bool is_small =
+      tiles_of(height) * tiles_of(width) <= (single ? kMostTilesByWindows : kMostTilesByWindowsInDouble);
+  const bool strips_may_do = single && strip_blocks() > 0;
+  if (choice.method == Method::kTiled || (automatic && !is_small && !strips_may_do)) return plan;
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
   if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
-  if (automatic && std::max(plan.windows->y, plan.windows->x) > kMaxWindow) return plan;  // tiles are as fast
-  const bool in_strips = plan.windows->of_strips.has_value() && precision == Precision::kSingle &&
-                         strip_blocks() > 0 &&
+  const bool in_strips = strips_may_do && plan.windows->of_strips.has_value() &&
                          (choice.method == Method::kDecaying || (automatic && !is_small));
+  // Tiles are faster than the two passes of large images, and than windows that are wide.
+  const bool windows_are_wide = std::max(plan.windows->y, plan.windows->x) > kMaxWindow;
+  if (automatic && !in_strips && (!is_small || windows_are_wide)) return plan;
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
   if (in_strips && runs_by_outputs(plan.y, plan.x)) {
     plan.by_outputs = true;

@@ -204,6 +204,8 @@ TEST_F(RecursiveFilterOnCuda, TakesTheMethodByTheImageAndTheFilter) {
   EXPECT_EQ(method_for(1.0F, {512, 512}, narrow), Method::kOnChip);
   EXPECT_EQ(method_for(1.0F, {6000, 6016}, narrow), Method::kDecaying);
   EXPECT_EQ(method_for(1.0F, {6000, 6016}, gaussian_filter(400, FilterBoundary::kClamp)), Method::kTiled);
+  EXPECT_EQ(method_for(1.0F, {6000, 6016}, gaussian_filter(8, FilterBoundary::kMirror)), Method::kTiled);
+  EXPECT_EQ(method_for(1.0F, {512, 512}, gaussian_filter(32, FilterBoundary::kClamp)), Method::kOnChip);
   EXPECT_EQ(method_for(1.0, {512, 512}, narrow), Method::kLines);
   const std::vector<double> stable = {-0.5};
   EXPECT_EQ(method_for(1.0F, {512, 512}, feedback_filter(1, stable, {}, FilterBoundary::kMirror)),
