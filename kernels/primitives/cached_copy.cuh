@@ -8,32 +8,35 @@
 
 namespace cumulus {
 
+// The operand has to be part of the instruction's text.
+#if __CUDA_ARCH__ >= 800
+#define CUMULUS_MAKE_CACHE_POLICY(policy, lines, share) \
+  asm("createpolicy.fractional.L2::" lines ".b64 %0, " share ";" : "=l"(policy))
+#else
+#define CUMULUS_MAKE_CACHE_POLICY(policy, lines, share)
+#endif
+
 /// What the L2 cache does with the lines of an image that it cannot hold. Three of four are the first to
 /// leave, so that what blocks tell each other stays there. But such lines make room for each other only: all
 /// that other kernels left in the cache would stay beside them. So the fourth is one like any other.
 __device__ inline std::uint64_t passing_lines() {
   std::uint64_t policy = 0;
-#if __CUDA_ARCH__ >= 800
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 0.75;" : "=l"(policy));
-#endif
+  CUMULUS_MAKE_CACHE_POLICY(policy, "evict_first", "0.75");
   return policy;
 }
 /// All of them leave first, for what is to be in the cache later.
 __device__ inline std::uint64_t leaving_lines() {
   std::uint64_t policy = 0;
-#if __CUDA_ARCH__ >= 800
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-#endif
+  CUMULUS_MAKE_CACHE_POLICY(policy, "evict_first", "1.0");
   return policy;
 }
 /// And of one that it can hold.
 __device__ inline std::uint64_t staying_lines() {
   std::uint64_t policy = 0;
-#if __CUDA_ARCH__ >= 800
-  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
-#endif
+  CUMULUS_MAKE_CACHE_POLICY(policy, "evict_normal", "1.0");
   return policy;
 }
+#undef CUMULUS_MAKE_CACHE_POLICY
 
 /// Starts to copy 16 bytes to shared memory.
 __device__ inline void copy_async(void* to, const void* from, std::uint64_t lines) {

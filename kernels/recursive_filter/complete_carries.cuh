@@ -295,8 +295,7 @@ template <int Order>
 __global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
     complete_carries(const __grid_constant__ CompleteArguments<Order> a,
                      const __grid_constant__ CarryPlan<Order> plan) {
-  constexpr int kThreads = kCarryThreads<Order>;
-  static_assert(kThreads % (2 * kWarp) == 0, "a warp has one direction");
+  static_assert(kCarryThreads<Order> % (2 * kWarp) == 0, "a warp has one direction");
   __shared__ SegmentStates<Order> states[2];
   __shared__ LineEnds<Order> line_ends[2][kCarryLines];
   const int index = static_cast<int>(threadIdx.y);

@@ -49,22 +49,6 @@ struct HeldPixels {
   }
 };
 
-/// A column or row of a tile in shared memory.
-struct SharedPixels {
-  float* pixels;
-  int step;
-  template <class F>
-  __device__ void ascending(int length, const F& f) {
-#pragma unroll 1
-    for (int i = 0; i < length; ++i) f(pixels[i * step]);
-  }
-  template <class F>
-  __device__ void descending(int length, const F& f) {
-#pragma unroll 1
-    for (int i = length - 1; i >= 0; --i) f(pixels[i * step]);
-  }
-};
-
 template <int Order, class Real>
 __device__ void store_state(const TileCarries& carries, int line, int position, const Real (&state)[Order]) {
   carries.visit([&](const auto& lines) {

@@ -34,7 +34,8 @@ namespace cumulus {
 /// tests hold it to, not a proven one, and 2.5 times it for second derivatives with sigma below
 /// 0.6. Float16 results are rounded once more, to the nearest. Images of
 /// double are double throughout (2^-52 for 2^-23, m = 1 / (1 - max|pole|)) and go by lines. NaN and Inf may
-/// spread over the whole image. Results do not depend on the number of threads or on timing.
+/// spread over the whole image, or, by kTiled in double, become large numbers near by. Results do not depend
+/// on the number of threads or on timing.
 ///
 /// Two GPU methods may leave out what the filter has all but forgotten; they err by `truncation_bound` times
 /// the image's largest magnitude more. The CPU's way is exact and stands in for all of them.
