@@ -37,6 +37,8 @@ class ExactStripStates {
     const std::uint32_t tag = tag_of(tile_row);
     State left;
     State right;
+    // Words that many ask for reach them later: where rows take longer, one side is asked for alone first.
+    if (f_.strips_of_block > 1) await(from, tag, left);
     do {
       left.load(from, 0);
       right.load(from + direction_words(), 0);
@@ -66,6 +68,8 @@ class ExactStripStates {
         return (backwards ? strips - 1 - strip : strip) * kTile;
       };
       State left[Scan::kOfLane];
+      // One word first, so that not all are asked for again and again.
+      await(from + words_to(Scan::kOfLane - 1), tag, left[0]);
       bool all = false;
       do {
 #pragma unroll
@@ -88,6 +92,12 @@ class ExactStripStates {
  private:
   using Scan = StripScan<Order>;
   using State = TaggedState<Order>;
+
+  static __device__ void await(const uint4* word, std::uint32_t tag, State& state) {
+    do {
+      state.load(word, 0);
+    } while (!state.has(tag));
+  }
 
   static __device__ int thread() { return static_cast<int>(threadIdx.x) % 32; }
   /// Of those that have the thread's line.

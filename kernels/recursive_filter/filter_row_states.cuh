@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/recursive_filter/filter_tiles.cuh"
+#include "kernels/recursive_filter/line_stretches.cuh"
 #include "kernels/recursive_filter/line_sums.h"
 
 // The tiled method's step between its two passes over the image: once the columns' carries are complete, and
