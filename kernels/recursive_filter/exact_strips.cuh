@@ -330,11 +330,17 @@ class ExactStrip {
     constexpr int kPieces = ExactStripStates<Order>::kPieces;
     const int blocks = static_cast<int>(gridDim.x);
     int piece = static_cast<int>(blockIdx.x) + line_ / 32 * blocks;
+    ExactPlace last;  // of the row's tiles that the block has
+    for (int i = 1; i < turns_; ++i) last.advance(turns_);
 #pragma unroll 1
-    for (int tile_row = 0;; piece += kTile / 32 * blocks) {
-      for (; piece >= kPieces; piece -= kPieces) ++tile_row;
-      if (tile_row >= f_.tile_rows) return;
-      states_.complete(tile_row, piece);
+    for (;; piece += kTile / 32 * blocks) {
+      for (; piece >= kPieces; piece -= kPieces) {
+        for (int i = 0; i < turns_; ++i) last.advance(turns_);
+      }
+      if (last.tile_row >= f_.tile_rows) return;
+      // The others have hardly told of the row before; nothing else depends on this.
+      memory_.await(ExactStep::kTold, last);
+      states_.complete(last.tile_row, piece);
     }
   }
 
