@@ -52,8 +52,8 @@ class LeftByStretches {
 /// Adds what runs over a row of a tile leave to what runs so far have left of the rows before and after it,
 /// of a filter whose directions run_alike.
 template <int Order, class Row>
-__device__ __forceinline__ void sum_row(const StripAxis<Order>& axis, const Row& row,
-                                        float (&forward)[Order], float (&backward)[Order]) {
+__device__ __forceinline__ void sum_row(const StripAxis<Order>& axis, const Row& row, float (&forward)[Order],
+                                        float (&backward)[Order]) {
   constexpr int kStretch = kStripStretch<Order>;
   using Sums = LineSums<Order, kStretch>;
   LeftByStretches<Order> by_stretches;
