@@ -182,6 +182,7 @@ void bench_all(Runner<Executor>& runner) {
     bench_filter<float>(runner, young, "/", side, {young.filter});
     if (kGpu) {
       bench_filter<float>(runner, young, "/tiled/", side, {young.filter}, Method::kTiled);
+      bench_filter<float>(runner, young, "/exact/", side, {young.filter}, {Method::kAutomatic, 0});
       bench_filter<float>(runner, young, "/decaying/", side, {young.filter}, Method::kDecaying);
       bench_filter<float>(runner, young, "/decaying-1e-4/", side, {young.filter}, {Method::kDecaying, 1e-4});
       if (side <= 1024) {  // larger ones do not fit on every chip

@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/recursive_filter/filter_tiles.cuh"
+#include "kernels/recursive_filter/line_stretches.cuh"
+#include "kernels/recursive_filter/line_sums.h"
 
 // The tiled method's step between its two passes over the image: once the columns' carries are complete, and
 // before the rows' are. The rows' states are those of an image that has not been filtered along y yet. The

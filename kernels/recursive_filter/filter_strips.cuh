@@ -118,11 +118,7 @@ class Strip {
 #pragma unroll
         for (int k = 0; k < Order; ++k) left[k] = next[k];
       }
-      const Run run(f_.y.anticausal, f_.y.anticausal_outputs, state);
-      descend(column, last, [&](float(&v)[kHalf]) {
-#pragma unroll
-        for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
-      });
+      descend_anticausally<kByOutputs>(f_.y, column, last, state);
     });
   }
 
@@ -163,15 +159,10 @@ class Strip {
   }
 
   static constexpr int kStretch = kStripStretch<Order>;
-  static constexpr int kStretches = kTile / kStretch;
   static constexpr int kHalf = kStretch / 2;
   using Run = StripRun<Order, kByOutputs>;
   using Neighbours = typename StripStates<Order>::Neighbours;
 
-  static __device__ void add_weighted(const float (&weights)[Order], float pixel, float (&state)[Order]) {
-#pragma unroll
-    for (int k = 0; k < Order; ++k) state[k] += weights[k] * pixel;
-  }
   /// What an anticausal run over all below the image leaves, of which `left` is what it makes of the causal
   /// state of the last pixel.
   __device__ void close_columns(float (&left)[Order], float border, StripTile& below) const {
@@ -240,56 +231,9 @@ class Strip {
       f_.x.backward.add_product(border, backward);
     }
     const RowAccess row = pixels.row(line_);
-    if (f_.x.run_alike) {
-      sum_rows(row, forward, backward);
-    } else {
-      run_rows(row, forward, backward);
-    }
+    f_.x.run_alike ? sum_row(f_.x, row, forward, backward) : run_over_row(f_.x, row, forward, backward);
     states_.tell(tile, forward, backward);
   }
-  __device__ __forceinline__ void sum_rows(const RowAccess& row, float (&forward)[Order],
-                                           float (&backward)[Order]) const {
-    using Sums = LineSums<Order, kStretch>;
-    LeftByStretches<Order> by_stretches;
-#pragma unroll 1
-    for (int j = 0; j < kStretches; ++j) {
-      float v[kStretch];
-      row.load(j * kStretch, v);
-      float ahead[Order] = {};
-      float apart[Order] = {};
-#pragma unroll
-      for (int i = 0; i < Sums::kPairs; ++i) {
-        const float other = v[kStretch - 1 - i];
-        add_weighted(f_.x.sums.weights[i][Sums::kTogether], v[i] + other, ahead);
-        add_weighted(f_.x.sums.weights[i][Sums::kApart], v[i] - other, apart);
-      }
-      float left[Order];
-#pragma unroll
-      for (int k = 0; k < Order; ++k) {
-        left[k] = ahead[k] - apart[k];
-        ahead[k] += apart[k];
-      }
-      move_over(f_.x.over_stretches[1], ahead, forward);
-      by_stretches.add(f_.x, j, left, backward);
-    }
-    by_stretches.finish(f_.x, backward);
-  }
-  __device__ __forceinline__ void run_rows(const RowAccess& row, float (&forward)[Order],
-                                           float (&backward)[Order]) const {
-#pragma unroll 1
-    for (int j = 0; j < kStretches; ++j) {
-      float v[kStretch];
-      row.load(j * kStretch, v);
-      float left[Order] = {};
-#pragma unroll
-      for (int k = 0; k < kStretch; ++k) {
-        f_.x.causal.advance_unscaled(forward, v[k]);
-        f_.x.anticausal.advance_unscaled(left, v[kStretch - 1 - k]);
-      }
-      f_.x.over_stretches[j].add_product(left, backward);
-    }
-  }
-
   __device__ void gather_rows(const Neighbours& neighbours, int tile, StripTile& pixels, float* into) const {
     float before[Order] = {};
     float after[Order] = {};
@@ -313,14 +257,7 @@ class Strip {
       state[k] = from[k * kTile + line_];
       future[k] = from[(Order + k) * kTile + line_];
     }
-    const Run run(f_.x.causal, f_.x.causal_outputs, state);
-    const auto filter = [&](float(&v)[kHalf], int) {
-#pragma unroll
-      for (int k = 0; k < kHalf; ++k) run.filter(v[k]);
-    };
-    ascend<kHalf>(
-        pixels.row(line_), [&](float(&v)[kHalf]) { filter(v, 0); }, filter);
-    run.finish();
+    ascend_causally<kByOutputs>(f_.x, pixels.row(line_), state);
     f_.x.through_causal.add_product(state, future);
     pixels.tell(line_, future);
   }
@@ -331,11 +268,7 @@ class Strip {
     const RowAccess row = pixels.row(line_);
     float last[kHalf];
     row.load(kTile - kHalf, last);
-    const Run run(f_.x.anticausal, f_.x.anticausal_outputs, state);
-    descend(row, last, [&](float(&v)[kHalf]) {
-#pragma unroll
-      for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
-    });
+    descend_anticausally<kByOutputs>(f_.x, row, last, state);
   }
 
   const StripFilter<Order>& f_;

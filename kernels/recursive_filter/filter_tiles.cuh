@@ -13,27 +13,6 @@
 
 namespace cumulus::recursive_filter {
 
-/// What each pixel of a tile's column or row adds to the states that runs over it from nothing leave: after
-/// the last pixel the causal one, at the first pixel the anticausal one. Sums over pixels, unlike recursions,
-/// need not wait for one another, and float is precise enough for them however long the filter's memory.
-template <int Order>
-struct RunWeights {
-  float causal[kTile][Order], anticausal[kTile][Order];
-
-  explicit RunWeights(const AxisPlan& plan) {
-    StateVector of_causal = plan.causal.input;
-    StateVector of_anticausal = plan.anticausal.input;
-    for (std::size_t distance = 0; distance < kTile; ++distance) {
-      for (std::size_t k = 0; k < Order; ++k) {
-        causal[kTile - 1 - distance][k] = static_cast<float>(of_causal[k]);
-        anticausal[distance][k] = static_cast<float>(of_anticausal[k]);
-      }
-      of_causal = plan.causal.transition * of_causal;
-      of_anticausal = plan.anticausal.transition * of_anticausal;
-    }
-  }
-};
-
 /// A whole column or row in registers; every loop over it has constant bounds and is unrolled.
 struct HeldPixels {
   float v[kTile];

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "kernels/recursive_filter/recursive_filter_plan.h"
+#include "kernels/recursive_filter/recursive_filter_tuning.h"
 
 // What a run over a stretch of a line leaves, from nothing, is a sum of its pixels with known weights. Where
 // both directions have the same poles, the anticausal state has the causal one's weights in reverse order,
@@ -50,6 +51,27 @@ struct AnticausalSums {
     for (int i = 0; i < kPixels; ++i) {
       for (std::size_t k = 0; k < Order; ++k) of[i][k] = static_cast<float>(response[k]);
       response = direction.transition * response;
+    }
+  }
+};
+
+/// What each pixel of a tile's column or row adds to the states that runs over it from nothing leave: after
+/// the last pixel the causal one, at the first pixel the anticausal one. Sums over pixels, unlike recursions,
+/// need not wait for one another, and float is precise enough for them however long the filter's memory.
+template <int Order>
+struct RunWeights {
+  float causal[kTile][Order], anticausal[kTile][Order];
+
+  explicit RunWeights(const AxisPlan& plan) {
+    StateVector of_causal = plan.causal.input;
+    StateVector of_anticausal = plan.anticausal.input;
+    for (std::size_t distance = 0; distance < kTile; ++distance) {
+      for (std::size_t k = 0; k < Order; ++k) {
+        causal[kTile - 1 - distance][k] = static_cast<float>(of_causal[k]);
+        anticausal[distance][k] = static_cast<float>(of_anticausal[k]);
+      }
+      of_causal = plan.causal.transition * of_causal;
+      of_anticausal = plan.anticausal.transition * of_anticausal;
     }
   }
 };

@@ -10,6 +10,7 @@
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 #include "kernels/recursive_filter/recursive_filter_check.h"
+#include "kernels/recursive_filter/recursive_filter_exact_strips.h"
 #include "kernels/recursive_filter/recursive_filter_strips.h"
 
 // The tiled method reads the image twice and writes it once, as algorithm 5 of D. Nehab, A. Maximo, R. Lima
@@ -175,6 +176,14 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
     if (plan.method == Method::kDecaying) {
       filter_in_strips(executor, images, plan, filtered);
       return {Method::kDecaying, plan.windows->of_strips->truncation_bound};
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      const bool in_strips =
+          plan.exact_strips != nullptr && copy_engine_serves(images) && copy_engine_serves(filtered);
+      if (in_strips) {
+        filter_in_exact_strips(executor, images, *plan.exact_strips, filtered);
+        return {Method::kTiled};
+      }
     }
     if (plan.method == Method::kOnChip) {
       return plan.precision == Precision::kSingle

@@ -11,6 +11,7 @@
 #include "kernels/core/float16.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/recursive_filter/recursive_filter_design.h"
+#include "kernels/recursive_filter/recursive_filter_exact_strips.h"
 #include "kernels/recursive_filter/recursive_filter_images.h"
 #include "kernels/recursive_filter/recursive_filter_plan.h"
 #include "kernels/recursive_filter/recursive_filter_strips.h"
@@ -136,6 +137,8 @@ struct RecursiveFilterPlan {
   bool by_outputs = false;  // in strips, three poles
   std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
   std::shared_ptr<KernelConstants> held_constants = std::make_shared<KernelConstants>();
+  /// kTiled: of images that copy_engine_serves; null: none.
+  std::shared_ptr<const RecursiveFilterPlan> exact_strips;
 };
 
 /// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws
@@ -185,6 +188,7 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
   }
   const recursive_filter::FilterTiles tiles(image.height, image.width, image.channels);
   if (plan.method == Method::kTiled) {
+    if (plan.exact_strips != nullptr && recursive_filter::copy_engine_serves(images)) return 0;
     return ScratchSize()
         .add<float>(count * tiles.border_carries(plan.order))
         .add<float>(count * tiles.border_pixels())

@@ -45,6 +45,12 @@ bool runs_by_outputs(const AxisPlan& y, const AxisPlan& x) {
   return y.order == 3 && runs_by_outputs(y) && runs_by_outputs(x);
 }
 
+void run_by_outputs(const RecursiveFilter& filter, RecursiveFilterPlan& plan) {
+  plan.by_outputs = true;
+  plan.y = plan_axis(filter.y, plan.y.length, plan.order, plan.precision, Rounded::kOutputs);
+  plan.x = plan_axis(filter.x, plan.x.length, plan.order, plan.precision, Rounded::kOutputs);
+}
+
 bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
   if (y.order > kMostStripOrder || x.boundary == FilterBoundary::kMirror) return false;
   if (x.needs_runs() && (x.length % kTile != 0 || x.length <= kMostStripWindow * kTile)) return false;

@@ -25,6 +25,8 @@ bool strips_serve(const AxisPlan& y, const AxisPlan& x);
 /// Whether strips run the pair of three poles, along both axes of a plan in float, over its last two outputs:
 /// where rounding then errs by no more than about a half of what recursive_filter.h promises.
 bool runs_by_outputs(const AxisPlan& y, const AxisPlan& x);
+/// Makes a plan of that filter do so.
+void run_by_outputs(const RecursiveFilter& filter, RecursiveFilterPlan& plan);
 
 /// How images are divided among launches and strip_blocks(): columns of tiles, in panels where they are too
 /// many to be there at once, then parts of their height, then images.

@@ -44,6 +44,15 @@ inline constexpr int kStripSlots = 13;
 /// of a strip whose states are kept for that: nobody asks for older ones.
 inline constexpr int kStripLead = 3;
 inline constexpr int kStripStateSlots = 2 * kStripLead + 2;
+/// Where nothing is left out: filters of more poles would leave more than a twentieth of the image behind
+/// between the passes.
+inline constexpr int kMostExactStripOrder = 3;
+/// Neighbouring strips that a block may have then; rows of tiles whose states are kept, a power of two, and a
+/// height that is worth the start.
+inline constexpr int kMostStripsOfBlock = 2;
+inline constexpr int kMostExactStateRows = 16;
+inline constexpr int kLeastExactStateRows = 8;
+inline constexpr int kLeastExactTileRows = 16;
 /// Numbers of a state that a word of tagged_states.cuh holds; words that a state takes.
 inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }

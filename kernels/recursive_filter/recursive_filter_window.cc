@@ -236,7 +236,8 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
                            std::nullopt,
                            false,
                            std::make_shared<KernelConstants>(),
-                           std::make_shared<KernelConstants>()};
+                           std::make_shared<KernelConstants>(),
+                           nullptr};
   if (choice.method == Method::kLines) return plan;
   const bool automatic = choice.method == Method::kAutomatic;
   const auto stopped_by = [&](MethodObstacle obstacle) {
@@ -249,19 +250,21 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   const bool is_small =
       tiles_of(height) * tiles_of(width) <= (single ? kMostTilesByWindows : kMostTilesByWindowsInDouble);
   const bool strips_may_do = single && strip_blocks() > 0;
-  if (choice.method == Method::kTiled || (automatic && !is_small && !strips_may_do)) return plan;
+  const auto in_tiles = [&] {
+    if (strips_may_do) plan.exact_strips = plan_exact_strips(filter, plan);
+    return plan;
+  };
+  if (choice.method == Method::kTiled || (automatic && !is_small && !strips_may_do)) return in_tiles();
   plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
-  if (!plan.windows.has_value()) return stopped_by(MethodObstacle::kTruncation);
+  if (!plan.windows.has_value()) return automatic ? in_tiles() : stopped_by(MethodObstacle::kTruncation);
   const bool in_strips = strips_may_do && plan.windows->of_strips.has_value() &&
                          (choice.method == Method::kDecaying || (automatic && !is_small));
   // Tiles are faster than the two passes of large images, and than windows that are wide.
   const bool windows_are_wide = std::max(plan.windows->y, plan.windows->x) > kMaxWindow;
-  if (automatic && !in_strips && (!is_small || windows_are_wide)) return plan;
+  if (automatic && !in_strips && (!is_small || windows_are_wide)) return in_tiles();
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
   if (in_strips && runs_by_outputs(plan.y, plan.x)) {
-    plan.by_outputs = true;
-    plan.y = plan_axis(filter.y, height, order, precision, Rounded::kOutputs);
-    plan.x = plan_axis(filter.x, width, order, precision, Rounded::kOutputs);
+    run_by_outputs(filter, plan);
   }
   return plan;
 }

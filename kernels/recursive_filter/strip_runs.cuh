@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/recursive_filter/strip_filter.h"
+#include "kernels/recursive_filter/strip_tile.cuh"
 
 namespace cumulus::recursive_filter {
 
@@ -38,5 +39,30 @@ class StripRun {
   const ByOutputs& by_;
   float (&state_)[Order];
 };
+
+/// Filters a line of a tile.
+template <bool kByOutputs, int Order, class Line>
+__device__ __forceinline__ void ascend_causally(const StripAxis<Order>& axis, const Line& line,
+                                                float (&state)[Order]) {
+  constexpr int kHalf = kStripStretch<Order> / 2;
+  const StripRun<Order, kByOutputs> run(axis.causal, axis.causal_outputs, state);
+  const auto filter = [&](float(&v)[kHalf], int) {
+#pragma unroll
+    for (int k = 0; k < kHalf; ++k) run.filter(v[k]);
+  };
+  ascend<kHalf>(
+      line, [&](float(&v)[kHalf]) { filter(v, 0); }, filter);
+  run.finish();
+}
+/// From the line's last pixels on, which are there already.
+template <bool kByOutputs, int Order, int kHalf, class Line>
+__device__ __forceinline__ void descend_anticausally(const StripAxis<Order>& axis, const Line& line,
+                                                     float (&last)[kHalf], float (&state)[Order]) {
+  const StripRun<Order, kByOutputs> run(axis.anticausal, axis.anticausal_outputs, state);
+  descend(line, last, [&](float(&v)[kHalf]) {
+#pragma unroll
+    for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
+  });
+}
 
 }  // namespace cumulus::recursive_filter

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/core/cuda_error.h"
+
+// What the copy engine has to know of an array (tensor_copy.cuh).
+
+namespace cumulus {
+
+enum class BoxLayout {
+  kAsInArray,
+  /// Rows of 128 bytes, whose eight vectors change places by the row's number, modulo 8.
+  kVectorsTurned,
+};
+
+/// Boxes of an array of floats on the device, whose rows begin at multiples of 16 bytes.
+inline CUtensorMap map_boxes(const float* array, std::int64_t height, std::int64_t width,
+                             std::int64_t row_stride, int box_rows, int box_columns, BoxLayout layout) {
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+    constexpr unsigned int kVersion = 12000;
+    CUMULUS_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, kVersion,
+                                                  cudaEnableDefault, &found));
+#else
+    CUMULUS_CUDA(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+#endif
+    if (found != cudaDriverEntryPointSuccess) {
+      throw std::runtime_error("the CUDA driver has no cuTensorMapEncodeTiled: it is older than CUDA 12.0");
+    }
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  const cuuint64_t extents[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(height)};
+  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(row_stride) * sizeof(float)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)};
+  const cuuint32_t steps[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(array), extents, row_bytes, box,
+             steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             layout == BoxLayout::kVectorsTurned ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(result) + " for " +
+                             std::to_string(height) + " x " + std::to_string(width) + " floats, rows of " +
+                             std::to_string(row_stride));
+  }
+  return map;
+}
+
+}  // namespace cumulus

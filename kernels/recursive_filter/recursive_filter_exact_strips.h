@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "kernels/core/cuda_executor.h"
+#include "kernels/recursive_filter/recursive_filter_design.h"
+#include "kernels/recursive_filter/recursive_filter_images.h"
+#include "kernels/recursive_filter/recursive_filter_plan.h"
+
+// The tiled method in two launches, for large images of floats of one channel: the first reads the image and
+// leaves what lies below each tile of a column (strip_futures.cuh), the second filters (exact_strips.cuh).
+
+namespace cumulus::recursive_filter {
+
+struct RecursiveFilterPlan;
+
+/// How an image is divided among strip_blocks().
+struct ExactStripDivision {
+  int tile_rows, strips;
+  int strips_of_block;  // beside each other
+  int state_rows;       // rows of tiles whose states blocks tell each other are kept
+
+  ExactStripDivision(std::int64_t height, std::int64_t width);
+  int blocks() const { return (strips + strips_of_block - 1) / strips_of_block; }
+};
+
+/// A plan of its own for such images; null where tiles are faster, or where it cannot be done. Of a plan in
+/// single precision.
+std::shared_ptr<const RecursiveFilterPlan> plan_exact_strips(const RecursiveFilter& filter,
+                                                             const RecursiveFilterPlan& plan);
+
+/// Whether images of T lie as the copy engine needs them.
+template <class T, Space S>
+bool copy_engine_serves(const FilterImages<T, S>& images) {
+  if constexpr (std::is_same_v<std::remove_const_t<T>, float>) {
+    constexpr std::int64_t kFloats = 4;  // whose bytes are the engine's step
+    return images.first.channels == 1 && images.first.width % kFloats == 0 &&
+           images.first.row_stride % kFloats == 0 && images.image_stride % kFloats == 0 &&
+           reinterpret_cast<std::uintptr_t>(images.first.data) % (kFloats * sizeof(float)) == 0;
+  } else {
+    return false;
+  }
+}
+
+/// Filters by a plan of plan_exact_strips.
+void filter_in_exact_strips(CudaExecutor& executor, const FilterImages<const float, Space::kDevice>& images,
+                            const RecursiveFilterPlan& plan,
+                            const FilterImages<float, Space::kDevice>& filtered);
+
+}  // namespace cumulus::recursive_filter
