@@ -53,19 +53,11 @@ struct BoxedRow {
   /// `i` is a multiple of kCount, which is one of kVector and at most kBoxColumns.
   template <int kCount>
   __device__ void load(int i, float (&v)[kCount]) const {
-#pragma unroll
-    for (int k = 0; k < kCount; k += kVector) {
-      const float4 four = *vector(i, k);
-      v[k] = four.x;
-      v[k + 1] = four.y;
-      v[k + 2] = four.z;
-      v[k + 3] = four.w;
-    }
+    load_vectors([&](int k) { return vector(i, k); }, v);
   }
   template <int kCount>
   __device__ void store(int i, const float (&v)[kCount]) const {
-#pragma unroll
-    for (int k = 0; k < kCount; k += kVector) *vector(i, k) = make_float4(v[k], v[k + 1], v[k + 2], v[k + 3]);
+    store_vectors([&](int k) { return vector(i, k); }, v);
   }
 
  private:

@@ -44,6 +44,24 @@ struct ColumnAccess {
   }
 };
 
+/// Pixels that lie in vectors of four: vector(k) is the one with number k of them.
+template <int kCount, class VectorOf>
+__device__ void load_vectors(const VectorOf& vector, float (&v)[kCount]) {
+#pragma unroll
+  for (int k = 0; k < kCount; k += kVector) {
+    const float4 four = *vector(k);
+    v[k] = four.x;
+    v[k + 1] = four.y;
+    v[k + 2] = four.z;
+    v[k + 3] = four.w;
+  }
+}
+template <int kCount, class VectorOf>
+__device__ void store_vectors(const VectorOf& vector, const float (&v)[kCount]) {
+#pragma unroll
+  for (int k = 0; k < kCount; k += kVector) *vector(k) = make_float4(v[k], v[k + 1], v[k + 2], v[k + 3]);
+}
+
 struct RowAccess {
   float* first;
 
@@ -51,22 +69,15 @@ struct RowAccess {
   /// `i` is a multiple of four.
   template <int kCount>
   __device__ void load(int i, float (&v)[kCount]) const {
-#pragma unroll
-    for (int k = 0; k < kCount; k += kVector) {
-      const float4 four = *reinterpret_cast<const float4*>(first + i + k);
-      v[k] = four.x;
-      v[k + 1] = four.y;
-      v[k + 2] = four.z;
-      v[k + 3] = four.w;
-    }
+    load_vectors([&](int k) { return vector(i + k); }, v);
   }
   template <int kCount>
   __device__ void store(int i, const float (&v)[kCount]) const {
-#pragma unroll
-    for (int k = 0; k < kCount; k += kVector) {
-      *reinterpret_cast<float4*>(first + i + k) = make_float4(v[k], v[k + 1], v[k + 2], v[k + 3]);
-    }
+    store_vectors([&](int k) { return vector(i + k); }, v);
   }
+
+ private:
+  __device__ float4* vector(int i) const { return reinterpret_cast<float4*>(first + i); }
 };
 
 template <class Access>
