@@ -2,7 +2,9 @@
 
 #include <absl/status/status.h>
 
-#include <CLI/CLI.hpp>
+// Not CLI.hpp, except where an App is made: each file that includes it compiles CLI11's help and
+// configuration files once more, used or not, which takes seconds.
+#include <CLI/App.hpp>
 #include <functional>
 #include <string>
 #include <utility>

@@ -40,7 +40,7 @@ absl::Status damaged(const std::string& path, const std::string& why) {
   return cannot_read(path, why, "it is damaged or not complete: copy or render it anew");
 }
 
-absl::Status cannot_write(const std::string& path, const std::string& why) {
+absl::Status cannot_write_image(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("cannot write the image ", path, ": ", why));
 }
 
@@ -228,7 +228,7 @@ absl::Status check_image_name(const std::string& path) {
   const auto library = library_for(path);
   if (!library.ok()) return library.status();
   if ((*library)->writes(path)) return absl::OkStatus();
-  return cannot_write(path, "no image format has such a name; end it with .exr, .tif or .png");
+  return cannot_write_image(path, "no image format has such a name; end it with .exr, .tif or .png");
 }
 
 absl::Status check_keeps_samples(const std::string& path, ElementType type) {
@@ -254,9 +254,9 @@ absl::Status check_keeps_samples(const std::string& path, ElementType type) {
   }
   if (std::find(right.begin(), right.end(), extension_of(path)) != right.end()) return absl::OkStatus();
   right.emplace_back(".npy");
-  return cannot_write(path,
-                      absl::StrCat("its format would change samples of ", std::string(element_name(type)),
-                                   "; end its name with ", absl::StrJoin(right, ", ")));
+  return cannot_write_image(
+      path, absl::StrCat("its format would change samples of ", std::string(element_name(type)),
+                         "; end its name with ", absl::StrJoin(right, ", ")));
 }
 
 std::optional<ElementType> integer_samples(const std::string& path) {
@@ -270,8 +270,8 @@ absl::Status write_image(const std::string& path, const ArrayView& image, Colour
                          std::optional<ElementType> samples) {
   for (const std::int64_t extent : image.shape()) {
     if (extent >= 1 && extent <= std::numeric_limits<int>::max()) continue;
-    return cannot_write(path, absl::StrCat("its shape is ", absl::StrJoin(image.shape(), " x "),
-                                           "; image files have extents of 1 to 2^31 - 1"));
+    return cannot_write_image(path, absl::StrCat("its shape is ", absl::StrJoin(image.shape(), " x "),
+                                                 "; image files have extents of 1 to 2^31 - 1"));
   }
   if (absl::Status known = check_image_name(path); !known.ok()) return known;
   const auto library = library_for(path);
@@ -297,7 +297,7 @@ absl::Status write_image(const std::string& path, const ArrayView& image, Colour
       });
   // OpenImageIO's own words: "HDR can only support 3-channel images".
   if (!problem.empty() && !failed) {
-    return cannot_write(
+    return cannot_write_image(
         path, absl::StrCat(problem,
                            "; .exr and .tif take any number of channels, of floats or of unsigned integers"));
   }

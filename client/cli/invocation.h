@@ -2,7 +2,7 @@
 
 #include <absl/status/status.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 

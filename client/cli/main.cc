@@ -1,7 +1,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <csignal>
 #include <cstdio>
 #include <string>

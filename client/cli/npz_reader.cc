@@ -71,7 +71,7 @@ std::string read_directory(std::ifstream& file) {
 }
 
 /// What the directory says of an array.
-struct Entry {
+struct DirectoryEntry {
   std::string name;
   std::uint32_t method;
   std::uint32_t crc;
@@ -80,7 +80,7 @@ struct Entry {
   std::uint32_t offset;
 };
 
-Entry entry_at(const std::string& directory, std::size_t at) {
+DirectoryEntry entry_at(const std::string& directory, std::size_t at) {
   return {directory.substr(at + kDirectoryBytes, number(directory, at + 28, 2)),
           number(directory, at + 10, 2),
           number(directory, at + 16, 4),
@@ -90,7 +90,7 @@ Entry entry_at(const std::string& directory, std::size_t at) {
 }
 
 /// Empty where `packed` is not what the entry says.
-std::string inflate(std::string packed, const Entry& entry) {
+std::string inflate(std::string packed, const DirectoryEntry& entry) {
   if (packed.size() != entry.packed_bytes || entry.bytes > kMostInflation * packed.size()) return "";
   std::string bytes(entry.bytes, '\0');
   inflate_state state;
@@ -104,7 +104,7 @@ std::string inflate(std::string packed, const Entry& entry) {
   return whole && crc32_of_zip(std::as_bytes(std::span(bytes))) == entry.crc ? bytes : "";
 }
 
-absl::StatusOr<Array> read_entry(std::ifstream& file, const Entry& entry, const std::string& path) {
+absl::StatusOr<Array> read_entry(std::ifstream& file, const DirectoryEntry& entry, const std::string& path) {
   const std::string place = absl::StrCat(path, " (", entry.name, ")");
   const std::string local = read_bytes(file, entry.offset, kLocalBytes);
   if (local.size() < kLocalBytes || local.compare(0, 4, "PK\x03\x04") != 0) {
@@ -141,7 +141,7 @@ absl::StatusOr<std::map<std::string, Array>> read_npz(const std::string& path) {
   std::map<std::string, Array> arrays;
   for (std::size_t at = 0; at + kDirectoryBytes <= directory.size();) {
     if (directory.compare(at, 4, "PK\x01\x02") != 0) return no_archive(path, "its directory is damaged");
-    const Entry entry = entry_at(directory, at);
+    const DirectoryEntry entry = entry_at(directory, at);
     absl::StatusOr<Array> array = read_entry(file, entry, path);
     if (!array.ok()) return array.status();
     std::string name = entry.name;

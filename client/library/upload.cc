@@ -14,7 +14,8 @@
 namespace cumulus {
 namespace {
 
-constexpr std::uint32_t kDataTag = v1::WriteBufferRequest::kDataFieldNumber << 3 | 2;  // 2: length-delimited
+constexpr std::uint32_t kUploadTag =
+    v1::WriteBufferRequest::kDataFieldNumber << 3 | 2;  // 2: length-delimited
 
 /// The caller's memory, lent to gRPC piece by piece without a copy. gRPC may hold pieces for a while
 /// after a call has failed, so whoever lends waits until all of them are back.
@@ -60,7 +61,7 @@ grpc::ByteBuffer encode_chunk(const v1::WriteBufferRequest& head, std::span<cons
   {
     google::protobuf::io::StringOutputStream stream(&front);
     google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.WriteTag(kDataTag);
+    coded.WriteTag(kUploadTag);
     coded.WriteVarint64(data.size());
   }
   const grpc::Slice slices[] = {grpc::Slice(front), memory.lend(data)};

@@ -50,7 +50,7 @@ long double left_out(const std::vector<long double>& response, std::int64_t wind
   return std::max(before, after);
 }
 
-std::vector<AxisFilter> filters_with(FilterBoundary boundary) {
+std::vector<AxisFilter> tried_filters(FilterBoundary boundary) {
   const std::vector<double> five = {-1.2, 0.53, -0.12, 0.03, -0.004};
   return {gaussian_filter(1, boundary),
           gaussian_filter(8, boundary),
@@ -64,11 +64,11 @@ std::vector<AxisFilter> filters_with(FilterBoundary boundary) {
 }
 
 TEST(RecursiveFilterWindows, LeaveOutNoMoreThanTheirBound) {
-  const std::size_t count = filters_with(FilterBoundary::kZero).size();
+  const std::size_t count = tried_filters(FilterBoundary::kZero).size();
   for (std::size_t i = 0; i < count; ++i) {
-    const auto response = response_of(filters_with(FilterBoundary::kZero)[i]);
+    const auto response = response_of(tried_filters(FilterBoundary::kZero)[i]);
     for (const FilterBoundary boundary : testing::kFilterBoundaries) {
-      const auto [y, x] = plans_of(filters_with(boundary)[i], {}, kLong);
+      const auto [y, x] = plans_of(tried_filters(boundary)[i], {}, kLong);
       for (const double most : {0.1, 1e-2, 1e-4, 0x1p-26}) {
         SCOPED_TRACE("filter " + std::to_string(i) + ", " + testing::name_of(boundary) + ", at most " +
                      std::to_string(most));
@@ -98,8 +98,8 @@ TEST(RecursiveFilterWindows, AreNoWiderThanTheFilterIs) {
 
 TEST(RecursiveFilterWindows, KeepToTheSumOfBothAxes) {
   for (const FilterBoundary boundary : {FilterBoundary::kClamp, FilterBoundary::kReflect}) {
-    for (const AxisFilter& along_y : filters_with(boundary)) {
-      for (const AxisFilter& along_x : filters_with(boundary)) {
+    for (const AxisFilter& along_y : tried_filters(boundary)) {
+      for (const AxisFilter& along_x : tried_filters(boundary)) {
         const auto [y, x] = plans_of(along_y, along_x, kLong);
         for (double most = 1; most > 1e-3; most *= 0.7) {
           const auto windows = plan_windows(y, x, most);
