@@ -19,6 +19,7 @@ using testing::FilterImage;
 using testing::FilterPattern;
 using testing::FilterShape;
 using testing::make_filter_image;
+using Method = RecursiveFilterMethod;
 
 /// The image repeats a small one, and so does what a repeating boundary makes of it: the oracle filters that
 /// alone.
@@ -77,7 +78,6 @@ using LargeRecursiveFilterOnCuda = testing::OnEveryBackend<testing::CudaBackend>
 
 /// Takes 5 GB of the device's memory.
 TEST_F(LargeRecursiveFilterOnCuda, SlowIsRightBeyondTwoToThe31Bytes) {
-  using Method = RecursiveFilterMethod;
   const std::vector<float> image = repeat(small_image());
   // Strips, and with sigma 40 two passes.
   for (const auto& [method, sigma] : {std::pair(Method::kDecaying, 8.0),
