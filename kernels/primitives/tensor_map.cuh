@@ -19,9 +19,16 @@ enum class BoxLayout {
   kVectorsTurned,
 };
 
-/// Boxes of an array of floats on the device, whose rows begin at multiples of 16 bytes.
+/// Boxes of an array of floats on the device, whose rows begin at multiples of 16 bytes. Throws
+/// std::invalid_argument where the first does not.
 inline CUtensorMap map_boxes(const float* array, std::int64_t height, std::int64_t width,
                              std::int64_t row_stride, int box_rows, int box_columns, BoxLayout layout) {
+  constexpr std::uintptr_t kStep = 16;
+  if (reinterpret_cast<std::uintptr_t>(array) % kStep != 0) {
+    throw std::invalid_argument("an image for the copy engine begins " +
+                                std::to_string(reinterpret_cast<std::uintptr_t>(array) % kStep) +
+                                " bytes behind a multiple of 16; a multiple of 16 bytes is right");
+  }
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};

@@ -9,9 +9,9 @@
 // words that carry a tag for each row of tiles.
 //
 // Nobody overwrites what is still read. A block loads a tile only when it has stored the one `state_rows`
-// rows of tiles above it, and so has heard of that row's lines. Who completed a line for the block had read
-// what all strips had told of it. And a line is completed in the same words again only when all strips have
-// told of it again, and so have heard.
+// rows of tiles above it, and so has heard of that row's lines in both directions. Who completed a line for
+// the block had read what the block had told of it. And what was completed for the block is overwritten only
+// by who has read what it told of a line in the same words again, which it does once it has heard.
 
 namespace cumulus::recursive_filter {
 

@@ -32,8 +32,9 @@ enum class ExactStep {
   kFiltered,
   kLoaded,
   kStored,
+  kCount,
 };
-constexpr int kExactSteps = 7;
+constexpr int kExactSteps = static_cast<int>(ExactStep::kCount);
 /// Every other pair has the same two of the four schedulers; the order divides the work among them.
 enum class ExactPair { kCausal, kRowStates, kColumns, kRows, kComplete = kRows + kRowPairs, kCopies, kCount };
 constexpr int kExactStripThreads = static_cast<int>(ExactPair::kCount) * kTile;
@@ -124,7 +125,9 @@ class ExactStrip {
   }
 
  private:
-  /// Each tile, or every `step`-th from `first` on, when it has gone through `before`.
+  static constexpr int kHalf = kStripStretch<Order> / 2;
+
+  /// Takes each tile, or every `apart`-th from `first` on, through `step` once it has gone through `before`.
   template <class Body>
   __device__ __forceinline__ void each_tile(ExactStep before, ExactStep step, const Body& body, int first = 0,
                                             int apart = 1) {
@@ -146,7 +149,7 @@ class ExactStrip {
 
   __device__ __forceinline__ void load() {
     const std::uint64_t lines = leaving_lines();
-    // So many tiles of the block's keep their states' words.
+    // For so many of the block's tiles there are words for states (ExactStripStates).
     const int held = min(kExactStripSlots, f_.state_rows * turns_);
     ExactPlace at;
     ExactPlace stored;
@@ -297,13 +300,11 @@ class ExactStrip {
     x_.through_causal.add_product(before, state);
     float last[kHalf];
     row.load(kTile - kHalf, last);
-    const StripRun<Order, kByOutputs> run(x_.anticausal, x_.anticausal_outputs, state);
-    descend(row, last, [&](float(&v)[kHalf]) {
+    descend_anticausally<kByOutputs>(x_, row, last, state, [&](float(&v)[kHalf]) { scale(v); });
+  }
+  __device__ void scale(float (&v)[kHalf]) const {
 #pragma unroll
-      for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
-#pragma unroll
-      for (int k = 0; k < kHalf; ++k) v[k] *= f_.scale;
-    });
+    for (int k = 0; k < kHalf; ++k) v[k] *= f_.scale;
   }
   /// One pair asks at a time: words that all ask for reach nobody soon.
   __device__ void await_turn(const ExactPlace& at) {
@@ -318,8 +319,7 @@ class ExactStrip {
     for (int i = 0; i < kTile; i += kHalf) {
       float v[kHalf];
       row.load(i, v);
-#pragma unroll
-      for (int k = 0; k < kHalf; ++k) v[k] *= f_.scale;
+      scale(v);
       row.store(i, v);
     }
   }
@@ -338,13 +338,12 @@ class ExactStrip {
         for (int i = 0; i < turns_; ++i) last.advance(turns_);
       }
       if (last.tile_row >= f_.tile_rows) return;
-      // The others have hardly told of the row before; nothing else depends on this.
+      // The others have hardly told of the row before: asking them sooner only slows them. No more depends on
+      // this, and the barrier cannot be a use further already, since no block goes on without the row.
       memory_.await(ExactStep::kTold, last);
       states_.complete(last.tile_row, piece);
     }
   }
-
-  static constexpr int kHalf = kStripStretch<Order> / 2;
 
   const ExactStripFilter<Order>& f_;
   const StripAxis<Order>& y_;

@@ -178,9 +178,7 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
       return {Method::kDecaying, plan.windows->of_strips->truncation_bound};
     }
     if constexpr (std::is_same_v<T, float>) {
-      const bool in_strips =
-          plan.exact_strips != nullptr && copy_engine_serves(images) && copy_engine_serves(filtered);
-      if (in_strips) {
+      if (plan.exact_strips != nullptr && copy_engine_serves(images)) {
         filter_in_exact_strips(executor, images, *plan.exact_strips, filtered);
         return {Method::kTiled};
       }

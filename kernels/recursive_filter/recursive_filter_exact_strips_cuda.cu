@@ -31,9 +31,8 @@ struct ExactConstants {
 /// Leaves them in the output.
 template <int Order>
 void find_futures(CudaExecutor& executor, const DeviceImage<const float>& image,
-                  const FutureAxis<Order>& axis, FilterBoundary boundary,
+                  const ExactStripDivision& division, const FutureAxis<Order>& axis, FilterBoundary boundary,
                   const DeviceImage<float>& filtered) {
-  const ExactStripDivision division(image.height, image.width);
   const FutureImage<Order> futures{axis,
                                    image.data,
                                    image.row_stride,
@@ -50,40 +49,33 @@ void find_futures(CudaExecutor& executor, const DeviceImage<const float>& image,
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-template <int Order, bool kByOutputs>
-void filter_with_futures(CudaExecutor& executor, const DeviceImage<const float>& image,
-                         const RecursiveFilterPlan& plan, const ExactStripAxes<Order>& axes,
-                         const DeviceImage<float>& filtered) {
+template <int Order>
+ExactStripFilter<Order> exact_strip_filter(CudaExecutor& executor, const DeviceImage<const float>& image,
+                                           const ExactStripDivision& division,
+                                           const RecursiveFilterPlan& plan, const ExactStripAxes<Order>& axes,
+                                           const DeviceImage<float>& filtered) {
   const std::int64_t height = image.height;
   const std::int64_t width = image.width;
-  const ExactStripDivision division(height, width);
   const CudaExecutor::TaggedTriples words =
       executor.tagged_triples(static_cast<std::uint32_t>(division.tile_rows));
   constexpr auto kTurned = BoxLayout::kVectorsTurned;
-  const ExactStripFilter<Order> filter{
-      map_boxes(image.data, height, width, image.row_stride, kTile, kBoxColumns, kTurned),
-      map_boxes(filtered.data, height, width, width, kTile, kBoxColumns, kTurned),
-      map_boxes(filtered.data, height, width, width, Order, kTile, BoxLayout::kAsInArray),
-      axes,
-      static_cast<int>(height),
-      static_cast<int>(width),
-      division.tile_rows,
-      division.strips,
-      division.strips_of_block,
-      plan.y.boundary,
-      plan.x.boundary,
-      !plan.y.identity,
-      !plan.x.identity,
-      axes.y.scale * axes.x.scale,
-      reinterpret_cast<uint4*>(words.words.data()),
-      division.state_rows,
-      words.tag};
-  constexpr auto kMemory = static_cast<int>(sizeof(ExactStripMemory<Order>));
-  const auto kernel = filter_exact_strips<Order, kByOutputs>;
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMemory));
-  if (!launch_together(executor, kernel, division.blocks(), kExactStripThreads, kMemory, filter)) {
-    CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
-  }
+  return {map_boxes(image.data, height, width, image.row_stride, kTile, kBoxColumns, kTurned),
+          map_boxes(filtered.data, height, width, width, kTile, kBoxColumns, kTurned),
+          map_boxes(filtered.data, height, width, width, Order, kTile, BoxLayout::kAsInArray),
+          axes,
+          static_cast<int>(height),
+          static_cast<int>(width),
+          division.tile_rows,
+          division.strips,
+          division.strips_of_block,
+          plan.y.boundary,
+          plan.x.boundary,
+          !plan.y.identity,
+          !plan.x.identity,
+          axes.y.scale * axes.x.scale,
+          reinterpret_cast<uint4*>(words.words.data()),
+          division.state_rows,
+          words.tag};
 }
 
 template <int Order, bool kByOutputs>
@@ -91,14 +83,23 @@ void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFil
                 const Filtered& filtered) {
   using Constants = ExactConstants<Order>;
   const auto& constants = plan.constants->template get<Constants>([&] { return Constants(plan); });
+  const ExactStripDivision division(images.first.height, images.first.width);
+  constexpr auto kMemory = static_cast<int>(sizeof(ExactStripMemory<Order>));
+  const auto kernel = filter_exact_strips<Order, kByOutputs>;
+  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMemory));
   for (std::int64_t i = 0; i < images.count; ++i) {
     executor.check_interrupt();
     DeviceImage<const float> image = images.first;
     image.data += i * images.image_stride;
     DeviceImage<float> into = filtered.first;
     into.data += i * filtered.image_stride;
-    if (!plan.y.identity) find_futures<Order>(executor, image, constants.y_futures, plan.y.boundary, into);
-    filter_with_futures<Order, kByOutputs>(executor, image, plan, constants.axes, into);
+    const auto filter = exact_strip_filter<Order>(executor, image, division, plan, constants.axes, into);
+    if (filter.along_columns) {
+      find_futures<Order>(executor, image, division, constants.y_futures, plan.y.boundary, into);
+    }
+    if (!launch_together(executor, kernel, division.blocks(), kExactStripThreads, kMemory, filter)) {
+      CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
+    }
   }
 }
 

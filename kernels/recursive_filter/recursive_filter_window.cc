@@ -263,9 +263,7 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   const bool windows_are_wide = std::max(plan.windows->y, plan.windows->x) > kMaxWindow;
   if (automatic && !in_strips && (!is_small || windows_are_wide)) return in_tiles();
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
-  if (in_strips && runs_by_outputs(plan.y, plan.x)) {
-    run_by_outputs(filter, plan);
-  }
+  if (in_strips && runs_by_outputs(plan.y, plan.x)) run_by_outputs(filter, plan);
   return plan;
 }
 

@@ -54,15 +54,22 @@ __device__ __forceinline__ void ascend_causally(const StripAxis<Order>& axis, co
       line, [&](float(&v)[kHalf]) { filter(v, 0); }, filter);
   run.finish();
 }
-/// From the line's last pixels on, which are there already.
-template <bool kByOutputs, int Order, int kHalf, class Line>
+/// From the line's last pixels on, which are there already; then(pixels), before they are put back.
+template <bool kByOutputs, int Order, int kHalf, class Line, class Then>
 __device__ __forceinline__ void descend_anticausally(const StripAxis<Order>& axis, const Line& line,
-                                                     float (&last)[kHalf], float (&state)[Order]) {
+                                                     float (&last)[kHalf], float (&state)[Order],
+                                                     const Then& then) {
   const StripRun<Order, kByOutputs> run(axis.anticausal, axis.anticausal_outputs, state);
   descend(line, last, [&](float(&v)[kHalf]) {
 #pragma unroll
     for (int k = kHalf - 1; k >= 0; --k) run.filter(v[k]);
+    then(v);
   });
+}
+template <bool kByOutputs, int Order, int kHalf, class Line>
+__device__ __forceinline__ void descend_anticausally(const StripAxis<Order>& axis, const Line& line,
+                                                     float (&last)[kHalf], float (&state)[Order]) {
+  descend_anticausally<kByOutputs>(axis, line, last, state, [](float(&)[kHalf]) {});
 }
 
 }  // namespace cumulus::recursive_filter
