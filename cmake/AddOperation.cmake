@@ -1,7 +1,7 @@
 # add_operation(stem): the one place where an operation enters the build. It stands for the files
 #   proto/cumulus/v1/<stem>.proto
-#   kernels/<stem>/<stem>_cpu.cc, <stem>_cuda.cu
-#   server/operations/<stem>.h
+#   kernels/<stem>/: every .cc and, with CUDA, every .cu in it and in its folders
+#   server/operations/<stem>/: every .cc
 #   client/cli/commands/<stem>.cc
 #   tests/kernels/<stem>_test.cc, tests/service/<stem>_test.cc
 #   bench/<stem>_bench.cc

@@ -19,7 +19,8 @@ function violation(text) {
   violations++
 }
 
-# The stem of kernels/STEM/..., or of server/operations/STEM.h and STEM_part.h: the longest folder of kernels/ that fits.
+# The stem of kernels/STEM/..., of server/operations/STEM/..., or of server/operations/STEM.h and STEM_part.h: the longest
+# folder of kernels/ that fits.
 function stem_of(path, parts, count, list, best, i) {
   split(path, parts, "/")
   if (parts[1] == "kernels") return parts[2]
@@ -46,7 +47,7 @@ function allowed_from(path, stem) {
   if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
   if (path ~ /^server\/operations\/operations_service[.]/) return "^(server/(operations|pipeline|runtime)/|cumulus/v1/)"
   if (path ~ /^server\/operations\//) {
-    return "^(server/(pipeline/|operations/" stem "(_[a-z_0-9]+)?[.]h$)|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
+    return "^(server/(pipeline/|operations/" stem "(_[a-z_0-9]+)?([.]h$|/))|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
   }
   if (path ~ /^server\//) return "^(server|kernels|cumulus)/"
   if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/checksums[.]h$)"
