@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "bench/direct_box.h"
 #include "bench/summed_area_table_overlapped.h"
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 #include "tests/cases/summed_area_table_boxes.h"
 
 namespace cumulus::bench {
