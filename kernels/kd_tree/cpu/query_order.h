@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/core/parallel.h"
+#include "kernels/kd_tree/math/arithmetic.h"
 #include "kernels/kd_tree/query/plan.h"
 
 namespace cumulus::kd_tree {
