@@ -1,4 +1,4 @@
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 #include <utility>
 
@@ -11,6 +11,21 @@ std::string describe(int code, const char* call, const char* file, int line) {
   const auto error = static_cast<cudaError_t>(code);
   return std::string(call) + " at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(error) +
          " (" + cudaGetErrorString(error) + ")";
+}
+
+/// Owns, reads and writes nothing, and waits for nothing: it is never launched. What it was compiled for, all
+/// kernels were.
+__global__ void compiled_kernel() {}
+
+DeviceNumbers numbers_of(const cudaDeviceProp& properties) {
+  cudaFuncAttributes compiled{};
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, compiled_kernel));
+  return {.architecture = compiled.ptxVersion,
+          .multiprocessors = properties.multiProcessorCount,
+          .multiprocessor_threads = properties.maxThreadsPerMultiProcessor,
+          .multiprocessor_shared_bytes = properties.sharedMemPerMultiprocessor,
+          .block_shared_bytes = properties.sharedMemPerBlockOptin,
+          .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize)};
 }
 
 }  // namespace
@@ -83,8 +98,7 @@ CudaDevice::CudaDevice(int ordinal, std::size_t pool_bytes)
   CUMULUS_CUDA(cudaGetDeviceProperties(&properties, ordinal));
   model_ = properties.name;
   total_bytes_ = properties.totalGlobalMem;
-  multiprocessors_ = properties.multiProcessorCount;
-  l2_bytes_ = static_cast<std::size_t>(properties.l2CacheSize);
+  numbers_ = numbers_of(properties);
 
   pool_->ordinal = ordinal;
   CUMULUS_CUDA(cudaStreamCreateWithFlags(&pool_->free_stream, cudaStreamNonBlocking));

@@ -7,6 +7,7 @@
 
 #include "kernels/core/call_tags.h"
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/device_numbers.h"
 #include "kernels/core/interrupt.h"
 #include "kernels/core/memory.h"
 #include "kernels/core/scratch_arena.h"
@@ -37,8 +38,9 @@ class CudaDevice {
   std::size_t free_bytes() const;
   /// Blocks until all work on the device is done.
   void synchronize() const;
-  int multiprocessors() const { return multiprocessors_; }
-  std::size_t l2_bytes() const { return l2_bytes_; }
+  const DeviceNumbers& numbers() const { return numbers_; }
+  int multiprocessors() const { return numbers_.multiprocessors; }
+  std::size_t l2_bytes() const { return numbers_.l2_bytes; }
 
   /// Stream-ordered: the block may be used by work put on `stream` from here on, by other streams
   /// once the host has seen `stream` reach this point. The block must be idle when it is given
@@ -49,8 +51,7 @@ class CudaDevice {
   int ordinal_;
   std::string model_;
   std::size_t total_bytes_ = 0;
-  std::size_t l2_bytes_ = 0;
-  int multiprocessors_ = 0;
+  DeviceNumbers numbers_;
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };
