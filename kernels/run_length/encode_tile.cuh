@@ -108,7 +108,7 @@ __device__ void publish_own(const EncodeArguments<T>& a, Exchange& exchange, std
   const std::uint64_t open = warp_sum(reaches_end ? own.open() : 0u);
   if (lane == 0) publish(a.words + tile, tile == 0 ? State::kInclusive : State::kOwn, {runs, open});
   // Both sums at once; that of the open elements is too much by those before the last part with a run.
-  const SmallStretch sums{warp_prefix_sum(own.runs_and_open)};
+  const SmallStretch sums{warp_inclusive_sum(own.runs_and_open)};
   const int last = 31 - __clz(static_cast<int>(with_runs & (~0u >> (31 - lane))));
   const SmallStretch before{__shfl_sync(~0u, sums.runs_and_open, max(last - 1, 0))};
   exchange.through[lane] = SmallStretch::of(sums.runs(), sums.open() - (last > 0 ? before.open() : 0));

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/early_launch.cuh"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/run_length/decode_granule.cuh"
 #include "kernels/run_length/decode_scan.cuh"
 #include "kernels/run_length/decode_tile.cuh"
@@ -88,8 +87,9 @@ void encode(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                                      shared,
                                      view != nullptr ? view : &shared->report,
                                      reinterpret_cast<Word*>(scratch.data() + kBlockAlignment)};
-  if (!launch_together(executor, encode_tiles<T>, std::min(tiles, shape.resident_blocks), shape.threads,
-                       shape.memory_bytes, arguments)) {
+  if (!launch_cooperative(executor, encode_tiles<T>,
+                          {std::min(tiles, shape.resident_blocks), shape.threads, shape.memory_bytes},
+                          arguments)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
   if (view == nullptr) download_report(executor, &shared->report, report);
@@ -136,18 +136,21 @@ void decode(CudaExecutor& executor, const DecodeRunLengthsParams& params, Device
   auto* to = reinterpret_cast<T*>(elements.data());
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  if (!arguments.few_blocks) launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
+  if (!arguments.few_blocks) launch_dependent<scan_blocks>(stream, {1, kScanThreads}, arguments);
   if (!arguments.few_blocks && arguments.tiles > 0) {
     const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
     const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + find_blocks;
     if (arguments.mostly_short) {
-      launch_early<expand_short_granules<T, false>>(blocks, 32 * kTileWarps, 0, stream, arguments, from, to);
+      launch_dependent<expand_short_granules<T, false>>(stream, {blocks, 32 * kTileWarps}, arguments, from,
+                                                        to);
     } else {
-      launch_early<expand_short_granules<T, true>>(blocks, 32 * kTileWarps, 0, stream, arguments, from, to);
+      launch_dependent<expand_short_granules<T, true>>(stream, {blocks, 32 * kTileWarps}, arguments, from,
+                                                       to);
     }
   }
   if (arguments.tiles > 0) {
-    launch_early<expand_tiles<T>>(arguments.tiles, DecodeTile<T>::kThreads, 0, stream, arguments, from, to);
+    launch_dependent<expand_tiles<T>>(stream, {arguments.tiles, DecodeTile<T>::kThreads}, arguments, from,
+                                      to);
   }
   if (view == nullptr) download_report(executor, arguments.report, report);
 }
