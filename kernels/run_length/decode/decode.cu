@@ -1,7 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/run_length/decode/decode.h"
 #include "kernels/run_length/decode/granule_sums.cuh"
 #include "kernels/run_length/decode/short_granules.cuh"
@@ -54,18 +54,22 @@ void decode_runs(CudaExecutor& executor, const DecodeRunLengthsParams& params,
   auto* to = reinterpret_cast<T*>(elements.data());
   sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
-  if (!arguments.few_blocks) launch_early<scan_blocks>(1, kScanThreads, 0, stream, arguments);
+  if (!arguments.few_blocks)
+    launch_dependent<scan_blocks>(stream, {std::int64_t{1}, kScanThreads}, arguments);
   if (!arguments.few_blocks && arguments.tiles > 0) {
     const std::int64_t find_blocks = divide_up(arguments.tiles, 32 * kTileWarps);
     const std::int64_t blocks = divide_up(arguments.granules, kTileWarps) + find_blocks;
     if (arguments.mostly_short) {
-      launch_early<expand_short_granules<T, false>>(blocks, 32 * kTileWarps, 0, stream, arguments, from, to);
+      launch_dependent<expand_short_granules<T, false>>(stream, {blocks, 32 * kTileWarps}, arguments, from,
+                                                        to);
     } else {
-      launch_early<expand_short_granules<T, true>>(blocks, 32 * kTileWarps, 0, stream, arguments, from, to);
+      launch_dependent<expand_short_granules<T, true>>(stream, {blocks, 32 * kTileWarps}, arguments, from,
+                                                       to);
     }
   }
   if (arguments.tiles > 0) {
-    launch_early<expand_tiles<T>>(arguments.tiles, DecodeTile<T>::kThreads, 0, stream, arguments, from, to);
+    launch_dependent<expand_tiles<T>>(stream, {arguments.tiles, DecodeTile<T>::kThreads}, arguments, from,
+                                      to);
   }
   if (view == nullptr) {
     executor.download({reinterpret_cast<const std::byte*>(arguments.report), sizeof(*report)},

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/scratch.h"
@@ -193,7 +193,7 @@ __device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64
     sum += counts[k];
     none_empty &= k >= runs || counts[k] != 0;
   }
-  const std::uint32_t through = warp_prefix_sum(sum);
+  const std::uint32_t through = warp_inclusive_sum(sum);
   const std::uint32_t total = __shfl_sync(~0u, through, 31);
   if (!__all_sync(~0u, none_empty && total - 1 < kShortGranuleElements)) return total;
   words[lane] = 0;
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
-  allow_kernel_behind();
+  allow_secondary_kernel();
   if (threadIdx.x == 0) descending_run = kMaxElements;
   __syncthreads();
   if (a.plain && (first + kBlockGranules) * kGranuleRuns <= a.runs) {
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
   const auto lane = static_cast<int>(threadIdx.x % 32);
   if (threadIdx.x == 0) descending_run = kMaxElements;
   __syncthreads();
-  wait_for_kernel_before();
+  wait_for_primary_kernel();
   std::uint64_t before_round = 0;
   bool any_long = false;
   for (std::int64_t first = 0; first < a.blocks; first += kScanThreads * kScanItems) {

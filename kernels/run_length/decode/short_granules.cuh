@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/decode/granule_sums.cuh"
 #include "kernels/run_length/element.h"
@@ -52,7 +52,7 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
   const std::uint32_t flags_before = __shfl_up_sync(~0u, flags, 1);
   flags = __funnelshift_l(lane == 0 ? 0 : flags_before, flags, skew);
   const int heads = __popc(flags);
-  stage.words[lane] = {flags, warp_prefix_sum(heads) - heads - 1};
+  stage.words[lane] = {flags, warp_inclusive_sum(heads) - heads - 1};
   __syncwarp();
   const std::uint32_t through_lane = ~0u >> (31 - lane);
   T* to = elements + (begin - static_cast<std::uint64_t>(skew)) + lane;
@@ -79,7 +79,7 @@ template <class T, bool kCheckFirst>
 __global__ void __launch_bounds__(32 * kTileWarps)
     expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {
   __shared__ GranuleStage<T> stages[kTileWarps];
-  wait_for_kernel_before();
+  wait_for_primary_kernel();
   const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
   const std::int64_t find_block = blockIdx.x - granule_blocks;
   if (find_block >= 0) return find_first_granule(a, find_block * 32 * kTileWarps + threadIdx.x);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/decode/granule_sums.cuh"
@@ -84,7 +84,7 @@ __device__ void rank_words(DecodeTile<T>& tile, int warp, int lane) {
     const int heads = __popc(words[32 * k].flags);
     ranks[k] = before;
     if (!__any_sync(~0u, heads != 0)) continue;
-    const int through = warp_prefix_sum(heads);
+    const int through = warp_inclusive_sum(heads);
     ranks[k] += through - heads;
     before += __shfl_sync(~0u, through, 31);
   }
@@ -301,7 +301,7 @@ __device__ __noinline__ void store_run_by_run(const DecodeArguments& a, const Ti
 /// launch). source: ranks of bits, as in decode/short_granules.cuh.
 template <class T>
 __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
-                                  blocks_that_fit(DecodeTile<T>::kBlocks, DecodeTile<T>::kThreads))
+                                  blocks_per_multiprocessor(DecodeTile<T>::kBlocks, DecodeTile<T>::kThreads))
     expand_tiles(const __grid_constant__ DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   __shared__ Tile tile;
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
   const std::int64_t begin = std::int64_t{blockIdx.x} * Tile::kElements;
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.words[word].flags = 0;
-  wait_for_kernel_before();
+  wait_for_primary_kernel();
   if (warp == 0) {
     const TileTask task = a.few_blocks ? find_task(a, begin, Tile::kElements, tile.block_begins, lane)
                                        : known_task(a, begin, Tile::kElements);

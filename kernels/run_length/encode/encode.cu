@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/run_length/element.h"
 #include "kernels/run_length/encode/encode.h"
 #include "kernels/run_length/encode/tiles.cuh"
@@ -32,12 +32,7 @@ EncodeLaunch encode_launch(CudaExecutor& executor) {
   launch.warps = std::min(kMaxEncodeWarps, static_cast<int>(room));
   launch.threads = 32 * (launch.warps + kCarryWarps);
   launch.memory_bytes = encode_memory_bytes<T>(launch.warps);
-  CUMULUS_CUDA(cudaFuncSetAttribute(encode_tiles<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(launch.memory_bytes)));
-  int of_each = 0;
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, encode_tiles<T>, launch.threads,
-                                                             launch.memory_bytes));
-  launch.resident_blocks = std::int64_t{std::max(of_each, 1)} * executor.device().multiprocessors();
+  launch.resident_blocks = resident_blocks(executor, encode_tiles<T>, launch.threads, launch.memory_bytes);
   return launch;
 }
 
@@ -69,8 +64,9 @@ void encode_elements(CudaExecutor& executor, const EncodeRunLengthsParams& param
                                      encode_scratch,
                                      view != nullptr ? view : &encode_scratch->report,
                                      reinterpret_cast<StatusWord*>(scratch.data() + kBlockAlignment)};
-  if (!launch_together(executor, encode_tiles<T>, std::min(tiles, launch.resident_blocks), launch.threads,
-                       launch.memory_bytes, arguments)) {
+  const std::int64_t blocks = std::min(tiles, std::max(launch.resident_blocks, std::int64_t{1}));
+  if (!launch_cooperative(executor, encode_tiles<T>, {blocks, launch.threads, launch.memory_bytes},
+                          arguments)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
   if (view == nullptr) {

@@ -301,7 +301,7 @@ __device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename W
     heads.bits = apply_cuts<T>(heads.bits, cuts_of_chunk(a, first), valid, lane);
   if (!__any_sync(~0u, heads.bits != 0)) return heads;  // as in most chunks of long runs
   const int own = count_bits(heads.bits);
-  const auto through = static_cast<int>(warp_prefix_sum(static_cast<std::uint32_t>(own)));
+  const auto through = static_cast<int>(warp_inclusive_sum(static_cast<std::uint32_t>(own)));
   heads.before = through - own;
   heads.all = __shfl_sync(~0u, through, 31);
   return heads;

@@ -108,7 +108,7 @@ __device__ void publish_tile(const EncodeArguments<T>& a, TileStage& stage, std:
   if (lane == 0)
     publish(a.status_words + tile, tile == 0 ? State::kInclusive : State::kAggregate, {runs, open});
   // One scan for both halves. The open elements are then too many by those before the last chunk with a run.
-  const SmallRunSum sums{warp_prefix_sum(own.runs_and_open)};
+  const SmallRunSum sums{warp_inclusive_sum(own.runs_and_open)};
   const int last = 31 - __clz(static_cast<int>(with_runs & (~0u >> (31 - lane))));
   const SmallRunSum before{__shfl_sync(~0u, sums.runs_and_open, max(last - 1, 0))};
   stage.through[lane] = SmallRunSum::of(sums.runs(), sums.open() - (last > 0 ? before.open() : 0));

@@ -9,23 +9,25 @@
 
 #include "kernels/core/cuda_error.h"
 
-// What the copy engine has to know of an array (tensor_copy.cuh).
+// The descriptor through which TMA sees an array (tma.cuh).
 
 namespace cumulus {
 
-enum class BoxLayout {
-  kAsInArray,
-  /// Rows of 128 bytes, whose eight vectors change places by the row's number, modulo 8.
-  kVectorsTurned,
+/// How a tile lies in shared memory.
+enum class TmaSwizzle {
+  kNone,
+  /// Rows of 128 bytes; 16-byte vector v of row r lies where vector v ^ r % 8 would.
+  k128Bytes,
 };
 
-/// Boxes of an array of floats on the device, whose rows begin at multiples of 16 bytes. Throws
+/// Tiles of an array of floats on the device, whose rows begin at multiples of 16 bytes. Throws
 /// std::invalid_argument where the first does not.
-inline CUtensorMap map_boxes(const float* array, std::int64_t height, std::int64_t width,
-                             std::int64_t row_stride, int box_rows, int box_columns, BoxLayout layout) {
+inline CUtensorMap make_tma_map(const float* array, std::int64_t height, std::int64_t width,
+                                std::int64_t row_stride, int tile_rows, int tile_columns,
+                                TmaSwizzle swizzle) {
   constexpr std::uintptr_t kStep = 16;
   if (reinterpret_cast<std::uintptr_t>(array) % kStep != 0) {
-    throw std::invalid_argument("an image for the copy engine begins " +
+    throw std::invalid_argument("an image for TMA begins " +
                                 std::to_string(reinterpret_cast<std::uintptr_t>(array) % kStep) +
                                 " bytes behind a multiple of 16; a multiple of 16 bytes is right");
   }
@@ -46,13 +48,13 @@ inline CUtensorMap map_boxes(const float* array, std::int64_t height, std::int64
   }();
   const cuuint64_t extents[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(height)};
   const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(row_stride) * sizeof(float)};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)};
+  const cuuint32_t tile[] = {static_cast<cuuint32_t>(tile_columns), static_cast<cuuint32_t>(tile_rows)};
   const cuuint32_t steps[] = {1, 1};
   CUtensorMap map;
   const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(array), extents, row_bytes, box,
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(array), extents, row_bytes, tile,
              steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             layout == BoxLayout::kVectorsTurned ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+             swizzle == TmaSwizzle::k128Bytes ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(result) + " for " +

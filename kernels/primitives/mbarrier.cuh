@@ -7,25 +7,26 @@
 
 namespace cumulus {
 
-/// A barrier in shared memory that threads arrive at and others wait for, of one use after the other.
-class SharedBarrier {
+/// An mbarrier in shared memory: threads arrive, others wait for the end of a phase; one phase follows the
+/// other. A wait for phase n must have returned before phase n + 1 ends: what is tested is a phase's parity.
+class Mbarrier {
  public:
-  /// A use ends with so many arrivals.
+  /// A phase ends with so many arrivals.
   __device__ void init(int arrivals) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
   __device__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
   }
-  /// An arrival after which the use ends only when so many bytes have been sent, too.
-  __device__ void arrive_expecting(int bytes) {
+  /// An arrival after which the phase ends only when so many bytes have come in asynchronously, too.
+  __device__ void arrive_expect_bytes(int bytes) {
     asm volatile(
         "{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1; }" ::"r"(address()),
         "r"(bytes)
         : "memory");
   }
   /// Puts four bytes where another block of the cluster has what this one has at `place`, and counts them at
-  /// that block's own barrier. They are sent when the call returns, not there.
+  /// that block's own mbarrier. When the call returns they are on their way, not there.
   template <class T>
   __device__ void send(std::uint32_t block, const T& place, T value) const {
     static_assert(sizeof(T) == sizeof(std::uint32_t));
@@ -36,14 +37,14 @@ class SharedBarrier {
                  "r"(bits), "r"(address_at(block, &state_))
                  : "memory");
   }
-  /// For the end of use number `use`.
-  __device__ void wait(std::uint32_t use) {
+  /// For the end of phase number `phase`.
+  __device__ void wait(std::uint32_t phase) {
     std::uint32_t over = 0;
     while (over == 0) {
       asm volatile(
           "{ .reg .pred over; mbarrier.try_wait.parity.shared.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
           : "=r"(over)
-          : "r"(address()), "r"(use % 2)
+          : "r"(address()), "r"(phase % 2)
           : "memory");
     }
   }
