@@ -7,7 +7,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/kd_tree/kd_tree_query_plan.h"
+#include "kernels/kd_tree/query/plan.h"
 
 namespace cumulus::kd_tree {
 

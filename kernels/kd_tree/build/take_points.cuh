@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/build_plan.h"
-#include "kernels/kd_tree/forest.cuh"
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
+#include "kernels/kd_tree/build/forest.cuh"
+#include "kernels/kd_tree/build/plan.h"
+#include "kernels/kd_tree/math/arithmetic.h"
 
 namespace cumulus::kd_tree {
 

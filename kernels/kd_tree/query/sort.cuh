@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/kd_tree_query_plan.h"
-#include "kernels/kd_tree/search.cuh"
+#include "kernels/kd_tree/query/plan.h"
+#include "kernels/kd_tree/query/search.cuh"
 
 namespace cumulus::kd_tree {
 

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "kernels/kd_tree/kd_tree_shape.h"
+#include "kernels/kd_tree/shape.h"
 
 namespace cumulus::kd_tree {
 

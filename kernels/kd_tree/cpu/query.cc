@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "kernels/core/parallel.h"
+#include "kernels/kd_tree/cpu/query_order.h"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/kd_tree_query_check.h"
-#include "kernels/kd_tree/kd_tree_traversal.h"
-#include "kernels/kd_tree/query_order_cpu.h"
+#include "kernels/kd_tree/query/check.h"
+#include "kernels/kd_tree/query/traversal.h"
 
 namespace cumulus {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/kd_tree/kd_tree_check.h"
+#include "kernels/kd_tree/check.h"
 #include "kernels/kd_tree/kd_tree_query.h"
 
 // What the two backends' queries refuse alike, before anything runs.

@@ -3,11 +3,11 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
+#include "kernels/kd_tree/build/take_points.cuh"
 #include "kernels/kd_tree/left_balanced.h"
-#include "kernels/kd_tree/left_balanced_place.h"
-#include "kernels/kd_tree/left_balanced_scratch.h"
-#include "kernels/kd_tree/take_points.cuh"
+#include "kernels/kd_tree/left_balanced/places.h"
+#include "kernels/kd_tree/left_balanced/scratch.h"
+#include "kernels/kd_tree/math/arithmetic.h"
 
 // Level after level, all points are sorted by the part of their tree that they are in, then by coordinate and
 // index: a stable sort by coordinate, then one by part. Each then knows its place in the tree's inorder, and

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/scratch_arena.h"
-#include "kernels/kd_tree/candidate.h"
+#include "kernels/kd_tree/cpu/candidate.h"
 #include "kernels/kd_tree/left_balanced.h"
 
 namespace cumulus {

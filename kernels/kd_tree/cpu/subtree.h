@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
-#include "kernels/kd_tree/nodes_cpu.h"
+#include "kernels/kd_tree/cpu/nodes.h"
+#include "kernels/kd_tree/math/arithmetic.h"
 
 // Subtrees of few points on the CPU. Their points are sorted along every axis once; from then on medians and
 // boxes are there to be read, and a level is a stable partition of each axis' order, without branches.

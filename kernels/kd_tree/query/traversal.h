@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/kd_tree/dimensions.h"
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
 #include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/math/dimensions.h"
 
 namespace cumulus::kd_tree {
 

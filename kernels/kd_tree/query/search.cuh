@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/kd_tree_traversal.h"
+#include "kernels/kd_tree/query/traversal.h"
 
 namespace cumulus::kd_tree {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/scratch_arena.h"
-#include "kernels/kd_tree/build_plan.h"
+#include "kernels/kd_tree/build/plan.h"
 #include "kernels/kd_tree/kd_tree.h"
 
 namespace cumulus {

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/nearest_lists.cuh"
-#include "kernels/kd_tree/query_sort.cuh"
-#include "kernels/kd_tree/search.cuh"
+#include "kernels/kd_tree/query/nearest_lists.cuh"
+#include "kernels/kd_tree/query/search.cuh"
+#include "kernels/kd_tree/query/sort.cuh"
 
 namespace cumulus::kd_tree {
 

@@ -1,14 +1,14 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/kd_tree/accumulate.cuh"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/kd_tree_query_check.h"
-#include "kernels/kd_tree/kd_tree_query_plan.h"
-#include "kernels/kd_tree/kd_tree_query_scratch.h"
-#include "kernels/kd_tree/kd_tree_traversal.h"
-#include "kernels/kd_tree/search.cuh"
-#include "kernels/kd_tree/search_sorted.cuh"
+#include "kernels/kd_tree/query/check.h"
+#include "kernels/kd_tree/query/list_offsets.cuh"
+#include "kernels/kd_tree/query/plan.h"
+#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/query/search.cuh"
+#include "kernels/kd_tree/query/search_sorted.cuh"
+#include "kernels/kd_tree/query/traversal.h"
 
 namespace cumulus {
 namespace {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/kd_tree/candidate.h"
+#include "kernels/kd_tree/cpu/candidate.h"
 
 // Exact selection by sampling (R. Floyd and R. Rivest, "Expected time bounds for selection", CACM 1975),
 // whose passes over the data have no branches to mispredict.

@@ -1,13 +1,14 @@
+#include "kernels/kd_tree/left_balanced.h"
+
 #include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
 
 #include "kernels/core/parallel.h"
-#include "kernels/kd_tree/candidate.h"
-#include "kernels/kd_tree/left_balanced.h"
-#include "kernels/kd_tree/left_balanced_place.h"
-#include "kernels/kd_tree/left_balanced_scratch.h"
-#include "kernels/kd_tree/nan_cpu.h"
+#include "kernels/kd_tree/cpu/candidate.h"
+#include "kernels/kd_tree/cpu/find_nan.h"
+#include "kernels/kd_tree/left_balanced/places.h"
+#include "kernels/kd_tree/left_balanced/scratch.h"
 
 namespace cumulus {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/kd_tree_check.h"
-#include "kernels/kd_tree/kd_tree_shape.h"
+#include "kernels/kd_tree/check.h"
 #include "kernels/kd_tree/left_balanced.h"
+#include "kernels/kd_tree/shape.h"
 
 // Where the nodes of a left-balanced tree are; shared by both backends.
 namespace cumulus::kd_tree {

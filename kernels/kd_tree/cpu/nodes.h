@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/kd_tree/dimensions.h"
 #include "kernels/kd_tree/kd_tree.h"
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
+#include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/math/dimensions.h"
 
 // What both parts of a build on the CPU do with a node.
 namespace cumulus::kd_tree {

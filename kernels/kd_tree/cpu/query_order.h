@@ -6,7 +6,8 @@
 #include <cstdint>
 
 #include "kernels/core/parallel.h"
-#include "kernels/kd_tree/kd_tree_query_plan.h"
+#include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/query/plan.h"
 
 namespace cumulus::kd_tree {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/core/scratch_arena.h"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/kd_tree_query_plan.h"
+#include "kernels/kd_tree/query/plan.h"
 
 namespace cumulus {
 

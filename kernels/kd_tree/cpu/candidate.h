@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
+#include "kernels/kd_tree/math/arithmetic.h"
 
 namespace cumulus::kd_tree {
 
