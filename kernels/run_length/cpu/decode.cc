@@ -6,21 +6,18 @@
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/streaming_stores.h"
 #include "kernels/primitives/vector_width.h"
-#include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_check.h"
-#include "kernels/run_length/run_length_element.h"
-#include "kernels/run_length/run_length_tuning.h"
+#include "kernels/run_length/cpu/coders.h"
+#include "kernels/run_length/element.h"
+#include "kernels/run_length/tuning.h"
 
-namespace cumulus {
+namespace cumulus::run_length {
 namespace {
 
-using namespace run_length;
+/// Sums saturate here.
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 62;
 
-/// What runs may add up to before nobody counts any further.
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 62;
-
-/// Both at most kMostElements.
-std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) { return std::min(a + b, kMostElements); }
+/// Both at most kMaxElements.
+std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) { return std::min(a + b, kMaxElements); }
 
 /// Lengths of runs, whichever way they are stored.
 template <class Length>
@@ -31,13 +28,13 @@ class Lengths {
 
   /// What runs [first, end) of a granule add up to; nothing certain where ends descend.
   std::uint64_t sum(std::int64_t first, std::int64_t end) const {
-    if (ends_) return std::min<std::uint64_t>(lengths_[end - 1] - end_before(first), kMostElements);
+    if (ends_) return std::min<std::uint64_t>(lengths_[end - 1] - end_before(first), kMaxElements);
     std::uint64_t sum = 0;
     if constexpr (sizeof(Length) == 4) {
       for (std::int64_t run = first; run < end; ++run) sum += lengths_[run];
     } else {
       for (std::int64_t run = first; run < end; ++run)
-        sum = saturating_sum(sum, std::min<std::uint64_t>(lengths_[run], kMostElements));
+        sum = saturating_sum(sum, std::min<std::uint64_t>(lengths_[run], kMaxElements));
     }
     return sum;
   }
@@ -134,16 +131,15 @@ constexpr std::int64_t kBlock = kFillsBlock<T> ? kRunBlockBytes / sizeof(T) : 16
 /// than a short run to write; and long runs of bytes are left to memset, which need not read lines before it
 /// writes them.
 template <class T>
-constexpr std::int64_t kFewestInBlocks = kFillsBlock<T> ? 0 : 2 * kBlock<T>;
+constexpr std::int64_t kMinInBlocks = kFillsBlock<T> ? 0 : 2 * kBlock<T>;
 template <class T>
-constexpr std::int64_t kMostInBlocks =
-    kFillsBlock<T> ? (kMostBlocks* kBlock<T>) : std::int64_t{kMostElements};
+constexpr std::int64_t kMaxInBlocks = kFillsBlock<T> ? (kMaxBlocks* kBlock<T>) : std::int64_t{kMaxElements};
 
 /// Writes `count` elements and returns where the next one goes. May write others before `room_end` too: the
 /// runs behind this one are written after it.
 template <class T>
 T* write_run(T* to, std::int64_t count, const T& symbol, const T* room_end) {
-  if (count < kFewestInBlocks<T> || count > kMostInBlocks<T> || room_end - to < count + kBlock<T>)
+  if (count < kMinInBlocks<T> || count > kMaxInBlocks<T> || room_end - to < count + kBlock<T>)
     return std::fill_n(to, count, symbol);
   // Blocks leave no rest: a short run costs one branch that is hard to foresee.
   std::array<T, kBlock<T>> block;
@@ -238,8 +234,8 @@ void stream_elements(RunWriter<T, Length>& runs, T* to, T* end) {
 }
 
 template <class T, class Length>
-DecodeRunLengthsReport decode(CpuExecutor& executor, const DecodeRunLengthsParams& params, const T* symbols,
-                              const Length* lengths_data, T* elements) {
+DecodeRunLengthsReport decode_runs(CpuExecutor& executor, const DecodeRunLengthsParams& params,
+                                   const T* symbols, const Length* lengths_data, T* elements) {
   const Lengths<Length> lengths(lengths_data, params.format.form);
   const auto offsets =
       executor.scratch<std::uint64_t>(static_cast<std::size_t>(divide_up(params.runs, kCpuGranuleRuns)));
@@ -263,31 +259,19 @@ DecodeRunLengthsReport decode(CpuExecutor& executor, const DecodeRunLengthsParam
 
 }  // namespace
 
-void decode_run_lengths(CpuExecutor& executor, const DecodeRunLengthsParams& params,
-                        HostSpan<const std::byte> symbols, HostSpan<const std::byte> lengths,
-                        HostSpan<std::byte> elements, DecodeRunLengthsReport* report) {
-  check_decode(params, symbols, lengths, elements);
-  executor.check_interrupt();
-  *report = {};
-  if (params.runs == 0) return;
+void decode(CpuExecutor& executor, const DecodeRunLengthsParams& params, HostSpan<const std::byte> symbols,
+            HostSpan<const std::byte> lengths, HostSpan<std::byte> elements, DecodeRunLengthsReport* report) {
   with_element(params.format.element_bytes, [&]<class T>(T) {
     const auto* from = reinterpret_cast<const T*>(symbols.data());
     auto* to = reinterpret_cast<T*>(elements.data());
     if (params.format.length_bytes == 4) {
-      *report = decode(executor, params, from, reinterpret_cast<const std::uint32_t*>(lengths.data()), to);
+      *report =
+          decode_runs(executor, params, from, reinterpret_cast<const std::uint32_t*>(lengths.data()), to);
     } else {
-      *report = decode(executor, params, from, reinterpret_cast<const std::uint64_t*>(lengths.data()), to);
+      *report =
+          decode_runs(executor, params, from, reinterpret_cast<const std::uint64_t*>(lengths.data()), to);
     }
   });
 }
 
-#if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: this satisfies the linker.
-void decode_run_lengths(CudaExecutor& /*executor*/, const DecodeRunLengthsParams& /*params*/,
-                        DeviceSpan<const std::byte> /*symbols*/, DeviceSpan<const std::byte> /*lengths*/,
-                        DeviceSpan<std::byte> /*elements*/, DecodeRunLengthsReport* /*report*/) {
-  throw CudaError(0, "decode_run_lengths", __FILE__, __LINE__);
-}
-#endif
-
-}  // namespace cumulus
+}  // namespace cumulus::run_length

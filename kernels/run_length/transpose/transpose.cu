@@ -1,20 +1,23 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/run_length/run_length_check.h"
-#include "kernels/run_length/run_length_element.h"
-#include "kernels/run_length/run_length_scratch.h"
-#include "kernels/run_length/run_length_transpose.h"
+#include "kernels/run_length/check.h"
+#include "kernels/run_length/element.h"
+#include "kernels/run_length/scratch.h"
+#include "kernels/run_length/transpose/transpose.h"
 
-namespace cumulus {
+namespace cumulus::run_length {
 namespace {
-
-using namespace run_length;
 
 constexpr int kSquare = 32;
 constexpr int kRowsAtOnce = 8;
 
-/// A block per square of 32 x 32 pixels: read by rows, written by columns.
+/// owns: a block has a square of 32 x 32 pixels of one image.
+/// reads: the square by rows, into shared memory.
+/// writes: the transposed square by rows, that is, columns of the shared one.
+/// waits for: nothing of other blocks.
+/// source: the tiled transposition of G. Ruetsch and P. Micikevicius, "Optimizing matrix transpose in CUDA",
+/// 2009.
 template <class T>
 __global__ void __launch_bounds__(kSquare* kRowsAtOnce)
     transpose_squares(ImageBatch batch, std::int64_t squares_down, std::int64_t squares_across, const T* from,
@@ -39,9 +42,13 @@ __global__ void __launch_bounds__(kSquare* kRowsAtOnce)
 }
 
 }  // namespace
+}  // namespace cumulus::run_length
+
+namespace cumulus {
 
 void transpose_images(CudaExecutor& executor, const ImageBatch& batch, DeviceSpan<const std::byte> from,
                       DeviceSpan<std::byte> to) {
+  using namespace run_length;
   check_transpose(batch, from, to);
   executor.check_interrupt();
   if (from.empty()) return;

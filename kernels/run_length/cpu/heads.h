@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/run_length/run_length_element.h"
+#include "kernels/run_length/element.h"
 
 // Where runs begin, on the host: a bit for each element, 64 of them in a word, bit i for element i.
 

@@ -8,18 +8,18 @@ namespace cumulus::run_length {
 /// Warps of a block of the decoder.
 inline constexpr int kTileWarps = 8;
 
-/// Warps of a block of the CUDA encoder that handle elements, as many as there is shared memory for. Two more
-/// speak with the other blocks.
-inline constexpr int kFewestEncodeWarps = 3;
-inline constexpr int kMostEncodeWarps = 22;
-inline constexpr int kEncodeServants = 2;
-/// Shares that may wait to be written, as they are, while a warp looks through the next ones. Where elements
-/// are small, more warps are worth more than another share for each.
-constexpr int held_shares(int element_bytes) { return element_bytes < 4 ? 1 : 2; }
+/// Warps of a block of the CUDA encoder that have chunks: as many as there is shared memory for. Two more,
+/// the publisher and the look-back warp, exchange with other blocks.
+inline constexpr int kMinEncodeWarps = 3;
+inline constexpr int kMaxEncodeWarps = 22;
+inline constexpr int kCarryWarps = 2;
+/// Chunks that may wait for their carry-in as they are, while a warp compares the next ones. Where elements
+/// are small, more warps are worth more than another chunk for each.
+constexpr int max_held_chunks(int element_bytes) { return element_bytes < 4 ? 1 : 2; }
 
-/// Or, of shares with few runs, a list of these; and the most runs of such a list.
-inline constexpr int kWaitingShares = 4;
-inline constexpr int kMostWaitingRuns = 96;
+/// Or, of chunks with few runs, a list of these; and the most runs of such a list.
+inline constexpr int kQueuedChunks = 4;
+inline constexpr int kMaxQueuedRuns = 96;
 
 /// Elements that one warp of the CUDA encoder takes at once, 2 to 4 KiB of them: a multiple of 32; of those
 /// that are no words at most 1024.
@@ -40,7 +40,7 @@ constexpr int encode_warp_elements(int element_bytes) {
 }
 
 /// Where at most one element in this many is a head, each lane lists those among its own elements.
-inline constexpr int kFewHeadsShare = 6;
+inline constexpr int kFewHeadsRatio = 6;
 
 /// Elements that one block of the CUDA decoder writes: 64 to 128 KiB of them. A multiple of 8192.
 constexpr int decode_tile_elements(int element_bytes) {
@@ -58,8 +58,9 @@ constexpr int decode_tile_elements(int element_bytes) {
   }
 }
 
-/// Where at least one of so many elements of a byte begins a run, the CUDA decoder picks them four at a time.
-inline constexpr int kManyHeadsShare = 24;
+/// Where at least one of so many elements of a byte begins a run, the CUDA decoder gathers them four at a
+/// time.
+inline constexpr int kManyHeadsRatio = 24;
 
 /// Runs of a granule: what one warp of the decoder scans at once. Where each begins is kept in scratch.
 inline constexpr int kGranuleRuns = 256;
@@ -71,7 +72,7 @@ inline constexpr int kShortGranuleElements = 32 * kFlagWords - 31;
 inline constexpr int kBlockGranules = 32;
 
 /// The CPU encoder takes the array in pieces of at most this many bytes: what follows from a piece's heads is
-/// looked up in it while it is in the core's own cache.
+/// looked up in it while it is in the L2 cache of its core.
 inline constexpr std::int64_t kPieceBytes = 128 * 1024;
 /// Elements of a piece: a multiple of 64.
 constexpr std::int64_t piece_elements(int element_bytes) { return kPieceBytes / element_bytes / 64 * 64; }
@@ -83,7 +84,7 @@ inline constexpr std::int64_t kCheckedGranules = 32;
 inline constexpr std::int64_t kCpuDecodeBytes = 256 * 1024;
 /// The CPU decoder writes runs in blocks of so many bytes, of which one has no more than so many.
 inline constexpr std::size_t kRunBlockBytes = 64;
-inline constexpr std::int64_t kMostBlocks = 16;
+inline constexpr std::int64_t kMaxBlocks = 16;
 /// An array of at least so many bytes does not stay in the caches: the CPU decoder writes it past them, in
 /// pieces of no more than so many.
 inline constexpr std::int64_t kStreamedBytes = 24 << 20;

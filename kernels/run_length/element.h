@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/run_length/run_length_check.h"
+#include "kernels/run_length/check.h"
 
 namespace cumulus::run_length {
 

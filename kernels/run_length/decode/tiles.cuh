@@ -6,18 +6,18 @@
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/primitives/warp_scan.cuh"
-#include "kernels/run_length/decode_scan.cuh"
+#include "kernels/run_length/decode/granule_sums.cuh"
+#include "kernels/run_length/element.h"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_element.h"
-#include "kernels/run_length/run_length_tuning.h"
+#include "kernels/run_length/tuning.h"
 
-// The decoder's last kernel: a block per tile of the output marks, in words of 32 bits, where runs begin in
-// the tile, and counts these heads. An element's run is then the tile's first one and as many behind it as
-// there are heads up to the element: symbols are read from where they are.
+// The decoder's last kernel writes tiles of the output. A block marks, a bit for each element, where runs
+// begin in its tile, and ranks the words of bits. An element's run is the tile's first run plus the element's
+// rank among the heads; its symbol is gathered from global memory.
 
 namespace cumulus::run_length {
 
-/// What is to be done.
+/// What a block has to write.
 struct TileTask {
   std::int64_t elements;  // to be written; 0: none
   std::int64_t first_granule;
@@ -25,12 +25,12 @@ struct TileTask {
   const std::uint64_t* block_begins;
 };
 
-/// What a block keeps of its tile.
+/// A tile in the shared memory of its block.
 template <class T>
 struct DecodeTile {
   static constexpr int kElements = decode_tile_elements(sizeof(T));
   static constexpr int kThreads = 32 * kTileWarps;
-  static constexpr int kBlocks = 5;  // that a multiprocessor should hold
+  static constexpr int kBlocks = 5;  // resident on a multiprocessor
   static constexpr int kWords = kElements / 32;
   static constexpr int kWarpWords = kWords / kTileWarps;
   static constexpr int kVectors = static_cast<int>(kElements * sizeof(T) / 16);
@@ -40,12 +40,12 @@ struct DecodeTile {
   std::int32_t warp_heads[kTileWarps];
   std::int64_t first_run;  // that has elements in the tile
   TileTask task;
-  std::uint64_t block_begins[kFewBlocks];  // of few blocks
+  std::uint64_t block_begins[kFewBlocks];  // where there are few blocks
 };
 
-/// Marks where the lane's runs begin in the tile; one that began before it does so at its first element.
-/// `begin` is where the lane's first run begins, from the tile's begin. True where a run of no elements lies
-/// between others of the tile, so that ranks are not the distances between runs.
+/// Marks where the lane's runs begin in the tile; a run that is open before the tile is marked at its first
+/// element. `begin` is where the lane's first run begins, relative to the tile. True where a run of no
+/// elements lies between others of the tile: ranks are then not the distances between runs.
 template <class T>
 __device__ bool mark_runs(const DecodeArguments& a, const LaneCounts& own, std::int64_t begin,
                           DecodeTile<T>& tile) {
@@ -97,7 +97,7 @@ __device__ void rank_words(DecodeTile<T>& tile, int warp, int lane) {
   __syncthreads();
 }
 
-/// Eight bytes of one element again and again.
+/// Eight bytes of copies of one element.
 template <class T>
 __device__ std::uint64_t splat(T value) {
   if constexpr (sizeof(T) == 8) {
@@ -115,9 +115,9 @@ struct ElementVector {
 };
 
 /// The elements of a vector whose first is of the run of `symbol`; `heads` marks where the next runs begin:
-/// each is laid over what the one before has left from there on.
+/// each overwrites the vector from there on.
 template <class T>
-__device__ ElementVector laid_over(const T* symbol, std::uint32_t heads) {
+__device__ ElementVector overlay_runs(const T* symbol, std::uint32_t heads) {
   constexpr int kElementBits = 8 * sizeof(T);
   const std::uint64_t first = splat(__ldg(symbol));
   ElementVector vector{first, first};
@@ -132,43 +132,44 @@ __device__ ElementVector laid_over(const T* symbol, std::uint32_t heads) {
 }
 
 /// Four elements of a byte, the first of the run of `symbol`; bits 1 to 3 of `heads` mark where the next runs
-/// begin. Reads no word of memory in which none of their symbols is.
-__device__ inline std::uint32_t four_picked(const std::uint8_t* symbol, std::uint32_t heads) {
+/// begin. Reads only words of memory that hold one of their symbols.
+__device__ inline std::uint32_t gather_four(const std::uint8_t* symbol, std::uint32_t heads) {
   const auto word_of = [](const std::uint8_t* at) {
     return __ldg(reinterpret_cast<const std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) / 4 * 4));
   };
   heads &= 0xE;
   const auto shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(symbol) % 4 * 8);
   const std::uint32_t window = __funnelshift_r(word_of(symbol), word_of(symbol + __popc(heads)), shift);
-  const std::uint32_t heads_apart = heads * 0x248 & 0x1110;  // four bits each
-  return __byte_perm(window, 0, heads_apart * 0x1111);       // summed up
+  const std::uint32_t nibbles = heads * 0x248 & 0x1110;  // a head to every four bits
+  return __byte_perm(window, 0, nibbles * 0x1111);       // and their prefix sums
 }
 
 /// Sixteen elements of a byte, of which the first is number `bit` of a word of flags.
-__device__ inline ElementVector picked(const std::uint8_t* symbols, const RankedFlags& word,
-                                       unsigned int bit) {
+__device__ inline ElementVector gather_runs(const std::uint8_t* symbols, const RankedFlags& word,
+                                            unsigned int bit) {
   std::uint32_t fours[4];
 #pragma unroll
   for (unsigned int i = 0; i < 4; ++i) {
     const unsigned int first = bit + 4 * i;
     const int run = word.rank + __popc(word.flags & ((2u << first) - 1));
-    fours[i] = four_picked(symbols + run, word.flags >> first);
+    fours[i] = gather_four(symbols + run, word.flags >> first);
   }
   return {std::uint64_t{fours[1]} << 32 | fours[0], std::uint64_t{fours[3]} << 32 | fours[2]};
 }
 
-/// Whether so many runs begin in a tile that elements are picked rather than laid over each other: lanes wait
-/// for the one of them with the most runs then.
+/// Whether so many runs begin in a tile that gathering is faster than overlaying, in which a warp takes as
+/// long as its lane with the most runs.
 template <class T>
 __device__ bool many_heads(const DecodeTile<T>& tile) {
   int heads = 0;
 #pragma unroll
   for (const int of_warp : tile.warp_heads) heads += of_warp;
-  return heads * kManyHeadsShare >= DecodeTile<T>::kElements;
+  return heads * kManyHeadsRatio >= DecodeTile<T>::kElements;
 }
 
-/// A whole tile of words, 16 bytes at a time. A thread's vectors all lie at the same place in their words.
-template <bool kPick, class T>
+/// A whole tile of elements that are words, 16 bytes at a time. A thread's vectors all lie at the same place
+/// in their words of flags.
+template <bool kGather, class T>
 __device__ void store_vectors(const DecodeTile<T>& tile, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   constexpr int kPerVector = 16 / sizeof(T);
@@ -180,21 +181,21 @@ __device__ void store_vectors(const DecodeTile<T>& tile, const T* symbols, T* el
   const std::uint32_t through_first = (2u << bit) - 1;
   const std::uint32_t behind_first = ((1u << (kPerVector - 1)) - 1) << 1;
   auto* to = reinterpret_cast<ulonglong2*>(elements) + thread;
-#pragma unroll(kPick ? 1 : 4)
+#pragma unroll(kGather ? 1 : 4)
   for (int k = 0; k < Tile::kVectors / Tile::kThreads; ++k) {
     const RankedFlags word = tile.words[first_word + k * kStep];
     ElementVector vector;
-    if constexpr (kPick) {
-      vector = picked(symbols, word, bit);
+    if constexpr (kGather) {
+      vector = gather_runs(symbols, word, bit);
     } else {
       const T* symbol = symbols + (word.rank + __popc(word.flags & through_first));
-      vector = laid_over(symbol, word.flags >> bit & behind_first);
+      vector = overlay_runs(symbol, word.flags >> bit & behind_first);
     }
     __stcs(to + k * Tile::kThreads, ulonglong2{vector.low, vector.high});
   }
 }
 
-/// The first `count` elements of a tile, a lane each.
+/// The first `count` elements of a tile, one to a lane.
 template <class T>
 __device__ void store_elements(const DecodeTile<T>& tile, const T* symbols, int count, T* elements, int warp,
                                int lane) {
@@ -207,8 +208,8 @@ __device__ void store_elements(const DecodeTile<T>& tile, const T* symbols, int 
   }
 }
 
-/// By a whole warp: what lies in the first `count` elements of a tile of the lanes' runs, one by one. `begin`
-/// is where the lane's first run begins, from the tile's begin.
+/// By a whole warp: writes the lanes' runs one by one, as far as they lie in the first `count` elements of a
+/// tile. `begin` is where the lane's first run begins, relative to the tile.
 template <class T>
 __device__ void store_runs(const LaneCounts& own, std::int64_t begin, const T* symbols, int count,
                            T* elements, int lane) {
@@ -230,8 +231,8 @@ __device__ void store_runs(const LaneCounts& own, std::int64_t begin, const T* s
   }
 }
 
-/// Calls each(counts of the lane's runs, where the first of them begins, from `tile_begin`) for the granules,
-/// a warp each.
+/// Calls each(counts of the lane's runs, where the first of them begins relative to `tile_begin`) for the
+/// granules, one to a warp.
 template <class Each>
 __device__ void for_granules(const DecodeArguments& a, const TileTask& task, std::int64_t tile_begin,
                              int warp, int lane, const Each& each) {
@@ -245,7 +246,7 @@ __device__ void for_granules(const DecodeArguments& a, const TileTask& task, std
   }
 }
 
-/// By a whole block: whether there are any but short granules.
+/// By a whole block: whether any granule is not short.
 __device__ inline bool any_long_granule(const DecodeArguments& a, const TileTask& task) {
   bool any_long = false;
   for (std::int64_t granule = task.first_granule + threadIdx.x; granule <= task.last_granule;
@@ -254,21 +255,22 @@ __device__ inline bool any_long_granule(const DecodeArguments& a, const TileTask
   return __syncthreads_or(any_long ? 1 : 0) != 0;
 }
 
-/// Of few blocks: found out by one warp, which says where they begin.
-__device__ inline TileTask find_task(const DecodeArguments& a, std::int64_t begin, std::int64_t most,
+/// Where there are few blocks: by one warp, which scans them.
+__device__ inline TileTask find_task(const DecodeArguments& a, std::int64_t begin, std::int64_t max_elements,
                                      std::uint64_t* block_begins, int lane) {
   const FewBlocks few = scan_few_blocks(a, lane);
   block_begins[lane] = few.begin;
-  if (begin == 0 && lane == 0) *a.told = few.report;
+  if (begin == 0 && lane == 0) *a.caller_report = few.report;
   const std::int64_t total = few.report.elements;
   if (few.report.outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return {};
-  const std::int64_t end = min(begin + most, total);
+  const std::int64_t end = min(begin + max_elements, total);
   return {end - begin, find_granule(a, few.begin, static_cast<std::uint64_t>(begin), lane),
           find_granule(a, few.begin, static_cast<std::uint64_t>(end - 1), lane), block_begins};
 }
 
-/// Found out by the kernels before.
-__device__ inline TileTask known_task(const DecodeArguments& a, std::int64_t begin, std::int64_t most) {
+/// Otherwise, from what the kernels before have left.
+__device__ inline TileTask known_task(const DecodeArguments& a, std::int64_t begin,
+                                      std::int64_t max_elements) {
   // All loads at once: each would wait for the one before otherwise.
   const bool all_short = *a.all_short;
   const std::int64_t total = a.report->elements;
@@ -276,11 +278,11 @@ __device__ inline TileTask known_task(const DecodeArguments& a, std::int64_t beg
   const std::int64_t first = a.first_granules[blockIdx.x];
   const std::int64_t next = a.first_granules[min(std::int64_t{blockIdx.x} + 1, a.tiles - 1)];
   if (all_short || outcome != DecodeRunLengthsReport::Outcome::kDecoded || begin >= total) return {};
-  const std::int64_t elements = min(most, total - begin);
+  const std::int64_t elements = min(max_elements, total - begin);
   return {elements, first, begin + elements == total ? a.granules - 1 : next, a.block_offsets};
 }
 
-/// A tile with runs of no elements.
+/// Of a tile with runs of no elements.
 template <class T>
 __device__ __noinline__ void store_run_by_run(const DecodeArguments& a, const TileTask& task,
                                               const T* symbols, std::int64_t tile_begin, T* elements,
@@ -290,7 +292,13 @@ __device__ __noinline__ void store_run_by_run(const DecodeArguments& a, const Ti
   });
 }
 
-/// A block for each tile that has other than short granules; of few blocks of granules for every tile.
+/// owns: block b has tile b of the output, decode_tile_elements(sizeof(T)) elements.
+/// reads: lengths of the granules that reach into the tile, symbols, granule_offsets, block_offsets,
+/// first_granules, the
+///   report; where there are few blocks, block_offsets are still sums, and one warp scans them.
+/// writes: the tile, where one of its granules is not short, or there are few blocks; tile 0 of few blocks
+/// the report. waits for: nothing of other blocks; for the end of the kernel before (programmatic dependent
+/// launch). source: ranks of bits, as in decode/short_granules.cuh.
 template <class T>
 __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
                                   blocks_per_multiprocessor(DecodeTile<T>::kBlocks, DecodeTile<T>::kThreads))
@@ -311,7 +319,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
   __syncthreads();
   const TileTask& task = tile.task;
   if (task.elements == 0) return;
-  // Of no more granules than warps it takes as long to look as to write.
+  // Of no more granules than warps, the check takes as long as the work.
   const bool many = !a.few_blocks && task.last_granule - task.first_granule >= kTileWarps;
   if (many && !any_long_granule(a, task)) return;
   bool any_empty = false;

@@ -5,8 +5,8 @@
 
 #include "kernels/core/scratch_arena.h"
 #include "kernels/core/views.h"
-#include "kernels/run_length/run_length_params.h"
-#include "kernels/run_length/run_length_tuning.h"
+#include "kernels/run_length/params.h"
+#include "kernels/run_length/tuning.h"
 
 namespace cumulus::run_length {
 
@@ -20,8 +20,8 @@ constexpr std::int64_t effective_cut(const EncodeRunLengthsParams& params) {
 /// What the blocks of the CUDA encoder share: a block for ticket and report, and 16 bytes for each of the
 /// most tiles that there are on any device.
 constexpr std::size_t encode_shared_bytes(const EncodeRunLengthsParams& params) {
-  const std::int64_t least = kFewestEncodeWarps * encode_warp_elements(params.format.element_bytes);
-  return kBlockAlignment + static_cast<std::size_t>(divide_up(params.elements, least)) * 16;
+  const std::int64_t min_elements = kMinEncodeWarps * encode_warp_elements(params.format.element_bytes);
+  return kBlockAlignment + static_cast<std::size_t>(divide_up(params.elements, min_elements)) * 16;
 }
 
 /// How the runs of an array are cut into granules and blocks of them.

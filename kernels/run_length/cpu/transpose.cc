@@ -1,18 +1,17 @@
+#include "kernels/run_length/transpose/transpose.h"
+
 #include <algorithm>
 
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/streaming_stores.h"
-#include "kernels/run_length/run_length_check.h"
-#include "kernels/run_length/run_length_element.h"
-#include "kernels/run_length/run_length_scratch.h"
-#include "kernels/run_length/run_length_transpose.h"
+#include "kernels/run_length/check.h"
+#include "kernels/run_length/element.h"
+#include "kernels/run_length/scratch.h"
 
-namespace cumulus {
+namespace cumulus::run_length {
 namespace {
 
-using namespace run_length;
-
-/// Pixels of the side of a square that is turned at once.
+/// Pixels of the side of a square that is transposed at once.
 template <class T>
 constexpr std::int64_t kSquare = sizeof(T) <= 4 ? 64 : 32;
 
@@ -33,8 +32,8 @@ void write_column(const T* from, std::int64_t stride, std::int64_t count, T* to,
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
 }
 
-/// By way of a small array: of an image whose rows are a power of two apart, a square's rows would drive each
-/// other out of the core's nearest cache.
+/// By way of a small array: of an image whose rows are a power of two apart, a square's rows would evict
+/// each other from the L1 cache.
 template <class T>
 void transpose_square(const T* from, T* to, const ImageBatch& batch, std::int64_t y, std::int64_t x) {
   constexpr std::int64_t kSide = kSquare<T>;
@@ -64,9 +63,13 @@ void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T*
 }
 
 }  // namespace
+}  // namespace cumulus::run_length
+
+namespace cumulus {
 
 void transpose_images(CpuExecutor& executor, const ImageBatch& batch, HostSpan<const std::byte> from,
                       HostSpan<std::byte> to) {
+  using namespace run_length;
   check_transpose(batch, from, to);
   executor.check_interrupt();
   with_element(batch.element_bytes, [&]<class T>(T) {

@@ -6,24 +6,23 @@
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_scratch.h"
-#include "kernels/run_length/run_length_tuning.h"
+#include "kernels/run_length/scratch.h"
+#include "kernels/run_length/tuning.h"
 
-// The decoder's first kernels: lengths are added up, by granules of runs and blocks of granules, and
-// checked; of granules of short runs is kept, as bits, where runs begin, so that nobody reads their lengths
-// again.
+// The decoder's first kernels add up and check the lengths: by granules of 256 runs, and by blocks of 32
+// granules. Of short granules they keep, as bits, where runs begin, so that the lengths are read once.
 
 namespace cumulus::run_length {
 
-/// What runs may add up to before nobody counts any further.
-inline constexpr std::uint64_t kMostElements = std::uint64_t{1} << 62;
+/// Sums saturate here.
+inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 62;
 
-/// Both at most kMostElements.
+/// Both at most kMaxElements.
 __device__ inline std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
-  return min(a + b, kMostElements);
+  return min(a + b, kMaxElements);
 }
 
-/// Sum over the lanes up to this one, at most kMostElements.
+/// Sum over the lanes up to this one, at most kMaxElements.
 __device__ inline std::uint64_t warp_scan(std::uint64_t value, int lane) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -39,7 +38,7 @@ __device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
   return lane == 0 ? 0 : left;
 }
 
-/// What the kernels of one call share.
+/// Of all kernels of a call.
 struct DecodeArguments {
   const void* lengths;
   bool wide_lengths;  // of 8 bytes rather than 4
@@ -55,7 +54,7 @@ struct DecodeArguments {
   std::int64_t tile_elements;
   std::int64_t tiles;
   DecodeRunLengthsReport* report;
-  DecodeRunLengthsReport* told;  // the caller's, where kernels can write to it; otherwise `report` itself
+  DecodeRunLengthsReport* caller_report;  // pinned host memory; where it is not, `report` itself
   std::uint32_t* flags;  // kFlagWords of each granule; of short ones a bit for each element, heads set
   std::uint64_t* granule_offsets;  // where each granule begins, from its block's begin; kShort in short ones
   std::uint64_t*
@@ -67,9 +66,9 @@ struct DecodeArguments {
 /// Marks granules whose flags are kept.
 inline constexpr std::uint64_t kShort = std::uint64_t{1} << 63;
 /// Marks blocks in which ends descend: the rest is the first such run. More than any number of elements.
-inline constexpr std::uint64_t kDescends = kMostElements | kMostElements / 2;
+inline constexpr std::uint64_t kDescends = kMaxElements | kMaxElements / 2;
 
-/// So few blocks that no kernel scans them: a warp of each tile does.
+/// So few blocks are scanned by a warp of each tile rather than by a kernel.
 inline constexpr std::int64_t kFewBlocks = 32;
 
 /// Where a granule begins in the output; behind the last one, where that ends.
@@ -84,7 +83,8 @@ __device__ inline std::uint64_t length_of(const DecodeArguments& a, std::int64_t
   return static_cast<const std::uint32_t*>(a.lengths)[run];
 }
 
-/// A word of flags, and how many heads there are before it, less one: the run that enters the word.
+/// A word of flags, and how many heads there are before it, less one: the rank of the run that is open before
+/// the word.
 struct alignas(8) RankedFlags {
   std::uint32_t flags;
   std::int32_t rank;
@@ -147,7 +147,7 @@ __device__ inline LaneCounts load_counts(const DecodeArguments& a, std::int64_t 
     }
   }
 #pragma unroll
-  for (int k = 0; k < kLaneRuns; ++k) own.counts[k] = min(own.counts[k], kMostElements);
+  for (int k = 0; k < kLaneRuns; ++k) own.counts[k] = min(own.counts[k], kMaxElements);
   return own;
 }
 
@@ -204,7 +204,13 @@ __device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64
   return total | kShort;
 }
 
-/// Adds up one block of granules per block of threads.
+/// owns: block b has granules 32 b to 32 b + 31; a warp takes every eighth of them, its lanes 8 runs each.
+/// reads: lengths.
+/// writes: granule_offsets (from the block's begin, kShort marked), flags of short granules, block_offsets
+/// (the block's sum,
+///   or kDescends with the first run whose end descends).
+/// waits for: nothing of other blocks; allows the next kernel to launch at once.
+/// source: a two-level reduce-then-scan; bits of heads as in the pairs of PARLE (A. Balevic, 2009).
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
   __shared__ std::uint32_t words[kTileWarps][kFlagWords];
@@ -214,7 +220,7 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
   allow_secondary_kernel();
-  if (threadIdx.x == 0) descending_run = kMostElements;
+  if (threadIdx.x == 0) descending_run = kMaxElements;
   __syncthreads();
   if (a.plain && (first + kBlockGranules) * kGranuleRuns <= a.runs) {
     LaneCounts own[kWarpGranules];
@@ -245,18 +251,18 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   if (first + lane < a.granules) a.granule_offsets[first + lane] = before | (sums[lane] & kShort);
   const bool all_short = __all_sync(~0u, sums[lane] == 0 || (sums[lane] & kShort) != 0);
   if (lane != 31) return;
-  a.block_offsets[blockIdx.x] = descending_run < kMostElements ? kDescends | descending_run
-                                : all_short                    ? kShort | through
-                                                               : through;
+  a.block_offsets[blockIdx.x] = descending_run < kMaxElements ? kDescends | descending_run
+                                : all_short                   ? kShort | through
+                                                              : through;
 }
 
-/// `descending_run` is the first whose end descends; kMostElements: none does.
+/// `descending_run` is the first whose end descends; kMaxElements: none does.
 __device__ inline DecodeRunLengthsReport report_of(const DecodeArguments& a, std::uint64_t elements,
                                                    std::uint64_t descending_run) {
   using Outcome = DecodeRunLengthsReport::Outcome;
   DecodeRunLengthsReport report;
   report.elements = static_cast<std::int64_t>(elements);
-  if (descending_run < kMostElements) {
+  if (descending_run < kMaxElements) {
     report.outcome = Outcome::kDescendingEnds;
     report.run = static_cast<std::int64_t>(descending_run);
   } else if (report.elements > a.max_elements) {
@@ -269,13 +275,17 @@ inline constexpr int kScanThreads = 1024;
 /// Sums that a thread scans by itself.
 inline constexpr int kScanItems = 8;
 
-/// One block: turns the blocks' sums into where they begin, and says what is wrong.
+/// owns: one block, 8 sums a thread and round.
+/// reads: block_offsets, as sum_granules left them.
+/// writes: block_offsets, now exclusive prefixes; all_short; the report.
+/// waits for: nothing of other blocks; for the end of sum_granules (programmatic dependent launch).
+/// source: a block scan with saturating sums.
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
   __shared__ std::uint64_t warp_sums[32];
   __shared__ unsigned long long descending_run;
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
-  if (threadIdx.x == 0) descending_run = kMostElements;
+  if (threadIdx.x == 0) descending_run = kMaxElements;
   __syncthreads();
   wait_for_primary_kernel();
   std::uint64_t before_round = 0;
@@ -290,7 +300,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
     for (int k = 0; k < kScanItems; ++k) {
       any_long |= (sums[k] & kShort) == 0;
       sums[k] &= ~kShort;
-      if (sums[k] > kMostElements) atomicMin(&descending_run, sums[k] & ~kDescends);
+      if (sums[k] > kMaxElements) atomicMin(&descending_run, sums[k] & ~kDescends);
       sum = saturating_sum(sum, sums[k]);
     }
     const std::uint64_t through = warp_scan(sum, lane);
@@ -314,7 +324,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
   *a.all_short = !any_long;
   const DecodeRunLengthsReport report = report_of(a, before_round, descending_run);
   *a.report = report;
-  if (a.told != a.report) *a.told = report;
+  if (a.caller_report != a.report) *a.caller_report = report;
 }
 
 /// The last of `count` ascending offsets that is at most `at`; the first is. They may be marked kShort.
@@ -340,7 +350,7 @@ __device__ inline void find_first_granule(const DecodeArguments& a, std::int64_t
       first + last_at_most(a.granule_offsets + first, granules, at - a.block_offsets[block]);
 }
 
-/// Of few blocks: what scan_blocks finds of others.
+/// What scan_blocks computes, for few blocks.
 struct FewBlocks {
   std::uint64_t begin;  // of the lane's block
   DecodeRunLengthsReport report;
@@ -349,12 +359,12 @@ struct FewBlocks {
 /// By whole warps.
 __device__ inline FewBlocks scan_few_blocks(const DecodeArguments& a, int lane) {
   const std::uint64_t sum = lane < a.blocks ? a.block_offsets[lane] & ~kShort : 0;
-  const std::uint64_t through = warp_scan(min(sum, kMostElements), lane);
-  const std::uint32_t descending = __ballot_sync(~0u, sum > kMostElements);
+  const std::uint64_t through = warp_scan(min(sum, kMaxElements), lane);
+  const std::uint32_t descending = __ballot_sync(~0u, sum > kMaxElements);
   const std::uint64_t first_descending = __shfl_sync(~0u, sum, __ffs(static_cast<int>(descending)) - 1);
   const std::uint64_t elements = __shfl_sync(~0u, through, 31);
   return {before_lane(through, lane),
-          report_of(a, elements, descending == 0 ? kMostElements : first_descending & ~kDescends)};
+          report_of(a, elements, descending == 0 ? kMaxElements : first_descending & ~kDescends)};
 }
 
 /// By whole warps, of few blocks: the granule that an element is in. `block_begin` is where the lane's block

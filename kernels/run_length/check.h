@@ -6,8 +6,8 @@
 #include <string>
 
 #include "kernels/core/views.h"
-#include "kernels/run_length/run_length_params.h"
-#include "kernels/run_length/run_length_transpose.h"
+#include "kernels/run_length/run_length.h"
+#include "kernels/run_length/transpose/transpose.h"
 
 namespace cumulus::run_length {
 
@@ -49,18 +49,17 @@ void check_array(const char* name, const Span<Byte, S>& array, std::int64_t coun
 
 template <Space S>
 void check_encode(const EncodeRunLengthsParams& params, const Span<const std::byte, S>& elements,
-                  const Span<std::byte, S>& symbols, const Span<std::byte, S>& lengths,
-                  const Span<std::int64_t, S>& first_runs) {
+                  const EncodedRuns<S>& runs) {
   check_format(params.format);
   if (params.cut_elements < 0) {
     refuse("cut_elements is " + std::to_string(params.cut_elements) + "; at least 0 is right");
   }
   check_array("elements", elements, params.elements, params.format.element_bytes);
-  check_array("symbols", symbols, params.max_runs, params.format.element_bytes);
-  check_array("lengths", lengths, params.max_runs, params.format.length_bytes);
+  check_array("symbols", runs.symbols, params.max_runs, params.format.element_bytes);
+  check_array("lengths", runs.lengths, params.max_runs, params.format.length_bytes);
   const std::int64_t pieces = run_pieces(params);
-  if (!first_runs.empty() && first_runs.size() != static_cast<std::size_t>(pieces) + 1) {
-    refuse("first_runs has " + std::to_string(first_runs.size()) + " numbers; none, or " +
+  if (!runs.first_runs.empty() && runs.first_runs.size() != static_cast<std::size_t>(pieces) + 1) {
+    refuse("first_runs has " + std::to_string(runs.first_runs.size()) + " numbers; none, or " +
            std::to_string(pieces + 1) + ", one more than pieces, are right");
   }
 }
