@@ -13,7 +13,7 @@
 #include "bench/bench.h"
 #include "bench/kd_tree_forest.h"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "kernels/kd_tree/query/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/neighbor_case.h"
 

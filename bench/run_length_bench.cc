@@ -15,8 +15,8 @@
 #include "bench/timing.h"
 #include "cli/image_file.h"
 #include "cli/npy_file.h"
+#include "kernels/run_length/element.h"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_element.h"
 #include "tests/cases/run_length_case.h"
 
 // Run-length coding of 2^28 elements on a GPU, of 2^24 on the CPU, both ways.
@@ -126,7 +126,7 @@ class Coding {
   }
 
   void encode() {
-    encode_run_lengths(executor_, params_, elements_.span(), symbols_.span(), lengths_.span(), &encoded());
+    encode_run_lengths(executor_, params_, elements_.span(), {symbols_.span(), lengths_.span()}, &encoded());
   }
   void decode() {
     const auto params = decode_params();

@@ -37,7 +37,7 @@ __device__ float warp_sum(float value) {
   return value;
 }
 
-__device__ float warp_prefix_sum(float value) {
+__device__ float warp_inclusive_sum(float value) {
   for (int distance = 1; distance < 32; distance *= 2) {
     const float left = __shfl_up_sync(kAllLanes, value, distance);
     if (threadIdx.x >= distance) value += left;
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kBlock* kWarps)
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const float left = n > 0 ? borders.rows[borders.at(m, n - 1) * kBlock + threadIdx.y * kRows + i] : 0;
-    sums[(y + i) * width + x] = left + warp_prefix_sum(pixel[i]);
+    sums[(y + i) * width + x] = left + warp_inclusive_sum(pixel[i]);
   }
 }
 

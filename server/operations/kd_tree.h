@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "cumulus/v1/kd_tree.pb.h"
+#include "kernels/kd_tree/build/scratch.h"
 #include "kernels/kd_tree/kd_tree.h"
-#include "kernels/kd_tree/kd_tree_scratch.h"
 #include "kernels/kd_tree/left_balanced.h"
-#include "kernels/kd_tree/left_balanced_scratch.h"
+#include "kernels/kd_tree/left_balanced/scratch.h"
 #include "server/operations/kd_tree_arrays.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"

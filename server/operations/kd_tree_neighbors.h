@@ -9,7 +9,7 @@
 
 #include "cumulus/v1/kd_tree.pb.h"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "kernels/kd_tree/query/scratch.h"
 #include "server/operations/kd_tree_arrays.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/operation.h"

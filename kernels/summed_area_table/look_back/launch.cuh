@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/look_back/build.cuh"
 #include "kernels/summed_area_table/methods.h"

@@ -20,7 +20,7 @@ bool launch_row_panels(CudaExecutor& executor, const Job& job) {
   const std::int64_t panels = divide_up(job.image.height, rows);
   if (job.image.channels != 1 || !image.aligned || !table.aligned || job.image.width % 4 != 0 ||
       job.image.width > P::kColumns || rows > kPanelRows || panels > kPanelGroups * kPanelsOfThread ||
-      panels * job.image.width > static_cast<std::int64_t>(CudaExecutor::kTaggedWords)) {
+      panels * job.image.width > static_cast<std::int64_t>(CudaExecutor::kStatusWords)) {
     return false;
   }
   const std::int64_t shared_bytes = panel_shared_bytes<P>(rows, job.image.width);
@@ -32,7 +32,7 @@ bool launch_row_panels(CudaExecutor& executor, const Job& job) {
   // As much for every launch: another thread's, of another image, may be between this call and its own.
   CUMULUS_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(max_bytes)));
-  const CudaExecutor::TaggedWords tagged = executor.tagged_words(2);
+  const CudaExecutor::StatusWords tagged = executor.status_words(2);
   const PanelArguments<P> arguments{.image = image,
                                     .table = table,
                                     .height = job.image.height,
@@ -40,8 +40,8 @@ bool launch_row_panels(CudaExecutor& executor, const Job& job) {
                                     .panel_rows = static_cast<std::int32_t>(rows),
                                     .words = tagged.words.data(),
                                     .tag = tagged.tag};
-  return launch_together(executor, kernel, panels, P::kThreads, static_cast<std::size_t>(shared_bytes),
-                         arguments);
+  return launch_cooperative(executor, kernel, {panels, P::kThreads, static_cast<std::size_t>(shared_bytes)},
+                            arguments);
 }
 
 template <class Input, class Sum>

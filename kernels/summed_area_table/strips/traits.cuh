@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/primitives/shared_barrier.cuh"
+#include "kernels/primitives/mbarrier.cuh"
 #include "kernels/summed_area_table/gpu/tagged_words.cuh"
 #include "kernels/summed_area_table/look_back/grid.h"
 #include "kernels/summed_area_table/look_back/traits.cuh"
@@ -135,9 +135,9 @@ struct StripMemory {
   /// From the other block: the sums by column of its bands, and what lies left of these.
   alignas(16) Sum other_columns[P::kOtherRing][P::kColumns];
   Sum other_left[P::kOtherRing];
-  SharedBarrier from_other[P::kOtherRing];
-  SharedBarrier totals_published[P::kRing];
-  SharedBarrier left_ready[P::kRing];
+  Mbarrier from_other[P::kOtherRing];
+  Mbarrier totals_published[P::kRing];
+  Mbarrier left_ready[P::kRing];
 
   /// Until all warps have told the totals of the block's band number `step`.
   __device__ void wait_for_totals(std::uint32_t step) {
