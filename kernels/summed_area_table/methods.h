@@ -30,8 +30,8 @@ bool build_in_row_panels(CudaExecutor& executor, const TableJob<float, float, Sp
 template <class Input, class Sum>
 bool build_in_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
-/// The same however small the image, in strips of 64 columns whose bands two blocks take in turn, or of 128
-/// with one or two.
+/// The same however small the image, in strips of 64 columns whose bands two blocks take alternately, or of
+/// 128 with one or two.
 template <class Input, class Sum>
 bool build_in_strips_of(int columns, int blocks_per_strip, CudaExecutor& executor,
                         const TableJob<Input, Sum, Space::kDevice>& job);

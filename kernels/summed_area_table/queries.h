@@ -144,7 +144,7 @@ auto with_box_sum(const BoxFilterJob<Input, S>& job, const Body& body) {
   }
 }
 
-/// True where the GPU filters without a table (small_boxes.cuh).
+/// True where the GPU filters without a table (queries/small_boxes.cuh).
 inline constexpr std::int64_t kMaxSmallRadius = 8;
 template <class Input, Space S>
 constexpr bool takes_small_boxes(const BoxFilterJob<Input, S>& job) {

@@ -15,6 +15,10 @@ using namespace summed_area_table;
 
 constexpr int kClearThreads = 256;
 
+/// Owns: thread i the i-th 16 bytes of `scratch`.
+/// Writes: zeros there. Reads nothing.
+/// Waits for: nothing of other blocks. The kernel of tiles may begin before it ends (programmatic dependent
+///   launch).
 __global__ void __launch_bounds__(kClearThreads) clear_scratch(uint4* scratch, std::int64_t count) {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -39,7 +43,8 @@ __device__ double block_sum(double value) {
   return sum;
 }
 
-/// A block for each row of each plane: its sum, channel by channel.
+/// Owns: a block one row of one plane. Reads: its pixels. Writes: its sum for each channel, in double.
+/// Waits for: nothing of other blocks.
 template <class Input>
 __global__ void __launch_bounds__(kAverageThreads)
     sum_rows(DeviceImage<const Input> image, std::int64_t plane_stride, double* row_sums) {
@@ -55,7 +60,8 @@ __global__ void __launch_bounds__(kAverageThreads)
   }
 }
 
-/// A block for each channel of each plane.
+/// Owns: a block one channel of one plane. Reads: its sums by row. Writes: its mean.
+/// Waits for: nothing of other blocks.
 __global__ void __launch_bounds__(kAverageThreads)
     average_rows(const double* row_sums, std::int64_t height, std::int64_t width, std::int64_t channels,
                  float* means) {

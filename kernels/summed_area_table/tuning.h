@@ -19,7 +19,7 @@ struct TileShape {
   constexpr int columns() const { return 32 * segments * lane_elements; }
 };
 
-/// Groups of rows that one warp looks after, one row a lane.
+/// Groups of 32 rows, a warp each, one row a lane.
 constexpr int row_groups(const TileShape& shape) { return (shape.rows() + 31) / 32; }
 
 /// A lane's elements are whole pixels, and whole 16-byte words where the elements are floats. The
@@ -44,24 +44,24 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
   return sum_bytes == 4 ? 5 : 4;
 }
 
-/// Tiles of small images of one channel, which blocks keep in registers (resident_build.cuh): low ones, a
+/// Tiles of small images of one channel, which blocks keep in registers (resident/build.cuh): low ones, a
 /// multiprocessor for each, or tall ones, two to a multiprocessor.
 inline constexpr TileShape kLowResidentShape = {8, 8, 1, 4};
 inline constexpr TileShape kTallResidentShape = {8, 16, 1, 4};
 constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64 ? 1 : 2; }
 
-/// How a block of the kernel of strips (strip_build.cuh) goes down its strip: bands of groups of rows, each
+/// How a block of the kernel of strips (strips/build.cuh) goes down its strip: bands of groups of rows, each
 /// group `group_rows` rows that `row_lanes` lanes, of four columns each, go through together.
 struct StripShape {
   int row_lanes;
   int group_rows;
   int warps;              // that sum
-  int blocks_per_strip;   // blocks that take a strip's bands in turn
+  int blocks_per_strip;   // that take a strip's bands alternately
   int prefetch_distance;  // of a block's bands: being copied
   int carry_latency;      // between a band's totals and its table
   int max_warp_skew;      // by which a warp may be ahead of the block's others
-  int poll_delay;         // summed after a band before it is asked what lies left of it
-  int carry_loaders;      // warps that ask for that
+  int poll_delay;         // bands summed after one before its carries are polled
+  int carry_loaders;      // warps that load carries
   bool sums_first;        // before it stores another band. Otherwise copies start earlier
 
   constexpr int groups() const { return warps * 32 / row_lanes; }
@@ -69,8 +69,8 @@ struct StripShape {
   constexpr int columns() const { return 4 * row_lanes; }
 };
 
-/// What is on its way to a multiprocessor has to be enough for the memory's rate, and no more: what the
-/// blocks tell each other stands in the same queues. So nobody asks before it is likely to be answered.
+/// Bytes under way to a multiprocessor have to be enough for the memory's rate, and no more: published words
+/// go through the same queues. So no word is polled before it has likely come.
 constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes, int blocks_per_strip) {
   if (input_bytes == 1 && blocks_per_strip == 2) return {row_lanes, 8, 8, 2, 4, 7, 1, 5, 2, true};
   if (input_bytes == 1) return {row_lanes, 8, 8, 1, 4, 7, 2, 2, 1, true};
@@ -82,14 +82,14 @@ constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes, int blo
 /// band n - ring: who sums a band takes the places of the one `ring` before.
 constexpr int strip_ring(const StripShape& shape) { return shape.carry_latency + 1 + shape.max_warp_skew; }
 
-/// Bands that an adder lets its own block go on before it asks for what the others have told.
+/// Bands that a carry scanner lets its own block advance before it polls the totals of the others.
 inline constexpr std::uint32_t kScannerPollDelay = 1;
-/// Rows of a band that one warp adds up over all strips, two to a lane, and strips that it asks for at once.
+/// Rows of a band that one warp scans over all strips, two to a lane, and strips that it loads at once.
 inline constexpr int kScannerRows = 4;
 inline constexpr int kStripsAtOnce = 64 / kScannerRows;
 inline constexpr std::int64_t kMaxStrips = 9 * kStripsAtOnce;
 
-/// The kernel of row panels (slab_build.cuh): rows of a row panel at most, and columns that a warp goes
+/// The kernel of row panels (row_panels/build.cuh): rows of a panel at most, and columns that a warp goes
 /// through at once, four to a lane.
 inline constexpr int kPanelRows = 32;
 inline constexpr int kSegmentColumns = 128;

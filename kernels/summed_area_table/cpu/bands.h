@@ -17,7 +17,7 @@
 
 namespace cumulus::summed_area_table {
 
-/// One image and its table: `sums` holds the inclusive sums, its rows maybe those of a wider table.
+/// One image and its table: `sums` has the inclusive sums; its rows may be those of a wider table.
 template <class Input, class Sum>
 struct Plane {
   HostImage<const Input> image;

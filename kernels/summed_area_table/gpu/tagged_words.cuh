@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
-// What blocks of one kernel tell each other in CudaExecutor::status_words: words of a tag and 32 bits of a
-// value, written and read whole, so that who sees the tag sees the value and nothing else needs ordering.
+// Values that blocks of one kernel publish in CudaExecutor::status_words: words of a tag and 32 bits of a
+// value, written and read whole, so that a reader that sees the tag sees the value, and nothing else needs
+// ordering.
 
 namespace cumulus::summed_area_table {
 
@@ -70,14 +71,14 @@ struct TaggedValues {
   }
 };
 
-/// Values of a line that others tell: `count` of them, the first at `index`, `stride` apart.
+/// Values of a line of words: `count` of them, the first at `index`, `stride` apart.
 struct WordLine {
   int index;
   int stride;
   int count;
 };
 
-/// The sum of a line's values, in their order, kAtOnce of which are asked for together: each takes as long as
+/// The sum of a line's values, in their order, kAtOnce of which are polled together: each takes as long as
 /// all.
 template <class Sum, int kAtOnce>
 class LineSum {
@@ -90,7 +91,7 @@ class LineSum {
     load_next();
   }
 
-  /// True if all that was asked for has been told; what has not is asked for once more.
+  /// True if all values under way have come; those that have not are loaded once more.
   __device__ bool poll() {
     bool all = true;
 #pragma unroll
@@ -102,7 +103,7 @@ class LineSum {
     return all;
   }
 
-  /// Takes what was asked for, once it is complete, and asks for the next; false if there is nothing left.
+  /// Adds the values under way, once poll() is true, and loads the next; false if there are none left.
   __device__ bool advance() {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {

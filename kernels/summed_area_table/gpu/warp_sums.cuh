@@ -15,7 +15,7 @@ __device__ Sum warp_sum(Sum value) {
 }
 
 /// Sums several values over the warp at once, 8 of them in 9 exchanges instead of 40: each step halves the
-/// values that a lane looks after. The lane gets the sum of value number lane_index() / (32 / kCount).
+/// values that a lane has. The lane gets the sum of value number lane_index() / (32 / kCount).
 template <int kCount, class Sum>
 __device__ Sum warp_sums(Sum (&values)[kCount]) {
   int distance = 16;

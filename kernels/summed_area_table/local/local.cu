@@ -25,7 +25,11 @@ struct LocalArguments {
   std::int64_t row_sums;  // of a row: one for each tile and channel
 };
 
-/// A block for one channel of one tile: scans of its rows first, a warp for each; then down the columns.
+/// Owns: a block one channel of one tile of 64 x 128 pixels: its rows first, a warp for each, then its
+///   columns, a thread for each.
+/// Reads: the tile's pixels, twice.
+/// Writes: the tile's own table in float; its sums by column and by row in double.
+/// Waits for: nothing of other blocks.
 template <class Input>
 __global__ void __launch_bounds__(kThreads) sum_tiles_locally(const LocalArguments<Input> a) {
   __shared__ float row_scans[kRows][kColumns];

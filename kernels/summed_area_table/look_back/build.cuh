@@ -9,19 +9,18 @@
 #include "kernels/summed_area_table/look_back/traits.cuh"
 
 // One kernel, one tile per block, in the spirit of the single-pass scan of D. Merrill and M. Garland
-// ("Single-pass parallel prefix scan with decoupled look-back", 2016), in two dimensions. Of its pixels, kept
-// in registers, a block publishes the sum of each column and of each row of the tile; from what the tiles
-// above and to the left have published it gathers, per column, the sum of everything above the tile
-// (`above`), per row the sum of everything to its left, and per channel the sum of everything above and to
-// the left of it (the corner). Then the table inside the tile needs one more scan and no further
-// communication.
+// ("Single-pass parallel prefix scan with decoupled look-back", 2016), in two dimensions. Of its pixels a
+// block publishes the sum of each column and of each row of the tile (aggregates); by look-back over the
+// tiles above and to the left it finds the exclusive prefix of each column (`above`), of each row along x,
+// and per channel the sum over everything above and to the left of the tile (the corner). Then the table
+// inside the tile needs one more scan and no further communication.
 //
-// The corner is a column of its own (one for each group of 32 rows): tile (i, j) contributes to it the sum of
-// the pixels to the left of tile (i, j) in the tile's rows.
+// The corner is a column of its own (one for each group of 32 rows): the aggregate of tile (i, j) is the sum
+// of the exclusive prefixes of the tile's rows.
 
 namespace cumulus::summed_area_table {
 
-/// The row and channel that a lane of a row job looks after.
+/// The row and channel of a lane in a row job.
 template <class P>
 struct RowOfLane {
   int row;
@@ -32,7 +31,8 @@ struct RowOfLane {
   __device__ int word() const { return row * P::kChannels + channel; }
 };
 
-/// Turns memory.strips into sums over the strips before, in one column; returns the tile's sum.
+/// Turns memory.warp_columns into exclusive prefixes over the warps, in one column; returns the tile's
+/// aggregate.
 template <class P>
 __device__ typename P::Sum scan_warp_columns(TileMemory<P>& memory, int column) {
   typename P::Sum sum = 0;
@@ -45,7 +45,7 @@ __device__ typename P::Sum scan_warp_columns(TileMemory<P>& memory, int column) 
   return sum;
 }
 
-/// Publishes what the tile knows by itself, and turns memory.strips into sums over the strips before.
+/// Publishes the tile's aggregates, and turns memory.warp_columns into exclusive prefixes over the warps.
 template <class P>
 __device__ void publish_aggregates(TileMemory<P>& memory, Tile tile, Word<typename P::Sum>* words) {
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
@@ -62,7 +62,7 @@ __device__ void publish_aggregates(TileMemory<P>& memory, Tile tile, Word<typena
   }
 }
 
-/// Finds one column's sum above the tile.
+/// Finds one column's exclusive prefix, and publishes its inclusive one.
 template <class P>
 __device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
                                Word<typename P::Sum>* words, int column) {
@@ -75,7 +75,7 @@ __device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, Til
   memory.above[column] = above;
 }
 
-/// Finds, for one channel of a group of rows, what lies to the left of the tile in each, and above that.
+/// Finds, for one channel of a group of rows, the exclusive prefix of each along x, and the corner.
 template <class P>
 __device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
                              Word<typename P::Sum>* words, int job) {
@@ -159,8 +159,17 @@ __device__ void build_tile(const Arguments<P>& a, const typename Arguments<P>::T
   }
 }
 
-/// Blocks take tiles until there are none left; the next one's pixels come in while this one's table goes
-/// out.
+/// Owns: a block one tile after the other, by tickets in the order of diagonals (tile_of_ticket), plane
+///   after plane; a warp kRowsPerWarp whole rows of it.
+/// Reads: the tile's pixels once, those of the next tile while this one's table is stored; words of tiles
+///   above and to the left.
+/// Writes: the tile's sums (and squares); its words, first as aggregates, then as inclusive prefixes.
+/// Waits for: the kernel that clears the words (programmatic dependent launch), then words of tiles with
+///   lower tickets.
+/// Cannot deadlock: tiles above and to the left have lower tickets (see tile_of_ticket); the block with the
+///   lowest ticket under way waits for nothing, however few blocks are resident.
+/// Source: Merrill and Garland 2016; in two dimensions T. Emoto et al., "An optimal parallel algorithm for
+///   computing the summed area table on the GPU", 2018.
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, P::kResidentBlocks) build_table(const Arguments<P> a) {
   extern __shared__ uint4 shared_memory[];
@@ -186,7 +195,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kResidentBlocks) build_table(c
     } else {
       build_tile<P, P::kFirstTerm, true>(a, a.sums, memory, tile, words);
     }
-    // From here to the next barrier a warp touches its own strip and rows only.
+    // From here to the next barrier a warp touches its own rows only.
     tile = memory.next_tile;
     __syncwarp();
     if (tile.row >= 0) load_warp_rows(a, memory, tile);

@@ -15,8 +15,8 @@
 #include "kernels/summed_area_table/summand.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 
-// The host's side of the CUDA kernel: which one a job takes, and what it is told. A file for each few of the
-// pairs instantiates build_summed_area_table, so that no compilation takes long.
+// The host's side of tables by look-back, and of the choice between methods. A file for each few of the pairs
+// instantiates build_summed_area_table, so that no compilation takes long.
 
 namespace cumulus {
 namespace summed_area_table {

@@ -5,7 +5,7 @@
 
 #include "kernels/summed_area_table/tuning.h"
 
-// How tiles of a two-dimensional grid tell each other their sums, without waiting for the whole grid.
+// Decoupled look-back over a two-dimensional grid of tiles.
 
 namespace cumulus::summed_area_table {
 
@@ -52,7 +52,7 @@ __device__ inline Tile tile_of_ticket(std::uint32_t plane, std::uint32_t ticket,
   return {static_cast<std::int32_t>(row), static_cast<std::int32_t>(diagonal - row), plane};
 }
 
-/// What a word says: nothing yet, the tile's own sum, or the sum of the tile and all before it.
+/// The state of a word: empty, the tile's aggregate, or the inclusive prefix.
 enum class State : std::uint32_t { kEmpty = 0, kAggregate = 1, kInclusive = 2 };
 
 /// State and value in one machine word, which is read and written whole: a reader that sees the
@@ -119,11 +119,12 @@ __device__ Sum look_back(const Word<Sum>* word, std::int64_t stride, int availab
   for (int k = 0; k < kLookBackWindow; ++k) {
     window[k] = {k < available ? State::kEmpty : State::kInclusive, Sum{0}};  // 0: before the first tile
   }
-  // Mostly the nearest tiles know already; the whole window is for the start, when all begin at once.
+  // Mostly the nearest tiles have inclusive prefixes; the whole window is for the start, when all begin at
+  // once.
   for (bool whole_window = false;; whole_window = true) {
 #pragma unroll
     for (int k = 0; k < kLookBackWindow; ++k) {
-      // Of the tiles known by their own sums only the farthest can end the wait.
+      // Of the tiles with aggregates only the farthest can still end the wait.
       const bool farthest = k == kLookBackWindow - 1;
       const bool wanted = whole_window || k < kFirstLook;
       if (wanted &&

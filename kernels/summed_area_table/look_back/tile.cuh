@@ -5,8 +5,8 @@
 #include "kernels/primitives/async_copy.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 
-// One tile of the CUDA kernel: how a block loads it, sums it, scans it and stores it. Each warp does so for a
-// strip of its own, some whole rows of the tile.
+// One tile of a block: how it is loaded, summed, scanned and stored. Each warp does so for some whole rows of
+// the tile.
 
 namespace cumulus::summed_area_table {
 
@@ -34,7 +34,7 @@ __device__ inline void finish_copies() {
   __syncwarp();
 }
 
-/// Starts to load the warp's strip of a tile; zero beyond the image.
+/// Starts to load the warp's rows of a tile; zero beyond the image.
 template <class P>
 __device__ void load_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile tile) {
   using Input = typename P::Input;
@@ -105,7 +105,7 @@ __device__ Quad<typename P::Sum> summands(const Arguments<P>& a, const TileMemor
   return quad;
 }
 
-/// Sums the warp's strip by columns and by rows.
+/// Sums the warp's rows by columns and by rows.
 template <class P, Term kTerm>
 __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
                               const Offsets<P>& offsets) {
@@ -192,7 +192,8 @@ __device__ void store_row(const Arguments<P>& a, const typename Arguments<P>::Ta
     }
     return;
   }
-  // By way of shared memory (the warp's own sums are not needed any more), so that lanes write neighbours.
+  // By way of shared memory (the warp's sums by column are not needed any more), so that lanes write
+  // neighbours.
   Sum* staged = memory.warp_columns[warp_index()];
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
@@ -229,7 +230,7 @@ __device__ void store_zeros(const Arguments<P>& a, const typename Arguments<P>::
   }
 }
 
-/// What lies left of the tile in its rows up to this one, and above that, the corner.
+/// The exclusive prefixes along x of the tile's rows up to this one, summed, and the corner.
 template <class P>
 __device__ typename P::Sum left_of_row(const TileMemory<P>& memory, int row, int channel) {
   typename P::Sum corner = 0;
@@ -242,7 +243,7 @@ __device__ typename P::Sum left_of_row(const TileMemory<P>& memory, int row, int
   return corner + (groups_before + memory.rows[row * P::kChannels + channel]);
 }
 
-/// Scans the strip, on top of all that lies above and to the left of it, and stores it.
+/// Scans the warp's rows on top of the exclusive prefixes, and stores them.
 template <class P, Term kTerm>
 __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<P>::Table& table,
                                 TileMemory<P>& memory, Tile tile, const Offsets<P>& offsets) {

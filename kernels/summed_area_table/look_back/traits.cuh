@@ -10,7 +10,7 @@
 #include "kernels/summed_area_table/summand.h"
 #include "kernels/summed_area_table/tuning.h"
 
-// What the CUDA kernel knows at compile time, what it is told, and what a block keeps in shared memory.
+// What the kernels of tiles know at compile time, their arguments, and their shared memory.
 
 namespace cumulus::summed_area_table {
 
@@ -71,7 +71,7 @@ struct TileTraits {
   /// that.
   static constexpr int kRowTotalsAtOnce = kChannels == 1 ? 1 : 8;
 
-  /// Rows are looked after by groups of a warp, one row a lane; the last group may be smaller.
+  /// A warp has a group of 32 rows, one row a lane; the last group may be smaller.
   static constexpr int kRowGroups = row_groups(kShape);
   /// A warp's share of publishing and looking back: one channel of a group of rows, or 32 columns.
   static constexpr int kRowJobs = kRowGroups * kChannels;
@@ -131,13 +131,13 @@ template <class P>
 struct TileMemory {
   using Sum = typename P::Sum;
   alignas(16) typename P::Input pixels[P::kRows][P::kColumns];
-  alignas(16) Sum
-      warp_columns[P::kWarps][P::kColumns];  // the strips' sums by column; then the sums of all strips before
-  alignas(16) Sum above[P::kColumns];        // the tile's sums by column; then of all above the tile
-  /// The tile's sums by row; then, per row, what lies left of the tile in its group's rows that are not below
-  /// it.
+  alignas(16) Sum warp_columns[P::kWarps][P::kColumns];  // sums by column of each warp's rows; then exclusive
+                                                         // prefixes over the warps
+  alignas(16) Sum above[P::kColumns];  // the tile's sums by column; then of all above the tile
+  /// The tile's sums by row; then, per row, the exclusive prefixes along x, summed over its group's rows that
+  /// are not below it.
   Sum rows[P::kRows * P::kChannels];
-  /// Per row job: what lies left of the tile in the group's rows, and above that.
+  /// Per row job: the exclusive prefixes along x summed over the group's rows, and the corner.
   Sum group_left[P::kRowJobs];
   Sum group_corner[P::kRowJobs];
   Tile next_tile;

@@ -18,7 +18,11 @@ constexpr int kQueryThreads = 256;
 constexpr std::int64_t kMaxQueryBlocks = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxFilterRows = 65535;  // blocks along a grid's second axis
 
-/// `first_outside`, if not null, becomes the lowest number of a rectangle that does not lie inside.
+/// Owns: a thread one channel of one rectangle, then those a grid further on.
+/// Reads: the rectangle, four elements of each table.
+/// Writes: sum, mean and variance, those that are asked for; the lowest number of a rectangle that does not
+///   lie inside into `first_outside`, if not null.
+/// Waits for: nothing of other blocks.
 template <class Sum>
 __global__ void __launch_bounds__(kQueryThreads)
     query_rectangles(TableView<Sum, Space::kDevice> table, const Rectangle* rectangles, std::int64_t count,
@@ -122,6 +126,10 @@ __device__ bool filter_inner_pixels(const FilterArguments<Sum>& a, std::int64_t 
   return true;
 }
 
+/// Owns: a thread kRowsOfThread rows of one column of one channel, then those a grid further down.
+/// Reads: the table, 4 elements for each pixel inside, at most 16 near the edges.
+/// Writes: means, and deviations where wanted.
+/// Waits for: nothing of other blocks.
 template <class Sum>
 __global__ void __launch_bounds__(kQueryThreads) filter_from_table(const FilterArguments<Sum> a) {
   const std::int64_t element = std::int64_t{blockIdx.x} * kQueryThreads + threadIdx.x;

@@ -210,6 +210,9 @@ class SmallBoxWarp {
   double reciprocals_[kLaneElements];
 };
 
+/// Owns: a warp `strip_elements` columns of `segment_rows` rows.
+/// Reads: their pixels and the boxes' margins, each row twice. Writes: the means.
+/// Waits for: nothing of other blocks.
 template <class Input, int kChannels>
 __global__ void __launch_bounds__(32 * kSmallBoxWarps) filter_small_boxes(const SmallBoxArguments<Input> a) {
   using Warp = SmallBoxWarp<Input, kChannels>;

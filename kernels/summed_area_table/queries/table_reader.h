@@ -248,7 +248,7 @@ CUMULUS_HOST_DEVICE double sum_of_box(const TableReader<Sum>& table, const AxisT
   return static_cast<double>(static_cast<Sum>(sum));
 }
 
-/// The radius that a map asks for at a pixel: the nearest whole number, from 0 to `most`; NaN is 0.
+/// The radius of a map at a pixel: the nearest whole number, from 0 to `most`; NaN is 0.
 CUMULUS_HOST_DEVICE inline std::int64_t mapped_radius(float wanted, std::int64_t most) {
   if (!(wanted > 0)) return 0;
   if (wanted >= static_cast<float>(most)) return most;

@@ -6,10 +6,10 @@
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 
-// The kernel of small images, all of whose tiles are on the GPU at once, one per block, in registers. Each
-// block tells the others its tile's sums by column and by row, and their total, and adds up itself what it
-// needs of theirs, as it comes. There is no chain, no barrier of the grid and nothing to clear before: one
-// launch. All blocks must run at once, since each waits for others.
+// The kernel of small images, all of whose tiles are on the GPU at once: register-resident tiles, one per
+// block. Each block publishes its tile's aggregates by column and by row, and their total, and sums itself
+// those that it needs, as they come. There is no chain, no barrier of the grid and nothing to clear before:
+// one launch.
 
 namespace cumulus::summed_area_table {
 
@@ -19,8 +19,8 @@ struct ResidentArguments {
   TaggedValues<typename P::Sum> values;
 };
 
-/// What a tile tells the others: the sums of its kColumns columns, those of its kRows rows, and their total.
-/// Three are left free, so that a tile's values begin at a multiple of 32 bytes.
+/// What a tile publishes: the sums of its kColumns columns, those of its kRows rows, and their total. Three
+/// places are left free, so that a tile's values begin at a multiple of 32 bytes.
 template <class P>
 struct ResidentValues {
   static constexpr int kRows = P::kColumns;
@@ -37,7 +37,7 @@ struct ResidentMemory {
   alignas(16) Sum above[kColumnParts][P::kColumns];
   Sum left[kRowParts][P::kRows];
   Sum totals[P::kWarps];   // of each warp's rows
-  Sum corners[P::kWarps];  // parts of what lies above and to the left
+  Sum corners[P::kWarps];  // parts of the corner, the sum over all tiles above and to the left
 };
 
 /// The warp's rows of the tile; a lane has four columns. Sums of 4 bytes take the pixels' registers; where
@@ -57,7 +57,7 @@ class ResidentRows {
     const std::int64_t column = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
     const Input* from = a.image.data + row * a.image.row_stride + column;
     Quad<Input> pixels[kRows];
-    // All rows are asked for before one is waited for.
+    // All loads are issued before one is waited for.
     if (kWhole || (a.image.aligned && inside(a, tile))) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) pixels[r] = quad_at(from + r * a.image.row_stride);
@@ -212,20 +212,20 @@ __device__ void publish_column_aggregates(const ResidentArguments<P>& a, Residen
   a.values.publish(values + column, sum);
 }
 
-/// Adds up what the other tiles tell, in parts: of each column above the tile, of each row left of it, and of
-/// all tiles above and to the left. All three are asked for together.
+/// Sums the aggregates of other tiles, in parts: of each column above the tile, of each row left of it, and
+/// of all tiles above and to the left. All three are polled together.
 template <class P>
 class PrefixGather {
  public:
   using Sum = typename P::Sum;
 
-  /// Begins to ask.
+  /// Issues the first loads.
   __device__ PrefixGather(const ResidentArguments<P>& a, Tile tile)
       : above_(a.values, columns_above(static_cast<int>(a.table.tile_columns), tile)),
         left_(a.values, rows_left(static_cast<int>(a.table.tile_columns), tile)),
         corner_(a.values, corner(static_cast<int>(a.table.tile_columns), tile)) {}
 
-  /// Waits for the answers and leaves the sums in memory.
+  /// Waits for the rest and leaves the exclusive prefixes in memory.
   __device__ void finish(ResidentMemory<P>& memory) {
     bool more = true;
     while (more) {
@@ -280,7 +280,8 @@ class PrefixGather {
   LineSum<Sum, 1> corner_;
 };
 
-/// What lies left of the tile and not below a row, for each of its rows. Every warp finds all of them.
+/// The exclusive prefixes along x, summed over the tile's rows up to each and with the corner. Every warp
+/// finds all.
 template <class P>
 class RowsBefore {
  public:
@@ -366,6 +367,14 @@ __device__ void store_rows(const Arguments<P>& a, const ResidentRows<P, kWhole>&
   });
 }
 
+/// Owns: block b the tile b, row after row of tiles, in registers; a warp kRowsPerWarp whole rows of it.
+/// Reads: the tile's pixels once; aggregates of the tiles above, to the left, and above and to the left.
+/// Writes: the tile's sums; its aggregates by column and by row, and their total.
+/// Waits for: those aggregates.
+/// Cannot deadlock: the launch is cooperative, so all blocks are resident, and each publishes before it
+///   waits.
+/// Source: this project's; aggregates as in D. Nehab et al. 2011, their sums by each reader instead of by
+///   further kernels.
 template <class P, bool kWhole>
 __global__ void __launch_bounds__(P::kThreads, resident_tiles(P::kShape))
     build_resident_table(const ResidentArguments<P> a) {
@@ -377,7 +386,7 @@ __global__ void __launch_bounds__(P::kThreads, resident_tiles(P::kShape))
   publish_row_aggregates(a, rows, memory, values);
   __syncthreads();
   publish_column_aggregates(a, memory, values);
-  // Rows are scanned while the answers are on their way.
+  // Rows are scanned while the loads are under way.
   PrefixGather<P> gather(a, tile);
   rows.scan();
   gather.finish(memory);

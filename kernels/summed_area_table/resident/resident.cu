@@ -4,8 +4,8 @@
 namespace cumulus::summed_area_table {
 namespace {
 
-/// Whether all tiles are on the device at once, and what lies above and to the left of one are no more than
-/// its threads.
+/// Whether all tiles are on the device at once, and those above and to the left of one are no more than its
+/// threads.
 template <class P>
 bool is_small(const CudaExecutor& executor, const TileGrid& grid) {
   const std::int64_t tiles = grid.tiles_per_plane();

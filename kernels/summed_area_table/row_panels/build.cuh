@@ -8,14 +8,14 @@
 #include "kernels/summed_area_table/row_panels/exchange.cuh"
 #include "kernels/summed_area_table/row_panels/rows.cuh"
 
-// The kernel of row panels: each block has some whole rows of the image, a row panel, and all of them run at
-// once. A block reads its row panel once and keeps it (slab_rows.cuh). Of the other blocks it needs to know
-// only the sums of the columns above (slab_exchange.cuh); meanwhile it scans its rows.
+// The kernel of row panels: each block has some whole rows of the image, a panel, and all of them are
+// resident. A block reads its panel once and keeps it (row_panels/rows.cuh). Of the other blocks it needs the
+// exclusive prefixes of the columns only (row_panels/exchange.cuh); meanwhile it scans its rows.
 
 namespace cumulus::summed_area_table {
 
-/// What lies left of the warp's segments in the row panel's rows down to row number lane_index(), if there is
-/// one.
+/// The exclusive prefixes along x of the warp's segments, summed over the panel's rows down to row number
+/// lane_index().
 template <class P>
 __device__ void find_left(PanelMemory<P>& memory, typename P::Sum (&left)[P::kSegments]) {
   using Sum = typename P::Sum;
@@ -33,7 +33,8 @@ __device__ void find_left(PanelMemory<P>& memory, typename P::Sum (&left)[P::kSe
     left[s] = warp_inclusive_scan(memory.totals[lane_index()][panel_segment<P>(s)]);
 }
 
-/// Scans the table's row above the row panel within segments, and adds to `left` what lies left of them.
+/// Scans the table's row above the row panel within segments, and adds their exclusive prefixes along x to
+/// `left`.
 template <class P>
 __device__ void scan_above(PanelMemory<P>& memory, PanelRow<P>& above,
                            typename P::Sum (&left)[P::kSegments]) {
@@ -73,6 +74,17 @@ __device__ void store_panel(const PanelArguments<P>& a, const PanelRows<P>& rows
   });
 }
 
+/// Owns: block b rows b * panel_rows and on, at most kPanelRows, whole; a warp kSegments segments of 128
+///   columns of each.
+/// Reads: the panel's pixels once; aggregates of all panels in its share of the columns; its own exclusive
+///   prefixes.
+/// Writes: the panel's sums; its aggregates; exclusive prefixes of its share of the columns, for all
+///   panels.
+/// Waits for: aggregates of all panels in its share of the columns, then the exclusive prefixes of its own
+///   panel.
+/// Cannot deadlock: the launch is cooperative, so all blocks are resident; aggregates are published before
+///   anything is waited for, and exclusive prefixes wait for aggregates only.
+/// Source: the two phases of a scan in three kernels (reduce, scan, propagate), in one launch.
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_row_panels(const PanelArguments<P> a) {
 #if __CUDA_ARCH__ >= 800
@@ -82,7 +94,7 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_row_panels(cons
   PanelRow<P> sums;
   rows.sum_columns(sums);
   publish_column_aggregates(a, sums);
-  rows.scan_registers();   // what is told takes a while to arrive
+  rows.scan_registers();   // published sums take a while to arrive
   scan_panels(a, memory);  // before the rest: other blocks wait for this
   rows.scan_shared();
   typename P::Sum left[P::kSegments];

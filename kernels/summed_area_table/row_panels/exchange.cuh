@@ -5,9 +5,8 @@
 #include "kernels/summed_area_table/gpu/tagged_words.cuh"
 #include "kernels/summed_area_table/row_panels/traits.cuh"
 
-// How the blocks of slab_build.cuh learn what lies above their row panels, two messages away: each tells the
-// sums of its columns; blocks in turn add up some columns over all row panels, and tell each row panel what
-// lies above it.
+// Carries between the blocks of row_panels/build.cuh, two hops away: each block publishes the sums of its
+// columns (aggregates); blocks in turn scan some columns over all panels and publish the exclusive prefixes.
 
 namespace cumulus::summed_area_table {
 
@@ -17,7 +16,7 @@ struct PanelPair {
   typename P::Sum v[2];
 };
 
-/// Tells the row panel's sums by column.
+/// Publishes the panel's aggregates by column.
 template <class P>
 __device__ void publish_column_aggregates(const PanelArguments<P>& a, const PanelRow<P>& sums) {
 #pragma unroll
@@ -90,7 +89,7 @@ __device__ void scan_panels(const PanelArguments<P>& a, PanelMemory<P>& memory) 
   }
 }
 
-/// Waits for what lies above the row panel in each column.
+/// Waits for the exclusive prefix of each of the panel's columns.
 template <class P>
 __device__ void read_above(const PanelArguments<P>& a, PanelRow<P>& above) {
   PanelPair<P> pairs[2 * P::kSegments];

@@ -7,8 +7,8 @@
 #include "kernels/summed_area_table/look_back/traits.cuh"
 #include "kernels/summed_area_table/tuning.h"
 
-// What the kernel of row panels (slab_build.cuh) knows at compile time, what it is told, and what a block
-// keeps in shared memory.
+// What the kernel of row panels (row_panels/build.cuh) knows at compile time, its arguments, and its shared
+// memory.
 
 namespace cumulus::summed_area_table {
 

@@ -10,12 +10,11 @@
 #include "kernels/summed_area_table/strips/exchange.cuh"
 
 // The kernel of large images: a block goes down a strip of the image, from its first row to its last, and
-// keeps what is above in registers; or two blocks do, which take the strip's bands in turn, so that a row's
-// piece of it is twice as wide. Of the blocks of other strips it needs to know only what lies to the left of
-// its strip, row by row, and it learns that some bands before it needs it (strip_exchange.cuh): kCarryLatency
-// bands wait in shared memory meanwhile, and kPrefetchDistance more are being copied there. So every pixel is
-// read once, every sum written once, and all blocks go down the image side by side. All of them must run at
-// once. Within a block warps go on by themselves: a band's messages tell them that they may.
+// keeps the sums by column above it in registers; or the two blocks of a cluster do, which take the strip's
+// bands alternately, so that a strip is twice as wide. Of other strips a block needs the exclusive prefix of
+// each row only (strips/exchange.cuh). It is there kCarryLatency bands later: so many bands wait in shared
+// memory, and kPrefetchDistance more are being copied there. Every pixel is read once, every sum written
+// once. Within a block warps advance independently of each other: mbarriers of single bands order them.
 
 namespace cumulus::summed_area_table {
 
@@ -160,7 +159,7 @@ class ComputeWarp {
     return before;
   }
 
-  /// Sums the group's rows, tells their totals, and leaves the warp's sums by column.
+  /// Sums the group's rows, publishes their totals, and leaves the warp's sums by column.
   __device__ void sum_rows(std::uint32_t step) {
     wait_for_copies<P::kPrefetchDistance - (P::kSumsFirst ? 1 : 0)>();
     if (step >= P::kMaxWarpSkew) memory_.wait_for_totals(step - P::kMaxWarpSkew);
@@ -249,7 +248,7 @@ class ComputeWarp {
     }
   }
 
-  /// Waits for what lies above and left of a band.
+  /// Waits for the carries of a band: sums above it, and left of it.
   __device__ void load(std::uint32_t step, Finished& f) const {
     const std::uint32_t slot = step % P::kRing;
     memory_.left_ready[slot].wait(step / P::kRing);
@@ -331,7 +330,7 @@ class ComputeWarp {
   int piece_bytes_;
   const Input* from_;
   Quad<Sum> above_{};   // in the lane's columns, of all bands before
-  Sum left_above_ = 0;  // what lies left of the strip in these
+  Sum left_above_ = 0;  // the exclusive prefix along x, of all rows before
 };
 
 /// Begins the uses of a block's barriers. Until wait_for_barriers they are not to be used; nor is any of the
@@ -357,6 +356,19 @@ __device__ void wait_for_barriers() {
   }
 }
 
+/// Owns: a block (or a cluster of two, band by band in turn) the strip blockIdx.x / kBlocksPerStrip,
+///   P::kColumns columns of all rows. Warps 0 to kWarps - 1 compute, the next one is the carry scanner, the
+///   others carry loaders.
+/// Reads: the strip's pixels once; row totals and carries of the bands under way (StripWords).
+/// Writes: the strip's sums; row totals of its bands; carries of the rows that its scanner has.
+/// Waits for: its scanner for the row totals of all strips in a band; its loaders for the carries of the
+///   own strip in a band, and for the other block's sums by column of the band before.
+/// Cannot deadlock: the launch is cooperative, so all blocks are resident. Row totals of band n are
+///   published by compute warps that wait only for carries at least kCarryLatency of the block's bands
+///   before (and poll delays are shorter): by induction over n every band is finished.
+/// Source: carries by scanners over blocks instead of a look-back chain are this project's; the
+///   decomposition into row aggregates and column carries is that of D. Nehab et al., "GPU-efficient
+///   recursive filtering and summed-area tables", SIGGRAPH Asia 2011.
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const StripArguments<P> a) {
 #if __CUDA_ARCH__ >= 900

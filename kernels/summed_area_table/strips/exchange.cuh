@@ -5,17 +5,18 @@
 #include "kernels/summed_area_table/gpu/warp_sums.cuh"
 #include "kernels/summed_area_table/strips/traits.cuh"
 
-// How the blocks of strip_build.cuh learn what lies to the left of their strips: who sums tells the totals of
-// the strip's rows; adders, a warp in each block, each add up kScannerRows rows of a band over all strips,
-// and tell each strip what lies left of it; carry_loaders, other warps in each, wait for that. So a block
-// reads twice the words that it writes, however many strips there are, and what it learns has been two times
-// under way. All this goes through the L2 cache, which is busy with the image and its table: so neighbouring
-// lanes tell and read neighbouring words, and ask for them when they are likely there. What two blocks of one
-// strip need to know of each other goes straight from one's shared memory to the other's.
+// Carries between the blocks of strips/build.cuh, one per row of the image and strip. Compute warps publish
+// the row totals of their strip (aggregates). Carry scanners, a warp in each block, each scan kScannerRows
+// rows of a band over all strips and publish the exclusive prefixes (carries). Carry loaders, other warps of
+// each block, wait for these. A carry is two hops through the L2 cache away, however many strips there are,
+// and a block reads twice the words that it writes. The L2 cache is busy with the image and its table at the
+// same time: so neighbouring lanes write and read neighbouring words, and poll only when the words have
+// likely come. The two blocks of one strip send each other their sums by column through distributed shared
+// memory.
 
 namespace cumulus::summed_area_table {
 
-/// Adds up a part of the image, kScannerRows rows of a band, then the next that is its block's. A lane has
+/// Scans kScannerRows rows of a band over all strips, then of the next band that is its block's. A lane has
 /// two rows of neighbouring strips.
 template <class P>
 class CarryScanner {
@@ -35,8 +36,8 @@ class CarryScanner {
     for (std::int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
       const auto band = static_cast<std::uint32_t>(part / kParts);
       const int row = static_cast<int>(part % kParts) * kScannerRows + lane_index() % kLanes * 2;
-      // The others are about as far as this block: by then they have told this band's totals, and one reading
-      // finds them all.
+      // The other blocks are about as far as this one: kScannerPollDelay bands later they have published this
+      // band's totals, and one poll finds them all.
       if (a_.steps() > 0)
         memory_.wait_for_totals(min(band / P::kBlocksPerStrip + kScannerPollDelay, a_.steps() - 1));
       Pair totals[P::kLaneStrips];
@@ -106,9 +107,9 @@ class CarryScanner {
   const std::uint32_t first_strip_;
 };
 
-/// Every kCarryLoaders-th of the block's bands: adds up the warps' sums by column, waits for what lies left
-/// of the strip, and adds that up over the band's rows, of which a lane has kLaneRows neighbours. Of all this
-/// the other block of the strip gets what it needs.
+/// Takes every kCarryLoaders-th of the block's bands: scans the warps' sums by column, waits for the carries
+/// of the strip's rows, and scans these over the band's rows, of which a lane has kLaneRows neighbours. Sends
+/// the other block of the strip its part.
 template <class P>
 class CarryLoader {
  public:

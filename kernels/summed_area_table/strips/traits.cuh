@@ -9,8 +9,7 @@
 #include "kernels/summed_area_table/look_back/traits.cuh"
 #include "kernels/summed_area_table/tuning.h"
 
-// What the kernel of strips (strip_build.cuh) knows at compile time, what it is told, and what a block keeps
-// in shared memory.
+// What the kernel of strips (strips/build.cuh) knows at compile time, its arguments, and its shared memory.
 
 namespace cumulus::summed_area_table {
 
@@ -19,7 +18,7 @@ inline constexpr bool kSummedInStrips = sizeof(Sum) == 4 &&
                                         (sizeof(Input) == 1 || std::is_same_v<Input, Sum>);
 
 /// A block goes down a strip of the image, kColumns wide, band by band of kRows rows; or two blocks, a
-/// cluster, take the strip's bands in turn.
+/// cluster, take the strip's bands alternately.
 template <class InputType, class SumType, StripShape kShape>
 struct StripTraits {
   using Input = InputType;
@@ -56,9 +55,9 @@ struct StripTraits {
                 kOtherRing <= kThreads);
 };
 
-/// Where the blocks tell each other about the bands under way, in tagged words of which each band has a tag
-/// of its own. kBands bands have their places, in turn: a band's are taken again by the one kBands later,
-/// which no block tells of before it has put to use all that there was to learn about this band.
+/// The words in which row totals and carries are published, each with the tag of its band. kBands bands have
+/// places: those of band n are written again for band n + kBands, which no block publishes before it has used
+/// all carries of band n.
 template <class P>
 struct StripWords {
   using Total = typename P::Total;
@@ -70,11 +69,11 @@ struct StripWords {
   std::uint64_t* words;
   std::uint32_t first_tag;
   std::uint32_t strips;
-  std::uint32_t lane_strips;  // strips side by side that an adder's lane looks after
+  std::uint32_t lane_strips;  // neighbouring strips that a scanner's lane has
 
   __device__ std::uint32_t tag(std::uint32_t band) const { return first_tag + band; }
-  /// Strips have places in the order in which adders ask: the first of each lane, the second of each, and so
-  /// on.
+  /// Strips have places in the order in which scanners read them: the first of each lane, the second of each,
+  /// and so on.
   __device__ std::uint32_t places() const { return lane_strips * kStripsAtOnce; }
   __device__ std::uint32_t place(std::uint32_t strip) const {
     return strip % lane_strips * kStripsAtOnce + strip / lane_strips;
@@ -84,7 +83,7 @@ struct StripWords {
     const std::uint32_t rows = band % kBands * (P::kRows / kScannerRows) + row / kScannerRows;
     return words + (std::int64_t{rows} * places() + place) * kScannerRows + row % kScannerRows;
   }
-  /// What lies left of a strip in each row.
+  /// The carry of a strip in each row: its exclusive prefix along x.
   __device__ std::uint64_t* left(std::uint32_t band, std::uint32_t strip, int row) const {
     return words + (std::int64_t{kBands + band % kBands} * places() + strip) * P::kRows + row;
   }
@@ -131,15 +130,15 @@ struct StripMemory {
   /// The sums by column of each warp's rows of a band; then those of the band's rows above each warp's, and
   /// last of all its rows.
   alignas(16) Sum columns[P::kRing][P::kWarps + 1][P::kColumns];
-  Sum left[P::kRing][P::kRows];  // what lies left of the strip in the band's rows up to each
-  /// From the other block: the sums by column of its bands, and what lies left of these.
+  Sum left[P::kRing][P::kRows];  // carries of the strip's rows, summed over the band's rows up to each
+  /// From the other block: the sums by column of its bands, and the carries summed over their rows.
   alignas(16) Sum other_columns[P::kOtherRing][P::kColumns];
   Sum other_left[P::kOtherRing];
   Mbarrier from_other[P::kOtherRing];
   Mbarrier totals_published[P::kRing];
   Mbarrier left_ready[P::kRing];
 
-  /// Until all warps have told the totals of the block's band number `step`.
+  /// Until all warps have published the totals of the block's band number `step`.
   __device__ void wait_for_totals(std::uint32_t step) {
     totals_published[step % P::kRing].wait(step / P::kRing);
   }
