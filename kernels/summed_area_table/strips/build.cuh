@@ -357,18 +357,15 @@ __device__ void wait_for_barriers() {
 }
 
 /// Owns: a block (or a cluster of two, band by band in turn) the strip blockIdx.x / kBlocksPerStrip,
-///   P::kColumns columns of all rows. Warps 0 to kWarps - 1 compute, the next one is the carry scanner, the
-///   others carry loaders.
+///   P::kColumns columns of all rows. kWarps warps compute, one scans carries, the others load carries.
 /// Reads: the strip's pixels once; row totals and carries of the bands under way (StripWords).
 /// Writes: the strip's sums; row totals of its bands; carries of the rows that its scanner has.
-/// Waits for: its scanner for the row totals of all strips in a band; its loaders for the carries of the
-///   own strip in a band, and for the other block's sums by column of the band before.
+/// Waits for: its scanner for a band's row totals of all strips; its loaders for the strip's carries, and
+///   for the other block's sums by column of the band before.
 /// Cannot deadlock: the launch is cooperative, so all blocks are resident. Row totals of band n are
 ///   published by compute warps that wait only for carries at least kCarryLatency of the block's bands
 ///   before (and poll delays are shorter): by induction over n every band is finished.
-/// Source: carries by scanners over blocks instead of a look-back chain are this project's; the
-///   decomposition into row aggregates and column carries is that of D. Nehab et al., "GPU-efficient
-///   recursive filtering and summed-area tables", SIGGRAPH Asia 2011.
+/// Source: this project's; row aggregates and column carries as in D. Nehab et al., SIGGRAPH Asia 2011.
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_strips(const StripArguments<P> a) {
 #if __CUDA_ARCH__ >= 900
