@@ -26,7 +26,7 @@ struct TableView {
   const Sum* sums;
   const Sum* squares = nullptr;    // null: none
   const float* offsets = nullptr;  // of every channel; null: none were subtracted
-  /// Of a tile-local table (summed_area_table_local.h), whose sums are `local`, inclusive and float; else
+  /// Of a tile-local table (local.h), whose sums are `local`, inclusive and float; else
   /// null.
   const double* above = nullptr;
   const double* left = nullptr;

@@ -20,7 +20,7 @@ namespace cumulus {
 // this, or views whose extents do not go together, throws std::invalid_argument before anything runs. All
 // views lie in the executor's memory space. The CPU overloads return when the result is there; the CUDA
 // overloads put their work on the executor's stream and return. Before the call the caller reserves at least
-// the bytes that the matching *_scratch_bytes function (summed_area_table_scratch.h) names; the call
+// the bytes that the matching *_scratch_bytes function names; the call
 // takes exactly those. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
 // between kernels).
 //
