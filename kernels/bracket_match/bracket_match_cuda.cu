@@ -32,7 +32,7 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 /// Step 1: matches each tile in itself; what it does to the stack, which of its opens outlive it, which of
 /// its closes reach out of it.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(9, kTileThreads))
+__global__ void __launch_bounds__(kTileThreads, blocks_per_multiprocessor(9, kTileThreads))
     match_tiles(const __grid_constant__ Arguments<Symbol, Index> a,
                 const __grid_constant__ Codes<Symbol> codes) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles ti
 
 /// Step 3: pairs the closes that reach out of their tiles.
 template <class Symbol, class Index>
-__global__ void __launch_bounds__(kTileThreads, blocks_that_fit(8, kTileThreads))
+__global__ void __launch_bounds__(kTileThreads, blocks_per_multiprocessor(8, kTileThreads))
     link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
   extern __shared__ __align__(16) unsigned char memory[];
   TileLinker<Symbol, Index>(a, *reinterpret_cast<LinkMemory<Symbol>*>(memory)).run();
@@ -186,7 +186,7 @@ __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
       const int pops = __popc(__ballot_sync(kAllLanes, rises[k] < 0));
       const std::uint32_t beginnings = __ballot_sync(kAllLanes, begins[k]);
       if (opens > closes || beginnings != 0) {
-        const std::uint32_t tops = __ballot_sync(kAllLanes, warp_prefix_sum(rises[k]) > closes);
+        const std::uint32_t tops = __ballot_sync(kAllLanes, warp_inclusive_sum(rises[k]) > closes);
         if (tops != 0 && (beginnings == 0 || lowest_bit(tops) <= lowest_bit(beginnings))) {
           return end - 1 - 32 * k - lowest_bit(tops);
         }

@@ -80,7 +80,7 @@ struct OpenStretch {
   /// By whole warps.
   __device__ OpenStretch(const DeviceTiles& tiles, std::int64_t tile, int stretch, int first)
       : word(tiles.surviving_opens[(tile * kTileWarps + stretch) * 32 + threadIdx.x % 32]) {
-    through = first + warp_prefix_sum(__popc(word));
+    through = first + warp_inclusive_sum(__popc(word));
     before = through - __popc(word);
   }
 

@@ -26,10 +26,10 @@ class TileLevels {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const std::int32_t change = opens - closes;
-    const std::int32_t through = warp_prefix_sum(change);
+    const std::int32_t through = warp_inclusive_sum(change);
     height_ = through - change;
     bottom_ = height_ - closes;
-    const std::int32_t least = warp_prefix_min(bottom_);
+    const std::int32_t least = warp_inclusive_min(bottom_);
     const std::int32_t highest = warp_max(opens > 0 ? bottom_ + opens : kLowest);
     std::int32_t before = __shfl_up_sync(kAllLanes, least, 1);
     if (lane == 0) before = kHighest;

@@ -31,7 +31,7 @@ class LeftItems {
     int count = 0;
 #pragma unroll
     for (int k = 0; k < kWords; ++k) count += __popc(words[k]);
-    const int through = warp_prefix_sum(count);
+    const int through = warp_inclusive_sum(count);
     before_ = through - count;
     int before = before_;
     find_run(words, __shfl_sync(kAllLanes, through, 31));
@@ -120,7 +120,7 @@ struct TileWindow {
   /// How many pops out of a stack `depth` deep it takes to the least of the bottoms of the tiles up to the
   /// lane's: what the tile serves comes before.
   __device__ int reach(std::int64_t depth) const {
-    return warp_prefix_max(
+    return warp_inclusive_max(
         static_cast<int>(max(min(depth - bottom, std::int64_t{INT_MAX}), std::int64_t{-1})));
   }
 };

@@ -170,7 +170,7 @@ class TileMatcher {
   /// each is in the last thread before that has pushed at its level.
   __device__ void match_by_level(std::int32_t height, int served) {
     const unsigned int lane = threadIdx.x % 32;
-    const int through = warp_prefix_sum(served);
+    const int through = warp_inclusive_sum(served);
     const int first = through - served;
     const int total = __shfl_sync(kAllLanes, through, 31);
     for (int group = 0; group < total; group += 32) {

@@ -1,4 +1,4 @@
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 #include <utility>
 
@@ -11,6 +11,21 @@ std::string describe(int code, const char* call, const char* file, int line) {
   const auto error = static_cast<cudaError_t>(code);
   return std::string(call) + " at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(error) +
          " (" + cudaGetErrorString(error) + ")";
+}
+
+/// Owns, reads and writes nothing, and waits for nothing: it is never launched. What it was compiled for, all
+/// kernels were.
+__global__ void compiled_kernel() {}
+
+DeviceNumbers numbers_of(const cudaDeviceProp& properties) {
+  cudaFuncAttributes compiled{};
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, compiled_kernel));
+  return {.architecture = compiled.ptxVersion,
+          .multiprocessors = properties.multiProcessorCount,
+          .multiprocessor_threads = properties.maxThreadsPerMultiProcessor,
+          .multiprocessor_shared_bytes = properties.sharedMemPerMultiprocessor,
+          .block_shared_bytes = properties.sharedMemPerBlockOptin,
+          .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize)};
 }
 
 }  // namespace
@@ -83,8 +98,7 @@ CudaDevice::CudaDevice(int ordinal, std::size_t pool_bytes)
   CUMULUS_CUDA(cudaGetDeviceProperties(&properties, ordinal));
   model_ = properties.name;
   total_bytes_ = properties.totalGlobalMem;
-  multiprocessors_ = properties.multiProcessorCount;
-  l2_bytes_ = static_cast<std::size_t>(properties.l2CacheSize);
+  numbers_ = numbers_of(properties);
 
   pool_->ordinal = ordinal;
   CUMULUS_CUDA(cudaStreamCreateWithFlags(&pool_->free_stream, cudaStreamNonBlocking));
@@ -180,7 +194,7 @@ CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
     : device_(other.device_),
       stream_(std::exchange(other.stream_, nullptr)),
       scratch_(std::move(other.scratch_)),
-      tagged_(std::move(other.tagged_)),
+      status_memory_(std::move(other.status_memory_)),
       tags_(other.tags_),
       interrupt_(other.interrupt_) {}
 
@@ -202,22 +216,22 @@ void CudaExecutor::reserve_scratch(std::size_t bytes) {
 std::uint32_t CudaExecutor::take_tags(std::uint32_t tags) {
   const CallTags::Next call = tags_.next(tags);
   if (call.clear) {
-    if (tagged_.bytes() == 0) tagged_ = allocate(kTaggedBytes);
-    CUMULUS_CUDA(cudaMemsetAsync(tagged_.data(), 0, kTaggedBytes, stream_));
+    if (status_memory_.bytes() == 0) status_memory_ = allocate(kStatusWordBytes);
+    CUMULUS_CUDA(cudaMemsetAsync(status_memory_.data(), 0, kStatusWordBytes, stream_));
   }
   tags_.take(call);
   return call.tag;
 }
 
-CudaExecutor::TaggedWords CudaExecutor::tagged_words(std::uint32_t tags) {
+CudaExecutor::StatusWords CudaExecutor::status_words(std::uint32_t tags) {
   const std::uint32_t tag = take_tags(tags);
-  return {tagged_.as<std::uint64_t>(kTaggedWords), tag};
+  return {status_memory_.as<std::uint64_t>(kStatusWords), tag};
 }
 
-CudaExecutor::TaggedTriples CudaExecutor::tagged_triples(std::uint32_t tags) {
+CudaExecutor::WideStatusWords CudaExecutor::wide_status_words(std::uint32_t tags) {
   const std::uint32_t tag = take_tags(tags);
-  std::byte* behind_words = tagged_.data() + kTaggedWords * sizeof(std::uint64_t);
-  return {{reinterpret_cast<TaggedTriple*>(behind_words), kTaggedTriples}, tag};
+  std::byte* wide_words = status_memory_.data() + kStatusWords * sizeof(std::uint64_t);
+  return {{reinterpret_cast<WideStatusWord*>(wide_words), kWideStatusWords}, tag};
 }
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {

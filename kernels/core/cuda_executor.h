@@ -7,6 +7,7 @@
 
 #include "kernels/core/call_tags.h"
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/device_numbers.h"
 #include "kernels/core/interrupt.h"
 #include "kernels/core/memory.h"
 #include "kernels/core/scratch_arena.h"
@@ -37,8 +38,9 @@ class CudaDevice {
   std::size_t free_bytes() const;
   /// Blocks until all work on the device is done.
   void synchronize() const;
-  int multiprocessors() const { return multiprocessors_; }
-  std::size_t l2_bytes() const { return l2_bytes_; }
+  const DeviceNumbers& numbers() const { return numbers_; }
+  int multiprocessors() const { return numbers_.multiprocessors; }
+  std::size_t l2_bytes() const { return numbers_.l2_bytes; }
 
   /// Stream-ordered: the block may be used by work put on `stream` from here on, by other streams
   /// once the host has seen `stream` reach this point. The block must be idle when it is given
@@ -49,8 +51,7 @@ class CudaDevice {
   int ordinal_;
   std::string model_;
   std::size_t total_bytes_ = 0;
-  std::size_t l2_bytes_ = 0;
-  int multiprocessors_ = 0;
+  DeviceNumbers numbers_;
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };
@@ -104,33 +105,33 @@ class CudaExecutor {
   }
   const ScratchArena<Space::kDevice>& scratch_arena() const { return scratch_; }
 
-  /// Words that stay from call to call, for the blocks of one kernel to tell each other what they have found.
-  /// Such a kernel writes words of a tag (the upper half) and a value, whole, and nothing else; a word with
-  /// another tag has not been written yet. So nothing needs to be cleared before a call. The words are the
-  /// executor's alone, and its kernels run one after the other. A kernel that uses words
-  /// several times asks for as many tags, `tag` and those after it. Taken from the device on first use, kept
-  /// to the end: kTaggedBytes, beside what calls reserve.
-  struct TaggedWords {
-    DeviceSpan<std::uint64_t> words;  // kTaggedWords
+  /// Status words that blocks of one kernel publish to each other, kept from call to call so that none has to
+  /// be cleared before a call. A word of 64 bits has 32 bits of a value and, in its upper half, a tag, and is
+  /// written whole; one that carries another tag has not been published in this call. Nothing else is ever
+  /// written there. The words are the executor's alone, and its kernels run one after the other. A
+  /// kernel that uses words several times asks for as many tags: `tag` and those after it. The memory,
+  /// kStatusWordBytes, is taken from the device on first use and kept to the end, beside what calls reserve.
+  struct StatusWords {
+    DeviceSpan<std::uint64_t> words;  // kStatusWords
     std::uint32_t tag;
   };
-  static constexpr std::size_t kTaggedWords = 528 * 1024;
-  TaggedWords tagged_words(std::uint32_t tags = 1);
+  static constexpr std::size_t kStatusWords = 528 * 1024;
+  StatusWords status_words(std::uint32_t tags = 1);
 
-  /// The same in words of 16 bytes, three values and a tag. They lie apart from the others: a value of one
+  /// The same in words of 128 bits, three values and a tag. They lie apart from the others: a value of one
   /// form stands where the other has its tag.
-  struct alignas(16) TaggedTriple {
+  struct alignas(16) WideStatusWord {
     std::uint32_t values[3];
     std::uint32_t tag;
   };
-  struct TaggedTriples {
-    DeviceSpan<TaggedTriple> words;  // kTaggedTriples
+  struct WideStatusWords {
+    DeviceSpan<WideStatusWord> words;  // kWideStatusWords
     std::uint32_t tag;
   };
-  static constexpr std::size_t kTaggedTriples = 600 * 1024;
-  TaggedTriples tagged_triples(std::uint32_t tags = 1);
-  static constexpr std::size_t kTaggedBytes =
-      kTaggedWords * sizeof(std::uint64_t) + kTaggedTriples * sizeof(TaggedTriple);
+  static constexpr std::size_t kWideStatusWords = 600 * 1024;
+  WideStatusWords wide_status_words(std::uint32_t tags = 1);
+  static constexpr std::size_t kStatusWordBytes =
+      kStatusWords * sizeof(std::uint64_t) + kWideStatusWords * sizeof(WideStatusWord);
 
   DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
@@ -157,7 +158,7 @@ class CudaExecutor {
   CudaDevice* device_;
   CUstream_st* stream_ = nullptr;
   ScratchArena<Space::kDevice> scratch_;
-  DeviceMemory tagged_;
+  DeviceMemory status_memory_;
   CallTags tags_;
   const Interrupt* interrupt_ = nullptr;
 };

@@ -44,7 +44,7 @@ CudaExecutor::CudaExecutor(CudaExecutor&& /*other*/) noexcept = default;
 CudaExecutor::~CudaExecutor() = default;
 void CudaExecutor::bind_thread() const { unavailable(__LINE__); }
 void CudaExecutor::reserve_scratch(std::size_t /*bytes*/) { unavailable(__LINE__); }
-CudaExecutor::TaggedWords CudaExecutor::tagged_words(std::uint32_t /*tags*/) { unavailable(__LINE__); }
+CudaExecutor::StatusWords CudaExecutor::status_words(std::uint32_t /*tags*/) { unavailable(__LINE__); }
 void CudaExecutor::upload(HostSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
   unavailable(__LINE__);
 }

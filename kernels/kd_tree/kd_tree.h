@@ -7,7 +7,7 @@
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
-#include "kernels/kd_tree/kd_tree_shape.h"
+#include "kernels/kd_tree/shape.h"
 
 namespace cumulus {
 

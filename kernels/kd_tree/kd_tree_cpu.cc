@@ -10,15 +10,15 @@
 #include <utility>
 
 #include "kernels/core/parallel.h"
-#include "kernels/kd_tree/dimensions.h"
+#include "kernels/kd_tree/build/scratch.h"
+#include "kernels/kd_tree/check.h"
+#include "kernels/kd_tree/cpu/find_nan.h"
+#include "kernels/kd_tree/cpu/nodes.h"
+#include "kernels/kd_tree/cpu/select.h"
+#include "kernels/kd_tree/cpu/subtree.h"
 #include "kernels/kd_tree/kd_tree.h"
-#include "kernels/kd_tree/kd_tree_arithmetic.h"
-#include "kernels/kd_tree/kd_tree_check.h"
-#include "kernels/kd_tree/kd_tree_scratch.h"
-#include "kernels/kd_tree/nan_cpu.h"
-#include "kernels/kd_tree/nodes_cpu.h"
-#include "kernels/kd_tree/select_cpu.h"
-#include "kernels/kd_tree/subtree_cpu.h"
+#include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/math/dimensions.h"
 
 namespace cumulus {
 namespace {

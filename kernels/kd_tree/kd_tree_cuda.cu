@@ -1,13 +1,13 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/kd_tree/build_block.cuh"
-#include "kernels/kd_tree/build_levels.cuh"
-#include "kernels/kd_tree/build_plan.h"
+#include "kernels/kd_tree/build/blocks.cuh"
+#include "kernels/kd_tree/build/levels.cuh"
+#include "kernels/kd_tree/build/plan.h"
+#include "kernels/kd_tree/build/scratch.h"
+#include "kernels/kd_tree/build/take_points.cuh"
+#include "kernels/kd_tree/check.h"
 #include "kernels/kd_tree/kd_tree.h"
-#include "kernels/kd_tree/kd_tree_check.h"
-#include "kernels/kd_tree/kd_tree_scratch.h"
-#include "kernels/kd_tree/take_points.cuh"
 
 namespace cumulus {
 namespace {

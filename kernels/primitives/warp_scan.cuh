@@ -9,7 +9,7 @@ namespace cumulus {
 /// Over the lanes up to and including this one; right in the first kLanes, a power of two, whose values
 /// count.
 template <int kLanes = 32, class T>
-__device__ T warp_prefix_sum(T value) {
+__device__ T warp_inclusive_sum(T value) {
 #pragma unroll
   for (int distance = 1; distance < kLanes; distance *= 2) {
     const T before = __shfl_up_sync(~0u, value, distance);
@@ -20,7 +20,7 @@ __device__ T warp_prefix_sum(T value) {
 
 /// Over the lanes up to and including this one.
 template <class T>
-__device__ T warp_prefix_min(T value) {
+__device__ T warp_inclusive_min(T value) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
     value = min(value, __shfl_up_sync(~0u, value, distance));  // a lane without one before it gets its own
@@ -30,7 +30,7 @@ __device__ T warp_prefix_min(T value) {
 
 /// Over the lanes up to and including this one.
 template <class T>
-__device__ T warp_prefix_max(T value) {
+__device__ T warp_inclusive_max(T value) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
     value = max(value, __shfl_up_sync(~0u, value, distance));

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernels/primitives/cached_copy.cuh"
-#include "kernels/primitives/tensor_copy.cuh"
+#include "kernels/primitives/async_copy.cuh"
+#include "kernels/primitives/tma.cuh"
 #include "kernels/recursive_filter/exact_strip_states.cuh"
 #include "kernels/recursive_filter/exact_strip_tile.cuh"
 #include "kernels/recursive_filter/strip_runs.cuh"
@@ -66,7 +66,7 @@ struct alignas(1024) ExactStripMemory {
   /// with.
   float states[kExactStripSlots][Order][kTile];
   float causal[kMostStripsOfBlock][Order][kTile];  // of each strip's columns, above the tile
-  SharedBarrier over[kExactSteps][kExactStripSlots];
+  Mbarrier over[kExactSteps][kExactStripSlots];
 
   __device__ void init() {
     const int barrier = static_cast<int>(threadIdx.x);
@@ -75,7 +75,7 @@ struct alignas(1024) ExactStripMemory {
       const bool by_copies = step >= static_cast<int>(ExactStep::kLoaded);
       over[step][barrier % kExactStripSlots].init(by_copies ? 1 : kTile);
     }
-    show_to_copy_engine();
+    fence_async_proxy();
   }
   __device__ void await(ExactStep step, const ExactPlace& at) {
     over[static_cast<int>(step)][at.slot].wait(at.round);
@@ -148,7 +148,7 @@ class ExactStrip {
   __device__ bool is_last_row(const ExactPlace& at) const { return at.tile_row == f_.tile_rows - 1; }
 
   __device__ __forceinline__ void load() {
-    const std::uint64_t lines = leaving_lines();
+    const std::uint64_t policy = evict_first();
     // For so many of the block's tiles there are words for states (ExactStripStates).
     const int held = min(kExactStripSlots, f_.state_rows * turns_);
     ExactPlace at;
@@ -164,35 +164,35 @@ class ExactStrip {
         memory_.await(ExactStep::kLoaded, loaded);
         loaded.advance(turns_);
       }
-      load_tile(at, lines);
+      load_tile(at, policy);
       at.advance(turns_);
     }
   }
-  __device__ __forceinline__ void load_tile(const ExactPlace& at, std::uint64_t lines) {
-    SharedBarrier& over = memory_.over[static_cast<int>(ExactStep::kLoaded)][at.slot];
+  __device__ __forceinline__ void load_tile(const ExactPlace& at, std::uint64_t policy) {
+    Mbarrier& over = memory_.over[static_cast<int>(ExactStep::kLoaded)][at.slot];
     const bool with_futures = f_.along_columns && !is_last_row(at);
     constexpr auto kTileBytes = static_cast<int>(sizeof(BoxedTile));
     constexpr auto kFutureBytes = static_cast<int>(sizeof(memory_.states[0]));
-    over.arrive_expecting(kTileBytes + (with_futures ? kFutureBytes : 0));
+    over.arrive_expect_bytes(kTileBytes + (with_futures ? kFutureBytes : 0));
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box) {
-      load_box(pixels(at).boxes[box], f_.image, first_column(at) + box * kBoxColumns, first_row(at), over,
-               lines);
+      tma_load_tile(pixels(at).boxes[box], f_.image, first_column(at) + box * kBoxColumns, first_row(at),
+                    over, policy);
     }
     if (with_futures) {
-      load_box(memory_.states[at.slot], f_.futures, first_column(at), first_row(at), over, lines);
+      tma_load_tile(memory_.states[at.slot], f_.futures, first_column(at), first_row(at), over, policy);
     }
   }
   __device__ __forceinline__ void store() {
-    const std::uint64_t lines = leaving_lines();
+    const std::uint64_t policy = evict_first();
     each_tile(ExactStep::kFiltered, ExactStep::kStored, [&](const ExactPlace& at) {
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
-        store_box(f_.filtered, first_column(at) + box * kBoxColumns, first_row(at), pixels(at).boxes[box],
-                  lines);
+        tma_store_tile(f_.filtered, first_column(at) + box * kBoxColumns, first_row(at),
+                       pixels(at).boxes[box], policy);
       }
-      end_group_of_stores();
-      await_reads_of_stores();
+      tma_commit_stores();
+      tma_wait_for_store_reads();
     });
   }
 
@@ -282,7 +282,7 @@ class ExactStrip {
       } else {
         scale_row(row);
       }
-      show_to_copy_engine();
+      fence_async_proxy();
     };
     each_tile(ExactStep::kTold, ExactStep::kFiltered, filter_tile, first, kRowPairs);
   }

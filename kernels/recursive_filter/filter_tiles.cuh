@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Rea
                  const __grid_constant__ FilterAxis<Order, Real> x) {
   __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, gridDim.x - 1 - blockIdx.x);
-  begin_loading(a, tile, pixels, leaving_lines());
+  begin_loading(a, tile, pixels, evict_first());
   const TileCarries carries = a.carries.at(tile.at);
   const int position = static_cast<int>(threadIdx.x);
   const bool has_column = a.along_columns && position < tile.columns;

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kTile, gather_blocks(Order))
                    const __grid_constant__ GatherAxis<Order> x) {
   __shared__ alignas(16) TilePixels pixels;
   const Tile tile = tile_of(a, blockIdx.x);
-  begin_loading(a, tile, pixels, leaving_lines());
+  begin_loading(a, tile, pixels, evict_first());
   const TileCarries carries = a.carries.at(tile.at);
   finish_loading();
   const int position = static_cast<int>(threadIdx.x);

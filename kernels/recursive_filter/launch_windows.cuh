@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/filter_on_chip.cuh"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 
@@ -56,7 +56,7 @@ struct OnChipLaunch {
   static constexpr std::size_t kBytes = sizeof(OnChipMemory<Order, Real, kParts>);
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
-    constexpr std::int64_t kTilesWithWords = CudaExecutor::kTaggedTriples / OnChipWords<Order>::kCount;
+    constexpr std::int64_t kTilesWithWords = CudaExecutor::kWideStatusWords / OnChipWords<Order>::kCount;
     return std::min(kTilesWithWords,
                     resident_blocks(executor, filter_on_chip<Order, Real, kParts>, kThreads, kBytes));
   }
@@ -82,7 +82,7 @@ struct WindowWays {
 template <int Order, class Real>
 void launch_on_chip(CudaExecutor& executor, const WindowWays<Order, Real>& ways, const TileImages& images,
                     std::int64_t tiles) {
-  const CudaExecutor::TaggedTriples words = executor.tagged_triples();
+  const CudaExecutor::WideStatusWords words = executor.wide_status_words();
   const ToldMemory told{reinterpret_cast<uint4*>(words.words.data()), words.tag};
   if constexpr (sizeof(Real) == sizeof(float)) {
     using Many = OnChipLaunch<Order, Real, kManyOnChipParts>;

@@ -16,7 +16,7 @@ ExactStripDivision::ExactStripDivision(std::int64_t height, std::int64_t width)
   const auto words_of_row = std::int64_t{4} * kTile * strips;
   state_rows = kMostExactStateRows;
   while (state_rows > 0 &&
-         state_rows * words_of_row > static_cast<std::int64_t>(CudaExecutor::kTaggedTriples)) {
+         state_rows * words_of_row > static_cast<std::int64_t>(CudaExecutor::kWideStatusWords)) {
     state_rows /= 2;
   }
 }

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/tensor_map.cuh"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
+#include "kernels/primitives/tma_map.cuh"
 #include "kernels/recursive_filter/exact_strips.cuh"
 #include "kernels/recursive_filter/recursive_filter_exact_strips.h"
 #include "kernels/recursive_filter/recursive_filter_scratch.h"
@@ -56,12 +56,12 @@ ExactStripFilter<Order> exact_strip_filter(CudaExecutor& executor, const DeviceI
                                            const DeviceImage<float>& filtered) {
   const std::int64_t height = image.height;
   const std::int64_t width = image.width;
-  const CudaExecutor::TaggedTriples words =
-      executor.tagged_triples(static_cast<std::uint32_t>(division.tile_rows));
-  constexpr auto kTurned = BoxLayout::kVectorsTurned;
-  return {map_boxes(image.data, height, width, image.row_stride, kTile, kBoxColumns, kTurned),
-          map_boxes(filtered.data, height, width, width, kTile, kBoxColumns, kTurned),
-          map_boxes(filtered.data, height, width, width, Order, kTile, BoxLayout::kAsInArray),
+  const CudaExecutor::WideStatusWords words =
+      executor.wide_status_words(static_cast<std::uint32_t>(division.tile_rows));
+  constexpr auto kTurned = TmaSwizzle::k128Bytes;
+  return {make_tma_map(image.data, height, width, image.row_stride, kTile, kBoxColumns, kTurned),
+          make_tma_map(filtered.data, height, width, width, kTile, kBoxColumns, kTurned),
+          make_tma_map(filtered.data, height, width, width, Order, kTile, TmaSwizzle::kNone),
           axes,
           static_cast<int>(height),
           static_cast<int>(width),
@@ -97,7 +97,7 @@ void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFil
     if (filter.along_columns) {
       find_futures<Order>(executor, image, division, constants.y_futures, plan.y.boundary, into);
     }
-    if (!launch_together(executor, kernel, division.blocks(), kExactStripThreads, kMemory, filter)) {
+    if (!launch_cooperative(executor, kernel, {division.blocks(), kExactStripThreads, kMemory}, filter)) {
       CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
     }
   }

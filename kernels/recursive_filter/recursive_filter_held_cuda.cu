@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/filter_held_tiles.cuh"
 #include "kernels/recursive_filter/recursive_filter_by_windows.h"
 
@@ -33,13 +33,7 @@ struct HeldLaunch {
   }
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
-    constexpr std::int64_t kTilesWithWords = CudaExecutor::kTaggedTriples / HeldWords<Order, kSide>::kCount;
-    const auto granted = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-    if (granted == cudaErrorInvalidValue) {  // a Turing multiprocessor has 64 KB
-      (void)cudaGetLastError();
-      return 0;
-    }
-    CUMULUS_CUDA(granted);
+    constexpr std::int64_t kTilesWithWords = CudaExecutor::kWideStatusWords / HeldWords<Order, kSide>::kCount;
     return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Shares::kThreads, kBytes));
   }
 
@@ -54,7 +48,7 @@ struct HeldLaunch {
     if (at_once == 0) return false;
     for (std::int64_t first = 0; first < images.count; first += at_once) {
       executor.check_interrupt();
-      const CudaExecutor::TaggedTriples words = executor.tagged_triples();
+      const CudaExecutor::WideStatusWords words = executor.wide_status_words();
       const HeldFilter<Order> filter{{image.data + first * images.image_stride,
                                       filtered.first.data + first * filtered.image_stride,
                                       images.image_stride,
@@ -66,7 +60,7 @@ struct HeldLaunch {
                                      constants};
       const dim3 blocks(static_cast<unsigned>(columns), static_cast<unsigned>(rows),
                         static_cast<unsigned>(std::min(at_once, images.count - first)));
-      if (!launch_together(executor, kKernel, blocks, Shares::kThreads, kBytes, filter)) return false;
+      if (!launch_cooperative(executor, kKernel, {blocks, Shares::kThreads, kBytes}, filter)) return false;
     }
     return true;
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/filter_strips.cuh"
 #include "kernels/recursive_filter/recursive_filter_strips.h"
 
@@ -25,7 +25,7 @@ int strip_blocks_of(int device) {
   cudaFuncAttributes compiled{};
   CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMostStripOrder, false>));
   constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMostStripOrder) * kTile;
-  constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kTaggedTriples) / kWords;
+  constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kWideStatusWords) / kWords;
   const bool compiled_in = compiled.ptxVersion >= 90;
   return compiled_in ? std::min(multiprocessors, kBlocksWithWords) : 0;
 }
@@ -48,13 +48,13 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
     }
   }
   filter.strips = end - filter.first_strip;
-  const CudaExecutor::TaggedTriples words =
-      executor.tagged_triples(static_cast<std::uint32_t>(filter.segment_tiles));
+  const CudaExecutor::WideStatusWords words =
+      executor.wide_status_words(static_cast<std::uint32_t>(filter.segment_tiles));
   filter.states = reinterpret_cast<uint4*>(words.words.data());
   filter.first_tag = words.tag;
   const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
-  if (!launch_together(executor, filter_strips<Order, kByOutputs>, blocks, kStripThreads,
-                       sizeof(StripMemory<Order>), filter)) {
+  if (!launch_cooperative(executor, filter_strips<Order, kByOutputs>,
+                          {blocks, kStripThreads, sizeof(StripMemory<Order>)}, filter)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
 }

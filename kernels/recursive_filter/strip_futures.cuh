@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/cached_copy.cuh"
-#include "kernels/primitives/shared_barrier.cuh"
+#include "kernels/primitives/async_copy.cuh"
+#include "kernels/primitives/mbarrier.cuh"
 #include "kernels/recursive_filter/line_sums.h"
 #include "kernels/recursive_filter/tile_carries.cuh"
 
@@ -72,8 +72,8 @@ template <int Order>
 struct FutureMemory {
   FutureRows rows[kFutureWarps][kFutureStages];
   float sums[kFutureSums][Order][kTile];
-  SharedBarrier told[kFutureSums];
-  SharedBarrier added[kFutureSums];
+  Mbarrier told[kFutureSums];
+  Mbarrier added[kFutureSums];
 
   __device__ void init() {
     const int barrier = static_cast<int>(threadIdx.x);
@@ -148,7 +148,7 @@ class StripFutures {
     // In the last strip a row's end may lie in the next row, and behind the last one lies somebody else's.
     const bool ends = strip_ + kTile > f_.width;
     if (first + kFutureRows > f_.height - (ends ? 1 : 0)) return bring_last(f_, strip_, first, rows);
-    const std::uint64_t lines = leaving_lines();
+    const std::uint64_t policy = evict_first();
     constexpr int kLanes = kTile / kVector;  // of a row
     constexpr int kAtOnce = 32 / kLanes;
     const int row = lane_ / kLanes;
@@ -156,7 +156,7 @@ class StripFutures {
     const float* from = f_.image + (first + row) * f_.row_stride + strip_ + column;
 #pragma unroll
     for (int i = 0; i < kFutureRows; i += kAtOnce) {
-      copy_async(&rows.rows[row + i][column], from, lines);
+      copy_async(&rows.rows[row + i][column], from, policy);
       from += kAtOnce * f_.row_stride;
     }
   }

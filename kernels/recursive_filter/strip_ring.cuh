@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/primitives/shared_barrier.cuh"
+#include "kernels/primitives/mbarrier.cuh"
 #include "kernels/recursive_filter/strip_filter.h"
 #include "kernels/recursive_filter/strip_tile.cuh"
 
@@ -55,8 +55,8 @@ struct RingPlace {
 template <int Order>
 struct alignas(16) StripMemory {
   StripTile tiles[kStripSlots];
-  float carries[2][2 * Order * kTile];            // of rows, on their way from kGather to kCausalRows
-  SharedBarrier over[kStripStages][kStripSlots];  // the stage, with the tile in the slot
+  float carries[2][2 * Order * kTile];       // of rows, on their way from kGather to kCausalRows
+  Mbarrier over[kStripStages][kStripSlots];  // the stage, with the tile in the slot
 
   __device__ void init() {
     const int barrier = static_cast<int>(threadIdx.x);

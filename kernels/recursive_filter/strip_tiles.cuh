@@ -2,7 +2,7 @@
 
 #include <cuda_pipeline.h>
 
-#include "kernels/primitives/cached_copy.cuh"
+#include "kernels/primitives/async_copy.cuh"
 #include "kernels/recursive_filter/strip_ring.cuh"
 
 // Tiles of a strip on their way into shared memory and out of it.
@@ -165,7 +165,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
     float* to = &pixels.at(row, column);
 #pragma unroll kRowsAtOnce
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
-      copy_async(to + i * kTilePitch, from, passing_lines());
+      copy_async(to + i * kTilePitch, from, evict_first_three_quarters());
       from += step;
     }
   } else if (by_vectors) {

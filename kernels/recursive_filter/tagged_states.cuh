@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/whole_words.cuh"
+#include "kernels/primitives/status_word.cuh"
 #include "kernels/recursive_filter/recursive_filter_tuning.h"
 
 // States that blocks of one kernel tell each other while it runs: in words of 16 bytes, each written and read
@@ -21,7 +21,7 @@ struct TaggedState {
   /// Of a state whose words are told `stride` apart.
   __device__ void load(const uint4* from, int stride) {
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) words[i] = load_whole(from + i * stride);
+    for (int i = 0; i < kWords; ++i) words[i] = load_relaxed(from + i * stride);
   }
   __device__ bool has(std::uint32_t tag) const {
     bool all = true;
@@ -50,8 +50,8 @@ __device__ void tell_tagged(uint4* to, int stride, std::uint32_t tag, const floa
   for (int i = 0; i < TaggedState<Order>::kWords; ++i) {
     const auto bits = [&](int k) { return k < Order ? __float_as_uint(state[k < Order ? k : 0]) : tag; };
     constexpr int kNumbers = kTaggedNumbers;
-    store_whole(to + i * stride,
-                make_uint4(bits(i * kNumbers), bits(i * kNumbers + 1), bits(i * kNumbers + 2), tag));
+    store_relaxed(to + i * stride,
+                  make_uint4(bits(i * kNumbers), bits(i * kNumbers + 1), bits(i * kNumbers + 2), tag));
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/cached_copy.cuh"
+#include "kernels/primitives/async_copy.cuh"
 #include "kernels/recursive_filter/tile_carries.cuh"
 
 // Images as tiles, and tiles on their way into shared memory and out of it. A block of kTile threads has a
@@ -156,7 +156,7 @@ __device__ void load_vectors(const T* tile, std::int64_t row_stride, TilePixels&
 /// part. `lines`: what the L2 cache does with those of the image.
 template <int kThreads = kTile>
 __device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels& pixels,
-                              std::uint64_t lines = staying_lines()) {
+                              std::uint64_t lines = evict_normal()) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t corner = tile.at.image * a.image_stride + tile.at.row * kTile * a.row_stride +
                               tile.at.column * kTile * a.carries.channels + tile.at.channel;

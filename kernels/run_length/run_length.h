@@ -6,8 +6,8 @@
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
-#include "kernels/run_length/run_length_params.h"
-#include "kernels/run_length/run_length_scratch.h"
+#include "kernels/run_length/params.h"
+#include "kernels/run_length/scratch.h"
 
 namespace cumulus {
 
@@ -34,21 +34,26 @@ struct EncodeRunLengthsReport {
   std::int64_t unfitting_run = -1;
 };
 
+/// Where an encoder writes. `symbols` and `lengths` have room for params.max_runs runs.
+template <Space S>
+struct EncodedRuns {
+  Span<std::byte, S> symbols;
+  Span<std::byte, S> lengths;
+  /// Empty: not requested. Otherwise a number for each piece between two cuts, of which there are
+  /// run_pieces(params), and one more: the first run of each piece, and the number of runs.
+  Span<std::int64_t, S> first_runs = {};
+};
+
 /// Writes the first params.max_runs runs of `elements` (params.elements of them): the symbol of run i to
-/// element i of `symbols`, its length, or where it ends, to element i of `lengths`. What lies behind the last
-/// run in these arrays is left as it was. Lengths are those of params.length; a length that does not fit
-/// is reported, and what is stored for it means nothing.
-///
-/// `first_runs` may be empty. Otherwise it has a number for each piece between two cuts, of which there are
-/// run_pieces(params), and one more: the first run of each piece, and the number of runs.
+/// element i of runs.symbols, its length, or where it ends, to element i of runs.lengths. What lies behind
+/// the last run in these arrays is left as it was. Lengths are those of params.length; a length that does not
+/// fit is reported, and what is stored for it means nothing.
 void encode_run_lengths(CpuExecutor& executor, const EncodeRunLengthsParams& params,
-                        HostSpan<const std::byte> elements, HostSpan<std::byte> symbols,
-                        HostSpan<std::byte> lengths, EncodeRunLengthsReport* report,
-                        HostSpan<std::int64_t> first_runs = {});
+                        HostSpan<const std::byte> elements, const EncodedRuns<Space::kHost>& runs,
+                        EncodeRunLengthsReport* report);
 void encode_run_lengths(CudaExecutor& executor, const EncodeRunLengthsParams& params,
-                        DeviceSpan<const std::byte> elements, DeviceSpan<std::byte> symbols,
-                        DeviceSpan<std::byte> lengths, EncodeRunLengthsReport* report,
-                        DeviceSpan<std::int64_t> first_runs = {});
+                        DeviceSpan<const std::byte> elements, const EncodedRuns<Space::kDevice>& runs,
+                        EncodeRunLengthsReport* report);
 
 struct DecodeRunLengthsReport {
   enum class Outcome : std::int32_t {

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   };
   const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
-  wait_for_kernel_before();
+  wait_for_primary_kernel();
 }
 
 /// One block: the header, the padding and, when the kernel before has ended, the report on a map of layers of
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(sampling_tuning::kConcludeThreads)
   }
   if (threadIdx.x > 0) return;
   *reinterpret_cast<sampling::TableHeader*>(arguments.table) = arguments.header;
-  wait_for_kernel_before();
+  wait_for_primary_kernel();
   arguments.findings->report = report_of(*arguments.findings, arguments.weights, height);
 }
 
@@ -129,8 +129,8 @@ bool build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, D
   }
   const Room room = room_for(executor, header.width, header.row_guide_size);
   with_threads(header.width, [&](auto threads) {
-    launch(executor, build_rows<T, decltype(threads)::value>, header.layers * header.height, threads,
-           room.bytes, false, arguments, room.lookup);
+    launch<build_rows<T, decltype(threads)::value>>(
+        executor, {header.layers * header.height, threads, room.bytes}, false, arguments, room.lookup);
   });
   sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, room.lookup);
   return false;
@@ -147,8 +147,8 @@ void build_all_marginals(CudaExecutor& executor, const sampling::TableHeader& he
   const Room room = room_for(executor, header.height, header.marginal_guide_size);
   // Often there is one block alone, which is the sooner ready the more threads it has.
   with_threads(4 * header.height, [&](auto threads) {
-    launch(executor, build_marginals<decltype(threads)::value>, header.layers, threads, room.bytes, early,
-           header, table, row_masses, findings, room.lookup);
+    launch<build_marginals<decltype(threads)::value>>(executor, {header.layers, threads, room.bytes}, early,
+                                                      header, table, row_masses, findings, room.lookup);
   });
   sampling_lookup::write_lookup(executor, marginals, room.lookup);
 }
@@ -205,8 +205,8 @@ void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingT
   }
   executor.check_interrupt();
   build_all_marginals(executor, header, table.data(), row_masses.data(), findings.data(), early);
-  launch(executor, conclude<T>, 1, sampling_tuning::kConcludeThreads, 0, true, arguments,
-         static_cast<std::uint32_t>(params.height), table_gaps(header));
+  launch<conclude<T>>(executor, {1, sampling_tuning::kConcludeThreads}, true, arguments,
+                      static_cast<std::uint32_t>(params.height), table_gaps(header));
   executor.download({reinterpret_cast<const std::byte*>(&findings.data()->report), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
 }

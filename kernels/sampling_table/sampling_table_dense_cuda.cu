@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
   build_dense<kThreads, kLookup>(target, chip, own, false, [&](const Tally& all) {
     if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
   });
-  wait_for_kernel_before();
+  wait_for_primary_kernel();
 }
 
 DenseLookup lookup_of(Method method) {
@@ -231,10 +231,9 @@ unsigned multiprocessors(const CudaExecutor& executor) {
 template <class T, int kThreads, DenseLookup kLookup, bool kAhead>
 void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, std::uint32_t blocks) {
   const sampling::TableHeader& header = arguments.header;
-  sampling_launch::launch(executor, build_dense_rows<T, kThreads, kLookup, kAhead>, blocks, kThreads,
-                          DenseOnChip<kThreads, kLookup>::bytes(header.row_guide_size, kAhead), false,
-                          arguments, sampling_layout::row_targets(header, arguments.table),
-                          header.layers * header.height);
+  sampling_launch::launch<build_dense_rows<T, kThreads, kLookup, kAhead>>(
+      executor, {blocks, kThreads, DenseOnChip<kThreads, kLookup>::bytes(header.row_guide_size, kAhead)},
+      false, arguments, sampling_layout::row_targets(header, arguments.table), header.layers * header.height);
 }
 
 template <class T, int kThreads, DenseLookup kLookup>
@@ -274,8 +273,8 @@ void build_marginals(CudaExecutor& executor, const sampling::TableHeader& header
   const std::size_t bytes = bytes_for(header.method, header.height, header.marginal_guide_size);
   with_lookup(header.method, header.height, [&](auto threads, auto lookup) {
     constexpr int kThreads = decltype(threads)::value;
-    sampling_launch::launch(executor, build_dense_marginals<kThreads, decltype(lookup)::value>, header.layers,
-                            kThreads, bytes, early, header, table, row_masses, findings);
+    sampling_launch::launch<build_dense_marginals<kThreads, decltype(lookup)::value>>(
+        executor, {header.layers, kThreads, bytes}, early, header, table, row_masses, findings);
   });
 }
 

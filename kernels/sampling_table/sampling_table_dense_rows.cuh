@@ -87,20 +87,21 @@ __device__ WarpTallies scan_tallies(const Tally& own, bool all_positive, std::ui
   __shared__ std::uint32_t numbers[kWarps];
   const unsigned lane = threadIdx.x % 32;
   const unsigned warp = threadIdx.x / 32;
-  const std::uint64_t sum = warp_prefix_sum(own.sum);
+  const std::uint64_t sum = warp_inclusive_sum(own.sum);
   std::uint32_t number = 0;
-  if (!all_positive) number = warp_prefix_sum(own.positive);
+  if (!all_positive) number = warp_inclusive_sum(own.positive);
   if (lane == 31) {
     sums[warp] = sum;
     numbers[warp] = number;
   }
   __syncthreads();
-  const std::uint64_t through = warp_prefix_sum<kWarps>(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint64_t through = warp_inclusive_sum<kWarps>(lane < kWarps ? sums[lane] : std::uint64_t{0});
   const std::uint64_t warps_sum = __shfl_sync(kWholeWarp, through, (warp + 31) % 32);
   WarpTallies tallies{{(warp > 0 ? warps_sum : 0) + sum - own.sum, threadIdx.x * kOwn},
                       {__shfl_sync(kWholeWarp, through, kWarps - 1), count}};
   if (!all_positive) {
-    const std::uint32_t numbered = warp_prefix_sum<kWarps>(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+    const std::uint32_t numbered =
+        warp_inclusive_sum<kWarps>(lane < kWarps ? numbers[lane] : std::uint32_t{0});
     const std::uint32_t warps_number = __shfl_sync(kWholeWarp, numbered, (warp + 31) % 32);
     tallies.before.positive = (warp > 0 ? warps_number : 0) + number - own.positive;
     tallies.all.positive = __shfl_sync(kWholeWarp, numbered, kWarps - 1);

@@ -114,7 +114,7 @@ __device__ auto column_search(const sampling::TableView& table, sampling::Method
 /// many.
 template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
 __global__ void __launch_bounds__(shape_of(kNear).threads,
-                                  blocks_that_fit(shape_of(kNear).of_each, shape_of(kNear).threads))
+                                  blocks_per_multiprocessor(shape_of(kNear).of_each, shape_of(kNear).threads))
     draw_points(const __grid_constant__ sampling::TableView table,
                 const __grid_constant__ sampling::detail::Rows rows,
                 const __grid_constant__ sampling::detail::Extents extents,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/primitives/early_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 
 // Launching kernels that need much shared memory, or begin before the one in front of them has ended.
 
@@ -15,16 +15,17 @@ inline std::size_t most_shared_bytes(const CudaExecutor& executor) {
   return static_cast<std::size_t>(limit);
 }
 
-/// Puts `kernel` on the executor's stream. With `early`, it may begin, where the device can, when all blocks
+/// Puts a kernel on the executor's stream. With `early`, it may begin, where the device can, when all blocks
 /// of the kernel before it have called let_dependent_begin, or ended; it waits for each word that they write
-/// before it uses it, and for the kernel, by wait_for_kernel_before, before it ends.
-template <class... Parameters, class... Arguments>
-void launch(const CudaExecutor& executor, void (*kernel)(Parameters...), unsigned blocks, int threads,
-            std::size_t dynamic_bytes, bool early, const Arguments&... arguments) {
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(dynamic_bytes)));
-  launch_kernel(kernel, blocks, threads, dynamic_bytes, executor.stream(), early && can_begin_early(kernel),
-                arguments...);
+/// before it uses it, and for the kernel, by wait_for_primary_kernel, before it ends.
+template <auto kKernel, class... Arguments>
+void launch(const CudaExecutor& executor, const LaunchShape& shape, bool early,
+            const Arguments&... arguments) {
+  if (early) {
+    launch_dependent<kKernel>(executor.stream(), shape, arguments...);
+  } else {
+    cumulus::launch(executor.stream(), kKernel, shape, arguments...);
+  }
 }
 
 /// By one thread of each block: the kernel behind may begin when all blocks of this one have.

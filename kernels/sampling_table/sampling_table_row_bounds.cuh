@@ -170,8 +170,8 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
     numbers[warp] = own.positive;
   }
   __syncthreads();
-  const std::uint64_t sum = warp_prefix_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
-  const std::uint32_t number = warp_prefix_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
+  const std::uint64_t sum = warp_inclusive_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
+  const std::uint32_t number = warp_inclusive_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
   const Tally through{__shfl_sync(kWholeWarp, sum, warp), __shfl_sync(kWholeWarp, number, warp)};
   return {{through.sum - own.sum, through.positive - own.positive},
           {__shfl_sync(kWholeWarp, sum, 31), __shfl_sync(kWholeWarp, number, 31)}};
@@ -197,7 +197,7 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
       masses[k] = mass_of(bounds[k], cell + k);
       own += packed(masses[k]);
     }
-    const std::uint64_t through = warp_prefix_sum(own);
+    const std::uint64_t through = warp_inclusive_sum(own);
     Tally tally = before + unpacked(through - own);
     std::uint32_t behind[kQuad];
 #pragma unroll

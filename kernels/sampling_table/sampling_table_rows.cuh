@@ -66,7 +66,7 @@ __device__ void fill_guide(std::uint32_t count, const OnChip& chip, const Store&
       own = max(own, slots[k]);
       cells[k] = own;
     }
-    const std::uint32_t through = max(holder, warp_prefix_max(own));
+    const std::uint32_t through = max(holder, warp_inclusive_max(own));
     const std::uint32_t of_lane_before = __shfl_up_sync(kWholeWarp, through, 1);
     const std::uint32_t before = lane > 0 ? of_lane_before : holder;
     holder = __shfl_sync(kWholeWarp, through, 31);

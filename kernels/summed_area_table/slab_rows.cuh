@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/primitives/cached_copy.cuh"
+#include "kernels/primitives/async_copy.cuh"
 #include "kernels/summed_area_table/slab_plan.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
 
@@ -145,7 +145,7 @@ class SlabBytes {
     std::uint32_t pixels;
     asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;"
                  : "=r"(pixels)
-                 : "l"(from), "l"(staying_lines()));
+                 : "l"(from), "l"(evict_normal()));
     return pixels;
   }
   __device__ Quad<std::uint32_t> summed(int row, int s) const {
@@ -178,7 +178,7 @@ class SlabFloats {
 #pragma unroll
       for (int s = 0; s < P::kSegments; ++s) {
         if (exists(s))
-          copy_async(shared(row, s), from + row * a.image.row_stride + slab_column<P>(s), staying_lines());
+          copy_async(shared(row, s), from + row * a.image.row_stride + slab_column<P>(s), evict_normal());
       }
     }
 #pragma unroll
@@ -256,7 +256,7 @@ class SlabFloats {
     Quad<float> quad;
     asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=f"(quad.v[0]), "=f"(quad.v[1]), "=f"(quad.v[2]), "=f"(quad.v[3])
-                 : "l"(from), "l"(staying_lines()));
+                 : "l"(from), "l"(evict_normal()));
     return quad;
   }
   __device__ bool exists(int s) const { return slab_column<P>(s) < width_; }

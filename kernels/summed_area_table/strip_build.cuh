@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/cached_copy.cuh"
+#include "kernels/primitives/async_copy.cuh"
 #include "kernels/primitives/cluster.cuh"
 #include "kernels/summed_area_table/strip_exchange.cuh"
 #include "kernels/summed_area_table/tile_strips.cuh"
@@ -23,7 +23,7 @@ namespace cumulus::summed_area_table {
 __device__ inline void copy_or_zero_async(void* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(
                    static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from), "r"(bytes), "l"(passing_lines())
+               "l"(from), "r"(bytes), "l"(evict_first_three_quarters())
                : "memory");
 }
 

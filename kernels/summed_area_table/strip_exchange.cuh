@@ -121,7 +121,7 @@ class Messenger {
     for (std::uint32_t step = first_step; step < a_.steps(); step += P::kMessengers) {
       if (a_.other_is_before(step) && lane_index() == 0) {
         constexpr int kBytes = (P::kColumns + 1) * static_cast<int>(sizeof(Sum));
-        memory_.from_other[a_.others_step(step) % P::kOtherRing].arrive_expecting(kBytes);
+        memory_.from_other[a_.others_step(step) % P::kOtherRing].arrive_expect_bytes(kBytes);
       }
       memory_.await_totals(step);
       add_columns(step);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/primitives/shared_barrier.cuh"
+#include "kernels/primitives/mbarrier.cuh"
 #include "kernels/summed_area_table/summed_area_table_scratch.h"
 #include "kernels/summed_area_table/summed_area_table_tuning.h"
 #include "kernels/summed_area_table/tagged_words.cuh"
@@ -128,9 +128,9 @@ struct StripMemory {
   /// From the other block: the sums by column of its bands, and what lies left of these.
   alignas(16) Sum other_columns[P::kOtherRing][P::kColumns];
   Sum other_left[P::kOtherRing];
-  SharedBarrier from_other[P::kOtherRing];
-  SharedBarrier totals_told[P::kRing];
-  SharedBarrier left_ready[P::kRing];
+  Mbarrier from_other[P::kOtherRing];
+  Mbarrier totals_told[P::kRing];
+  Mbarrier left_ready[P::kRing];
 
   /// Until all warps have told the totals of the block's band number `step`.
   __device__ void await_totals(std::uint32_t step) { totals_told[step % P::kRing].wait(step / P::kRing); }

@@ -11,7 +11,7 @@ bool is_small(const CudaExecutor& executor, const TileGrid& grid) {
   const std::int64_t tiles = grid.tiles_per_plane();
   const std::int64_t words = tiles * ResidentValues<P>::kCount * kTaggedWordsOf<typename P::Sum>;
   return tiles <= std::int64_t{resident_tiles(P::kShape)} * executor.device().multiprocessors() &&
-         words <= static_cast<std::int64_t>(CudaExecutor::kTaggedWords) &&
+         words <= static_cast<std::int64_t>(CudaExecutor::kStatusWords) &&
          (grid.tile_rows - 1) * (grid.tile_columns - 1) <= P::kThreads;
 }
 
@@ -25,12 +25,12 @@ template <class P, class Job>
 bool build_from_tiles(CudaExecutor& executor, const Job& job) {
   const TileGrid grid = grid_of_job<P>(job);
   if (!is_small<P>(executor, grid)) return false;
-  const CudaExecutor::TaggedWords tagged = executor.tagged_words();
+  const CudaExecutor::StatusWords tagged = executor.status_words();
   const ResidentArguments<P> arguments{arguments_of<P>(job, grid, nullptr, nullptr),
                                        {tagged.words.data(), tagged.tag}};
   const auto kernel =
       all_tiles_are_whole(arguments.table) ? build_resident_table<P, true> : build_resident_table<P, false>;
-  return launch_together(executor, kernel, grid.tiles_per_plane(), P::kThreads, 0, arguments);
+  return launch_cooperative(executor, kernel, {grid.tiles_per_plane(), P::kThreads}, arguments);
 }
 
 template <class Input, class Sum, TileShape kShape>

@@ -20,7 +20,7 @@ bool launch_slabs(CudaExecutor& executor, const Job& job) {
   const std::int64_t slabs = divide_up(job.image.height, rows);
   if (job.image.channels != 1 || !image.aligned || !table.aligned || job.image.width % 4 != 0 ||
       job.image.width > P::kColumns || rows > kSlabRows || slabs > kSlabGroups * kSlabsOfThread ||
-      slabs * job.image.width > static_cast<std::int64_t>(CudaExecutor::kTaggedWords)) {
+      slabs * job.image.width > static_cast<std::int64_t>(CudaExecutor::kStatusWords)) {
     return false;
   }
   const std::int64_t shared_bytes = slab_shared_bytes<P>(rows, job.image.width);
@@ -33,7 +33,7 @@ bool launch_slabs(CudaExecutor& executor, const Job& job) {
   // As much for every launch: another thread's, of another image, may be between this call and its own.
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(most_bytes)));
-  const CudaExecutor::TaggedWords tagged = executor.tagged_words(2);
+  const CudaExecutor::StatusWords tagged = executor.status_words(2);
   const SlabArguments<P> arguments{.image = image,
                                    .table = table,
                                    .height = job.image.height,
@@ -41,8 +41,8 @@ bool launch_slabs(CudaExecutor& executor, const Job& job) {
                                    .slab_rows = static_cast<std::int32_t>(rows),
                                    .words = tagged.words.data(),
                                    .tag = tagged.tag};
-  return launch_together(executor, kernel, slabs, P::kThreads, static_cast<std::size_t>(shared_bytes),
-                         arguments);
+  return launch_cooperative(executor, kernel, {slabs, P::kThreads, static_cast<std::size_t>(shared_bytes)},
+                            arguments);
 }
 
 template <class Input, class Sum>

@@ -22,7 +22,7 @@ bool launch_strips(CudaExecutor& executor, const Job& job) {
   constexpr int kSharedBytes = sizeof(StripMemory<P>);
   static_assert(kSharedBytes <= 227 * 1024, "what a block of compute capability 9.0 may have");
   static_assert(2 * std::int64_t{StripWords<P>::kBands} * P::kRows * P::kLaneStrips * kStripsAtOnce <=
-                static_cast<std::int64_t>(CudaExecutor::kTaggedWords));
+                static_cast<std::int64_t>(CudaExecutor::kStatusWords));
   const auto image = planes_of<P>(job.image.data, job.image, 0);
   const auto table = planes_of<P>(reinterpret_cast<typename P::Sum*>(job.sums.data), job.sums, 0);
   const std::int64_t strips = divide_up(job.image.width, P::kColumns);
@@ -40,7 +40,7 @@ bool launch_strips(CudaExecutor& executor, const Job& job) {
     (void)cudaGetLastError();  // this GPU has less
     return false;
   }
-  const CudaExecutor::TaggedWords tagged = executor.tagged_words(static_cast<std::uint32_t>(bands));
+  const CudaExecutor::StatusWords tagged = executor.status_words(static_cast<std::uint32_t>(bands));
   const StripArguments<P> arguments{
       .image = image,
       .table = table,
@@ -49,8 +49,8 @@ bool launch_strips(CudaExecutor& executor, const Job& job) {
       .bands = static_cast<std::uint32_t>(bands),
       .words = {tagged.words.data(), tagged.tag, static_cast<std::uint32_t>(strips),
                 static_cast<std::uint32_t>(divide_up(strips, kStripsAtOnce))}};
-  return launch_together(executor, kernel, strips * P::kTurns, P::kThreads, kSharedBytes, arguments,
-                         P::kTurns);
+  return launch_cooperative(executor, kernel, {strips * P::kTurns, P::kThreads, kSharedBytes, P::kTurns},
+                            arguments);
 }
 
 template <class Input, class Sum, int kColumns, int kTurns>

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/together_launch.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/summed_area_table/summed_area_table.h"
 #include "kernels/summed_area_table/summed_area_table_check.h"
 #include "kernels/summed_area_table/summed_area_table_types.h"

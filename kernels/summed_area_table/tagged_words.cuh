@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-// What blocks of one kernel tell each other in CudaExecutor::tagged_words: words of a tag and 32 bits of a
+// What blocks of one kernel tell each other in CudaExecutor::status_words: words of a tag and 32 bits of a
 // value, written and read whole, so that who sees the tag sees the value and nothing else needs ordering.
 
 namespace cumulus::summed_area_table {

@@ -63,7 +63,7 @@ struct Plan {
   static constexpr int kBlocks =
       blocks_per_multiprocessor(sizeof(Sum), kChannels) - (kLayout == Layout::kStrided ? 1 : 0);
   /// As many of these as fit by their threads: what the registers are for.
-  static constexpr int kResidentBlocks = blocks_that_fit(kBlocks, kThreads);
+  static constexpr int kResidentBlocks = blocks_per_multiprocessor(kBlocks, kThreads);
   static_assert(kElements % kChannels == 0 && kElements % 4 == 0,
                 "a lane holds whole pixels and whole quads");
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/cached_copy.cuh"
+#include "kernels/primitives/async_copy.cuh"
 #include "kernels/summed_area_table/tile_plan.cuh"
 
 // One tile of the CUDA kernel: how a block loads it, sums it, scans it and stores it. Each warp does so for a
@@ -52,7 +52,7 @@ __device__ void load_strip(const Arguments<P>& a, TileMemory<P>& memory, Tile ti
       const int row = (i * 32 + lane_index()) / kWords;
       const int column = (i * 32 + lane_index()) % kWords * kWordElements;
       copy_async(&memory.pixels[strip_row + row][column], from + row * a.image.row_stride + column,
-                 passing_lines());
+                 evict_first_three_quarters());
     }
     return;
   }

@@ -10,7 +10,7 @@
 
 #include "cumulus/v1/run_length.pb.h"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_transpose.h"
+#include "kernels/run_length/transpose/transpose.h"
 #include "server/operations/run_length_request.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
@@ -65,10 +65,9 @@ struct EncodeRunLengths {
       transpose_images(executor, *plan.by_columns, elements, turned);
       elements = turned;
     }
-    Span<std::int64_t, E::kSpace> first_runs;
-    if (plan.pieces) first_runs = outputs.template as<std::int64_t>(2);
-    encode_run_lengths(executor, plan.params, elements, outputs.template as<std::byte>(0),
-                       outputs.template as<std::byte>(1), &report, first_runs);
+    EncodedRuns<E::kSpace> runs{outputs.template as<std::byte>(0), outputs.template as<std::byte>(1)};
+    if (plan.pieces) runs.first_runs = outputs.template as<std::int64_t>(2);
+    encode_run_lengths(executor, plan.params, elements, runs, &report);
   }
 
   static absl::Status conclude(const Plan& plan, const Report& report) {

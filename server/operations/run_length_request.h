@@ -7,7 +7,7 @@
 
 #include "cumulus/v1/run_length.pb.h"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_transpose.h"
+#include "kernels/run_length/transpose/transpose.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/operation.h"
 #include "server/pipeline/text.h"

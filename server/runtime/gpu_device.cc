@@ -120,7 +120,7 @@ struct OpenGpu {
 
 /// What the executors of the lanes keep besides.
 std::size_t kept_bytes(const GpuDeviceOptions& options) {
-  return static_cast<std::size_t>(options.streams) * align_block(CudaExecutor::kTaggedBytes);
+  return static_cast<std::size_t>(options.streams) * align_block(CudaExecutor::kStatusWordBytes);
 }
 
 constexpr std::size_t most_of(std::size_t free_bytes) { return free_bytes / 10 * 8; }

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels/kd_tree/left_balanced.h"
-#include "kernels/kd_tree/left_balanced_place.h"
-#include "kernels/kd_tree/left_balanced_scratch.h"
+#include "kernels/kd_tree/left_balanced/places.h"
+#include "kernels/kd_tree/left_balanced/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/left_balanced_case.h"
 #include "tests/support/executors.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_transpose.h"
+#include "kernels/run_length/transpose/transpose.h"
 #include "tests/cases/run_length_case.h"
 #include "tests/support/executors.h"
 
@@ -52,8 +52,8 @@ std::vector<std::int64_t> first_runs_of(Backend& backend, const RunArray& array,
   BackendArray<Backend, std::int64_t> first_runs(backend, static_cast<std::size_t>(run_pieces(params) + 1));
   backend.executor().reserve_scratch(encode_run_lengths_scratch_bytes<Backend::kSpace>(params));
   EncodeRunLengthsReport report;
-  encode_run_lengths(backend.executor(), params, elements.const_span(), symbols.span(), lengths.span(),
-                     &report, first_runs.span());
+  encode_run_lengths(backend.executor(), params, elements.const_span(),
+                     {symbols.span(), lengths.span(), first_runs.span()}, &report);
   const std::vector<std::int64_t> found = first_runs.to_host();
   EXPECT_EQ(verify_encode(array, params, report, symbols.to_host(), lengths.to_host()), "");
   return found;
@@ -97,8 +97,8 @@ TYPED_TEST(RunLengthBatch, SlowCountsMoreThan31BitsOfRuns) {
   BackendArray<TypeParam, std::int64_t> first_runs(this->backend(), std::size_t{4});
   this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
   EncodeRunLengthsReport report;
-  encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()}, symbols.span(),
-                     lengths.span(), &report, first_runs.span());
+  encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()},
+                     {symbols.span(), lengths.span(), first_runs.span()}, &report);
   EXPECT_EQ(first_runs.to_host(), (std::vector<std::int64_t>{0, cut, 2 * cut, count}));
   EXPECT_EQ(report.runs, count);
 }
@@ -112,8 +112,8 @@ TYPED_TEST(RunLengthBatch, RefusesFirstRunsOfTheWrongSize) {
   BackendArray<TypeParam, std::int64_t> first_runs(this->backend(), std::size_t{3});
   EncodeRunLengthsReport report;
   try {
-    encode_run_lengths(this->executor(), {.elements = 10, .cut_elements = 5}, elements.const_span(), {}, {},
-                       &report, first_runs.span().subspan(0, 2));
+    encode_run_lengths(this->executor(), {.elements = 10, .cut_elements = 5}, elements.const_span(),
+                       {{}, {}, first_runs.span().subspan(0, 2)}, &report);
     FAIL() << "accepted";
   } catch (const std::invalid_argument& error) {
     EXPECT_THAT(error.what(), HasSubstr("first_runs has 2 numbers; none, or 3"));

@@ -58,8 +58,8 @@ TYPED_TEST(RunLengthLarge, SlowReportsOrCutsRunsBeyond32Bits) {
                                                10 * static_cast<std::size_t>(format.length_bytes));
     this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
     Found encoding;
-    encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()}, symbols.span(),
-                       lengths.span(), &encoding.report);
+    encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()},
+                       {symbols.span(), lengths.span()}, &encoding.report);
     encoding.lengths = lengths.to_host();
     return encoding;
   };

@@ -158,7 +158,7 @@ TYPED_TEST(RunLengthManyRuns, EncodesArraysOfManyTurns) {
     BackendArray<TypeParam, std::byte> lengths(this->backend(), static_cast<std::size_t>(count) * 4);
     this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
     EncodeRunLengthsReport report;
-    encode_run_lengths(this->executor(), params, elements.const_span(), symbols.span(), lengths.span(),
+    encode_run_lengths(this->executor(), params, elements.const_span(), {symbols.span(), lengths.span()},
                        &report);
     const std::vector<std::byte> found = symbols.to_host();
     EXPECT_EQ(verify_encode(array, params, report, found, lengths.to_host()), "");

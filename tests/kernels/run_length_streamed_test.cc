@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/run_length_tuning.h"
+#include "kernels/run_length/tuning.h"
 #include "tests/cases/run_length_case.h"
 #include "tests/support/executors.h"
 

@@ -58,7 +58,7 @@ Encoding encode(Backend& backend, const RunArray& array, const EncodeRunLengthsP
   const std::size_t scratch_bytes = encode_run_lengths_scratch_bytes<Backend::kSpace>(params);
   backend.executor().reserve_scratch(scratch_bytes);
   Encoding encoding;
-  encode_run_lengths(backend.executor(), params, elements.const_span(), symbols.span(), lengths.span(),
+  encode_run_lengths(backend.executor(), params, elements.const_span(), {symbols.span(), lengths.span()},
                      &encoding.report);
   EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
   encoding.symbols = symbols.to_host();
@@ -301,11 +301,10 @@ TYPED_TEST(RunLength, NamesTheFirstEndThatDescends) {
 
 TYPED_TEST(RunLength, RefusesArraysThatDoNotFit) {
   const Span<const std::byte, TypeParam::kSpace> none;
-  const Span<std::byte, TypeParam::kSpace> nowhere;
   const auto text_of = [&](const EncodeRunLengthsParams& params) -> std::string {
     EncodeRunLengthsReport report;
     try {
-      encode_run_lengths(this->executor(), params, none, nowhere, nowhere, &report);
+      encode_run_lengths(this->executor(), params, none, {}, &report);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
@@ -318,7 +317,7 @@ TYPED_TEST(RunLength, RefusesArraysThatDoNotFit) {
   EXPECT_THAT(text_of({.cut_elements = -1}), HasSubstr("cut_elements is -1"));
   EXPECT_EQ(text_of({}), "accepted");
   DecodeRunLengthsReport report;
-  EXPECT_THROW(decode_run_lengths(this->executor(), {.runs = 1}, none, none, nowhere, &report),
+  EXPECT_THROW(decode_run_lengths(this->executor(), {.runs = 1}, none, none, {}, &report),
                std::invalid_argument);
 }
 
@@ -364,7 +363,7 @@ TEST(RunLengthOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
     lengths.emplace_back(bytes_of(params.max_runs, 4));
     EncodeRunLengthsReport report;
     encode_run_lengths(executor, params, {array.bytes.data(), array.bytes.size()},
-                       {symbols.data(), symbols.size()}, {lengths.back().data(), lengths.back().size()},
+                       {{symbols.data(), symbols.size()}, {lengths.back().data(), lengths.back().size()}},
                        &report);
     EXPECT_EQ(verify_encode(array, params, report, symbols, lengths.back()), "");
   }

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "kernels/kd_tree/query/scratch.h"
 #include "tests/support/kd_tree_builds.h"
 
 namespace cumulus::testing {

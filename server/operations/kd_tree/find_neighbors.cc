@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/kd_tree/kd_tree_query_scratch.h"
+#include "kernels/kd_tree/query/scratch.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/text.h"

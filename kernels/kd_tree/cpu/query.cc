@@ -1,0 +1,232 @@
+#include <oneapi/tbb/spin_mutex.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "kernels/core/parallel.h"
+#include "kernels/kd_tree/cpu/query_order.h"
+#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/query/check.h"
+#include "kernels/kd_tree/query/traversal.h"
+
+namespace cumulus {
+namespace {
+
+using kd_tree::NearestList;
+using kd_tree::OrderedQuery;
+using kd_tree::QueriedTree;
+using kd_tree::SearchParameters;
+
+constexpr std::int64_t kGrainQueries = 64;
+
+/// Keeps the first fault that any thread finds.
+class Faults {
+ public:
+  explicit Faults(NeighborReport* report) : report_(report) { *report = NeighborReport(); }
+
+  /// Whether there is one.
+  bool note(const NeighborReport& found) {
+    if (found.fault == NeighborReport::Fault::kNone) return false;
+    const oneapi::tbb::spin_mutex::scoped_lock lock(mutex_);
+    if (report_->fault == NeighborReport::Fault::kNone || found.query < report_->query) *report_ = found;
+    return true;
+  }
+  bool any() const { return report_->fault != NeighborReport::Fault::kNone; }
+
+ private:
+  NeighborReport* report_;
+  oneapi::tbb::spin_mutex mutex_;
+};
+
+template <class T>
+struct Search {
+  const KdTreeShape& shape;
+  const KdTreeView<T, Space::kHost>& tree;
+  const NeighborQueries<T, Space::kHost>& queries;
+  const NeighborSearch& search;
+  SearchParameters<T> parameters{search};
+
+  std::int64_t all_queries() const { return shape.trees * search.queries; }
+  const T* query(std::int64_t number) const { return queries.points.data() + number * shape.dimensions; }
+  T radius(std::int64_t number) const {
+    return queries.radii.empty() ? parameters.radius : queries.radii.data()[number];
+  }
+  T squared_radius(std::int64_t number) const { return kd_tree::multiply(radius(number), radius(number)); }
+  T shown(T squared_distance) const {
+    return parameters.squared ? squared_distance : std::sqrt(squared_distance);
+  }
+
+  /// Fills the report.
+  bool any_fault(CpuExecutor& executor, NeighborReport* report) const {
+    Faults faults(report);
+    if (parameters.periodic) {
+      for (std::int64_t i = 0; i < shape.trees; ++i) {
+        if (faults.note(kd_tree::find_tree_fault(shape, tree.node_bounds.data(), parameters, i))) return true;
+      }
+    }
+    parallel_ranges(executor, all_queries(), 4096, [&](std::int64_t first, std::int64_t end) {
+      for (std::int64_t i = first; i < end; ++i) {
+        if (faults.note(kd_tree::find_fault(query(i), shape.dimensions, radius(i), parameters, i))) return;
+      }
+    });
+    return faults.any();
+  }
+
+  /// Scratch memory for an order of the queries; null where their own is good enough.
+  OrderedQuery* reserve_order(CpuExecutor& executor) const {
+    if (!kd_tree::orders_queries(shape, search)) return nullptr;
+    return executor.scratch<OrderedQuery>(static_cast<std::size_t>(all_queries())).data();
+  }
+
+  /// Sorts queries by where they lie, unless `order` is null.
+  void sort(CpuExecutor& executor, OrderedQuery* order) const {
+    if (order == nullptr) return;
+    kd_tree::order_queries(
+        executor, shape.trees, search.queries, order, [&](std::int64_t number_of_tree, std::int64_t number) {
+          const T* lower = tree.node_bounds.data() + 2 * number_of_tree * shape.nodes() * shape.dimensions;
+          const T* upper = lower + shape.nodes() * shape.dimensions;
+          return kd_tree::MortonCurve<T>(lower, upper, shape.dimensions).code(query(number));
+        });
+  }
+
+  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads.
+  template <class Body>
+  void for_queries(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
+    if (parameters.periodic) return for_queries_of<0, true>(executor, order, body);
+    kd_tree::with_dimensions(shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
+      for_queries_of<D, false>(executor, order, body);
+    });
+  }
+
+ private:
+  template <int D, bool kPeriodic, class Body>
+  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
+    parallel_ranges(executor, all_queries(), kGrainQueries, [&](std::int64_t first, std::int64_t end) {
+      executor.check_interrupt();
+      for (std::int64_t i = first; i < end; ++i) {
+        const std::int64_t number = order == nullptr ? i : order[i].number;
+        body(QueriedTree<T, D, kPeriodic>(shape, tree.points.data(), tree.idx_array.data(),
+                                          tree.node_data.data(), tree.node_bounds.data(),
+                                          number / search.queries, parameters),
+             number);
+      }
+    });
+  }
+};
+
+template <class T>
+void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, HostSpan<std::int64_t> indices,
+             HostSpan<T> distances, NeighborReport* report) {
+  kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
+  kd_tree::check_nearest(search.shape, search.search, neighbors, indices, distances);
+  OrderedQuery* order = search.reserve_order(executor);
+  if (search.any_fault(executor, report)) return;
+  search.sort(executor, order);
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+    NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
+                                                                     search.squared_radius(number));
+    kd_tree::visit_nearest_first(
+        tree, search.query(number), [&] { return list.limit(); },
+        [&](std::uint32_t position, T distance) { list.offer(position, distance); });
+    std::int64_t* index = indices.data() + number * neighbors;
+    T* distance = distances.data() + number * neighbors;
+    for (int i = 0; i < neighbors; ++i) {
+      index[i] = i < list.size() ? list.index(i) : -1;
+      distance[i] =
+          i < list.size() ? search.shown(list.squared_distance(i)) : std::numeric_limits<T>::infinity();
+    }
+  });
+}
+
+template <class T>
+void count_all(CpuExecutor& executor, const Search<T>& search, const OrderedQuery* order,
+               std::int64_t* counts) {
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+    std::int64_t found = 0;
+    kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
+                          [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
+    counts[number] = found;
+  });
+}
+
+template <class T>
+void count(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t> counts,
+           NeighborReport* report) {
+  kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
+  kd_tree::check_size("counts", counts.size(), search.all_queries());
+  OrderedQuery* order = search.reserve_order(executor);
+  if (search.any_fault(executor, report)) return;
+  search.sort(executor, order);
+  count_all(executor, search, order, counts.data());
+}
+
+template <class T>
+void list(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t> offsets,
+          HostSpan<std::int64_t> indices, HostSpan<T> distances, NeighborListReport* report) {
+  kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
+  kd_tree::check_lists(search.shape, search.search, offsets, indices, distances);
+  *report = NeighborListReport();
+  OrderedQuery* order = search.reserve_order(executor);
+  if (search.any_fault(executor, &report->queries)) return;
+  search.sort(executor, order);
+  count_all(executor, search, order, offsets.data() + 1);
+  offsets.data()[0] = 0;
+  std::partial_sum(offsets.data(), offsets.data() + offsets.size(), offsets.data());
+  report->listed = offsets.data()[search.all_queries()];
+  if (report->listed > static_cast<std::int64_t>(indices.size())) return;
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+    std::int64_t next = offsets.data()[number];
+    kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
+                          [&](std::uint32_t position, T distance) {
+                            indices.data()[next] = tree.index(position);
+                            distances.data()[next] = search.shown(distance);
+                            ++next;
+                          });
+  });
+}
+
+}  // namespace
+
+void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
+                  const KdTreeView<float, Space::kHost>& tree,
+                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
+                  int neighbors, HostSpan<std::int64_t> indices, HostSpan<float> distances,
+                  NeighborReport* report) {
+  nearest(executor, Search<float>{shape, tree, queries, search}, neighbors, indices, distances, report);
+}
+void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
+                  const KdTreeView<double, Space::kHost>& tree,
+                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
+                  int neighbors, HostSpan<std::int64_t> indices, HostSpan<double> distances,
+                  NeighborReport* report) {
+  nearest(executor, Search<double>{shape, tree, queries, search}, neighbors, indices, distances, report);
+}
+
+void count_within(CpuExecutor& executor, const KdTreeShape& shape,
+                  const KdTreeView<float, Space::kHost>& tree,
+                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
+                  HostSpan<std::int64_t> counts, NeighborReport* report) {
+  count(executor, Search<float>{shape, tree, queries, search}, counts, report);
+}
+void count_within(CpuExecutor& executor, const KdTreeShape& shape,
+                  const KdTreeView<double, Space::kHost>& tree,
+                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
+                  HostSpan<std::int64_t> counts, NeighborReport* report) {
+  count(executor, Search<double>{shape, tree, queries, search}, counts, report);
+}
+
+void list_within(CpuExecutor& executor, const KdTreeShape& shape, const KdTreeView<float, Space::kHost>& tree,
+                 const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
+                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<float> distances,
+                 NeighborListReport* report) {
+  list(executor, Search<float>{shape, tree, queries, search}, offsets, indices, distances, report);
+}
+void list_within(CpuExecutor& executor, const KdTreeShape& shape,
+                 const KdTreeView<double, Space::kHost>& tree,
+                 const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
+                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<double> distances,
+                 NeighborListReport* report) {
+  list(executor, Search<double>{shape, tree, queries, search}, offsets, indices, distances, report);
+}
+
+}  // namespace cumulus

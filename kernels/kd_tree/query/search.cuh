@@ -1,0 +1,60 @@
+#pragma once
+
+// What the kernels of queries read.
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/query/traversal.h"
+
+namespace cumulus::kd_tree {
+
+inline constexpr int kSearchThreads = 128;
+
+inline unsigned search_blocks(std::int64_t threads) {
+  return static_cast<unsigned>((threads + kSearchThreads - 1) / kSearchThreads);
+}
+
+template <class T>
+struct Search {
+  KdTreeShape shape;
+  const T* tree_points;
+  const std::int64_t* idx_array;
+  const KdTreeNode* node_data;
+  const T* node_bounds;
+  const T* queries;
+  const T* radii;  // null: parameters.radius
+  std::int64_t queries_each;
+  SearchParameters<T> parameters;
+
+  __host__ __device__ std::int64_t all_queries() const { return shape.trees * queries_each; }
+  __device__ T radius(std::int64_t number) const {
+    return radii == nullptr ? parameters.radius : radii[number];
+  }
+  __device__ T squared_radius(std::int64_t number) const { return multiply(radius(number), radius(number)); }
+  __device__ T shown(T squared) const { return parameters.squared ? squared : std::sqrt(squared); }
+  template <int D, bool kPeriodic>
+  __device__ QueriedTree<T, D, kPeriodic> tree(std::int64_t number) const {
+    return {shape, tree_points, idx_array, node_data, node_bounds, number, parameters};
+  }
+};
+
+/// The thread's query, on chip.
+template <class T, int D>
+struct OwnQuery {
+  T coordinates[Dimensions<D>::kMost];
+
+  __device__ OwnQuery(const Search<T>& search, std::int64_t number) {
+    const Dimensions<D> dimensions(search.shape.dimensions);
+    for (int axis = 0; axis < dimensions.count(); ++axis) {
+      coordinates[axis] = search.queries[number * dimensions.count() + axis];
+    }
+  }
+};
+
+__device__ inline std::int64_t thread_number() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+}  // namespace cumulus::kd_tree

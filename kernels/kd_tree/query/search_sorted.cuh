@@ -1,0 +1,123 @@
+#pragma once
+
+// The nearest neighbours of sorted queries. Each thread goes its own way, but a warp's threads come to their
+// next leaves together, and look at the points of these together.
+
+#include <cstdint>
+
+#include "kernels/kd_tree/query/nearest_lists.cuh"
+#include "kernels/kd_tree/query/search.cuh"
+#include "kernels/kd_tree/query/sort.cuh"
+
+namespace cumulus::kd_tree {
+
+/// A heap costs more than a distance: first, all lanes find which points of their leaves are near enough;
+/// then each offers its first one, its second one, and so on, so that no lane waits for another's.
+template <class Tree, class List>
+__device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t leaf, List& list) {
+  constexpr std::uint32_t kAtOnce = 32;
+  constexpr std::uint32_t kUnderWay = 4;  // loads
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  tree.leaf_range(leaf, &begin, &end);
+  for (std::uint32_t first = begin; first < end; first += kAtOnce) {
+    const std::uint32_t count = min(end - first, kAtOnce);
+    const float limit = list.limit();
+    std::uint32_t near = 0;
+    for (std::uint32_t i = 0; i < count; i += kUnderWay) {
+#pragma unroll
+      for (std::uint32_t j = i; j < i + kUnderWay; ++j) {
+        const float distance = tree.squared_point_distance(query, min(first + j, end - 1));
+        if (distance <= limit) near |= 1u << j;
+      }
+    }
+    near &= ~0u >> (kAtOnce - count);
+    for (; near != 0; near &= near - 1) {
+      const std::uint32_t position = first + static_cast<std::uint32_t>(__ffs(static_cast<int>(near))) - 1;
+      list.offer(candidate_key(tree.squared_point_distance(query, position),
+                               static_cast<std::uint32_t>(tree.index(position))));
+    }
+  }
+}
+
+/// Offers the list all points that may be near enough, the nearer child's of each node first. `boxes` are
+/// those of the tree's inner nodes.
+template <int D, class Tree, class List>
+__device__ void offer_near_points(const Tree& tree, const ChildExtents* boxes, const float* query,
+                                  List& list) {
+  constexpr std::uint32_t kNone = ~0u;
+  std::uint32_t later[kMaxKdTreeLevels];
+  float later_distance[kMaxKdTreeLevels];
+  int waiting = 0;
+  const auto next = [&] {
+    while (waiting > 0) {
+      --waiting;
+      if (later_distance[waiting] <= list.limit()) return later[waiting];
+    }
+    return kNone;
+  };
+  for (std::uint32_t node = 0; node != kNone; node = next()) {
+    while (node != kNone && !tree.is_leaf(node)) {
+      float left;
+      float right;
+      squared_child_distances<D>(boxes + static_cast<std::int64_t>(node) * D, query, &left, &right);
+      const bool left_first = left <= right;
+      const float nearer = left_first ? left : right;
+      const float farther = left_first ? right : left;
+      if (farther <= list.limit()) {
+        later[waiting] = 2 * node + (left_first ? 2 : 1);
+        later_distance[waiting] = farther;
+        ++waiting;
+      }
+      node = nearer <= list.limit() ? 2 * node + (left_first ? 1 : 2) : next();
+    }
+    if (node == kNone) return;
+    offer_leaf(tree, query, node, list);
+  }
+}
+
+/// The whole warp writes the lists of its lanes, one after another; `column` is the first lane's.
+__device__ inline void store_lists(const Search<float>& search, const std::uint64_t* column, int neighbors,
+                                   bool active, std::int64_t number, std::int64_t* indices,
+                                   float* distances) {
+  const unsigned lists = __ballot_sync(0xFFFFFFFFu, active);
+  for (unsigned list = 0; (lists >> list) != 0; ++list) {
+    const std::int64_t row = __shfl_sync(0xFFFFFFFFu, number, static_cast<int>(list)) * neighbors;
+    for (unsigned i = threadIdx.x % 32; i < static_cast<unsigned>(neighbors); i += 32) {
+      const std::uint64_t key = column[i * kColumnPitch + list];
+      const bool found = key_index(key) != kNobody;
+      indices[row + i] = found ? static_cast<std::int64_t>(key_index(key)) : -1;
+      distances[row + i] = found ? search.shown(key_distance(key)) : INFINITY;
+    }
+  }
+}
+
+/// Shared memory of a block.
+template <class List>
+std::size_t search_sorted_bytes(int neighbors) {
+  return static_cast<std::size_t>(neighbors) * kColumnPitch * (List::kThreads / 32) * sizeof(std::uint64_t);
+}
+
+/// Thread i has the i-th of the sorted queries.
+template <int D, class List>
+__global__ void __launch_bounds__(List::kThreads)
+    search_sorted(Search<float> search, const ChildExtents* boxes, int neighbors, const std::uint32_t* order,
+                  std::int64_t* indices, float* distances) {
+  extern __shared__ std::uint64_t columns[];
+  const std::int64_t place = thread_number();
+  const bool active = place < search.all_queries();
+  const std::int64_t tree_number = active ? place / search.queries_each : 0;
+  const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
+  std::uint64_t* const column = columns + threadIdx.x / 32 * static_cast<unsigned>(neighbors) * kColumnPitch;
+  if (active) {
+    const auto tree = search.template tree<D, false>(tree_number);
+    const OwnQuery<float, D> query(search, number);
+    List list(neighbors, search.squared_radius(number), column + threadIdx.x % 32);
+    offer_near_points<D>(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates, list);
+    list.finish();
+  }
+  __syncwarp();
+  store_lists(search, column, neighbors, active, number, indices, distances);
+}
+
+}  // namespace cumulus::kd_tree

@@ -1,0 +1,113 @@
+#pragma once
+
+// Many queries are sorted by the tree itself: those of a warp then see much the same nodes and points.
+
+#include <cstdint>
+
+#include "kernels/kd_tree/query/plan.h"
+#include "kernels/kd_tree/query/search.cuh"
+
+namespace cumulus::kd_tree {
+
+/// Thread i copies the boxes of the i-th inner node's children: what a step down reads, in one place.
+template <int D>
+__global__ void __launch_bounds__(kSearchThreads)
+    gather_child_boxes(KdTreeShape shape, const float* node_bounds, ChildExtents* boxes) {
+  const std::int64_t nodes = shape.nodes();
+  const std::int64_t inner_nodes = nodes / 2;
+  const std::int64_t number = thread_number();
+  if (number >= shape.trees * inner_nodes) return;
+  const std::int64_t tree = number / inner_nodes;
+  const std::int64_t left = 2 * (number - tree * inner_nodes) + 1;
+  const float* lower = node_bounds + (2 * tree * nodes + left) * D;
+  const float* upper = lower + nodes * D;
+  for (int axis = 0; axis < D; ++axis) {
+    boxes[number * D + axis] = {lower[axis], upper[axis], lower[D + axis], upper[D + axis]};
+  }
+}
+
+/// The squared distances of a query from both children of a node, whose extents are `boxes`.
+template <int D>
+__device__ void squared_child_distances(const ChildExtents* boxes, const float* query, float* left,
+                                        float* right) {
+  *left = 0;
+  *right = 0;
+#pragma unroll
+  for (int axis = 0; axis < D; ++axis) {
+    const ChildExtents extents = boxes[axis];
+    const float from_left = axis_distance(query[axis], extents.left_lower, extents.left_upper);
+    const float from_right = axis_distance(query[axis], extents.right_lower, extents.right_upper);
+    *left = add(*left, multiply(from_left, from_left));
+    *right = add(*right, multiply(from_right, from_right));
+  }
+}
+
+/// Where the sorting of queries happens.
+struct QuerySort {
+  int level;                // queries are sorted by the node of this level that they come down to
+  std::uint32_t* nodes;     // [queries]: that node, within its level
+  std::uint32_t* ranks;     // [queries]: the query's number in its node
+  std::uint32_t* order;     // [queries]: the queries of each tree, sorted
+  std::uint32_t* counts;    // [trees, nodes of the level]: queries in each node; then where they begin
+  std::uint32_t* reserved;  // [trees]: queries of nodes that have their place
+};
+
+/// Each query goes down to the nearer child, and is counted in the node that it comes to.
+template <int D>
+__global__ void __launch_bounds__(kSearchThreads)
+    route_queries(Search<float> search, const ChildExtents* boxes, QuerySort sort) {
+  const std::int64_t number = thread_number();
+  if (number >= search.all_queries()) return;
+  const std::int64_t tree_number = number / search.queries_each;
+  const ChildExtents* tree_boxes = boxes + tree_number * (search.shape.nodes() / 2) * D;
+  const OwnQuery<float, D> query(search, number);
+  std::uint32_t node = 0;
+  for (int level = 0; level < sort.level; ++level) {
+    float left;
+    float right;
+    squared_child_distances<D>(tree_boxes + static_cast<std::int64_t>(node) * D, query.coordinates, &left,
+                               &right);
+    node = 2 * node + (left <= right ? 1 : 2);
+  }
+  node -= (1u << sort.level) - 1;
+  sort.nodes[number] = node;
+  sort.ranks[number] = atomicAdd(sort.counts + (tree_number << sort.level) + node, 1u);
+}
+
+/// Gives the queries of each node a place. Those of the block's nodes stand together, in the order of the
+/// nodes; blocks come in any order, which costs nothing but a little nearness. Block b has nodes b % blocks
+/// of tree b / blocks.
+inline constexpr unsigned kPlacedNodes = 1024;
+__global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsigned blocks) {
+  __shared__ std::uint32_t warp_sums[32];
+  __shared__ std::uint32_t begin;
+  const std::int64_t tree = blockIdx.x / blocks;
+  const std::uint32_t node = (blockIdx.x % blocks) * kPlacedNodes + threadIdx.x;
+  std::uint32_t* count = sort.counts + (tree << sort.level) + node;
+  const bool exists = node < 1u << sort.level;
+  const std::uint32_t own = exists ? *count : 0;
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  std::uint32_t up_to = own;
+  for (unsigned offset = 1; offset < 32; offset *= 2) {
+    const std::uint32_t other = __shfl_up_sync(0xFFFFFFFFu, up_to, offset);
+    if (lane >= offset) up_to += other;
+  }
+  if (lane == 31) warp_sums[warp] = up_to;
+  __syncthreads();
+  for (unsigned before = 0; before < warp; ++before) up_to += warp_sums[before];
+  if (threadIdx.x == kPlacedNodes - 1) begin = atomicAdd(sort.reserved + tree, up_to);
+  __syncthreads();
+  if (exists) *count = begin + up_to - own;
+}
+
+__global__ void __launch_bounds__(kSearchThreads)
+    order_queries(QuerySort sort, std::int64_t queries_each, std::int64_t all_queries) {
+  const std::int64_t number = thread_number();
+  if (number >= all_queries) return;
+  const std::int64_t tree = number / queries_each;
+  const std::int64_t place = sort.counts[(tree << sort.level) + sort.nodes[number]] + sort.ranks[number];
+  sort.order[tree * queries_each + place] = static_cast<std::uint32_t>(number - tree * queries_each);
+}
+
+}  // namespace cumulus::kd_tree

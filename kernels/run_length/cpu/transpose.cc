@@ -1,0 +1,87 @@
+#include "kernels/run_length/transpose/transpose.h"
+
+#include <algorithm>
+
+#include "kernels/core/parallel.h"
+#include "kernels/primitives/streaming_stores.h"
+#include "kernels/run_length/check.h"
+#include "kernels/run_length/element.h"
+#include "kernels/run_length/scratch.h"
+
+namespace cumulus::run_length {
+namespace {
+
+/// Pixels of the side of a square that is transposed at once.
+template <class T>
+constexpr std::int64_t kSquare = sizeof(T) <= 4 ? 64 : 32;
+
+/// A batch of at least so many bytes does not stay in the caches.
+constexpr std::size_t kStreamedBytes = 4 << 20;
+
+/// Writes every stride-th of `count` elements side by side; past the caches if `stream` and the elements have
+/// 16 bytes.
+template <class T>
+void write_column(const T* from, std::int64_t stride, std::int64_t count, T* to,
+                  [[maybe_unused]] bool stream) {
+  if constexpr (sizeof(T) == 16) {
+    if (stream) {
+      for (std::int64_t i = 0; i < count; ++i) stream_16_bytes(from + i * stride, to + i);
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+
+/// By way of a small array: of an image whose rows are a power of two apart, a square's rows would evict
+/// each other from the L1 cache.
+template <class T>
+void transpose_square(const T* from, T* to, const ImageBatch& batch, std::int64_t y, std::int64_t x) {
+  constexpr std::int64_t kSide = kSquare<T>;
+  const std::int64_t rows = std::min(kSide, batch.height - y);
+  const std::int64_t columns = std::min(kSide, batch.width - x);
+  T square[kSide * kSide];
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::copy_n(from + (y + row) * batch.width + x, columns, square + row * kSide);
+  for (std::int64_t column = 0; column < columns; ++column) {
+    write_column(square + column, kSide, rows, to + (x + column) * batch.height + y,
+                 batch.bytes() >= kStreamedBytes);
+  }
+}
+
+template <class T>
+void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T* to) {
+  const std::int64_t squares_down = divide_up(batch.height, kSquare<T>);
+  const std::int64_t pixels = batch.height * batch.width;
+  parallel_ranges(executor, batch.images * squares_down, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      const std::int64_t offset = i / squares_down * pixels;
+      for (std::int64_t x = 0; x < batch.width; x += kSquare<T>)
+        transpose_square(from + offset, to + offset, batch, i % squares_down * kSquare<T>, x);
+    }
+    finish_streaming();
+  });
+}
+
+}  // namespace
+}  // namespace cumulus::run_length
+
+namespace cumulus {
+
+void transpose_images(CpuExecutor& executor, const ImageBatch& batch, HostSpan<const std::byte> from,
+                      HostSpan<std::byte> to) {
+  using namespace run_length;
+  check_transpose(batch, from, to);
+  executor.check_interrupt();
+  with_element(batch.element_bytes, [&]<class T>(T) {
+    transpose(executor, batch, reinterpret_cast<const T*>(from.data()), reinterpret_cast<T*>(to.data()));
+  });
+}
+
+#if !CUMULUS_WITH_CUDA
+void transpose_images(CudaExecutor& /*executor*/, const ImageBatch& /*batch*/,
+                      DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
+  throw CudaError(0, "transpose_images", __FILE__, __LINE__);
+}
+#endif
+
+}  // namespace cumulus
