@@ -14,7 +14,7 @@
 
 #include "cli/files/npy.h"
 #include "kernels/core/cpu_executor.h"
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 
 namespace cumulus::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "bench/baselines/direct_box.h"
 #include "bench/baselines/summed_area_table_overlapped.h"
 #include "bench/harness/bench.h"
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 #include "tests/cases/summed_area_table_boxes.h"
 
 namespace cumulus::bench {

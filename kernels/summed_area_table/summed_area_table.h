@@ -2,13 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
-#include "kernels/core/float16.h"
 #include "kernels/core/views.h"
-#include "kernels/summed_area_table/summed_area_table_scratch.h"
+#include "kernels/summed_area_table/element_pairs.h"
+#include "kernels/summed_area_table/look_back/grid.h"
 
 namespace cumulus {
 
@@ -24,6 +23,9 @@ namespace cumulus {
 // the bytes that the matching *_scratch_bytes function (summed_area_table_scratch.h) names; the call
 // takes exactly those. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
 // between kernels).
+//
+// element_pairs.h lists the types of images and sums, and how exact the sums are. NaN and Inf spread to every
+// element below and to the right of them, and to no other.
 //
 // Results do not depend on the number of threads or on timing: the same call gives the same bits each time.
 
@@ -42,51 +44,6 @@ struct TableJob {
   /// executor's memory; null: nothing. Float sums only.
   const float* offsets = nullptr;
 };
-
-/// True where build_summed_area_table is defined for this pair:
-///
-///   image     sums
-///   u8, u16   u32, u64   exact modulo 2^32 or 2^64: differences are exact wherever the
-///   u32       u64        rectangle's own sum fits
-///   i32       i64        (likewise)
-///   f16, f32  f32, f64   |error| of an element is at most (height + width) * u * (the sum of |image| over
-///   f64       f64        its rectangle), to first order; u = 2^-24 for f32, 2^-53 for f64
-///
-/// NaN and Inf spread to every element below and to the right of them, and to no other.
-template <class Input, class Sum>
-inline constexpr bool kSummedAs = false;
-template <>
-inline constexpr bool kSummedAs<std::uint8_t, std::uint32_t> = true;
-template <>
-inline constexpr bool kSummedAs<std::uint8_t, std::uint64_t> = true;
-template <>
-inline constexpr bool kSummedAs<std::uint16_t, std::uint32_t> = true;
-template <>
-inline constexpr bool kSummedAs<std::uint16_t, std::uint64_t> = true;
-template <>
-inline constexpr bool kSummedAs<std::uint32_t, std::uint64_t> = true;
-template <>
-inline constexpr bool kSummedAs<std::int32_t, std::int64_t> = true;
-template <>
-inline constexpr bool kSummedAs<Float16, float> = true;
-template <>
-inline constexpr bool kSummedAs<Float16, double> = true;
-template <>
-inline constexpr bool kSummedAs<float, float> = true;
-template <>
-inline constexpr bool kSummedAs<float, double> = true;
-template <>
-inline constexpr bool kSummedAs<double, double> = true;
-
-/// True where squares can be summed too: the square of a 32-bit integer leaves no room for sums in 64 bits.
-template <class Input, class Sum>
-inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &&
-                                     !(std::is_integral_v<Input> && sizeof(Input) == 4);
-
-/// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
-/// are asked for, it sums each channel by itself, element by element.
-template <class Input>
-inline constexpr bool kSummedInterleaved = sizeof(Input) <= 2 || std::is_same_v<Input, float>;
 
 namespace summed_area_table {
 /// Scratch bytes for the tables of `planes` images, each of `image`'s extents.

@@ -1,5 +1,3 @@
-#include "kernels/summed_area_table/summed_area_table_cpu.h"
-
 #include <oneapi/tbb/parallel_pipeline.h>
 
 #include <algorithm>
@@ -9,10 +7,12 @@
 
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/vector_width.h"
-#include "kernels/summed_area_table/summed_area_table_bands.h"
-#include "kernels/summed_area_table/summed_area_table_check.h"
-#include "kernels/summed_area_table/summed_area_table_tuning.h"
-#include "kernels/summed_area_table/summed_area_table_types.h"
+#include "kernels/summed_area_table/check.h"
+#include "kernels/summed_area_table/cpu/bands.h"
+#include "kernels/summed_area_table/cpu/build.h"
+#include "kernels/summed_area_table/element_pairs.h"
+#include "kernels/summed_area_table/summand.h"
+#include "kernels/summed_area_table/tuning.h"
 
 namespace cumulus {
 namespace {

@@ -1,10 +1,10 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/summed_area_table/check.h"
+#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/summed_area_table/look_back/launch.cuh"
 #include "kernels/summed_area_table/summed_area_table.h"
-#include "kernels/summed_area_table/summed_area_table_check.h"
-#include "kernels/summed_area_table/table_launch.cuh"
-#include "kernels/summed_area_table/warp_sums.cuh"
 
 // What comes before a table: its cleared scratch memory, and an image's means.
 

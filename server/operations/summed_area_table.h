@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cumulus/v1/summed_area_table.pb.h"
+#include "kernels/summed_area_table/local.h"
 #include "kernels/summed_area_table/summed_area_table.h"
-#include "kernels/summed_area_table/summed_area_table_local.h"
 #include "server/operations/summed_area_table_queries.h"  // the other RPCs of this operation
 #include "server/operations/summed_area_table_types.h"
 #include "server/pipeline/errors.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cumulus/v1/summed_area_table.pb.h"
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 #include "server/operations/summed_area_table_types.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"

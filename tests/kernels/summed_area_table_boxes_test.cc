@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {

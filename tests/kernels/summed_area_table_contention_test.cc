@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 #include "tests/cases/summed_area_table_boxes.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/summed_area_table/summed_area_table_queries.h"
+#include "kernels/summed_area_table/queries.h"
 #include "tests/cases/summed_area_table_boxes.h"
 #include "tests/support/executors.h"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/summed_area_table/table_methods.h"
+#include "kernels/summed_area_table/methods.h"
 #include "tests/cases/summed_area_table_case.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
@@ -25,14 +25,14 @@ using testing::TestImage;
 /// Strips that there are.
 struct Strips {
   int columns;
-  int turns;
+  int blocks_per_strip;
 };
 constexpr Strips kStrips[] = {{64, 2}, {128, 2}, {128, 1}};
 
 template <class Sum, class Input>
 std::vector<Sum> build(testing::CudaBackend& backend, Strips strips, const TestImage<Input>& image) {
   return testing::build_aligned<Sum>(backend, image, [&](auto& executor, const auto& job) {
-    return build_in_strips_of(strips.columns, strips.turns, executor, job);
+    return build_in_strips_of(strips.columns, strips.blocks_per_strip, executor, job);
   });
 }
 
@@ -43,7 +43,7 @@ void expect_tables(testing::CudaBackend& backend, ImageShape shape) {
     const auto image = make_image<Input>(shape, 1, padding, ImagePattern::kRandom);
     for (const Strips strips : kStrips) {
       SCOPED_TRACE(std::to_string(shape.height) + " x " + std::to_string(shape.width) + " in strips of " +
-                   std::to_string(strips.columns) + " by " + std::to_string(strips.turns) +
+                   std::to_string(strips.columns) + " by " + std::to_string(strips.blocks_per_strip) +
                    " blocks, rows padded by " + std::to_string(padding));
       EXPECT_EQ(verify_summed_area_table(image, build<Sum>(backend, strips, image).data()), "");
     }

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/summed_area_table/summed_area_table_cpu.h"
+#include "kernels/summed_area_table/cpu/build.h"
 #include "tests/cases/summed_area_table_case.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/core/float16.h"
+
+// The one list of the (pixel, sum) types that tables are built for, and what follows from it. In groups, so
+// that explicit instantiations can be spread over files:
+//
+//   image     sums
+//   u8, u16   u32, u64   exact modulo 2^32 or 2^64: differences are exact wherever the
+//   u32       u64        rectangle's own sum fits
+//   i32       i64        (likewise)
+//   f16, f32  f32, f64   |error| of an element is at most (height + width) * u * (the sum of |image| over
+//   f64       f64        its rectangle), to first order; u = 2^-24 for f32, 2^-53 for f64
+#define CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(apply) \
+  apply(std::uint8_t, std::uint32_t);               \
+  apply(std::uint8_t, std::uint64_t)
+#define CUMULUS_SUMMED_AREA_TABLE_SHORT_PAIRS(apply) \
+  apply(std::uint16_t, std::uint32_t);               \
+  apply(std::uint16_t, std::uint64_t)
+#define CUMULUS_SUMMED_AREA_TABLE_HALF_PAIRS(apply) \
+  apply(Float16, float);                            \
+  apply(Float16, double)
+#define CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(apply) \
+  apply(float, float);                               \
+  apply(float, double)
+#define CUMULUS_SUMMED_AREA_TABLE_OTHER_PAIRS(apply) \
+  apply(std::uint32_t, std::uint64_t);               \
+  apply(std::int32_t, std::int64_t);                 \
+  apply(double, double)
+#define CUMULUS_SUMMED_AREA_TABLE_PAIRS(apply)  \
+  CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(apply);  \
+  CUMULUS_SUMMED_AREA_TABLE_SHORT_PAIRS(apply); \
+  CUMULUS_SUMMED_AREA_TABLE_HALF_PAIRS(apply);  \
+  CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(apply); \
+  CUMULUS_SUMMED_AREA_TABLE_OTHER_PAIRS(apply)
+
+// Each type of image of these pairs, and each type of sums, once.
+#define CUMULUS_SUMMED_AREA_TABLE_IMAGES(apply) \
+  apply(std::uint8_t);                          \
+  apply(std::uint16_t);                         \
+  apply(std::uint32_t);                         \
+  apply(std::int32_t);                          \
+  apply(Float16);                               \
+  apply(float);                                 \
+  apply(double)
+#define CUMULUS_SUMMED_AREA_TABLE_SUMS(apply) \
+  apply(std::uint32_t);                       \
+  apply(std::uint64_t);                       \
+  apply(std::int64_t);                        \
+  apply(float);                               \
+  apply(double)
+
+namespace cumulus {
+
+/// True where tables are built for this pair.
+template <class Input, class Sum>
+inline constexpr bool kSummedAs = false;
+#define CUMULUS_SUMMED_AS(Input, Sum) \
+  template <>                         \
+  inline constexpr bool kSummedAs<Input, Sum> = true
+CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_SUMMED_AS);
+#undef CUMULUS_SUMMED_AS
+
+/// True where squares can be summed too: the square of a 32-bit integer leaves no room for sums in 64 bits.
+template <class Input, class Sum>
+inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &&
+                                     !(std::is_integral_v<Input> && sizeof(Input) == 4);
+
+/// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
+/// are asked for, it sums each channel by itself, element by element.
+template <class Input>
+inline constexpr bool kSummedInterleaved = sizeof(Input) <= 2 || std::is_same_v<Input, float>;
+
+namespace summed_area_table {
+
+/// Calls body.operator()<Input, Sum>() for each pair.
+template <class Body>
+void for_each_element_pair(const Body& body) {
+#define CUMULUS_CALL(Input, Sum) body.template operator()<Input, Sum>()
+  CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_CALL);
+#undef CUMULUS_CALL
+}
+/// Likewise for each type of image, and of sums.
+template <class Body>
+void for_each_image_type(const Body& body) {
+#define CUMULUS_CALL(Input) body.template operator()<Input>()
+  CUMULUS_SUMMED_AREA_TABLE_IMAGES(CUMULUS_CALL);
+#undef CUMULUS_CALL
+}
+template <class Body>
+void for_each_sum_type(const Body& body) {
+#define CUMULUS_CALL(Sum) body.template operator()<Sum>()
+  CUMULUS_SUMMED_AREA_TABLE_SUMS(CUMULUS_CALL);
+#undef CUMULUS_CALL
+}
+
+}  // namespace summed_area_table
+}  // namespace cumulus

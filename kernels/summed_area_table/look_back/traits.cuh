@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/primitives/multiprocessor.cuh"
+#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/summed_area_table/look_back/look_back.cuh"
+#include "kernels/summed_area_table/summand.h"
+#include "kernels/summed_area_table/tuning.h"
+
+// What the CUDA kernel knows at compile time, what it is told, and what a block keeps in shared memory.
+
+namespace cumulus::summed_area_table {
+
+/// Four neighbouring elements, moved as one word or two.
+template <class T>
+struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Quad {
+  T v[4];
+};
+
+template <class T>
+__device__ const Quad<T>& quad_at(const T* elements) {
+  return *reinterpret_cast<const Quad<T>*>(elements);
+}
+template <class T>
+__device__ Quad<T>& quad_at(T* elements) {
+  return *reinterpret_cast<Quad<T>*>(elements);
+}
+
+/// What one build sums: the pixels; the pixels and, from the same reading, their squares; or the pixels less
+/// their offsets.
+enum class Terms { kValues, kValuesAndSquares, kOffsets };
+
+/// How the images and their tables lie. What a layout does not need costs its kernels nothing.
+enum class Layout {
+  kOne,      // one image and its inclusive table
+  kPlanes,   // one or more, inclusive or exclusive
+  kStrided,  // likewise; an image's channels may be planes of their own, a stride from element to element
+};
+
+/// What the kernel knows at compile time.
+template <class InputType, class SumType, int ChannelCount, Terms kWhat, Layout kWhere,
+          TileShape kTile = tile_shape(sizeof(InputType), sizeof(SumType), ChannelCount)>
+struct TileTraits {
+  using Input = InputType;
+  using Sum = SumType;
+  static constexpr Layout kLayout = kWhere;
+  static constexpr int kChannels = ChannelCount;
+  static constexpr Terms kTerms = kWhat;
+  static constexpr Term kFirstTerm = kWhat == Terms::kOffsets ? Term::kOffset : Term::kValue;
+  static constexpr TileShape kShape = kTile;
+  static constexpr int kThreads = kShape.threads();
+  static constexpr int kWarps = kShape.warps;
+  static constexpr int kRowsPerWarp = kShape.rows_per_warp;
+  static constexpr int kSegments = kShape.segments;
+  static constexpr int kElements = kShape.lane_elements;
+  static constexpr int kQuads = kElements / 4;
+  static constexpr int kRows = kShape.rows();
+  static constexpr int kColumns = kShape.columns();
+  /// One less where strides, and mostly offsets or a second table too, take registers.
+  static constexpr int kBlocks =
+      blocks_per_multiprocessor(sizeof(Sum), kChannels) - (kLayout == Layout::kStrided ? 1 : 0);
+  /// As many of these as fit by their threads: what the registers are for.
+  static constexpr int kResidentBlocks = blocks_per_multiprocessor(kBlocks, kThreads);
+  static_assert(kElements % kChannels == 0 && kElements % 4 == 0,
+                "a lane holds whole pixels and whole quads");
+
+  /// Totals of rows that are summed over the warp together. One channel's kernels have no registers left for
+  /// that.
+  static constexpr int kRowTotalsAtOnce = kChannels == 1 ? 1 : 8;
+
+  /// Rows are looked after by groups of a warp, one row a lane; the last group may be smaller.
+  static constexpr int kRowGroups = row_groups(kShape);
+  /// A warp's share of publishing and looking back: one channel of a group of rows, or 32 columns.
+  static constexpr int kRowJobs = kRowGroups * kChannels;
+  static constexpr int kJobs = kRowJobs + kColumns / 32;
+  /// Words of a tile: its columns, the corner's share of each row job, its rows (channels interleaved).
+  static constexpr int kCornerWord = kColumns;
+  static constexpr int kRowWord = kColumns + kRowJobs;
+};
+
+/// Where an array's elements are: element (y, x) of plane p at plane(p) + y * row_stride + x *
+/// element_stride().
+template <class T, Layout kLayout>
+struct Planes {
+  T* data;
+  std::int64_t plane_stride;  // from an image to the next
+  std::int64_t row_stride;
+  std::int64_t parts;  // 1, or the number of channels where each is a plane of its own
+  bool aligned;        // every row begins at a multiple of 16 bytes, and parts is 1
+
+  __device__ T* plane(std::uint32_t p) const {
+    if constexpr (kLayout == Layout::kOne) {
+      return data;
+    } else if constexpr (kLayout == Layout::kPlanes) {
+      return data + p * plane_stride;
+    } else {
+      const auto divisor = static_cast<std::uint32_t>(parts);
+      return data + p / divisor * plane_stride + p % divisor;
+    }
+  }
+  __device__ std::int64_t element_stride() const { return kLayout == Layout::kStrided ? parts : 1; }
+};
+
+template <class P>
+struct Arguments {
+  using Table = Planes<typename P::Sum, P::kLayout>;
+  Planes<const typename P::Input, P::kLayout> image;
+  Table sums;            // without the zeros of an exclusive table
+  Table squares;         // likewise; Terms::kValuesAndSquares only
+  const float* offsets;  // Terms::kOffsets only
+  std::int64_t height;
+  std::int64_t row_elements;
+  std::uint32_t planes;
+  std::uint32_t tile_rows;
+  std::uint32_t tile_columns;
+  std::int64_t words_per_tile;
+  std::uint32_t* next_ticket;
+  Word<typename P::Sum>* words;
+  bool exclusive;  // the row above each table and the column before it are to be zeroed
+
+  __device__ std::int64_t words_of_plane() const {
+    return std::int64_t{tile_rows} * tile_columns * words_per_tile;
+  }
+};
+
+/// A block's shared memory.
+template <class P>
+struct TileMemory {
+  using Sum = typename P::Sum;
+  alignas(16) typename P::Input pixels[P::kRows][P::kColumns];
+  alignas(16) Sum
+      warp_columns[P::kWarps][P::kColumns];  // the strips' sums by column; then the sums of all strips before
+  alignas(16) Sum above[P::kColumns];        // the tile's sums by column; then of all above the tile
+  /// The tile's sums by row; then, per row, what lies left of the tile in its group's rows that are not below
+  /// it.
+  Sum rows[P::kRows * P::kChannels];
+  /// Per row job: what lies left of the tile in the group's rows, and above that.
+  Sum group_left[P::kRowJobs];
+  Sum group_corner[P::kRowJobs];
+  Tile next_tile;
+};
+
+/// The first element of the lane's quad, counted from the tile's left edge.
+template <class P>
+__device__ int quad_column(int segment, int quad) {
+  return (segment * 32 + lane_index()) * P::kElements + quad * 4;
+}
+
+template <class P>
+__device__ bool inside(const Arguments<P>& a, Tile tile) {
+  return (tile.row + std::int64_t{1}) * P::kRows <= a.height &&
+         (tile.column + std::int64_t{1}) * P::kColumns <= a.row_elements;
+}
+
+}  // namespace cumulus::summed_area_table

@@ -1,0 +1,388 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/summed_area_table/gpu/tagged_words.cuh"
+#include "kernels/summed_area_table/look_back/tile.cuh"
+#include "kernels/summed_area_table/look_back/traits.cuh"
+
+// The kernel of small images, all of whose tiles are on the GPU at once, one per block, in registers. Each
+// block tells the others its tile's sums by column and by row, and their total, and adds up itself what it
+// needs of theirs, as it comes. There is no chain, no barrier of the grid and nothing to clear before: one
+// launch. All blocks must run at once, since each waits for others.
+
+namespace cumulus::summed_area_table {
+
+template <class P>
+struct ResidentArguments {
+  Arguments<P> table;  // but for its tickets and words
+  TaggedValues<typename P::Sum> values;
+};
+
+/// What a tile tells the others: the sums of its kColumns columns, those of its kRows rows, and their total.
+/// Three are left free, so that a tile's values begin at a multiple of 32 bytes.
+template <class P>
+struct ResidentValues {
+  static constexpr int kRows = P::kColumns;
+  static constexpr int kTotal = kRows + P::kRows;
+  static constexpr int kCount = kTotal + 4;
+};
+
+template <class P>
+struct ResidentMemory {
+  using Sum = typename P::Sum;
+  static constexpr int kColumnParts = P::kThreads / P::kColumns;
+  static constexpr int kRowParts = P::kThreads / P::kRows;
+  alignas(16) Sum warp_columns[P::kWarps][P::kColumns];  // of each warp's rows; then of all warps' before
+  alignas(16) Sum above[kColumnParts][P::kColumns];
+  Sum left[kRowParts][P::kRows];
+  Sum totals[P::kWarps];   // of each warp's rows
+  Sum corners[P::kWarps];  // parts of what lies above and to the left
+};
+
+/// The warp's rows of the tile; a lane has four columns. Sums of 4 bytes take the pixels' registers; where
+/// they are longer the pixels stay, and are summed when they are needed. kWhole: all tiles are, and rows
+/// begin at multiples of 16 bytes.
+template <class P, bool kWhole>
+class ResidentRows {
+ public:
+  using Input = typename P::Input;
+  using Sum = typename P::Sum;
+  static constexpr int kRows = P::kRowsPerWarp;
+  static constexpr bool kKeepsSums = sizeof(Sum) == 4;
+  static_assert(P::kSegments == 1 && P::kElements == 4 && P::kChannels == 1);
+
+  __device__ ResidentRows(const Arguments<P>& a, Tile tile) {
+    const std::int64_t row = std::int64_t{tile.row} * P::kRows + warp_index() * kRows;
+    const std::int64_t column = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
+    const Input* from = a.image.data + row * a.image.row_stride + column;
+    Quad<Input> pixels[kRows];
+    // All rows are asked for before one is waited for.
+    if (kWhole || (a.image.aligned && inside(a, tile))) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) pixels[r] = quad_at(from + r * a.image.row_stride);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        pixels[r] = {};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (row + r < a.height && column + i < a.row_elements) {
+            pixels[r].v[i] = from[r * a.image.row_stride + i];
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) registers_[r].v[i] = static_cast<Element>(pixels[r].v[i]);
+    }
+  }
+
+  /// Of the lane's columns, over the warp's rows. Before scan().
+  __device__ Quad<Sum> columns() const {
+    Quad<Sum> sums{};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums.v[i] += static_cast<Sum>(registers_[r].v[i]);
+    }
+    return sums;
+  }
+
+  /// Over row number lane_index() / kLanesOfTotal. Before scan().
+  static constexpr int kLanesOfTotal = 32 / kRows;
+  __device__ Sum total() const {
+    Sum totals[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      totals[r] = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) totals[r] += static_cast<Sum>(registers_[r].v[i]);
+    }
+    return warp_sums(totals);
+  }
+
+  /// Sums the pixels along their rows, if the sums are kept.
+  __device__ void scan() {
+    if constexpr (kKeepsSums) {
+#pragma unroll
+      for (int first = 0; first < kRows; first += kAtOnce) {
+        Quad<Sum> sums[kAtOnce];
+        scanned(first, sums);
+#pragma unroll
+        for (int r = 0; r < kAtOnce; ++r) registers_[first + r] = sums[r];
+      }
+    }
+  }
+
+  /// Calls body(row, sums) for each of the warp's rows, summed from the tile's left edge. After scan().
+  template <class Body>
+  __device__ void for_each(const Body& body) const {
+#pragma unroll
+    for (int first = 0; first < kRows; first += kAtOnce) {
+      Quad<Sum> sums[kAtOnce];
+      if constexpr (kKeepsSums) {
+#pragma unroll
+        for (int r = 0; r < kAtOnce; ++r) sums[r] = registers_[first + r];
+      } else {
+        scanned(first, sums);
+      }
+#pragma unroll
+      for (int r = 0; r < kAtOnce; ++r) body(first + r, sums[r]);
+    }
+  }
+
+ private:
+  using Element = std::conditional_t<kKeepsSums, Sum, Input>;
+  /// Rows that are scanned side by side: one exchange waits for the one before.
+  static constexpr int kAtOnce = kKeepsSums ? 8 : 4;
+  static_assert(kRows % kAtOnce == 0);
+
+  __device__ void scanned(int first, Quad<Sum> (&sums)[kAtOnce]) const {
+    Sum through[kAtOnce];
+#pragma unroll
+    for (int r = 0; r < kAtOnce; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const auto pixel = static_cast<Sum>(registers_[first + r].v[i]);
+        sums[r].v[i] = i == 0 ? pixel : sums[r].v[i - 1] + pixel;
+      }
+      through[r] = sums[r].v[3];
+    }
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+#pragma unroll
+      for (int r = 0; r < kAtOnce; ++r) {
+        const Sum before = __shfl_up_sync(~0u, through[r], distance);
+        if (lane_index() >= distance) through[r] += before;
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kAtOnce; ++r) {
+      const Sum before = before_lane(through[r]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[r].v[i] += before;
+    }
+  }
+
+  Quad<Element> registers_[kRows];
+};
+
+/// Tells the sums of the warp's rows, and leaves those of its columns, and their total, in memory.
+template <class P, bool kWhole>
+__device__ void publish_row_aggregates(const ResidentArguments<P>& a, const ResidentRows<P, kWhole>& rows,
+                                       ResidentMemory<P>& memory, int values) {
+  using Sum = typename P::Sum;
+  constexpr int kLanes = ResidentRows<P, kWhole>::kLanesOfTotal;
+  quad_at(&memory.warp_columns[warp_index()][lane_index() * 4]) = rows.columns();
+  const Sum total = rows.total();
+  const bool publishes = lane_index() % kLanes == 0;
+  if (publishes) {
+    const int row = warp_index() * P::kRowsPerWarp + lane_index() / kLanes;
+    a.values.publish(values + ResidentValues<P>::kRows + row, total);
+  }
+  const Sum of_rows = warp_sum(publishes ? total : Sum{0});
+  if (lane_index() == 0) memory.totals[warp_index()] = of_rows;
+}
+
+/// Tells the sums of the tile's columns and their total. Turns memory.strips into sums over the strips
+/// before.
+template <class P>
+__device__ void publish_column_aggregates(const ResidentArguments<P>& a, ResidentMemory<P>& memory,
+                                          int values) {
+  using Sum = typename P::Sum;
+  static_assert(P::kThreads > P::kColumns, "a thread is free for the total");
+  const auto column = static_cast<int>(threadIdx.x);
+  if (column > P::kColumns) return;
+  Sum sum = 0;
+  if (column == P::kColumns) {
+#pragma unroll
+    for (const Sum of_warp : memory.totals) sum += of_warp;
+    a.values.publish(values + ResidentValues<P>::kTotal, sum);
+    return;
+  }
+#pragma unroll
+  for (int warp = 0; warp < P::kWarps; ++warp) {
+    const Sum own = memory.warp_columns[warp][column];
+    memory.warp_columns[warp][column] = sum;
+    sum += own;
+  }
+  a.values.publish(values + column, sum);
+}
+
+/// Adds up what the other tiles tell, in parts: of each column above the tile, of each row left of it, and of
+/// all tiles above and to the left. All three are asked for together.
+template <class P>
+class PrefixGather {
+ public:
+  using Sum = typename P::Sum;
+
+  /// Begins to ask.
+  __device__ PrefixGather(const ResidentArguments<P>& a, Tile tile)
+      : above_(a.values, columns_above(static_cast<int>(a.table.tile_columns), tile)),
+        left_(a.values, rows_left(static_cast<int>(a.table.tile_columns), tile)),
+        corner_(a.values, corner(static_cast<int>(a.table.tile_columns), tile)) {}
+
+  /// Waits for the answers and leaves the sums in memory.
+  __device__ void finish(ResidentMemory<P>& memory) {
+    bool more = true;
+    while (more) {
+      bool poll = false;
+      while (!poll) {
+        poll = above_.poll();
+        poll = left_.poll() && poll;
+        poll = corner_.poll() && poll;
+      }
+      more = above_.advance();
+      more = left_.advance() || more;
+      more = corner_.advance() || more;
+    }
+    memory.above[thread() / P::kColumns][thread() % P::kColumns] = above_.sum();
+    memory.left[thread() / P::kRows][thread() % P::kRows] = left_.sum();
+    __syncwarp();
+    const Sum corner = warp_sum(corner_.sum());
+    if (lane_index() == 0) memory.corners[warp_index()] = corner;
+  }
+
+ private:
+  using Memory = ResidentMemory<P>;
+  using Values = ResidentValues<P>;
+  /// As many as registers allow beside the tile: bytes are unpacked there.
+  static constexpr int kAtOnce = P::kRows > 64 && sizeof(typename P::Input) < 4 ? 4 : 8;
+
+  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
+  /// Of `count` tiles every one of `parts`.
+  static __device__ int share(int count, int part, int parts) { return (count - part + parts - 1) / parts; }
+
+  static __device__ WordLine columns_above(int tile_columns, Tile tile) {
+    constexpr int kParts = Memory::kColumnParts;
+    const int part = thread() / P::kColumns;
+    return {(part * tile_columns + tile.column) * Values::kCount + thread() % P::kColumns,
+            kParts * tile_columns * Values::kCount, share(tile.row, part, kParts)};
+  }
+  static __device__ WordLine rows_left(int tile_columns, Tile tile) {
+    constexpr int kParts = Memory::kRowParts;
+    const int part = thread() / P::kRows;
+    return {(tile.row * tile_columns + part) * Values::kCount + Values::kRows + thread() % P::kRows,
+            kParts * Values::kCount, share(tile.column, part, kParts)};
+  }
+  /// The total of one tile: no tile has more above and to the left than threads.
+  static __device__ WordLine corner(int tile_columns, Tile tile) {
+    if (thread() >= tile.row * tile.column) return {0, 0, 0};
+    const int other = thread() / tile.column * tile_columns + thread() % tile.column;
+    return {other * Values::kCount + Values::kTotal, 0, 1};
+  }
+
+  LineSum<Sum, kAtOnce> above_;
+  LineSum<Sum, kAtOnce> left_;
+  LineSum<Sum, 1> corner_;
+};
+
+/// What lies left of the tile and not below a row, for each of its rows. Every warp finds all of them.
+template <class P>
+class RowsBefore {
+ public:
+  using Sum = typename P::Sum;
+
+  __device__ explicit RowsBefore(const ResidentMemory<P>& memory) {
+    Sum through = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) {
+      Sum left = 0;
+#pragma unroll
+      for (int part = 0; part < ResidentMemory<P>::kRowParts; ++part)
+        left += memory.left[part][lane_index() * kLaneRows + i];
+      through += left;
+      sums_[i] = through;
+    }
+    const Sum before = before_lane(warp_inclusive_scan(through));
+    Sum corner = 0;
+#pragma unroll
+    for (const Sum of_warp : memory.corners) corner += of_warp;
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) sums_[i] = corner + (before + sums_[i]);
+  }
+
+  /// Of the warp's row number `row`.
+  __device__ Sum operator[](int row) const {
+    static_assert(P::kRowsPerWarp % kLaneRows == 0, "a warp's rows begin with a lane's first");
+    const int lane = (warp_index() * P::kRowsPerWarp + row) / kLaneRows;
+    return __shfl_sync(~0u, sums_[row % kLaneRows], lane);
+  }
+
+ private:
+  static constexpr int kLaneRows = P::kRows / 32;
+  Sum sums_[kLaneRows];
+};
+
+/// The table of all that lies above the warp's rows, from the tile's left edge: in the lane's columns.
+template <class P>
+__device__ Quad<typename P::Sum> table_above(const ResidentMemory<P>& memory) {
+  using Sum = typename P::Sum;
+  Quad<Sum> above = quad_at(&memory.warp_columns[warp_index()][lane_index() * 4]);
+#pragma unroll
+  for (int part = 0; part < ResidentMemory<P>::kColumnParts; ++part) {
+    const auto of_part = quad_at(&memory.above[part][lane_index() * 4]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) above.v[i] += of_part.v[i];
+  }
+#pragma unroll
+  for (int i = 1; i < 4; ++i) above.v[i] += above.v[i - 1];
+  const Sum before = before_lane(warp_inclusive_scan(above.v[3]));
+#pragma unroll
+  for (int i = 0; i < 4; ++i) above.v[i] += before;
+  return above;
+}
+
+/// Puts the tile's rows on top of all that lies above and to the left.
+template <class P, bool kWhole>
+__device__ void store_rows(const Arguments<P>& a, const ResidentRows<P, kWhole>& rows,
+                           const ResidentMemory<P>& memory, Tile tile) {
+  using Sum = typename P::Sum;
+  const bool whole = kWhole || (a.sums.aligned && inside(a, tile));
+  const std::int64_t y = std::int64_t{tile.row} * P::kRows + warp_index() * P::kRowsPerWarp;
+  const std::int64_t x = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
+  Sum* to = a.sums.data + y * a.sums.row_stride + x;
+  Quad<Sum> above = table_above(memory);
+  const RowsBefore<P> rows_before(memory);
+  rows.for_each([&](int row, const Quad<Sum>& sums) {
+    const Sum before = rows_before[row];
+    Quad<Sum> out;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      above.v[i] += sums.v[i];
+      out.v[i] = above.v[i] + before;
+    }
+    if (whole) {
+      store_quads(to + row * a.sums.row_stride, 4, out);
+    } else if (y + row < a.height) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (x + i < a.row_elements) __stcs(to + row * a.sums.row_stride + i, out.v[i]);
+      }
+    }
+  });
+}
+
+template <class P, bool kWhole>
+__global__ void __launch_bounds__(P::kThreads, resident_tiles(P::kShape))
+    build_resident_table(const ResidentArguments<P> a) {
+  __shared__ ResidentMemory<P> memory;
+  const Tile tile{static_cast<std::int32_t>(blockIdx.x / a.table.tile_columns),
+                  static_cast<std::int32_t>(blockIdx.x % a.table.tile_columns), 0};
+  const int values = static_cast<int>(blockIdx.x) * ResidentValues<P>::kCount;
+  ResidentRows<P, kWhole> rows(a.table, tile);
+  publish_row_aggregates(a, rows, memory, values);
+  __syncthreads();
+  publish_column_aggregates(a, memory, values);
+  // Rows are scanned while the answers are on their way.
+  PrefixGather<P> gather(a, tile);
+  rows.scan();
+  gather.finish(memory);
+  __syncthreads();
+  store_rows(a.table, rows, memory, tile);
+}
+
+}  // namespace cumulus::summed_area_table

@@ -1,0 +1,299 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/primitives/async_copy.cuh"
+#include "kernels/summed_area_table/look_back/tile.cuh"
+#include "kernels/summed_area_table/row_panels/traits.cuh"
+
+// A thread's part of its block's row panel: what it reads once and keeps until it is written.
+
+namespace cumulus::summed_area_table {
+
+/// Sums each value over the lanes up to this one: together, since each step has to wait for the one before.
+template <class Sum, int kCount>
+__device__ void scan_together(Sum (&values)[kCount]) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+#pragma unroll
+    for (Sum& value : values) {
+      const Sum before = __shfl_up_sync(~0u, value, distance);
+      if (lane_index() >= distance) value += before;
+    }
+  }
+}
+
+/// Turns rows into sums from their segments' left edges.
+template <class P, int kCount>
+__device__ void scan_segments(PanelRow<P> (&rows)[kCount]) {
+  typename P::Sum through[kCount * P::kSegments];
+#pragma unroll
+  for (int n = 0; n < kCount * P::kSegments; ++n) {
+    auto& quad = rows[n / P::kSegments][n % P::kSegments];
+#pragma unroll
+    for (int i = 1; i < 4; ++i) quad.v[i] += quad.v[i - 1];
+    through[n] = quad.v[3];
+  }
+  scan_together(through);
+#pragma unroll
+  for (int n = 0; n < kCount * P::kSegments; ++n) {
+    const auto before = before_lane(through[n]);
+#pragma unroll
+    for (auto& sum : rows[n / P::kSegments][n % P::kSegments].v) sum += before;
+  }
+}
+
+template <class P>
+__device__ void add_row(PanelRow<P>& sums, const PanelRow<P>& row) {
+#pragma unroll
+  for (int s = 0; s < P::kSegments; ++s) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[s].v[i] += row[s].v[i];
+  }
+}
+
+template <class P>
+__device__ int rows_of_panel(const PanelArguments<P>& a) {
+  const std::int64_t top = std::int64_t{blockIdx.x} * a.panel_rows;
+  return static_cast<int>(min(a.height - top, std::int64_t{a.panel_rows}));
+}
+template <class P>
+__device__ const typename P::Input* pixels_of_panel(const PanelArguments<P>& a) {
+  return a.image.data + std::int64_t{blockIdx.x} * a.panel_rows * a.image.row_stride;
+}
+
+/// Bytes: all rows in registers, four pixels in each.
+template <class P>
+class BytePanel {
+ public:
+  __device__ BytePanel(const PanelArguments<P>& a, PanelMemory<P>& memory)
+      : memory_(memory), rows_(rows_of_panel(a)) {
+    const std::uint8_t* from = pixels_of_panel(a);
+#pragma unroll
+    for (int row = 0; row < kPanelRows; ++row) {
+#pragma unroll
+      for (int s = 0; s < P::kSegments; ++s) {
+        const bool exists = row < rows_ && panel_column<P>(s) < a.width;
+        pixels_[row][s] = exists ? load(from + row * a.image.row_stride + panel_column<P>(s)) : 0;
+      }
+    }
+  }
+
+  __device__ void sum_columns(PanelRow<P>& sums) const {
+#pragma unroll
+    for (int s = 0; s < P::kSegments; ++s) {
+      std::uint32_t even = 0;  // of two columns, in the halves of the word
+      std::uint32_t odd = 0;
+#pragma unroll
+      for (int row = 0; row < kPanelRows; ++row) {
+        even += pixels_[row][s] & 0x00FF00FFU;
+        odd += pixels_[row][s] >> 8 & 0x00FF00FFU;
+      }
+      sums[s] = {even & 0xFFFFU, odd & 0xFFFFU, even >> 16, odd >> 16};
+    }
+  }
+
+  /// Leaves the rows' sums over lanes, and the segments' totals.
+  __device__ void scan_registers() {
+    constexpr int kRowsAtOnce = 8;
+    constexpr int kValues = kRowsAtOnce / 2 * P::kSegments;  // of two rows each
+#pragma unroll
+    for (int first = 0; first < kPanelRows; first += kRowsAtOnce) {
+      if (first >= rows_) break;
+      std::uint32_t through[kValues];
+#pragma unroll
+      for (int n = 0; n < kValues; ++n) {
+        const int row = first + n / P::kSegments * 2;
+        through[n] = total(row, n % P::kSegments) | total(row + 1, n % P::kSegments) << 16;
+      }
+      scan_together(through);
+#pragma unroll
+      for (int n = 0; n < kValues; ++n) {
+        const int row = first + n / P::kSegments * 2;
+        const int s = n % P::kSegments;
+        through_at(row, s) = through[n];
+        if (lane_index() == 31) {
+          memory_.totals[row][panel_segment<P>(s)] = through[n] & 0xFFFFU;
+          memory_.totals[row + 1][panel_segment<P>(s)] = through[n] >> 16;
+        }
+      }
+    }
+  }
+
+  /// No row is in shared memory.
+  __device__ void scan_shared() {}
+
+  /// Calls visit(row's number, sums from its segments' left edges) for each row.
+  template <class Visit>
+  __device__ void for_each(const Visit& visit) const {
+#pragma unroll
+    for (int row = 0; row < kPanelRows; ++row) {
+      if (row >= rows_) break;
+      PanelRow<P> sums;
+#pragma unroll
+      for (int s = 0; s < P::kSegments; ++s) sums[s] = summed(row, s);
+      visit(row, sums);
+    }
+  }
+
+ private:
+  /// Volatile, so that all loads start before the first is waited for.
+  static __device__ std::uint32_t load(const std::uint8_t* from) {
+    std::uint32_t pixels;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;"
+                 : "=r"(pixels)
+                 : "l"(from), "l"(evict_normal()));
+    return pixels;
+  }
+  __device__ Quad<std::uint32_t> summed(int row, int s) const {
+    const std::uint32_t through = row % 2 == 0 ? through_at(row, s) & 0xFFFFU : through_at(row, s) >> 16;
+    const std::uint32_t before = through - total(row, s);
+    const std::uint32_t pixels = pixels_[row][s];
+    return {__dp4a(pixels, 0x00000001U, before), __dp4a(pixels, 0x00000101U, before),
+            __dp4a(pixels, 0x00010101U, before), __dp4a(pixels, 0x01010101U, before)};
+  }
+  __device__ std::uint32_t total(int row, int s) const { return __dp4a(pixels_[row][s], 0x01010101U, 0U); }
+  __device__ std::uint32_t& through_at(int row, int s) const {
+    return memory_.through[row / 2][panel_column<P>(s) / 4];
+  }
+
+  PanelMemory<P>& memory_;
+  const int rows_;
+  std::uint32_t pixels_[kPanelRows][P::kSegments];
+};
+
+/// Floats: the first P::kHeld rows in registers, the others in shared memory, where each thread reads and
+/// writes only what it has copied there itself.
+template <class P>
+class FloatPanel {
+ public:
+  __device__ FloatPanel(const PanelArguments<P>& a, PanelMemory<P>& memory)
+      : memory_(memory), width_(a.width), rows_(rows_of_panel(a)) {
+    const float* from = pixels_of_panel(a);
+#pragma unroll 4
+    for (int row = P::kRegisterRows; row < rows_; ++row) {
+#pragma unroll
+      for (int s = 0; s < P::kSegments; ++s) {
+        if (exists(s))
+          copy_async(shared(row, s), from + row * a.image.row_stride + panel_column<P>(s), evict_normal());
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < P::kRegisterRows; ++row) {
+#pragma unroll
+      for (int s = 0; s < P::kSegments; ++s) {
+        registers_[row][s] = {};
+        if (row < rows_ && exists(s))
+          registers_[row][s] = load(from + row * a.image.row_stride + panel_column<P>(s));
+      }
+    }
+  }
+
+  __device__ void sum_columns(PanelRow<P>& sums) const {
+#pragma unroll
+    for (auto& sum : sums) sum = {};
+    finish_copies();
+#pragma unroll 4
+    for (int row = P::kRegisterRows; row < rows_; ++row) {
+      PanelRow<P> shared_row;
+      read(row, shared_row);
+      add_row<P>(sums, shared_row);
+    }
+#pragma unroll
+    for (const PanelRow<P>& row : registers_) add_row<P>(sums, row);
+  }
+
+  /// Turns the rows in registers into sums from their segments' left edges, and leaves the segments' totals.
+  __device__ void scan_registers() {
+#pragma unroll
+    for (int first = 0; first < P::kRegisterRows; first += kRowsAtOnce) {
+      if (first >= rows_) break;
+      scan(reinterpret_cast<Rows&>(registers_[first]), first);
+    }
+  }
+
+  /// Likewise those in shared memory.
+  __device__ void scan_shared() {
+#pragma unroll 1
+    for (int first = P::kRegisterRows; first < rows_; first += kRowsAtOnce) {
+      Rows rows;
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) read(min(first + i, rows_ - 1), rows[i]);
+      scan(rows, first);
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) {
+        if (first + i < rows_) write(first + i, rows[i]);
+      }
+    }
+  }
+
+  /// Calls visit(row's number, sums from its segments' left edges) for each row.
+  template <class Visit>
+  __device__ void for_each(const Visit& visit) const {
+#pragma unroll
+    for (int row = 0; row < P::kRegisterRows; ++row) {
+      if (row >= rows_) break;
+      visit(row, registers_[row]);
+    }
+#pragma unroll 2
+    for (int row = P::kRegisterRows; row < rows_; ++row) {
+      PanelRow<P> shared_row;
+      read(row, shared_row);
+      visit(row, shared_row);
+    }
+  }
+
+ private:
+  static constexpr int kRowsAtOnce = 4 / P::kSegments;
+  static_assert(P::kRegisterRows % kRowsAtOnce == 0 && kPanelRows % kRowsAtOnce == 0);
+  using Rows = PanelRow<P>[kRowsAtOnce];
+
+  /// Volatile, so that all loads start before the first is waited for.
+  static __device__ Quad<float> load(const float* from) {
+    Quad<float> quad;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=f"(quad.v[0]), "=f"(quad.v[1]), "=f"(quad.v[2]), "=f"(quad.v[3])
+                 : "l"(from), "l"(evict_normal()));
+    return quad;
+  }
+  __device__ bool exists(int s) const { return panel_column<P>(s) < width_; }
+  __device__ float* shared(int row, int s) const {
+    return reinterpret_cast<float*>(&memory_ + 1) + (row - P::kRegisterRows) * width_ + panel_column<P>(s);
+  }
+  __device__ void read(int row, PanelRow<P>& sums) const {
+#pragma unroll
+    for (int s = 0; s < P::kSegments; ++s) {
+      sums[s] = {};
+      if (exists(s)) sums[s] = quad_at(shared(row, s));
+    }
+  }
+  __device__ void write(int row, const PanelRow<P>& sums) const {
+#pragma unroll
+    for (int s = 0; s < P::kSegments; ++s) {
+      if (exists(s)) quad_at(shared(row, s)) = sums[s];
+    }
+  }
+  __device__ void scan(Rows& rows, int first) const {
+    scan_segments<P>(rows);
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+#pragma unroll
+      for (int s = 0; s < P::kSegments; ++s) {
+        if (lane_index() == 31) memory_.totals[first + i][panel_segment<P>(s)] = rows[i][s].v[3];
+      }
+    }
+  }
+
+  PanelMemory<P>& memory_;
+  const int width_;
+  const int rows_;
+  PanelRow<P> registers_[P::kRegisterRows];
+};
+
+template <class P>
+using PanelRows = std::conditional_t<P::kBytes, BytePanel<P>, FloatPanel<P>>;
+
+}  // namespace cumulus::summed_area_table

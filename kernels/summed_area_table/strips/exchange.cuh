@@ -1,0 +1,203 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/summed_area_table/strips/traits.cuh"
+
+// How the blocks of strip_build.cuh learn what lies to the left of their strips: who sums tells the totals of
+// the strip's rows; adders, a warp in each block, each add up kScannerRows rows of a band over all strips,
+// and tell each strip what lies left of it; carry_loaders, other warps in each, wait for that. So a block
+// reads twice the words that it writes, however many strips there are, and what it learns has been two times
+// under way. All this goes through the L2 cache, which is busy with the image and its table: so neighbouring
+// lanes tell and read neighbouring words, and ask for them when they are likely there. What two blocks of one
+// strip need to know of each other goes straight from one's shared memory to the other's.
+
+namespace cumulus::summed_area_table {
+
+/// Adds up a part of the image, kScannerRows rows of a band, then the next that is its block's. A lane has
+/// two rows of neighbouring strips.
+template <class P>
+class CarryScanner {
+ public:
+  using Total = typename P::Total;
+  using Pair = typename StripWords<P>::Pair;
+
+  __device__ CarryScanner(const StripArguments<P>& a, StripMemory<P>& memory)
+      : a_(a),
+        memory_(memory),
+        first_strip_(static_cast<std::uint32_t>(lane_index() / kLanes) * a.words.lane_strips) {}
+
+  __device__ void run() {
+    constexpr int kParts = P::kRows / kScannerRows;
+    const std::int64_t parts = std::int64_t{a_.bands} * kParts;
+#pragma unroll 1
+    for (std::int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
+      const auto band = static_cast<std::uint32_t>(part / kParts);
+      const int row = static_cast<int>(part % kParts) * kScannerRows + lane_index() % kLanes * 2;
+      // The others are about as far as this block: by then they have told this band's totals, and one reading
+      // finds them all.
+      if (a_.steps() > 0)
+        memory_.wait_for_totals(min(band / P::kBlocksPerStrip + kScannerPollDelay, a_.steps() - 1));
+      Pair totals[P::kLaneStrips];
+      read(band, row, totals);
+      publish(band, row, totals);
+    }
+  }
+
+ private:
+  static constexpr int kLanes = kScannerRows / 2;  // of a strip
+
+  __device__ bool has(int k) const {
+    const auto strip = static_cast<std::uint32_t>(k);
+    return strip < a_.words.lane_strips && first_strip_ + strip < a_.words.strips;
+  }
+
+  __device__ void read(std::uint32_t band, int row, Pair (&totals)[P::kLaneStrips]) const {
+    const std::uint64_t* from = a_.words.totals(band, static_cast<std::uint32_t>(lane_index() / kLanes), row);
+    const std::uint32_t tag = a_.words.tag(band);
+    TaggedValue<Pair> values[P::kLaneStrips];
+    std::uint32_t missing = 0;
+#pragma unroll
+    for (int k = 0; k < P::kLaneStrips; ++k) missing |= static_cast<std::uint32_t>(has(k)) << k;
+    while (missing != 0) {
+#pragma unroll
+      for (int k = 0; k < P::kLaneStrips; ++k) {
+        if ((missing >> k & 1) != 0) values[k].load(from + k * kStripsAtOnce * kScannerRows);
+      }
+#pragma unroll
+      for (int k = 0; k < P::kLaneStrips; ++k) {
+        if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < P::kLaneStrips; ++k) totals[k] = has(k) ? values[k].value() : Pair{};
+  }
+
+  __device__ void publish(std::uint32_t band, int row, const Pair (&totals)[P::kLaneStrips]) const {
+    Pair left{};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      Total through = 0;
+#pragma unroll
+      for (const Pair& strip : totals) through += strip.v[i];
+#pragma unroll
+      for (int distance = kLanes; distance < 32; distance *= 2) {
+        const Total other = __shfl_up_sync(~0u, through, distance);
+        if (lane_index() >= distance) through += other;
+      }
+      const Total before = __shfl_up_sync(~0u, through, kLanes);
+      if (lane_index() >= kLanes) left.v[i] = before;
+    }
+#pragma unroll
+    for (int k = 0; k < P::kLaneStrips; ++k) {
+      if (has(k)) {
+        const std::uint32_t strip = first_strip_ + static_cast<std::uint32_t>(k);
+        a_.words.publish(a_.words.left(band, strip, row), band, left.v[0], left.v[1]);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) left.v[i] += totals[k].v[i];
+    }
+  }
+
+  const StripArguments<P>& a_;
+  StripMemory<P>& memory_;
+  const std::uint32_t first_strip_;
+};
+
+/// Every kCarryLoaders-th of the block's bands: adds up the warps' sums by column, waits for what lies left
+/// of the strip, and adds that up over the band's rows, of which a lane has kLaneRows neighbours. Of all this
+/// the other block of the strip gets what it needs.
+template <class P>
+class CarryLoader {
+ public:
+  using Sum = typename P::Sum;
+  using Pair = typename StripWords<P>::Pair;
+
+  __device__ CarryLoader(const StripArguments<P>& a, StripMemory<P>& memory) : a_(a), memory_(memory) {}
+
+  __device__ void run(std::uint32_t first_step) {
+#pragma unroll 1
+    for (std::uint32_t step = first_step; step < a_.steps(); step += P::kCarryLoaders) {
+      if (a_.other_is_before(step) && lane_index() == 0) {
+        constexpr int kBytes = (P::kColumns + 1) * static_cast<int>(sizeof(Sum));
+        memory_.from_other[a_.others_step(step) % P::kOtherRing].arrive_expect_bytes(kBytes);
+      }
+      memory_.wait_for_totals(step);
+      add_columns(step);
+      memory_.wait_for_totals(min(step + P::kPollDelay, a_.steps() - 1));
+      Sum left[kLaneRows];
+      read(a_.band(step), left);
+      add_rows(step, left);
+      memory_.left_ready[step % P::kRing].arrive();
+    }
+  }
+
+ private:
+  static constexpr int kLaneRows = P::kRows / 32;
+  static constexpr int kLaneColumns = P::kColumns / 32;
+
+  __device__ void add_columns(std::uint32_t step) const {
+    auto& columns = memory_.columns[step % P::kRing];
+#pragma unroll
+    for (int i = 0; i < kLaneColumns; ++i) {
+      const int column = i * 32 + lane_index();
+      Sum of_warps[P::kWarps];
+#pragma unroll
+      for (int warp = 0; warp < P::kWarps; ++warp) of_warps[warp] = columns[warp][column];
+      Sum above = 0;
+#pragma unroll
+      for (int warp = 0; warp < P::kWarps; ++warp) {
+        columns[warp][column] = above;
+        above += of_warps[warp];
+      }
+      columns[P::kWarps][column] = above;
+      send(step, memory_.other_columns[step % P::kOtherRing][column], above);
+    }
+  }
+
+  __device__ void read(std::uint32_t band, Sum (&left)[kLaneRows]) const {
+    const std::uint64_t* from = a_.words.left(band, a_.strip(), lane_index() * kLaneRows);
+    const std::uint32_t tag = a_.words.tag(band);
+    TaggedValue<Pair> values[kLaneRows / 2];
+    bool poll = false;
+    while (!poll) {
+      poll = true;
+#pragma unroll
+      for (int i = 0; i < kLaneRows / 2; ++i) values[i].load(from + i * 2);
+#pragma unroll
+      for (int i = 0; i < kLaneRows / 2; ++i) poll = poll && values[i].has(tag);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) left[i] = values[i / 2].value().v[i % 2];
+  }
+
+  __device__ void add_rows(std::uint32_t step, Sum (&left)[kLaneRows]) const {
+#pragma unroll
+    for (int i = 1; i < kLaneRows; ++i) left[i] += left[i - 1];
+    const Sum through = warp_inclusive_scan(left[kLaneRows - 1]);
+    if (lane_index() == 31) send(step, memory_.other_left[step % P::kOtherRing], through);
+    const Sum before = before_lane(through);
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) {
+      memory_.left[step % P::kRing][lane_index() * kLaneRows + i] = before + left[i];
+    }
+  }
+
+  /// Puts a sum of the step's band where the other block's memory has what this one's has at `place`, if that
+  /// takes the band after.
+  __device__ void send(std::uint32_t step, const Sum& place, Sum sum) const {
+    if constexpr (P::kBlocksPerStrip > 1) {
+      if (!a_.other_is_after(step)) return;
+      const std::uint32_t other = 1 - a_.turn();
+      memory_.from_other[step % P::kOtherRing].send(other, place, sum);
+    }
+  }
+
+  const StripArguments<P>& a_;
+  StripMemory<P>& memory_;
+};
+
+}  // namespace cumulus::summed_area_table

@@ -1,9 +1,0 @@
-#include "kernels/summed_area_table/table_launch.cuh"
-
-namespace cumulus {
-
-#define CUMULUS_ON_CUDA(Input, Sum) \
-  template void build_summed_area_table(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
-CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_ON_CUDA);
-
-}  // namespace cumulus
