@@ -13,7 +13,7 @@
 #include "bench/bench.h"
 #include "bench/bracket_match_look_back.h"
 #include "kernels/bracket_match/bracket_match.h"
-#include "kernels/bracket_match/bracket_match_clips.h"
+#include "kernels/bracket_match/intersect_clips.h"
 #include "tests/cases/bracket_match_case.h"
 #include "tests/cases/bracket_match_check.h"
 #include "tests/cases/bracket_match_clips_case.h"
