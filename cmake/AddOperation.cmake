@@ -4,7 +4,7 @@
 #   server/operations/<stem>/: every .cc
 #   client/cli/commands/<stem>.cc
 #   tests/kernels/<stem>_test.cc, tests/service/<stem>_test.cc
-#   bench/<stem>_bench.cc
+#   bench/operations/<stem>.cc
 # The folders' own CMakeLists.txt go through CUMULUS_OPERATIONS and take theirs.
 set(CUMULUS_OPERATIONS "")
 

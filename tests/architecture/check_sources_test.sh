@@ -55,7 +55,7 @@ reject server/pipeline/call.h '#include "images/load.h"'
 reject images/load.cc '#include "server/pipeline/errors.h"'
 reject client/include/cumulus/client.h '#include "library/wire.h"'
 reject client/include/cumulus/client.h '#include "cumulus/v1/array.pb.h"'
-reject bench/blur_bench.cc '#include <cuda_runtime.h>'
+reject bench/operations/blur.cc '#include <cuda_runtime.h>'
 reject tests/kernels/blur_test.cc "$(yes '// a line' | head -n 401)"
 
 accept kernels/blur/blur_cuda.cu '#include "kernels/blur/blur.h"' '#include "kernels/primitives/scan.h"' '#include <cub/cub.cuh>'
@@ -64,7 +64,7 @@ accept server/runtime/transfer.cc '#include "proto/checksums.h"'
 accept client/library/upload.cc '#include "proto/checksums.h"'
 accept images/openimageio.cc '#include <OpenImageIO/imageio.h>' '#include "images/image_library.h"'
 accept server/runtime/image_decoder.cc '#include "images/load.h"'
-accept bench/blur_bench.cu '#include <cuda_runtime.h>' '#include "tests/cases/blur_case.h"'
+accept bench/baselines/blur.cu '#include <cuda_runtime.h>' '#include "tests/cases/blur_case.h"'
 accept tests/kernels/blur_test.cc "$(yes '// a line' | head -n 400)"
 
 mkdir "$tree/empty"

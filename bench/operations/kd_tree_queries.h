@@ -1,0 +1,224 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bench/harness/bench.h"
+#include "bench/operations/kd_tree_forest.h"
+#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/query/scratch.h"
+#include "tests/cases/kd_tree_case.h"
+#include "tests/cases/neighbor_case.h"
+
+// What the benchmark of KD-trees asks them.
+
+namespace cumulus::bench {
+
+/// Points in the order of their Morton codes, 10 bits an axis.
+inline std::vector<float> in_morton_order(const std::vector<float>& points) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> order(points.size() / 3);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::uint32_t code = 0;
+    for (int bit = 9; bit >= 0; --bit) {
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        const float x = std::clamp(points[3 * i + axis], 0.0f, 1.0f) * 1023.0f;
+        code = code << 1 | (static_cast<std::uint32_t>(x) >> bit & 1u);
+      }
+    }
+    order[i] = {code, i};
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<float> sorted(points.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::memcpy(&sorted[3 * i], &points[3 * order[i].second], 3 * sizeof(float));
+  }
+  return sorted;
+}
+
+/// A tree and what is asked of it.
+template <class T>
+struct Question {
+  std::int64_t points;
+  int dimensions;
+  std::int64_t queries;
+  testing::CloudPattern pattern = testing::CloudPattern::kUniform;
+  bool sorted = false;  // queries in Morton order
+  double period = 0;    // of every axis
+  double radius = std::numeric_limits<double>::infinity();
+
+  std::string name(const std::string& wanted) const {
+    const KdTreeOptions options{10};
+    return variant<T>(kd_tree_shape(1, points, dimensions, options.leaf_size), options, pattern) +
+           (period > 0 ? "/periodic" : "") + (sorted ? "/morton" : "/random") + "/" + wanted + "/" +
+           std::to_string(points);
+  }
+  NeighborSearch search() const {
+    NeighborSearch search;
+    search.queries = queries;
+    search.radius = radius;
+    for (int axis = 0; axis < dimensions; ++axis) search.period[static_cast<std::size_t>(axis)] = period;
+    return search;
+  }
+};
+
+/// The tree of a question, built, and its queries.
+template <class T, class Executor>
+struct AskedTree {
+  Forest<T, Executor> forest;
+  std::vector<T> queries;
+  Array<T, Executor> asked;
+  NeighborSearch search;
+  ReportMemory<NeighborReport, Executor> report;
+
+  AskedTree(Executor& executor, const Question<T>& question)
+      : forest(executor, kd_tree_shape(1, question.points, question.dimensions, 10), {10},
+               testing::make_cloud<T>(question.points, question.dimensions, question.pattern)),
+        queries(make_queries(question)),
+        asked(executor, queries),
+        search(question.search()) {
+    executor.reserve_scratch(forest.scratch_bytes());
+    forest.build(executor);
+  }
+
+  std::vector<testing::Neighbor<T>> neighbors(std::int64_t query, T reach) const {
+    const auto width = static_cast<std::size_t>(forest.shape.dimensions);
+    return testing::neighbors_by_brute_force(forest.cloud, forest.shape.dimensions,
+                                             &queries[static_cast<std::size_t>(query) * width], reach,
+                                             search);
+  }
+
+ private:
+  static std::vector<T> make_queries(const Question<T>& question) {
+    std::vector<T> made = testing::make_cloud<T>(question.queries, question.dimensions, question.pattern, 2);
+    if constexpr (std::is_same_v<T, float>) {
+      if (question.sorted) return in_morton_order(made);
+    }
+    return made;
+  }
+};
+
+inline constexpr int kVerifiedQueries = 16;
+
+template <class T, class Executor>
+void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int nearest) {
+  const std::string name = "find_nearest/" + question.name("k-" + std::to_string(nearest));
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const AskedTree<T, Executor> tree(executor, question);
+  const auto results = static_cast<std::size_t>(question.queries * nearest);
+  const Array<std::int64_t, Executor> indices(executor, results);
+  const Array<T, Executor> distances(executor, results);
+  const NeighborSearch& search = tree.search;
+  runner.measure({
+      .name = name,
+      .bytes = tree.queries.size() * sizeof(T) + results * (sizeof(std::int64_t) + sizeof(T)),
+      .items = static_cast<double>(question.queries),
+      .unit = "queries",
+      .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search),
+      .run =
+          [&] {
+            find_nearest(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}}, search,
+                         nearest, indices.span(), distances.span(), tree.report.get());
+          },
+      .verify =
+          [&] {
+            const auto found = indices.to_host();
+            const auto far = distances.to_host();
+            const std::int64_t step = std::max<std::int64_t>(1, question.queries / kVerifiedQueries);
+            for (std::int64_t i = 0; i < question.queries; i += step) {
+              // There must be as many within the last one's distance, which may have been rounded down.
+              const T reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
+                                             std::numeric_limits<T>::infinity());
+              std::string wrong = testing::verify_nearest(tree.neighbors(i, reach), search, nearest,
+                                                          &found[static_cast<std::size_t>(i * nearest)],
+                                                          &far[static_cast<std::size_t>(i * nearest)]);
+              if (!wrong.empty()) return wrong;
+            }
+            return std::string();
+          },
+      .verified_by = "brute force, 16 queries",
+  });
+}
+
+/// Empty where `found(query)` is how many points there are within the radius, of some queries.
+template <class T, class Executor, class Found>
+std::string verify_counts(const AskedTree<T, Executor>& tree, const Found& found) {
+  const std::int64_t step = std::max<std::int64_t>(1, tree.search.queries / kVerifiedQueries);
+  for (std::int64_t i = 0; i < tree.search.queries; i += step) {
+    const auto right =
+        static_cast<std::int64_t>(tree.neighbors(i, static_cast<T>(tree.search.radius)).size());
+    if (found(static_cast<std::size_t>(i)) == right) continue;
+    return "query " + std::to_string(i) + " has " + std::to_string(right) +
+           " points within the radius, not " + std::to_string(found(static_cast<std::size_t>(i)));
+  }
+  return "";
+}
+
+template <class Executor>
+void bench_count(Runner<Executor>& runner, const Question<float>& question) {
+  const std::string name = "count_within/" + question.name("radius");
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const AskedTree<float, Executor> tree(executor, question);
+  const Array<std::int64_t, Executor> counts(executor, static_cast<std::size_t>(question.queries));
+  runner.measure({
+      .name = name,
+      .bytes = tree.queries.size() * sizeof(float) + counts.size() * sizeof(std::int64_t),
+      .items = static_cast<double>(question.queries),
+      .unit = "queries",
+      .scratch_bytes = count_within_scratch_bytes<Executor::kSpace>(tree.forest.shape, tree.search),
+      .run =
+          [&] {
+            count_within(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}},
+                         tree.search, counts.span(), tree.report.get());
+          },
+      .verify =
+          [&] {
+            const auto found = counts.to_host();
+            return verify_counts(tree, [&](std::size_t i) { return found[i]; });
+          },
+      .verified_by = "brute force, 16 queries",
+  });
+}
+
+template <class Executor>
+void bench_list(Runner<Executor>& runner, const Question<float>& question, std::size_t room) {
+  const std::string name = "list_within/" + question.name("radius");
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const AskedTree<float, Executor> tree(executor, question);
+  const Array<std::int64_t, Executor> offsets(executor, static_cast<std::size_t>(question.queries) + 1);
+  const Array<std::int64_t, Executor> indices(executor, room);
+  const Array<float, Executor> distances(executor, room);
+  const ReportMemory<NeighborListReport, Executor> report;
+  runner.measure({
+      .name = name,
+      .bytes = tree.queries.size() * sizeof(float) + offsets.size() * sizeof(std::int64_t) +
+               room * (sizeof(std::int64_t) + sizeof(float)),
+      .items = static_cast<double>(question.queries),
+      .unit = "queries",
+      .scratch_bytes = list_within_scratch_bytes<Executor::kSpace>(tree.forest.shape, tree.search),
+      .run =
+          [&] {
+            list_within(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}}, tree.search,
+                        offsets.span(), indices.span(), distances.span(), report.get());
+          },
+      .verify =
+          [&] {
+            const auto found = offsets.to_host();
+            if (found.back() > static_cast<std::int64_t>(room))
+              return "no room for " + std::to_string(found.back());
+            return verify_counts(tree, [&](std::size_t i) { return found[i + 1] - found[i]; });
+          },
+      .verified_by = "brute force, counts of 16 queries",
+  });
+}
+
+}  // namespace cumulus::bench

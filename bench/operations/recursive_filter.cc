@@ -1,0 +1,210 @@
+#include "kernels/recursive_filter/recursive_filter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bench/harness/bench.h"
+#include "tests/cases/recursive_filter_case.h"
+
+namespace cumulus::bench {
+namespace {
+
+using testing::FilterImage;
+using testing::FilterPattern;
+using testing::FilterShape;
+using Method = RecursiveFilterMethod;
+
+struct Variant {
+  std::string name;
+  RecursiveFilter filter;
+};
+
+/// Checks a few whole rows and columns' worth of the result: the serial filter of a whole large image takes
+/// minutes. A window around the middle, wide enough that what lies outside cannot matter, stands for the
+/// rest.
+template <class T>
+std::string verify_window(const FilterImage& image, const RecursiveFilter& filter,
+                          const std::vector<T>& result, double truncation_bound) {
+  if (image.shape.height * image.shape.width <= 512 * 512 && truncation_bound <= kNegligibleTruncation) {
+    return verify_recursive_filter(image, filter, result.data());
+  }
+  constexpr std::int64_t kSide = 48;
+  const std::int64_t reach_y = testing::SerialFilter(filter.y.causal).memory();
+  const std::int64_t reach_x = testing::SerialFilter(filter.x.causal).memory();
+  const auto span_of = [](std::int64_t length, std::int64_t reach) {
+    const std::int64_t first = std::max<std::int64_t>(0, length / 2 - reach);
+    return std::pair(first, std::min(length, length / 2 + kSide + reach));
+  };
+  const auto [top, bottom] = span_of(image.shape.height, reach_y);
+  const auto [left, right] = span_of(image.shape.width, reach_x);
+  const std::int64_t channels = image.shape.channels;
+  const std::int64_t window_row = (right - left) * channels;
+  FilterImage window{{bottom - top, right - left, channels}, window_row, {}};
+  for (std::int64_t y = top; y < bottom; ++y) {
+    window.elements.insert(window.elements.end(), image.row(y) + left * channels,
+                           image.row(y) + right * channels);
+  }
+  const auto expected = filter_serially(window, filter);
+  const double tolerance = testing::recursive_filter_tolerance<T>(filter) + truncation_bound;
+  for (std::int64_t y = image.shape.height / 2; y < image.shape.height / 2 + kSide; ++y) {
+    const std::int64_t middle = image.shape.width / 2;
+    for (std::int64_t i = middle * channels; i < (middle + kSide) * channels; ++i) {
+      const auto at = static_cast<std::size_t>((y - top) * window_row + i - left * channels);
+      const auto want = static_cast<double>(expected[at]);
+      const auto got = static_cast<double>(result[static_cast<std::size_t>(y * image.row_elements() + i)]);
+      const double error = std::abs(got - want);
+      if (!(error <= tolerance)) {
+        return "row " + std::to_string(y) + ", element " + std::to_string(i) + ": off by " +
+               std::to_string(error);
+      }
+    }
+  }
+  return "";
+}
+
+/// The filters that one after another make the whole.
+using Steps = std::vector<RecursiveFilter>;
+
+/// Each axis by itself: with tiles, algorithm 4 of Nehab et al. (2011).
+Steps axis_by_axis(const RecursiveFilter& filter) { return {{filter.y, {}}, {{}, filter.x}}; }
+
+/// Each direction of each axis by itself: with tiles, their algorithm 2. Near the borders it is another
+/// filter, as the anticausal direction does not see what the causal one leaves beyond the image.
+Steps direction_by_direction(const RecursiveFilter& filter) {
+  Steps steps;
+  for (const RecursiveFilter& axis : axis_by_axis(filter)) {
+    for (const bool causal : {true, false}) {
+      RecursiveFilter step = axis;
+      for (AxisFilter* one : {&step.y, &step.x}) (causal ? one->anticausal : one->causal) = {};
+      steps.push_back(step);
+    }
+  }
+  return steps;
+}
+
+struct Size {
+  std::int64_t side;
+  std::int64_t channels = 1;
+
+  Size(std::int64_t of_side, std::int64_t of_channels = 1)  // NOLINT(google-explicit-constructor)
+      : side(of_side), channels(of_channels) {}
+  std::string name() const {
+    const std::string extents = std::to_string(side) + "x" + std::to_string(side);
+    return channels == 1 ? extents : extents + "x" + std::to_string(channels);
+  }
+};
+
+/// Noise; the last one is kept, as a large one takes longer to make than to filter.
+const FilterImage& random_image(FilterShape shape) {
+  static FilterImage image{};
+  if (describe(image.shape) != describe(shape)) image = make_filter_image(shape, FilterPattern::kRandom);
+  return image;
+}
+
+/// One filter of one square image. `label` tells how, between slashes, where that is not the usual way.
+template <class T, class Executor>
+void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::string& label,
+                  const Size& size, const Steps& steps, const RecursiveFilterChoice& choice = {}) {
+  constexpr Space kSpace = Executor::kSpace;
+  const std::string name = "recursive_filter/" + variant.name + label + size.name();
+  if (!runner.wants(name)) return;
+  Executor& executor = runner.executor();
+  const auto [side, channels] = size;
+  const FilterShape shape{side, side, channels};
+  FilterImage image = random_image(shape);
+  const Array<T, Executor> pixels(executor, testing::elements_as<T>(image));
+  const Array<T, Executor> result(executor, image.elements.size());
+  const Array<T, Executor> other(executor, steps.size() > 1 ? image.elements.size() : 1);
+  const ImageView<const T, kSpace> view(pixels.data(), side, side, channels);
+  std::size_t scratch_bytes = 0;
+  for (const RecursiveFilter& step : steps) {
+    scratch_bytes =
+        std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(view, step, choice));
+  }
+  RecursiveFilterRun done{};
+  const auto run = [&] {
+    ImageView<const T, kSpace> source = view;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), side,
+                                        side, channels);
+      executor.reuse_scratch();
+      done = apply_recursive_filter<T>(executor, source, steps[i], target, choice);
+      source = target;
+    }
+  };
+  const bool whole = side <= 512;
+  runner.measure({
+      .name = name,
+      .bytes = testing::recursive_filter_bytes<T>(shape),
+      .items = static_cast<double>(side * side),
+      .unit = "pixels",
+      .scratch_bytes = scratch_bytes,
+      .run = run,
+      .verify = [&] { return verify_window(image, variant.filter, result.to_host(), done.truncation_bound); },
+      .verified_by = whole ? "serial oracle, every pixel" : "serial oracle, a window in the middle",
+  });
+}
+
+template <class Executor>
+void bench_all(Runner<Executor>& runner) {
+  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
+  std::vector<std::int64_t> sides = {1024, 2048, 4096, 8192};
+  if (kGpu) sides.push_back(16384);
+  if (runner.quick()) sides = {512};
+  const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
+  const Variant cubic{"cubic-zero", both(bspline_prefilter(3, FilterBoundary::kZero))};
+  const Variant young{"gaussian-8-clamp", both(gaussian_filter(8, FilterBoundary::kClamp))};
+  const Variant others[] = {
+      {"quintic-zero", both(bspline_prefilter(5, FilterBoundary::kZero))},
+      {"quintic-mirror", both(bspline_prefilter(5, FilterBoundary::kMirror))},
+      {"gaussian-2-clamp", both(gaussian_filter(2, FilterBoundary::kClamp))},
+      {"gaussian-8-zero", both(gaussian_filter(8, FilterBoundary::kZero))},
+      {"gaussian-8-reflect", both(gaussian_filter(8, FilterBoundary::kReflect))},
+      {"deriche-2-clamp", both(deriche_filter(2, 0, FilterBoundary::kClamp))},
+      {"deriche-8-clamp", both(deriche_filter(8, 0, FilterBoundary::kClamp))},
+      {"deriche-32-clamp", both(deriche_filter(32, 0, FilterBoundary::kClamp))},
+      {"gaussian-32-clamp", both(gaussian_filter(32, FilterBoundary::kClamp))},
+  };
+  for (const std::int64_t side : sides) {
+    bench_filter<float>(runner, cubic, "/", side, {cubic.filter});
+    if (kGpu && !runner.quick()) {
+      // The ladder of Nehab et al. (2011).
+      bench_filter<float>(runner, cubic, "/lines/", side, {cubic.filter}, Method::kLines);
+      bench_filter<float>(runner, cubic, "/algorithm-2/", side, direction_by_direction(cubic.filter),
+                          Method::kTiled);
+      bench_filter<float>(runner, cubic, "/algorithm-4/", side, axis_by_axis(cubic.filter), Method::kTiled);
+      bench_filter<float>(runner, cubic, "/algorithm-5/", side, {cubic.filter}, Method::kTiled);
+    }
+    bench_filter<float>(runner, young, "/", side, {young.filter});
+    if (kGpu) {
+      bench_filter<float>(runner, young, "/tiled/", side, {young.filter}, Method::kTiled);
+      bench_filter<float>(runner, young, "/exact/", side, {young.filter}, {Method::kAutomatic, 0});
+      bench_filter<float>(runner, young, "/decaying/", side, {young.filter}, Method::kDecaying);
+      bench_filter<float>(runner, young, "/decaying-1e-4/", side, {young.filter}, {Method::kDecaying, 1e-4});
+      if (side <= 1024) {  // larger ones do not fit on every chip
+        bench_filter<float>(runner, young, "/on-chip-exact/", side, {young.filter}, {Method::kOnChip, 0});
+      }
+    }
+    bench_filter<Float16>(runner, young, "/half/", side, {young.filter});
+    for (const Variant& variant : others) bench_filter<float>(runner, variant, "/", side, {variant.filter});
+    if (side > 4096) continue;
+    bench_filter<float>(runner, young, "/", {side, 3}, {young.filter});
+    for (const Variant& variant : others)
+      bench_filter<float>(runner, variant, "/", {side, 3}, {variant.filter});
+  }
+}
+
+}  // namespace
+
+void bench_recursive_filter(Runner<CpuExecutor>& runner);
+void bench_recursive_filter(Runner<CudaExecutor>& runner);
+
+void bench_recursive_filter(Runner<CpuExecutor>& runner) { bench_all(runner); }
+void bench_recursive_filter(Runner<CudaExecutor>& runner) { bench_all(runner); }
+
+}  // namespace cumulus::bench

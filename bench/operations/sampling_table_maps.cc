@@ -1,0 +1,72 @@
+#include "bench/operations/sampling_table_maps.h"
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "bench/operations/sampling_table_subjects.h"
+#include "cli/picture_file.h"
+
+namespace cumulus::bench {
+namespace {
+
+/// What is below zero, as resampling leaves it in photographs, becomes zero.
+testing::TestMap<float> read_map(const std::string& path) {
+  const absl::StatusOr<cumulus::Array> picture = cli::read_picture(path);
+  if (!picture.ok()) throw std::runtime_error(std::string(picture.status().message()));
+  const Shape& shape = picture->shape();
+  testing::TestMap<float> map{shape[0], shape[1], shape[2], shape[1] * shape[2], {}};
+  const auto keep = [&map](const auto& values) {
+    for (const auto value : values) map.elements.push_back(value > 0 ? static_cast<float>(value) : 0.0F);
+  };
+  if (const auto floats = picture->values<float>(); floats.ok()) {
+    keep(*floats);
+  } else {
+    keep(picture->values<std::uint8_t>().value());
+  }
+  return map;
+}
+
+struct NamedSequence {
+  const char* name;
+  PointSequence sequence;
+};
+constexpr NamedSequence kSequences[] = {{"random", PointSequence::kRandom},
+                                        {"sobol", PointSequence::kSobol},
+                                        {"hammersley", PointSequence::kHammersley}};
+
+template <class Executor>
+void bench_file(Runner<Executor>& runner, const std::string& path, std::int64_t samples) {
+  const testing::TestMap<float> map = read_map(path);
+  const std::string stem = std::filesystem::path(path).stem().string();
+  PointsOnExecutor<Executor> points(runner.executor(), static_cast<std::size_t>(samples));
+  for (const NamedMethod& named : kSamplingMethods) {
+    const std::string tail = std::string(named.name) + "/" + stem;
+    TableOnExecutor<float, Executor> table(runner.executor(), map, named.method);
+    if (runner.wants("build_sampling_table/" + tail))
+      measure_build(runner, "build_sampling_table/" + tail, map, table, 16);
+    table.build_now();
+    OracleOfMap<float> oracle(map, named.method);
+    for (const NamedSequence& sequence : kSequences) {
+      const std::string name = "draw_samples/" + tail + "/" + sequence.name + "/" + std::to_string(samples);
+      if (!runner.wants(name)) continue;
+      measure_draws(runner, name, table, oracle, {.count = samples, .sequence = sequence.sequence, .seed = 0},
+                    32);
+    }
+    for (const ReadyPoints& ready : kReadyPoints) {
+      const std::string name = points_name(ready, tail, samples);
+      if (runner.wants(name)) measure_points(runner, name, table, oracle, points, ready);
+    }
+  }
+}
+
+}  // namespace
+
+void bench_map_file(Runner<CpuExecutor>& runner, const std::string& path, std::int64_t samples) {
+  bench_file(runner, path, samples);
+}
+void bench_map_file(Runner<CudaExecutor>& runner, const std::string& path, std::int64_t samples) {
+  bench_file(runner, path, samples);
+}
+
+}  // namespace cumulus::bench

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/primitives/warp.cuh"
+
+// Scans over a warp and a block, of any monoid: join(left, right) need not commute. No block waits for
+// another.
+
+namespace cumulus {
+
+/// From lane lane_of; any type of whole words.
+template <class T>
+__device__ T warp_shuffle(T value, int lane_of) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+  std::uint32_t words[sizeof(T) / 4];
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (std::uint32_t& word : words) word = __shfl_sync(kFullWarp, word, lane_of);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+
+/// Each lane gets all lanes up to itself. By a whole warp.
+template <class T, class Join>
+__device__ T warp_inclusive_scan(T value, const Join& join) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const T before = warp_shuffle(value, max(lane_index() - distance, 0));
+    if (lane_index() >= distance) value = join(before, value);
+  }
+  return value;
+}
+
+template <class T>
+struct BlockScan {
+  T before;  // all threads before this one
+  T total;   // of all threads
+};
+
+/// By a whole block. `warps` is shared memory, one element a warp; it may be written again after the next
+/// __syncthreads.
+template <int kThreads, class T, class Join>
+__device__ BlockScan<T> block_exclusive_scan(const T& value, const T& identity, const Join& join, T* warps) {
+  constexpr int kWarps = kThreads / 32;
+  static_assert(kThreads % 32 == 0 && kWarps <= 32);
+  const T through = warp_inclusive_scan(value, join);
+  if (lane_index() == 31) warps[warp_index()] = through;
+  __syncthreads();
+  const T scanned = warp_inclusive_scan(lane_index() < kWarps ? warps[lane_index()] : identity, join);
+  const T warps_before = warp_shuffle(scanned, max(warp_index() - 1, 0));
+  const T lanes_before = warp_shuffle(through, max(lane_index() - 1, 0));
+  return {join(warp_index() == 0 ? identity : warps_before, lane_index() == 0 ? identity : lanes_before),
+          warp_shuffle(scanned, kWarps - 1)};
+}
+
+}  // namespace cumulus

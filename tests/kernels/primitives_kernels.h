@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/core/cuda_executor.h"
+
+// Kernels with tiny tiles, many waves of blocks and contention, for the tests of kernels/primitives.
+
+namespace cumulus::testing {
+
+/// The affine maps x -> scale * x + offset, modulo 2^32: a monoid that does not commute.
+struct Affine {
+  std::uint32_t scale = 1;
+  std::uint32_t offset = 0;
+  bool operator==(const Affine&) const = default;
+};
+
+/// One block publishes `rounds` values in one status word of a value of 4, 8 or 12 bytes; all other blocks
+/// that the device holds poll it. Returns how often a value was seen that does not belong to its status.
+std::uint64_t count_torn_words(CudaExecutor& executor, int value_bytes, int rounds);
+
+/// All blocks that the device holds publish, round by round, in two places by turns, and wait for four
+/// neighbours on each side. Returns how often a neighbour's value was wrong; `missing`: by await_missing.
+std::uint64_t count_wrong_neighbours(CudaExecutor& executor, int rounds, bool missing);
+
+/// Exclusive products of tiles of 32 values each, a warp and a block a tile.
+std::vector<Affine> scan_by_warps(CudaExecutor& executor, const std::vector<Affine>& values);
+
+/// Of 32 planes of rows x columns values: the sums of the column above each, then of the row left of each.
+/// Plane by plane fastest. A block has one place, of all planes.
+struct SumsBefore {
+  std::vector<std::uint64_t> above, left;
+};
+SumsBefore look_back_along_both(CudaExecutor& executor, const std::vector<std::uint64_t>& values, int rows,
+                                int columns);
+
+/// Exclusive products by one block of 128 or 1024 threads, then the product of all.
+std::vector<Affine> scan_by_block(CudaExecutor& executor, const std::vector<Affine>& values);
+
+/// Whether the device has TMA and mbarriers, of compute capability 9.0.
+bool has_stage_rings();
+/// Sums of the rows of an array, by tiles of 4 x 32 that TMA brings into a ring of three slots, of each of
+/// `blocks` blocks, which all sum the whole array.
+std::vector<float> sum_rows_through_ring(CudaExecutor& executor, const std::vector<float>& values, int rows,
+                                         int columns, int blocks);
+
+/// Whether a cooperative launch of one block more than fit is refused, and one of as many is not.
+bool launches_cooperatively_what_fits(CudaExecutor& executor);
+/// How many of `count` words a dependent kernel saw that its primary kernel, which is slow, had not written.
+std::uint64_t count_words_read_too_early(CudaExecutor& executor, int count);
+
+}  // namespace cumulus::testing
