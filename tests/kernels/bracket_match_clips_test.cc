@@ -1,4 +1,4 @@
-#include "kernels/bracket_match/bracket_match_clips.h"
+#include "kernels/bracket_match/intersect_clips.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

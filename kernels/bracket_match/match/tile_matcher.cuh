@@ -3,11 +3,11 @@
 #include <climits>
 #include <cstdint>
 
-#include "kernels/bracket_match/level_masks.cuh"
-#include "kernels/bracket_match/thread_stacks.cuh"
-#include "kernels/bracket_match/tile_items.cuh"
-#include "kernels/bracket_match/tile_levels.cuh"
-#include "kernels/bracket_match/tile_memory.cuh"
+#include "kernels/bracket_match/match/level_masks.cuh"
+#include "kernels/bracket_match/match/thread_stacks.cuh"
+#include "kernels/bracket_match/match/tile_items.cuh"
+#include "kernels/bracket_match/match/tile_levels.cuh"
+#include "kernels/bracket_match/match/tile_memory.cuh"
 
 // Matching within threads and within the tile.
 
@@ -84,7 +84,7 @@ class TileMatcher {
 
     const TileLevels levels(memory_.levels, ends.change(begins).closes, opens);
     const StackChange<std::int32_t> before = levels.before();
-    if (begins != 0 && before.opens > closes) found_.meet(fault_at(lowest_bit(begins), kUnclosedFault));
+    if (begins != 0 && before.opens > closes) found_.record(fault_at(lowest_bit(begins), kUnclosedFault));
     const int served = min(closes, before.opens);
     if (levels.highest() - levels.least() <= kMaskedLevels) {
       memory_.bottoms.set(levels.bottom());
@@ -135,8 +135,8 @@ class TileMatcher {
     });
     const std::uint32_t left = ends.closes | ends.lost;
     found_.unmatched += __popc(roles.opens) - __popc(roles.closes) + 2 * __popc(left);
-    if (ends.unclosed != 0) found_.meet(fault_at(lowest_bit(ends.unclosed), kUnclosedFault));
-    if (ends.lost != 0) found_.meet(fault_at(lowest_bit(ends.lost), kCloseFault));
+    if (ends.unclosed != 0) found_.record(fault_at(lowest_bit(ends.unclosed), kUnclosedFault));
+    if (ends.lost != 0) found_.record(fault_at(lowest_bit(ends.lost), kCloseFault));
     if ((differences & 1) != 0 || !codes_.exact) part_wrong_pairs(row, roles.closes & ~left);
     return ends;
   }
@@ -150,7 +150,7 @@ class TileMatcher {
       row[open] = TilePartners::kNone;
       row[close] = TilePartners::kNone;
       found_.unmatched += 2;
-      found_.meet(fault_at(close, kCloseFault));
+      found_.record(fault_at(close, kCloseFault));
     }
   }
 
@@ -161,7 +161,7 @@ class TileMatcher {
       memory_.partners.row(owner)[open] = number(closer, close);
       memory_.partners.row(closer)[close] = number(owner, open);
     } else {
-      found_.meet(2 * (first_ + number(closer, close)) + kCloseFault);
+      found_.record(2 * (first_ + number(closer, close)) + kCloseFault);
     }
   }
 
@@ -214,7 +214,7 @@ class TileMatcher {
   __device__ void leave_closes(const TileLevels& levels, std::uint32_t closes) {
     const StackChange<std::int32_t> before = levels.before();
     if (reaches_beyond_a_beginning(before.closes)) {
-      if (closes != 0) found_.meet(fault_at(lowest_bit(closes), kCloseFault));
+      if (closes != 0) found_.record(fault_at(lowest_bit(closes), kCloseFault));
       closes = 0;
     }
     leave(a_.tiles.reaching_closes, levels.total().closes, before.closes, closes);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/stack_lookup.cuh"
+#include "kernels/bracket_match/match/stack_lookup.cuh"
 
 namespace cumulus::bracket_match {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_match_scratch.h"
+#include "kernels/bracket_match/scratch.h"
 
 // The bicyclic monoid on the device: composition, and scans of it over a warp and a block.
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cuda/atomic>
 
-#include "kernels/bracket_match/bracket_match_clips.h"
-#include "kernels/bracket_match/clip_boxes.h"
+#include "kernels/bracket_match/clips/boxes.h"
+#include "kernels/bracket_match/intersect_clips.h"
 
 namespace cumulus {
 namespace {
@@ -13,14 +13,14 @@ using namespace bracket_match;
 
 constexpr int kThreads = 256;
 /// Enough to fill any GPU; each thread goes on to further elements.
-constexpr std::int64_t kMostBlocks = 4096;
+constexpr std::int64_t kMaxBlocks = 4096;
 /// As many as a number of elements has bits.
-constexpr int kMostRounds = 64;
+constexpr int kMaxRounds = 64;
 
-/// What the kernels tell each other and the host.
+/// Of all rounds, for the kernels and the host.
 struct Progress {
   unsigned long long wrong_element;
-  unsigned int unfinished[kMostRounds];  // not 0: the round has left links to follow
+  unsigned int unfinished[kMaxRounds];  // not 0: the round has left links to follow
 };
 
 template <class Index>
@@ -60,6 +60,11 @@ __device__ void store_relaxed(float4& box, const float4& value) {
 __device__ std::int64_t first_element() { return std::int64_t{blockIdx.x} * kThreads + threadIdx.x; }
 __device__ std::int64_t stride() { return std::int64_t{gridDim.x} * kThreads; }
 
+/// owns: every gridDim.x * kThreads-th element for each thread.
+/// reads: elements, boxes, tops.
+/// writes: links; bounds of begins; the first wrong element (atomicMin).
+/// waits for: nothing of other blocks.
+/// source: R. Levien, "The stack monoid revisited", 2021: clips along the links of matched brackets.
 template <class Index>
 __global__ void __launch_bounds__(kThreads) begin_chains(const Scene<Index> scene) {
   for (std::int64_t i = first_element(); i < scene.count; i += stride()) {
@@ -76,10 +81,15 @@ __global__ void __launch_bounds__(kThreads) begin_chains(const Scene<Index> scen
   }
 }
 
-/// Each begin takes in what the clip that it links to knows, and that clip's link: after the round it knows
-/// at least twice as many of the clips around it. Others do so at the same time. Bounds only ever take in
-/// more, and a link is published after the bounds that go as far: so that whoever sees the link sees bounds
-/// that reach up to it, or further, which does no harm.
+/// A round of pointer jumping: each begin intersects its bounds with those of the clip that it links to, and
+/// takes over that clip's link; the number of enclosing clips in its bounds at least doubles. owns: every
+/// gridDim.x * kThreads-th element for each thread. reads: links and bounds of begins, which other threads
+/// change in the same round. Bounds only shrink, and a link is published
+///   (release) after the bounds that reach up to it: who reads the link (acquire) reads bounds that reach as
+///   far or further. Further does no harm: intersection is idempotent.
+/// writes: links and bounds of its begins; `unfinished` of the round.
+/// waits for: nothing of other blocks.
+/// source: list ranking by pointer jumping (J. Wyllie, 1979).
 template <class Index>
 __global__ void __launch_bounds__(kThreads) follow_links(const Scene<Index> scene, int round) {
   if (round > 0 && scene.progress->unfinished[round - 1] == 0) return;
@@ -97,7 +107,12 @@ __global__ void __launch_bounds__(kThreads) follow_links(const Scene<Index> scen
     Shared<unsigned int>(scene.progress->unfinished[round]).store(1, cuda::memory_order_relaxed);
 }
 
-/// What does not begin a clip takes the bounds of the clip around it.
+/// Elements that begin no clip get the bounds of the clip around them.
+/// owns: every gridDim.x * kThreads-th element for each thread.
+/// reads: elements, boxes, tops, bounds of begins.
+/// writes: bounds of all other elements.
+/// waits for: nothing of other blocks; the rounds have ended.
+/// source: as begin_chains.
 template <class Index>
 __global__ void __launch_bounds__(kThreads) end_chains(const Scene<Index> scene) {
   for (std::int64_t i = first_element(); i < scene.count; i += stride()) {
@@ -134,7 +149,7 @@ void intersect(CudaExecutor& executor, DeviceSpan<const std::uint8_t> elements, 
   CUMULUS_CUDA(
       cudaMemsetAsync(&progress->wrong_element, 0xFF, sizeof(progress->wrong_element), executor.stream()));
   if (scene.count > 0) {
-    const auto blocks = static_cast<unsigned int>(std::min(divide_up(scene.count, kThreads), kMostBlocks));
+    const auto blocks = static_cast<unsigned int>(std::min(divide_up(scene.count, kThreads), kMaxBlocks));
     begin_chains<<<blocks, kThreads, 0, executor.stream()>>>(scene);
     int round = 0;
     for (std::int64_t known = 1; known < scene.count; known *= 2, ++round) {

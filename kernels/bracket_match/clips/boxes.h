@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/bracket_match/bracket_match_clips.h"
-#include "kernels/bracket_match/bracket_table.h"
+#include "kernels/bracket_match/intersect_clips.h"
+#include "kernels/bracket_match/table.h"
 
 // What both backends know about clips.
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/tile_items.cuh"
+#include "kernels/bracket_match/match/tile_items.cuh"
 
 namespace cumulus::bracket_match {
 

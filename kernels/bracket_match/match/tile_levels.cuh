@@ -3,8 +3,8 @@
 #include <climits>
 #include <cstdint>
 
-#include "kernels/bracket_match/stack_lookup.cuh"
-#include "kernels/bracket_match/tile_memory.cuh"
+#include "kernels/bracket_match/match/stack_lookup.cuh"
+#include "kernels/bracket_match/match/tile_memory.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::bracket_match {

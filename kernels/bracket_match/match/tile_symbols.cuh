@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_match_tuning.h"
-#include "kernels/bracket_match/bracket_table.h"
+#include "kernels/bracket_match/table.h"
+#include "kernels/bracket_match/tuning.h"
 
 // The elements of a tile in shared memory, and what they are.
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/tile_memory.cuh"
+#include "kernels/bracket_match/match/tile_memory.cuh"
 
 // Parents, depths and tops of a tile's elements.
 
@@ -130,7 +130,7 @@ class TileTreeWriter {
 
   __device__ void list_outer_opens(int count) {
     const auto present = static_cast<int>(min(depth_, static_cast<std::int64_t>(count)));
-    share_opens_of_pops(a_.tiles, tile_, depth_, 0, present, [&](int number, std::int64_t open) {
+    for_opens_of_pops(a_.tiles, tile_, depth_, 0, present, [&](int number, std::int64_t open) {
       memory_.stage.outer[number] = static_cast<Index>(open);
     });
     for (int number = present + thread_; number < count; number += kTileThreads)

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/bracket_match/bracket_match_clips.h"
-#include "kernels/bracket_match/clip_boxes.h"
+#include "kernels/bracket_match/clips/boxes.h"
+#include "kernels/bracket_match/intersect_clips.h"
 #include "kernels/core/parallel.h"
 
 namespace cumulus {
@@ -89,7 +89,7 @@ class ClipChains {
     return opens;
   }
 
-  /// Their bounds as far as the tile alone knows.
+  /// Their bounds within the tile.
   void chain_left_opens(std::int64_t tile) {
     Box local = kEverywhere;
     for (const std::int64_t i : left_opens(tile)) {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_match_scratch.h"
-#include "kernels/bracket_match/stack_change.cuh"
+#include "kernels/bracket_match/match/stack_change.cuh"
+#include "kernels/bracket_match/scratch.h"
 #include "kernels/primitives/warp_scan.cuh"
 
 // Where in earlier tiles the opens of the stack are.
@@ -11,7 +11,7 @@
 namespace cumulus::bracket_match {
 
 inline constexpr int kTileWarps = kTileThreads / 32;
-static_assert(kTileWarps == 4, "the counts before a tile's stretches are read as one word");
+static_assert(kTileWarps == 4, "the counts before a tile's chunks are read as one word");
 
 /// What a tile leaves to others is listed, as 16-bit entries, where the entries fit into the words that hold
 /// a bit for each element otherwise. An entry is the element's number in the tile, and its kind modulo 4
@@ -34,7 +34,7 @@ __device__ inline const ListEntry* listed(const std::uint32_t* left_items, std::
 struct DeviceTiles {
   std::uint32_t* surviving_opens;  // kTileThreads words for each tile: entries or bits
   std::uint32_t* reaching_closes;  // likewise
-  std::uint16_t* opens_before;  // for each stretch of 32 words of bits: surviving opens of the tile before it
+  std::uint16_t* opens_before;  // for each chunk of 32 words of bits: surviving opens of the tile before it
   StackChange<std::int32_t>* change;
   const std::uint32_t*
       begins;             // a bit for each element: a document begins there; null: there is one document
@@ -71,21 +71,21 @@ __device__ inline std::int64_t last_tile_below(const DeviceTiles& tiles, std::in
   return node;
 }
 
-/// A stretch of 32 words of surviving opens, a word to each lane: what lies before them and in them.
-struct OpenStretch {
+/// A chunk of 32 words of surviving opens, a word to each lane, with the ranks of their opens in the tile.
+struct OpenChunk {
   std::uint32_t word;
   int before;  // surviving opens of the tile before this lane's word
   int through;
 
   /// By whole warps.
-  __device__ OpenStretch(const DeviceTiles& tiles, std::int64_t tile, int stretch, int first)
-      : word(tiles.surviving_opens[(tile * kTileWarps + stretch) * 32 + threadIdx.x % 32]) {
+  __device__ OpenChunk(const DeviceTiles& tiles, std::int64_t tile, int chunk, int first)
+      : word(tiles.surviving_opens[(tile * kTileWarps + chunk) * 32 + threadIdx.x % 32]) {
     through = first + warp_inclusive_sum(__popc(word));
     before = through - __popc(word);
   }
 
-  /// Each lane gets where in the stretch the open with `rank` others below it in its tile is; for ranks that
-  /// the stretch has.
+  /// Each lane gets where in the chunk the open with `rank` others below it in its tile is; for ranks that
+  /// the chunk has.
   __device__ int find(int rank) const {
     int owner = 0;  // the last lane that has at most `rank` opens before its word
 #pragma unroll
@@ -96,7 +96,7 @@ struct OpenStretch {
     return owner * 32 + select_bit(bits, rank - __shfl_sync(kAllLanes, before, owner));
   }
 
-  /// Calls body(rank, where) for the ranks from `lowest` to `highest` that the stretch has, word by word.
+  /// Calls body(rank, where) for the ranks from `lowest` to `highest` that the chunk has, word by word.
   template <class Body>
   __device__ void enumerate(int lowest, int highest, const Body& body) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -123,18 +123,16 @@ __device__ void for_surviving_opens(const DeviceTiles& tiles, std::int64_t tile,
     for (int i = lane; i < count; i += 32) body(i, tile * kTileItems + item_of(entries[highest - i]));
     return;
   }
-  const std::uint64_t before_stretches = reinterpret_cast<const std::uint64_t*>(tiles.opens_before)[tile];
-  const auto before = [&](int stretch) {
-    return static_cast<int>(before_stretches >> (16 * stretch) & 0xFFFF);
-  };
+  const std::uint64_t before_chunks = reinterpret_cast<const std::uint64_t*>(tiles.opens_before)[tile];
+  const auto before = [&](int chunk) { return static_cast<int>(before_chunks >> (16 * chunk) & 0xFFFF); };
   const int lowest = highest - count + 1;
 #pragma unroll 1
-  for (int stretch = kTileWarps - 1; stretch >= 0; --stretch) {
-    const int first = before(stretch);
-    const int end = stretch + 1 < kTileWarps ? before(stretch + 1) : kTileItems;
+  for (int chunk = kTileWarps - 1; chunk >= 0; --chunk) {
+    const int first = before(chunk);
+    const int end = chunk + 1 < kTileWarps ? before(chunk + 1) : kTileItems;
     if (first > highest || end <= lowest) continue;
-    const OpenStretch opens(tiles, tile, stretch, first);
-    const std::int64_t begin = (tile * kTileWarps + stretch) * 32 * 32;
+    const OpenChunk opens(tiles, tile, chunk, first);
+    const std::int64_t begin = (tile * kTileWarps + chunk) * 32 * 32;
     if (count > 32) {
       opens.enumerate(lowest, highest, [&](int rank, int where) { body(highest - rank, begin + where); });
       continue;
@@ -193,8 +191,8 @@ class OpenCursor {
 /// The opens of the pops out of `tile` from number `number` to before `end`, by a whole block: a share for
 /// each warp.
 template <class Body>
-__device__ void share_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth,
-                                    int number, int end, const Body& body) {
+__device__ void for_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth, int number,
+                                  int end, const Body& body) {
   const int share = max((end - number + kTileWarps - 1) / kTileWarps, 32);
   const int first = number + static_cast<int>(threadIdx.x) / 32 * share;
   OpenCursor(tiles, tile, depth).for_opens(first, min(first + share, end), body);

@@ -3,7 +3,7 @@
 #include <climits>
 #include <cstdint>
 
-#include "kernels/bracket_match/tile_memory.cuh"
+#include "kernels/bracket_match/match/tile_memory.cuh"
 
 // Matching across tiles.
 
@@ -95,7 +95,7 @@ struct LinkMemory {
   struct Warp {
     LeftItems::Memory closes;
     LeftItems::Memory opens;
-    // Of a stretch: the closes and the opens that they pop. Of kinds they say something if both were listed.
+    // Of a chunk: the closes and the opens that they pop. Entries have kinds only if both were listed.
     ListEntry closes_listed[kLinkedAtOnce];
     ListEntry opens_listed[kLinkedAtOnce];
   };
@@ -165,7 +165,7 @@ class TileLinker {
       window = TileWindow(a_.tiles, tile + 1);
     }
     lose_from(served, closes);
-    if (depth_ > closes && reaches_beyond_a_beginning(pops)) meet_first_beginning();
+    if (depth_ > closes && reaches_beyond_a_beginning(pops)) record_first_beginning();
   }
 
   /// Links the closes from `number` on that tiles of the window serve; returns the next.
@@ -178,7 +178,7 @@ class TileLinker {
       const int end = __shfl_sync(kAllLanes, reach, server);
       const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
       if (!open_listed || min(end, served) - number >= kManyServed) {
-        link_stretches(window.nearest - server, open_listed, number, end, min(end, served));
+        link_chunks(window.nearest - server, open_listed, number, end, min(end, served));
         number = min(end, served);
       } else {
         number += link_one_by_one(window, reach, number, served);
@@ -218,7 +218,7 @@ class TileLinker {
 
   /// Links the closes from `number` to before `last`, all served by tile `server`: the pop before `end` is
   /// the tile's lowest open.
-  __device__ void link_stretches(std::int64_t server, bool open_listed, int number, int end, int last) {
+  __device__ void link_chunks(std::int64_t server, bool open_listed, int number, int end, int last) {
     const bool both_listed = open_listed && closes_listed_;
     if (!both_listed || !a_.exact_kinds) a_.prefetch_text(server);
     LeftItems opens;
@@ -248,7 +248,7 @@ class TileLinker {
       const std::int64_t opens_first = server * kTileItems;
       prefetch_partners(first_, own_.closes_listed[0], own_.closes_listed[count - 1], count);
       prefetch_partners(opens_first, own_.opens_listed[count - 1], own_.opens_listed[0], count);
-      pair_stretch(opens_first, both_listed, count);
+      pair_chunk(opens_first, both_listed, count);
       __syncwarp();
     }
   }
@@ -266,7 +266,7 @@ class TileLinker {
   }
 
   /// Of the `count` closes and opens that are listed in shared memory.
-  __device__ void pair_stretch(std::int64_t opens_first, bool both_listed, int count) {
+  __device__ void pair_chunk(std::int64_t opens_first, bool both_listed, int count) {
     if (both_listed && a_.exact_kinds) {
       for (int i = lane_; i < count; i += 32) {
         const ListEntry open = own_.opens_listed[i];
@@ -328,7 +328,7 @@ class TileLinker {
     a_.outputs.partner[open] = static_cast<Index>(close);
   }
 
-  __device__ void lose(std::int64_t close) { found_.meet(2 * close + kCloseFault); }
+  __device__ void lose(std::int64_t close) { found_.record(2 * close + kCloseFault); }
   /// Nothing is left for the closes from number `first` on.
   __device__ void lose_from(int first, int end) {
     if (first < end)
@@ -336,14 +336,14 @@ class TileLinker {
   }
 
   /// Something is left below the tile: if a document begins in the tile, the one before is unclosed there.
-  __device__ void meet_first_beginning() {
-    for (int stretch = 0; stretch < kTileWarps; ++stretch) {
-      const int word = stretch * 32 + lane_;
+  __device__ void record_first_beginning() {
+    for (int chunk = 0; chunk < kTileWarps; ++chunk) {
+      const int word = chunk * 32 + lane_;
       const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + word);
       const std::uint32_t words = __ballot_sync(kAllLanes, begins != 0);
       if (words == 0) continue;
       if (lane_ == lowest_bit(words))
-        found_.meet(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
+        found_.record(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);
       return;
     }
   }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/bracket_match/bracket_match_tuning.h"
-#include "kernels/bracket_match/bracket_table.h"
-#include "kernels/bracket_match/tile_symbols.cuh"
+#include "kernels/bracket_match/match/tile_symbols.cuh"
+#include "kernels/bracket_match/table.h"
+#include "kernels/bracket_match/tuning.h"
 
 // What the elements of a thread are, a bit each.
 

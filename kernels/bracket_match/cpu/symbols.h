@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_table.h"
+#include "kernels/bracket_match/table.h"
 
 namespace cumulus::bracket_match {
 
-/// The elements of a text, as the matching code asks about them. On the host.
+/// The elements of a text, on the host.
 struct ByteSymbols {
   using Symbol = std::uint8_t;
   const BracketTable& table;

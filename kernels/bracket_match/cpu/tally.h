@@ -18,7 +18,7 @@ class Tally {
     std::int64_t fault_open = -1;   // what a close pops there, or what is unclosed; -1: nothing
 
     /// Of two that are the same, unclosed opens of one document, the later open lies on top.
-    void meet(std::int64_t where, std::int64_t open) {
+    void record(std::int64_t where, std::int64_t open) {
       if (where > fault || (where == fault && open < fault_open)) return;
       fault = where;
       fault_open = open;
@@ -31,7 +31,7 @@ class Tally {
     sum_.brackets += part.brackets;
     sum_.pairs += part.pairs;
     sum_.maximum_depth = std::max(sum_.maximum_depth, part.maximum_depth);
-    sum_.meet(part.fault, part.fault_open);
+    sum_.record(part.fault, part.fault_open);
   }
   const Part& sum() const { return sum_; }
 

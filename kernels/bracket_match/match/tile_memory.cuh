@@ -2,15 +2,15 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/stack_lookup.cuh"
-#include "kernels/bracket_match/tile_symbols.cuh"
+#include "kernels/bracket_match/match/stack_lookup.cuh"
+#include "kernels/bracket_match/match/tile_symbols.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 
 // What a block keeps of its tile in shared memory.
 
 namespace cumulus::bracket_match {
 
-/// Where the results go; null: not asked for.
+/// Where the results go; null: not requested.
 template <class Index>
 struct DeviceOutputs {
   Index* partner;
@@ -19,7 +19,7 @@ struct DeviceOutputs {
   Index* top;
 };
 
-/// Asks for the memory around `global` before it is needed.
+/// Prefetches the memory around `global`.
 __device__ inline void prefetch_to_l2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(global)));
 }
@@ -34,7 +34,7 @@ struct Arguments {
   Findings* findings;
   bool exact_kinds;  // different kinds are so in the lists of what tiles leave
 
-  /// Asks for a tile's text. By a whole warp.
+  /// Prefetches a tile's text. By a whole warp.
   __device__ void prefetch_text(std::int64_t tile) const {
     constexpr int kLineItems = 128 / static_cast<int>(sizeof(Symbol));
     const std::int64_t end = min((tile + 1) * kTileItems, count);
@@ -68,7 +68,7 @@ struct TileCodes {
 };
 
 /// Where a document begins it pops more than a tile can push. What comes after it in the tile then reaches
-/// further out of the tile than its elements are many: that is how it is told from what pops a real open.
+/// further out of the tile than its elements are many: which distinguishes it from what pops a real open.
 inline constexpr std::int32_t kPopsOfABeginning = 2 * kTileItems + 1;
 __device__ inline bool reaches_beyond_a_beginning(std::int32_t closes) { return closes > kTileItems; }
 
@@ -183,7 +183,7 @@ struct Found {
   unsigned long long first_fault = kNoFault;
   long long maximum_depth = 0;
 
-  __device__ void meet(std::int64_t fault) {
+  __device__ void record(std::int64_t fault) {
     first_fault = min(first_fault, static_cast<unsigned long long>(fault));
   }
 };

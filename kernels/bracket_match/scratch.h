@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_match_tuning.h"
+#include "kernels/bracket_match/tuning.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/core/views.h"
 
@@ -11,7 +11,7 @@ namespace cumulus::bracket_match {
 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
-/// What a stretch of elements does to the stack: pops `closes`, then pushes `opens`.
+/// What consecutive elements do to the stack: pop `closes`, then push `opens`.
 template <class Count>
 struct StackChange {
   Count closes = 0;
@@ -78,7 +78,7 @@ inline std::size_t device_scratch_bytes(std::size_t tiles, bool segmented) {
   ScratchSize size;
   size.add<std::uint32_t>(tiles * kTileThreads);         // opens that outlive their tile
   size.add<std::uint32_t>(tiles * kTileThreads);         // closes that reach out of it
-  size.add<std::uint16_t>(tiles * (kTileThreads / 32));  // how many of them lie before each warp's stretch
+  size.add<std::uint16_t>(tiles * (kTileThreads / 32));  // how many of them lie before each warp's chunk
   size.add<StackChange<std::int32_t>>(tiles);
   size.add<std::int64_t>(tiles);  // depth before each tile
   size.add<std::int64_t>(static_cast<std::size_t>(tree.total));
