@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/npy_file.h"
+#include "cli/files/npy.h"
 #include "kernels/core/cpu_executor.h"
 #include "kernels/summed_area_table/queries.h"
 

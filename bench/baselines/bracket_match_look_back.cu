@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "bench/baselines/bracket_match_look_back.h"
-#include "kernels/bracket_match/tile_memory.cuh"
+#include "kernels/bracket_match/match/tile_memory.cuh"
 
 namespace cumulus::bench {
 namespace {

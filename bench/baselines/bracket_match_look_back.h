@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_table.h"
+#include "kernels/bracket_match/table.h"
 #include "kernels/core/cuda_executor.h"
 
 // The single-pass form of bracket matching, to compare the default with: R. Levien, "The stack monoid

@@ -14,7 +14,7 @@
 
 #include "bench/baselines/bracket_match_look_back.h"
 #include "bench/harness/bench.h"
-#include "kernels/bracket_match/bracket_match_clips.h"
+#include "kernels/bracket_match/intersect_clips.h"
 #include "tests/cases/bracket_match_case.h"
 #include "tests/cases/bracket_match_check.h"
 #include "tests/cases/bracket_match_clips_case.h"

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "cli/point_file.h"
+#include "cli/files/points.h"
 
 namespace cumulus::bench {
 

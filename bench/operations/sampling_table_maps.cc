@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "bench/operations/sampling_table_subjects.h"
-#include "cli/picture_file.h"
+#include "cli/files/picture.h"
 
 namespace cumulus::bench {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "cli/exit_codes.h"
-#include "cli/invocation.h"
-#include "cli/job.h"
+#include "cli/app/exit_codes.h"
+#include "cli/app/invocation.h"
+#include "cli/job/job.h"
 
 namespace cumulus::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bracket_match/bracket_match_scratch.h"
-#include "kernels/bracket_match/bracket_table.h"
+#include "kernels/bracket_match/scratch.h"
+#include "kernels/bracket_match/table.h"
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
@@ -12,7 +12,7 @@
 namespace cumulus {
 
 // Bracket matching: what a stack would do, in parallel. The monoid is the one of R. Levien, "The stack
-// monoid revisited" (2021), which is bracket matching in the bicyclic semigroup: a stretch of text pops
+// monoid revisited" (2021), which is bracket matching in the bicyclic semigroup: a part of the text pops
 // some brackets and then pushes some.
 //
 // A stack runs over the elements: an open bracket is pushed, a close bracket pops. A close pairs with the
@@ -21,7 +21,7 @@ namespace cumulus {
 // An open that is never popped has no partner. Where several documents stand in one array, the stack is
 // empty at the beginning of each; numbers of elements count through all of them.
 
-/// Where the results go; an empty span is not asked for. `partner`, `parent`, `depth` and `top` have one
+/// Where the results go; an empty span is not requested. `partner`, `parent`, `depth` and `top` have one
 /// element for each of the input, numbers of elements begin at 0, and -1 says that there is none.
 template <class Index, Space S>
 struct BracketOutputs {
@@ -43,7 +43,7 @@ struct BracketReport {
     kWrongSegment,  ///< Element `position` of `segments` is wrong; the outputs hold anything.
   };
   std::int64_t unmatched = 0;       ///< As in BracketOutputs.
-  std::int64_t maximum_depth = -1;  ///< As in BracketOutputs; -1 where that is not asked for.
+  std::int64_t maximum_depth = -1;  ///< As in BracketOutputs; -1 where that is not requested.
   std::int64_t position = -1;
   std::int64_t open_position = -1;
   std::int64_t segment = -1;  ///< Which document the fault is in, by its number from 0.
@@ -57,11 +57,11 @@ struct BracketReport {
 //
 // For every function here: views lie in the executor's memory space and do not overlap; the CPU overloads
 // return when the result is there, the CUDA overloads put their work on the executor's stream and return.
-// The outputs that are asked for have the input's size; Index is std::int32_t (inputs of at most 2^31 - 1
+// The outputs that are requested have the input's size; Index is std::int32_t (inputs of at most 2^31 - 1
 // elements) or std::int64_t. Anything else throws std::invalid_argument before anything runs. Before the
 // call the caller reserves match_brackets_scratch_bytes. Depth is not limited, the time of the worst input
-// is; no kernel waits for another. A failing device throws CudaError, a caller who has lost interest
-// Interrupted (checked between kernels).
+// is; no block waits for another. There is one method, for all inputs and devices: nothing chooses. A failing
+// device throws CudaError, a caller who has lost interest Interrupted (checked between kernels).
 //
 // `report` is host memory; it holds what was found once executor.synchronize() has returned. Keep it until
 // then; where it is pinned the call stays asynchronous.

@@ -13,7 +13,7 @@
 
 #include "cumulus/v1/bracket_match.pb.h"
 #include "kernels/bracket_match/bracket_match.h"
-#include "kernels/bracket_match/bracket_match_clips.h"
+#include "kernels/bracket_match/intersect_clips.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/operation.h"

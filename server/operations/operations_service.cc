@@ -2,8 +2,8 @@
 
 #include "cumulus/v1/operations.grpc.pb.h"
 #include "server/operations/bracket_match.h"
-#include "server/operations/kd_tree.h"
-#include "server/operations/kd_tree_neighbors.h"
+#include "server/operations/kd_tree/build.h"
+#include "server/operations/kd_tree/find_neighbors.h"
 #include "server/operations/recursive_filter.h"
 #include "server/operations/run_length.h"
 #include "server/operations/sampling_table.h"

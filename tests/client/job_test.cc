@@ -1,4 +1,4 @@
-#include "cli/job.h"
+#include "cli/job/job.h"
 
 #include <gtest/gtest.h>
 

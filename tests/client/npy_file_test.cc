@@ -1,5 +1,3 @@
-#include "cli/npy_file.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/picture_file.h"
+#include "cli/files/npy.h"
+#include "cli/files/picture.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {

@@ -1,5 +1,3 @@
-#include "cli/npz_file.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/npy_file.h"
+#include "cli/files/npy.h"
+#include "cli/files/npz.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {

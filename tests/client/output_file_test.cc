@@ -1,5 +1,3 @@
-#include "cli/output_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "cli/files/output.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {

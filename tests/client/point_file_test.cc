@@ -1,5 +1,3 @@
-#include "cli/point_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <isa-l/crc.h>
@@ -15,10 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/half_float.h"
-#include "cli/npy_file.h"
-#include "cli/npz_file.h"
-#include "cli/npz_reader.h"
+#include "cli/files/half_float.h"
+#include "cli/files/npy.h"
+#include "cli/files/npz.h"
+#include "cli/files/npz_reader.h"
+#include "cli/files/points.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {

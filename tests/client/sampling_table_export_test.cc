@@ -1,6 +1,4 @@
 // Tables as other renderers' arrays: written, read back, and evaluated as those renderers do it.
-#include "cli/sampling_table_export.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/npz_reader.h"
+#include "cli/commands/sampling_table/table_export.h"
+#include "cli/files/npz_reader.h"
 #include "cumulus/sampling.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/support/temporary_folder.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/bracket_match_drawing.h"
-#include "cli/commands/bracket_match_picture.h"
-#include "cli/commands/svg_geometry.h"
+#include "cli/commands/bracket_match/drawing.h"
+#include "cli/commands/bracket_match/picture.h"
+#include "cli/commands/bracket_match/svg_geometry.h"
 
 namespace cumulus::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "kernels/bracket_match/bracket_match_clips.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/bracket_match/intersect_clips.h"
 #include "tests/cases/bracket_match_clips_case.h"
 #include "tests/support/executors.h"
 

@@ -6,11 +6,11 @@
 #include <thread>
 #include <vector>
 
-#include "cli/batch_record.h"
-#include "cli/batch_run.h"
-#include "cli/checks.h"
-#include "cli/commands.h"
-#include "cli/manifest.h"
+#include "cli/app/checks.h"
+#include "cli/app/command_line.h"
+#include "cli/batch/manifest.h"
+#include "cli/batch/record.h"
+#include "cli/batch/run.h"
 
 namespace cumulus::cli {
 namespace {

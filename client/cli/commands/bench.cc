@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/bench_rows.h"
-#include "cli/checks.h"
-#include "cli/commands.h"
+#include "cli/app/bench_rows.h"
+#include "cli/app/checks.h"
+#include "cli/app/command_line.h"
 
 namespace cumulus::cli {
 namespace {

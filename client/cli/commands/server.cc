@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/app/command_line.h"
 
 namespace cumulus::cli {
 namespace {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "cli/commands/sampling_table/input.h"
+
+namespace cumulus::cli {
+
+/// What draw-samples is asked for.
+struct DrawingOptions {
+  std::string input;                            // an image, or a table
+  std::string output;                           // .npy; empty: none
+  std::string preview;                          // .png; empty: none
+  std::string map;                              // the preview's picture; empty: the input
+  SamplingTableOptions table = kTableDefaults;  // of an image
+  DrawSamplesOptions samples;
+};
+
+absl::Status run_draw_samples(Job& job, const DrawingOptions& options);
+
+}  // namespace cumulus::cli

@@ -1,0 +1,108 @@
+#include "cli/job/job.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cumulus::cli {
+
+namespace {
+
+// Renewed as long as the command runs. Of one that is killed the server keeps the buffers no longer than
+// this.
+constexpr absl::Duration kLease = absl::Minutes(2);
+
+}  // namespace
+
+absl::StatusOr<Client> Job::connect() {
+  stages_.begin("connect");
+  const absl::StatusOr<std::string> where = server_->target();
+  absl::StatusOr<Client> client = where.ok() ? Client::connect(*where) : where.status();
+  stages_.end();
+  no_server_ = !client.ok();
+  if (where.ok() && no_server_) {
+    return absl::Status(client.status().code(),
+                        absl::StrCat(std::string(client.status().message()),
+                                     "; start cumulusd there, or leave --server out to use a private one"));
+  }
+  return client;
+}
+
+absl::StatusOr<Session> Job::open_session() {
+  absl::StatusOr<Client> client = connect();
+  if (!client.ok()) return client.status();
+  client_ = *std::move(client);
+  const absl::StatusOr<Capabilities> server = client_->capabilities(call());
+  if (!server.ok()) return server.status();
+  SessionOptions options;
+  options.ttl = std::min(kLease, server->max_ttl);
+  options.call = call();
+  return client_->create_session(options);
+}
+
+absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array) {
+  stages_.begin("upload");
+  UploadOptions options;
+  options.call = call();
+  options.progress = [this](std::int64_t done, std::int64_t total) { stages_.advance(done, total); };
+  absl::StatusOr<Buffer> buffer = session.upload(array, options);
+  stages_.end();
+  return buffer;
+}
+
+absl::StatusOr<Result> Job::run(const Session& session, const std::string& stage,
+                                const Operation& operation) {
+  stages_.begin(stage);
+  absl::StatusOr<Result> result = session.run(operation, run());
+  stages_.end();
+  if (result.ok()) count(result->timings());
+  return result;
+}
+
+absl::StatusOr<Array> Job::download(const Session& session, const Result& result, const std::string& name) {
+  const Buffer* buffer = result.buffer(name);
+  if (buffer == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("the server's result has no array '", name, "'; use a cumulus of the server's version"));
+  }
+  stages_.begin("download");
+  DownloadOptions options;
+  options.call = call();
+  options.progress = [this](std::int64_t done, std::int64_t total) { stages_.advance(done, total); };
+  absl::StatusOr<Array> array = session.download(*buffer, options);
+  stages_.end();
+  return array;
+}
+
+void Job::count(const Timings& timings) {
+  server_times_.queue += timings.queue;
+  server_times_.input += timings.input;
+  server_times_.compute += timings.compute;
+  server_times_.output += timings.output;
+  server_times_.device = timings.device;
+}
+
+void Job::describe_run() {
+  Report device;
+  device.add("name", server_times_.device);
+  const absl::StatusOr<Capabilities> capabilities = client_->capabilities(call());
+  if (capabilities.ok()) {
+    for (const DeviceInfo& info : capabilities->devices) {
+      if (info.name != server_times_.device) continue;
+      device.add("backend", info.backend);
+      device.add("model", info.model);
+    }
+  }
+  report_.add("device", std::move(device));
+  report_.add("server", server_->name());
+  Report server_seconds;
+  server_seconds.add("queue", absl::ToDoubleSeconds(server_times_.queue));
+  server_seconds.add("input", absl::ToDoubleSeconds(server_times_.input));
+  server_seconds.add("compute", absl::ToDoubleSeconds(server_times_.compute));
+  server_seconds.add("output", absl::ToDoubleSeconds(server_times_.output));
+  report_.add("server_seconds", std::move(server_seconds));
+  report_.add("seconds", stages_.seconds());
+}
+
+}  // namespace cumulus::cli

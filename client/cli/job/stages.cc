@@ -1,0 +1,104 @@
+#include "cli/job/stages.h"
+
+#include <absl/strings/str_format.h>
+#include <absl/time/clock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+namespace cumulus::cli {
+
+Stages::Stages(Bars bars) : start_(absl::Now()) {
+  if (bars == Bars::kOnTerminal && isatty(STDERR_FILENO) == 1)
+    painter_ = std::thread([this] { draw_until_stopped(); });
+}
+
+Stages::~Stages() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    erase();
+  }
+  wake_.notify_all();
+  if (painter_.joinable()) painter_.join();
+}
+
+void Stages::begin(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  end_locked();
+  name_ = name;
+  stage_start_ = absl::Now();
+  done_ = 0;
+  total_ = 0;
+}
+
+void Stages::advance(std::int64_t done, std::int64_t total) {
+  const std::lock_guard lock(mutex_);
+  done_ = done;
+  total_ = total;
+}
+
+void Stages::end() {
+  const std::lock_guard lock(mutex_);
+  end_locked();
+}
+
+void Stages::interject(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  erase();
+  std::fputs((line + "\n").c_str(), stderr);
+}
+
+void Stages::end_locked() {
+  if (name_.empty()) return;
+  const absl::Duration lasted = absl::Now() - stage_start_;
+  const auto same =
+      std::find_if(ended_.begin(), ended_.end(), [&](const auto& stage) { return stage.first == name_; });
+  if (same == ended_.end()) {
+    ended_.emplace_back(name_, lasted);
+  } else {
+    same->second += lasted;
+  }
+  name_.clear();
+  erase();
+}
+
+Report Stages::seconds() const {
+  const std::lock_guard lock(mutex_);
+  Report seconds;
+  for (const auto& [name, duration] : ended_) seconds.add(name, absl::ToDoubleSeconds(duration));
+  seconds.add("total", absl::ToDoubleSeconds(absl::Now() - start_));
+  return seconds;
+}
+
+void Stages::draw_until_stopped() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    wake_.wait_for(lock, std::chrono::milliseconds(100));
+    if (!stopped_ && !name_.empty() && absl::Now() - stage_start_ > absl::Seconds(1)) draw();
+  }
+}
+
+void Stages::draw() {
+  constexpr int kWidth = 40;
+  const double fraction = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 0.0;
+  const int filled = std::clamp(static_cast<int>(fraction * kWidth), 0, kWidth);
+  std::string line = absl::StrFormat("\r%-10s ", name_);
+  if (total_ > 0) {
+    line += '[' + std::string(static_cast<std::size_t>(filled), '#') +
+            std::string(static_cast<std::size_t>(kWidth - filled), '.') +
+            absl::StrFormat("] %3.0f %%", 100 * fraction);
+  }
+  line += absl::StrFormat(" %.1f s\033[K", absl::ToDoubleSeconds(absl::Now() - stage_start_));
+  std::fputs(line.c_str(), stderr);
+  drawn_ = true;
+}
+
+void Stages::erase() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+  drawn_ = false;
+}
+
+}  // namespace cumulus::cli
