@@ -5,9 +5,9 @@
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
-#include "kernels/recursive_filter/recursive_filter_design.h"
-#include "kernels/recursive_filter/recursive_filter_images.h"
-#include "kernels/recursive_filter/recursive_filter_scratch.h"
+#include "kernels/recursive_filter/design.h"
+#include "kernels/recursive_filter/images.h"
+#include "kernels/recursive_filter/method.h"
 
 namespace cumulus {
 

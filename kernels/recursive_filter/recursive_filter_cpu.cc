@@ -1,13 +1,12 @@
-#include "kernels/recursive_filter/recursive_filter_cpu.h"
-
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels/core/parallel.h"
-#include "kernels/recursive_filter/recursive_filter_check.h"
-#include "kernels/recursive_filter/recursive_filter_elements.h"
-#include "kernels/recursive_filter/recursive_filter_groups.h"
-#include "kernels/recursive_filter/recursive_filter_line.h"
+#include "kernels/recursive_filter/check.h"
+#include "kernels/recursive_filter/cpu/apply.h"
+#include "kernels/recursive_filter/cpu/line_groups.h"
+#include "kernels/recursive_filter/cpu/nearest_float16.h"
+#include "kernels/recursive_filter/math/line.h"
 
 // Rows first, from the image to the result, then columns in place.
 

@@ -1,7 +1,5 @@
 // The bound on what windows of tiles leave out of a filtered pixel, against the impulse response itself.
 // Needs no GPU: the host plans.
-#include "kernels/recursive_filter/recursive_filter_window.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/recursive_filter/recursive_filter_strips.h"
+#include "kernels/recursive_filter/math/truncation.h"
+#include "kernels/recursive_filter/strips/strips.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus {
