@@ -10,7 +10,7 @@ namespace cumulus {
 /// The most poles that one direction of a filter may have.
 inline constexpr int kMaxFilterOrder = 5;
 
-/// Poles lie inside this radius: the filter forgets a pixel within about a million pixels.
+/// Poles lie inside this radius: the decay length is at most about a million pixels.
 inline constexpr double kMaxPoleRadius = 0.99999;
 
 /// What the image is taken to be beyond its first and last pixel, without end.
@@ -82,7 +82,7 @@ AxisFilter exponential_filter(double decay, FilterBoundary boundary);
 
 /// causal: y[i] = gain x[i] - sum_k causal[k - 1] y[i - k]; then z[i] = y[i] - sum_k anticausal[k - 1] z[i +
 /// k]. Without a gain, the one that leaves a constant image as it is. At most kMaxFilterOrder coefficients
-/// either way, all finite; the gain not 0. The poles may lie anywhere: ask unstable_pole.
+/// either way, all finite; the gain not 0. The poles may lie anywhere: see unstable_pole.
 AxisFilter feedback_filter(std::optional<double> gain, std::span<const double> causal,
                            std::span<const double> anticausal, FilterBoundary boundary);
 

@@ -42,7 +42,7 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   plan.method = Method::kTiled;
   const bool single = precision == Precision::kSingle;
   const bool is_small =
-      tiles_of(height) * tiles_of(width) <= (single ? kMostTilesByWindows : kMostTilesByWindowsInDouble);
+      tiles_of(height) * tiles_of(width) <= (single ? kMaxTilesByWindows : kMaxTilesByWindowsInDouble);
   const bool strips_may_do = single && strip_blocks() > 0;
   const auto in_tiles = [&] {
     if (strips_may_do) plan.exact_strips = plan_exact_strips(filter, plan);
@@ -57,12 +57,12 @@ RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height
   const bool windows_are_wide = std::max(plan.windows->y, plan.windows->x) > kMaxWindow;
   if (automatic && !in_strips && (!is_small || windows_are_wide)) return in_tiles();
   plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
-  if (in_strips && runs_by_outputs(plan.y, plan.x)) run_by_outputs(filter, plan);
+  if (in_strips && direct_form_serves(plan.y, plan.x)) use_direct_form(filter, plan);
   return plan;
 }
 
 /// The plans of the last few calls, of all threads.
-class KeptPlans {
+class PlanCache {
  public:
   struct Call {
     RecursiveFilter filter;
@@ -110,9 +110,9 @@ bool tiles_serve(const RecursiveFilter& filter) {
 std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
                                                        std::int64_t width, bool of_doubles,
                                                        const RecursiveFilterChoice& choice) {
-  static KeptPlans kept;
-  const KeptPlans::Call call{filter, height, width, of_doubles, choice};
-  KeptPlans::Plan plan = kept.find(call);
+  static PlanCache kept;
+  const PlanCache::Call call{filter, height, width, of_doubles, choice};
+  PlanCache::Plan plan = kept.find(call);
   if (plan == nullptr) {
     plan = std::make_shared<const RecursiveFilterPlan>(make_plan(filter, height, width, of_doubles, choice));
     kept.keep(call, plan);

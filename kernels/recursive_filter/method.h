@@ -28,11 +28,11 @@ enum class RecursiveFilterMethod {
   kLines,      // a thread for each column, then for each row
   kTiled,      // reads the image twice, writes it once; not for images of double, nor for filters whose
                // directions have different poles while a boundary is kReflect or kMirror
-  kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each looks at as many
-               // neighbours as the filter remembers. Where kTiled can do it, and the image fits
+  kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each needs the
+               // neighbours within the decay length. Where kTiled can do it, and the image fits
   kDecaying,   // the same for images of any size: in strips (strips/strips.h) where they serve,
-              // otherwise in two passes. Where the filter remembers at most kMaxWindow tiles, or the axis has
-              // at most kMaxWholeAxis
+               // otherwise in two passes. Where the decay length is at most kMaxWindow tiles, or the axis has
+               // at most kMaxWholeAxis
 };
 
 /// Rounding of float32 images errs by more.
@@ -40,8 +40,8 @@ inline constexpr double kNegligibleTruncation = 0x1p-26;
 
 struct RecursiveFilterChoice {
   RecursiveFilterMethod method = RecursiveFilterMethod::kAutomatic;
-  /// What kOnChip and kDecaying, and kAutomatic by way of them, may leave out of a filtered pixel because the
-  /// filter has all but forgotten it, relative to the image's largest magnitude. 0: nothing.
+  /// What kOnChip and kDecaying, and kAutomatic by way of them, may leave out of a filtered pixel by
+  /// truncated windows, relative to the image's largest magnitude. 0: nothing.
   double max_truncation_error = kNegligibleTruncation;
 
   constexpr RecursiveFilterChoice() = default;
@@ -88,11 +88,11 @@ namespace cumulus::recursive_filter {
 /// both directions, which the tiles hold only where these are the same.
 bool tiles_serve(const RecursiveFilter& filter);
 
-/// What a plan's kernels are given of it: made, in long double, by the first call that runs them, and kept
-/// with the plan.
+/// A plan's constants in the form that its kernels take: made, in long double, by the first call that runs
+/// them, and kept with the plan.
 class KernelConstants {
  public:
-  /// A plan is always asked for the same T.
+  /// Each plan has one T.
   template <class T, class Make>
   const T& get(const Make& make) {
     std::call_once(once_, [&] { kept_ = std::make_shared<const T>(make()); });
@@ -104,7 +104,7 @@ class KernelConstants {
   std::shared_ptr<const void> kept_;
 };
 
-/// How a GPU goes about images of T.
+/// How a GPU filters images.
 struct RecursiveFilterPlan {
   Precision precision;
   int order;
@@ -113,10 +113,10 @@ struct RecursiveFilterPlan {
   RecursiveFilterMethod
       method;  // kLines, kTiled; kOnChip: that or kDecaying's two passes; kDecaying: in strips
   std::optional<Windows> windows;
-  bool by_outputs = false;  // in strips, three poles
+  bool direct_form = false;  // in strips, three poles
   std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
-  std::shared_ptr<KernelConstants> held_constants = std::make_shared<KernelConstants>();
-  /// kTiled: of images that copy_engine_serves; null: none.
+  std::shared_ptr<KernelConstants> register_tile_constants = std::make_shared<KernelConstants>();
+  /// kTiled: of images that tma_serves; null: none.
   std::shared_ptr<const RecursiveFilterPlan> exact_strips;
 };
 
@@ -157,7 +157,7 @@ std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>&
   }
   const recursive_filter::FilterTiles tiles(image.height, image.width, image.channels);
   if (plan.method == Method::kTiled) {
-    if (plan.exact_strips != nullptr && recursive_filter::copy_engine_serves(images)) return 0;
+    if (plan.exact_strips != nullptr && recursive_filter::tma_serves(images)) return 0;
     return ScratchSize()
         .add<float>(count * tiles.border_carries(plan.order))
         .add<float>(count * tiles.border_pixels())

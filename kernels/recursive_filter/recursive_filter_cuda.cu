@@ -32,7 +32,7 @@ RecursiveFilterRun apply_recursive_filter(CudaExecutor& executor,
       return {Method::kDecaying, plan.windows->of_strips->truncation_bound};
     }
     if constexpr (std::is_same_v<T, float>) {
-      if (plan.exact_strips != nullptr && copy_engine_serves(images)) {
+      if (plan.exact_strips != nullptr && tma_serves(images)) {
         filter_in_exact_strips(executor, images, *plan.exact_strips, filtered);
         return {Method::kTiled};
       }

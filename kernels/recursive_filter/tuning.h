@@ -30,51 +30,50 @@ constexpr int on_chip_blocks(int order, int parts) {
   if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
   return order <= 3 ? 8 : 7;
 }
-/// Tiles whose states a thread has on their way at once when it sums those of its window.
+/// Tiles whose states a thread loads at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
-inline constexpr int kHeldBatch = 2;  // where pixels are in registers
-/// The widest window that a filter may need, in tiles, unless that is the whole axis.
+inline constexpr int kRegisterTileBatch = 2;  // where pixels are in registers
+/// The widest truncated window, in tiles, unless that is the whole axis.
 inline constexpr int kMaxWindow = 16;
 /// The widest window of a strip, in tiles, and the order of its filter.
-inline constexpr int kMostStripWindow = 4;
-inline constexpr int kMostStripOrder = 4;
+inline constexpr int kMaxStripWindow = 4;
+inline constexpr int kMaxStripOrder = 4;
 /// Tiles that a strip's block holds: the shared memory of a multiprocessor.
 inline constexpr int kStripSlots = 13;
-/// How many tiles a block tells states of before it has gathered its neighbours' for the first of them; tiles
-/// of a strip whose states are kept for that: nobody asks for older ones.
-inline constexpr int kStripLead = 3;
-inline constexpr int kStripStateSlots = 2 * kStripLead + 2;
-/// Where nothing is left out: filters of more poles would leave more than a twentieth of the image behind
-/// between the passes.
-inline constexpr int kMostExactStripOrder = 3;
+/// The carry latency: tiles whose row states a block publishes before it has gathered its neighbours' for the
+/// first of them; and tiles of a strip whose words are kept for that, since older ones are not read.
+inline constexpr int kStripCarryLatency = 3;
+inline constexpr int kStripStateSlots = 2 * kStripCarryLatency + 2;
+/// Of exact strips: with more poles, the suffix states are more than a twentieth of the image.
+inline constexpr int kMaxExactStripOrder = 3;
 /// Neighbouring strips that a block may have then; rows of tiles whose states are kept, a power of two, and a
 /// height that is worth the start.
-inline constexpr int kMostStripsOfBlock = 2;
-inline constexpr int kMostExactStateRows = 16;
-inline constexpr int kLeastExactStateRows = 8;
-inline constexpr int kLeastExactTileRows = 16;
+inline constexpr int kMaxStripsOfBlock = 2;
+inline constexpr int kMaxExactStateRows = 16;
+inline constexpr int kMinExactStateRows = 8;
+inline constexpr int kMinExactTileRows = 16;
 /// Numbers of a state that a word of gpu/tagged_states.cuh holds; words that a state takes.
 inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
-/// The longest axis, in tiles, that is summed as a whole where the filter remembers more.
+/// The longest axis, in tiles, that is summed as a whole where the decay length is more.
 inline constexpr int kMaxWholeAxis = 40;
-/// The most tiles of an image that goes by windows of itself: an H200 holds as many on the chip.
-inline constexpr std::int64_t kMostTilesByWindows = 1056;
-inline constexpr std::int64_t kMostTilesByWindowsInDouble = 660;
+/// The most tiles of an image that takes windows by default: an H200 holds as many on the chip.
+inline constexpr std::int64_t kMaxTilesByWindows = 1056;
+inline constexpr std::int64_t kMaxTilesByWindowsInDouble = 660;
 /// Images of at most so many bytes, together, are filtered at once, all their states in scratch memory. They
-/// are in the cache still when the second pass reads them.
+/// are still in the L2 cache when the second pass reads them.
 inline constexpr std::int64_t kImageBytesAtOnce = 24 << 20;
 /// States that lie in the output begin at a multiple of so many bytes.
 inline constexpr std::int64_t kStateAlignment = 16;
 
 /// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in both directions
-/// and in at most carry_segments() stretches of tiles at once, none of fewer than kLeastCarryTiles: a line's
-/// stretches wait for one another as its tiles do.
+/// and in at most carry_segments() segments of tiles at once, none of fewer than kMinCarryTiles: segments
+/// depend on one another as tiles do.
 inline constexpr int kCarryLines = 8;
-inline constexpr int kLeastCarryTiles = 2;
+inline constexpr int kMinCarryTiles = 2;
 constexpr int carry_segments(int order) { return order <= 3 ? 24 : 16; }
 constexpr int carry_threads(int order) { return 2 * kCarryLines * carry_segments(order); }
-/// Tiles whose carries a thread has on their way, and in registers, at once.
+/// Tiles whose carries a thread loads at once, into registers.
 constexpr int carry_batch(int order) { return order <= 3 ? 6 : 8; }
 /// Blocks of such threads that a multiprocessor is to hold.
 inline constexpr int kCarryBlocks = 2;

@@ -158,7 +158,7 @@ class RowGroup final : public LineGroup<T> {
   void finish_backward(const StepRange& steps) override { give(steps); }
 
  private:
-  static constexpr int kMostChannels = 4;
+  static constexpr int kMaxChannels = 4;
 
   bool is_whole(const StepRange& steps) const { return steps.count == kSteps && source_.height == kLanes; }
   std::int64_t row_of_block() const { return kSteps * source_.channels; }
@@ -205,7 +205,7 @@ class RowGroup final : public LineGroup<T> {
 
   HostImage<const T> source_;
   HostImage<T> target_;
-  alignas(64) std::array<T, kMostChannels * kSteps * kLanes> block_{};
+  alignas(64) std::array<T, kMaxChannels * kSteps * kLanes> block_{};
 };
 
 }  // namespace cumulus::recursive_filter

@@ -4,12 +4,12 @@
 
 #include "kernels/recursive_filter/strips/arguments.h"
 
-// What exact_strips/filter.cuh is told.
+// The arguments of the kernel in exact_strips/filter.cuh.
 
 namespace cumulus::recursive_filter {
 
-/// How a warp adds up what the strips of a few rows leave. Each row has kLanes of its threads, each of these
-/// kOfLane neighbouring strips.
+/// How a warp scans the zero-state responses of all strips of a few rows: kLanes of its threads have a
+/// row, each of them kOfLane neighbouring strips.
 template <int Order>
 struct StripScan {
   static constexpr int kRows = 2;
@@ -19,20 +19,21 @@ struct StripScan {
   static constexpr int kStrips = kLanes * kOfLane;
   static_assert(1 << kSteps == kLanes);
 
-  SmallMatrix<Order, float> over_strip;
-  SmallMatrix<Order, float> over_lanes[kSteps];  // 1, 2, 4, 8 of them
+  SmallMatrix<Order, float> strip_transition;
+  SmallMatrix<Order, float> lane_transitions[kSteps];  // 1, 2, 4, 8 of them
 
-  explicit StripScan(const DirectionPlan& direction) : over_strip(over(direction, 1)) {
-    for (int step = 0; step < kSteps; ++step) over_lanes[step] = over(direction, kOfLane << step);
+  explicit StripScan(const DirectionPlan& direction) : strip_transition(transition_over(direction, 1)) {
+    for (int step = 0; step < kSteps; ++step)
+      lane_transitions[step] = transition_over(direction, kOfLane << step);
   }
 
  private:
-  static SmallMatrix<Order, float> over(const DirectionPlan& direction, std::int64_t strips) {
+  static SmallMatrix<Order, float> transition_over(const DirectionPlan& direction, std::int64_t strips) {
     return small_matrix<Order, float>(power(direction.transition, strips * kTile));
   }
 };
 
-/// What follows from the plan alone.
+/// Made once for each plan.
 template <int Order>
 struct ExactStripAxes : StripAxes<Order> {
   StripScan<Order> forward, backward;  // of rows
@@ -44,14 +45,14 @@ struct ExactStripAxes : StripAxes<Order> {
 /// One launch over one image of one channel.
 template <int Order>
 struct ExactStripFilter {
-  CUtensorMap image, filtered;  // in the boxes of a BoxedTile
-  /// The output as it is before: the first Order rows of a tile are the states that the anticausal filter
-  /// over the columns has, coming from below, behind the tile. Not of the last row of tiles.
-  CUtensorMap futures;
+  CUtensorMap image, filtered;  // TMA tiles of a SwizzledTile
+  /// The output before this kernel writes it: the first Order rows of a tile hold the column suffix
+  /// states: the anticausal carries of its columns. Not of the last row of tiles.
+  CUtensorMap suffixes;
   ExactStripAxes<Order> axes;
   int height, width;
   int tile_rows, strips;
-  int strips_of_block;  // beside each other
+  int strips_of_block;  // neighbouring
   FilterBoundary boundary_y, boundary_x;
   bool along_columns, along_rows;
   float scale;  // of filtered pixels

@@ -11,7 +11,7 @@
 #include "kernels/recursive_filter/method.h"
 #include "kernels/recursive_filter/strips/strips.h"
 
-// The host's side of exact_strips/column_suffixes.cuh and exact_strips/filter.cuh.
+// Launches the kernels of exact_strips/column_suffixes.cuh and exact_strips/filter.cuh.
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -19,33 +19,33 @@ namespace {
 using Images = FilterImages<const float, Space::kDevice>;
 using Filtered = FilterImages<float, Space::kDevice>;
 
-/// What follows from the plan alone.
+/// Made once for each plan.
 template <int Order>
 struct ExactConstants {
-  FutureAxis<Order> y_futures;
+  SuffixAxis<Order> y_suffixes;
   ExactStripAxes<Order> axes;
 
-  explicit ExactConstants(const RecursiveFilterPlan& plan) : y_futures(plan.y), axes(plan) {}
+  explicit ExactConstants(const RecursiveFilterPlan& plan) : y_suffixes(plan.y), axes(plan) {}
 };
 
-/// Leaves them in the output.
+/// Writes the column suffix states to the output.
 template <int Order>
-void find_futures(CudaExecutor& executor, const DeviceImage<const float>& image,
-                  const ExactStripDivision& division, const FutureAxis<Order>& axis, FilterBoundary boundary,
-                  const DeviceImage<float>& filtered) {
-  const FutureImage<Order> futures{axis,
-                                   image.data,
-                                   image.row_stride,
-                                   static_cast<int>(image.height),
-                                   static_cast<int>(image.width),
-                                   division.tile_rows,
-                                   boundary == FilterBoundary::kClamp,
-                                   filtered.data};
-  constexpr auto kMemory = static_cast<int>(sizeof(FutureMemory<Order>));
-  CUMULUS_CUDA(
-      cudaFuncSetAttribute(find_strip_futures<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMemory));
-  find_strip_futures<Order>
-      <<<static_cast<unsigned int>(division.strips), kFutureThreads, kMemory, executor.stream()>>>(futures);
+void find_suffixes(CudaExecutor& executor, const DeviceImage<const float>& image,
+                   const ExactStripDivision& division, const SuffixAxis<Order>& axis, FilterBoundary boundary,
+                   const DeviceImage<float>& filtered) {
+  const SuffixImage<Order> suffixes{axis,
+                                    image.data,
+                                    image.row_stride,
+                                    static_cast<int>(image.height),
+                                    static_cast<int>(image.width),
+                                    division.tile_rows,
+                                    boundary == FilterBoundary::kClamp,
+                                    filtered.data};
+  constexpr auto kMemory = static_cast<int>(sizeof(SuffixMemory<Order>));
+  CUMULUS_CUDA(cudaFuncSetAttribute(find_column_suffixes<Order>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    kMemory));
+  find_column_suffixes<Order>
+      <<<static_cast<unsigned int>(division.strips), kSuffixThreads, kMemory, executor.stream()>>>(suffixes);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
@@ -58,9 +58,9 @@ ExactStripFilter<Order> exact_strip_filter(CudaExecutor& executor, const DeviceI
   const std::int64_t width = image.width;
   const CudaExecutor::WideStatusWords words =
       executor.wide_status_words(static_cast<std::uint32_t>(division.tile_rows));
-  constexpr auto kTurned = TmaSwizzle::k128Bytes;
-  return {make_tma_map(image.data, height, width, image.row_stride, kTile, kBoxColumns, kTurned),
-          make_tma_map(filtered.data, height, width, width, kTile, kBoxColumns, kTurned),
+  constexpr auto kSwizzle = TmaSwizzle::k128Bytes;
+  return {make_tma_map(image.data, height, width, image.row_stride, kTile, kTmaColumns, kSwizzle),
+          make_tma_map(filtered.data, height, width, width, kTile, kTmaColumns, kSwizzle),
           make_tma_map(filtered.data, height, width, width, Order, kTile, TmaSwizzle::kNone),
           axes,
           static_cast<int>(height),
@@ -78,14 +78,14 @@ ExactStripFilter<Order> exact_strip_filter(CudaExecutor& executor, const DeviceI
           words.tag};
 }
 
-template <int Order, bool kByOutputs>
+template <int Order, bool kDirectForm>
 void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFilterPlan& plan,
                 const Filtered& filtered) {
   using Constants = ExactConstants<Order>;
   const auto& constants = plan.constants->template get<Constants>([&] { return Constants(plan); });
   const ExactStripDivision division(images.first.height, images.first.width);
   constexpr auto kMemory = static_cast<int>(sizeof(ExactStripMemory<Order>));
-  const auto kernel = filter_exact_strips<Order, kByOutputs>;
+  const auto kernel = filter_exact_strips<Order, kDirectForm>;
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMemory));
   for (std::int64_t i = 0; i < images.count; ++i) {
     executor.check_interrupt();
@@ -95,7 +95,7 @@ void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFil
     into.data += i * filtered.image_stride;
     const auto filter = exact_strip_filter<Order>(executor, image, division, plan, constants.axes, into);
     if (filter.along_columns) {
-      find_futures<Order>(executor, image, division, constants.y_futures, plan.y.boundary, into);
+      find_suffixes<Order>(executor, image, division, constants.y_suffixes, plan.y.boundary, into);
     }
     if (!launch_cooperative(executor, kernel, {division.blocks(), kExactStripThreads, kMemory}, filter)) {
       CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
@@ -107,9 +107,9 @@ void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFil
 
 void filter_in_exact_strips(CudaExecutor& executor, const Images& images, const RecursiveFilterPlan& plan,
                             const Filtered& filtered) {
-  if (plan.by_outputs) return filter_all<3, true>(executor, images, plan, filtered);
+  if (plan.direct_form) return filter_all<3, true>(executor, images, plan, filtered);
   with_order(plan.order, [&]<int Order>() {
-    if constexpr (Order <= kMostExactStripOrder) filter_all<Order, false>(executor, images, plan, filtered);
+    if constexpr (Order <= kMaxExactStripOrder) filter_all<Order, false>(executor, images, plan, filtered);
   });
 }
 

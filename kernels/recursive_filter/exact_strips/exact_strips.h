@@ -9,8 +9,8 @@
 #include "kernels/recursive_filter/images.h"
 #include "kernels/recursive_filter/math/axis_plan.h"
 
-// The tiled method in two launches, for large images of floats of one channel: the first reads the image and
-// leaves what lies below each tile of a column (exact_strips/column_suffixes.cuh), the second filters
+// The tiled method in two kernels, for large images of floats of one channel: the first reads the image
+// and writes the column suffix state of each tile (exact_strips/column_suffixes.cuh), the second filters
 // (exact_strips/filter.cuh).
 
 namespace cumulus::recursive_filter {
@@ -20,8 +20,8 @@ struct RecursiveFilterPlan;
 /// How an image is divided among strip_blocks().
 struct ExactStripDivision {
   int tile_rows, strips;
-  int strips_of_block;  // beside each other
-  int state_rows;       // rows of tiles whose states blocks tell each other are kept
+  int strips_of_block;  // neighbouring
+  int state_rows;       // rows of tiles whose published states are kept
 
   ExactStripDivision(std::int64_t height, std::int64_t width);
   int blocks() const { return (strips + strips_of_block - 1) / strips_of_block; }
@@ -32,12 +32,12 @@ struct ExactStripDivision {
 std::shared_ptr<const RecursiveFilterPlan> plan_exact_strips(const RecursiveFilter& filter,
                                                              const RecursiveFilterPlan& plan);
 
-/// Whether images of T lie as the copy engine needs them, if they begin at a multiple of 16 bytes, as all
-/// that the device allocates does.
+/// Whether TMA can copy images of T, if they begin at a multiple of 16 bytes, as all that the device
+/// allocates does.
 template <class T, Space S>
-bool copy_engine_serves(const FilterImages<T, S>& images) {
+bool tma_serves(const FilterImages<T, S>& images) {
   if constexpr (std::is_same_v<std::remove_const_t<T>, float>) {
-    constexpr std::int64_t kFloats = 4;  // whose bytes are the engine's step
+    constexpr std::int64_t kFloats = 4;  // 16 bytes
     return images.first.channels == 1 && images.first.width % kFloats == 0 &&
            images.first.row_stride % kFloats == 0 && images.image_stride % kFloats == 0;
   } else {

@@ -2,55 +2,55 @@
 
 #include "kernels/recursive_filter/strips/tile.cuh"
 
-// A tile as the copy engine brings it in: two boxes of 32 columns side by side, where the eight vectors of a
-// row have changed places by the row's number, so that neither columns nor rows meet in a bank.
+// A tile as TMA copies it: two TMA tiles of 32 columns side by side, with a 128-byte swizzle, so that
+// neither columns nor rows have bank conflicts.
 
 namespace cumulus::recursive_filter {
 
-constexpr int kBoxColumns = 32;
-constexpr int kBoxes = kTile / kBoxColumns;
-/// After so many rows the vectors' places repeat.
-constexpr int kBoxPeriod = kBoxColumns / kVector;
+constexpr int kTmaColumns = 32;
+constexpr int kTmaTiles = kTile / kTmaColumns;
+/// Rows after which the swizzle repeats.
+constexpr int kSwizzlePeriod = kTmaColumns / kVector;
 
-struct alignas(1024) BoxedTile {
-  float boxes[kBoxes][kTile][kBoxColumns];
+struct alignas(1024) SwizzledTile {
+  float tma_tiles[kTmaTiles][kTile][kTmaColumns];
 
   __device__ static int place_in_row(int row, int column) {
-    return ((column / kVector % kBoxPeriod ^ row % kBoxPeriod) * kVector) + column % kVector;
+    return ((column / kVector % kSwizzlePeriod ^ row % kSwizzlePeriod) * kVector) + column % kVector;
   }
   __device__ float& at(int row, int column) {
-    return boxes[column / kBoxColumns][row][place_in_row(row, column)];
+    return tma_tiles[column / kTmaColumns][row][place_in_row(row, column)];
   }
 };
 
-struct BoxedColumn {
-  float* first;            // of the column's box
-  int places[kBoxPeriod];  // in rows
+struct SwizzledColumn {
+  float* first;                // of the column's TMA tile
+  int places[kSwizzlePeriod];  // in rows
 
-  __device__ BoxedColumn(BoxedTile& tile, int column) : first(tile.boxes[column / kBoxColumns][0]) {
+  __device__ SwizzledColumn(SwizzledTile& tile, int column) : first(tile.tma_tiles[column / kTmaColumns][0]) {
 #pragma unroll
-    for (int row = 0; row < kBoxPeriod; ++row) places[row] = BoxedTile::place_in_row(row, column);
+    for (int row = 0; row < kSwizzlePeriod; ++row) places[row] = SwizzledTile::place_in_row(row, column);
   }
-  /// `i` is a multiple of kBoxPeriod.
+  /// `i` is a multiple of kSwizzlePeriod.
   template <int kCount>
   __device__ void load(int i, float (&v)[kCount]) const {
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) v[k] = first[places[k % kBoxPeriod] + (i + k) * kBoxColumns];
+    for (int k = 0; k < kCount; ++k) v[k] = first[places[k % kSwizzlePeriod] + (i + k) * kTmaColumns];
   }
   template <int kCount>
   __device__ void store(int i, const float (&v)[kCount]) const {
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) first[places[k % kBoxPeriod] + (i + k) * kBoxColumns] = v[k];
+    for (int k = 0; k < kCount; ++k) first[places[k % kSwizzlePeriod] + (i + k) * kTmaColumns] = v[k];
   }
 };
 
-struct BoxedRow {
+struct SwizzledRow {
   float* first;
-  int turn;
+  int swizzle;
 
-  __device__ BoxedRow(BoxedTile& tile, int row)
-      : first(tile.boxes[0][row]), turn(row % kBoxPeriod * kVector) {}
-  /// `i` is a multiple of kCount, which is one of kVector and at most kBoxColumns.
+  __device__ SwizzledRow(SwizzledTile& tile, int row)
+      : first(tile.tma_tiles[0][row]), swizzle(row % kSwizzlePeriod * kVector) {}
+  /// `i` is a multiple of kCount, which is one of kVector and at most kTmaColumns.
   template <int kCount>
   __device__ void load(int i, float (&v)[kCount]) const {
     load_vectors([&](int k) { return vector(i, k); }, v);
@@ -62,8 +62,8 @@ struct BoxedRow {
 
  private:
   __device__ float4* vector(int i, int k) const {
-    float* box = first + i / kBoxColumns * (kTile * kBoxColumns);
-    return reinterpret_cast<float4*>(box + ((i % kBoxColumns ^ turn) ^ k));
+    float* tma_tile = first + i / kTmaColumns * (kTile * kTmaColumns);
+    return reinterpret_cast<float4*>(tma_tile + ((i % kTmaColumns ^ swizzle) ^ k));
   }
 };
 

@@ -8,8 +8,8 @@
 #include "kernels/recursive_filter/math/line.h"
 #include "kernels/recursive_filter/tuning.h"
 
-// Between the two passes of the tiled method: what each tile has found out by itself becomes what lies before
-// and after it.
+// Between the passes of the tiled method: zero-state responses of tiles, where they lie, and the matrices
+// that make carries of them.
 
 namespace cumulus::recursive_filter {
 
@@ -52,7 +52,7 @@ struct TileCarries {
   std::int64_t position_stride;
   bool split;
 
-  /// f(the lines as they lie): a branch around many loads, which can be on their way together then.
+  /// f(the lines as they lie): a branch around many loads, which can be in flight together then.
   template <class F>
   __device__ void visit(const F& f) const {
     if (split) {
@@ -106,14 +106,14 @@ struct CarryMap {
 
 /// The lines of carries of one axis.
 struct CarryLines {
-  int causal;  // before: the causal states of the tile's run from nothing; after: the state before the tile
-  int anticausal;  // the same for the anticausal run over the image, and the state after the tile
+  int causal;      // first the zero-state response of the tile, then its carry-in
+  int anticausal;  // the same of the anticausal filter over the image
 };
 
-/// How states move over tiles, and what the boundary makes of runs over the image. Runs leave out a pixel at
-/// their end where the boundary is kMirror.
+/// Transition matrices over tiles, and the matrices from runs over the image to initial conditions. Runs
+/// leave out a pixel at their end where the boundary is kMirror.
 template <int Order, class Real>
-struct TileMoves {
+struct TileTransitions {
   using Matrix = SmallMatrix<Order, Real>;
 
   std::int64_t tiles;
@@ -124,18 +124,18 @@ struct TileMoves {
   Real start_from_first_pixel[Order];
   Real end_from_last_pixel[Order];
 
-  explicit TileMoves(const AxisPlan& plan, std::int64_t side = kTile)
+  explicit TileTransitions(const AxisPlan& plan, std::int64_t side = kTile)
       : tiles((plan.length + side - 1) / side), needs_runs(plan.needs_runs()) {
     const std::int64_t left_out = plan.pixels_left_out();
     const std::int64_t last_tile = plan.length - (tiles - 1) * side;
-    forward = over(plan.causal, side);
-    forward_last = over(plan.causal, last_tile - left_out);
-    backward = over(plan.anticausal, side);
-    backward_first = over(plan.anticausal, side - left_out);
-    backward_last = over(plan.anticausal, last_tile);
+    forward = transition_over(plan.causal, side);
+    forward_last = transition_over(plan.causal, last_tile - left_out);
+    backward = transition_over(plan.anticausal, side);
+    backward_first = transition_over(plan.anticausal, side - left_out);
+    backward_last = transition_over(plan.anticausal, last_tile);
 
     // Tiles hold the causal filter's forward run and the anticausal filter's backward run. Where the boundary
-    // asks for the other two, both filters have the same poles, and the runs differ by their gains alone.
+    // needs the other two, both filters have the same poles, and the runs differ by their gains alone.
     const long double causal_gain = plan.causal.sections.gain;
     const long double anticausal_gain = plan.anticausal.sections.gain;
     const auto scaled = [](StateMatrix matrix, long double factor) {
@@ -155,15 +155,15 @@ struct TileMoves {
   }
 
  protected:
-  static Matrix over(const DirectionPlan& direction, std::int64_t pixels) {
+  static Matrix transition_over(const DirectionPlan& direction, std::int64_t pixels) {
     return small_matrix<Order, Real>(power(direction.transition, pixels));
   }
 };
 
-/// How states move over a line in one direction: tiles, and segments of those between the first and the last
-/// tile, count in that direction.
+/// Transition matrices along a line in one direction: tiles, and segments of those between the first and the
+/// last tile, count in that direction.
 template <int Order>
-struct CarryMoves {
+struct CarryTransitions {
   using Matrix = SmallMatrix<Order, double>;
 
   Matrix first_tile, tile;
@@ -171,9 +171,9 @@ struct CarryMoves {
   Matrix segment, last_segment;  // the last one may be shorter
 };
 
-/// What comes to the first tile in one direction: sums over what whole lines make of nothing.
+/// The first tile's carry-in in one direction, from the zero-state responses of whole lines.
 template <int Order>
-struct BoundaryMoves {
+struct BoundaryTransitions {
   SmallMatrix<Order, double> from_forward, from_backward;
   double from_pixel[Order];  // the line's first in that direction
 };
@@ -185,29 +185,30 @@ struct CarryPlan {
   int segment_tiles;
   int segments;
   bool needs_runs;
-  CarryMoves<Order> forward, backward;
-  BoundaryMoves<Order> start, end;
+  CarryTransitions<Order> forward, backward;
+  BoundaryTransitions<Order> start, end;
 
   explicit CarryPlan(const AxisPlan& plan) {
-    const TileMoves<Order, double> moves(plan);
-    tiles = moves.tiles;
-    needs_runs = moves.needs_runs;
+    const TileTransitions<Order, double> transitions(plan);
+    tiles = transitions.tiles;
+    needs_runs = transitions.needs_runs;
     const int inner_tiles = static_cast<int>(std::max<std::int64_t>(tiles - 2, 0));
     segment_tiles =
-        std::max((inner_tiles + carry_segments(Order) - 1) / carry_segments(Order), kLeastCarryTiles);
+        std::max((inner_tiles + carry_segments(Order) - 1) / carry_segments(Order), kMinCarryTiles);
     segments = (inner_tiles + segment_tiles - 1) / segment_tiles;
     const int last_segment = inner_tiles - (segments - 1) * segment_tiles;
-    const auto over = [](const DirectionPlan& direction, std::int64_t of_tiles) {
+    const auto transition_over = [](const DirectionPlan& direction, std::int64_t of_tiles) {
       return small_matrix<Order, double>(power(direction.transition, of_tiles * kTile));
     };
-    forward = {moves.forward, moves.forward, moves.forward_last, over(plan.causal, segment_tiles),
-               over(plan.causal, last_segment)};
-    backward = {moves.backward_last, moves.backward, moves.backward_first,
-                over(plan.anticausal, segment_tiles), over(plan.anticausal, last_segment)};
-    start = {moves.start_from_forward, moves.start_from_backward, {}};
-    end = {moves.end_from_forward, moves.end_from_backward, {}};
-    std::copy_n(moves.start_from_first_pixel, Order, start.from_pixel);
-    std::copy_n(moves.end_from_last_pixel, Order, end.from_pixel);
+    forward = {transitions.forward, transitions.forward, transitions.forward_last,
+               transition_over(plan.causal, segment_tiles), transition_over(plan.causal, last_segment)};
+    backward = {transitions.backward_last, transitions.backward, transitions.backward_first,
+                transition_over(plan.anticausal, segment_tiles),
+                transition_over(plan.anticausal, last_segment)};
+    start = {transitions.start_from_forward, transitions.start_from_backward, {}};
+    end = {transitions.end_from_forward, transitions.end_from_backward, {}};
+    std::copy_n(transitions.start_from_first_pixel, Order, start.from_pixel);
+    std::copy_n(transitions.end_from_last_pixel, Order, end.from_pixel);
   }
 };
 
@@ -218,16 +219,16 @@ struct BorderPixels {
   std::int64_t image_stride;
 };
 
-/// sum = matrix sum + addend.
+/// state = matrix state + addend: the state after a tile with the zero-state response `addend`.
 template <int Order, class Real>
-__device__ void move_over(const SmallMatrix<Order, Real>& matrix, const Real (&addend)[Order],
-                          Real (&state)[Order]) {
-  Real moved[Order];
+__device__ void apply_transition(const SmallMatrix<Order, Real>& matrix, const Real (&addend)[Order],
+                                 Real (&state)[Order]) {
+  Real next[Order];
 #pragma unroll
-  for (int k = 0; k < Order; ++k) moved[k] = addend[k];
-  matrix.add_product(state, moved);
+  for (int k = 0; k < Order; ++k) next[k] = addend[k];
+  matrix.add_product(state, next);
 #pragma unroll
-  for (int k = 0; k < Order; ++k) state[k] = moved[k];
+  for (int k = 0; k < Order; ++k) state[k] = next[k];
 }
 
 }  // namespace cumulus::recursive_filter

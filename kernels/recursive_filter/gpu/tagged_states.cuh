@@ -5,10 +5,10 @@
 #include "kernels/primitives/status_word.cuh"
 #include "kernels/recursive_filter/tuning.h"
 
-// States that blocks of one kernel tell each other while it runs: in words of 16 bytes, each written and read
-// whole, of three numbers and a tag. Who sees the tag sees the numbers, and nothing needs to be ordered.
-// Where a word holds fewer numbers the tag stands in their place and is looked at there: of a word that is
-// not looked at whole, the assembler loads the parts one by one.
+// States that blocks of one kernel publish to each other: in words of 16 bytes, each written and read
+// whole, of three numbers and a tag. A load that has the tag has the numbers, and nothing needs to be
+// ordered. Where a word holds fewer numbers the tag stands in their place and is compared there: of a word
+// that is not looked at whole, the assembler loads the parts one by one.
 
 namespace cumulus::recursive_filter {
 
@@ -18,7 +18,7 @@ struct TaggedState {
 
   uint4 words[kWords];
 
-  /// Of a state whose words are told `stride` apart.
+  /// Of a state whose words lie `stride` apart.
   __device__ void load(const uint4* from, int stride) {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = load_relaxed(from + i * stride);
@@ -45,7 +45,7 @@ struct TaggedState {
 };
 
 template <int Order>
-__device__ void tell_tagged(uint4* to, int stride, std::uint32_t tag, const float (&state)[Order]) {
+__device__ void publish_tagged(uint4* to, int stride, std::uint32_t tag, const float (&state)[Order]) {
 #pragma unroll
   for (int i = 0; i < TaggedState<Order>::kWords; ++i) {
     const auto bits = [&](int k) { return k < Order ? __float_as_uint(state[k < Order ? k : 0]) : tag; };

@@ -9,12 +9,11 @@
 #include "kernels/recursive_filter/images.h"
 #include "kernels/recursive_filter/math/tile_grid.h"
 
-// Images as tiles, and tiles on their way into shared memory and out of it. A block of kTile threads has a
-// tile.
+// Images as tiles, and their copies to and from shared memory. A block has a tile.
 
 namespace cumulus::recursive_filter {
 
-/// The images, their tiles, and where the tiles keep what they know.
+/// The images, their tiles, and where their carries lie.
 struct TileImages {
   SourceElements images;
   std::int64_t image_stride;
@@ -30,7 +29,7 @@ struct TileImages {
 
 /// Whether rows are of one channel and each begins at a multiple of four elements.
 template <class T>
-bool moves_by_vectors(const FilterImages<T, Space::kDevice>& images) {
+bool rows_are_aligned(const FilterImages<T, Space::kDevice>& images) {
   return images.first.channels == 1 && images.first.row_stride % 4 == 0 && images.image_stride % 4 == 0 &&
          reinterpret_cast<std::uintptr_t>(images.first.data) % (4 * sizeof(T)) == 0;
 }
@@ -61,8 +60,8 @@ TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
           static_cast<int>(x.pixels_left_out()),
           !y.identity,
           !x.identity,
-          moves_by_vectors(images),
-          moves_by_vectors(filtered)};
+          rows_are_aligned(images),
+          rows_are_aligned(filtered)};
 }
 
 /// One tile, and which of its pixels take part in runs.
@@ -145,20 +144,20 @@ __device__ void load_vectors(const T* tile, std::int64_t row_stride, TilePixels&
   const int column = static_cast<int>(threadIdx.x) % kRowThreads * kVector;
   const int first_row = static_cast<int>(threadIdx.x) / kRowThreads;
   constexpr int kRows = kTile / kRowThreads;
-  float4 held[kTile / kRows];
+  float4 vectors[kTile / kRows];
 #pragma unroll
   for (int i = 0; i < kTile / kRows; ++i) {
-    held[i] = load_four(tile + (first_row + i * kRows) * row_stride + column);
+    vectors[i] = load_four(tile + (first_row + i * kRows) * row_stride + column);
   }
 #pragma unroll
-  for (int i = 0; i < kTile / kRows; ++i) vector_at(pixels, first_row + i * kRows, column) = held[i];
+  for (int i = 0; i < kTile / kRows; ++i) vector_at(pixels, first_row + i * kRows, column) = vectors[i];
 }
 
-/// Begins to bring a tile into shared memory, by kThreads threads; finish_loading waits for the thread's own
-/// part. `lines`: what the L2 cache does with those of the image.
+/// Starts to copy a tile into shared memory, by kThreads threads; finish_loading waits for it. `policy`: the
+/// image's L2 eviction policy.
 template <int kThreads = kTile>
 __device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels& pixels,
-                              std::uint64_t lines = evict_normal()) {
+                              std::uint64_t policy = evict_normal()) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t corner = tile.at.image * a.image_stride + tile.at.row * kTile * a.row_stride +
                               tile.at.column * kTile * a.carries.channels + tile.at.channel;
@@ -173,7 +172,7 @@ __device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels&
 #pragma unroll
     for (int i = 0; i < kTile; i += kThreads / kRowThreads) {
       const int row = thread / kRowThreads + i;
-      copy_async(&pixels[row][column], from + row * a.row_stride, lines);
+      copy_async(&pixels[row][column], from + row * a.row_stride, policy);
     }
     __pipeline_commit();
     return;
@@ -190,7 +189,7 @@ __device__ void begin_loading(const TileImages& a, const Tile& tile, TilePixels&
     for (int i = 0; i < tile.rows; ++i) pixels[i][thread] = __ldg(from + i * a.row_stride);
   }
 }
-/// All threads of the block: the tile is there afterwards.
+/// By all threads of the block: the tile is in shared memory afterwards.
 __device__ inline void finish_loading() {
   __pipeline_wait_prior(0);
   __syncthreads();

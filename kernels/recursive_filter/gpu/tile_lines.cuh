@@ -3,30 +3,30 @@
 #include "kernels/recursive_filter/gpu/tile_images.cuh"
 #include "kernels/recursive_filter/math/line.h"
 
-// Columns and rows of a tile in shared memory, worked on a stretch at a time: a thread holds a few pixels in
-// registers, and the loop over stretches stays a loop. Unrolled over the whole line, the code of a pass is
+// Columns and rows of a tile in shared memory, worked on a chunk at a time: a thread holds a few pixels in
+// registers, and the loop over chunks stays a loop. Unrolled over the whole line, the code of a pass is
 // longer than the instruction caches.
 
 namespace cumulus::recursive_filter {
 
-/// What tiles need of one axis' plan.
+/// One axis' plan, for tiles.
 template <int Order, class Real>
 struct TileAxis {
   Sections<Order, Real> causal, anticausal;
-  SmallMatrix<Order, Real> through_causal, through_future;
+  SmallMatrix<Order, Real> through_causal, through_anticausal;
 
   explicit TileAxis(const AxisPlan& plan)
       : causal(sections_of<Order, Real>(plan.causal)),
         anticausal(sections_of<Order, Real>(plan.anticausal)),
         through_causal(small_matrix<Order, Real>(plan.through_causal)),
-        through_future(small_matrix<Order, Real>(plan.through_future)) {}
+        through_anticausal(small_matrix<Order, Real>(plan.through_anticausal)) {}
 
   /// A pixel as the filter takes it in.
   __device__ static Real taken(float pixel) { return static_cast<Real>(pixel); }
 };
 
-constexpr int kStretch = 16;
-constexpr int kStretches = kTile / kStretch;
+constexpr int kChunk = 16;
+constexpr int kChunks = kTile / kChunk;
 
 struct ColumnAccess {
   float* first;
@@ -81,16 +81,16 @@ struct RowAccess {
 };
 
 template <class Access>
-struct StretchedLine : Access {
+struct ChunkedLine : Access {
   template <class F>
   __device__ void ascending(int end, const F& f) {
     int i = 0;
 #pragma unroll 1
-    for (; i + kStretch <= end; i += kStretch) {
-      float v[kStretch];
+    for (; i + kChunk <= end; i += kChunk) {
+      float v[kChunk];
       Access::load(i, v);
 #pragma unroll
-      for (int k = 0; k < kStretch; ++k) f(v[k]);
+      for (int k = 0; k < kChunk; ++k) f(v[k]);
       Access::store(i, v);
     }
 #pragma unroll 1
@@ -100,25 +100,25 @@ struct StretchedLine : Access {
   __device__ void descending(int end, const F& f) {
     int i = end;
 #pragma unroll 1
-    for (; i % kStretch != 0; --i) f(Access::at(i - 1));
+    for (; i % kChunk != 0; --i) f(Access::at(i - 1));
 #pragma unroll 1
-    for (; i > 0; i -= kStretch) {
-      float v[kStretch];
-      Access::load(i - kStretch, v);
+    for (; i > 0; i -= kChunk) {
+      float v[kChunk];
+      Access::load(i - kChunk, v);
 #pragma unroll
-      for (int k = kStretch - 1; k >= 0; --k) f(v[k]);
-      Access::store(i - kStretch, v);
+      for (int k = kChunk - 1; k >= 0; --k) f(v[k]);
+      Access::store(i - kChunk, v);
     }
   }
 };
-using TileColumn = StretchedLine<ColumnAccess>;
-using TileRow = StretchedLine<RowAccess>;
+using TileColumn = ChunkedLine<ColumnAccess>;
+using TileRow = ChunkedLine<RowAccess>;
 
 /// Filters the line's first `length` pixels in place, given the causal state before them and the anticausal
 /// state over the image after them. `causal` becomes the causal state of the last pixel.
 template <int Order, class Real, class Axis, class Pixels>
-__device__ void filter_held_line(const Axis& axis, Pixels& line, int length, Real (&causal)[Order],
-                                 const Real (&after)[Order]) {
+__device__ void filter_line_in_tile(const Axis& axis, Pixels& line, int length, Real (&causal)[Order],
+                                    const Real (&after)[Order]) {
   const auto filter_with = [](const Sections<Order, Real>& sections, Real(&state)[Order], float& pixel) {
     Real value = Axis::taken(pixel);
     sections.filter(state, value);
@@ -127,12 +127,12 @@ __device__ void filter_held_line(const Axis& axis, Pixels& line, int length, Rea
   line.ascending(length, [&](float& pixel) { filter_with(axis.causal, causal, pixel); });
   Real anticausal[Order] = {};
   axis.through_causal.add_product(causal, anticausal);
-  axis.through_future.add_product(after, anticausal);
+  axis.through_anticausal.add_product(after, anticausal);
   line.descending(length, [&](float& pixel) { filter_with(axis.anticausal, anticausal, pixel); });
 }
 
-/// Filters the line's first `length` pixels in place, given what lies before and after them. Returns the
-/// causal state of the last pixel in `last`.
+/// Filters the line's first `length` pixels in place, given its carries. Returns the causal state of the last
+/// pixel in `last`.
 template <int Order, class Real, class Pixels>
 __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
                                const float (&before)[Order], const float (&after)[Order],
@@ -144,7 +144,7 @@ __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, 
     causal[k] = static_cast<Real>(before[k]);
     anticausal[k] = static_cast<Real>(after[k]);
   }
-  filter_held_line(axis, line, length, causal, anticausal);
+  filter_line_in_tile(axis, line, length, causal, anticausal);
 #pragma unroll
   for (int k = 0; k < Order; ++k) last[k] = static_cast<float>(causal[k]);
 }
@@ -155,19 +155,19 @@ __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, 
   filter_between(axis, line, length, before, after, last);
 }
 
-/// How states move over stretches: `of[j]` over j of them.
+/// Transition matrices over chunks: `of[j]` over j of them.
 template <int Order, class Real>
-struct StretchMoves {
-  SmallMatrix<Order, Real> of[kStretches];
+struct ChunkTransitions {
+  SmallMatrix<Order, Real> of[kChunks];
 
-  explicit StretchMoves(const DirectionPlan& direction) {
-    for (int j = 0; j < kStretches; ++j) {
-      of[j] = small_matrix<Order, Real>(power(direction.transition, j * kStretch));
+  explicit ChunkTransitions(const DirectionPlan& direction) {
+    for (int j = 0; j < kChunks; ++j) {
+      of[j] = small_matrix<Order, Real>(power(direction.transition, j * kChunk));
     }
   }
 };
 
-/// Runs over pixels from nothing.
+/// Runs over pixels from a zero state.
 template <int Order, class Real, class Line>
 __device__ void run_ascending(const Sections<Order, Real>& sections, const Line& line, int first, int end,
                               Real (&state)[Order]) {
@@ -181,15 +181,15 @@ __device__ void run_descending(const Sections<Order, Real>& sections, const Line
   for (int i = end - 1; i >= first; --i) sections.advance(state, static_cast<Real>(line.at(i)));
 }
 
-/// Runs from nothing may leave the gain to the end.
+/// Zero-state responses may leave the gain to the end.
 template <int Order, class Real>
 __device__ void scale(Real gain, Real (&state)[Order]) {
 #pragma unroll
   for (int k = 0; k < Order; ++k) state[k] *= gain;
 }
 
-/// The states that runs over a line from nothing leave: over its pixels before `causal_end`, and backwards
-/// over those from `anticausal_first` to before `end`.
+/// The zero-state responses of a line: causal, of its pixels before `causal_end`, and anticausal, of those
+/// from `anticausal_first` to before `end`.
 template <int Order, class Real, class Line>
 __device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& line, int causal_end,
                               int anticausal_first, int end, Real (&causal)[Order],
@@ -200,41 +200,41 @@ __device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& lin
     return;
   }
 #pragma unroll 1
-  for (int i = 0; i < kTile; i += kStretch) {
-    float ahead[kStretch];
-    float behind[kStretch];
+  for (int i = 0; i < kTile; i += kChunk) {
+    float ahead[kChunk];
+    float behind[kChunk];
     line.load(i, ahead);
-    line.load(kTile - kStretch - i, behind);
+    line.load(kTile - kChunk - i, behind);
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) {
-      axis.causal.advance_unscaled(causal, static_cast<Real>(ahead[k]));
-      axis.anticausal.advance_unscaled(anticausal, static_cast<Real>(behind[kStretch - 1 - k]));
+    for (int k = 0; k < kChunk; ++k) {
+      axis.causal.advance_unit_gain(causal, static_cast<Real>(ahead[k]));
+      axis.anticausal.advance_unit_gain(anticausal, static_cast<Real>(behind[kChunk - 1 - k]));
     }
   }
   scale(axis.causal.gain, causal);
   scale(axis.anticausal.gain, anticausal);
 }
 
-/// Filters a whole column as if nothing lay above and below, and finds the states that it leaves.
+/// Filters a whole column from zero initial conditions, and finds its zero-state responses.
 template <int Order, class Real>
 __device__ void filter_alone(const TileAxis<Order, Real>& axis,
-                             const StretchMoves<Order, Real>& anticausal_moves, TileColumn& column,
+                             const ChunkTransitions<Order, Real>& anticausal_transitions, TileColumn& column,
                              Real (&causal)[Order], Real (&anticausal)[Order]) {
 #pragma unroll 1
-  for (int j = 0; j < kStretches; ++j) {
-    float pixels[kStretch];
-    column.load(j * kStretch, pixels);
+  for (int j = 0; j < kChunks; ++j) {
+    float pixels[kChunk];
+    column.load(j * kChunk, pixels);
     Real backward[Order] = {};
-    float filtered[kStretch];
+    float filtered[kChunk];
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) {
-      axis.anticausal.advance_unscaled(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
+    for (int k = 0; k < kChunk; ++k) {
+      axis.anticausal.advance_unit_gain(backward, static_cast<Real>(pixels[kChunk - 1 - k]));
       Real value = static_cast<Real>(pixels[k]);
       axis.causal.filter(causal, value);
       filtered[k] = static_cast<float>(value);
     }
-    column.store(j * kStretch, filtered);
-    anticausal_moves.of[j].add_product(backward, anticausal);
+    column.store(j * kChunk, filtered);
+    anticausal_transitions.of[j].add_product(backward, anticausal);
   }
   scale(axis.anticausal.gain, anticausal);
   Real state[Order] = {};

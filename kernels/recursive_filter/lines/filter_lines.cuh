@@ -69,6 +69,11 @@ struct LinePass {
   std::int64_t channels;
 };
 
+/// Owns: a thread one column, or row, of one channel.
+/// Reads: its pixels; where the boundary needs runs over the image, up to five times. Writes: the causal
+///   result, then the result.
+/// Waits for: nothing of other threads, so that it cannot deadlock.
+/// Source: Ruijters and Thevenaz (2010), the baseline RT of Nehab et al. (2011).
 template <int Order, class Real>
 __global__ void __launch_bounds__(kLineThreads)
     filter_lines(const __grid_constant__ LinePlan<Order, Real> plan, const __grid_constant__ LinePass pass) {

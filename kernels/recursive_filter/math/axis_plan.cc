@@ -12,9 +12,9 @@ namespace {
 
 using Real = long double;
 
-/// Single precision serves while a filter forgets faster than this, a pixel's share of the whole.
-constexpr double kFastestDoubleDecay = 1.0 / 16;
-constexpr Real kForgotten = 1e-13L;
+/// Single precision serves filters whose poles are farther than this from the unit circle.
+constexpr double kMinSingleDistance = 1.0 / 16;
+constexpr Real kDecayed = 1e-13L;
 
 DirectionPlan with_sections(const OneWayFilter& filter, int order) {
   DirectionPlan plan{};
@@ -63,13 +63,13 @@ void round_to_float(DirectionPlan& plan, Rounded rounding) {
   const auto round = [](Real& value) { value = static_cast<float>(value); };
   round(plan.sections.single);
   for (auto& pair : plan.sections.pairs) {
-    const PairOutputs<Real> outputs = outputs_of(pair);
+    const PairDirectForm<Real> form = direct_form_of(pair);
     round(pair.first);
     round(pair.second);
     round(pair.coupling);
     if (rounding == Rounded::kSections || pair.second == 0) continue;
-    pair.first = -static_cast<float>(outputs.before) / pair.second;
-    pair.coupling = pair.first + pair.second - static_cast<float>(outputs.last);
+    pair.first = -static_cast<float>(form.before) / pair.second;
+    pair.coupling = pair.first + pair.second - static_cast<float>(form.last);
   }
   const Real rounded = response_to_constant(plan);
   if (rounded != 0) plan.sections.gain *= wanted / rounded;
@@ -212,9 +212,9 @@ StateMatrix sum_through_causal(const DirectionPlan& causal, const DirectionPlan&
   }
   StateMatrix left = anticausal.transition;
   StateMatrix right = causal.transition;
-  constexpr Real kNothing = 1e-30L;
+  constexpr Real kNegligible = 1e-30L;
   for (int round = 0; round < 30; ++round) {  // 2^30 terms: poles have a radius of at most kMaxPoleRadius
-    if (largest_magnitude(left) * largest_magnitude(right) < kNothing) break;
+    if (largest_magnitude(left) * largest_magnitude(right) < kNegligible) break;
     sum = sum + left * sum * right;
     left = left * left;
     right = right * right;
@@ -239,8 +239,7 @@ StateMatrix transfer_of(const DirectionPlan& causal, const StateMatrix& delay) {
   const int order = delay.order;
   const StateMatrix one = StateMatrix::identity(order);
   StateMatrix transfer = scaled(causal.sections.direct, one);
-  StateMatrix state =
-      scaled(causal.sections.gain, one);  // the number of the state that the chain has come to
+  StateMatrix state = scaled(causal.sections.gain, one);  // of the section that the chain has come to
   const auto weigh = [&](int k, const StateMatrix& response) {
     transfer = transfer + scaled(causal.sections.weights[k], response);
   };
@@ -258,8 +257,8 @@ StateMatrix transfer_of(const DirectionPlan& causal, const StateMatrix& delay) {
   return transfer;
 }
 
-/// What the boundary makes of runs over the image, for one direction: its own run and that of the reversed
-/// image.
+/// The matrices from runs over the image to the initial condition of one direction: from its own run and from
+/// that over the reversed image.
 struct BoundarySolution {
   StateMatrix from_own_run, from_reversed_run;
   StateVector from_edge{};
@@ -282,17 +281,17 @@ BoundarySolution solve_boundary(const DirectionPlan& plan, FilterBoundary bounda
   return solution;
 }
 
-std::int64_t memory_of(const DirectionPlan& plan, std::int64_t length) {
+std::int64_t decay_length_of(const DirectionPlan& plan, std::int64_t length) {
   StateVector response = plan.input;
   StateVector total{};
   const int order = plan.transition.order;
   for (std::int64_t pixels = 1; pixels < length; ++pixels) {
-    bool forgotten = true;
+    bool decayed = true;
     for (std::size_t i = 0; i < static_cast<std::size_t>(order); ++i) {
       total[i] += std::abs(response[i]);
-      forgotten = forgotten && std::abs(response[i]) * static_cast<Real>(pixels) <= kForgotten * total[i];
+      decayed = decayed && std::abs(response[i]) * static_cast<Real>(pixels) <= kDecayed * total[i];
     }
-    if (forgotten) return pixels;
+    if (decayed) return pixels;
     response = plan.transition * response;
   }
   return length;
@@ -319,7 +318,7 @@ Precision precision_for(const RecursiveFilter& filter) {
   for (const AxisFilter* axis : {&filter.y, &filter.x}) {
     for (const OneWayFilter* direction : {&axis->causal, &axis->anticausal}) {
       for (int k = 0; k < direction->order; ++k) {
-        if (1 - std::abs(direction->poles[static_cast<std::size_t>(k)]) < kFastestDoubleDecay)
+        if (1 - std::abs(direction->poles[static_cast<std::size_t>(k)]) < kMinSingleDistance)
           return Precision::kDouble;
       }
     }
@@ -342,7 +341,7 @@ AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Pre
   };
   plan.identity = is_identity(filter.causal) && is_identity(filter.anticausal);
   plan.through_causal = sum_through_causal(plan.causal, plan.anticausal);
-  plan.through_future = transfer_of(plan.causal, plan.anticausal.transition);
+  plan.through_anticausal = transfer_of(plan.causal, plan.anticausal.transition);
 
   const BoundarySolution start = solve_boundary(plan.causal, plan.boundary, length);
   plan.start_from_causal_run = start.from_own_run;
@@ -353,18 +352,19 @@ AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Pre
   plan.end_from_reversed_run = end.from_reversed_run;
   plan.end_from_last_pixel = end.from_edge;
   if (plan.needs_runs()) {
-    plan.memory = std::max(memory_of(plan.causal, length), memory_of(plan.anticausal, length));
+    plan.decay_length =
+        std::max(decay_length_of(plan.causal, length), decay_length_of(plan.anticausal, length));
   }
   return plan;
 }
 
-bool loses_all(const AxisPlan& plan) {
+bool has_zero_gain(const AxisPlan& plan) {
   return !plan.identity && (plan.causal.sections.gain == 0 || plan.anticausal.sections.gain == 0);
 }
 
-GainlessAxis without_gains(const AxisPlan& axis) {
-  GainlessAxis gainless{axis};
-  AxisPlan& plan = gainless.plan;
+UnitGainAxis with_unit_gains(const AxisPlan& axis) {
+  UnitGainAxis unit_gain{axis};
+  AxisPlan& plan = unit_gain.plan;
   const Real causal_gain = axis.causal.sections.gain;
   const Real anticausal_gain = axis.anticausal.sections.gain;
   const bool weighs = axis.order > 3;  // Sections::kWeighsState
@@ -376,11 +376,11 @@ GainlessAxis without_gains(const AxisPlan& axis) {
   leave_out(causal_gain, plan.causal);
   leave_out(anticausal_gain, plan.anticausal);
   plan.through_causal = scaled((weighs ? causal_gain : 1) / anticausal_gain, axis.through_causal);
-  plan.through_future = scaled(weighs ? 1 : 1 / causal_gain, axis.through_future);
+  plan.through_anticausal = scaled(weighs ? 1 : 1 / causal_gain, axis.through_anticausal);
   scale(1 / causal_gain, plan.start_from_first_pixel);
   scale(1 / anticausal_gain, plan.end_from_last_pixel);
-  if (!weighs) gainless.scale = causal_gain * anticausal_gain;
-  return gainless;
+  if (!weighs) unit_gain.scale = causal_gain * anticausal_gain;
+  return unit_gain;
 }
 
 }  // namespace cumulus::recursive_filter

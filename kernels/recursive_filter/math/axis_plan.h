@@ -14,11 +14,11 @@
 // the last pixel follow from the image alone, by the boundary; call them `start` and `end`. The cascade needs
 // the anticausal state over the causal result: with t the causal state of the last pixel it is
 //
-//   through_causal t + through_future end,
-//   through_causal = sum_j Lb^j bb wa La^(j+1),    through_future = H_a(Lb),
+//   through_causal t + through_anticausal end,
+//   through_causal = sum_j Lb^j bb wa La^(j+1),    through_anticausal = H_a(Lb),
 //
 // where H_a is the causal filter's transfer function with the matrix Lb for z^-1. The same holds at the end
-// of any stretch of the image, so that carries in both directions are sums over the image, independent of
+// of any chunk of the image, so that carries in both directions are sums over the image, independent of
 // each other. (D. Nehab and A. Maximo, "Parallel recursive filtering of infinite input extensions", 2016,
 // solve the same problem in terms of past outputs.)
 
@@ -26,7 +26,7 @@ namespace cumulus::recursive_filter {
 
 /// The arithmetic in which pixels are filtered; everything stored between is float either way.
 enum class Precision {
-  kSingle,  // filters with a short memory
+  kSingle,  // filters with a short decay length
   kDouble,
 };
 
@@ -47,12 +47,12 @@ struct AxisPlan {
   DirectionPlan causal;
   DirectionPlan anticausal;
   StateMatrix through_causal;
-  StateMatrix through_future;
+  StateMatrix through_anticausal;
 
   // start = start_from_causal_run C + start_from_reversed_run D + start_from_first_pixel x[0], where C and D
-  // are the causal filter's states after running, from nothing, over the image and over the reversed image;
-  // `end` likewise with the anticausal filter's states after running over the reversed image and over the
-  // image. With kMirror a run leaves out the last pixel it comes to.
+  // are the causal filter's states after running, from a zero state, over the image and over the reversed
+  // image; `end` likewise with the anticausal filter's states after running over the reversed image and over
+  // the image. With kMirror a run leaves out the last pixel it comes to.
   StateMatrix start_from_causal_run, start_from_reversed_run;
   StateVector start_from_first_pixel{};
   StateMatrix end_from_anticausal_run, end_from_reversed_run;
@@ -61,20 +61,19 @@ struct AxisPlan {
   bool needs_runs() const { return boundary != FilterBoundary::kZero && boundary != FilterBoundary::kClamp; }
   bool needs_reversed_runs() const { return needs_runs() && boundary != FilterBoundary::kRepeat; }
   std::int64_t pixels_left_out() const { return boundary == FilterBoundary::kMirror ? 1 : 0; }
-  /// Pixels, at most `length`, that a run has to see: what came before is below 1e-13 of the state's usual
-  /// size.
-  std::int64_t memory = 0;
+  /// Pixels, at most `length`, that a run has to see: earlier ones add below 1e-13 of the state's usual size.
+  std::int64_t decay_length = 0;
 };
 
-/// The same filter with states counted without the gain of the direction whose they are, and so are filtered
-/// pixels, unless the filter has zeros; `scale` makes up for that.
-struct GainlessAxis {
+/// The same filter with unit gains: states are divided by the gain of their direction, and filtered pixels by
+/// both, unless the filter has zeros; `scale` makes up for that.
+struct UnitGainAxis {
   AxisPlan plan;
   long double scale = 1;
 };
-/// Neither direction's gain may be 0: loses_all.
-GainlessAxis without_gains(const AxisPlan& plan);
-bool loses_all(const AxisPlan& plan);
+/// Neither direction's gain may be 0: has_zero_gain.
+UnitGainAxis with_unit_gains(const AxisPlan& plan);
+bool has_zero_gain(const AxisPlan& plan);
 
 /// Orders for which kernels exist. Order 0 gets a pole at 0, which changes nothing; a filter with zeros needs
 /// 4 or 5.
@@ -94,8 +93,8 @@ void with_order(int order, const Body& body) {
 Precision precision_for(const RecursiveFilter& filter);
 
 /// What single precision rounds, so that matrices and pixels obey the same filter: the sections' numbers, or,
-/// of three poles, those of a recursion that runs its pair over its last two outputs (ByOutputs).
-enum class Rounded { kSections, kOutputs };
+/// of three poles, those of its pair in direct form (DirectForm).
+enum class Rounded { kSections, kDirectForm };
 
 /// Throws std::invalid_argument where a pole is unstable.
 AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,

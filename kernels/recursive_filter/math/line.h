@@ -44,7 +44,7 @@ struct LinePlan {
   bool needs_runs;
   bool needs_reversed_runs;
   Sections<Order, Real> causal, anticausal;
-  Matrix through_causal, through_future;
+  Matrix through_causal, through_anticausal;
   Matrix start_from_causal_run, start_from_reversed_run;
   Matrix end_from_anticausal_run, end_from_reversed_run;
   Real start_from_first_pixel[Order];
@@ -52,15 +52,16 @@ struct LinePlan {
 
   explicit LinePlan(const AxisPlan& plan)
       : length(plan.length),
-        run_length(plan.memory < plan.length - plan.pixels_left_out() ? plan.memory
-                                                                      : plan.length - plan.pixels_left_out()),
+        run_length(plan.decay_length < plan.length - plan.pixels_left_out()
+                       ? plan.decay_length
+                       : plan.length - plan.pixels_left_out()),
         left_out(plan.pixels_left_out()),
         needs_runs(plan.needs_runs()),
         needs_reversed_runs(plan.needs_reversed_runs()),
         causal(sections_of<Order, Real>(plan.causal)),
         anticausal(sections_of<Order, Real>(plan.anticausal)),
         through_causal(small_matrix<Order, Real>(plan.through_causal)),
-        through_future(small_matrix<Order, Real>(plan.through_future)),
+        through_anticausal(small_matrix<Order, Real>(plan.through_anticausal)),
         start_from_causal_run(small_matrix<Order, Real>(plan.start_from_causal_run)),
         start_from_reversed_run(small_matrix<Order, Real>(plan.start_from_reversed_run)),
         end_from_anticausal_run(small_matrix<Order, Real>(plan.end_from_anticausal_run)),
@@ -122,7 +123,7 @@ CUMULUS_FILTER_FUNCTION inline void filter_line(const LinePlan<Order, Real>& pla
   line.filter_forward([&](Value& pixel) { plan.causal.filter(causal, pixel); });
   Value anticausal[Order] = {};
   plan.through_causal.add_product(causal, anticausal);
-  plan.through_future.add_product(end, anticausal);
+  plan.through_anticausal.add_product(end, anticausal);
   line.filter_backward([&](Value& pixel) { plan.anticausal.filter(anticausal, pixel); });
 }
 

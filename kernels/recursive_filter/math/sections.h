@@ -9,8 +9,8 @@
 namespace cumulus::recursive_filter {
 
 /// One direction of a filter as a chain of sections: one real pole first where the order is odd, then pairs
-/// of poles. The recursion over past outputs that textbooks write cancels almost completely where poles lie
-/// close to 1, and float32 is lost; here each number of the state is of the size of what it stands for.
+/// of poles. The textbooks' direct form cancels almost completely where poles lie close to 1, and float32 is
+/// lost; here each number of the state is of the size of what it stands for.
 ///
 /// The pair (first, second, coupling) is 1 / ((1 - first z^-1) (1 - second z^-1) + coupling z^-1): two real
 /// poles with coupling 0, or conjugate ones rho e^(+-i theta) with first = second = rho, coupling = 2 rho (1
@@ -40,13 +40,13 @@ struct Sections {
   template <class Value>
   CUMULUS_FILTER_FUNCTION inline void advance(Value (&state)[Order], const Value& pixel) const {
     const Value scaled = gain * pixel;
-    advance_unscaled(state, scaled);
+    advance_unit_gain(state, scaled);
   }
 
-  /// Takes in one pixel that has been multiplied by the gain. kSooner: the next pixel waits for two
-  /// operations of each pair, not for three, and rounding errs by a tenth more.
-  template <bool kSooner = false, class Value>
-  CUMULUS_FILTER_FUNCTION inline void advance_unscaled(Value (&state)[Order], const Value& scaled) const {
+  /// Takes in one pixel that has been multiplied by the gain. kShortChain: two
+  /// operations of each pair depend on the pixel before, not three, and rounding errs by a tenth more.
+  template <bool kShortChain = false, class Value>
+  CUMULUS_FILTER_FUNCTION inline void advance_unit_gain(Value (&state)[Order], const Value& scaled) const {
     Value value = scaled;
     if constexpr (Order % 2 == 1) {
       state[0] = single * state[0] + value;
@@ -58,8 +58,8 @@ struct Sections {
     for (int k = 0; k < kPairs; ++k) {
       Value& inner = state[Order % 2 + 2 * k];
       Value& outer = state[Order % 2 + 2 * k + 1];
-      inner = kSooner ? (pairs[k].first * inner + value) - pairs[k].coupling * outer
-                      : pairs[k].first * inner + (value - pairs[k].coupling * outer);
+      inner = kShortChain ? (pairs[k].first * inner + value) - pairs[k].coupling * outer
+                          : pairs[k].first * inner + (value - pairs[k].coupling * outer);
       outer = pairs[k].second * outer + inner;
       value = outer;
     }
@@ -71,10 +71,10 @@ struct Sections {
     advance(state, pixel);
     weigh(state, pixel);
   }
-  /// The same of a plan without_gains.
-  template <bool kSooner = false, class Value>
-  CUMULUS_FILTER_FUNCTION inline void filter_unscaled(Value (&state)[Order], Value& pixel) const {
-    advance_unscaled<kSooner>(state, pixel);
+  /// The same of a plan with_unit_gains.
+  template <bool kShortChain = false, class Value>
+  CUMULUS_FILTER_FUNCTION inline void filter_unit_gain(Value (&state)[Order], Value& pixel) const {
+    advance_unit_gain<kShortChain>(state, pixel);
     weigh(state, pixel);
   }
 
@@ -90,15 +90,15 @@ struct Sections {
   }
 };
 
-/// A pair of poles as the recursion over its last two outputs, y = x + last y_1 + before y_2.
+/// A pair of poles in direct form, y = x + last y_1 + before y_2.
 template <class Real>
-struct PairOutputs {
+struct PairDirectForm {
   Real last, before;
 };
 template <class Pair>
-auto outputs_of(const Pair& pair) {
-  return PairOutputs<decltype(pair.first)>{pair.first + pair.second - pair.coupling,
-                                           -pair.first * pair.second};
+auto direct_form_of(const Pair& pair) {
+  return PairDirectForm<decltype(pair.first)>{pair.first + pair.second - pair.coupling,
+                                              -pair.first * pair.second};
 }
 
 }  // namespace cumulus::recursive_filter

@@ -13,56 +13,56 @@ namespace {
 
 using Real = long double;
 
-/// What is left of a pixel in a direction's state, and what the direction does to a signal.
-struct Forgetting {
+/// How a direction's response to a pixel decays, and its gain.
+struct Decay {
   std::array<StateVector, kMaxWindow + 1> tails{};  // sums of magnitudes from `window` tiles on
   std::array<Real, kMaxWindow + 1> output_tails{};  // of |impulse response| from there on
   Real gain = 0;                                    // all of it
 };
 
-/// The share of a state's usual size below which what is left of a pixel is not followed any further.
-constexpr Real kNothing = 1e-20L;
+/// Relative to a state's usual size: below it a response is not followed any further.
+constexpr Real kNegligible = 1e-20L;
 
-bool is_nothing(const StateVector& response, const StateVector& total) {
+bool is_negligible(const StateVector& response, const StateVector& total) {
   for (std::size_t k = 0; k < response.size(); ++k) {
-    if (std::abs(response[k]) * kTile > kNothing * total[k]) return false;
+    if (std::abs(response[k]) * kTile > kNegligible * total[k]) return false;
   }
   return true;
 }
 
-Forgetting forgetting_of(const DirectionPlan& plan) {
+Decay decay_of(const DirectionPlan& plan) {
   const auto order = static_cast<std::size_t>(plan.transition.order);
-  Forgetting forgetting;
+  Decay decay;
   const StateVector weights = plan.weights();
   StateVector response = plan.input;
   StateVector total{};
   std::size_t tile = 0;
-  for (; tile < 2 * kMaxWindow && (tile == 0 || !is_nothing(response, total)); ++tile) {
+  for (; tile < 2 * kMaxWindow && (tile == 0 || !is_negligible(response, total)); ++tile) {
     for (int pixel = 0; pixel < kTile; ++pixel) {
       Real output = tile == 0 && pixel == 0 ? plan.sections.direct : 0;
       for (std::size_t k = 0; k < order; ++k) {
-        forgetting.tails[std::min<std::size_t>(tile, kMaxWindow)][k] += std::abs(response[k]);
+        decay.tails[std::min<std::size_t>(tile, kMaxWindow)][k] += std::abs(response[k]);
         total[k] += std::abs(response[k]);
         output += weights[k] * response[k];
       }
-      forgetting.output_tails[std::min<std::size_t>(tile, kMaxWindow)] += std::abs(output);
+      decay.output_tails[std::min<std::size_t>(tile, kMaxWindow)] += std::abs(output);
       response = plan.transition * response;
     }
   }
-  // What was not followed: a trifle, or nobody knows how much.
-  const bool forgotten = is_nothing(response, total);
+  // The part that was not followed: negligible, or unbounded.
+  const bool decayed = is_negligible(response, total);
   const Real infinity = std::numeric_limits<Real>::infinity();
   for (std::size_t k = 0; k < order; ++k) {
-    const Real rest = forgotten ? kTile * kNothing * total[k] : infinity;
-    forgetting.tails.back()[k] += rest;
-    if (weights[k] != 0) forgetting.output_tails.back() += std::abs(weights[k]) * rest;
+    const Real rest = decayed ? kTile * kNegligible * total[k] : infinity;
+    decay.tails.back()[k] += rest;
+    if (weights[k] != 0) decay.output_tails.back() += std::abs(weights[k]) * rest;
   }
   for (std::size_t shorter = kMaxWindow; shorter-- > 0;) {
-    forgetting.output_tails[shorter] += forgetting.output_tails[shorter + 1];
-    for (std::size_t k = 0; k < order; ++k) forgetting.tails[shorter][k] += forgetting.tails[shorter + 1][k];
+    decay.output_tails[shorter] += decay.output_tails[shorter + 1];
+    for (std::size_t k = 0; k < order; ++k) decay.tails[shorter][k] += decay.tails[shorter + 1][k];
   }
-  forgetting.gain = forgetting.output_tails[0];
-  return forgetting;
+  decay.gain = decay.output_tails[0];
+  return decay;
 }
 
 StateVector product_of_magnitudes(const StateMatrix& matrix, const StateVector& vector) {
@@ -82,11 +82,11 @@ class AxisTruncation {
   explicit AxisTruncation(const AxisPlan& plan)
       : plan_(plan),
         tiles_((plan.length + kTile - 1) / kTile),
-        causal_(forgetting_of(plan.causal)),
-        anticausal_(forgetting_of(plan.anticausal)) {
+        causal_(decay_of(plan.causal)),
+        anticausal_(decay_of(plan.anticausal)) {
     if (plan.needs_runs()) {
-      causal_moves_ = largest_moves(plan.causal);
-      anticausal_moves_ = largest_moves(plan.anticausal);
+      causal_transitions_ = largest_transitions(plan.causal);
+      anticausal_transitions_ = largest_transitions(plan.anticausal);
     }
     with_order(plan.order, [&]<int Order>() {
       for (const std::int64_t rows : {std::int64_t{kTile}, plan.length - (tiles_ - 1) * kTile}) {
@@ -112,23 +112,23 @@ class AxisTruncation {
     const StateVector& after = anticausal_.tails[static_cast<std::size_t>(window)];
     Real bound = weighed(to_before_, before) + weighed(to_after_, after);
     if (!plan_.needs_runs()) return bound;
-    // A run of the reversed image has forgotten as much as the direction's own run.
+    // A run of the reversed image has decayed as much as the direction's own run.
     const StateVector start = sum(product_of_magnitudes(plan_.start_from_causal_run, before),
                                   product_of_magnitudes(plan_.start_from_reversed_run, before));
     const StateVector end = sum(product_of_magnitudes(plan_.end_from_anticausal_run, after),
                                 product_of_magnitudes(plan_.end_from_reversed_run, after));
-    return bound + weighed(to_before_, product_of_magnitudes(causal_moves_, start)) +
-           weighed(to_after_, product_of_magnitudes(anticausal_moves_, end));
+    return bound + weighed(to_before_, product_of_magnitudes(causal_transitions_, start)) +
+           weighed(to_after_, product_of_magnitudes(anticausal_transitions_, end));
   }
 
-  /// The same where strips go along the axis, which know nothing of what lies beyond the window: the causal
-  /// direction has forgotten the image before it, and the anticausal one the causal result behind it.
+  /// The same along strips, where both directions start from a zero state at the window's ends: the causal
+  /// one over the image, the anticausal one over the causal result.
   Real bound_along_strips(std::int64_t window) const {
     if (plan_.identity) return 0;
     const auto tiles = static_cast<std::size_t>(window);
     return causal_.output_tails[tiles] * anticausal_.gain + causal_.gain * anticausal_.output_tails[tiles];
   }
-  /// And where they lie side by side.
+  /// And across strips.
   Real bound_across_strips(std::int64_t window) const {
     if (plan_.identity) return 0;
     const auto tiles = static_cast<std::size_t>(window);
@@ -154,16 +154,16 @@ class AxisTruncation {
     for (std::size_t k = 0; k < a.size(); ++k) a[k] += b[k];
     return a;
   }
-  /// Magnitudes that bound how the border's state reaches any of the tiles that see it.
-  static StateMatrix largest_moves(const DirectionPlan& direction) {
-    const StateMatrix over_tile = power(direction.transition, kTile);
-    StateMatrix moved = StateMatrix::identity(over_tile.order);
-    StateMatrix largest = moved;
+  /// Magnitudes that bound the border state's part in the carries of all tiles that see it.
+  static StateMatrix largest_transitions(const DirectionPlan& direction) {
+    const StateMatrix tile_transition = power(direction.transition, kTile);
+    StateMatrix product = StateMatrix::identity(tile_transition.order);
+    StateMatrix largest = product;
     for (int tile = 0; tile < kMaxWindow; ++tile) {
-      moved = moved * over_tile;
-      for (int row = 0; row < moved.order; ++row) {
-        for (int column = 0; column < moved.order; ++column) {
-          largest.at(row, column) = std::max(largest.at(row, column), std::abs(moved.at(row, column)));
+      product = product * tile_transition;
+      for (int row = 0; row < product.order; ++row) {
+        for (int column = 0; column < product.order; ++column) {
+          largest.at(row, column) = std::max(largest.at(row, column), std::abs(product.at(row, column)));
         }
       }
     }
@@ -172,8 +172,8 @@ class AxisTruncation {
 
   const AxisPlan& plan_;
   std::int64_t tiles_;
-  Forgetting causal_, anticausal_;
-  StateMatrix causal_moves_, anticausal_moves_;
+  Decay causal_, anticausal_;
+  StateMatrix causal_transitions_, anticausal_transitions_;
   StateVector to_before_{}, to_after_{};
 };
 
@@ -197,7 +197,7 @@ std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double
   }
   if (!strips_serve(y, x)) return windows;
   const auto smallest = [](Real most, const auto& bound_of) {
-    for (std::int64_t window = 0; window <= kMostStripWindow; ++window) {
+    for (std::int64_t window = 0; window <= kMaxStripWindow; ++window) {
       if (bound_of(window) <= most) return std::optional(window);
     }
     return std::optional<std::int64_t>();

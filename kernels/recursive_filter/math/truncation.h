@@ -9,9 +9,9 @@
 
 namespace cumulus::recursive_filter {
 
-/// Tiles, on either side of a tile, whose states its carries are made of, along each axis, and what the
-/// others could have added to a filtered pixel at most, relative to the image's largest magnitude; 0: the
-/// windows hold the whole image.
+/// Truncated windows: the tiles on either side of a tile whose responses make its carries, along each
+/// axis, and a bound for what the others could add to a filtered pixel, relative to the image's largest
+/// magnitude; 0: the windows hold the whole image.
 struct Windows {
   std::int64_t y = 0;
   std::int64_t x = 0;
@@ -24,7 +24,7 @@ struct Windows {
   std::optional<OfStrips> of_strips;
 };
 
-/// The smallest windows with a bound of at most `max_truncation_error`; none where the filter remembers more
+/// The smallest windows with a bound of at most `max_truncation_error`; none where the decay length is more
 /// than kMaxWindow tiles of an axis that has more than kMaxWholeAxis.
 std::optional<Windows> plan_windows(const AxisPlan& y, const AxisPlan& x, double max_truncation_error);
 

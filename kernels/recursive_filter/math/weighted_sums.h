@@ -5,16 +5,16 @@
 #include "kernels/recursive_filter/math/axis_plan.h"
 #include "kernels/recursive_filter/tuning.h"
 
-// What a run over a stretch of a line leaves, from nothing, is a sum of its pixels with known weights. Where
-// both directions have the same poles, the anticausal state has the causal one's weights in reverse order,
-// and two pixels at the same distance from the ends share multiplications:
+// The zero-state response of a chunk of a line is a sum of its pixels with known weights.
+// Where both directions have the same poles, the anticausal state has the causal one's weights in reverse
+// order, and two pixels at the same distance from the ends share multiplications:
 //
 //   causal     = sum_i together_i (x_i + x_{n-1-i}) + sum_i apart_i (x_i - x_{n-1-i})
 //   anticausal = the same with a minus sign between the sums, i < n / 2.
 
 namespace cumulus::recursive_filter {
 
-/// Of `kPixels` pixels: for plans without_gains whose directions run_alike.
+/// Of `kPixels` pixels: for plans with_unit_gains whose directions run_alike.
 template <int Order, int kPixels>
 struct LineSums {
   static_assert(kPixels % 2 == 0);
@@ -41,7 +41,7 @@ struct LineSums {
   }
 };
 
-/// What pixel i adds to the k-th number of the state that an anticausal run over `kPixels` pixels leaves.
+/// The weight of pixel i in the k-th number of the anticausal response of `kPixels` pixels.
 template <int Order, int kPixels>
 struct AnticausalSums {
   float of[kPixels][Order];
@@ -55,9 +55,9 @@ struct AnticausalSums {
   }
 };
 
-/// What each pixel of a tile's column or row adds to the states that runs over it from nothing leave: after
-/// the last pixel the causal one, at the first pixel the anticausal one. Sums over pixels, unlike recursions,
-/// need not wait for one another, and float is precise enough for them however long the filter's memory.
+/// The weights of the pixels of a tile's column or row in its zero-state responses: the causal one, after the
+/// last pixel, and the anticausal one, at the first. The terms of a sum, unlike those of a recursion, do not
+/// depend on one another, and float is precise enough for them however long the decay length.
 template <int Order>
 struct RunWeights {
   float causal[kTile][Order], anticausal[kTile][Order];
@@ -76,7 +76,7 @@ struct RunWeights {
   }
 };
 
-/// True where runs in both directions leave the same of a line and of the reversed line, but for their gains.
+/// True where the responses in both directions to a line and to the reversed line are the same but for gains.
 inline bool run_alike(const AxisPlan& plan) {
   for (int row = 0; row < plan.order; ++row) {
     for (int column = 0; column < plan.order; ++column) {

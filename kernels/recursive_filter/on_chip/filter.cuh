@@ -2,17 +2,14 @@
 
 #include "kernels/recursive_filter/on_chip/published_lines.cuh"
 
-// The on-chip method: a block for every tile of the image, all of them on the device at the same time, so
-// that the image is read once and written once. A few threads share each column and each row of a tile, a
-// part of it each. The tile tells the states that its columns leave and hears those of the tiles above and
-// below; with these it filters its columns for good; then the same with rows.
-//
-// All code is run once or twice: what is run for the first time waits for its instructions. So loops stay
-// loops, and columns and rows go through the same code.
+// The on-chip method: a block for every tile of the image, all of them resident, so that the image is read
+// once and written once. kParts threads share each column and each row of a tile. All code is run once or
+// twice, and an instruction that is run for the first time is waited for: so loops stay loops, and columns
+// and rows go through the same code.
 
 namespace cumulus::recursive_filter {
 
-/// What runs over the parts of a tile's lines leave, line by line.
+/// Zero-state responses of the parts of a tile's lines.
 template <int Order, class Real, int kParts>
 struct PartStates {
   Real of[kParts][2][Order][kTile];
@@ -23,7 +20,7 @@ template <int Order, class Real, int kParts>
 struct OnChipMemory {
   alignas(16) TilePixels pixels;
   PartStates<Order, Real, kParts> parts;
-  float carries[2][Order][kTile];  // before the tile's lines, and after them
+  float carries[2][Order][kTile];  // causal, before the tile's lines; anticausal, after them
 };
 extern __shared__ float4 on_chip_memory[];
 
@@ -54,17 +51,17 @@ struct LineAccess {
       for (int k = 0; k < kVector; ++k) at(i + k) = v[k];
     }
   }
-  __device__ void load(int i, float (&v)[kStretch]) const {
+  __device__ void load(int i, float (&v)[kChunk]) const {
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) v[k] = at(i + k);
+    for (int k = 0; k < kChunk; ++k) v[k] = at(i + k);
   }
-  __device__ void store(int i, const float (&v)[kStretch]) const {
+  __device__ void store(int i, const float (&v)[kChunk]) const {
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) at(i + k) = v[k];
+    for (int k = 0; k < kChunk; ++k) at(i + k) = v[k];
   }
 };
 
-/// The lines of one axis of a tile: what they leave, what lies before and after them, and their filtering.
+/// The lines of one axis of a tile: their zero-state responses, their carries, and their filtering.
 template <int Order, class Real, int kParts>
 class TileLines {
  public:
@@ -80,34 +77,34 @@ class TileLines {
         whole_(tile.plain() && tile.rows == kTile && tile.columns == kTile),
         inside_(line_ < (along_y_ ? tile.columns : tile.rows)),
         pixels_{along_y_ ? &memory.pixels[0][line_] : &memory.pixels[line_][0], along_y_ ? kTilePitch : 1},
-        told_(f, tile, axis, line_) {}
+        line_states_(f, tile, axis, line_) {}
 
-  __device__ void tell() const {
+  __device__ void publish() const {
     if (whole_) {
       run();
       __syncthreads();
       if (part_ > 1) return;
       Real state[Order] = {};
-      walk_parts(part_, kParts, state);
-      told_.tell(part_, state);
-      if (!along_y_ && part_ == 0) told_.tell_border(pixels_.at(0), pixels_.at(kTile - 1));
+      add_parts(part_, kParts, state);
+      line_states_.publish(part_, state);
+      if (!along_y_ && part_ == 0) line_states_.publish_border(pixels_.at(0), pixels_.at(kTile - 1));
     } else if (part_ == 0 && inside_) {
       Real states[2][Order] = {};
-      const StretchedLine<LineAccess> line{pixels_};
+      const ChunkedLine<LineAccess> line{pixels_};
       const int length = along_y_ ? tile_.rows : tile_.columns;
       run_both_ways(axis_.line, line, along_y_ ? tile_.causal_rows : tile_.causal_columns,
                     along_y_ ? tile_.anticausal_row : tile_.anticausal_column, length, states[0], states[1]);
-      told_.tell(0, states[0]);
-      told_.tell(1, states[1]);
-      if (!along_y_) told_.tell_border(pixels_.at(0), pixels_.at(length - 1));
+      line_states_.publish(0, states[0]);
+      line_states_.publish(1, states[1]);
+      if (!along_y_) line_states_.publish_border(pixels_.at(0), pixels_.at(length - 1));
     }
   }
 
-  /// Hears what lies before the lines and after them. The block has to synchronize afterwards.
-  __device__ void hear() const {
+  /// Waits for the carries of the lines. The block has to synchronize afterwards.
+  __device__ void await_carries() const {
     if (part_ > 1 || !inside_) return;
     float state[Order] = {};
-    told_.hear(part_, state);
+    line_states_.await_carry(part_, state);
 #pragma unroll
     for (int k = 0; k < Order; ++k) memory_.carries[part_][k][line_] = state[k];
   }
@@ -122,7 +119,7 @@ class TileLines {
         carries[0][k] = memory_.carries[0][k][line_];
         carries[1][k] = memory_.carries[1][k][line_];
       }
-      StretchedLine<LineAccess> line{pixels_};
+      ChunkedLine<LineAccess> line{pixels_};
       filter_between(axis_.line, line, along_y_ ? tile_.rows : tile_.columns, carries[0], carries[1]);
     }
   }
@@ -130,7 +127,7 @@ class TileLines {
  private:
   static constexpr int kLength = kTile / kParts;
 
-  /// Over the thread's part, from nothing, both ways.
+  /// The zero-state responses of the thread's part.
   __device__ void run() const {
     Real causal[Order] = {};
     Real anticausal[Order] = {};
@@ -143,8 +140,8 @@ class TileLines {
       pixels_.load_four(first + kLength - kVector - i, behind);
 #pragma unroll
       for (int k = 0; k < kVector; ++k) {
-        axis_.line.causal.advance_unscaled(causal, static_cast<Real>(ahead[k]));
-        axis_.line.anticausal.advance_unscaled(anticausal, static_cast<Real>(behind[kVector - 1 - k]));
+        axis_.line.causal.advance_unit_gain(causal, static_cast<Real>(ahead[k]));
+        axis_.line.anticausal.advance_unit_gain(anticausal, static_cast<Real>(behind[kVector - 1 - k]));
       }
     }
 #pragma unroll
@@ -154,32 +151,32 @@ class TileLines {
     }
   }
 
-  /// Moves a state over the first `count` parts that lie before the thread's, or the last ones after it.
-  __device__ void walk_parts(int anticausal, int count, Real (&state)[Order]) const {
-    const SmallMatrix<Order, Real>& over = axis_.over_part[anticausal];
+  /// Takes a state through the first `count` parts of the line, or the last ones, by their responses.
+  __device__ void add_parts(int anticausal, int count, Real (&state)[Order]) const {
+    const SmallMatrix<Order, Real>& over = axis_.part_transitions[anticausal];
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      Real own[Order];
+      Real aggregate[Order];
 #pragma unroll
       for (int k = 0; k < Order; ++k) {
-        own[k] = memory_.parts.of[anticausal != 0 ? kParts - 1 - i : i][anticausal][k][line_];
+        aggregate[k] = memory_.parts.of[anticausal != 0 ? kParts - 1 - i : i][anticausal][k][line_];
       }
-      move_over(over, own, state);
+      apply_transition(over, aggregate, state);
     }
   }
 
-  /// The state before the thread's part, or after it, given that before or after the line.
+  /// The carry of the thread's part, from that of the line.
   __device__ void find(int anticausal, int count, Real (&state)[Order]) const {
 #pragma unroll
     for (int k = 0; k < Order; ++k) state[k] = static_cast<Real>(memory_.carries[anticausal][k][line_]);
-    walk_parts(anticausal, count, state);
+    add_parts(anticausal, count, state);
   }
 
   __device__ void filter_part() const {
     Real causal[Order];
-    Real future[Order];
+    Real anticausal_carry[Order];
     find(0, part_, causal);
-    find(1, kParts - 1 - part_, future);
+    find(1, kParts - 1 - part_, anticausal_carry);
     const int first = part_ * kLength;
 #pragma unroll 1
     for (int i = 0; i < kLength; i += kVector) {
@@ -191,7 +188,7 @@ class TileLines {
     }
     Real anticausal[Order] = {};
     axis_.line.through_causal.add_product(causal, anticausal);
-    axis_.line.through_future.add_product(future, anticausal);
+    axis_.line.through_anticausal.add_product(anticausal_carry, anticausal);
 #pragma unroll 1
     for (int i = kLength - kVector; i >= 0; i -= kVector) {
       float v[kVector];
@@ -214,9 +211,17 @@ class TileLines {
   const int line_, part_;
   const bool whole_, inside_;
   const LineAccess pixels_;
-  const ToldLines<Order, Real> told_;
+  const PublishedLines<Order, Real> line_states_;
 };
 
+/// Owns: a block one tile of one channel, in shared memory.
+/// Reads: its pixels once. Writes: its filtered pixels once; zero-state responses of its columns, then of
+///   its rows, in tagged words.
+/// Waits for: the words of the tiles in its window, and, where the boundary needs runs over the image, of
+///   those at its borders: first along y, then along x.
+/// No deadlock: all blocks are resident (cooperative launch). A tile's column words depend on its pixels
+///   alone, its row words on column words alone.
+/// Source: the tiles and carries of Nehab et al. (2011), kept on the chip between their passes.
 template <int Order, class Real, int kParts>
 __global__ void __launch_bounds__(kParts* kTile, on_chip_blocks<Real>(Order, kParts))
     filter_on_chip(const __grid_constant__ OnChipFilter<Order, Real> f) {
@@ -230,8 +235,8 @@ __global__ void __launch_bounds__(kParts* kTile, on_chip_blocks<Real>(Order, kPa
   for (int axis = kAlongY; axis <= kAlongX; ++axis) {
     if (!(axis == kAlongY ? f.a.along_columns : f.a.along_rows)) continue;
     const TileLines<Order, Real, kParts> lines(f, tile, memory, axis);
-    lines.tell();
-    lines.hear();
+    lines.publish();
+    lines.await_carries();
     __syncthreads();
     lines.filter();
     __syncthreads();

@@ -8,7 +8,7 @@
 #include "kernels/recursive_filter/on_chip/register_tiles.cuh"
 #include "kernels/recursive_filter/windows/windows.h"
 
-// The host's side of on_chip/register_tiles.cuh.
+// Launches the kernels of on_chip/register_tiles.cuh.
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -21,20 +21,21 @@ constexpr std::int64_t kLongestStride = std::int64_t{1} << 30;
 
 /// Tiles of kSide x kSide pixels; kBlocks fit on a multiprocessor.
 template <int Order, int kSide, int kBlocks>
-struct HeldLaunch {
-  using Tile = HeldTile<Order, kSide>;
-  using Shares = typename Tile::Shares;
-  using Constants = HeldConstants<Order>;
+struct RegisterTileLaunch {
+  using Tile = RegisterTile<Order, kSide>;
+  using Layout = typename Tile::Layout;
+  using Constants = RegisterTileConstants<Order>;
   static constexpr std::size_t kBytes = sizeof(typename Tile::Pixels);
-  static constexpr auto kKernel = filter_held_tiles<Order, kSide, kBlocks>;
+  static constexpr auto kKernel = filter_register_tiles<Order, kSide, kBlocks>;
 
   static Constants constants(const RecursiveFilterPlan& plan) {
-    return {without_gains(plan.y), without_gains(plan.x), *plan.windows, Shares::kPart, kSide};
+    return {with_unit_gains(plan.y), with_unit_gains(plan.x), *plan.windows, Layout::kPart, kSide};
   }
 
   static std::int64_t resident_tiles(const CudaExecutor& executor) {
-    constexpr std::int64_t kTilesWithWords = CudaExecutor::kWideStatusWords / HeldWords<Order, kSide>::kCount;
-    return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Shares::kThreads, kBytes));
+    constexpr std::int64_t kTilesWithWords =
+        CudaExecutor::kWideStatusWords / RegisterTileWords<Order, kSide>::kCount;
+    return std::min(kTilesWithWords, resident_blocks(executor, kKernel, Layout::kThreads, kBytes));
   }
 
   /// False where the images are not whole tiles, or one of them does not fit.
@@ -49,36 +50,36 @@ struct HeldLaunch {
     for (std::int64_t first = 0; first < images.count; first += at_once) {
       executor.check_interrupt();
       const CudaExecutor::WideStatusWords words = executor.wide_status_words();
-      const HeldFilter<Order> filter{{image.data + first * images.image_stride,
-                                      filtered.first.data + first * filtered.image_stride,
-                                      images.image_stride,
-                                      filtered.image_stride,
-                                      static_cast<int>(image.row_stride),
-                                      static_cast<int>(filtered.first.row_stride),
-                                      sizeof(float),
-                                      {reinterpret_cast<uint4*>(words.words.data()), words.tag}},
-                                     constants};
+      const RegisterTileFilter<Order> filter{{image.data + first * images.image_stride,
+                                              filtered.first.data + first * filtered.image_stride,
+                                              images.image_stride,
+                                              filtered.image_stride,
+                                              static_cast<int>(image.row_stride),
+                                              static_cast<int>(filtered.first.row_stride),
+                                              sizeof(float),
+                                              {reinterpret_cast<uint4*>(words.words.data()), words.tag}},
+                                             constants};
       const dim3 blocks(static_cast<unsigned>(columns), static_cast<unsigned>(rows),
                         static_cast<unsigned>(std::min(at_once, images.count - first)));
-      if (!launch_cooperative(executor, kKernel, {blocks, Shares::kThreads, kBytes}, filter)) return false;
+      if (!launch_cooperative(executor, kKernel, {blocks, Layout::kThreads, kBytes}, filter)) return false;
     }
     return true;
   }
 };
 
-/// The fewer pixels a thread has, the sooner it is done with them; of more tiles than registers hold that
-/// way, larger ones tell each other less. Others: images that those do not divide.
+/// The fewer pixels a thread has, the shorter its recursions. Where more tiles do not fit that way, larger
+/// ones publish fewer words. Others: images that larger tiles do not divide.
 template <int Order>
-struct HeldWays {
-  using Few = HeldLaunch<Order, kTile, 4>;
-  using Many = HeldLaunch<Order, 2 * kTile, 2>;
-  using Others = HeldLaunch<Order, kTile, Order <= 3 ? 8 : 4>;
+struct RegisterTileLaunches {
+  using Few = RegisterTileLaunch<Order, kTile, 4>;
+  using Many = RegisterTileLaunch<Order, 2 * kTile, 2>;
+  using Others = RegisterTileLaunch<Order, kTile, Order <= 3 ? 8 : 4>;
 
   typename Few::Constants few;
   typename Many::Constants many;
   typename Others::Constants others;
 
-  explicit HeldWays(const RecursiveFilterPlan& plan)
+  explicit RegisterTileLaunches(const RecursiveFilterPlan& plan)
       : few(Few::constants(plan)), many(Many::constants(plan)), others(Others::constants(plan)) {}
 
   bool run(CudaExecutor& executor, const ImagesIn& images, const ImagesOut& filtered) const {
@@ -89,18 +90,19 @@ struct HeldWays {
 
 }  // namespace
 
-bool filter_in_held_tiles(CudaExecutor& executor, const ImagesIn& images, const RecursiveFilterPlan& plan,
-                          const ImagesOut& filtered) {
+bool filter_in_register_tiles(CudaExecutor& executor, const ImagesIn& images, const RecursiveFilterPlan& plan,
+                              const ImagesOut& filtered) {
   const auto serves = [](const AxisPlan& axis) {
-    return !axis.identity && !loses_all(axis) && axis.pixels_left_out() == 0 && run_alike(axis);
+    return !axis.identity && !has_zero_gain(axis) && axis.pixels_left_out() == 0 && run_alike(axis);
   };
-  if (!moves_by_vectors(images) || !serves(plan.y) || !serves(plan.x)) return false;
+  if (!rows_are_aligned(images) || !serves(plan.y) || !serves(plan.x)) return false;
   if (std::max(images.first.row_stride, filtered.first.row_stride) > kLongestStride) return false;
   bool done = false;
   with_order(plan.order, [&]<int Order>() {
-    using Ways = HeldWays<Order>;
-    const Ways& ways = plan.held_constants->template get<Ways>([&] { return Ways(plan); });
-    done = ways.run(executor, images, filtered);
+    using Launches = RegisterTileLaunches<Order>;
+    const Launches& launches =
+        plan.register_tile_constants->template get<Launches>([&] { return Launches(plan); });
+    done = launches.run(executor, images, filtered);
   });
   return done;
 }

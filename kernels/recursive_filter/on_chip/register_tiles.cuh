@@ -8,29 +8,29 @@
 #include "kernels/recursive_filter/on_chip/published_lines.cuh"
 
 // The on-chip method for float images of one channel that are whole tiles, where boundaries leave no pixel
-// out of runs and both directions have the same poles: a thread has half of a row, and then of a column, in
-// registers. Once pixels are asked for no warp waits for more than one other but when the tile is turned in
-// shared memory: while one waits for pixels or for the neighbours' states, others filter. Rows come first, so
-// that columns go from registers to the image.
+// out of runs and both directions have the same poles: register-resident tiles. A thread has half of a
+// row, and then of a column, in registers. After loading, warps wait for each other in twos, but for the
+// barrier at which the tile is transposed in shared memory: while one waits for pixels or carries, others
+// filter. Rows come first, so that columns go from registers to the image.
 //
-// Columns and rows have code of their own here: their filters' numbers stand in the instructions then.
+// Columns and rows have code of their own here, with the filters' coefficients as operands.
 
 namespace cumulus::recursive_filter {
 
-/// Both axes without gains.
+/// Both axes with unit gains.
 template <int Order>
-struct HeldConstants : OnChipConstants<Order, float> {
-  StretchSums<Order> sums[2];  // kAlongY, kAlongX
-  float scale;                 // of filtered pixels
+struct RegisterTileConstants : OnChipConstants<Order, float> {
+  ChunkSums<Order> sums[2];  // kAlongY, kAlongX
+  float scale;               // of filtered pixels
 
-  HeldConstants(const GainlessAxis& y, const GainlessAxis& x, const Windows& windows, std::int64_t part,
-                std::int64_t side)
+  RegisterTileConstants(const UnitGainAxis& y, const UnitGainAxis& x, const Windows& windows,
+                        std::int64_t part, std::int64_t side)
       : OnChipConstants<Order, float>(y.plan, x.plan, windows, part, side),
-        sums{StretchSums<Order>(y.plan), StretchSums<Order>(x.plan)},
+        sums{ChunkSums<Order>(y.plan), ChunkSums<Order>(x.plan)},
         scale(static_cast<float>(y.scale * x.scale)) {}
 };
 
-struct HeldImages {
+struct RegisterTileImages {
   const float* image;
   float* filtered;
   std::int64_t image_stride, filtered_stride;
@@ -38,25 +38,25 @@ struct HeldImages {
   /// sizeof(float), which the compiler must not know: a product added to a pointer is one instruction from
   /// row to row, a sum of numbers of 64 bits two or four.
   int pixel_bytes;
-  ToldMemory told;  // of each tile HeldWords' words
+  PublishedMemory published;  // of each tile RegisterTileWords' words
 };
 
-/// What loading needs comes first: it waits for fewer lines of constants that are not in the cache yet.
+/// Arguments of loading come first: fewer lines of the constant cache are missed before it.
 template <int Order>
-struct HeldFilter : HeldImages, HeldConstants<Order> {};
+struct RegisterTileFilter : RegisterTileImages, RegisterTileConstants<Order> {};
 
-/// What a tile tells, line by line: the rows' states, causal and anticausal, the columns', and the first and
-/// the last pixel of each column (of tiles at the image's top and bottom).
+/// What a tile publishes, line by line: the zero-state responses of its rows, causal and anticausal, of
+/// its columns, and the first and the last pixel of each column (of tiles at the image's top and bottom).
 template <int Order, int kSide>
-struct HeldWords {
+struct RegisterTileWords {
   static constexpr int kColumns = 2 * tagged_words(Order) * kSide;
   static constexpr int kBorder = 2 * kColumns;
   static constexpr int kCount = kBorder + kSide;
 };
 
-/// How a tile is shared out: a thread has half of a row, then half of a column.
+/// Which thread has what: half of a row, then half of a column.
 template <int kSide>
-struct HeldShares {
+struct RegisterTileLayout {
   static constexpr int kPart = kSide / 2;
   static constexpr int kThreads = 2 * kSide;
   static constexpr int kWarps = kThreads / 32;
@@ -70,52 +70,53 @@ struct HeldShares {
 /// A block's tile in shared memory. Where threads read vectors of eight rows, no two of them use the same
 /// bank.
 template <int kSide>
-struct HeldPixels {
+struct RegisterTilePixels {
   static constexpr int kPitch = kSide + kVector;
 
   alignas(16) float of[kSide * kPitch];
 
   __device__ float* row(int row) { return of + row * kPitch; }
 };
-extern __shared__ float4 held_memory[];
+extern __shared__ float4 register_tile_memory[];
 
-/// A thread's place among rows: a warp has both halves of its rows, and threads that have the same row tell
-/// each other by shuffles what they know.
+/// A thread's place among rows: a warp has both halves of its rows, and the two threads of a row exchange
+/// states by shuffles.
 template <int kSide>
-struct HeldRow {
-  using Shares = HeldShares<kSide>;
+struct RegisterRow {
+  using Layout = RegisterTileLayout<kSide>;
 
-  int line = Shares::warp() * Shares::kWarpRows + Shares::lane() % Shares::kWarpRows;
-  int part = Shares::lane() / Shares::kWarpRows;
+  int line = Layout::warp() * Layout::kWarpRows + Layout::lane() % Layout::kWarpRows;
+  int part = Layout::lane() / Layout::kWarpRows;
 
   template <int kSlot, int Order>
-  __device__ void trade(float (&numbers)[Order]) const {
+  __device__ void exchange(float (&numbers)[Order]) const {
 #pragma unroll
-    for (int k = 0; k < Order; ++k) numbers[k] = __shfl_xor_sync(0xffffffff, numbers[k], Shares::kWarpRows);
+    for (int k = 0; k < Order; ++k) numbers[k] = __shfl_xor_sync(0xffffffff, numbers[k], Layout::kWarpRows);
   }
 };
 
 /// The same among columns: two warps have the halves of neighbouring columns, so that each stores whole cache
-/// lines. They meet where their pixels have been in shared memory.
+/// lines. They exchange states in shared memory, where their pixels were.
 template <int kSide>
-struct HeldColumn {
-  using Shares = HeldShares<kSide>;
+struct RegisterColumn {
+  using Layout = RegisterTileLayout<kSide>;
 
-  HeldPixels<kSide>& pixels;
-  int line = Shares::warp() / 2 * Shares::kWarpColumns + Shares::lane();
-  int part = Shares::warp() % 2;
+  RegisterTilePixels<kSide>& pixels;
+  int line = Layout::warp() / 2 * Layout::kWarpColumns + Layout::lane();
+  int part = Layout::warp() % 2;
 
-  __device__ explicit HeldColumn(HeldPixels<kSide>& of) : pixels(of) {}
+  __device__ explicit RegisterColumn(RegisterTilePixels<kSide>& of) : pixels(of) {}
 
-  /// The pixels from kSlot on are not needed any more: nobody else reads them, and each slot is used once.
+  /// The pixels from kSlot on are not needed any more: no other thread reads them, and each slot is used
+  /// once.
   template <int kSlot, int Order>
-  __device__ void trade(float (&numbers)[Order]) const {
-    float* mine = pixels.row(part * Shares::kPart + kSlot) + line;
-    const float* other = pixels.row((1 - part) * Shares::kPart + kSlot) + line;
+  __device__ void exchange(float (&numbers)[Order]) const {
+    float* mine = pixels.row(part * Layout::kPart + kSlot) + line;
+    const float* other = pixels.row((1 - part) * Layout::kPart + kSlot) + line;
 #pragma unroll
     for (int k = 0; k < Order; ++k) mine[k * pixels.kPitch] = numbers[k];
     // A barrier of the two warps; 0 is the block's.
-    asm volatile("bar.sync %0, 64;" ::"r"(1 + Shares::warp() / 2) : "memory");
+    asm volatile("bar.sync %0, 64;" ::"r"(1 + Layout::warp() / 2) : "memory");
 #pragma unroll
     for (int k = 0; k < Order; ++k) numbers[k] = other[k * pixels.kPitch];
   }
@@ -124,13 +125,13 @@ struct HeldColumn {
 /// The rows of a tile, or its columns. A thread's own direction is the one in which its part of the line
 /// comes first: causal for the first part, anticausal for the second.
 template <int Order, int kSide, class Place>
-class HeldLines {
+class RegisterLines {
  public:
-  static constexpr int kPart = HeldShares<kSide>::kPart;
+  static constexpr int kPart = RegisterTileLayout<kSide>::kPart;
 
-  __device__ HeldLines(const OnChipAxis<Order, float>& axis, const StretchSums<Order>& sums,
-                       const Place& place, const ToldWords& words, int here)
-      : axis_(axis), sums_(sums), place_(place), told_(axis.moves, words, here) {}
+  __device__ RegisterLines(const OnChipAxis<Order, float>& axis, const ChunkSums<Order>& sums,
+                           const Place& place, const PublishedWords& words, int here)
+      : axis_(axis), sums_(sums), place_(place), line_states_(axis.transitions, words, here) {}
 
   /// Filters the thread's pixels; store(k), from the last to the first: pixel k is there.
   template <class BorderPixel, class Store>
@@ -144,15 +145,15 @@ class HeldLines {
       own[k] = state[k] = second ? anticausal[k] : causal[k];
       other[k] = second ? causal[k] : anticausal[k];
     }
-    place_.template trade<0>(other);
-    move_over(axis_.over_part[0], other, state);
-    told_.tell(second, state);
-    told_.hear(second, border_pixel, state);
-    __syncwarp();  // together again, or each shuffle finds out by itself
+    place_.template exchange<0>(other);
+    apply_transition(axis_.part_transitions[0], other, state);
+    line_states_.publish(second, state);
+    line_states_.await_carry(second, border_pixel, state);
+    __syncwarp();  // converged, so that the shuffles need not be
 #pragma unroll
     for (int k = 0; k < Order; ++k) other[k] = state[k];
-    move_over(axis_.over_part[0], own, other);
-    place_.template trade<Order>(other);
+    apply_transition(axis_.part_transitions[0], own, other);
+    place_.template exchange<Order>(other);
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
       causal[k] = second ? other[k] : state[k];
@@ -162,11 +163,11 @@ class HeldLines {
   }
 
  private:
-  /// Of 32 pixels sums are faster with two poles alone: one pole's runs are as short, and more poles' weights
-  /// are waited for as long as runs take.
+  /// Of 32 pixels weighted sums are faster with two poles alone: one pole's recursion is as short, and
+  /// loading more poles' weights takes as long as recursions.
   static constexpr bool kBySums = kPart > 32 || Order == 2;
 
-  /// From nothing, both ways.
+  /// The zero-state responses.
   __device__ void run(const float (&pixels)[kPart], float (&causal)[Order],
                       float (&anticausal)[Order]) const {
     if constexpr (kBySums) {
@@ -176,65 +177,65 @@ class HeldLines {
       for (int k = 0; k < Order; ++k) causal[k] = anticausal[k] = 0;
 #pragma unroll
       for (int k = 0; k < kPart; ++k) {
-        axis_.line.causal.template advance_unscaled<true>(causal, pixels[k]);
-        axis_.line.causal.template advance_unscaled<true>(anticausal, pixels[kPart - 1 - k]);
+        axis_.line.causal.template advance_unit_gain<true>(causal, pixels[k]);
+        axis_.line.causal.template advance_unit_gain<true>(anticausal, pixels[kPart - 1 - k]);
       }
     }
   }
 
   template <class Store>
-  __device__ void filter_part(float (&causal)[Order], const float (&future)[Order], float (&pixels)[kPart],
-                              const Store& store) const {
+  __device__ void filter_part(float (&causal)[Order], const float (&anticausal_carry)[Order],
+                              float (&pixels)[kPart], const Store& store) const {
     float anticausal[Order] = {};
-    axis_.line.through_future.add_product(future, anticausal);
+    axis_.line.through_anticausal.add_product(anticausal_carry, anticausal);
 #pragma unroll
-    for (int k = 0; k < kPart; ++k) axis_.line.causal.template filter_unscaled<true>(causal, pixels[k]);
+    for (int k = 0; k < kPart; ++k) axis_.line.causal.template filter_unit_gain<true>(causal, pixels[k]);
     axis_.line.through_causal.add_product(causal, anticausal);
 #pragma unroll
     for (int k = kPart - 1; k >= 0; --k) {
-      axis_.line.anticausal.template filter_unscaled<true>(anticausal, pixels[k]);
+      axis_.line.anticausal.template filter_unit_gain<true>(anticausal, pixels[k]);
       store(k);
     }
   }
 
   const OnChipAxis<Order, float>& axis_;
-  const StretchSums<Order>& sums_;
+  const ChunkSums<Order>& sums_;
   const Place& place_;
-  const ToldStates<Order, kSide, true> told_;
+  const PublishedStates<Order, kSide, true> line_states_;
 };
 
 /// One tile.
 template <int Order, int kSide>
-class HeldTile {
+class RegisterTile {
  public:
-  using Filter = HeldFilter<Order>;
-  using Shares = HeldShares<kSide>;
-  using Pixels = HeldPixels<kSide>;
-  static constexpr int kPart = Shares::kPart;
+  using Filter = RegisterTileFilter<Order>;
+  using Layout = RegisterTileLayout<kSide>;
+  using Pixels = RegisterTilePixels<kSide>;
+  static constexpr int kPart = Layout::kPart;
 
-  __device__ HeldTile(const Filter& f, Pixels& pixels)
+  __device__ RegisterTile(const Filter& f, Pixels& pixels)
       : f_(f),
         shared_(pixels),
-        tile_columns_(f.axes[kAlongX].moves.tiles),
-        tile_rows_(f.axes[kAlongY].moves.tiles),
+        tile_columns_(f.axes[kAlongX].transitions.tiles),
+        tile_rows_(f.axes[kAlongY].transitions.tiles),
         column_(static_cast<int>(blockIdx.x)),
         row_(static_cast<int>(blockIdx.y)),
         image_(static_cast<int>(blockIdx.z)) {}
 
-  /// The warp's rows. Where both halves of the warps keep all schedulers busy, the first half asks for its
-  /// rows first and filters while the others wait for theirs.
+  /// Loads the warp's rows. Where either half of the warps keeps all schedulers busy, the first half loads
+  /// first and filters while the others wait.
   __device__ void load() const {
-    constexpr bool kInTurns = Shares::kWarps >= 8;
-    const bool first = !kInTurns || Shares::warp() < Shares::kWarps / 2;
+    constexpr bool kStaggered = Layout::kWarps >= 8;
+    const bool first = !kStaggered || Layout::warp() < Layout::kWarps / 2;
     if (first) begin_loading();
-    if (kInTurns) __syncthreads();
+    if (kStaggered) __syncthreads();
     if (!first) begin_loading();
     __pipeline_wait_prior(0);
     __syncwarp();
   }
 
   __device__ void filter_rows() const {
-    const HeldRow<kSide> place;
+    const RegisterRow<kSide> place;
     float* own = shared_.row(place.line) + place.part * kPart;
     float pixels[kPart];
 #pragma unroll
@@ -246,7 +247,7 @@ class HeldTile {
       pixels[k + 3] = four.w;
     }
     const float* row = rows() + std::int64_t{place.line} * f_.row_stride;
-    const HeldLines<Order, kSide, HeldRow<kSide>> lines(
+    const RegisterLines<Order, kSide, RegisterRow<kSide>> lines(
         f_.axes[kAlongX], f_.sums[kAlongX], place, words_from(row_, 0, place.line, Words::kCount), column_);
     lines.filter([&](bool last) { return __ldg(row + (last ? tile_columns_ * kSide - 1 : 0)); }, pixels,
                  [&](int k) {
@@ -257,25 +258,25 @@ class HeldTile {
   }
 
   __device__ void filter_columns() const {
-    const HeldColumn<kSide> place(shared_);
+    const RegisterColumn<kSide> place(shared_);
     const float* own = shared_.row(place.part * kPart) + place.line;
     float pixels[kPart];
 #pragma unroll
     for (int k = 0; k < kPart; ++k) pixels[k] = own[k * Pixels::kPitch];
-    ToldWords words = words_from(0, column_, place.line, tile_columns_ * Words::kCount);
+    PublishedWords words = words_from(0, column_, place.line, tile_columns_ * Words::kCount);
     if (place.part == 0 && (row_ == 0 || row_ == tile_rows_ - 1)) {
-      words.tell_border(row_, Words::kBorder, pixels[0], shared_.row(kSide - 1)[place.line]);
+      words.publish_border(row_, Words::kBorder, pixels[0], shared_.row(kSide - 1)[place.line]);
     }
-    const ToldWords borders = words;
+    const PublishedWords borders = words;
     words.first += Words::kColumns;
-    const HeldLines<Order, kSide, HeldColumn<kSide>> lines(f_.axes[kAlongY], f_.sums[kAlongY], place, words,
-                                                           row_);
+    const RegisterLines<Order, kSide, RegisterColumn<kSide>> lines(f_.axes[kAlongY], f_.sums[kAlongY], place,
+                                                                   words, row_);
     const std::int64_t end_row = std::int64_t{row_} * kSide + (place.part + 1) * kPart;
     char* to = reinterpret_cast<char*>(f_.filtered + image_ * f_.filtered_stride +
                                        end_row * f_.filtered_row_stride + column_ * kSide + place.line);
     const std::int64_t back = -f_.filtered_row_stride;
     lines.filter(
-        [&](bool last) { return borders.hear_border(last ? tile_rows_ - 1 : 0, Words::kBorder, last); },
+        [&](bool last) { return borders.await_border(last ? tile_rows_ - 1 : 0, Words::kBorder, last); },
         pixels,
         [&](int k) {
           to += back * f_.pixel_bytes;
@@ -284,19 +285,19 @@ class HeldTile {
   }
 
  private:
-  using Words = HeldWords<Order, kSide>;
+  using Words = RegisterTileWords<Order, kSide>;
 
   __device__ void begin_loading() const {
     constexpr int kRowVectors = kSide / kVector;
     constexpr int kRows = 32 / kRowVectors;  // at a time
-    const int row = Shares::warp() * Shares::kWarpRows + Shares::lane() / kRowVectors;
-    const int column = Shares::lane() % kRowVectors * kVector;
+    const int row = Layout::warp() * Layout::kWarpRows + Layout::lane() / kRowVectors;
+    const int column = Layout::lane() % kRowVectors * kVector;
     const char* from =
         reinterpret_cast<const char*>(rows() + std::int64_t{row} * f_.row_stride + column_ * kSide + column);
     const std::int64_t step = kRows * f_.row_stride;
     float* to = shared_.row(row) + column;
 #pragma unroll
-    for (int i = 0; i < Shares::kWarpRows / kRows; ++i) {
+    for (int i = 0; i < Layout::kWarpRows / kRows; ++i) {
       __pipeline_memcpy_async(to + i * kRows * Pixels::kPitch, from, sizeof(float4));
       from += step * f_.pixel_bytes;
     }
@@ -307,9 +308,9 @@ class HeldTile {
   __device__ const float* rows() const {
     return f_.image + image_ * f_.image_stride + std::int64_t{row_} * kSide * f_.row_stride;
   }
-  __device__ ToldWords words_from(int row, int column, int line, int stride) const {
+  __device__ PublishedWords words_from(int row, int column, int line, int stride) const {
     const int tile = (image_ * tile_rows_ + row) * tile_columns_ + column;
-    return {f_.told.words + tile * Words::kCount + line, stride, f_.told.tag};
+    return {f_.published.words + tile * Words::kCount + line, stride, f_.published.tag};
   }
 
   const Filter& f_;
@@ -318,11 +319,19 @@ class HeldTile {
   const int column_, row_, image_;
 };
 
+/// Owns: a block one tile of kSide x kSide pixels, in registers but while it is transposed.
+/// Reads: its pixels once. Writes: its filtered pixels once; zero-state responses of its rows, then of
+///   its columns, in tagged words.
+/// Waits for: the words of the tiles in its window and, where the boundary needs runs over the image, of
+///   those at its borders: first along x, then along y.
+/// No deadlock: all blocks are resident (cooperative launch). A tile's row words depend on its pixels
+///   alone, its column words on row words alone.
+/// Source: the tiles and carries of Nehab et al. (2011), kept on the chip between their passes.
 template <int Order, int kSide, int kBlocks>
-__global__ void __launch_bounds__(HeldShares<kSide>::kThreads, kBlocks)
-    filter_held_tiles(const __grid_constant__ HeldFilter<Order> f) {
-  using Tile = HeldTile<Order, kSide>;
-  const Tile tile(f, *reinterpret_cast<typename Tile::Pixels*>(held_memory));
+__global__ void __launch_bounds__(RegisterTileLayout<kSide>::kThreads, kBlocks)
+    filter_register_tiles(const __grid_constant__ RegisterTileFilter<Order> f) {
+  using Tile = RegisterTile<Order, kSide>;
+  const Tile tile(f, *reinterpret_cast<typename Tile::Pixels*>(register_tile_memory));
   tile.load();
   tile.filter_rows();
   __syncthreads();

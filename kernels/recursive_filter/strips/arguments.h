@@ -10,65 +10,65 @@
 #include "kernels/recursive_filter/math/weighted_sums.h"
 #include "kernels/recursive_filter/method.h"
 
-// What strips/filter.cuh is told.
+// The arguments of the kernel in strips/filter.cuh.
 
 namespace cumulus::recursive_filter {
 
 /// Pixels that a thread works on at a time: of filters of many poles fewer, so that the stages' loops stay in
 /// the instruction caches.
 template <int Order>
-inline constexpr int kStripStretch = Order > 3 ? 8 : 16;
+inline constexpr int kStripChunk = Order > 3 ? 8 : 16;
 
-/// A direction of three poles whose pair runs over its last two outputs. The pair's state (inner, outer) is
-/// (y - second y_1, y).
-struct ByOutputs {
+/// A direction of three poles whose pair runs in direct form, over its last two outputs. The pair's state
+/// (inner, outer) is (y - second y_1, y).
+struct DirectForm {
   float single, last, before, second, inverse_second;
 
-  explicit ByOutputs(const DirectionPlan& direction) {
+  explicit DirectForm(const DirectionPlan& direction) {
     const auto& pair = direction.sections.pairs[0];
-    const auto outputs = outputs_of(pair);
+    const auto form = direct_form_of(pair);
     single = static_cast<float>(direction.sections.single);
-    last = static_cast<float>(outputs.last);
-    before = static_cast<float>(outputs.before);
+    last = static_cast<float>(form.last);
+    before = static_cast<float>(form.before);
     second = static_cast<float>(pair.second);
     inverse_second = pair.second == 0 ? 0 : static_cast<float>(1 / pair.second);
   }
 };
 
-/// One axis' plan, without gains.
+/// One axis' plan, with unit gains.
 template <int Order>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
   Sections<Order, float> causal, anticausal;
-  ByOutputs causal_outputs, anticausal_outputs;
-  Matrix over_stretches[kTile / kStripStretch<Order>];  // anticausal
-  Matrix forward, backward;                             // over a tile
-  AnticausalSums<Order, kStripStretch<Order>> anticausal_sums;
-  LineSums<Order, kStripStretch<Order>> sums;
+  DirectForm causal_direct, anticausal_direct;
+  Matrix chunk_transitions[kTile / kStripChunk<Order>];  // anticausal
+  Matrix forward, backward;                              // over a tile
+  AnticausalSums<Order, kStripChunk<Order>> anticausal_sums;
+  LineSums<Order, kStripChunk<Order>> sums;
   bool run_alike;
-  Matrix through_causal, through_future;
+  Matrix through_causal, through_anticausal;
   float from_first_pixel[Order], from_last_pixel[Order];
   float scale;
 
-  explicit StripAxis(const AxisPlan& plan) : StripAxis(without_gains(plan)) {}
+  explicit StripAxis(const AxisPlan& plan) : StripAxis(with_unit_gains(plan)) {}
 
  private:
-  explicit StripAxis(const GainlessAxis& axis)
+  explicit StripAxis(const UnitGainAxis& axis)
       : causal(sections_of<Order, float>(axis.plan.causal)),
         anticausal(sections_of<Order, float>(axis.plan.anticausal)),
-        causal_outputs(axis.plan.causal),
-        anticausal_outputs(axis.plan.anticausal),
-        forward(over(axis.plan.causal, kTile)),
-        backward(over(axis.plan.anticausal, kTile)),
-        anticausal_sums(axis.plan.anticausal, axis.plan.through_future),
+        causal_direct(axis.plan.causal),
+        anticausal_direct(axis.plan.anticausal),
+        forward(transition_over(axis.plan.causal, kTile)),
+        backward(transition_over(axis.plan.anticausal, kTile)),
+        anticausal_sums(axis.plan.anticausal, axis.plan.through_anticausal),
         sums(axis.plan),
         run_alike(recursive_filter::run_alike(axis.plan)),
         through_causal(small_matrix<Order, float>(axis.plan.through_causal)),
-        through_future(small_matrix<Order, float>(axis.plan.through_future)),
+        through_anticausal(small_matrix<Order, float>(axis.plan.through_anticausal)),
         scale(static_cast<float>(axis.scale)) {
-    for (int j = 0; j < kTile / kStripStretch<Order>; ++j) {
-      over_stretches[j] = over(axis.plan.anticausal, j * kStripStretch<Order>);
+    for (int j = 0; j < kTile / kStripChunk<Order>; ++j) {
+      chunk_transitions[j] = transition_over(axis.plan.anticausal, j * kStripChunk<Order>);
     }
     for (std::size_t k = 0; k < Order; ++k) {
       from_first_pixel[k] = static_cast<float>(axis.plan.start_from_first_pixel[k]);
@@ -76,7 +76,7 @@ struct StripAxis {
     }
   }
 
-  static Matrix over(const DirectionPlan& direction, std::int64_t pixels) {
+  static Matrix transition_over(const DirectionPlan& direction, std::int64_t pixels) {
     return small_matrix<Order, float>(power(direction.transition, pixels));
   }
 };
@@ -88,8 +88,8 @@ struct StripAxes {
   explicit StripAxes(const RecursiveFilterPlan& plan) : y(plan.y), x(plan.x) {}
 };
 
-/// One launch over images: `strips` columns of tiles from `first_strip` on, of which those from `own_first`
-/// to before `own_end` are stored; each in `segments` parts.
+/// One launch over images: `strips` columns of tiles from `first_strip` on, of which those from
+/// `stored_first` to before `stored_end` are stored; each in `segments` parts.
 struct StripImages {
   SourceElements images;
   TargetElements filtered;
@@ -97,7 +97,7 @@ struct StripImages {
   std::int64_t height, width;
   int channels;
   int tile_rows, tile_columns;
-  int strips, first_strip, own_first, own_end;
+  int strips, first_strip, stored_first, stored_end;
   int segments, segment_tiles;
   int window_y, window_x;
   FilterBoundary boundary_y, boundary_x;

@@ -6,17 +6,16 @@
 #include "kernels/recursive_filter/strips/states.cuh"
 #include "kernels/recursive_filter/strips/sums.cuh"
 
-// The decaying method in one pass: a block walks down a strip of the image, one tile wide, and every stage of
-// the filter is a pair of warps that takes tile after tile, as soon as those it needs have gone through the
-// stage before. Along y a thread has a column; the causal state goes on from tile to tile, and the anticausal
-// one comes from as many tiles ahead as the filter remembers. Along x a thread has a row; strips tell each
-// other the states that their rows leave. Where a part of a strip begins or ends inside the image, it begins
-// some tiles earlier and reads some tiles more; at the image's border too, but where the states there follow
-// from the border's pixels.
+// Truncated windows in one pass: a block goes down a strip of the image, one tile wide; each stage is a
+// team of two warps that takes tile after tile. Along y a thread has a column: the causal state goes on
+// from tile to tile, the anticausal carry comes from as many tiles below as the decay length takes. Along
+// x a thread has a row: strips publish the zero-state responses of their rows to their neighbours. Where a
+// segment of a strip begins or ends inside the image, it reads a window's tiles more; at the image's
+// border too, but where the initial conditions there follow from border pixels.
 
 namespace cumulus::recursive_filter {
 
-template <int Order, bool kByOutputs>
+template <int Order, bool kDirectForm>
 class Strip {
  public:
   __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
@@ -49,7 +48,7 @@ class Strip {
   __device__ StripTile& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
   __device__ float* carries(const RingPlace& at) const { return memory_.carries[at.tile % 2]; }
 
-  /// Each tile, or every `step`-th from `first` on, when it has gone through the stage `before`.
+  /// Does `stage` with each tile, or every `step`-th from `first` on, once `before` is done with it.
   template <class Body>
   __device__ __forceinline__ void each_tile(StripStage before, StripStage stage, const Body& body,
                                             int first = 0, int step = 1) const {
@@ -57,7 +56,7 @@ class Strip {
     for (RingPlace at(first); at.tile < at_.all_tiles(); at.advance(step)) {
       memory_.await(before, at);
       body(at);
-      memory_.tell_over(stage, at);
+      memory_.arrive(stage, at);
     }
   }
 
@@ -67,14 +66,14 @@ class Strip {
       if (at.tile >= kStripSlots) memory_.await(StripStage::kStore, RingPlace(at.tile - kStripSlots));
       if (!at_.is_closing(at.tile)) load_strip_tile(f_, at_, at.tile, pixels(at));
       __pipeline_commit();
-      // Two tiles are on their way at a time.
+      // The prefetch distance is two tiles.
       if (at.tile > 0) {
         __pipeline_wait_prior(1);
-        memory_.tell_over(StripStage::kLoad, RingPlace(at.tile - 1));
+        memory_.arrive(StripStage::kLoad, RingPlace(at.tile - 1));
       }
     }
     __pipeline_wait_prior(0);
-    memory_.tell_over(StripStage::kLoad, RingPlace(at_.all_tiles() - 1));
+    memory_.arrive(StripStage::kLoad, RingPlace(at_.all_tiles() - 1));
   }
 
   __device__ __forceinline__ void filter_causal_columns() const {
@@ -97,7 +96,7 @@ class Strip {
 
   __device__ __forceinline__ void filter_anticausal_columns() const {
     each_tile(StripStage::kCausalColumns, StripStage::kAnticausalColumns, [&](const RingPlace& at) {
-      // As many tiles ahead as the filter remembers, or the last.
+      // A window below, or the last tile.
       const RingPlace ahead(min(at.tile + f_.window_y, at_.all_tiles() - 1));
       const bool filters = f_.along_columns && at_.has(at.tile);
       const ColumnAccess column = pixels(at).column(line_);
@@ -107,30 +106,31 @@ class Strip {
       if (!filters) return;
       float state[Order] = {};
       int slot = ahead.slot;
-      float left[Order];
-      memory_.tiles[slot].hear(line_, left);
+      float response[Order];
+      memory_.tiles[slot].load_state(line_, response);
 #pragma unroll 1
       for (int tile = ahead.tile; tile > at.tile; --tile) {
         slot = slot == 0 ? kStripSlots - 1 : slot - 1;
         float next[Order];
-        memory_.tiles[slot].hear(line_, next);
-        move_over(f_.y.backward, left, state);
+        memory_.tiles[slot].load_state(line_, next);
+        apply_transition(f_.y.backward, response, state);
 #pragma unroll
-        for (int k = 0; k < Order; ++k) left[k] = next[k];
+        for (int k = 0; k < Order; ++k) response[k] = next[k];
       }
-      descend_anticausally<kByOutputs>(f_.y, column, last, state);
+      descend_anticausally<kDirectForm>(f_.y, column, last, state);
     });
   }
 
   __device__ __forceinline__ void find_row_states() const {
     each_tile(StripStage::kAnticausalColumns, StripStage::kRowStates, [&](const RingPlace& at) {
-      if (at.tile >= kStripLead) memory_.await(StripStage::kGather, RingPlace(at.tile - kStripLead));
-      if (f_.along_rows && at_.has(at.tile)) tell_rows(at.tile - at_.above, pixels(at));
+      if (at.tile >= kStripCarryLatency)
+        memory_.await(StripStage::kGather, RingPlace(at.tile - kStripCarryLatency));
+      if (f_.along_rows && at_.has(at.tile)) publish_row_states(at.tile - at_.above, pixels(at));
     });
   }
 
-  /// Strips that are not stored gather all the same: no block runs away from its neighbours, which ask for
-  /// its last few tiles alone.
+  /// Strips that are not stored gather all the same, so that no block runs ahead of its neighbours, which
+  /// need the words of its last few tiles.
   __device__ __forceinline__ void gather() const {
     const auto neighbours = states_.neighbours();
     const auto gather_one = [&](const RingPlace& at) {
@@ -139,47 +139,47 @@ class Strip {
         gather_rows(neighbours, at.tile - at_.above, pixels(at), carries(at));
     };
     each_tile(StripStage::kRowStates, StripStage::kGather, gather_one,
-              strip_pair() - static_cast<int>(StripStage::kGather), kGatheringPairs);
+              strip_team() - static_cast<int>(StripStage::kGather), kGatherTeams);
   }
 
   __device__ __forceinline__ void filter_causal_rows() const {
     each_tile(StripStage::kGather, StripStage::kCausalRows, [&](const RingPlace& at) {
-      if (f_.along_rows && at_.own && at_.has(at.tile)) filter_rows(pixels(at), carries(at));
+      if (f_.along_rows && at_.stored && at_.has(at.tile)) filter_rows(pixels(at), carries(at));
     });
   }
   __device__ __forceinline__ void filter_anticausal_rows() const {
     each_tile(StripStage::kCausalRows, StripStage::kAnticausalRows, [&](const RingPlace& at) {
-      if (f_.along_rows && at_.own && at_.has(at.tile)) finish_rows(pixels(at));
+      if (f_.along_rows && at_.stored && at_.has(at.tile)) finish_rows(pixels(at));
     });
   }
   __device__ __forceinline__ void store() const {
     each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
-      if (at_.own && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, pixels(at));
+      if (at_.stored && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, pixels(at));
     });
   }
 
-  static constexpr int kStretch = kStripStretch<Order>;
-  static constexpr int kHalf = kStretch / 2;
-  using Run = StripRun<Order, kByOutputs>;
+  static constexpr int kChunk = kStripChunk<Order>;
+  static constexpr int kHalf = kChunk / 2;
+  using Run = StripRun<Order, kDirectForm>;
   using Neighbours = typename StripStates<Order>::Neighbours;
 
-  /// What an anticausal run over all below the image leaves, of which `left` is what it makes of the causal
-  /// state of the last pixel.
-  __device__ void close_columns(float (&left)[Order], float border, StripTile& below) const {
-    float future[Order] = {};
-    if (f_.boundary_y == FilterBoundary::kClamp) add_weighted(f_.y.from_last_pixel, border, future);
-    f_.y.through_future.add_product(future, left);
-    below.tell(line_, left);
+  /// The anticausal state over the causal result below the image; `response` is, before, its part that
+  /// follows from the causal state of the last pixel.
+  __device__ void close_columns(float (&response)[Order], float border, StripTile& below) const {
+    float anticausal_carry[Order] = {};
+    if (f_.boundary_y == FilterBoundary::kClamp) add_weighted(f_.y.from_last_pixel, border, anticausal_carry);
+    f_.y.through_anticausal.add_product(anticausal_carry, response);
+    below.store_state(line_, response);
   }
 
-  /// Filters a column causally and, where it `leaves` something, tells what an anticausal run over the result
-  /// leaves, from nothing. That is known from the pixels as they were and from what the causal states before
-  /// and behind them give: `through`.
+  /// Filters a column causally and, where it `leaves` a response, stores the zero-state response of the
+  /// anticausal filter over the result. That follows from the unfiltered pixels and from the causal
+  /// states before and after them: `through`.
   __device__ void filter_columns(StripTile& tile, bool leaves, float (&causal)[Order],
                                  float (&through)[Order]) const {
-    LeftByStretches<Order> left;
+    ChunkResponses<Order> responses;
     float sum[Order];
-    const Run run(f_.y.causal, f_.y.causal_outputs, causal);
+    const Run run(f_.y.causal, f_.y.causal_direct, causal);
     const auto take_in = [&](int first, float(&v)[kHalf]) {
 #pragma unroll
       for (int k = 0; k < kHalf; ++k) {
@@ -196,10 +196,10 @@ class Strip {
         },
         [&](float(&v)[kHalf], int first) {
           take_in(kHalf, v);
-          left.add(f_.y, first / kStretch, sum, through);
+          responses.add(f_.y, first / kChunk, sum, through);
         });
     run.finish();
-    left.finish(f_.y, through);
+    responses.finish(f_.y, through);
     float now[Order] = {};
     f_.y.through_causal.add_product(causal, now);
     if (leaves) {
@@ -207,13 +207,13 @@ class Strip {
 #pragma unroll
       for (int k = 0; k < Order; ++k) behind[k] = -now[k];
       f_.y.backward.add_product(behind, through);
-      tile.tell(line_, through);
+      tile.store_state(line_, through);
     }
 #pragma unroll
     for (int k = 0; k < Order; ++k) through[k] = now[k];
   }
 
-  /// Whether the states there follow from the border's pixels.
+  /// Whether the initial conditions there follow from border pixels.
   __device__ bool begins_at_border() const {
     return at_.column == 0 && f_.boundary_x == FilterBoundary::kClamp;
   }
@@ -221,7 +221,7 @@ class Strip {
     return at_.column == f_.tile_columns - 1 && f_.boundary_x == FilterBoundary::kClamp;
   }
 
-  __device__ void tell_rows(int tile, StripTile& pixels) const {
+  __device__ void publish_row_states(int tile, StripTile& pixels) const {
     float forward[Order] = {};
     float backward[Order] = {};
     if (begins_at_border()) add_weighted(f_.x.from_first_pixel, pixels.at(line_, 0), forward);
@@ -232,7 +232,7 @@ class Strip {
     }
     const RowAccess row = pixels.row(line_);
     f_.x.run_alike ? sum_row(f_.x, row, forward, backward) : run_over_row(f_.x, row, forward, backward);
-    states_.tell(tile, forward, backward);
+    states_.publish(tile, forward, backward);
   }
   __device__ void gather_rows(const Neighbours& neighbours, int tile, StripTile& pixels, float* into) const {
     float before[Order] = {};
@@ -240,35 +240,35 @@ class Strip {
     if (begins_at_border()) add_weighted(f_.x.from_first_pixel, pixels.at(line_, 0), before);
     if (ends_at_border()) add_weighted(f_.x.from_last_pixel, pixels.at(line_, kTile - 1), after);
     states_.gather(neighbours, tile, before, after);
-    float future[Order] = {};
-    f_.x.through_future.add_product(after, future);
+    float anticausal_carry[Order] = {};
+    f_.x.through_anticausal.add_product(after, anticausal_carry);
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
       into[k * kTile + line_] = before[k];
-      into[(Order + k) * kTile + line_] = future[k];
+      into[(Order + k) * kTile + line_] = anticausal_carry[k];
     }
   }
 
   __device__ void filter_rows(StripTile& pixels, const float* from) const {
     float state[Order];
-    float future[Order];
+    float anticausal_carry[Order];
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
       state[k] = from[k * kTile + line_];
-      future[k] = from[(Order + k) * kTile + line_];
+      anticausal_carry[k] = from[(Order + k) * kTile + line_];
     }
-    ascend_causally<kByOutputs>(f_.x, pixels.row(line_), state);
-    f_.x.through_causal.add_product(state, future);
-    pixels.tell(line_, future);
+    ascend_causally<kDirectForm>(f_.x, pixels.row(line_), state);
+    f_.x.through_causal.add_product(state, anticausal_carry);
+    pixels.store_state(line_, anticausal_carry);
   }
 
   __device__ void finish_rows(StripTile& pixels) const {
     float state[Order];
-    pixels.hear(line_, state);
+    pixels.load_state(line_, state);
     const RowAccess row = pixels.row(line_);
     float last[kHalf];
     row.load(kTile - kHalf, last);
-    descend_anticausally<kByOutputs>(f_.x, row, last, state);
+    descend_anticausally<kDirectForm>(f_.x, row, last, state);
   }
 
   const StripFilter<Order>& f_;
@@ -280,11 +280,21 @@ class Strip {
 
 extern __shared__ float4 strip_memory[];
 
-template <int Order, bool kByOutputs>
+/// Owns: a block one strip of tiles of one channel, or a segment of it, and a ring of kStripSlots tiles.
+/// Reads: its pixels, and a window's tiles above and below where the strip goes on there.
+/// Writes: its filtered pixels; zero-state responses of rows, in tagged words.
+/// Waits for: teams for each other, by an mbarrier for each stage and slot; kGather for the words of window_x
+///   neighbours on either side, at most kStripCarryLatency tiles behind kRowStates.
+/// No deadlock: all blocks are resident (cooperative launch). Responses depend on the block's own tiles
+///   alone; the block with the lowest tile finds its neighbours' words published, for they are at that tile
+///   or beyond it. A word is used again after state_slots > 2 kStripCarryLatency tiles, when all neighbours
+///   have read it.
+/// Source: carries as in Nehab et al. (2011), truncated at the decay length; a ring as in CUTLASS.
+template <int Order, bool kDirectForm>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
 #if __CUDA_ARCH__ >= 900
-  Strip<Order, kByOutputs>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
+  Strip<Order, kDirectForm>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
 #endif
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/primitives/async_copy.cuh"
 #include "kernels/recursive_filter/strips/ring.cuh"
 
-// Tiles of a strip on their way into shared memory and out of it.
+// Copies tiles of a strip into shared memory and out of it.
 
 namespace cumulus::recursive_filter {
 
@@ -14,11 +14,11 @@ namespace cumulus::recursive_filter {
 struct StripPlace {
   std::int64_t image;
   int channel, column, first_tile, tiles;
-  /// Where the image's border is that of the strip, states follow from it, and no tiles of the image beyond
-  /// are needed; below, a tile without pixels stands for them.
+  /// At the image's border initial conditions may follow from border pixels: then no tiles beyond are needed;
+  /// below, a tile without pixels stands for them.
   bool closed_above, closed_below;
   int above, below;  // tiles beyond the strip
-  bool own;          // to be stored
+  bool stored;       // its pixels are stored
 
   __device__ explicit StripPlace(const StripImages& a) {
     int index = static_cast<int>(blockIdx.x);
@@ -35,7 +35,7 @@ struct StripPlace {
     closed_below = closed && first_tile + tiles == a.tile_rows;
     above = closed_above ? 0 : a.window_y;
     below = closed_below ? 1 : a.window_y;
-    own = column >= a.own_first && column < a.own_end;
+    stored = column >= a.stored_first && column < a.stored_end;
   }
   __device__ std::int64_t real_column(const StripImages& a) const {
     return column < 0 ? column + a.tile_columns : column >= a.tile_columns ? column - a.tile_columns : column;
@@ -126,14 +126,13 @@ __device__ void load_strip_rows(const StripImages& a, const StripPlace& at, Stri
   }
 }
 
-/// Rows that a thread has on their way, of tiles that are loaded or stored whole: loops that are unrolled
-/// longer push other stages out of the instruction caches.
+/// Rows that a thread copies at once, of whole tiles: loops that are unrolled longer evict other stages from
+/// the instruction caches.
 constexpr int kRowsAtOnce = 4;
 
-/// Tiles that are brought into the cache before they are brought in: those that a block has room for come too
-/// late from memory.
+/// The prefetch distance into the L2 cache, in tiles: the ring alone does not cover the memory's latency.
 constexpr int kStripPrefetch = 2;
-/// Of the thread's row of a tile, one of the cache's lines after the other.
+/// The cache lines of the thread's row of a tile.
 template <class T>
 __device__ void prefetch_row(const T* row) {
 #pragma unroll
@@ -142,7 +141,7 @@ __device__ void prefetch_row(const T* row) {
   }
 }
 
-/// Begins to bring a tile of the strip in, by kTile threads. Beyond the border the image is as its boundary
+/// Starts to copy a tile of the strip, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
 __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& at, int tile,
                                        StripTile& pixels) {
@@ -158,10 +157,10 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
   }
   const int row = line / kRowThreads;
   const int column = line % kRowThreads * kVector;
-  const std::int64_t own = corner + row * a.row_stride + column;
+  const std::int64_t first_element = corner + row * a.row_stride + column;
   const std::int64_t step = kTile / kRowThreads * a.row_stride;
   if (by_vectors && floats) {
-    const float* from = a.images.as<float>() + own;
+    const float* from = a.images.as<float>() + first_element;
     float* to = &pixels.at(row, column);
 #pragma unroll kRowsAtOnce
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
@@ -169,7 +168,7 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
       from += step;
     }
   } else if (by_vectors) {
-    const __half* from = a.images.as<__half>() + own;
+    const __half* from = a.images.as<__half>() + first_element;
 #pragma unroll 8
     for (int i = 0; i < kTile; i += kTile / kRowThreads) {
       pixels.vector(row + i, column) = load_four(from);

@@ -4,8 +4,7 @@
 #include "kernels/recursive_filter/strips/load_store.cuh"
 #include "kernels/recursive_filter/strips/ring.cuh"
 
-// The states that strips tell each other: those that the rows of a tile leave, in words that
-// carry a tag for each tile.
+// Zero-state responses of rows that strips publish to their neighbours, in words with a tag for each tile.
 
 namespace cumulus::recursive_filter {
 
@@ -13,50 +12,50 @@ template <int Order>
 class StripStates {
  public:
   __device__ StripStates(const StripFilter<Order>& f, const StripPlace& at)
-      : f_(f), column_(at.column), stored_(at.own), line_(strip_line()) {}
+      : f_(f), column_(at.column), stored_(at.stored), line_(strip_line()) {}
 
-  /// What the thread's row leaves, from nothing.
-  __device__ void tell(int tile, const float (&forward)[Order], const float (&backward)[Order]) const {
-    uint4* told = f_.states + first_word(static_cast<int>(blockIdx.x), false) + slot_words(tile);
-    tell_tagged(told, kTile, tag_of(tile), forward);
-    tell_tagged(told + kWords * kTile, kTile, tag_of(tile), backward);
+  /// The zero-state responses of the thread's row.
+  __device__ void publish(int tile, const float (&forward)[Order], const float (&backward)[Order]) const {
+    uint4* published = f_.states + first_word(static_cast<int>(blockIdx.x), false) + slot_words(tile);
+    publish_tagged(published, kTile, tag_of(tile), forward);
+    publish_tagged(published + kWords * kTile, kTile, tag_of(tile), backward);
   }
 
-  /// Of the strips on both sides, the next ones first: the first word, in their slot 0, of what they tell
-  /// this side of the thread's row; -1: there is none.
+  /// Of the strips on both sides, the nearest first: where the first word of the thread's row lies in their
+  /// slot 0; -1: there is none.
   struct Neighbours {
-    int left[kMostStripWindow];
-    int right[kMostStripWindow];
+    int left[kMaxStripWindow];
+    int right[kMaxStripWindow];
   };
   __device__ Neighbours neighbours() const {
     Neighbours all;
 #pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
+    for (int i = 0; i < kMaxStripWindow; ++i) {
       all.left[i] = neighbour(-1 - i);
       all.right[i] = neighbour(1 + i);
     }
     return all;
   }
 
-  /// Adds what lies before and after the tile's row to the states there, once the neighbours have told it.
+  /// Adds the row's carries, from the neighbours' responses, to the states before and after it.
   __device__ void gather(const Neighbours& neighbours, int tile, float (&before)[Order],
                          float (&after)[Order]) const {
     // States of two words one side after the other: both at once take too many registers.
     constexpr bool kOneByOne = kWords > 1;
     const uint4* slot = f_.states + slot_words(tile);
     const std::uint32_t tag = tag_of(tile);
-    Told left;
-    Told right;
+    NeighbourStates left;
+    NeighbourStates right;
     do {
       load(slot, neighbours.left, left);
       if (!kOneByOne) load(slot, neighbours.right, right);
-    } while (!all_told(neighbours.left, left, tag) ||
-             (!kOneByOne && !all_told(neighbours.right, right, tag)));
+    } while (!all_published(neighbours.left, left, tag) ||
+             (!kOneByOne && !all_published(neighbours.right, right, tag)));
     add(neighbours.left, left, f_.x.forward, before);
     if constexpr (kOneByOne) {
       do {
         load(slot, neighbours.right, right);
-      } while (!all_told(neighbours.right, right, tag));
+      } while (!all_published(neighbours.right, right, tag));
     }
     add(neighbours.right, right, f_.x.backward, after);
   }
@@ -67,7 +66,7 @@ class StripStates {
 
   __device__ std::uint32_t tag_of(int tile) const { return f_.first_tag + static_cast<std::uint32_t>(tile); }
   __device__ int slot_words(int tile) const { return (tile & (f_.state_slots - 1)) * kTileWords; }
-  /// Of what a block tells, in its slot 0: what the thread's row leaves backwards, or forwards.
+  /// Of a block's slot 0: the anticausal response of the thread's row, or the causal one.
   __device__ int first_word(int block, bool backwards) const {
     return block * f_.state_slots * kTileWords + (backwards ? kWords * kTile : 0) + line_;
   }
@@ -75,7 +74,7 @@ class StripStates {
   __device__ bool is_here(int column) const {
     return column >= f_.first_strip && column < f_.first_strip + f_.strips;
   }
-  /// The strip `distance` to the right; in a mirror it leaves backwards what it leaves forwards.
+  /// The strip `distance` to the right; mirrored, its causal response stands for the anticausal one.
   __device__ int neighbour(int distance) const {
     int column = column_ + distance;
     bool backwards = distance > 0;
@@ -94,34 +93,35 @@ class StripStates {
     return first_word(static_cast<int>(blockIdx.x) + (column - column_) * f_.channels, backwards);
   }
 
-  using Told = TaggedState<Order>[kMostStripWindow];
-  using Words = int[kMostStripWindow];
+  using NeighbourStates = TaggedState<Order>[kMaxStripWindow];
+  using Words = int[kMaxStripWindow];
 
   /// visit(i) for the neighbours that a side has.
   template <class Visit>
   __device__ __forceinline__ void each(const Words& words, const Visit& visit) const {
 #pragma unroll
-    for (int i = 0; i < kMostStripWindow; ++i) {
+    for (int i = 0; i < kMaxStripWindow; ++i) {
       if (i >= f_.window_x) break;
       if (words[i] >= 0) visit(i);
     }
   }
-  __device__ void load(const uint4* slot, const Words& words, Told& told) const {
-    each(words, [&](int i) { told[i].load(slot + words[i], kTile); });
+  __device__ void load(const uint4* slot, const Words& words, NeighbourStates& published) const {
+    each(words, [&](int i) { published[i].load(slot + words[i], kTile); });
   }
-  __device__ bool all_told(const Words& words, const Told& told, std::uint32_t tag) const {
+  __device__ bool all_published(const Words& words, const NeighbourStates& published,
+                                std::uint32_t tag) const {
     bool all = true;
-    each(words, [&](int i) { all = all && told[i].has(tag); });
+    each(words, [&](int i) { all = all && published[i].has(tag); });
     return all;
   }
-  __device__ void add(const Words& words, const Told& told, const SmallMatrix<Order, float>& over_tile,
-                      float (&state)[Order]) const {
+  __device__ void add(const Words& words, const NeighbourStates& published,
+                      const SmallMatrix<Order, float>& tile_transition, float (&state)[Order]) const {
 #pragma unroll
-    for (int i = kMostStripWindow - 1; i >= 0; --i) {
+    for (int i = kMaxStripWindow - 1; i >= 0; --i) {
       if (words[i] < 0) continue;
-      float own[Order];
-      told[i].get(own);
-      move_over(over_tile, own, state);
+      float aggregate[Order];
+      published[i].get(aggregate);
+      apply_transition(tile_transition, aggregate, state);
     }
   }
 

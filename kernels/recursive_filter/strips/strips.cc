@@ -14,48 +14,48 @@ namespace {
 
 using Real = long double;
 
-/// Rounding errs with each pixel, and the pair keeps a part of that from all of them. One that hardly
-/// remembers its last output cannot be asked for the one before.
-bool runs_by_outputs(const DirectionPlan& plan) {
-  constexpr Real kLeastSecond = 0.25L;
-  constexpr Real kMostKept = 4;
-  constexpr int kPixels = 1024;  // after which all is forgotten
+/// In direct form the pair keeps a part of each pixel's rounding error. A pair that hardly depends on its
+/// last output does not determine the one before.
+bool direct_form_serves(const DirectionPlan& plan) {
+  constexpr Real kMinSecond = 0.25L;
+  constexpr Real kMaxKept = 4;
+  constexpr int kPixels = 1024;  // longer than any decay length in float
   const auto& pair = plan.sections.pairs[0];
-  if (std::abs(pair.second) < kLeastSecond) return false;
-  const PairOutputs<Real> outputs = outputs_of(pair);
+  if (std::abs(pair.second) < kMinSecond) return false;
+  const PairDirectForm<Real> form = direct_form_of(pair);
   Real kept = 0;
   Real before = 0;
   Real last = 1;
   for (int pixel = 0; pixel < kPixels; ++pixel) {
     kept += std::abs(last);
-    before = std::exchange(last, outputs.last * last + outputs.before * before);
+    before = std::exchange(last, form.last * last + form.before * before);
   }
-  const Real half_sum = outputs.last / 2;
-  const std::complex<Real> root = std::sqrt(std::complex<Real>(half_sum * half_sum + outputs.before));
+  const Real half_sum = form.last / 2;
+  const std::complex<Real> root = std::sqrt(std::complex<Real>(half_sum * half_sum + form.before));
   const Real radius =
       std::max({std::abs(half_sum + root), std::abs(half_sum - root), std::abs(plan.sections.single)});
-  return kept * (1 - radius) <= kMostKept;
+  return kept * (1 - radius) <= kMaxKept;
 }
-bool runs_by_outputs(const AxisPlan& plan) {
-  return plan.identity || (runs_by_outputs(plan.causal) && runs_by_outputs(plan.anticausal));
+bool direct_form_serves(const AxisPlan& plan) {
+  return plan.identity || (direct_form_serves(plan.causal) && direct_form_serves(plan.anticausal));
 }
 
 }  // namespace
 
-bool runs_by_outputs(const AxisPlan& y, const AxisPlan& x) {
-  return y.order == 3 && runs_by_outputs(y) && runs_by_outputs(x);
+bool direct_form_serves(const AxisPlan& y, const AxisPlan& x) {
+  return y.order == 3 && direct_form_serves(y) && direct_form_serves(x);
 }
 
-void run_by_outputs(const RecursiveFilter& filter, RecursiveFilterPlan& plan) {
-  plan.by_outputs = true;
-  plan.y = plan_axis(filter.y, plan.y.length, plan.order, plan.precision, Rounded::kOutputs);
-  plan.x = plan_axis(filter.x, plan.x.length, plan.order, plan.precision, Rounded::kOutputs);
+void use_direct_form(const RecursiveFilter& filter, RecursiveFilterPlan& plan) {
+  plan.direct_form = true;
+  plan.y = plan_axis(filter.y, plan.y.length, plan.order, plan.precision, Rounded::kDirectForm);
+  plan.x = plan_axis(filter.x, plan.x.length, plan.order, plan.precision, Rounded::kDirectForm);
 }
 
 bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
-  if (y.order > kMostStripOrder || x.boundary == FilterBoundary::kMirror) return false;
-  if (x.needs_runs() && (x.length % kTile != 0 || x.length <= kMostStripWindow * kTile)) return false;
-  return !loses_all(y) && !loses_all(x);
+  if (y.order > kMaxStripOrder || x.boundary == FilterBoundary::kMirror) return false;
+  if (x.needs_runs() && (x.length % kTile != 0 || x.length <= kMaxStripWindow * kTile)) return false;
+  return !has_zero_gain(y) && !has_zero_gain(x);
 }
 
 StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels,

@@ -8,7 +8,7 @@
 #include "kernels/recursive_filter/strips/filter.cuh"
 #include "kernels/recursive_filter/strips/strips.h"
 
-// The host's side of strips/filter.cuh.
+// Launches the kernel of strips/filter.cuh.
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -18,30 +18,30 @@ int strip_blocks_of(int device) {
   int multiprocessors = 0;
   CUMULUS_CUDA(cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   CUMULUS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  constexpr int kMostChannels = 4;
-  const bool suffices = static_cast<std::size_t>(memory) >= sizeof(StripMemory<kMostStripOrder>) &&
-                        multiprocessors >= kMostChannels * (2 * kMostStripWindow + 1);
+  constexpr int kMaxChannels = 4;
+  const bool suffices = static_cast<std::size_t>(memory) >= sizeof(StripMemory<kMaxStripOrder>) &&
+                        multiprocessors >= kMaxChannels * (2 * kMaxStripWindow + 1);
   if (!suffices) return 0;
   cudaFuncAttributes compiled{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMostStripOrder, false>));
-  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMostStripOrder) * kTile;
+  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMaxStripOrder, false>));
+  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMaxStripOrder) * kTile;
   constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kWideStatusWords) / kWords;
   const bool compiled_in = compiled.ptxVersion >= 90;
   return compiled_in ? std::min(multiprocessors, kBlocksWithWords) : 0;
 }
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
-template <int Order, bool kByOutputs>
+template <int Order, bool kDirectForm>
 void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const StripDivision& division,
                    int first_column, std::int64_t images) {
   const int columns = filter.tile_columns;
-  filter.own_first = first_column;
-  filter.own_end = std::min(first_column + division.panel_columns, columns);
+  filter.stored_first = first_column;
+  filter.stored_end = std::min(first_column + division.panel_columns, columns);
   filter.first_strip = 0;
   int end = columns;
   if (division.panel_columns < columns) {
-    filter.first_strip = filter.own_first - filter.window_x;
-    end = filter.own_end + filter.window_x;
+    filter.first_strip = filter.stored_first - filter.window_x;
+    end = filter.stored_end + filter.window_x;
     if (filter.boundary_x != FilterBoundary::kRepeat) {
       filter.first_strip = std::max(filter.first_strip, 0);
       end = std::min(end, columns);
@@ -53,7 +53,7 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
   filter.states = reinterpret_cast<uint4*>(words.words.data());
   filter.first_tag = words.tag;
   const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
-  if (!launch_cooperative(executor, filter_strips<Order, kByOutputs>,
+  if (!launch_cooperative(executor, filter_strips<Order, kDirectForm>,
                           {blocks, kStripThreads, sizeof(StripMemory<Order>)}, filter)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
@@ -87,8 +87,8 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.boundary_x = plan.x.boundary;
   filter.along_columns = !plan.y.identity;
   filter.along_rows = !plan.x.identity;
-  filter.vector_loads = moves_by_vectors(images);
-  filter.vector_stores = moves_by_vectors(filtered);
+  filter.vector_loads = rows_are_aligned(images);
+  filter.vector_stores = rows_are_aligned(filtered);
   return filter;
 }
 
@@ -109,9 +109,9 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
                       const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
   const DeviceImage<const T>& image = images.first;
   const StripDivision division(image.height, image.width, image.channels, images.count, plan);
-  const auto filter_all = [&]<int Order, bool kByOutputs>() {
+  const auto filter_all = [&]<int Order, bool kDirectForm>() {
     StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
-    CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order, kByOutputs>,
+    CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order, kDirectForm>,
                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(sizeof(StripMemory<Order>))));
     for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
@@ -120,13 +120,13 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
       const std::int64_t count = std::min(division.images_at_once, images.count - first);
       for (int column = 0; column < filter.tile_columns; column += division.panel_columns) {
         executor.check_interrupt();
-        launch_strips<Order, kByOutputs>(executor, filter, division, column, count);
+        launch_strips<Order, kDirectForm>(executor, filter, division, column, count);
       }
     }
   };
-  if (plan.by_outputs) return filter_all.template operator()<3, true>();
+  if (plan.direct_form) return filter_all.template operator()<3, true>();
   with_order(plan.order, [&]<int Order>() {
-    if constexpr (Order <= kMostStripOrder) filter_all.template operator()<Order, false>();
+    if constexpr (Order <= kMaxStripOrder) filter_all.template operator()<Order, false>();
   });
 }
 

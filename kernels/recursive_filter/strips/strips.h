@@ -7,14 +7,14 @@
 #include "kernels/recursive_filter/images.h"
 #include "kernels/recursive_filter/math/axis_plan.h"
 
-// The decaying method in one pass (strips/filter.cuh): every block has a column of tiles, a strip, or a part
-// of one, and walks down it. All blocks of a launch are on the device at once.
+// Truncated windows in one pass (strips/filter.cuh): a block has a strip, which is a column of tiles, or a
+// segment of one, and goes down it. All blocks of a launch are resident.
 
 namespace cumulus::recursive_filter {
 
 struct RecursiveFilterPlan;
 
-/// Blocks that every GPU of this machine can hold at once, one on a multiprocessor; 0 where one of them has
+/// Blocks that every GPU of this machine holds at once, one on a multiprocessor; 0 where one of them has
 /// too little shared memory for that, or too few multiprocessors for any image.
 int strip_blocks();
 
@@ -22,14 +22,14 @@ int strip_blocks();
 /// whole and no pixel is left out.
 bool strips_serve(const AxisPlan& y, const AxisPlan& x);
 
-/// Whether strips run the pair of three poles, along both axes of a plan in float, over its last two outputs:
-/// where rounding then errs by no more than about a half of what recursive_filter.h promises.
-bool runs_by_outputs(const AxisPlan& y, const AxisPlan& x);
-/// Makes a plan of that filter do so.
-void run_by_outputs(const RecursiveFilter& filter, RecursiveFilterPlan& plan);
+/// Whether strips run the pair of three poles, along both axes of a plan in float, in direct form: where
+/// rounding then errs by no more than about a half of what recursive_filter.h promises.
+bool direct_form_serves(const AxisPlan& y, const AxisPlan& x);
+/// Makes a plan of that filter direct-form.
+void use_direct_form(const RecursiveFilter& filter, RecursiveFilterPlan& plan);
 
 /// How images are divided among launches and strip_blocks(): columns of tiles, in panels where they are too
-/// many to be there at once, then parts of their height, then images.
+/// many to be resident, then segments of their height, then images.
 struct StripDivision {
   int panel_columns;  // stored by one launch
   int segments;

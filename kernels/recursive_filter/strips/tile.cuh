@@ -6,8 +6,8 @@
 
 namespace cumulus::recursive_filter {
 
-/// The four floats behind a row hold what one stage tells another: of a column, the anticausal state that a
-/// run over it leaves; of a row, the state that its anticausal filter begins with.
+/// The four floats behind a row hold a state from one stage to another: of a column, its anticausal zero-
+/// state response; of a row, the initial state of its anticausal filter.
 struct StripTile {
   TilePixels rows;
 
@@ -18,16 +18,16 @@ struct StripTile {
   __device__ RowAccess row(int row) { return {&at(row, 0)}; }
 
   template <int Order>
-  __device__ void tell(int line, const float (&state)[Order]) {
+  __device__ void store_state(int line, const float (&state)[Order]) {
     float four[kVector] = {};
 #pragma unroll
     for (int k = 0; k < Order; ++k) four[k] = state[k];
     vector(line, kTile) = make_float4(four[0], four[1], four[2], four[3]);
   }
   template <int Order>
-  __device__ void hear(int line, float (&state)[Order]) {
-    const float4 told = vector(line, kTile);
-    const float four[kVector] = {told.x, told.y, told.z, told.w};
+  __device__ void load_state(int line, float (&state)[Order]) {
+    const float4 four_numbers = vector(line, kTile);
+    const float four[kVector] = {four_numbers.x, four_numbers.y, four_numbers.z, four_numbers.w};
 #pragma unroll
     for (int k = 0; k < Order; ++k) state[k] = four[k];
   }

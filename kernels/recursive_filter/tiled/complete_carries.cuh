@@ -22,9 +22,9 @@ struct LineBlock {
   std::int64_t image, channel, first_line;
 };
 
-/// Where the numbers of a tile's state at one position lie, `line_bytes` apart. In images of halves each is
-/// read and written as two 16-bit halves, `high_bytes` apart, even where it is a whole float: threads whose
-/// tiles keep them in different ways go the same way.
+/// Where the numbers of a tile's state at one position lie, `line_bytes` apart. In images of halves each
+/// is read and written as two 16-bit halves, `high_bytes` apart, even where it is a whole float, so that
+/// threads with tiles of either kind do not diverge.
 template <int Order>
 struct StatePlace {
   std::byte* first;
@@ -97,12 +97,12 @@ struct LineInDirection {
 };
 
 template <int Order>
-__device__ void move_over(const SmallMatrix<Order, double>& over, const float (&own)[Order],
-                          double (&state)[Order]) {
+__device__ void apply_transition(const SmallMatrix<Order, double>& transition,
+                                 const float (&aggregate)[Order], double (&state)[Order]) {
   double addend[Order];
 #pragma unroll
-  for (int k = 0; k < Order; ++k) addend[k] = static_cast<double>(own[k]);
-  move_over(over, addend, state);
+  for (int k = 0; k < Order; ++k) addend[k] = static_cast<double>(aggregate[k]);
+  apply_transition(transition, addend, state);
 }
 
 /// One thread: the tiles of one segment. The states of carry_batch(Order) tiles stay in registers, so that
@@ -113,45 +113,45 @@ class Segment {
   static constexpr int kBatch = carry_batch(Order);
   using Matrix = SmallMatrix<Order, double>;
 
-  __device__ Segment(const LineInDirection<Order>& line, int first, int most, int count)
-      : place_(line.place(first)), tile_bytes_(line.tile_bytes()), most_(most), count_(count) {
+  __device__ Segment(const LineInDirection<Order>& line, int first, int max_count, int count)
+      : place_(line.place(first)), tile_bytes_(line.tile_bytes()), max_count_(max_count), count_(count) {
     load(0);
   }
 
-  /// What the segment makes of nothing.
-  __device__ void run(const Matrix& over_tile, double (&state)[Order]) {
-    for (int batch = 0; batch < most_; batch += kBatch) {
+  /// The zero-state response of the segment.
+  __device__ void run(const Matrix& tile_transition, double (&state)[Order]) {
+    for (int batch = 0; batch < max_count_; batch += kBatch) {
       if (batch > 0) load(batch);
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        if (batch + i >= most_) break;
-        double moved[Order];
+        if (batch + i >= max_count_) break;
+        double next[Order];
 #pragma unroll
-        for (int k = 0; k < Order; ++k) moved[k] = static_cast<double>(own_[i][k]);
-        over_tile.add_product(state, moved);
+        for (int k = 0; k < Order; ++k) next[k] = static_cast<double>(aggregates_[i][k]);
+        tile_transition.add_product(state, next);
 #pragma unroll
-        for (int k = 0; k < Order; ++k) state[k] = batch + i < count_ ? moved[k] : state[k];
+        for (int k = 0; k < Order; ++k) state[k] = batch + i < count_ ? next[k] : state[k];
       }
     }
   }
 
-  /// Replaces each tile's own state by the one that comes to it, `state` to the first.
-  __device__ void complete(const Matrix& over_tile, double (&state)[Order]) {
-    for (int batch = 0; batch < most_; batch += kBatch) {
-      if (most_ > kBatch) load(batch);
+  /// Replaces each tile's response by its carry-in; `state` is the first one's.
+  __device__ void complete(const Matrix& tile_transition, double (&state)[Order]) {
+    for (int batch = 0; batch < max_count_; batch += kBatch) {
+      if (max_count_ > kBatch) load(batch);
       StatePlace<Order> place = place_of(batch);
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        if (batch + i >= most_) break;
+        if (batch + i >= max_count_) break;
         if (batch + i < count_) place.store(state);
         place.first += tile_bytes_;
-        move_over(over_tile, own_[i], state);
+        apply_transition(tile_transition, aggregates_[i], state);
       }
     }
   }
 
  private:
-  /// All on their way at once: no branch between loads depends on where they lie, and none waits for another.
+  /// All loads in flight at once: no branch between them depends on where they lie, none on another.
   __device__ void load(int batch) {
     StatePlace<Order> place = place_of(batch);
     if (place.in_halves) {
@@ -161,9 +161,9 @@ class Segment {
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (batch + i >= most_) break;
+      if (batch + i >= max_count_) break;
 #pragma unroll
-      for (int k = 0; k < Order; ++k) own_[i][k] = batch + i < count_ ? __ldcg(place.number(k)) : 0.0f;
+      for (int k = 0; k < Order; ++k) aggregates_[i][k] = batch + i < count_ ? __ldcg(place.number(k)) : 0.0f;
       place.first += tile_bytes_;
     }
   }
@@ -184,7 +184,7 @@ class Segment {
     for (int i = 0; i < kHalvesBatch; ++i) {
 #pragma unroll
       for (int k = 0; k < Order; ++k) {
-        own_[first + i][k] = __uint_as_float(low[i][k] | std::uint32_t{high[i][k]} << 16);
+        aggregates_[first + i][k] = __uint_as_float(low[i][k] | std::uint32_t{high[i][k]} << 16);
       }
     }
   }
@@ -197,9 +197,9 @@ class Segment {
   static constexpr int kHalvesBatch = 2;
   StatePlace<Order> place_;
   std::int64_t tile_bytes_;
-  int most_;   // tiles of any segment
-  int count_;  // of this one
-  float own_[kBatch][Order];
+  int max_count_;  // tiles of any segment
+  int count_;      // of this one
+  float aggregates_[kBatch][Order];
 };
 
 /// One direction of the lines of a block.
@@ -207,8 +207,8 @@ template <int Order>
 struct SegmentStates {
   using OfLines = double[Order][kCarryLines];
 
-  OfLines of[carry_segments(Order)];  // what segments make of nothing; later what comes to them
-  OfLines whole;                      // what lines make of nothing
+  OfLines of[carry_segments(Order)];  // zero-state responses of segments; later their carry-ins
+  OfLines whole;                      // zero-state responses of lines
 
   __device__ static void load(const OfLines& from, double (&state)[Order]) {
 #pragma unroll
@@ -219,78 +219,82 @@ struct SegmentStates {
     for (int k = 0; k < Order; ++k) to[k][threadIdx.x] = state[k];
   }
 
-  /// Moves `state` over all segments. `Replace`: they are left with what comes to them. Only threads that
-  /// lead a line do; the others of their warps go along.
+  /// Takes `state` through all segments. `Replace`: they are replaced by their carry-ins. Only threads that
+  /// lead a line do; the others of their warps stay converged.
   template <bool Replace>
-  __device__ void pass(const CarryMoves<Order>& moves, int segments, bool leads, double (&state)[Order]) {
-    const auto pass_one = [&](int i, const SmallMatrix<Order, double>& over) {
-      double own[Order] = {};
-      if (leads) load(of[i], own);
+  __device__ void pass(const CarryTransitions<Order>& transitions, int segments, bool leads,
+                       double (&state)[Order]) {
+    const auto pass_one = [&](int i, const SmallMatrix<Order, double>& transition) {
+      double aggregate[Order] = {};
+      if (leads) load(of[i], aggregate);
       if (Replace && leads) store(state, of[i]);
-      move_over(over, own, state);
+      apply_transition(transition, aggregate, state);
     };
 #pragma unroll 4
-    for (int i = 0; i < segments - 1; ++i) pass_one(i, moves.segment);
-    if (segments > 0) pass_one(segments - 1, moves.last_segment);
+    for (int i = 0; i < segments - 1; ++i) pass_one(i, transitions.segment);
+    if (segments > 0) pass_one(segments - 1, transitions.last_segment);
   }
 };
 
-/// What is known of a line's ends in one direction. It waits in shared memory, not in registers.
+/// The ends of a line in one direction; in shared memory, to save registers.
 template <int Order>
 struct LineEnds {
   StatePlace<Order> first, last;  // tiles
   float pixel;                    // the first
-  float own[Order];               // of the first tile
+  float aggregate[Order];         // of the first tile
 };
 
-/// What the whole line makes of nothing.
+/// The zero-state response of the whole line.
 template <int Order>
-__device__ void find_whole(const CarryPlan<Order>& plan, const CarryMoves<Order>& moves,
+__device__ void find_whole(const CarryPlan<Order>& plan, const CarryTransitions<Order>& transitions,
                            const LineEnds<Order>& ends, bool leads, SegmentStates<Order>& segments) {
   double state[Order] = {};
-  move_over(moves.tile, ends.own, state);
-  segments.template pass<false>(moves, plan.segments, leads, state);
+  apply_transition(transitions.tile, ends.aggregate, state);
+  segments.template pass<false>(transitions, plan.segments, leads, state);
   if (plan.tiles > 1) {
     float last[Order] = {};
     if (leads) ends.last.load(last);
-    move_over(moves.last_of_whole, last, state);
+    apply_transition(transitions.last_of_whole, last, state);
   }
   if (leads) segments.store(state, segments.whole);
 }
 
-/// Completes the first and the last tile, and leaves segments with what comes to them; `state` comes to the
-/// first tile.
+/// Stores the carry-ins of the first and the last tile, and replaces segments by theirs; `state` is the first
+/// tile's.
 template <int Order>
-__device__ void pass_on(const CarryPlan<Order>& plan, const CarryMoves<Order>& moves,
+__device__ void pass_on(const CarryPlan<Order>& plan, const CarryTransitions<Order>& transitions,
                         const LineEnds<Order>& ends, bool leads, double (&state)[Order],
                         SegmentStates<Order>& segments) {
   if (leads) ends.first.store(state);
   if (plan.tiles == 1) return;
-  move_over(moves.first_tile, ends.own, state);
-  segments.template pass<true>(moves, plan.segments, leads, state);
+  apply_transition(transitions.first_tile, ends.aggregate, state);
+  segments.template pass<true>(transitions, plan.segments, leads, state);
   if (leads) ends.last.store(state);
 }
 
-/// What the boundary makes of a line: the state that comes to its first tile.
+/// The initial condition that the boundary gives: the carry-in of the line's first tile.
 template <int Order>
-__device__ void find_boundary_state(const CarryPlan<Order>& plan, const BoundaryMoves<Order>& moves,
-                                    float pixel, const SegmentStates<Order> (&segments)[2],
-                                    double (&state)[Order]) {
+__device__ void find_boundary_state(const CarryPlan<Order>& plan,
+                                    const BoundaryTransitions<Order>& transitions, float pixel,
+                                    const SegmentStates<Order> (&segments)[2], double (&state)[Order]) {
 #pragma unroll
-  for (int k = 0; k < Order; ++k) state[k] = moves.from_pixel[k] * pixel;
+  for (int k = 0; k < Order; ++k) state[k] = transitions.from_pixel[k] * pixel;
   if (!plan.needs_runs) return;
   double whole[Order];
   segments[0].load(segments[0].whole, whole);
-  moves.from_forward.add_product(whole, state);
+  transitions.from_forward.add_product(whole, state);
   segments[1].load(segments[1].whole, whole);
-  moves.from_backward.add_product(whole, state);
+  transitions.from_backward.add_product(whole, state);
 }
 
 template <int Order>
 inline constexpr int kCarryThreads = carry_threads(Order);
 
-/// Completes the carries of one axis: a thread for each line, segment and direction. Blocks: kCarryLines
-/// lines of one channel.
+/// Completes the carries of one axis, in both directions.
+/// Owns: a block kCarryLines lines of one channel; a thread one segment of tiles of a line in one direction.
+/// Reads: the zero-state responses of their tiles, and border pixels. Writes: the tiles' carry-ins, in place.
+/// Waits for: nothing of other blocks, so that it cannot deadlock; the block's barrier.
+/// Source: steps (2) and (4) of tiled/tiled.cu; segments as in a reduce-then-scan.
 template <int Order>
 __global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
     complete_carries(const __grid_constant__ CompleteArguments<Order> a,
@@ -299,11 +303,11 @@ __global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
   __shared__ SegmentStates<Order> states[2];
   __shared__ LineEnds<Order> line_ends[2][kCarryLines];
   const int index = static_cast<int>(threadIdx.y);
-  // Values of the first lane are alike in all of a warp, and the compiler knows it: warps do not diverge, and
-  // matrices lie in uniform registers.
+  // Shuffled from the first lane, values are uniform for the compiler too: warps do not diverge, and matrices
+  // lie in uniform registers.
   const bool backward = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.z), 0) == 1;
   const bool warp_leads = __shfl_sync(kAllLanes, index, 0) == 0;
-  SegmentStates<Order>& own_states = states[threadIdx.z];
+  SegmentStates<Order>& direction_states = states[threadIdx.z];
   LineEnds<Order>& ends = line_ends[threadIdx.z][threadIdx.x];
   const auto channels = static_cast<unsigned int>(a.carries.channels);
   const unsigned int block_of_image = blockIdx.x % a.blocks_of_image;
@@ -311,15 +315,15 @@ __global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
                         std::int64_t{block_of_image / channels} * kCarryLines};
   const LineInDirection<Order> line{a, block, block.first_line + threadIdx.x, plan.tiles, backward};
   const bool inside = line.line < a.cross_length;
-  const bool leads = inside && index == 0;  // sees to the line as a whole
+  const bool leads = inside && index == 0;  // of its line's threads
   const int first = index * plan.segment_tiles;
   const int inner_tiles = static_cast<int>(plan.tiles) - 2;
   Segment<Order> segment(line, 1 + first, plan.segment_tiles,
                          inside ? min(plan.segment_tiles, inner_tiles - first) : 0);
   if (leads) {
-    // Both loads on their way before either is waited for.
+    // Both loads in flight before either is used.
     LineEnds<Order> found{line.place(0), line.place(plan.tiles - 1)};
-    found.first.load(found.own);
+    found.first.load(found.aggregate);
     const std::int64_t pixel =
         block.image * a.border.image_stride + line.line * a.carries.channels + block.channel;
     found.pixel = (backward ? a.border.last : a.border.first).template load<float>(pixel);
@@ -328,26 +332,26 @@ __global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
 
   double state[Order] = {};
   backward ? segment.run(plan.backward.tile, state) : segment.run(plan.forward.tile, state);
-  own_states.store(state, own_states.of[index]);
+  direction_states.store(state, direction_states.of[index]);
   __syncthreads();
   if (plan.needs_runs) {
     if (warp_leads) {
-      backward ? find_whole(plan, plan.backward, ends, leads, own_states)
-               : find_whole(plan, plan.forward, ends, leads, own_states);
+      backward ? find_whole(plan, plan.backward, ends, leads, direction_states)
+               : find_whole(plan, plan.forward, ends, leads, direction_states);
     }
     __syncthreads();
   }
   if (warp_leads) {
     if (backward) {
       find_boundary_state(plan, plan.end, ends.pixel, states, state);
-      pass_on(plan, plan.backward, ends, leads, state, own_states);
+      pass_on(plan, plan.backward, ends, leads, state, direction_states);
     } else {
       find_boundary_state(plan, plan.start, ends.pixel, states, state);
-      pass_on(plan, plan.forward, ends, leads, state, own_states);
+      pass_on(plan, plan.forward, ends, leads, state, direction_states);
     }
   }
   __syncthreads();
-  own_states.load(own_states.of[index], state);
+  direction_states.load(direction_states.of[index], state);
   backward ? segment.complete(plan.backward.tile, state) : segment.complete(plan.forward.tile, state);
 }
 

@@ -7,19 +7,19 @@
 #include "kernels/recursive_filter/gpu/tile_lines.cuh"
 #include "kernels/recursive_filter/math/weighted_sums.h"
 
-// The tiled method's step between its two passes over the image: once the columns' carries are complete, and
-// before the rows' are. The rows' states are those of an image that has not been filtered along y yet. The
-// filters commute: a number of the rows' states, down the rows of a tile, is a column to be filtered along y
-// like any other. Its own carries are the columns' carries, run over along x. The border pixels are such
-// columns too.
+// The tiled method's step between its two passes over the image, after the columns' carries are complete
+// and before the rows' are. The rows' responses are those of the image before it is filtered along y. The
+// filters commute: a number of the rows' responses, down the rows of a tile, is a column to be filtered
+// along y like any other. Its carries are the cross-axis coupling: the columns' carries, run over along x.
+// The border pixels are such columns too.
 
 namespace cumulus::recursive_filter {
 
 /// A tile's carries in shared memory.
 template <int Order>
-struct HeldCarries {
+struct SharedCarries {
   static constexpr int kStates = 2 * Order;
-  // Line by line; behind each tile, room that leaves neighbouring tiles in different banks.
+  // Line by line; padded, so that neighbouring tiles lie in different banks.
   alignas(16) float columns[kStates * kTile + kVector];
   alignas(16) float rows[kStates][kTilePitch];
 
@@ -38,9 +38,9 @@ struct RowStateMemory {
   Tile tiles[kTiles];
   TileCarries carries[kTiles];
   alignas(16) float weights[kStates][kTilePitch];  // of RunWeights: causal, anticausal
-  HeldCarries<Order> held[kTiles];
+  SharedCarries<Order> shared[kTiles];
 
-  __device__ float* line(unsigned int number) { return held[number / kStates].rows[number % kStates]; }
+  __device__ float* line(unsigned int number) { return shared[number / kStates].rows[number % kStates]; }
   __device__ void set_weights(const RunWeights<Order>& of_runs) {
     for (int i = static_cast<int>(threadIdx.x); i < kTile * kStates; i += kRowStateThreads) {
       const int pixel = i / kStates;
@@ -50,51 +50,51 @@ struct RowStateMemory {
   }
 };
 
-__device__ inline bool moves_by_vectors(const TileCarries& carries) {
+__device__ inline bool rows_are_aligned(const TileCarries& carries) {
   return !carries.split && carries.position_stride == 1 && carries.line_stride % kVector == 0 &&
          reinterpret_cast<std::uintptr_t>(carries.first) % sizeof(float4) == 0;
 }
 
-/// Begins to bring a tile's carries in, by all threads.
+/// Starts to copy a tile's carries, by all threads.
 template <int Order>
-__device__ void begin_loading(const TileCarries& carries, HeldCarries<Order>& held) {
+__device__ void begin_loading(const TileCarries& carries, SharedCarries<Order>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
-  if (moves_by_vectors(carries)) {
+  if (rows_are_aligned(carries)) {
     const int column = thread % kRowThreads * kVector;
     const auto* from = reinterpret_cast<const float*>(carries.first) + column;
 #pragma unroll
     for (int line = thread / kRowThreads; line < 4 * Order; line += kRowStateThreads / kRowThreads) {
-      __pipeline_memcpy_async(held.line(line) + column, from + line * carries.line_stride, sizeof(float4));
+      __pipeline_memcpy_async(shared.line(line) + column, from + line * carries.line_stride, sizeof(float4));
     }
     return;
   }
   carries.visit([&](const auto& lines) {
     static_assert(kRowStateThreads == kTile);
 #pragma unroll
-    for (int line = 0; line < 4 * Order; ++line) held.line(line)[thread] = lines.load(line, thread);
+    for (int line = 0; line < 4 * Order; ++line) shared.line(line)[thread] = lines.load(line, thread);
   });
 }
 
 /// Writes the rows' states back, by all threads.
 template <int Order>
-__device__ void store_states(const TileCarries& carries, HeldCarries<Order>& held) {
+__device__ void store_states(const TileCarries& carries, SharedCarries<Order>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
   carries.visit([&](const auto& lines) {
 #pragma unroll
     for (int line = 0; line < 2 * Order; ++line) {
-      lines.store(2 * Order + line, thread, held.rows[line][thread]);
+      lines.store(2 * Order + line, thread, shared.rows[line][thread]);
     }
   });
 }
 
-/// What the columns' carries become, as the row `number` of states has them, over the pixels of a tile that
-/// runs see.
+/// The cross-axis coupling: responses of the line `number` of states to the columns' carries, over the pixels
+/// of a tile that runs see.
 template <int Order>
 __device__ void run_over_carries(RowStateMemory<Order>& memory, int slot, int number,
                                  float (&runs)[2 * Order]) {
   constexpr int kStates = 2 * Order;
   const Tile& tile = memory.tiles[slot];
-  const float* columns = memory.held[slot].columns;
+  const float* columns = memory.shared[slot].columns;
   const float* weights = memory.weights[number];
   if (tile.causal_columns == kTile && tile.anticausal_column == 0) {
 #pragma unroll 4
@@ -118,7 +118,7 @@ __device__ void run_over_carries(RowStateMemory<Order>& memory, int slot, int nu
   }
 }
 
-/// Filters a line of states along y, given what the columns' carries are for it.
+/// Filters a line of states along y, given its carries.
 template <int Order, class Real>
 __device__ void filter_states(const TileAxis<Order, Real>& y, const float (&carries)[2 * Order], int rows,
                               float* states) {
@@ -130,7 +130,7 @@ __device__ void filter_states(const TileAxis<Order, Real>& y, const float (&carr
     after[k] = static_cast<Real>(carries[Order + k]);
   }
   TileRow line{{states}};
-  filter_held_line(y, line, rows, before, after);
+  filter_line_in_tile(y, line, rows, before, after);
 }
 
 /// A thread for each line of states of a few tiles.
@@ -146,7 +146,7 @@ __device__ void filter_states_of_tiles(const TileImages& a, const TileAxis<Order
   }
   __syncthreads();
 #pragma unroll 1
-  for (int slot = 0; slot < count; ++slot) begin_loading<Order>(memory.carries[slot], memory.held[slot]);
+  for (int slot = 0; slot < count; ++slot) begin_loading<Order>(memory.carries[slot], memory.shared[slot]);
   __pipeline_commit();
   memory.set_weights(x);
   finish_loading();
@@ -155,11 +155,11 @@ __device__ void filter_states_of_tiles(const TileImages& a, const TileAxis<Order
   if (slot < count) {
     float carries[Memory::kStates] = {};
     run_over_carries(memory, slot, number, carries);
-    filter_states(y, carries, memory.tiles[slot].rows, memory.held[slot].rows[number]);
+    filter_states(y, carries, memory.tiles[slot].rows, memory.shared[slot].rows[number]);
   }
   __syncthreads();
 #pragma unroll 1
-  for (int done = 0; done < count; ++done) store_states<Order>(memory.carries[done], memory.held[done]);
+  for (int done = 0; done < count; ++done) store_states<Order>(memory.carries[done], memory.shared[done]);
 }
 
 /// A thread for each row of tiles and side: its border pixels.
@@ -185,7 +185,12 @@ __device__ void filter_border_pixels(const TileImages& a, const TileAxis<Order, 
   for (int i = 0; i < tile.rows; ++i) pixels[i * a.carries.channels] = line[i];
 }
 
-/// The first `border_blocks` blocks, which wait for memory longest, have border pixels.
+/// Filters the rows' responses along y.
+/// Owns: a block a few tiles' carries, a thread a line of them; the first `border_blocks` blocks, which wait
+///   for memory longest, border pixels.
+/// Reads: the columns' carries and the rows' responses. Writes: the rows' responses, in place.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: step (3) of tiled/tiled.cu.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kRowStateThreads)
     filter_row_states(const __grid_constant__ TileImages a, const __grid_constant__ TileAxis<Order, Real> y,

@@ -6,15 +6,14 @@
 
 #include "kernels/recursive_filter/gpu/tile_lines.cuh"
 
-// The tiled method's second pass over the image. A block has a tile in shared memory and kTile threads: each
-// filters one column, then one row, held in registers in float where it is whole. (Where many tiles are under
-// way on a multiprocessor this is faster than gpu/tile_lines.cuh in float, and slower where there are few,
-// and in double.)
+// The tiled method's second pass over the image. A thread filters a column, then a row, in registers in
+// float where it is whole. (Where many tiles share a multiprocessor this is faster than gpu/tile_lines.cuh
+// in float, and slower where they are few, and in double.)
 
 namespace cumulus::recursive_filter {
 
 /// A whole column or row in registers; every loop over it has constant bounds and is unrolled.
-struct HeldPixels {
+struct LineInRegisters {
   float v[kTile];
   template <class F>
   __device__ void ascending(int /*length*/, const F& f) {
@@ -44,7 +43,7 @@ __device__ void load_state(const TileCarries& carries, int line, int position, R
   });
 }
 
-/// What lies before and after a thread's column and row.
+/// The carries of a thread's column or row.
 template <int Order, class Real>
 struct LineCarries {
   Real before[Order], after[Order];
@@ -55,8 +54,8 @@ struct LineCarries {
   }
 };
 
-/// What the second pass needs of one axis' plan. Conversions to double and back are what it would wait for
-/// most, so pixels become doubles by their bits, 2^896 times smaller; the filters' numbers make up for that.
+/// One axis' plan in the second pass. Conversions to double and back would be its longest stall, so pixels
+/// become doubles by their bits, 2^896 times smaller; the filters' gains make up for that.
 /// (0 stays 0. Infinities and NaNs become large numbers: it is the carries that spread them.)
 template <int Order, class Real>
 struct FilterAxis : TileAxis<Order, Real> {
@@ -85,24 +84,28 @@ struct FilterAxis : TileAxis<Order, Real> {
   static constexpr int kSmaller = 1023 - 127;  // the difference of the exponents' biases
 };
 
-/// Filters a tile's column or row for good, in registers where all of it is in the image.
+/// Filters a tile's column or row, in registers where all of it is in the image.
 template <int Order, class Real, class Line>
 __device__ void finish_line(const FilterAxis<Order, Real>& axis, const Line& line, int length,
                             LineCarries<Order, Real>& carries) {
   if constexpr (std::is_same_v<Real, float>) {
     if (length == kTile) {
-      HeldPixels held;
-      line.load(0, held.v);
-      filter_held_line(axis, held, length, carries.before, carries.after);
-      line.store(0, held.v);
+      LineInRegisters pixels;
+      line.load(0, pixels.v);
+      filter_line_in_tile(axis, pixels, length, carries.before, carries.after);
+      line.store(0, pixels.v);
       return;
     }
   }
-  StretchedLine<Line> stretched{line};
-  filter_held_line(axis, stretched, length, carries.before, carries.after);
+  ChunkedLine<Line> chunked{line};
+  filter_line_in_tile(axis, chunked, length, carries.before, carries.after);
 }
 
-/// Second pass, from the last tile to the first: what the first pass read last may still be in the cache.
+/// Owns: a block one tile of one channel, in shared memory; a thread a column, then a row. Tiles go from
+///   the last to the first: what the first pass read last may still be in the L2 cache.
+/// Reads: its pixels and its carries. Writes: its filtered pixels, over the carries in the output.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: step (5) of tiled/tiled.cu.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, filter_blocks(Order, std::is_same_v<Real, float>))
     filter_tiles(const __grid_constant__ TileImages a, const __grid_constant__ FilterAxis<Order, Real> y,

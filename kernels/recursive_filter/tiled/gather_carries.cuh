@@ -9,12 +9,12 @@
 
 namespace cumulus::recursive_filter {
 
-/// What the first pass needs of one axis' plan.
+/// One axis' plan in the first pass.
 template <int Order>
 struct GatherAxis {
-  bool alike;             // whole lines' sums are found for both directions at once, with the causal gain
+  bool alike;             // both directions' sums at once, with the causal gain
   float anticausal_gain;  // over the causal one
-  StretchSums<Order> sums;
+  ChunkSums<Order> sums;
   RunWeights<Order> weights;
 
   explicit GatherAxis(const AxisPlan& plan)
@@ -25,7 +25,7 @@ struct GatherAxis {
         weights(plan) {}
 };
 
-/// The states that runs over a line from nothing leave: over its pixels before `causal_end`, and over those
+/// The zero-state responses of a line: causal, of its pixels before `causal_end`, and anticausal, of those
 /// from `anticausal_first` to before `end`.
 template <int Order, class Line>
 __device__ void run_over(const RunWeights<Order>& weights, const Line& line, int causal_end,
@@ -44,8 +44,8 @@ __device__ void run_over(const RunWeights<Order>& weights, const Line& line, int
   }
 }
 
-/// Runs over a column or row from nothing, both ways: the causal state goes to `first` of the carries, the
-/// anticausal one behind it.
+/// The zero-state responses of a column or row: the causal one goes to `first` of the carries, the anticausal
+/// one behind it.
 template <int Order, class Line>
 __device__ void gather_line(const GatherAxis<Order>& axis, const Line& line, int causal_end,
                             int anticausal_first, int end, const TileCarries& carries, int first,
@@ -64,7 +64,10 @@ __device__ void gather_line(const GatherAxis<Order>& axis, const Line& line, int
   store_state(carries, first + Order, position, anticausal);
 }
 
-/// First pass: the states that each tile's own pixels leave, as they are, in its columns and in its rows.
+/// Owns: a block one tile of one channel, in shared memory; a thread a column, then a row.
+/// Reads: its pixels. Writes: the zero-state responses of its columns and rows, where CarryMap has them.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: step (1) of tiled/tiled.cu, with weighted sums in place of recursions.
 template <int Order>
 __global__ void __launch_bounds__(kTile, gather_blocks(Order))
     gather_carries(const __grid_constant__ TileImages a, const __grid_constant__ GatherAxis<Order> y,

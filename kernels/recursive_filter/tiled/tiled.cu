@@ -9,13 +9,13 @@
 #include "kernels/recursive_filter/tiled/gather_carries.cuh"
 #include "kernels/recursive_filter/tiled/tiled.h"
 
-// The tiled method reads the image twice and writes it once, as algorithm 5 of D. Nehab, A. Maximo, R. Lima
-// and H. Hoppe ("GPU-efficient recursive filtering and summed-area tables", 2011) does: (1) each tile finds
-// the states that its pixels leave in columns and in rows, as if nothing lay around it; (2) the columns'
-// states are completed over all tiles; (3) with them, the rows' states are filtered along y; (4) the rows'
-// states are completed; (5) each tile is filtered for good. Unlike there, the carries of both directions are
-// sums over the image (math/axis_plan.h), so that (2) and (4) run forwards and backwards at once, and
-// the rows' states in (1) are those of the unfiltered image, so that (1) need not filter.
+// The tiled method reads the image twice and writes it once, as algorithm 5 of D. Nehab, A. Maximo, R.
+// Lima and H. Hoppe ("GPU-efficient recursive filtering and summed-area tables", 2011) does: (1) each tile
+// finds the zero-state responses of its columns and rows; (2) the columns' carries are completed over all
+// tiles; (3) with them, the rows' responses are filtered along y; (4) the rows' carries are completed; (5)
+// each tile is filtered. Unlike there, the carries of both directions are sums over the image
+// (math/axis_plan.h), so that (2) and (4) run forwards and backwards at once, and the rows' responses in
+// (1) are those of the unfiltered image, so that (1) need not filter.
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -35,7 +35,7 @@ void complete_axis(CudaExecutor& executor, const CarryPlan<Order>& plan, std::in
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-/// What follows from the plan alone.
+/// Made once for each plan.
 template <int Order, class Real>
 struct TiledConstants {
   TileAxis<Order, Real> y_axis;  // of rows' states

@@ -2,7 +2,7 @@
 
 #include "kernels/recursive_filter/windows/sums.cuh"
 
-// The kernels of the methods that complete no carries: see windows/sums.cuh.
+// The two kernels of truncated windows: see windows/sums.cuh.
 
 namespace cumulus::recursive_filter {
 
@@ -16,15 +16,15 @@ __device__ void store_states(float* states, int stride, const Real (&causal)[Ord
   }
 }
 
-/// Publishes the cross states of a tile: the states along x of `rows`, its columns' states and its first and
-/// last row of pixels. A few threads share a row, each with a stretch of it, and add up.
+/// Writes the cross-axis coupling of a tile: the states along x of `rows`, which are its columns' states and
+/// its first and last row of pixels. kChunks threads share a row, and sum.
 template <int Order, class Real>
-__device__ void publish_cross_states(const WindowAxis<Order, Real>& x, const Tile& tile, float* rows,
-                                     float* cross) {
+__device__ void publish_couplings(const WindowAxis<Order, Real>& x, const Tile& tile, float* rows,
+                                  float* coupling) {
   constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
-  const int line = static_cast<int>(threadIdx.x) / kStretches;
-  const int part = static_cast<int>(threadIdx.x) % kStretches;
-  if (static_cast<int>(threadIdx.x) / 32 * 32 >= kFunctionals * kStretches) return;  // a whole warp
+  const int line = static_cast<int>(threadIdx.x) / kChunks;
+  const int part = static_cast<int>(threadIdx.x) % kChunks;
+  if (static_cast<int>(threadIdx.x) / 32 * 32 >= kFunctionals * kChunks) return;  // a whole warp
   TileRow row{{rows + min(line, kFunctionals - 1) * kTilePitch}};
   Real causal[Order] = {};
   Real anticausal[Order] = {};
@@ -34,21 +34,21 @@ __device__ void publish_cross_states(const WindowAxis<Order, Real>& x, const Til
                     anticausal);
     }
   } else {
-    float pixels[kStretch];
-    row.load(part * kStretch, pixels);
+    float pixels[kChunk];
+    row.load(part * kChunk, pixels);
     Real forward[Order] = {};
     Real backward[Order] = {};
 #pragma unroll
-    for (int k = 0; k < kStretch; ++k) {
-      x.line.causal.advance_unscaled(forward, static_cast<Real>(pixels[k]));
-      x.line.anticausal.advance_unscaled(backward, static_cast<Real>(pixels[kStretch - 1 - k]));
+    for (int k = 0; k < kChunk; ++k) {
+      x.line.causal.advance_unit_gain(forward, static_cast<Real>(pixels[k]));
+      x.line.anticausal.advance_unit_gain(backward, static_cast<Real>(pixels[kChunk - 1 - k]));
     }
-    x.causal_stretches.of[kStretches - 1 - part].add_product(forward, causal);
-    x.anticausal_stretches.of[part].add_product(backward, anticausal);
+    x.causal_chunks.of[kChunks - 1 - part].add_product(forward, causal);
+    x.anticausal_chunks.of[part].add_product(backward, anticausal);
     scale(x.line.causal.gain, causal);
     scale(x.line.anticausal.gain, anticausal);
 #pragma unroll
-    for (int distance = 1; distance < kStretches; distance *= 2) {
+    for (int distance = 1; distance < kChunks; distance *= 2) {
 #pragma unroll
       for (int k = 0; k < Order; ++k) {
         causal[k] += __shfl_xor_sync(~0u, causal[k], distance);
@@ -57,14 +57,14 @@ __device__ void publish_cross_states(const WindowAxis<Order, Real>& x, const Til
     }
   }
   if (part > 0 || line >= kFunctionals) return;
-  cross += line * kFunctionals;
-  store_states(cross, 1, causal, anticausal);
-  cross[2 * Order] = row.at(0);
-  cross[2 * Order + 1] = row.at(tile.columns - 1);
+  coupling += line * kFunctionals;
+  store_states(coupling, 1, causal, anticausal);
+  coupling[2 * Order] = row.at(0);
+  coupling[2 * Order + 1] = row.at(tile.columns - 1);
 }
 
-/// Publishes the states of a tile that is in shared memory. Leaves it filtered along y as if nothing lay
-/// around it.
+/// Writes the zero-state responses of a tile that is in shared memory. Leaves it filtered along y from zero
+/// initial conditions.
 template <int Order, class Real>
 __device__ void publish_loaded(const WindowFilter<Order, Real>& f, const Tile& tile, TilePixels& pixels,
                                float* more) {
@@ -80,11 +80,11 @@ __device__ void publish_loaded(const WindowFilter<Order, Real>& f, const Tile& t
     Real causal[Order] = {};
     Real anticausal[Order] = {};
     if (tile.causal_rows == kTile && tile.anticausal_row == 0) {
-      filter_alone(f.y.line, f.y.anticausal_stretches, column, causal, anticausal);
+      filter_alone(f.y.line, f.y.anticausal_chunks, column, causal, anticausal);
     } else {
       run_both_ways(f.y.line, column, tile.causal_rows, tile.anticausal_row, tile.rows, causal, anticausal);
-      const float nothing[Order] = {};
-      filter_between(f.y.line, column, tile.rows, nothing, nothing);
+      const float zero[Order] = {};
+      filter_between(f.y.line, column, tile.rows, zero, zero);
     }
     store_states(states + thread, kTile, causal, anticausal);
     store_states(more + thread, kTilePitch, causal, anticausal);
@@ -99,11 +99,11 @@ __device__ void publish_loaded(const WindowFilter<Order, Real>& f, const Tile& t
                   anticausal);
     store_states(states + Layout::kRows * kTile + thread, kTile, causal, anticausal);
     if (tile.at.column == 0) states[Layout::kBorder * kTile + thread] = row.at(0);
-    if (tile.at.column == f.moves[kAlongX].tiles - 1) {
+    if (tile.at.column == f.transitions[kAlongX].tiles - 1) {
       states[(Layout::kBorder + 1) * kTile + thread] = row.at(tile.columns - 1);
     }
   }
-  if (a.along_columns) publish_cross_states(f.x, tile, more, states + Layout::kCross);
+  if (a.along_columns) publish_couplings(f.x, tile, more, states + Layout::kCoupling);
 }
 
 /// First pass.
@@ -150,12 +150,20 @@ __device__ void filter_tile(const WindowFilter<Order, Real>& f, const Tile& tile
   store_tile(f.a, tile, pixels);
 }
 
-/// The passes by themselves: the first over all tiles, the second over those from `first` on.
+/// Owns: a block one tile of one channel, in shared memory.
+/// Reads: its pixels. Writes: its zero-state responses and its cross-axis coupling, where StateMap has them.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: the two passes and the cross-axis coupling of Nehab et al. (2011), algorithm 5.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
     publish_tiles(const __grid_constant__ WindowFilter<Order, Real> f) {
   publish_states(f, tile_of(f.a, blockIdx.x), shared_pixels(), behind_pixels());
 }
+
+/// Owns: a block one tile of one channel, in shared memory, of those from `first` on.
+/// Reads: its pixels, and the responses of the tiles in its windows. Writes: its filtered pixels.
+/// Waits for: nothing of other blocks, so that it cannot deadlock: publish_tiles has ended.
+/// Source: as publish_tiles.
 template <int Order, class Real>
 __global__ void __launch_bounds__(kTile, window_blocks<Real>(Order))
     filter_windows(const __grid_constant__ WindowFilter<Order, Real> f, std::int64_t first) {

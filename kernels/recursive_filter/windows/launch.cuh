@@ -13,18 +13,18 @@
 #include "kernels/recursive_filter/windows/filter.cuh"
 #include "kernels/recursive_filter/windows/windows.h"
 
-// The host's side of windows/filter.cuh. A unit for each arithmetic: they take long to compile.
+// Launches the kernels of windows/filter.cuh and on_chip/filter.cuh. A unit for each arithmetic: they take
+// long to compile.
 
 namespace cumulus::recursive_filter {
 
-/// The first pass, then the second over the rows of tiles that keep out of the states' way, then over the
-/// others.
+/// The first pass, then the second over the rows of tiles whose output holds no states, then over the others.
 template <int Order, class Real>
 void launch_passes(CudaExecutor& executor, const WindowFilter<Order, Real>& filter, std::int64_t images) {
   const StateRows& rows = filter.states.rows;
   const std::int64_t row_tiles = filter.states.tile_columns * filter.states.channels;
   const std::int64_t all = images * rows.rows * row_tiles;
-  const std::size_t bytes = WindowMemory<Order>::bytes(filter.moves[kAlongX]);
+  const std::size_t bytes = WindowMemory<Order>::bytes(filter.transitions[kAlongX]);
   publish_tiles<<<static_cast<unsigned int>(all), kTile, bytes, executor.stream()>>>(filter);
   CUMULUS_CUDA(cudaGetLastError());
   const std::int64_t early = rows.all_in_scratch() ? all : rows.last_filtered * row_tiles;
@@ -69,7 +69,7 @@ struct OnChipLaunch {
   }
 };
 
-/// What follows from a plan, whichever way it is carried out.
+/// Made once for each plan, for either method.
 template <int Order, class Real>
 struct WindowWays {
   WindowConstants<Order, Real> passes;
@@ -79,19 +79,19 @@ struct WindowWays {
       : passes(plan), on_chip(plan, kTile / kOnChipParts), on_chip_of_many(plan, kTile / kManyOnChipParts) {}
 };
 
-/// By more threads a tile where there are few tiles.
+/// With more threads a tile where there are few tiles.
 template <int Order, class Real>
-void launch_on_chip(CudaExecutor& executor, const WindowWays<Order, Real>& ways, const TileImages& images,
-                    std::int64_t tiles) {
+void launch_on_chip(CudaExecutor& executor, const WindowWays<Order, Real>& constants,
+                    const TileImages& images, std::int64_t tiles) {
   const CudaExecutor::WideStatusWords words = executor.wide_status_words();
-  const ToldMemory told{reinterpret_cast<uint4*>(words.words.data()), words.tag};
+  const PublishedMemory published{reinterpret_cast<uint4*>(words.words.data()), words.tag};
   if constexpr (sizeof(Real) == sizeof(float)) {
     using Many = OnChipLaunch<Order, Real, kManyOnChipParts>;
     if (tiles <= Many::resident_tiles(executor)) {
-      return Many::run(executor, {ways.on_chip_of_many, images, told}, tiles);
+      return Many::run(executor, {constants.on_chip_of_many, images, published}, tiles);
     }
   }
-  OnChipLaunch<Order, Real, kOnChipParts>::run(executor, {ways.on_chip, images, told}, tiles);
+  OnChipLaunch<Order, Real, kOnChipParts>::run(executor, {constants.on_chip, images, published}, tiles);
 }
 
 template <int Order, class Real, class T>
@@ -106,13 +106,13 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
   const std::size_t state_floats = schedule.scratch_floats<Order>(tiles.columns, tiles.channels);
   float* states = executor.scratch<float>(state_floats).data();
   using Ways = WindowWays<Order, Real>;
-  const Ways& ways = plan.constants->template get<Ways>([&] { return Ways(plan); });
+  const Ways& constants = plan.constants->template get<Ways>([&] { return Ways(plan); });
   WindowFilter<Order, Real> filter{
-      ways.passes,
+      constants.passes,
       tile_images(images, filtered, plan.y, plan.x),
       {states, 0, schedule.rows, tiles.columns, tiles.channels, StateLayout<Order>::kFloats}};
   if constexpr (std::is_same_v<T, float> && std::is_same_v<Real, float>) {
-    if (wanted != Method::kDecaying && filter_in_held_tiles(executor, images, plan, filtered)) {
+    if (wanted != Method::kDecaying && filter_in_register_tiles(executor, images, plan, filtered)) {
       return Method::kOnChip;
     }
   }
@@ -126,7 +126,7 @@ RecursiveFilterMethod filter_with(CudaExecutor& executor, const FilterImages<con
     filter.a.images = source_elements(image.data + first * images.image_stride);
     filter.a.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
     if (once) {
-      launch_on_chip(executor, ways, filter.a, tiles.count() * count);
+      launch_on_chip(executor, constants, filter.a, tiles.count() * count);
     } else {
       filter.states.output = states_in_output(filter);
       launch_passes(executor, filter, count);

@@ -11,8 +11,8 @@ WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::i
   if (image_bytes <= kImageBytesAtOnce) {
     return {std::min(images, std::max<std::int64_t>(1, kImageBytesAtOnce / image_bytes)), {rows, 0, 0, rows}};
   }
-  // As many rows of tiles' states as find room in the output behind those rows; and of these, the ones that
-  // rows behind them look at go to scratch memory all the same.
+  // As many rows of tiles' states as fit into the output behind those rows; but states that the rows
+  // behind them read are in scratch memory all the same.
   const std::int64_t last_filtered =
       std::max<std::int64_t>(0, (image_bytes - kStateAlignment) / (state_bytes + kTile * row_bytes));
   const std::int64_t first = y.needs_runs() ? std::min(windows.y + 1, rows) : 0;

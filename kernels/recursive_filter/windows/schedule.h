@@ -12,23 +12,24 @@
 
 namespace cumulus::recursive_filter {
 
-/// What a tile publishes: lines of kTile floats, then its cross states.
+/// What a tile publishes: lines of kTile floats, then its cross-axis coupling.
 template <int Order>
 struct StateLayout {
   // Lines: the columns' states (causal, then anticausal), the rows', the first and the last pixel of each row
   // (of tiles at the image's sides).
   static constexpr int kRows = 2 * Order;
   static constexpr int kBorder = 4 * Order;
-  /// Where the cross states begin. For each of the columns' states, and for the tile's first and last row of
-  /// pixels: what it is as a row of pixels, in causal states, anticausal states, its first and its last.
-  static constexpr int kCross = (4 * Order + 2) * kTile;
+  /// Where the coupling begins. For each of the columns' states, and for the tile's first and last row of
+  /// pixels, taken as a row of pixels: its causal states, its anticausal states, its first and its last
+  /// pixel.
+  static constexpr int kCoupling = (4 * Order + 2) * kTile;
   static constexpr int kFunctionals = 2 * Order + 2;
-  static constexpr int kFloats = kCross + kFunctionals * kFunctionals;
+  static constexpr int kFloats = kCoupling + kFunctionals * kFunctionals;
 };
 
 /// Where the rows of tiles have their states: those from `first` to before `end` in the part of the output
-/// that the rows of tiles from `last_filtered` on fill, the others in scratch memory. By the time that those
-/// rows are filtered, nobody needs the states in the output any more.
+/// that the rows of tiles from `last_filtered` on fill, the others in scratch memory. When those rows
+/// are filtered, the states in the output are not needed any more.
 struct StateRows {
   std::int64_t rows = 0;
   std::int64_t first = 0;

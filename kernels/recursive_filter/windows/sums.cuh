@@ -8,25 +8,25 @@
 #include "kernels/recursive_filter/method.h"
 #include "kernels/recursive_filter/windows/schedule.h"
 
-// The methods that complete no carries. Each tile publishes the states that it leaves by itself; a tile that
-// needs to know what lies before and after it adds up those of its neighbours, as many of them as the filter
-// remembers: its window. A window that holds the whole axis is exact.
+// Carries from truncated windows: each tile publishes its zero-state responses, and a tile sums those of
+// its neighbours within the decay length, its window, to get its carries. A window that holds the whole
+// axis is exact.
 //
-// The rows' states are to be those of the image filtered along y. A tile publishes them of its pixels
-// filtered along y as if nothing lay above and below. What does lie there adds to every column the filter's
-// response to the column's carries, and so to the rows' states: the carries' own states along x (the tile's
-// cross states, a few numbers) are summed over the window along y first, then over the window along x.
+// The rows' responses have to be those of the image filtered along y. A tile publishes them of its pixels
+// filtered along y from zero initial conditions. The columns' carries add to every column the filter's
+// response to them, and so to the rows' responses: the cross-axis coupling (the carries' states along x, a
+// few numbers a tile) is summed over the window along y first, then over the window along x.
 
 namespace cumulus::recursive_filter {
 
-/// What windows need of one axis' plan to filter a tile.
+/// One axis' plan, to filter a tile.
 template <int Order, class Real>
 struct WindowAxis {
   TileAxis<Order, Real> line;
-  StretchMoves<Order, Real> causal_stretches, anticausal_stretches;
+  ChunkTransitions<Order, Real> causal_chunks, anticausal_chunks;
 
   explicit WindowAxis(const AxisPlan& plan)
-      : line(plan), causal_stretches(plan.causal), anticausal_stretches(plan.anticausal) {}
+      : line(plan), causal_chunks(plan.causal), anticausal_chunks(plan.anticausal) {}
 };
 
 /// Where tiles publish their states: StateLayout's blocks of floats.
@@ -55,22 +55,22 @@ struct StateMap {
   }
 };
 
-/// What follows from the plan.
+/// Made once for each plan.
 template <int Order, class Real>
 struct WindowConstants {
   WindowAxis<Order, Real> y, x;
-  WindowMoves<Order> moves[2];        // kAlongY, kAlongX
-  TileResponses<Order> responses[2];  // of a whole tile, of one in the last row
+  WindowTransitions<Order> transitions[2];  // kAlongY, kAlongX
+  TileResponses<Order> responses[2];        // of a whole tile, of one in the last row
 
   explicit WindowConstants(const RecursiveFilterPlan& plan)
       : y(plan.y),
         x(plan.x),
-        moves{{plan.y, plan.windows->y}, {plan.x, plan.windows->x}},
+        transitions{{plan.y, plan.windows->y}, {plan.x, plan.windows->x}},
         responses{{plan.y, kTile},
-                  {plan.y, plan.y.length - (moves[kAlongY].tiles - 1) * std::int64_t{kTile}}} {}
+                  {plan.y, plan.y.length - (transitions[kAlongY].tiles - 1) * std::int64_t{kTile}}} {}
 
   __device__ const TileResponses<Order>& responses_of(const TileIndex& tile) const {
-    return responses[tile.row == moves[kAlongY].tiles - 1 ? 1 : 0];
+    return responses[tile.row == transitions[kAlongY].tiles - 1 ? 1 : 0];
   }
 };
 
@@ -81,9 +81,9 @@ struct WindowFilter : WindowConstants<Order, Real> {
   __device__ bool along_both() const { return a.along_columns && a.along_rows; }
 };
 
-/// The columns of tiles whose cross states a block sums along y: those of its window and, where the boundary
-/// asks for runs over the image, the first and the last that such a run sees.
-struct CrossSlots {
+/// The columns of tiles whose coupling a block sums along y: those of its window and, where the boundary
+/// needs runs over the image, the first and the last that such a run sees.
+struct CouplingSlots {
   int tiles, window, column;
   bool sees_all, needs_runs;
 
@@ -104,25 +104,25 @@ struct CrossSlots {
   }
 };
 template <int Order>
-__host__ __device__ CrossSlots cross_slots(const WindowMoves<Order>& x, std::int64_t column) {
-  return {x.tiles, x.window, static_cast<int>(column), x.sees_all(), x.over.needs_runs};
+__host__ __device__ CouplingSlots coupling_slots(const WindowTransitions<Order>& x, std::int64_t column) {
+  return {x.tiles, x.window, static_cast<int>(column), x.sees_all(), x.tile.needs_runs};
 }
 
-/// A block's shared memory: the tile, and behind it, in floats, what it has to say or to know of carries.
+/// A block's shared memory: the tile, and behind it, in floats, responses or carries.
 template <int Order>
 struct WindowMemory {
   static constexpr int kStates = 2 * Order;
   static constexpr int kFunctionals = StateLayout<Order>::kFunctionals;
   /// To publish: rows of pixels of kTilePitch.
   static constexpr int kPublished = kFunctionals * kTilePitch;
-  /// To filter: carries of columns and rows, line by line; what carries along y add to the rows' carries, and
-  /// the sums of cross states that it is made of.
+  /// To filter: carries of columns and rows, line by line; the coupling of the rows' carries to those along
+  /// y, and the sums over windows that it is made of.
   static constexpr int kRowCarries = kStates * kTile;
-  static constexpr int kCross = 2 * kStates * kTile;
-  static constexpr int kSums = kCross + kStates * kStates;
+  static constexpr int kCoupling = 2 * kStates * kTile;
+  static constexpr int kSums = kCoupling + kStates * kStates;
 
-  static std::size_t bytes(const WindowMoves<Order>& x) {
-    const int filtering = kSums + cross_slots(x, 0).count() * kStates * kFunctionals;
+  static std::size_t bytes(const WindowTransitions<Order>& x) {
+    const int filtering = kSums + coupling_slots(x, 0).count() * kStates * kFunctionals;
     const int floats = kPublished > filtering ? kPublished : filtering;
     return sizeof(TilePixels) + static_cast<std::size_t>(floats) * sizeof(float);
   }
@@ -135,7 +135,7 @@ __device__ inline float* behind_pixels() {
 
 /// Where a line of tiles has published states of one line of pixels.
 struct StateSource {
-  enum class Slots { kColumns, kRows, kCross };
+  enum class Slots { kColumns, kRows, kCoupling };
 
   const float* states;       // of slot 0: the first number of the causal state
   std::int64_t slot_stride;  // of columns of tiles, and in shared memory
@@ -151,8 +151,8 @@ struct StateSource {
   }
 };
 
-/// Sums states over windows. All lines go through the same code, which is too long to be there once for each
-/// kind: what is run for the first time waits for its instructions.
+/// Sums states over windows. All lines go through the same code: it is long, and instructions that are run
+/// for the first time are waited for.
 template <int Order, class Real>
 class WindowSums {
  public:
@@ -160,15 +160,15 @@ class WindowSums {
       : f_(f),
         tile_(tile),
         memory_(memory),
-        slots_(cross_slots(f.moves[kAlongX], tile.at.column)),
+        slots_(coupling_slots(f.transitions[kAlongX], tile.at.column)),
         thread_(static_cast<int>(threadIdx.x)) {}
 
-  /// Finds the carries of the tile's columns and rows, and what carries along y add to the rows'. All of the
-  /// block's kThreads threads; they are together afterwards.
+  /// Finds the carries of the tile's columns and rows, and their coupling. By all of the block's kThreads
+  /// threads; ends with a barrier.
   template <int kThreads>
   __device__ void find() const {
-    const int cross_tasks = f_.along_both() ? slots_.count() * kFunctionals : 0;
-    const int tasks = 2 * kTile + cross_tasks;
+    const int coupling_tasks = f_.along_both() ? slots_.count() * kFunctionals : 0;
+    const int tasks = 2 * kTile + coupling_tasks;
     const int rounds = (tasks + kThreads - 1) / kThreads + (f_.along_both() ? 1 : 0);
 #pragma unroll 1
     for (int round = 0; round < rounds; ++round) {
@@ -182,7 +182,7 @@ class WindowSums {
       } else if (number < 2 * kTile) {
         task = row_task(number - kTile);
       } else {
-        task = cross_task(number - 2 * kTile, cross_tasks);
+        task = coupling_task(number - 2 * kTile, coupling_tasks);
       }
       if (task.valid) run(task);
     }
@@ -197,14 +197,14 @@ class WindowSums {
                               float (&after)[Order]) const {
     load(memory_ + Memory::kRowCarries + line, before, after);
     if (!f_.a.along_columns) return;
-    const float* cross = memory_ + Memory::kCross;
+    const float* coupling = memory_ + Memory::kCoupling;
 #pragma unroll
     for (int k = 0; k < 2 * Order; ++k) {
       const float response = responses[k];
 #pragma unroll
       for (int m = 0; m < Order; ++m) {
-        before[m] += response * cross[k * 2 * Order + m];
-        after[m] += response * cross[k * 2 * Order + Order + m];
+        before[m] += response * coupling[k * 2 * Order + m];
+        after[m] += response * coupling[k * 2 * Order + Order + m];
       }
     }
   }
@@ -248,7 +248,7 @@ class WindowSums {
   }
   __device__ Task row_task(int line) const {
     const float* first_tile = f_.states.at({tile_.at.image, tile_.at.row, 0, tile_.at.channel}) + line;
-    const float* last_tile = first_tile + (f_.moves[kAlongX].tiles - 1) * f_.states.column_stride();
+    const float* last_tile = first_tile + (f_.transitions[kAlongX].tiles - 1) * f_.states.column_stride();
     return {f_.a.along_rows && line < tile_.rows,
             kAlongX,
             static_cast<int>(tile_.at.column),
@@ -258,16 +258,16 @@ class WindowSums {
             memory_ + Memory::kRowCarries + line,
             kTile};
   }
-  /// One of a column of tiles' cross states.
-  __device__ Task cross_task(int task, int tasks) const {
+  /// One number of a column of tiles' coupling.
+  __device__ Task coupling_task(int task, int tasks) const {
     const int slot = task / kFunctionals;
     const int functional = task % kFunctionals;
     const int column = slots_.column_of(slot);
     const bool valid = task < tasks && column >= 0 && column < slots_.tiles;
-    const float* states =
-        f_.states.column(tile_.at.image, valid ? column : 0, tile_.at.channel) + Layout::kCross + functional;
+    const float* states = f_.states.column(tile_.at.image, valid ? column : 0, tile_.at.channel) +
+                          Layout::kCoupling + functional;
     const std::int64_t first_row = f_.states.offset_of(0);
-    const std::int64_t last_row = f_.states.offset_of(f_.moves[kAlongY].tiles - 1);
+    const std::int64_t last_row = f_.states.offset_of(f_.transitions[kAlongY].tiles - 1);
     return {valid,
             kAlongY,
             static_cast<int>(tile_.at.row),
@@ -277,28 +277,28 @@ class WindowSums {
             memory_ + Memory::kSums + slot * 2 * Order * kFunctionals + functional,
             kFunctionals};
   }
-  /// One of the carries along y of a row of tiles, which is a row of pixels like any other.
+  /// One of the carries along y of a row of tiles, taken as a row of pixels.
   __device__ Task carry_task() const {
     const float* sums = memory_ + Memory::kSums + thread_ * kFunctionals;
     constexpr int kStride = 2 * Order * kFunctionals;
-    return {
-        thread_ < 2 * Order,
-        kAlongX,
-        static_cast<int>(tile_.at.column),
-        {sums, kStride, 1, Order, StateSource::Slots::kCross, sums + slots_.slot_of(0) * kStride + 2 * Order,
-         sums + slots_.slot_of(slots_.tiles - 1) * kStride + 2 * Order + 1, false},
-        memory_ + Memory::kCross + thread_ * 2 * Order,
-        1};
+    return {thread_ < 2 * Order,
+            kAlongX,
+            static_cast<int>(tile_.at.column),
+            {sums, kStride, 1, Order, StateSource::Slots::kCoupling,
+             sums + slots_.slot_of(0) * kStride + 2 * Order,
+             sums + slots_.slot_of(slots_.tiles - 1) * kStride + 2 * Order + 1, false},
+            memory_ + Memory::kCoupling + thread_ * 2 * Order,
+            1};
   }
 
   __device__ std::int64_t offset_of(const StateSource& source, int tile) const {
     if (source.slots == StateSource::Slots::kRows) return f_.states.offset_of(tile);
-    return (source.slots == StateSource::Slots::kCross ? slots_.slot_of(tile) : tile) * source.slot_stride;
+    return (source.slots == StateSource::Slots::kCoupling ? slots_.slot_of(tile) : tile) * source.slot_stride;
   }
 
-  /// The states before and after the task's tile, into its result.
+  /// The carries of the task's tile, into its result.
   __device__ void run(const Task& task) const {
-    const WindowMoves<Order>& axis = f_.moves[task.axis];
+    const WindowTransitions<Order>& axis = f_.transitions[task.axis];
     const int last_tile = axis.tiles - 1;
     const int first = max(task.here - axis.window, 0);
     const int last = min(task.here + axis.window, last_tile);
@@ -306,8 +306,8 @@ class WindowSums {
     float after[Order] = {};
     if (first == 0 || last == last_tile)
       begin_at_borders(task, axis, first == 0, last == last_tile, before, after);
-    add_walk(task, axis, 0, first, task.here - first, 1, before);
-    add_walk(task, axis, task.source.anticausal, last, last - task.here, -1, after);
+    add_aggregates(task, axis, 0, first, task.here - first, 1, before);
+    add_aggregates(task, axis, task.source.anticausal, last, last - task.here, -1, after);
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
       task.result[k * task.result_stride] = before[k];
@@ -315,68 +315,69 @@ class WindowSums {
     }
   }
 
-  /// Moves `state` over `count` tiles from `first` on, and adds what each has published. The states of
-  /// kWindowBatch tiles are on their way at once.
-  __device__ void add_walk(const Task& task, const WindowMoves<Order>& axis, int numbers, int first,
-                           int count, int step, float (&state)[Order]) const {
+  /// Takes `state` through `count` tiles from `first` on, by their responses: state = A state + response.
+  /// kWindowBatch tiles' responses are loaded at once.
+  __device__ void add_aggregates(const Task& task, const WindowTransitions<Order>& axis, int numbers,
+                                 int first, int count, int step, float (&state)[Order]) const {
     const int last_tile = axis.tiles - 1;
 #pragma unroll 1
     for (int i = 0; i < count; i += kWindowBatch) {
-      float own[kWindowBatch][Order];
+      float aggregate[kWindowBatch][Order];
 #pragma unroll
       for (int j = 0; j < kWindowBatch; ++j) {
         const int tile = first + step * min(i + j, count - 1);
         const float* numbers_of = task.source.states + offset_of(task.source, tile) + numbers;
 #pragma unroll
-        for (int k = 0; k < Order; ++k) own[j][k] = numbers_of[k * task.source.line_stride];
+        for (int k = 0; k < Order; ++k) aggregate[j][k] = numbers_of[k * task.source.line_stride];
       }
 #pragma unroll
       for (int j = 0; j < kWindowBatch; ++j) {
         if (i + j >= count) continue;
         const int tile = first + step * (i + j);
         if (step > 0) {
-          move_over(tile == last_tile ? axis.over.forward_last : axis.over.forward, own[j], state);
+          apply_transition(tile == last_tile ? axis.tile.forward_last : axis.tile.forward, aggregate[j],
+                           state);
         } else {
-          // Into tile 0 only runs over the whole image go.
-          move_over(tile == 0           ? axis.over.backward_first
-                    : tile == last_tile ? axis.over.backward_last
-                                        : axis.over.backward,
-                    own[j], state);
+          // Only runs over the whole image go through tile 0.
+          apply_transition(tile == 0           ? axis.tile.backward_first
+                           : tile == last_tile ? axis.tile.backward_last
+                                               : axis.tile.backward,
+                           aggregate[j], state);
         }
       }
     }
   }
 
-  __device__ void begin_at_borders(const Task& task, const WindowMoves<Order>& axis, bool at_first,
+  __device__ void begin_at_borders(const Task& task, const WindowTransitions<Order>& axis, bool at_first,
                                    bool at_last, float (&before)[Order], float (&after)[Order]) const {
-    const TileMoves<Order, float>& moves = axis.over;
+    const TileTransitions<Order, float>& transitions = axis.tile;
     float forward[Order] = {};
     float backward[Order] = {};
-    if (moves.needs_runs) {
+    if (transitions.needs_runs) {
       const int seen = min(axis.window + 1, axis.tiles);
-      add_walk(task, axis, 0, axis.tiles - seen, seen, 1, forward);
-      add_walk(task, axis, task.source.anticausal, seen - 1, seen, -1, backward);
+      add_aggregates(task, axis, 0, axis.tiles - seen, seen, 1, forward);
+      add_aggregates(task, axis, task.source.anticausal, seen - 1, seen, -1, backward);
     }
     if (at_first) {
       const float pixel = task.source.load_pixel(task.source.first_pixel);
 #pragma unroll
-      for (int k = 0; k < Order; ++k) before[k] = moves.start_from_first_pixel[k] * pixel;
-      moves.start_from_forward.add_product(forward, before);
-      moves.start_from_backward.add_product(backward, before);
+      for (int k = 0; k < Order; ++k) before[k] = transitions.start_from_first_pixel[k] * pixel;
+      transitions.start_from_forward.add_product(forward, before);
+      transitions.start_from_backward.add_product(backward, before);
     }
     if (at_last) {
       const float pixel = task.source.load_pixel(task.source.last_pixel);
 #pragma unroll
-      for (int k = 0; k < Order; ++k) after[k] = moves.end_from_last_pixel[k] * pixel;
-      moves.end_from_forward.add_product(forward, after);
-      moves.end_from_backward.add_product(backward, after);
+      for (int k = 0; k < Order; ++k) after[k] = transitions.end_from_last_pixel[k] * pixel;
+      transitions.end_from_forward.add_product(forward, after);
+      transitions.end_from_backward.add_product(backward, after);
     }
   }
 
   const WindowFilter<Order, Real>& f_;
   const Tile& tile_;
   float* memory_;
-  CrossSlots slots_;
+  CouplingSlots slots_;
   int thread_;
 };
 

@@ -6,8 +6,8 @@
 
 namespace cumulus::recursive_filter {
 
-/// Filters images by the on-chip or the decaying method; `wanted` says which, or kAutomatic. T is float or
-/// Float16, Real (float or double) the plan's precision. Throws DoesNotFitOnChip.
+/// Filters images by the on-chip method or by truncated windows; `wanted` says which, or kAutomatic. T is
+/// float or Float16, Real (float or double) the plan's precision. Throws DoesNotFitOnChip.
 template <class Real, class T>
 RecursiveFilterRun filter_by_windows(CudaExecutor& executor,
                                      const FilterImages<const T, Space::kDevice>& images,
@@ -16,8 +16,8 @@ RecursiveFilterRun filter_by_windows(CudaExecutor& executor,
 
 /// The on-chip method where an image is whole tiles of one channel and fits as such
 /// (on_chip/register_tiles.cuh), in float; otherwise does nothing and returns false.
-bool filter_in_held_tiles(CudaExecutor& executor, const FilterImages<const float, Space::kDevice>& images,
-                          const RecursiveFilterPlan& plan,
-                          const FilterImages<float, Space::kDevice>& filtered);
+bool filter_in_register_tiles(CudaExecutor& executor, const FilterImages<const float, Space::kDevice>& images,
+                              const RecursiveFilterPlan& plan,
+                              const FilterImages<float, Space::kDevice>& filtered);
 
 }  // namespace cumulus::recursive_filter
