@@ -11,6 +11,7 @@
 
 #include "kernels/recursive_filter/math/truncation.h"
 #include "kernels/recursive_filter/strips/strips.h"
+#include "kernels/recursive_filter/tuning.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus {
