@@ -1,7 +1,8 @@
 #include "server/operations/operations_service.h"
 
 #include "cumulus/v1/operations.grpc.pb.h"
-#include "server/operations/bracket_match.h"
+#include "server/operations/bracket_match/intersect_clips.h"
+#include "server/operations/bracket_match/match.h"
 #include "server/operations/kd_tree/build.h"
 #include "server/operations/kd_tree/find_neighbors.h"
 #include "server/operations/recursive_filter.h"
