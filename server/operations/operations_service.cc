@@ -5,7 +5,7 @@
 #include "server/operations/bracket_match/match.h"
 #include "server/operations/kd_tree/build.h"
 #include "server/operations/kd_tree/find_neighbors.h"
-#include "server/operations/recursive_filter.h"
+#include "server/operations/recursive_filter/apply.h"
 #include "server/operations/run_length.h"
 #include "server/operations/sampling_table.h"
 #include "server/operations/summed_area_table.h"
