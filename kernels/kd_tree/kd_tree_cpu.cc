@@ -96,7 +96,7 @@ class TreeBuilder {
     if (from == 0) copy(rows(0, begin), rows(1, begin), count);
     std::unique_ptr<SubtreeBuilder<T, D>>& builder = subtrees_.local();
     if (builder == nullptr) builder = std::make_unique<SubtreeBuilder<T, D>>();
-    builder->build(nodes_, level, node, begin, count, rows(1, begin), rows(0, begin));
+    builder->build(nodes_, {level, node, begin, count}, rows(1, begin), rows(0, begin));
   }
 
   void copy(const PointRows<T>& from, const PointRows<T>& to, std::size_t count) const {

@@ -23,17 +23,13 @@ using kd_tree::SearchParameters;
 using kd_tree::thread_number;
 
 template <class T>
-Search<T> search_of(const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
-                    const NeighborQueries<T, Space::kDevice>& queries, const NeighborSearch& search) {
-  return {shape,
-          tree.points.data(),
-          tree.idx_array.data(),
-          tree.node_data.data(),
-          tree.node_bounds.data(),
-          queries.points.data(),
-          queries.radii.empty() ? nullptr : queries.radii.data(),
-          search.queries,
-          SearchParameters<T>(search)};
+Search<T> search_of(const QueriedForest<T, Space::kDevice>& forest) {
+  return {forest.shape,
+          kd_tree::TreeArrays<T>::of(forest.tree),
+          forest.queries.points.data(),
+          forest.queries.radii.empty() ? nullptr : forest.queries.radii.data(),
+          forest.search.queries,
+          SearchParameters<T>(forest.search)};
 }
 
 /// The numbers of the first query and of the first tree at fault; trees come before queries.
@@ -43,7 +39,7 @@ __global__ void find_faults(Search<T> search, unsigned long long* first) {
   const std::int64_t number = thread_number();
   const auto trees = static_cast<unsigned long long>(search.shape.trees);
   if (search.parameters.periodic && number < search.shape.trees &&
-      kd_tree::find_tree_fault(search.shape, search.node_bounds, search.parameters, number).fault !=
+      kd_tree::find_tree_fault(search.shape, search.arrays.node_bounds, search.parameters, number).fault !=
           Fault::kNone) {
     atomicMin(first, static_cast<unsigned long long>(number));
   }
@@ -61,7 +57,7 @@ __global__ void describe_fault(Search<T> search, const unsigned long long* first
   if (*first == ~0ull) return;
   const auto number = static_cast<std::int64_t>(*first);
   if (number < search.shape.trees) {
-    *report = kd_tree::find_tree_fault(search.shape, search.node_bounds, search.parameters, number);
+    *report = kd_tree::find_tree_fault(search.shape, search.arrays.node_bounds, search.parameters, number);
     return;
   }
   const std::int64_t query = number - search.shape.trees;
@@ -182,7 +178,7 @@ void sort_queries(CUstream_st* stream, const Search<float>& search, const Sorted
   const std::int64_t inner_nodes = search.shape.trees * (search.shape.nodes() / 2);
   if (inner_nodes > 0) {
     kd_tree::gather_child_boxes<D><<<search_blocks(inner_nodes), kSearchThreads, 0, stream>>>(
-        search.shape, search.node_bounds, sorted.boxes.data());
+        search.shape, search.arrays.node_bounds, sorted.boxes.data());
   }
   CUMULUS_CUDA(cudaMemsetAsync(sorted.counts.data(), 0, sorted.counts.bytes(), stream));
   CUMULUS_CUDA(cudaMemsetAsync(sorted.reserved.data(), 0, sorted.reserved.bytes(), stream));
@@ -196,55 +192,24 @@ void sort_queries(CUstream_st* stream, const Search<float>& search, const Sorted
 }
 
 template <int D, class List>
-void search_with(CUstream_st* stream, const Search<float>& search, const SortedSearch& sorted, int neighbors,
-                 DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
+void search_with(CUstream_st* stream, const Search<float>& search, const SortedSearch& sorted,
+                 const NearestJob<float, Space::kDevice>& job) {
   const auto blocks = static_cast<unsigned>((search.all_queries() + List::kThreads - 1) / List::kThreads);
   kd_tree::search_sorted<D, List>
-      <<<blocks, List::kThreads, kd_tree::search_sorted_bytes<List>(neighbors), stream>>>(
-          search, sorted.boxes.data(), neighbors, sorted.order.data(), indices.data(), distances.data());
+      <<<blocks, List::kThreads, kd_tree::search_sorted_bytes<List>(job.neighbors), stream>>>(
+          search, sorted.boxes.data(), job.neighbors, sorted.order.data(), job.indices.data(),
+          job.distances.data());
 }
 
 void nearest_of_sorted(CudaExecutor& executor, const Search<float>& search, const SortedSearch& sorted,
-                       int neighbors, DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances) {
+                       const NearestJob<float, Space::kDevice>& job) {
   with_sorted_dimensions(search.shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
     sort_queries<D>(executor.stream(), search, sorted);
     executor.check_interrupt();
-    const auto search_all = neighbors <= kd_tree::RegisterList::kMost ? search_with<D, kd_tree::RegisterList>
-                                                                      : search_with<D, kd_tree::HeapList>;
-    search_all(executor.stream(), search, sorted, neighbors, indices, distances);
-  });
-  CUMULUS_CUDA(cudaGetLastError());
-}
-
-template <class T>
-void nearest(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
-             const NeighborQueries<T, Space::kDevice>& queries, const NeighborSearch& how, int neighbors,
-             DeviceSpan<std::int64_t> indices, DeviceSpan<T> distances, NeighborReport* report) {
-  kd_tree::check_queries(shape, tree, queries, how);
-  kd_tree::check_nearest(shape, how, neighbors, indices, distances);
-  executor.bind_thread();
-  const Search<T> search = search_of(shape, tree, queries, how);
-  report_faults(executor, search, report);
-  if (search.all_queries() == 0) return;
-  if constexpr (sizeof(T) == 4) {
-    if (kd_tree::sorts_queries(sizeof(T), shape, how)) {
-      return nearest_of_sorted(executor, search, SortedSearch(executor, shape, how), neighbors, indices,
-                               distances);
-    }
-  }
-  with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
-                                                  std::bool_constant<kPeriodic> /*periodic*/) {
-    const auto launch = [&](auto* kernel) {
-      kernel<<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
-          search, neighbors, indices.data(), distances.data());
-    };
-    if (neighbors <= 8) {
-      launch(search_nearest<T, D, kPeriodic, 8>);
-    } else if (neighbors <= 32) {
-      launch(search_nearest<T, D, kPeriodic, 32>);
-    } else {
-      launch(search_nearest<T, D, kPeriodic, kMaxNeighbors>);
-    }
+    const auto search_all = job.neighbors <= kd_tree::RegisterList::kMost
+                                ? search_with<D, kd_tree::RegisterList>
+                                : search_with<D, kd_tree::HeapList>;
+    search_all(executor.stream(), search, sorted, job);
   });
   CUMULUS_CUDA(cudaGetLastError());
 }
@@ -259,89 +224,78 @@ void count_all(CudaExecutor& executor, const Search<T>& search, std::int64_t* co
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-template <class T>
-void count(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
-           const NeighborQueries<T, Space::kDevice>& queries, const NeighborSearch& how,
-           DeviceSpan<std::int64_t> counts, NeighborReport* report) {
-  kd_tree::check_queries(shape, tree, queries, how);
-  kd_tree::check_size("counts", counts.size(), shape.trees * how.queries);
-  executor.bind_thread();
-  const Search<T> search = search_of(shape, tree, queries, how);
-  report_faults(executor, search, report);
-  if (search.all_queries() > 0) count_all(executor, search, counts.data());
-}
+}  // namespace
 
 template <class T>
-void list(CudaExecutor& executor, const KdTreeShape& shape, const KdTreeView<T, Space::kDevice>& tree,
-          const NeighborQueries<T, Space::kDevice>& queries, const NeighborSearch& how,
-          DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices, DeviceSpan<T> distances,
-          NeighborListReport* report) {
-  kd_tree::check_queries(shape, tree, queries, how);
-  kd_tree::check_lists(shape, how, offsets, indices, distances);
+void find_nearest(CudaExecutor& executor, const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
+  kd_tree::check_job(job);
   executor.bind_thread();
-  const Search<T> search = search_of(shape, tree, queries, how);
-  const std::int64_t count = search.all_queries();
-  report_faults(executor, search, &report->queries);
-  const auto sums =
-      executor.scratch<std::int64_t>(static_cast<std::size_t>(kd_tree::accumulation_tiles(count)));
-  CUMULUS_CUDA(cudaMemsetAsync(offsets.data(), 0, sizeof(std::int64_t), executor.stream()));
-  report->listed = 0;
-  if (count == 0) return;
-  count_all(executor, search, offsets.data() + 1);
-  kd_tree::accumulate(executor.stream(), offsets.data() + 1, count, sums.data());
-  executor.download({reinterpret_cast<const std::byte*>(offsets.data() + count), sizeof(report->listed)},
-                    {reinterpret_cast<std::byte*>(&report->listed), sizeof(report->listed)});
+  const Search<T> search = search_of(job.forest);
+  report_faults(executor, search, report);
+  if (search.all_queries() == 0) return;
+  if constexpr (sizeof(T) == 4) {
+    if (kd_tree::sorts_queries(sizeof(T), job.forest.shape, job.forest.search)) {
+      return nearest_of_sorted(executor, search, SortedSearch(executor, job.forest.shape, job.forest.search),
+                               job);
+    }
+  }
   with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
                                                   std::bool_constant<kPeriodic> /*periodic*/) {
-    search_lists<T, D, kPeriodic><<<search_blocks(count), kSearchThreads, 0, executor.stream()>>>(
-        search, offsets.data(), static_cast<std::int64_t>(indices.size()), indices.data(), distances.data());
+    const auto launch = [&](auto* kernel) {
+      kernel<<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
+          search, job.neighbors, job.indices.data(), job.distances.data());
+    };
+    if (job.neighbors <= 8) {
+      launch(search_nearest<T, D, kPeriodic, 8>);
+    } else if (job.neighbors <= 32) {
+      launch(search_nearest<T, D, kPeriodic, 32>);
+    } else {
+      launch(search_nearest<T, D, kPeriodic, kMaxNeighbors>);
+    }
   });
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-}  // namespace
-
-void find_nearest(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kDevice>& tree,
-                  const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                  int neighbors, DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances,
-                  NeighborReport* report) {
-  nearest(executor, shape, tree, queries, search, neighbors, indices, distances, report);
-}
-void find_nearest(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kDevice>& tree,
-                  const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                  int neighbors, DeviceSpan<std::int64_t> indices, DeviceSpan<double> distances,
-                  NeighborReport* report) {
-  nearest(executor, shape, tree, queries, search, neighbors, indices, distances, report);
+template <class T>
+void count_within(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job, NeighborReport* report) {
+  kd_tree::check_job(job);
+  executor.bind_thread();
+  const Search<T> search = search_of(job.forest);
+  report_faults(executor, search, report);
+  if (search.all_queries() > 0) count_all(executor, search, job.counts.data());
 }
 
-void count_within(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kDevice>& tree,
-                  const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                  DeviceSpan<std::int64_t> counts, NeighborReport* report) {
-  count(executor, shape, tree, queries, search, counts, report);
-}
-void count_within(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kDevice>& tree,
-                  const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                  DeviceSpan<std::int64_t> counts, NeighborReport* report) {
-  count(executor, shape, tree, queries, search, counts, report);
+template <class T>
+void list_within(CudaExecutor& executor, const ListJob<T, Space::kDevice>& job, NeighborListReport* report) {
+  kd_tree::check_job(job);
+  executor.bind_thread();
+  const Search<T> search = search_of(job.forest);
+  const std::int64_t count = search.all_queries();
+  std::int64_t* offsets = job.offsets.data();
+  report_faults(executor, search, &report->queries);
+  const auto sums =
+      executor.scratch<std::int64_t>(static_cast<std::size_t>(kd_tree::accumulation_tiles(count)));
+  CUMULUS_CUDA(cudaMemsetAsync(offsets, 0, sizeof(std::int64_t), executor.stream()));
+  report->listed = 0;
+  if (count == 0) return;
+  count_all(executor, search, offsets + 1);
+  kd_tree::accumulate(executor.stream(), offsets + 1, count, sums.data());
+  executor.download({reinterpret_cast<const std::byte*>(offsets + count), sizeof(report->listed)},
+                    {reinterpret_cast<std::byte*>(&report->listed), sizeof(report->listed)});
+  with_kernels(search, [&]<int D, bool kPeriodic>(kd_tree::Dimensions<D> /*dimensions*/,
+                                                  std::bool_constant<kPeriodic> /*periodic*/) {
+    search_lists<T, D, kPeriodic><<<search_blocks(count), kSearchThreads, 0, executor.stream()>>>(
+        search, offsets, static_cast<std::int64_t>(job.indices.size()), job.indices.data(),
+        job.distances.data());
+  });
+  CUMULUS_CUDA(cudaGetLastError());
 }
 
-void list_within(CudaExecutor& executor, const KdTreeShape& shape,
-                 const KdTreeView<float, Space::kDevice>& tree,
-                 const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<float> distances, NeighborListReport* report) {
-  list(executor, shape, tree, queries, search, offsets, indices, distances, report);
-}
-void list_within(CudaExecutor& executor, const KdTreeShape& shape,
-                 const KdTreeView<double, Space::kDevice>& tree,
-                 const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<double> distances, NeighborListReport* report) {
-  list(executor, shape, tree, queries, search, offsets, indices, distances, report);
-}
+template void find_nearest(CudaExecutor&, const NearestJob<float, Space::kDevice>&, NeighborReport*);
+template void find_nearest(CudaExecutor&, const NearestJob<double, Space::kDevice>&, NeighborReport*);
+template void count_within(CudaExecutor&, const CountJob<float, Space::kDevice>&, NeighborReport*);
+template void count_within(CudaExecutor&, const CountJob<double, Space::kDevice>&, NeighborReport*);
+template void list_within(CudaExecutor&, const ListJob<float, Space::kDevice>&, NeighborListReport*);
+template void list_within(CudaExecutor&, const ListJob<double, Space::kDevice>&, NeighborListReport*);
 
 }  // namespace cumulus

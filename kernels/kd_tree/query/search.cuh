@@ -19,10 +19,7 @@ inline unsigned search_blocks(std::int64_t threads) {
 template <class T>
 struct Search {
   KdTreeShape shape;
-  const T* tree_points;
-  const std::int64_t* idx_array;
-  const KdTreeNode* node_data;
-  const T* node_bounds;
+  TreeArrays<T> arrays;
   const T* queries;
   const T* radii;  // null: parameters.radius
   std::int64_t queries_each;
@@ -36,7 +33,7 @@ struct Search {
   __device__ T shown(T squared) const { return parameters.squared ? squared : std::sqrt(squared); }
   template <int D, bool kPeriodic>
   __device__ QueriedTree<T, D, kPeriodic> tree(std::int64_t number) const {
-    return {shape, tree_points, idx_array, node_data, node_bounds, number, parameters};
+    return {shape, arrays, number, parameters};
   }
 };
 
