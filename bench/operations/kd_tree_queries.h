@@ -13,7 +13,7 @@
 #include "bench/harness/bench.h"
 #include "bench/operations/kd_tree_forest.h"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/neighbor_case.h"
 
@@ -124,7 +124,7 @@ void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int ne
       .bytes = tree.queries.size() * sizeof(T) + results * (sizeof(std::int64_t) + sizeof(T)),
       .items = static_cast<double>(question.queries),
       .unit = "queries",
-      .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search),
+      .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search, nearest),
       .run =
           [&] {
             find_nearest(

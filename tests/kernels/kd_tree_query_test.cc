@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/neighbor_case.h"
 #include "tests/support/asked_kd_tree.h"
 

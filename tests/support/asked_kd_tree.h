@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/support/kd_tree_builds.h"
 
 namespace cumulus::testing {
@@ -38,7 +38,7 @@ class Asked {
     BackendArray<Backend, std::int64_t> indices(backend_, size);
     BackendArray<Backend, T> distances(backend_, size);
     NeighborReport report;
-    const std::size_t scratch_bytes = find_nearest_scratch_bytes<T, kSpace>(shape_, search);
+    const std::size_t scratch_bytes = find_nearest_scratch_bytes<T, kSpace>(shape_, search, neighbors);
     backend_.executor().reserve_scratch(scratch_bytes);
     find_nearest(backend_.executor(),
                  NearestJob<T, kSpace>{forest(search), neighbors, indices.span(), distances.span()}, &report);

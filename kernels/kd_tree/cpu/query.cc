@@ -6,6 +6,7 @@
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/cpu/query_order.h"
 #include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/method.h"
 #include "kernels/kd_tree/query/check.h"
 #include "kernels/kd_tree/query/traversal.h"
 
@@ -81,7 +82,7 @@ struct Search {
 
   /// Scratch memory for an order of the queries; null where their own is good enough.
   OrderedQuery* reserve_order(CpuExecutor& executor) const {
-    if (!kd_tree::orders_queries(shape, search)) return nullptr;
+    if (!kd_tree::choose_cpu_query(shape, search).in_morton_order) return nullptr;
     return executor.scratch<OrderedQuery>(static_cast<std::size_t>(all_queries())).data();
   }
 

@@ -16,9 +16,6 @@
 // boxes are there to be read, and a level is a stable partition of each axis' order, without branches.
 namespace cumulus::kd_tree {
 
-/// The most points of such a subtree, which 16 bits number. Its orders stay in a core's own cache.
-inline constexpr std::size_t kSubtreePoints = 32768;
-
 /// Radix sort, from the least digit on: stable. Longer keys are sorted by their leading bits, and what is
 /// equal in these by comparison.
 template <class T>

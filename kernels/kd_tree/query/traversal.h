@@ -1,6 +1,6 @@
 #pragma once
 
-// How a query goes through a tree: one code for both backends.
+// A query's traversal of a tree: one code for both backends.
 
 #include <cmath>
 #include <cstdint>

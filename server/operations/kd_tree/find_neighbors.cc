@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/text.h"
@@ -181,8 +181,9 @@ template <Space S>
 std::size_t FindNeighbors::scratch_bytes(const Plan& plan) {
   if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>(plan.shape.forest, plan.search);
   if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
-  return plan.shape.with_type(
-      [&]<class T>(T) { return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search); });
+  return plan.shape.with_type([&]<class T>(T) {
+    return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
+  });
 }
 
 template <class E>
