@@ -19,11 +19,11 @@ inline constexpr bool kBuiltFaster = std::is_same_v<Input, std::uint8_t> || std:
 template <class Input, class Sum>
 bool build_while_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job);
 
-/// In row panels of whole rows, one for each multiprocessor, which stay there from reading to writing. Rows
-/// of image and table begin at multiples of 16 bytes, and have at most 4096 pixels, a multiple of 4.
+/// Of bytes, in row panels of whole rows, one for each multiprocessor, which stay there from reading to
+/// writing. Rows of image and table begin at multiples of 16 bytes, and have at most 4096 pixels, a multiple
+/// of 4.
 bool build_in_row_panels(CudaExecutor& executor,
                          const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job);
-bool build_in_row_panels(CudaExecutor& executor, const TableJob<float, float, Space::kDevice>& job);
 
 /// In strips from the first row to the last, which are all on the GPU at once, where they keep most of it
 /// busy. Rows of image and table begin at multiples of 16 bytes. FLOAT32 -> FLOAT32 and UINT8 -> UINT32.

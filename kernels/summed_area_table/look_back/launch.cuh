@@ -116,11 +116,7 @@ bool build_faster(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDev
   if constexpr (std::is_same_v<Input, std::uint8_t> && std::is_same_v<Sum, std::uint32_t>) {
     if (build_in_row_panels(executor, job)) return true;
   }
-  if (build_in_strips(executor, job)) return true;
-  if constexpr (std::is_same_v<Input, float> && std::is_same_v<Sum, float>) {
-    return build_in_row_panels(executor, job);
-  }
-  return false;
+  return build_in_strips(executor, job);
 }
 
 /// Of an image whose channels are summed together, or has only one.

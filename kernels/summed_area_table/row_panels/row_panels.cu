@@ -4,14 +4,6 @@
 namespace cumulus::summed_area_table {
 namespace {
 
-/// Shared memory that a block can have.
-std::int64_t max_shared_bytes(const CudaExecutor& executor) {
-  int bytes = 0;
-  CUMULUS_CUDA(
-      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
-  return bytes;
-}
-
 template <class P, class Job>
 bool launch_row_panels(CudaExecutor& executor, const Job& job) {
   const auto image = planes_of<P>(job.image.data, job.image, 0);
@@ -23,15 +15,11 @@ bool launch_row_panels(CudaExecutor& executor, const Job& job) {
       panels * job.image.width > static_cast<std::int64_t>(CudaExecutor::kStatusWords)) {
     return false;
   }
-  const std::int64_t shared_bytes = panel_shared_bytes<P>(rows, job.image.width);
-  const std::int64_t max_bytes = max_shared_bytes(executor);
+  constexpr std::size_t kSharedBytes = sizeof(PanelMemory<P>);
   const auto kernel = build_table_in_row_panels<P>;
   cudaFuncAttributes compiled{};
   CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, kernel));
-  if (compiled.ptxVersion < 80 || shared_bytes > max_bytes) return false;  // compiled without it, or too much
-  // As much for every launch: another thread's, of another image, may be between this call and its own.
-  CUMULUS_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(max_bytes)));
+  if (compiled.ptxVersion < 80) return false;  // compiled without it
   const CudaExecutor::StatusWords tagged = executor.status_words(2);
   const PanelArguments<P> arguments{.image = image,
                                     .table = table,
@@ -40,27 +28,17 @@ bool launch_row_panels(CudaExecutor& executor, const Job& job) {
                                     .panel_rows = static_cast<std::int32_t>(rows),
                                     .words = tagged.words.data(),
                                     .tag = tagged.tag};
-  return launch_cooperative(executor, kernel, {panels, P::kThreads, static_cast<std::size_t>(shared_bytes)},
-                            arguments);
-}
-
-template <class Input, class Sum>
-bool launch_narrow_or_wide(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
-  using Narrow = PanelTraits<Input, Sum, panel_shape(sizeof(Input), 2048)>;
-  using Wide = PanelTraits<Input, Sum, panel_shape(sizeof(Input), 4096)>;
-  return job.image.width <= Narrow::kColumns ? launch_row_panels<Narrow>(executor, job)
-                                             : launch_row_panels<Wide>(executor, job);
+  return launch_cooperative(executor, kernel, {panels, P::kThreads, kSharedBytes}, arguments);
 }
 
 }  // namespace
 
 bool build_in_row_panels(CudaExecutor& executor,
                          const TableJob<std::uint8_t, std::uint32_t, Space::kDevice>& job) {
-  return launch_narrow_or_wide(executor, job);
-}
-
-bool build_in_row_panels(CudaExecutor& executor, const TableJob<float, float, Space::kDevice>& job) {
-  return launch_narrow_or_wide(executor, job);
+  using Narrow = PanelTraits<kNarrowPanelShape>;
+  using Wide = PanelTraits<kWidePanelShape>;
+  return job.image.width <= Narrow::kColumns ? launch_row_panels<Narrow>(executor, job)
+                                             : launch_row_panels<Wide>(executor, job);
 }
 
 }  // namespace cumulus::summed_area_table
