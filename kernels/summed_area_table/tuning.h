@@ -107,6 +107,8 @@ struct PanelShape {
   constexpr int threads() const { return 32 * warps; }
   constexpr int all_segments() const { return warps * segments; }
   constexpr int columns() const { return all_segments() * kSegmentColumns; }
+  /// That a block adds up over all row panels at once, two to a thread.
+  constexpr int part_columns() const { return threads() / kPanelGroups * 2; }
 };
 inline constexpr PanelShape kNarrowPanelShape = {16, 1};  // up to 2048 columns
 inline constexpr PanelShape kWidePanelShape = {16, 2};    // up to 4096

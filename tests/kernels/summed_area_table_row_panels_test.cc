@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "kernels/summed_area_table/methods.h"
+#include "kernels/summed_area_table/row_panels/row_panels.h"
 #include "tests/cases/summed_area_table_case.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
@@ -14,7 +14,7 @@
 namespace cumulus {
 namespace {
 
-using summed_area_table::build_in_row_panels;
+using summed_area_table::build_shape;
 using testing::ImagePattern;
 using testing::ImageShape;
 using testing::make_image;
@@ -25,22 +25,13 @@ void expect_tables(testing::CudaBackend& backend, ImageShape shape,
   for (const int padding : {to_whole_words, to_whole_words + 16}) {
     const auto image = make_image<std::uint8_t>(shape, 1, padding, pattern);
     SCOPED_TRACE(testing::describe(shape, 1, padding, pattern));
-    const auto table = testing::build_aligned<std::uint32_t>(
-        backend, image, [](auto& executor, const auto& job) { return build_in_row_panels(executor, job); });
+    const auto table =
+        testing::build_aligned<std::uint32_t>(backend, image, [](auto& executor, const auto& job) {
+          build_in_row_panels(executor, job,
+                              plan_row_panels(build_shape(job), executor.numbers().multiprocessors));
+        });
     EXPECT_EQ(verify_summed_area_table(image, table.data()), "");
   }
-}
-
-/// Whether the kernel leaves an image of this size to others.
-bool refused(testing::CudaBackend& backend, ImageShape shape) {
-  const auto elements = static_cast<std::size_t>(shape.height * shape.width);
-  const testing::BackendArray<testing::CudaBackend, std::uint8_t> pixels(backend,
-                                                                         std::vector<std::uint8_t>(elements));
-  testing::BackendArray<testing::CudaBackend, std::uint32_t> sums(backend, elements);
-  TableJob<std::uint8_t, std::uint32_t, Space::kDevice> job;
-  job.image = {pixels.const_span().data(), shape.height, shape.width};
-  job.sums = {sums.span().data(), shape.height, shape.width};
-  return !build_in_row_panels(backend.executor(), job);
 }
 
 class PanelsOfSmallImagesOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {};
@@ -61,12 +52,6 @@ TEST_F(PanelsOnCuda, AreRightOnImagesOfEverySize) {
                                  ImageShape{23 * panels - 30, 3000}, ImageShape{32 * panels, 4096}})
     expect_tables(backend(), shape);
   expect_tables(backend(), {32 * panels - 1, 4092}, ImagePattern::kConstant);
-}
-
-TEST_F(PanelsOnCuda, AreNotForOtherImages) {
-  EXPECT_TRUE((refused(backend(), {100, 102}))) << "rows begin anywhere";
-  EXPECT_TRUE((refused(backend(), {2, 1 << 15}))) << "wider than a panel";
-  EXPECT_TRUE((refused(backend(), {1 << 13, 16}))) << "too many rows";
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ struct PanelTraits {
   static constexpr int kSegments = kShape.segments;
   static constexpr int kAllSegments = kShape.all_segments();
   static constexpr int kColumns = kShape.columns();
-  /// Columns that a block adds up over all row panels at once, two to a thread.
-  static constexpr int kPart = kThreads / kPanelGroups * 2;
+  static constexpr int kPart = kShape.part_columns();  // that a block adds up over all row panels at once
   static_assert(kPanelRows <= 32 && kAllSegments <= 32, "lanes look after rows and segments");
   static_assert(kSegmentColumns * 255 < 1 << 16 && kPanelRows * 255 < 1 << 16, "halves of words hold sums");
 };
