@@ -65,6 +65,8 @@ inline constexpr bool kSummedAs = false;
 CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_SUMMED_AS);
 #undef CUMULUS_SUMMED_AS
 
+namespace summed_area_table {
+
 /// The types of elements of images and tables by name, for what is decided at run time.
 enum class ElementType {
   kUint8,
@@ -122,18 +124,22 @@ struct ElementPair {
 template <class Input, class Sum>
 inline constexpr ElementPair kElementPair = {kElementType<Input>, kElementType<Sum>};
 
-/// True where squares can be summed too: the square of a 32-bit integer leaves no room for sums in 64 bits.
-template <class Input, class Sum>
-inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &&
-                                     !(std::is_integral_v<Input> && sizeof(Input) == 4);
-
 /// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
 /// are asked for, it sums each channel by itself, element by element.
 constexpr bool summed_interleaved(ElementType image) {
   return element_bytes(image) <= 2 || image == ElementType::kFloat32;
 }
+
+}  // namespace summed_area_table
+
+/// True where squares can be summed too: the square of a 32-bit integer leaves no room for sums in 64 bits.
+template <class Input, class Sum>
+inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &&
+                                     !(std::is_integral_v<Input> && sizeof(Input) == 4);
+
 template <class Input>
-inline constexpr bool kSummedInterleaved = summed_interleaved(kElementType<Input>);
+inline constexpr bool kSummedInterleaved =
+    summed_area_table::summed_interleaved(summed_area_table::kElementType<Input>);
 
 namespace summed_area_table {
 

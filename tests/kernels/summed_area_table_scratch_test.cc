@@ -14,7 +14,7 @@ namespace {
 
 template <class Input, class Sum>
 double share(std::int64_t side, int channels, bool squares) {
-  const auto plan = summed_area_table::plan_look_back({.types = kElementPair<Input, Sum>,
+  const auto plan = summed_area_table::plan_look_back({.types = summed_area_table::kElementPair<Input, Sum>,
                                                        .height = side,
                                                        .width = side,
                                                        .channels = channels,
