@@ -11,16 +11,28 @@
 
 namespace cumulus {
 
-/// From lane lane_of; any type of whole words.
-template <class T>
-__device__ T warp_shuffle(T value, int lane_of) {
+/// A value whose 32-bit words are what move(word) makes of those of `value`.
+template <class T, class Move>
+__device__ T with_words(T value, const Move& move) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
   std::uint32_t words[sizeof(T) / 4];
   memcpy(words, &value, sizeof(T));
 #pragma unroll
-  for (std::uint32_t& word : words) word = __shfl_sync(kFullWarp, word, lane_of);
+  for (std::uint32_t& word : words) word = move(word);
   memcpy(&value, words, sizeof(T));
   return value;
+}
+
+/// From lane lane_of; any type of whole words.
+template <class T>
+__device__ T warp_shuffle(T value, int lane_of) {
+  return with_words(value, [=](std::uint32_t word) { return __shfl_sync(kFullWarp, word, lane_of); });
+}
+
+/// From the lane so many before; a lane without one gets its own.
+template <class T>
+__device__ T warp_shuffle_up(T value, int lanes) {
+  return with_words(value, [=](std::uint32_t word) { return __shfl_up_sync(kFullWarp, word, lanes); });
 }
 
 /// Each lane gets all lanes up to itself. By a whole warp.
@@ -28,7 +40,7 @@ template <class T, class Join>
 __device__ T warp_inclusive_scan(T value, const Join& join) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    const T before = warp_shuffle(value, max(lane_index() - distance, 0));
+    const T before = warp_shuffle_up(value, distance);
     if (lane_index() >= distance) value = join(before, value);
   }
   return value;
@@ -51,7 +63,7 @@ __device__ BlockScan<T> block_exclusive_scan(const T& value, const T& identity, 
   __syncthreads();
   const T scanned = warp_inclusive_scan(lane_index() < kWarps ? warps[lane_index()] : identity, join);
   const T warps_before = warp_shuffle(scanned, max(warp_index() - 1, 0));
-  const T lanes_before = warp_shuffle(through, max(lane_index() - 1, 0));
+  const T lanes_before = warp_shuffle_up(through, 1);
   return {join(warp_index() == 0 ? identity : warps_before, lane_index() == 0 ? identity : lanes_before),
           warp_shuffle(scanned, kWarps - 1)};
 }
