@@ -61,25 +61,37 @@ __device__ T warp_max(T value) {
   return value;
 }
 
+/// Over aligned groups of kLanes, a power of two, to each.
+template <int kLanes = 32, class T>
+__device__ T warp_min(T value) {
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    value = min(value, __shfl_xor_sync(kFullWarp, value, distance));
+  }
+  return value;
+}
+
+/// Over all lanes, to each.
+template <class T>
+__device__ T warp_sum(T value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(kFullWarp, value, distance);
+  return value;
+}
+
 /// Over all lanes, to each: of 32-bit numbers by one instruction, where the architecture has it.
 __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_add_sync(kFullWarp, value);
 #else
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(kFullWarp, value, distance);
-  return value;
+  return warp_sum<std::uint32_t>(value);
 #endif
 }
 __device__ inline std::uint32_t warp_min(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_min_sync(kFullWarp, value);
 #else
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
-    value = min(value, __shfl_xor_sync(kFullWarp, value, distance));
-  }
-  return value;
+  return warp_min<32>(value);
 #endif
 }
 __device__ inline std::uint32_t warp_max(std::uint32_t value) { return ~warp_min(~value); }
