@@ -124,7 +124,8 @@ TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInTheOutput) {
     EXPECT_GT(run.truncation_bound, 0);
     const ImageView<const float, Space::kDevice> view(nullptr, shape.height, shape.width);
     // All states of five poles would take a third of the image.
-    EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter, Method::kDecaying),
+    EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter,
+                                                          backend().executor().numbers(), Method::kDecaying),
               image.elements.size() * sizeof(float) / 6);
   }
 }
