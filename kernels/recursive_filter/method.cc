@@ -145,8 +145,7 @@ class Chooser {
     for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge, RegisterTiles::kMany}) {
       const int side = register_tile_side(form);
       if (shape_.height % side != 0 || shape_.width % side != 0) continue;
-      const std::int64_t held = resident_tiles(
-          register_tile_kernel(axes_.order, side, register_tile_blocks(form, axes_.order)), device_);
+      const std::int64_t held = resident_tiles(register_tile_kernel(form, axes_.order), device_);
       const std::int64_t at_once = held / ((shape_.height / side) * (shape_.width / side));
       if (at_once > 0) return RegisterTilesPlan{form, at_once};
     }

@@ -30,9 +30,9 @@ inline constexpr int kManyOnChipParts = 4;
 /// The same for the on-chip method, whose blocks have to be there all at once.
 template <class Real>
 constexpr int on_chip_blocks(int order, int parts) {
-  if (sizeof(Real) > sizeof(float)) return order <= 3 ? 8 : 5;
+  if (sizeof(Real) > sizeof(float)) return 5;
   if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
-  return order <= 2 ? 9 : order <= 3 ? 8 : 7;
+  return order <= 3 ? 8 : 7;
 }
 /// Forms of the on-chip method with pixels in registers. The fewer pixels a thread has, the shorter its
 /// recursions. Where more tiles do not fit that way, larger ones publish fewer words. kMany: images that
@@ -43,8 +43,7 @@ constexpr int register_tile_side(RegisterTiles form) {
 }
 constexpr int register_tile_blocks(RegisterTiles form, int order) {
   if (form == RegisterTiles::kLarge) return 2;
-  if (form == RegisterTiles::kMany && order <= 3) return 8;
-  return order <= 2 ? 6 : order <= 3 ? 5 : 4;
+  return form == RegisterTiles::kMany && order <= 3 ? 8 : 4;
 }
 /// Tiles whose states a thread loads at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;

@@ -21,7 +21,7 @@ template <int Order, RegisterTiles kForm>
 struct RegisterTileLaunch {
   static constexpr int kSide = register_tile_side(kForm);
   static constexpr int kBlocks = register_tile_blocks(kForm, Order);
-  static constexpr ResidentKernel kKernel = register_tile_kernel(Order, kSide, kBlocks);
+  static constexpr ResidentKernel kKernel = register_tile_kernel(kForm, Order);
   using Layout = typename RegisterTile<Order, kSide>::Layout;
   static_assert(kKernel.threads == Layout::kThreads);
   static_assert(kKernel.shared_bytes == sizeof(typename RegisterTile<Order, kSide>::Pixels));
