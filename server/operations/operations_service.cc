@@ -11,7 +11,9 @@
 #include "server/operations/sampling_table/build.h"
 #include "server/operations/sampling_table/draw_samples.h"
 #include "server/operations/sampling_table/evaluate_density.h"
-#include "server/operations/summed_area_table.h"
+#include "server/operations/summed_area_table/build.h"
+#include "server/operations/summed_area_table/filter_box.h"
+#include "server/operations/summed_area_table/sum_rectangles.h"
 #include "server/pipeline/pipeline.h"
 
 namespace cumulus::server {
