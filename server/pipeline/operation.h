@@ -60,11 +60,19 @@ using Outputs = Arrays<std::byte, S>;
 /// For operations whose kernels have nothing to report.
 struct NoReport {};
 
-/// What an operation says of running on one kind of executor; see Operation.
+template <class Op>
+concept ChoosesByDevice = requires(const typename Op::Plan& plan, const DeviceNumbers& device) {
+  { Op::template scratch_bytes<Space::kHost>(plan, device) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan, device) } -> std::same_as<std::size_t>;
+};
+template <class Op>
+concept HasOneScratchSize = requires(const typename Op::Plan& plan) {
+  { Op::template scratch_bytes<Space::kHost>(plan) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan) } -> std::same_as<std::size_t>;
+};
 template <class Op, class E>
 concept RunsOn = requires(E& executor, const typename Op::Plan& plan, const Inputs<E::kSpace>& inputs,
                           const Outputs<E::kSpace>& outputs, typename Op::Report& report) {
-  { Op::template scratch_bytes<E::kSpace>(plan) } -> std::same_as<std::size_t>;
   Op::run(executor, plan, inputs, outputs, report);
 };
 
@@ -76,6 +84,9 @@ concept RunsOn = requires(E& executor, const typename Op::Plan& plan, const Inpu
 /// of the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU,
 /// valid once the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
 ///
+/// An operation that chooses its method by what the GPU is has `scratch_bytes<S>(plan, device)` instead, with
+/// the DeviceNumbers of the device that the call is for.
+///
 /// An operation whose results have sizes that are known only after the run has besides
 ///
 ///   static std::vector<ArrayShape> final_shapes(const Plan& plan, const Report& report);
@@ -83,13 +94,15 @@ concept RunsOn = requires(E& executor, const typename Op::Plan& plan, const Inpu
 /// Its `outputs` are then the largest that the results can be, and `run` writes every byte of those parts of
 /// them, from their beginnings, that final_shapes names; they are copied into buffers of their own sizes.
 template <class Op>
-concept Operation = RunsOn<Op, CpuExecutor> && RunsOn<Op, CudaExecutor> &&
-    requires(const typename Op::Request& request, std::span<const InputArray> inputs,
-             const typename Op::Plan& plan, const typename Op::Report& report) {
+concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
+                             const typename Op::Plan& plan, const typename Op::Report& report) {
   { Op::kName } -> std::convertible_to<std::string_view>;
   { Op::sources(request) } -> std::same_as<std::vector<SourceField>>;
   { Op::validate(request, inputs) } -> std::same_as<absl::StatusOr<typename Op::Plan>>;
   { Op::outputs(plan) } -> std::same_as<std::vector<OutputSpec>>;
+  requires HasOneScratchSize<Op> || ChoosesByDevice<Op>;
+  requires RunsOn<Op, CpuExecutor>;
+  requires RunsOn<Op, CudaExecutor>;
   { Op::conclude(plan, report) } -> std::same_as<absl::Status>;
 };
 

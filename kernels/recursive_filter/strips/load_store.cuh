@@ -141,6 +141,46 @@ __device__ void prefetch_row(const T* row) {
   }
 }
 
+/// One channel of a whole tile, from the first pixel of the thread's column on. Nothing but the copy and the
+/// step to the next row is in the loops: a single pair of warps loads a tile, so that each instruction counts
+/// once for each of its rows.
+__device__ inline void load_strip_channel(const float* from, std::int64_t row_stride, StripTile& pixels) {
+  float* to = &pixels.at(0, strip_line());
+  const std::uint64_t policy = evict_normal();
+#pragma unroll 8
+  for (int row = 0; row < kTile; ++row) {
+    copy_async_word(to + row * kTilePitch, from, policy);
+    from += row_stride;
+  }
+}
+__device__ inline void load_strip_channel(const __half* from, std::int64_t row_stride, StripTile& pixels) {
+  float* to = &pixels.at(0, strip_line());
+  constexpr int kAtOnce = 32;  // all are issued before the first is waited for
+#pragma unroll 1
+  for (int first = 0; first < kTile; first += kAtOnce) {
+    __half halves[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      halves[i] = __ldg(from);
+      from += row_stride;
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) to[(first + i) * kTilePitch] = __half2float(halves[i]);
+  }
+}
+
+/// Writes one channel of interleaved pixels. The blocks of the other channels write the rest of the same
+/// sectors at about the same time: they stay in the L2 cache until they are whole.
+template <class T, class Convert>
+__device__ void store_strip_channel(T* to, std::int64_t row_elements, int rows, const float* from,
+                                    const Convert& convert) {
+#pragma unroll 8
+  for (int row = 0; row < rows; ++row) {
+    *to = convert(from[row * kTilePitch]);
+    to += row_elements;
+  }
+}
+
 /// Starts to copy a tile of the strip, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
 __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& at, int tile,
@@ -148,11 +188,14 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
   const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const bool inside = first >= 0 && first + kTile <= a.height;
-  const bool by_vectors = inside && at.has_whole_columns(a) && a.vector_loads;
+  const bool whole = inside && at.has_whole_columns(a);
+  const bool by_vectors = whole && a.vector_loads;
   const bool floats = a.images.kind == ElementKind::kFloat;
-  const std::int64_t corner = at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile;
-  if (by_vectors && first + (kStripPrefetch + 1) * kTile <= a.height) {
-    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride;
+  const std::int64_t corner =
+      at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile * a.channels;
+  if (whole && first + (kStripPrefetch + 1) * kTile <= a.height) {
+    // Of interleaved pixels each channel's block fetches its share.
+    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride + at.channel * kTile;
     floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
   }
   const int row = line / kRowThreads;
@@ -174,6 +217,10 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
       pixels.vector(row + i, column) = load_four(from);
       from += step;
     }
+  } else if (whole) {
+    const std::int64_t element = corner + line * a.channels + at.channel;
+    floats ? load_strip_channel(a.images.as<float>() + element, a.row_stride, pixels)
+           : load_strip_channel(a.images.as<__half>() + element, a.row_stride, pixels);
   } else if (inside) {
     load_strip_rows<8>(a, at, pixels, [&](int row) { return first + row; });
   } else {
@@ -219,9 +266,13 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
   }
   if (first_column + line >= a.width) return;
   const std::int64_t first_element = corner + (first_column + line) * a.channels + at.channel;
-#pragma unroll 4
-  for (int row = 0; row < rows; ++row) {
-    a.filtered.store(first_element + row * row_elements, pixels.at(row, line) * scale);
+  const float* from = &pixels.at(0, line);
+  if (a.filtered.kind == ElementKind::kFloat) {
+    store_strip_channel(a.filtered.as<float>() + first_element, row_elements, rows, from,
+                        [scale](float pixel) { return pixel * scale; });
+  } else {
+    store_strip_channel(a.filtered.as<__half>() + first_element, row_elements, rows, from,
+                        [scale](float pixel) { return __float2half_rn(pixel * scale); });
   }
 }
 

@@ -129,49 +129,44 @@ absl::Status read_overflow(const Request& request, const Plan& plan) {
   return status;
 }
 
-/// Of tables that are no tile-local ones.
+/// Of the images and their sums alone.
 template <class Image, class Sum, Space S>
-std::size_t table_scratch_bytes(const Plan& plan) {
-  const auto image = plan.image.view(Span<const Image, S>());
-  std::size_t bytes =
-      summed_area_table::tables_scratch_bytes<Image, Sum>(image, plan.planes, plan.squares, plan.offsets);
-  if constexpr (kSingle<Sum>) {
-    if (plan.offsets) {
-      TableJob<Image, float, S> job;
-      job.image = image;
-      job.planes = plan.planes;
-      bytes += average_image_scratch_bytes(job);
-    }
-  }
-  return bytes;
-}
-
-template <class Image, Space S>
-std::size_t local_table_scratch_bytes(const Plan& plan) {
-  LocalTableJob<Image, S> job;
-  job.image = plan.image.view(Span<const Image, S>());
-  return build_local_summed_area_table_scratch_bytes(job);
-}
-
-template <class Image, class Sum, Space S>
-TableJob<Image, Sum, S> make_job(const Plan& plan, const Inputs<S>& inputs, const Outputs<S>& outputs) {
+TableJob<Image, Sum, S> table_job(const Plan& plan, const Image* pixels, Sum* sums) {
   const std::int64_t border = plan.exclusive ? 1 : 0;
   TableJob<Image, Sum, S> job;
-  job.image = {inputs.template as<const Image>(0).data(), plan.image.height, plan.image.width,
-               plan.image.channels, plan.row_stride};
-  job.sums = {outputs.template as<Sum>(0).data(), plan.image.height + border, plan.image.width + border,
-              plan.image.channels};
+  job.image = {pixels, plan.image.height, plan.image.width, plan.image.channels, plan.row_stride};
+  job.sums = {sums, plan.image.height + border, plan.image.width + border, plan.image.channels};
   job.planes = plan.planes;
   job.plane_stride = plan.image.height * plan.row_stride;
   job.exclusive = plan.exclusive;
-  if (plan.squares) job.squares = outputs.template as<Sum>(1).data();
   return job;
+}
+
+template <class Image, class Sum, Space S>
+std::size_t table_scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
+  const auto job = table_job<Image, Sum, S>(plan, nullptr, nullptr);
+  if constexpr (kSingle<Sum>) {
+    if (plan.local) {
+      const LocalTableJob<Image, S> local{job.image, job.sums};
+      return build_local_summed_area_table_scratch_bytes(local, device);
+    }
+  }
+  auto shape = summed_area_table::build_shape(job);
+  shape.squares = plan.squares;
+  shape.offsets = plan.offsets;
+  std::size_t bytes = summed_area_table::table_scratch_bytes<S>(shape, device);
+  if constexpr (kSingle<Sum>) {
+    if (plan.offsets) bytes += average_image_scratch_bytes(job);
+  }
+  return bytes;
 }
 
 template <class Image, class Sum, class E>
 void build_table(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                  const Outputs<E::kSpace>& outputs) {
-  auto job = make_job<Image, Sum, E::kSpace>(plan, inputs, outputs);
+  auto job = table_job<Image, Sum, E::kSpace>(plan, inputs.template as<const Image>(0).data(),
+                                              outputs.template as<Sum>(0).data());
+  if (plan.squares) job.squares = outputs.template as<Sum>(1).data();
   if constexpr (kSingle<Sum>) {
     if (plan.local) {
       build_local_summed_area_table(executor, LocalTableJob<Image, E::kSpace>{
@@ -233,13 +228,10 @@ std::vector<OutputSpec> BuildSummedAreaTable::outputs(const Plan& plan) {
 }
 
 template <Space S>
-std::size_t BuildSummedAreaTable::scratch_bytes(const Plan& plan) {
+std::size_t BuildSummedAreaTable::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   std::size_t bytes = 0;
   with_element_pair(plan.image.type, plan.accumulator, [&]<class Image, class Sum>() {
-    bytes = table_scratch_bytes<Image, Sum, S>(plan);
-    if constexpr (kSingle<Sum>) {
-      if (plan.local) bytes = local_table_scratch_bytes<Image, S>(plan);
-    }
+    bytes = table_scratch_bytes<Image, Sum, S>(plan, device);
   });
   return bytes;
 }
@@ -252,8 +244,8 @@ void BuildSummedAreaTable::run(E& executor, const Plan& plan, const Inputs<E::kS
   });
 }
 
-template std::size_t BuildSummedAreaTable::scratch_bytes<Space::kHost>(const Plan&);
-template std::size_t BuildSummedAreaTable::scratch_bytes<Space::kDevice>(const Plan&);
+template std::size_t BuildSummedAreaTable::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);
+template std::size_t BuildSummedAreaTable::scratch_bytes<Space::kDevice>(const Plan&, const DeviceNumbers&);
 template void BuildSummedAreaTable::run(CpuExecutor&, const Plan&, const Inputs<Space::kHost>&,
                                         const Outputs<Space::kHost>&, Report&);
 #if CUMULUS_WITH_CUDA

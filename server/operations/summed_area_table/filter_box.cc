@@ -97,7 +97,7 @@ std::vector<OutputSpec> FilterBox::outputs(const Plan& plan) {
 }
 
 template <Space S>
-std::size_t FilterBox::scratch_bytes(const Plan& plan) {
+std::size_t FilterBox::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   std::size_t bytes = 0;
   with_image_type(plan.image.type, [&]<class Image>() {
     float any = 0;  // is not written: which pointers are null is all that counts
@@ -105,7 +105,7 @@ std::size_t FilterBox::scratch_bytes(const Plan& plan) {
     job.image = plan.image.view(Span<const Image, S>());
     job.deviations = plan.deviation ? &any : nullptr;
     job.box = plan.box;
-    bytes = filter_box_scratch_bytes(job);
+    bytes = filter_box_scratch_bytes(job, device);
   });
   return bytes;
 }
@@ -124,8 +124,8 @@ void FilterBox::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inpu
   });
 }
 
-template std::size_t FilterBox::scratch_bytes<Space::kHost>(const Plan&);
-template std::size_t FilterBox::scratch_bytes<Space::kDevice>(const Plan&);
+template std::size_t FilterBox::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);
+template std::size_t FilterBox::scratch_bytes<Space::kDevice>(const Plan&, const DeviceNumbers&);
 template void FilterBox::run(CpuExecutor&, const Plan&, const Inputs<Space::kHost>&,
                              const Outputs<Space::kHost>&, Report&);
 #if CUMULUS_WITH_CUDA
