@@ -8,7 +8,7 @@
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/float16.h"
 #include "kernels/core/views.h"
-#include "kernels/sampling_table/sampling_table_layout.h"
+#include "kernels/sampling_table/layout.h"
 
 namespace cumulus {
 

@@ -2,16 +2,16 @@
 #include <atomic>
 
 #include "kernels/core/parallel.h"
+#include "kernels/sampling_table/check.h"
+#include "kernels/sampling_table/cpu/bounds.h"
+#include "kernels/sampling_table/cpu/lookup.h"
+#include "kernels/sampling_table/cpu/reduction.h"
+#include "kernels/sampling_table/cpu/vertices.h"
+#include "kernels/sampling_table/draw/points.h"
+#include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/sampling_table.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
-#include "kernels/sampling_table/sampling_table_check.h"
-#include "kernels/sampling_table/sampling_table_lookup_cpu.h"
-#include "kernels/sampling_table/sampling_table_points.h"
-#include "kernels/sampling_table/sampling_table_row_bounds_cpu.h"
-#include "kernels/sampling_table/sampling_table_survey_cpu.h"
-#include "kernels/sampling_table/sampling_table_target.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
-#include "kernels/sampling_table/sampling_table_vertices_cpu.h"
+#include "kernels/sampling_table/tuning.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus {
 namespace {

@@ -1,16 +1,16 @@
 #include <type_traits>
 
+#include "kernels/sampling_table/bilinear/vertices.cuh"
+#include "kernels/sampling_table/check.h"
+#include "kernels/sampling_table/rows/launch.cuh"
+#include "kernels/sampling_table/rows/masses.cuh"
+#include "kernels/sampling_table/rows/register_blocked/register_blocked.cuh"
+#include "kernels/sampling_table/rows/texels.cuh"
+#include "kernels/sampling_table/rows/tiled/tiled.cuh"
 #include "kernels/sampling_table/sampling_table.h"
-#include "kernels/sampling_table/sampling_table_check.h"
-#include "kernels/sampling_table/sampling_table_dense.cuh"
-#include "kernels/sampling_table/sampling_table_launch.cuh"
-#include "kernels/sampling_table/sampling_table_lines.cuh"
-#include "kernels/sampling_table/sampling_table_lookup.cuh"
-#include "kernels/sampling_table/sampling_table_row_masses.cuh"
-#include "kernels/sampling_table/sampling_table_survey.cuh"
-#include "kernels/sampling_table/sampling_table_texels.cuh"
-#include "kernels/sampling_table/sampling_table_tuning.h"
-#include "kernels/sampling_table/sampling_table_vertices.cuh"
+#include "kernels/sampling_table/search/lookup.cuh"
+#include "kernels/sampling_table/tuning.h"
+#include "kernels/sampling_table/weights/reduction.cuh"
 
 namespace cumulus {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 #include "tests/cases/sampling_table_bilinear_case.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/cases/sampling_table_samples.h"

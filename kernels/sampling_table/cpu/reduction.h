@@ -6,8 +6,8 @@
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/parallel.h"
-#include "kernels/sampling_table/sampling_table_survey.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/tuning.h"
+#include "kernels/sampling_table/weights/reduction.h"
 
 namespace cumulus::sampling_survey {
 

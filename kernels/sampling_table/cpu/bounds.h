@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "kernels/primitives/vector_width.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus::sampling_rows {
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "kernels/primitives/multiprocessor.cuh"
+#include "kernels/sampling_table/check.h"
+#include "kernels/sampling_table/draw/points.h"
+#include "kernels/sampling_table/draw/shared_marginal.cuh"
 #include "kernels/sampling_table/sampling_table.h"
-#include "kernels/sampling_table/sampling_table_check.h"
-#include "kernels/sampling_table/sampling_table_near.cuh"
-#include "kernels/sampling_table/sampling_table_points.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/tuning.h"
 
 namespace cumulus {
 namespace {

@@ -4,9 +4,9 @@
 // bounds, guide and radix trees go out.
 
 #include "kernels/primitives/warp_scan.cuh"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
-#include "kernels/sampling_table/sampling_table_target.h"
-#include "kernels/sampling_table/sampling_table_trees.h"
+#include "kernels/sampling_table/format/target.h"
+#include "kernels/sampling_table/search/trees.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus::sampling_rows {
 

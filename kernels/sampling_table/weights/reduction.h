@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus::sampling_arithmetic {
 

@@ -1,14 +1,14 @@
 #pragma once
 
-// The alias table of one distribution, on the CPU: the sweep of sampling_table_alias.h, one cell after
+// The alias table of one distribution, on the CPU: the sweep of search/alias.h, one cell after
 // another.
 
 #include <algorithm>
 #include <cstdint>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table_alias.h"
-#include "kernels/sampling_table/sampling_table_target.h"
+#include "kernels/sampling_table/format/target.h"
+#include "kernels/sampling_table/search/alias.h"
 
 namespace cumulus::sampling_lookup {
 

@@ -3,7 +3,7 @@
 #include <cub/block/block_reduce.cuh>
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/sampling_table/sampling_table_texels.cuh"
+#include "kernels/sampling_table/rows/texels.cuh"
 
 // The lower bounds of rows that are too long for one block, by many: each has a tile.
 namespace cumulus::sampling_lines {

@@ -6,10 +6,10 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/sampling_table/sampling_table_alias.h"
-#include "kernels/sampling_table/sampling_table_target.h"
-#include "kernels/sampling_table/sampling_table_trees.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/format/target.h"
+#include "kernels/sampling_table/search/alias.h"
+#include "kernels/sampling_table/search/trees.h"
+#include "kernels/sampling_table/tuning.h"
 
 namespace cumulus::sampling_lookup {
 

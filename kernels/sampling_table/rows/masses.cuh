@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/sampling_table/sampling_table_layout.h"
+#include "kernels/sampling_table/layout.h"
 
 // The masses of rows, from the kernel that finds them to one that runs at the same time: each word says by
 // itself whether it is there, so that neither kernel needs a fence, which all warps of a multiprocessor wait

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/core/float16.h"
-#include "kernels/sampling_table/sampling_table_layout.h"
+#include "kernels/sampling_table/layout.h"
 
 namespace cumulus::sampling_arithmetic {
 

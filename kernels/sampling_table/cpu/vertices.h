@@ -5,8 +5,8 @@
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/parallel.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
-#include "kernels/sampling_table/sampling_table_vertices.h"
+#include "kernels/sampling_table/bilinear/vertices.h"
+#include "kernels/sampling_table/tuning.h"
 
 namespace cumulus::sampling_vertices {
 

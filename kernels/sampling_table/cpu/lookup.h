@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table_alias_cpu.h"
-#include "kernels/sampling_table/sampling_table_target.h"
-#include "kernels/sampling_table/sampling_table_trees.h"
+#include "kernels/sampling_table/cpu/alias.h"
+#include "kernels/sampling_table/format/target.h"
+#include "kernels/sampling_table/search/trees.h"
 
 namespace cumulus::sampling_lookup {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
+#include "kernels/sampling_table/rows/register_blocked/memory.cuh"
 
 // Guide and trees of a distribution of which each thread has 16 neighbouring cells.
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "kernels/sampling_table/sampling_table_rows.cuh"
+#include "kernels/sampling_table/rows/block/lookup.cuh"
 
 // The shared memory of a block whose threads have 16 neighbouring cells each: see
-// sampling_table_dense_rows.cuh.
+// rows/register_blocked/cells.cuh.
 
 namespace cumulus::sampling_rows {
 
@@ -64,7 +64,7 @@ struct Slots {
   }
 };
 
-/// What threads tell each other of the edges between their cells: see sampling_table_dense_trees.cuh.
+/// What threads tell each other of the edges between their cells: see rows/register_blocked/trees.cuh.
 template <int kThreads>
 struct EdgesOfThreads {
   static constexpr std::uint32_t kWarps = kThreads / 32;

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
-#include "kernels/sampling_table/sampling_table_vertices.h"
+#include "kernels/sampling_table/bilinear/vertices.h"
+#include "kernels/sampling_table/tuning.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 
 // What a bilinear table takes beside a constant one: a pass for the vertices, one for the weights of the
 // cells.

@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
-#include "kernels/sampling_table/sampling_table_weights.h"
+#include "kernels/sampling_table/rows/register_blocked/memory.cuh"
+#include "kernels/sampling_table/weights/weights.h"
 
 // From the texels of a row to the weights that a block has on chip.
 namespace cumulus::sampling_rows {

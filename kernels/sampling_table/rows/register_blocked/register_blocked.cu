@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/sampling_table/sampling_table_dense.cuh"
-#include "kernels/sampling_table/sampling_table_dense_rows.cuh"
-#include "kernels/sampling_table/sampling_table_launch.cuh"
-#include "kernels/sampling_table/sampling_table_row_masses.cuh"
+#include "kernels/sampling_table/rows/launch.cuh"
+#include "kernels/sampling_table/rows/masses.cuh"
+#include "kernels/sampling_table/rows/register_blocked/cells.cuh"
+#include "kernels/sampling_table/rows/register_blocked/register_blocked.cuh"
 
 namespace cumulus::sampling_dense {
 namespace {

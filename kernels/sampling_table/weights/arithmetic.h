@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table_weights.h"
+#include "kernels/sampling_table/weights/weights.h"
 
 namespace cumulus::sampling_arithmetic {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/sampling_table/sampling_table_dense_chip.cuh"
+#include "kernels/sampling_table/rows/register_blocked/memory.cuh"
 
 // The trees of a distribution of which each thread has 16 neighbouring cells. Edge j lies between cells j - 1
 // and j; where both overlap a guide cell of more than few cells there is node j. The difference at an edge is

@@ -3,8 +3,8 @@
 #include <cub/block/block_reduce.cuh>
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/sampling_table/sampling_table_survey.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
+#include "kernels/sampling_table/tuning.h"
+#include "kernels/sampling_table/weights/reduction.h"
 
 namespace cumulus::sampling_survey {
 

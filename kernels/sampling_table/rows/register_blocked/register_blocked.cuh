@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/sampling_table/sampling_table_texels.cuh"
+#include "kernels/sampling_table/rows/texels.cuh"
 
 // All rows of a table at once, a block a row, sixteen cells a thread: the faster way, for the rows that fit.
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "kernels/sampling_table/sampling_table_dense_lookup.cuh"
-#include "kernels/sampling_table/sampling_table_dense_trees.cuh"
+#include "kernels/sampling_table/rows/register_blocked/guide.cuh"
+#include "kernels/sampling_table/rows/register_blocked/trees.cuh"
 
 // One distribution by one block whose threads have 16 neighbouring cells each, in registers: for rows of a
 // multiple of 16 cells, up to 16384, and guides of a multiple of 32. The bytes are those of
-// sampling_table_rows.cuh; what differs is how often a cell is touched. Scans cost a sixteenth of their
+// rows/block/lookup.cuh; what differs is how often a cell is touched. Scans cost a sixteenth of their
 // steps; a cell is converted and bounded once; a guide cell's entry follows from its first cell and the next
 // one's. Only where a guide cell has more than few cells, each of its nodes is searched for.
 

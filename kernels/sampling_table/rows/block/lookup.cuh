@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/sampling_table/sampling_table_row_bounds.cuh"
+#include "kernels/sampling_table/rows/bounds.cuh"
 
 // Guide and radix trees of a distribution whose lower bounds are on the chip.
 
