@@ -7,10 +7,8 @@
 
 #include "kernels/sampling_table/sampling_table.h"
 
-// What the two backends refuse alike, before anything runs.
-namespace cumulus::sampling_check {
-
-using sampling_layout::require;
+// The arguments that both backends refuse, before anything runs.
+namespace cumulus::sampling_table {
 
 template <class T, Space S>
 void check_build(const ImageView<const T, S>& weights, const SamplingTableParams& params,
@@ -63,11 +61,11 @@ void check_points(const sampling::TableHeader& header, Span<const std::byte, S> 
 template <Space S>
 void check_draw(const sampling::TableHeader& header, Span<const std::byte, S> table,
                 const DrawParameters& parameters, const DrawnSamples<S>& samples) {
-  constexpr std::int64_t kMostPoints = std::int64_t{1} << 32;
-  require(parameters.count >= 0 && parameters.first_index >= 0 && parameters.first_index <= kMostPoints &&
-              parameters.count <= kMostPoints - parameters.first_index,
+  constexpr std::int64_t kMaxPoints = std::int64_t{1} << 32;
+  require(parameters.count >= 0 && parameters.first_index >= 0 && parameters.first_index <= kMaxPoints &&
+              parameters.count <= kMaxPoints - parameters.first_index,
           "first_index + count must be 0 to 2^32");
-  require(parameters.total >= 0 && parameters.total <= kMostPoints, "total must be 0 to 2^32");
+  require(parameters.total >= 0 && parameters.total <= kMaxPoints, "total must be 0 to 2^32");
   require(parameters.total == 0 || parameters.total >= parameters.first_index + parameters.count,
           "total must be at least first_index + count");
   check_points(header, table, static_cast<std::size_t>(parameters.count), parameters.layer, samples);
@@ -85,4 +83,4 @@ void check_density(const sampling::TableHeader& header, Span<const std::byte, S>
           "points must have " + std::to_string(points.dimensions) + " elements for each of pdf");
 }
 
-}  // namespace cumulus::sampling_check
+}  // namespace cumulus::sampling_table

@@ -8,8 +8,6 @@
 
 #include "cumulus/point_sequences.h"
 #include "cumulus/table_format.h"
-#include "kernels/core/scratch_arena.h"
-#include "kernels/core/views.h"
 
 namespace cumulus {
 
@@ -50,7 +48,7 @@ struct SamplingTableParams {
   bool uniform_if_all_zero = false;
 
   /// Whether the weights depend on all of them, which takes a pass over them before the build.
-  bool needs_survey() const { return mis_compensation || uniform_if_all_zero; }
+  bool needs_reduction() const { return mis_compensation || uniform_if_all_zero; }
 };
 
 /// What the build found. A table is usable exactly when `outcome` is kBuilt.
@@ -69,7 +67,7 @@ struct SamplingTableReport {
   float value = 0;           ///< and what that holds.
 };
 
-namespace sampling_layout {
+namespace sampling_table {
 
 inline void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("sampling table: " + what);
@@ -88,22 +86,23 @@ inline void check_extents(const SamplingTableParams& params) {
           std::to_string(params.layers) + " layers; 1 to 65536 are possible");
 }
 
-inline std::uint32_t guide_size(const SamplingTableParams& params, std::uint32_t asked, std::int64_t cells) {
+inline std::uint32_t guide_size(const SamplingTableParams& params, std::uint32_t requested,
+                                std::int64_t cells) {
   if (!sampling::has_guide(params.method)) {
-    require(asked == 0, "a guide size for a method without guide table");
+    require(requested == 0, "a guide size for a method without guide table");
     return 0;
   }
-  require(asked <= sampling::kMaxGuideSize,
-          std::to_string(asked) + " guide entries; at most 16777216 are possible");
-  return asked > 0 ? asked : static_cast<std::uint32_t>(cells);
+  require(requested <= sampling::kMaxGuideSize,
+          std::to_string(requested) + " guide entries; at most 16777216 are possible");
+  return requested > 0 ? requested : static_cast<std::uint32_t>(cells);
 }
 
-}  // namespace sampling_layout
+}  // namespace sampling_table
 
 /// The header that the built table will have, sizes and offsets included. Throws std::invalid_argument
 /// where an extent or a guide size is out of range.
 inline sampling::TableHeader sampling_table_header(const SamplingTableParams& params) {
-  sampling_layout::check_extents(params);
+  sampling_table::check_extents(params);
   sampling::TableHeader header;
   const bool bilinear = params.interpolation == sampling::Interpolation::kBilinear;
   std::memcpy(header.magic, sampling::kMagic, sizeof(header.magic));
@@ -115,8 +114,8 @@ inline sampling::TableHeader sampling_table_header(const SamplingTableParams& pa
   header.projection = params.projection;
   header.method = params.method;
   header.interpolation = params.interpolation;
-  header.row_guide_size = sampling_layout::guide_size(params, params.row_guide_size, header.width);
-  header.marginal_guide_size = sampling_layout::guide_size(params, params.marginal_guide_size, header.height);
+  header.row_guide_size = sampling_table::guide_size(params, params.row_guide_size, header.width);
+  header.marginal_guide_size = sampling_table::guide_size(params, params.marginal_guide_size, header.height);
 
   std::uint64_t end = sampling::kHeaderBytes;
   const auto place = [&end](std::uint64_t bytes) -> std::uint64_t {
@@ -141,126 +140,6 @@ inline sampling::TableHeader sampling_table_header(const SamplingTableParams& pa
 /// Bytes of the whole table.
 inline std::size_t sampling_table_bytes(const SamplingTableParams& params) {
   return sampling_table_header(params).total_bytes;
-}
-
-/// What the row pass leaves for the marginal: `mass` * 2^exponent in units that all rows share.
-struct RowMass {
-  double mass;
-  std::uint32_t exponent;
-  std::uint32_t padding;
-};
-
-/// Where a row has more than kNarrowCells cells, a block of a GPU works on this many of them.
-inline constexpr std::uint32_t kTileCells = 4096;
-
-/// What the blocks of such a row let each other know.
-struct RowTile {
-  std::uint64_t sum;       ///< Of the integer weights.
-  std::uint32_t positive;  ///< How many of them are positive.
-  std::uint32_t largest;   ///< Bits of the largest weight.
-};
-
-/// Tiles of each row; 0 where a row is one block's work.
-inline std::uint32_t tiles_of_row(const sampling::TableHeader& header) {
-  return header.width > sampling::kNarrowCells ? (header.width + kTileCells - 1) / kTileCells : 0;
-}
-
-/// What a survey finds out about a row.
-struct RowSurvey {
-  double mass;            ///< As in RowMass.
-  std::uint32_t largest;  ///< Bits of the largest weight.
-  float share;            ///< The row's share of the sphere, as row_weight has it.
-};
-
-/// How the weights of a layer are changed by what a survey of all of them has found: this much is taken off
-/// each, and those that are no larger become `otherwise`.
-struct WeightAdjustment {
-  float taken_off = 0;
-  float otherwise = 0;
-};
-
-/// What a build finds out about its weights, in the executor's memory.
-struct BuildFindings {
-  std::uint64_t first_invalid;  ///< (row * width + x) * 4 + channel; kNoneInvalid where all are valid.
-  std::uint32_t first_empty;    ///< The first layer without mass; kNoneEmpty where all have some.
-  SamplingTableReport report;
-};
-inline constexpr std::uint64_t kNoneInvalid = ~std::uint64_t{0};
-inline constexpr std::uint32_t kNoneEmpty = ~std::uint32_t{0};
-
-/// BuildFindings::first_invalid of a channel; rows are counted through all layers.
-CUMULUS_HOST_DEVICE inline std::uint64_t invalid_key(std::uint32_t x, std::uint32_t row, std::uint32_t width,
-                                                     int channel) {
-  return (static_cast<std::uint64_t>(row) * width + x) * 4 + static_cast<std::uint64_t>(channel);
-}
-
-/// The report on a table with these findings about `weights`, whose rows are those of all layers of `height`.
-template <class T, Space S>
-CUMULUS_HOST_DEVICE SamplingTableReport report_of(const BuildFindings& findings,
-                                                  const ImageView<const T, S>& weights,
-                                                  std::uint32_t height) {
-  SamplingTableReport report;
-  if (findings.first_invalid != kNoneInvalid) {
-    const auto width = static_cast<std::uint64_t>(weights.width);
-    const std::uint64_t texel = findings.first_invalid / 4;
-    const auto channel = static_cast<std::int64_t>(findings.first_invalid % 4);
-    const auto x = static_cast<std::int64_t>(texel % width);
-    const auto row = static_cast<std::int64_t>(texel / width);
-    report.outcome = SamplingTableReport::Outcome::kInvalidWeight;
-    report.layer = static_cast<std::int32_t>(row / height);
-    report.x = static_cast<std::int32_t>(x);
-    report.y = static_cast<std::int32_t>(row % height);
-    report.channel = static_cast<std::int32_t>(channel);
-    report.value =
-        static_cast<float>(weights.data[row * weights.row_stride + x * weights.channels + channel]);
-  } else if (findings.first_empty != kNoneEmpty) {
-    report.layer = static_cast<std::int32_t>(findings.first_empty);
-  } else {
-    report.outcome = SamplingTableReport::Outcome::kBuilt;
-  }
-  return report;
-}
-
-/// Bytes [begin, end) of a table that belong to no section; they are zero.
-struct TableGap {
-  std::uint64_t begin;
-  std::uint64_t end;
-};
-struct TableGaps {
-  TableGap gaps[7];
-};
-
-/// What section alignment leaves free behind each section.
-inline TableGaps table_gaps(const sampling::TableHeader& header) {
-  const sampling::SectionBytes bytes = sampling::section_bytes(header);
-  const std::uint64_t sections[7][2] = {{header.marginal_cdf_offset, bytes.marginal_cdf},
-                                        {header.marginal_guide_offset, bytes.marginal_guide},
-                                        {header.row_cdf_offset, bytes.row_cdf},
-                                        {header.row_guide_offset, bytes.row_guide},
-                                        {header.marginal_nodes_offset, bytes.marginal_nodes},
-                                        {header.row_nodes_offset, bytes.row_nodes},
-                                        {header.vertices_offset, bytes.vertices}};
-  TableGaps gaps{};
-  for (int i = 0; i < 7; ++i) {
-    const std::uint64_t end = sections[i][0] + sections[i][1];
-    const std::uint64_t aligned =
-        (end + sampling::kSectionAlignment - 1) / sampling::kSectionAlignment * sampling::kSectionAlignment;
-    gaps.gaps[i] = {end, aligned};
-  }
-  return gaps;
-}
-
-/// Scratch memory that build_sampling_table takes, on either backend; reserve it before the call.
-inline std::size_t sampling_table_scratch_bytes(const SamplingTableParams& params) {
-  const sampling::TableHeader header = sampling_table_header(params);
-  ScratchSize size;
-  const std::size_t rows = std::size_t{header.layers} * header.height;
-  size.add<RowMass>(rows).add<BuildFindings>(1).add<RowTile>(rows * tiles_of_row(header));
-  if (params.needs_survey()) {
-    size.add<RowSurvey>(static_cast<std::size_t>(params.layers * params.height))
-        .add<WeightAdjustment>(static_cast<std::size_t>(params.layers));
-  }
-  return size.bytes();
 }
 
 }  // namespace cumulus

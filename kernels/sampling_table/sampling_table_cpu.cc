@@ -8,15 +8,14 @@
 #include "kernels/sampling_table/cpu/reduction.h"
 #include "kernels/sampling_table/cpu/vertices.h"
 #include "kernels/sampling_table/draw/points.h"
+#include "kernels/sampling_table/format/gaps.h"
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/tuning.h"
 #include "kernels/sampling_table/weights/arithmetic.h"
 
-namespace cumulus {
+namespace cumulus::sampling_table {
 namespace {
-
-using namespace sampling_arithmetic;
 
 sampling::TableView view_of(const sampling::TableHeader& header, HostSpan<const std::byte> table,
                             std::uint32_t layer) {
@@ -63,7 +62,7 @@ class TableBuilder {
         rule_(rule) {}
 
   void build(CpuExecutor& executor) {
-    const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / header_.width);
+    const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / header_.width);
     parallel_ranges(executor, std::int64_t{header_.layers} * header_.height, grain,
                     [&](std::int64_t first, std::int64_t last) {
                       for (std::int64_t row = first; row < last; ++row)
@@ -79,11 +78,11 @@ class TableBuilder {
  private:
   /// `row` counts through all layers.
   void build_row(std::uint32_t row) {
-    const sampling_layout::Target target = sampling_layout::row_target(header_, table_.data(), row);
+    const Target target = row_target(header_, table_.data(), row);
     std::uint32_t* cells = target.lower;
-    const std::uint32_t exponent = row_exponent(stage_weights(row, cells), header_.width);
-    const Tally all = sampling_rows::write_row_bounds(cells, header_.width, exponent);
-    sampling_lookup::write_lookup(target);
+    const std::uint32_t exponent = row_exponent(stage_row(row, cells), header_.width);
+    const Tally all = write_row_bounds(cells, header_.width, exponent);
+    write_lookup(target);
     row_masses_[row] = {row_mass(all.sum, row_weight(header_, row % header_.height)), exponent, 0};
   }
 
@@ -95,18 +94,18 @@ class TableBuilder {
     const auto mass_at = [&](std::uint32_t y) {
       return integer_mass(rows[y].mass, rows[y].exponent, heaviest);
     };
-    const sampling_layout::Target target = sampling_layout::marginal_target(header_, table_.data(), layer);
+    const Target target = marginal_target(header_, table_.data(), layer);
     const Tally all = write_lower_bounds(header_.height, mass_at, target.lower);
-    sampling_lookup::write_lookup(target);
+    write_lookup(target);
     if (all.positive == 0) note_earlier(findings_.first_empty, layer);
   }
 
   /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
-  std::uint32_t stage_weights(std::uint32_t row, std::uint32_t* cells) {
+  std::uint32_t stage_row(std::uint32_t row, std::uint32_t* cells) {
     const WeightAdjustment adjustment =
         adjustments_.empty() ? WeightAdjustment{} : adjustments_[row / header_.height];
-    const sampling_rows::RowExtremes extremes = sampling_rows::stage_weights(
-        weights_.row(row), weights_.channels, header_.width, rule_, adjustment, cells);
+    const RowExtremes extremes =
+        stage_weights(weights_.row(row), weights_.channels, header_.width, rule_, adjustment, cells);
     if (extremes.guard >= kInfinityBits) note_first_invalid(row);
     return extremes.largest;
   }
@@ -141,10 +140,9 @@ void write_bilinear(CpuExecutor& executor, HostImage<const T> weights, const Wei
       note_earlier(findings.first_invalid, invalid_key(x, row, static_cast<std::uint32_t>(weights.width),
                                                        first_invalid_channel(texel, rule.counted)));
     }
-    return sampling_vertices::CellWeight{
-        adjusted(weight.bits, adjustments.empty() ? WeightAdjustment{} : adjustments[layer])};
+    return CellWeight{adjusted(weight.bits, adjustments.empty() ? WeightAdjustment{} : adjustments[layer])};
   };
-  sampling_vertices::write_vertices_and_cells(executor, header, table, weight_at);
+  write_vertices_and_cells(executor, header, table, weight_at);
 }
 
 void write_header_and_padding(const sampling::TableHeader& header, HostSpan<std::byte> table) {
@@ -156,22 +154,22 @@ void write_header_and_padding(const sampling::TableHeader& header, HostSpan<std:
 template <class T>
 void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTableParams& params,
            HostSpan<std::byte> table, SamplingTableReport* report) {
-  sampling_check::check_build(weights, params, table);
+  check_build(weights, params, table);
   const sampling::TableHeader header = sampling_table_header(params);
   const WeightRule rule = weight_rule(params, weights.channels);
   const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
   findings = {kNoneInvalid, kNoneEmpty, {}};
   // What a GPU takes for long rows, so that one figure holds for both.
-  executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
+  executor.scratch<TileAggregate>(row_masses.size() * tiles_of_row(header));
   HostSpan<WeightAdjustment> adjustments;
-  if (params.needs_survey()) {
-    const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));
+  if (params.needs_reduction()) {
+    const auto reductions =
+        executor.scratch<RowReduction>(static_cast<std::size_t>(params.layers * params.height));
     adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
-    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
+    reduce_weights(executor, weights, params, reductions, adjustments);
   }
   if (params.interpolation == sampling::Interpolation::kBilinear) {
-    using sampling_vertices::CellWeight;
     write_bilinear(executor, weights, rule, header, params.height, table, adjustments, findings);
     const auto* cells = reinterpret_cast<const CellWeight*>(table.data() + header.row_cdf_offset);
     const HostImage<const CellWeight> image(cells, std::int64_t{header.layers} * header.height, header.width);
@@ -187,38 +185,41 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
 template <class Points>
 void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
           const SampleArrays& arrays) {
-  parallel_ranges(executor, count, sampling_tuning::kSamplesPerTask,
-                  [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t i = first; i < last; ++i) {
-                      const sampling::FixedPoint2 point = points.point(i);
-                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
-                    }
-                  });
+  parallel_ranges(executor, count, kSamplesPerTask, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const sampling::FixedPoint2 point = points.point(i);
+      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
+    }
+  });
 }
 
 }  // namespace
+}  // namespace cumulus::sampling_table
+
+namespace cumulus {
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const float> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
                   const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
-  sampling_check::check_draw(header, table, parameters, samples);
+  using namespace sampling_table;
+  check_draw(header, table, parameters, samples);
   draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
        sample_arrays(samples));
 }
@@ -226,7 +227,8 @@ void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, Ho
 void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
                    HostSpan<const std::byte> table, HostSpan<const sampling::FixedPoint2> points,
                    std::uint32_t layer, DrawnSamples<Space::kHost> samples) {
-  sampling_check::check_points(header, table, points.size(), layer, samples);
+  using namespace sampling_table;
+  check_points(header, table, points.size(), layer, samples);
   draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
        static_cast<std::int64_t>(points.size()), sample_arrays(samples));
 }
@@ -234,9 +236,10 @@ void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
                       HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
                       HostSpan<float> pdf) {
-  sampling_check::check_density(header, table, points, pdf);
+  using namespace sampling_table;
+  check_density(header, table, points, pdf);
   const sampling::TableView view = view_of(header, table, points.layer);
-  parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), sampling_tuning::kSamplesPerTask,
+  parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), kSamplesPerTask,
                   [&](std::int64_t first, std::int64_t last) {
                     for (std::int64_t i = first; i < last; ++i) {
                       pdf.data()[i] = density_at(view, points.coordinates.data(), points.dimensions, i);

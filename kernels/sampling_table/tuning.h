@@ -2,19 +2,19 @@
 
 #include <cstdint>
 
-namespace cumulus::sampling_tuning {
+namespace cumulus::sampling_table {
 
 // CPU: pieces that are worth a task.
 inline constexpr std::int64_t kTexelsPerTask = 16384;
 inline constexpr std::int64_t kSamplesPerTask = 4096;
 
 // CUDA. The threads of the blocks that build a row follow from its width.
-inline constexpr int kSurveyThreads = 256;
+inline constexpr int kReductionThreads = 256;
 inline constexpr int kLookupThreads = 256;
 inline constexpr int kAliasThreads = 256;
 inline constexpr int kConcludeThreads = 256;
 inline constexpr int kDrawThreads = 512;
-inline constexpr int kOpenRowsThreads = 1024;
+inline constexpr int kRefinedRowsThreads = 1024;
 inline constexpr int kVertexThreads = 256;
 
-}  // namespace cumulus::sampling_tuning
+}  // namespace cumulus::sampling_table

@@ -9,12 +9,12 @@
 
 // What a bilinear table takes beside a constant one: a pass for the vertices, one for the weights of the
 // cells.
-namespace cumulus::sampling_vertices {
+namespace cumulus::sampling_table {
 
 template <class T>
 struct VerticesArguments {
   DeviceImage<const T> weights;  // of the map
-  sampling_arithmetic::WeightRule rule;
+  WeightRule rule;
   sampling::TableHeader header;
   VertexRule vertices;
   std::byte* table;
@@ -31,23 +31,25 @@ __device__ float texel_weight(const VerticesArguments<T>& arguments, std::uint32
   const DeviceImage<const T>& weights = arguments.weights;
   const std::uint32_t row = layer * arguments.vertices.height + y;
   const T* texel = weights.data + row * weights.row_stride + x * weights.channels;
-  const sampling_arithmetic::Weight weight = sampling_arithmetic::load_weight(texel, arguments.rule);
-  if (weight.guard >= sampling_arithmetic::kInfinityBits) {
+  const Weight weight = load_weight(texel, arguments.rule);
+  if (weight.guard >= kInfinityBits) {
     const std::uint64_t key =
-        invalid_key(x, row, arguments.vertices.width,
-                    sampling_arithmetic::first_invalid_channel(texel, arguments.rule.counted));
+        invalid_key(x, row, arguments.vertices.width, first_invalid_channel(texel, arguments.rule.counted));
     atomicMin(reinterpret_cast<unsigned long long*>(&arguments.findings->first_invalid),
               static_cast<unsigned long long>(key));
   }
   const WeightAdjustment adjustment =
       arguments.adjustments != nullptr ? arguments.adjustments[layer] : WeightAdjustment{};
-  return CellWeight{sampling_arithmetic::adjusted(weight.bits, adjustment)};
+  return CellWeight{adjusted(weight.bits, adjustment)};
 }
 
-/// One block a row of vertices of any layer.
+/// The vertices of a bilinear table.
+/// owns: block b has row b of the vertices of all layers.
+/// reads: the texels around its vertices; the layer's adjustment.
+/// writes: the row's vertices; the first invalid texel (atomicMin).
+/// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended.
 template <class T>
-__global__ void __launch_bounds__(sampling_tuning::kVertexThreads)
-    write_vertices(VerticesArguments<T> arguments) {
+__global__ void __launch_bounds__(kVertexThreads) write_vertices(VerticesArguments<T> arguments) {
   const sampling::TableHeader& header = arguments.header;
   const VertexRow at = vertex_row(header, blockIdx.x);
   float* values = arguments.first_vertex() + static_cast<std::size_t>(blockIdx.x) * (header.width + 1);
@@ -58,10 +60,13 @@ __global__ void __launch_bounds__(sampling_tuning::kVertexThreads)
     values[x] = arguments.vertices.value(x, at.y, weight_at);
 }
 
-/// One block a row of cells of any layer.
+/// The weights of a bilinear table's cells, where their lower bounds will be.
+/// owns: block b has row b of the cells of all layers.
+/// reads: the vertices above and below it.
+/// writes: the row's weights.
+/// waits for: nothing of other blocks, so that there is no deadlock; write_vertices has ended.
 template <class T>
-__global__ void __launch_bounds__(sampling_tuning::kVertexThreads)
-    write_cells(VerticesArguments<T> arguments) {
+__global__ void __launch_bounds__(kVertexThreads) write_cells(VerticesArguments<T> arguments) {
   const sampling::TableHeader& header = arguments.header;
   const EdgeRows edges = edge_rows(header, arguments.first_vertex(), blockIdx.x);
   auto* weights = reinterpret_cast<CellWeight*>(arguments.table + header.row_cdf_offset) +
@@ -72,7 +77,7 @@ __global__ void __launch_bounds__(sampling_tuning::kVertexThreads)
 
 template <class T>
 void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>& arguments) {
-  constexpr int kThreads = sampling_tuning::kVertexThreads;
+  constexpr int kThreads = kVertexThreads;
   const sampling::TableHeader& header = arguments.header;
   write_vertices<T>
       <<<header.layers * sampling::vertex_rows(header), kThreads, 0, executor.stream()>>>(arguments);
@@ -81,4 +86,4 @@ void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-}  // namespace cumulus::sampling_vertices
+}  // namespace cumulus::sampling_table

@@ -7,10 +7,9 @@
 #include <cstring>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/layout.h"
 #include "kernels/sampling_table/weights/weights.h"
 
-namespace cumulus::sampling_vertices {
+namespace cumulus::sampling_table {
 
 /// The weight of a cell, where its lower bound will be: a weight like others to the build of the rows, which
 /// reads each before it writes the bound in its place.
@@ -112,7 +111,7 @@ CUMULUS_HOST_DEVICE inline CellWeight cell_weight(const float* above, const floa
                                                   std::uint32_t width) {
   const double mean = sampling::detail::corners_of(above + x, below + x).mean();
   const float weight = nearest_weight(mean * static_cast<double>(share_of_column(x, width)));
-  return {sampling_arithmetic::float_bits(weight)};
+  return {float_bits(weight)};
 }
 
-}  // namespace cumulus::sampling_vertices
+}  // namespace cumulus::sampling_table

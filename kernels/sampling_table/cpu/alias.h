@@ -10,11 +10,9 @@
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/search/alias.h"
 
-namespace cumulus::sampling_lookup {
+namespace cumulus::sampling_table {
 
-using sampling_layout::Target;
-
-/// Columns of an alias table of at least two cells from left to right, as sampling_alias::column_begin has
+/// Columns of an alias table of at least two cells from left to right, as  column_begin has
 /// them.
 class ColumnWalk {
  public:
@@ -142,7 +140,7 @@ inline void write_alias(const Target& target) {
       const std::uint32_t given = static_cast<std::uint32_t>(deficit - surplus) & if_used_up;
       entries[index] = {end - given, heavy[used_up].index};
       if (deficit == surplus) {
-        write_even(index, static_cast<std::uint32_t>(sampling_alias::column_begin(index, target.count)));
+        write_even(index, static_cast<std::uint32_t>(column_begin(index, target.count)));
       }
       deficit += light->amount & ~if_used_up;
       surplus += heavy[1].amount & if_used_up;
@@ -156,4 +154,4 @@ inline void write_alias(const Target& target) {
   }
 }
 
-}  // namespace cumulus::sampling_lookup
+}  // namespace cumulus::sampling_table

@@ -10,9 +10,7 @@
 #include "kernels/primitives/vector_width.h"
 #include "kernels/sampling_table/weights/arithmetic.h"
 
-namespace cumulus::sampling_rows {
-
-using namespace sampling_arithmetic;
+namespace cumulus::sampling_table {
 
 /// The largest of a row's weights, and of their guards.
 struct RowExtremes {
@@ -58,7 +56,7 @@ RowExtremes stage_weights(const T* texels, std::int64_t channels, std::uint32_t 
   return extremes;
 }
 
-/// sampling_arithmetic::integer_weight of one row, by one product, which is exact in double.
+///  integer_weight of one row, by one product, which is exact in double.
 class IntegerWeight {
  public:
   explicit IntegerWeight(std::uint32_t exponent)
@@ -75,12 +73,12 @@ class IntegerWeight {
 };
 
 /// Cells that are worked on at a time.
-inline constexpr std::uint32_t kBlock = 256;
+inline constexpr std::uint32_t kBlockCells = 256;
 
-/// The masses of up to kBlock cells, which hold the bits of weights, and whether they are positive.
+/// The masses of up to kBlockCells cells, which hold the bits of weights, and whether they are positive.
 struct BlockMasses {
-  std::uint64_t masses[kBlock];
-  std::uint32_t positive[kBlock];
+  std::uint64_t masses[kBlockCells];
+  std::uint32_t positive[kBlockCells];
 
   void load(const std::uint32_t* cells, std::uint32_t count, IntegerWeight weight) {
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -124,7 +122,8 @@ inline void write_bounds_of(const BlockMasses& before, std::uint32_t count, Tall
 
 template <class Visit>
 void for_each_block(std::uint32_t count, const Visit& visit) {
-  for (std::uint32_t first = 0; first < count; first += kBlock) visit(first, std::min(kBlock, count - first));
+  for (std::uint32_t first = 0; first < count; first += kBlockCells)
+    visit(first, std::min(kBlockCells, count - first));
 }
 
 /// Turns the bits of a row's weights into its lower bounds, in their place.
@@ -148,4 +147,4 @@ inline Tally write_row_bounds(std::uint32_t* cells, std::uint32_t count, std::ui
   return all;
 }
 
-}  // namespace cumulus::sampling_rows
+}  // namespace cumulus::sampling_table

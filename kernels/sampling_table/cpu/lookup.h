@@ -12,16 +12,10 @@
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/search/trees.h"
 
-namespace cumulus::sampling_lookup {
+namespace cumulus::sampling_table {
 
 using sampling::Method;
-using sampling_layout::Target;
 
-/// Reads lower bounds from memory.
-struct LowerIn {
-  const std::uint32_t* lower;
-  std::uint32_t operator()(std::uint32_t i) const { return lower[i]; }
-};
 /// The first guide cell whose smallest x is not before a cell with this stored lower bound; of kEmptyTail
 /// the number of guide cells.
 inline std::int64_t first_entry_from(std::uint32_t lower, std::int64_t guide_size) {
@@ -87,11 +81,11 @@ class ForestWriter {
 
   void write() {
     std::uint32_t i = 0;
-    while (target_.lower[i] == lower_behind(i)) ++i;  // to the first cell with mass
+    while (target_.lower[i] == lower_after(i)) ++i;  // to the first cell with mass
     begin_with(i, 0);
     for (++i; i < target_.count && target_.lower[i] != sampling::kEmptyTail; ++i) {
       const std::uint32_t first = i;  // of those that begin together only the last has mass
-      while (target_.lower[i] == lower_behind(i)) ++i;
+      while (target_.lower[i] == lower_after(i)) ++i;
       add(first, i);
     }
     finish_up_to(target_.guide_size, target_.count - 1);
@@ -104,9 +98,9 @@ class ForestWriter {
     std::uint32_t left;
   };
   /// Differences grow from the top of the stack down, in their highest bits, of 32.
-  static constexpr std::uint32_t kMostOpen = 33;
+  static constexpr std::uint32_t kMaxOpen = 33;
 
-  std::uint32_t lower_behind(std::uint32_t i) const {
+  std::uint32_t lower_after(std::uint32_t i) const {
     return i + 1 < target_.count ? target_.lower[i + 1] : sampling::kEmptyTail;
   }
 
@@ -169,7 +163,7 @@ class ForestWriter {
   }
 
   const Target& target_;
-  sampling_trees::RadixForest<LowerIn> forest_{LowerIn{target_.lower}, target_.count, target_.guide_size};
+  RadixForest<LowerIn> forest_{LowerIn{target_.lower}, target_.count, target_.guide_size};
   std::uint32_t* guide_;
   SetNode set_node_;
   std::uint32_t leaf_bit_;
@@ -179,7 +173,7 @@ class ForestWriter {
   std::uint64_t last_key_ = 0;
   std::uint32_t leaves_ = 1;
   bool has_tree_ = false;
-  Open stack_[kMostOpen] = {};
+  Open stack_[kMaxOpen] = {};
   std::uint32_t open_ = 0;
 };
 
@@ -231,7 +225,7 @@ inline void write_quaternary_tree(const Target& target) {
     auto* bounds =
         reinterpret_cast<std::uint32_t*>(target.nodes) + sampling::detail::quaternary_offset(level);
     for (std::uint32_t e = 0; e < std::uint32_t{1} << 2 * level; ++e) {
-      bounds[e] = sampling_trees::quaternary_bound(lower, target.count, level, e);
+      bounds[e] = quaternary_bound(lower, target.count, level, e);
     }
   }
 }
@@ -265,4 +259,4 @@ inline void write_lookup(const Target& target) {
   }
 }
 
-}  // namespace cumulus::sampling_lookup
+}  // namespace cumulus::sampling_table

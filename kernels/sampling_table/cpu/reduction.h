@@ -9,12 +9,10 @@
 #include "kernels/sampling_table/tuning.h"
 #include "kernels/sampling_table/weights/reduction.h"
 
-namespace cumulus::sampling_survey {
-
-using namespace sampling_arithmetic;
+namespace cumulus::sampling_table {
 
 template <class T>
-RowSurvey survey_row(HostImage<const T> weights, const SamplingTableParams& params, std::int64_t row) {
+RowReduction reduce_row(HostImage<const T> weights, const SamplingTableParams& params, std::int64_t row) {
   const WeightRule rule = weight_rule(params, weights.channels);
   const T* first = weights.row(row);
   const T* end = first + weights.width * weights.channels;
@@ -25,33 +23,33 @@ RowSurvey survey_row(HostImage<const T> weights, const SamplingTableParams& para
   std::uint64_t sum = 0;
   for (const T* texel = first; texel != end; texel += weights.channels)
     sum += integer_weight(load_weight(texel, rule).bits, exponent);
-  return row_survey(sum, largest, params.projection, static_cast<std::uint32_t>(row % params.height),
-                    static_cast<std::uint32_t>(params.height));
+  return row_reduction(sum, largest, params.projection, static_cast<std::uint32_t>(row % params.height),
+                       static_cast<std::uint32_t>(params.height));
 }
 
-inline WeightAdjustment survey_layer(HostSpan<const RowSurvey> rows, const SamplingTableParams& params) {
+inline WeightAdjustment reduce_layer(HostSpan<const RowReduction> rows, const SamplingTableParams& params) {
   const auto width = static_cast<std::uint32_t>(params.width);
   std::uint32_t heaviest = 0;
-  for (const RowSurvey& row : rows) heaviest = std::max(heaviest, mass_exponent(row, width));
-  LayerSurvey layer;
-  for (const RowSurvey& row : rows) layer.add(row, width, heaviest);
+  for (const RowReduction& row : rows) heaviest = std::max(heaviest, mass_exponent(row, width));
+  LayerReduction layer;
+  for (const RowReduction& row : rows) layer.add(row, width, heaviest);
   return adjustment_of(layer, width, heaviest, params.mis_compensation, params.uniform_if_all_zero);
 }
 
 /// Fills `adjustments`, one a layer; `rows` is scratch, one for each row of all layers.
 template <class T>
-void survey_weights(CpuExecutor& executor, HostImage<const T> weights, const SamplingTableParams& params,
-                    HostSpan<RowSurvey> rows, HostSpan<WeightAdjustment> adjustments) {
-  const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / params.width);
+void reduce_weights(CpuExecutor& executor, HostImage<const T> weights, const SamplingTableParams& params,
+                    HostSpan<RowReduction> rows, HostSpan<WeightAdjustment> adjustments) {
+  const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / params.width);
   parallel_ranges(executor, weights.height, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row)
-      rows[static_cast<std::size_t>(row)] = survey_row(weights, params, row);
+      rows[static_cast<std::size_t>(row)] = reduce_row(weights, params, row);
   });
   executor.check_interrupt();
   const auto height = static_cast<std::size_t>(params.height);
   for (std::size_t layer = 0; layer < adjustments.size(); ++layer) {
-    adjustments[layer] = survey_layer({rows.data() + layer * height, height}, params);
+    adjustments[layer] = reduce_layer({rows.data() + layer * height, height}, params);
   }
 }
 
-}  // namespace cumulus::sampling_survey
+}  // namespace cumulus::sampling_table

@@ -8,12 +8,12 @@
 #include "kernels/sampling_table/bilinear/vertices.h"
 #include "kernels/sampling_table/tuning.h"
 
-namespace cumulus::sampling_vertices {
+namespace cumulus::sampling_table {
 
 /// Calls body(row) for the rows of vertices of all layers, or of cells, in parallel.
 template <class Body>
 void for_rows(CpuExecutor& executor, std::int64_t rows, std::uint32_t width, const Body& body) {
-  const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / width);
+  const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / width);
   parallel_ranges(executor, rows, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) body(static_cast<std::uint32_t>(row));
   });
@@ -43,4 +43,4 @@ void write_vertices_and_cells(CpuExecutor& executor, const sampling::TableHeader
   });
 }
 
-}  // namespace cumulus::sampling_vertices
+}  // namespace cumulus::sampling_table

@@ -7,10 +7,10 @@
 #include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/tuning.h"
 
-namespace cumulus {
+namespace cumulus::sampling_table {
 namespace {
 
-constexpr int kThreads = sampling_tuning::kDrawThreads;
+constexpr int kThreads = kDrawThreads;
 
 sampling::TableView view_of(const sampling::TableHeader& header, DeviceSpan<const std::byte> table,
                             std::uint32_t layer) {
@@ -53,7 +53,7 @@ __device__ void store_warp(const sampling::Sample& drawn, std::uint32_t first, s
   }
 }
 
-/// The point of this lane, where lane 0 has number `first`; behind the last one any.
+/// The point of this lane, where lane 0 has number `first`; after the last one any.
 template <class Points>
 __device__ sampling::FixedPoint2 point_at(const Points& points, std::uint32_t first, std::uint32_t count) {
   const std::uint32_t i = first + threadIdx.x % 32;
@@ -66,73 +66,80 @@ constexpr unsigned number_of(sampling::Method method) { return static_cast<unsig
 constexpr unsigned kAnyMethod = 0;
 
 // What a block has in shared memory.
-constexpr unsigned kNothingNear = 0;
-constexpr unsigned kMarginalNear = 1;
-constexpr unsigned kRowsOpen = 2;     // of radix forests
-constexpr unsigned kColumnsOpen = 3;  // of a radix forest over a single row
+constexpr unsigned kGlobalTable = 0;
+constexpr unsigned kSharedMarginal = 1;
+constexpr unsigned kRefinedRows = 2;     // of radix forests
+constexpr unsigned kRefinedColumns = 3;  // of a radix forest over a single row
 
 /// The blocks of a kernel: their threads, and how many of them a multiprocessor holds. What is mostly found
 /// in shared memory gains by as many threads as it can; what is not loses by them what it has in the first
 /// cache, and so it does by blocks that have the same rows in shared memory.
 struct BlockShape {
   int threads;
-  int of_each;
+  int per_multiprocessor;
 };
-CUMULUS_HOST_DEVICE constexpr BlockShape shape_of(unsigned near) {
-  switch (near) {
-    case kRowsOpen:
-      return {sampling_tuning::kOpenRowsThreads, 2};
-    case kColumnsOpen:
+CUMULUS_HOST_DEVICE constexpr BlockShape shape_of(unsigned shared) {
+  switch (shared) {
+    case kRefinedRows:
+      return {kRefinedRowsThreads, 2};
+    case kRefinedColumns:
       return {kThreads, 4};
     default:
       return {kThreads, 3};
   }
 }
 
-template <unsigned kNear>
+template <unsigned kShared>
 __device__ auto row_search(const sampling::TableView& table, sampling::Method method,
-                           const sampling_near::MarginalBytes& bytes, unsigned char* shared) {
-  if constexpr (kNear == kMarginalNear) {
-    return sampling_near::near_rows(table, method, bytes, shared);
-  } else if constexpr (kNear == kRowsOpen) {
-    return sampling_near::OpenRows(table, shared);
+                           const MarginalBytes& bytes, unsigned char* shared) {
+  if constexpr (kShared == kSharedMarginal) {
+    return shared_rows(table, method, bytes, shared);
+  } else if constexpr (kShared == kRefinedRows) {
+    return RefinedRows(table, shared);
   } else {
-    return sampling_near::far_rows(table, method);
+    return global_rows(table, method);
   }
 }
-template <unsigned kNear>
+template <unsigned kShared>
 __device__ auto column_search(const sampling::TableView& table, sampling::Method method,
                               const sampling::detail::Rows& rows, unsigned char* shared) {
-  if constexpr (kNear == kColumnsOpen) {
-    return sampling_near::OpenColumns(table, shared);
+  if constexpr (kShared == kRefinedColumns) {
+    return RefinedColumns(table, shared);
   } else {
     return sampling::detail::ColumnSearch{method, rows};
   }
 }
 
-/// Samples of a constant table, of method kMethod unless that is kAnyMethod. Bringing something near pays for
-/// many.
-template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
-__global__ void __launch_bounds__(shape_of(kNear).threads,
-                                  blocks_per_multiprocessor(shape_of(kNear).of_each, shape_of(kNear).threads))
+/// Samples of a constant table, of method kMethod unless that is kAnyMethod.
+/// owns: a warp has 32 neighbouring samples, and then those a grid further.
+/// reads: its points; the table; what kShared says from the block's shared memory, which each block fills
+/// first: that pays for many samples.
+/// writes: its samples, directions by way of shared memory in whole sectors.
+/// waits for: nothing of other blocks, so that there is no deadlock.
+/// source: inversion by cutpoints (Chen and Asau, 1974), radix forests (Binder and Keller, 2020) or alias
+/// tables (Walker, 1977).
+template <unsigned kShared, unsigned kMethod, bool kDirections, class Points>
+__global__ void __launch_bounds__(shape_of(kShared).threads,
+                                  blocks_per_multiprocessor(shape_of(kShared).per_multiprocessor,
+                                                            shape_of(kShared).threads))
     draw_points(const __grid_constant__ sampling::TableView table,
                 const __grid_constant__ sampling::detail::Rows rows,
                 const __grid_constant__ sampling::detail::Extents extents,
                 const __grid_constant__ Points points, std::uint32_t count, SampleArrays arrays,
-                sampling_near::MarginalBytes bytes) {
-  constexpr int kOfBlock = shape_of(kNear).threads;
+                MarginalBytes bytes) {
+  constexpr int kOfBlock = shape_of(kShared).threads;
   extern __shared__ uint4 shared_quads[];
   __shared__ float staged[kDirections ? 3 * kOfBlock : 1];
   float* const of_warp = staged + (kDirections ? threadIdx.x / 32 * 96 : 0);
   const auto method = kMethod == kAnyMethod ? table.header.method : sampling::Method{kMethod};
   auto* const shared = reinterpret_cast<unsigned char*>(shared_quads);
-  const auto row_of = row_search<kNear>(table, method, bytes, shared);
-  const auto column_of = column_search<kNear>(table, method, rows, shared);
+  const auto row_of = row_search<kShared>(table, method, bytes, shared);
+  const auto column_of = column_search<kShared>(table, method, rows, shared);
   const std::uint32_t stride = gridDim.x * kOfBlock;
   std::uint32_t first = blockIdx.x * kOfBlock + (threadIdx.x & ~31u);
   sampling::FixedPoint2 point = point_at(points, first, count);
   for (; first < count; first += stride) {
-    // The next is on its way while this one is looked up.
+    // The load of the next is in flight while this one is looked up.
     const sampling::FixedPoint2 next = point_at(points, first + stride, count);
     sampling::Sample drawn;
     if (first + threadIdx.x % 32 < count) {
@@ -143,6 +150,11 @@ __global__ void __launch_bounds__(shape_of(kNear).threads,
   }
 }
 
+/// Samples of a bilinear table.
+/// owns: a thread has one sample.
+/// reads: its point; the table.
+/// writes: its sample.
+/// waits for: nothing of other blocks, so that there is no deadlock.
 template <class Points>
 __global__ void __launch_bounds__(kThreads)
     draw_bilinear_points(const __grid_constant__ sampling::TableView table,
@@ -153,14 +165,14 @@ __global__ void __launch_bounds__(kThreads)
   store_sample(sampling::sample_bilinear(table, point.x, point.y), i, arrays);
 }
 
-/// What a call of draw_points is given.
+/// The arguments of draw_points.
 template <class Points>
 struct Drawing {
   const sampling::TableView& table;
   Points points;
   std::uint32_t count;
   SampleArrays arrays;
-  sampling_near::MarginalBytes marginal_bytes;
+  MarginalBytes marginal_bytes;
 };
 
 sampling::detail::Extents extents_of(const sampling::TableView& table) {
@@ -168,16 +180,17 @@ sampling::detail::Extents extents_of(const sampling::TableView& table) {
 }
 
 /// As many blocks as the device is to hold.
-template <unsigned kNear, unsigned kMethod, bool kDirections, class Points>
+template <unsigned kShared, unsigned kMethod, bool kDirections, class Points>
 void draw_many(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t shared_bytes) {
-  const auto kernel = draw_points<kNear, kMethod, kDirections, Points>;
+  const auto kernel = draw_points<kShared, kMethod, kDirections, Points>;
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes)));
-  int of_each = 0;
-  constexpr BlockShape kShape = shape_of(kNear);
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, kShape.threads, shared_bytes));
-  const auto blocks =
-      static_cast<unsigned>(std::clamp(of_each, 1, kShape.of_each) * executor.device().multiprocessors());
+  int per_multiprocessor = 0;
+  constexpr BlockShape kShape = shape_of(kShared);
+  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, kShape.threads,
+                                                             shared_bytes));
+  const auto blocks = static_cast<unsigned>(std::clamp(per_multiprocessor, 1, kShape.per_multiprocessor) *
+                                            executor.device().multiprocessors());
   kernel<<<std::min(blocks, blocks_for(drawing.count, kShape.threads)), kShape.threads, shared_bytes,
            executor.stream()>>>(drawing.table, rows_of(drawing.table), extents_of(drawing.table),
                                 drawing.points, drawing.count, drawing.arrays, drawing.marginal_bytes);
@@ -189,32 +202,33 @@ template <bool kDirections, class Points>
 void draw_many_by_forest(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t room) {
   constexpr unsigned kForest = number_of(sampling::Method::kRadixForest);
   const sampling::TableHeader& header = drawing.table.header;
-  const std::uint64_t rows = sampling_near::OpenRows::bytes(header);
-  const std::uint64_t columns = sampling_near::OpenColumns::bytes(header);
+  const std::uint64_t rows = RefinedRows::bytes(header);
+  const std::uint64_t columns = RefinedColumns::bytes(header);
   if (header.height > 1 && rows <= room) {
-    return draw_many<kRowsOpen, kForest, kDirections>(executor, drawing, rows);
+    return draw_many<kRefinedRows, kForest, kDirections>(executor, drawing, rows);
   }
   if (header.height == 1 && columns <= room) {
-    return draw_many<kColumnsOpen, kForest, kDirections>(executor, drawing, columns);
+    return draw_many<kRefinedColumns, kForest, kDirections>(executor, drawing, columns);
   }
-  draw_many<kMarginalNear, kForest, kDirections>(executor, drawing, drawing.marginal_bytes.all());
+  draw_many<kSharedMarginal, kForest, kDirections>(executor, drawing, drawing.marginal_bytes.all());
 }
 
 template <bool kDirections, class Points>
 void draw_constant(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
                    std::uint32_t count, const SampleArrays& arrays) {
   using sampling::Method;
-  constexpr std::uint32_t kMany = 1 << 20;
-  constexpr std::uint32_t kMostNear = 72 * 1024;  // so that three blocks fit into an H200's multiprocessor
-  Drawing<Points> drawing{table, points, count, arrays, sampling_near::marginal_bytes(table.header)};
-  sampling_near::MarginalBytes& bytes = drawing.marginal_bytes;
-  if (bytes.all() > kMostNear) bytes.bands = 0;
+  constexpr std::uint32_t kMinSharedPoints = 1 << 20;
+  constexpr std::uint32_t kMaxSharedBytes =
+      72 * 1024;  // so that three blocks fit into an H200's multiprocessor
+  Drawing<Points> drawing{table, points, count, arrays, marginal_bytes(table.header)};
+  MarginalBytes& bytes = drawing.marginal_bytes;
+  if (bytes.all() > kMaxSharedBytes) bytes.bands = 0;
   int limit = 0;
   CUMULUS_CUDA(
       cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
-  const auto room = std::min(kMostNear, static_cast<std::uint32_t>(limit) - 8192);
-  if (count < kMany || bytes.all() > room) {
-    draw_points<kNothingNear, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
+  const auto room = std::min(kMaxSharedBytes, static_cast<std::uint32_t>(limit) - 8192);
+  if (count < kMinSharedPoints || bytes.all() > room) {
+    draw_points<kGlobalTable, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
         table, rows_of(table), extents_of(table), points, count, arrays, bytes);
     CUMULUS_CUDA(cudaGetLastError());
     return;
@@ -223,12 +237,13 @@ void draw_constant(CudaExecutor& executor, const sampling::TableView& table, con
     case Method::kRadixForest:
       return draw_many_by_forest<kDirections>(executor, drawing, room);
     case Method::kCutpointBinary:
-      return draw_many<kMarginalNear, number_of(Method::kCutpointBinary), kDirections>(executor, drawing,
-                                                                                       bytes.all());
+      return draw_many<kSharedMarginal, number_of(Method::kCutpointBinary), kDirections>(executor, drawing,
+                                                                                         bytes.all());
     case Method::kAlias:
-      return draw_many<kMarginalNear, number_of(Method::kAlias), kDirections>(executor, drawing, bytes.all());
+      return draw_many<kSharedMarginal, number_of(Method::kAlias), kDirections>(executor, drawing,
+                                                                                bytes.all());
     default:
-      return draw_many<kMarginalNear, kAnyMethod, kDirections>(executor, drawing, bytes.all());
+      return draw_many<kSharedMarginal, kAnyMethod, kDirections>(executor, drawing, bytes.all());
   }
 }
 
@@ -242,9 +257,9 @@ void draw(CudaExecutor& executor, const sampling::TableView& table, const Points
     CUMULUS_CUDA(cudaGetLastError());
     return;
   }
-  constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 30;  // numbers of 32 bits count their words
-  for (std::int64_t begin = 0; begin < count; begin += kMostAtOnce) {
-    const auto share = static_cast<std::uint32_t>(std::min(count - begin, kMostAtOnce));
+  constexpr std::int64_t kMaxLaunchPoints = std::int64_t{1} << 30;  // numbers of 32 bits count their words
+  for (std::int64_t begin = 0; begin < count; begin += kMaxLaunchPoints) {
+    const auto share = static_cast<std::uint32_t>(std::min(count - begin, kMaxLaunchPoints));
     if (arrays.direction != nullptr) {
       draw_constant<true>(executor, table, points.from(begin), share, arrays.from(begin));
     } else {
@@ -253,6 +268,11 @@ void draw(CudaExecutor& executor, const sampling::TableView& table, const Points
   }
 }
 
+/// Densities at points.
+/// owns: a thread has one point.
+/// reads: its point; the table.
+/// writes: its density.
+/// waits for: nothing of other blocks, so that there is no deadlock.
 __global__ void __launch_bounds__(kThreads)
     evaluate_points(const __grid_constant__ sampling::TableView table, const float* coordinates,
                     int dimensions, std::int64_t count, float* pdf) {
@@ -262,11 +282,15 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
+}  // namespace cumulus::sampling_table
+
+namespace cumulus {
 
 void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
                   DeviceSpan<const std::byte> table, const DrawParameters& parameters,
                   DrawnSamples<Space::kDevice> samples) {
-  sampling_check::check_draw(header, table, parameters, samples);
+  using namespace sampling_table;
+  check_draw(header, table, parameters, samples);
   draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
        sample_arrays(samples));
 }
@@ -274,7 +298,8 @@ void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
 void sample_points(CudaExecutor& executor, const sampling::TableHeader& header,
                    DeviceSpan<const std::byte> table, DeviceSpan<const sampling::FixedPoint2> points,
                    std::uint32_t layer, DrawnSamples<Space::kDevice> samples) {
-  sampling_check::check_points(header, table, points.size(), layer, samples);
+  using namespace sampling_table;
+  check_points(header, table, points.size(), layer, samples);
   draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
        static_cast<std::int64_t>(points.size()), sample_arrays(samples));
 }
@@ -282,10 +307,12 @@ void sample_points(CudaExecutor& executor, const sampling::TableHeader& header,
 void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
                       DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
                       DeviceSpan<float> pdf) {
-  sampling_check::check_density(header, table, points, pdf);
+  using namespace sampling_table;
+  check_density(header, table, points, pdf);
   if (pdf.empty()) return;
   executor.bind_thread();
   const auto count = static_cast<std::int64_t>(pdf.size());
+
   evaluate_points<<<blocks_for(count), kThreads, 0, executor.stream()>>>(
       view_of(header, table, points.layer), points.coordinates.data(), points.dimensions, count, pdf.data());
   CUMULUS_CUDA(cudaGetLastError());

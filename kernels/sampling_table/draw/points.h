@@ -5,9 +5,9 @@
 #include "cumulus/sampling.h"
 #include "kernels/sampling_table/sampling_table.h"
 
-namespace cumulus {
+namespace cumulus::sampling_table {
 
-/// The points that a DrawParameters asks for, on host and device.
+/// The points of a DrawParameters, on host and device.
 class PointSource {
  public:
   explicit PointSource(const DrawParameters& parameters)
@@ -47,7 +47,7 @@ class PointSource {
   sampling::FixedPoint2 shift_;
 };
 
-/// Points that a caller has.
+/// Points of the caller's own.
 struct GivenPoints {
   const sampling::FixedPoint2* points;
 
@@ -67,7 +67,7 @@ struct GivenPoints {
   }
 };
 
-/// `direction` null: nobody asks for it.
+/// `direction` null: not wanted.
 struct SampleArrays {
   float* position;
   float* direction;
@@ -100,4 +100,4 @@ CUMULUS_HOST_DEVICE inline float density_at(const sampling::TableView& table, co
   return dimensions == 3 ? sampling::pdf(table, point) : sampling::pdf(table, point[0], point[1]);
 }
 
-}  // namespace cumulus
+}  // namespace cumulus::sampling_table

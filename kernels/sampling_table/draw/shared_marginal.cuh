@@ -1,12 +1,12 @@
 #pragma once
 
-// What every sample of a constant table begins with, brought into a block's shared memory.
+// The marginal of a constant table in a block's shared memory: every sample's search begins there.
 
 #include <cstdint>
 
 #include "cumulus/sampling.h"
 
-namespace cumulus::sampling_near {
+namespace cumulus::sampling_table {
 
 using sampling::Method;
 using sampling::TableHeader;
@@ -19,7 +19,8 @@ constexpr std::uint32_t whole_quads(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes + 15) / 16 * 16);
 }
 
-// --- a marginal as it is -----------------------------------------------------------------------------------
+// --- a copy of the marginal
+// -----------------------------------------------------------------------------------
 
 /// How the shared memory of a block is divided.
 struct MarginalBytes {
@@ -39,64 +40,65 @@ inline MarginalBytes marginal_bytes(const TableHeader& header) {
           lat_long ? whole_quads(sizeof(float2) * header.height) : 0};
 }
 
-/// The band of a row, near or computed.
-struct NearBand {
+/// The band of a row, from shared memory or computed.
+struct SharedBand {
   const float2* bands;  ///< Begin and extent of each row's; null: to be computed.
-  sampling::detail::BandOfRow far;
+  sampling::detail::BandOfRow computed;
 
   __device__ RowBand operator()(std::uint32_t y) const {
-    if (bands == nullptr) return far(y);
+    if (bands == nullptr) return computed(y);
     const float2 band = bands[y];
-    return {y >= far.height - y, band.x, band.y};
+    return {y >= computed.height - y, band.x, band.y};
   }
 };
-using RowSearch = sampling::detail::RowSearch<NearBand>;
+using RowSearch = sampling::detail::RowSearch<SharedBand>;
 
-__device__ inline void copy_near(unsigned char* to, const void* from, std::uint64_t bytes) {
+__device__ inline void copy_to_shared(unsigned char* to, const void* from, std::uint64_t bytes) {
   for (std::uint64_t i = threadIdx.x; i < bytes / 2; i += blockDim.x) {  // an entry may have two bytes
     reinterpret_cast<std::uint16_t*>(to)[i] = static_cast<const std::uint16_t*>(from)[i];
   }
 }
 
-__device__ inline RowSearch far_rows(const TableView& table, Method method) {
+__device__ inline RowSearch global_rows(const TableView& table, Method method) {
   return {
       method, sampling::detail::marginal(table), {nullptr, {table.header.projection, table.header.height}}};
 }
 
 /// Fills the block's shared memory, and meets.
-__device__ inline RowSearch near_rows(const TableView& table, Method method, const MarginalBytes& bytes,
-                                      unsigned char* shared) {
+__device__ inline RowSearch shared_rows(const TableView& table, Method method, const MarginalBytes& bytes,
+                                        unsigned char* shared) {
   const TableHeader& header = table.header;
-  RowSearch near = far_rows(table, method);
-  const Distribution far = near.marginal;
+  RowSearch search = global_rows(table, method);
+  const Distribution global = search.marginal;
   unsigned char* const guide = shared + bytes.lower;
   unsigned char* const nodes = guide + bytes.guide;
   auto* const bands = reinterpret_cast<float2*>(nodes + bytes.nodes);
-  copy_near(shared, far.lower, sizeof(std::uint32_t) * header.height);
-  copy_near(guide, far.guide,
-            header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height));
-  copy_near(nodes, far.nodes, sampling::node_bytes(header.method, header.height));
+  copy_to_shared(shared, global.lower, sizeof(std::uint32_t) * header.height);
+  copy_to_shared(guide, global.guide,
+                 header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height));
+  copy_to_shared(nodes, global.nodes, sampling::node_bytes(header.method, header.height));
   if (bytes.bands > 0) {
     for (std::uint32_t y = threadIdx.x; y < header.height; y += blockDim.x) {
-      const RowBand band = near.band_at(y);
+      const RowBand band = search.band_at(y);
       bands[y] = make_float2(band.begin, band.extent);
     }
   }
   __syncthreads();
-  near.marginal.lower = reinterpret_cast<const std::uint32_t*>(shared);
-  near.marginal.guide = guide;
-  near.marginal.nodes = nodes;
-  near.band_at.bands = bytes.bands > 0 ? bands : nullptr;
-  return near;
+  search.marginal.lower = reinterpret_cast<const std::uint32_t*>(shared);
+  search.marginal.guide = guide;
+  search.marginal.nodes = nodes;
+  search.band_at.bands = bytes.bands > 0 ? bands : nullptr;
+  return search;
 }
 
-// --- a radix forest's distribution, opened out -------------------------------------------------------------
+// --- a refined guide of a radix forest's distribution
+// -------------------------------------------------------------
 
 /// Most of what a search does is the same for all points of a guide cell. So a guide of four cells to each of
-/// the distribution's says in shared memory which cell is the first, and two comparisons find the others;
+/// the distribution's holds in shared memory which cell is the first, and two comparisons find the others;
 /// where more overlap, they are bisected. What else a sample needs of a cell stands ready in a Value.
 template <class Value>
-class OpenForest {
+class RefinedGuide {
  public:
   static constexpr std::uint32_t kFiner = 4;
   static constexpr std::uint32_t kMore = 0x8000;  // set in a guide entry: more than three cells overlap
@@ -108,18 +110,19 @@ class OpenForest {
 
   /// Fills the block's shared memory, and meets. `value_of(cell)` is a Value. At most kNarrowCells cells.
   template <class ValueOf>
-  __device__ OpenForest(const Distribution& far, const ValueOf& value_of, unsigned char* shared) : far_(far) {
+  __device__ RefinedGuide(const Distribution& global, const ValueOf& value_of, unsigned char* shared)
+      : global_(global) {
     auto* const values = reinterpret_cast<Value*>(shared);
-    auto* const lower = reinterpret_cast<std::uint32_t*>(values + far.count);
-    auto* const guide = reinterpret_cast<std::uint16_t*>(lower + far.count + 4);
-    for (std::uint32_t i = threadIdx.x; i < far.count; i += blockDim.x) {
-      values[i] = value_of(sampling::detail::cell_at(far.lower, far.count, i));
+    auto* const lower = reinterpret_cast<std::uint32_t*>(values + global.count);
+    auto* const guide = reinterpret_cast<std::uint16_t*>(lower + global.count + 4);
+    for (std::uint32_t i = threadIdx.x; i < global.count; i += blockDim.x) {
+      values[i] = value_of(sampling::detail::cell_at(global.lower, global.count, i));
     }
-    for (std::uint32_t i = threadIdx.x; i < far.count + 4; i += blockDim.x) {
-      lower[i] = sampling::detail::bound_at(far, i);
+    for (std::uint32_t i = threadIdx.x; i < global.count + 4; i += blockDim.x) {
+      lower[i] = sampling::detail::bound_at(global, i);
     }
-    for (std::uint32_t g = threadIdx.x; g < far.count * kFiner; g += blockDim.x) guide[g] = entry(g);
-    if (threadIdx.x == 0) guide[far.count * kFiner] = static_cast<std::uint16_t>(far.count - 1);
+    for (std::uint32_t g = threadIdx.x; g < global.count * kFiner; g += blockDim.x) guide[g] = entry(g);
+    if (threadIdx.x == 0) guide[global.count * kFiner] = static_cast<std::uint16_t>(global.count - 1);
     __syncthreads();
     values_ = values;
     lower_ = lower;
@@ -127,7 +130,7 @@ class OpenForest {
   }
 
   __device__ std::uint32_t find(std::uint32_t x) const {
-    const std::uint32_t g = sampling::detail::guide_cell(far_.count * kFiner, x);
+    const std::uint32_t g = sampling::detail::guide_cell(global_.count * kFiner, x);
     const std::uint32_t entry = guide_[g];
     if ((entry & kMore) != 0)
       return sampling::detail::find_cell(lower_, entry & ~kMore, guide_[g + 1] & ~kMore, x);
@@ -141,17 +144,17 @@ class OpenForest {
  private:
   /// The least x of guide cell g.
   __device__ std::uint64_t least(std::uint64_t g) const {
-    const std::uint64_t guide_size = std::uint64_t{far_.count} * kFiner;
+    const std::uint64_t guide_size = std::uint64_t{global_.count} * kFiner;
     return ((g << 32) + guide_size - 1) / guide_size;
   }
   __device__ std::uint16_t entry(std::uint32_t g) const {
     const auto x = static_cast<std::uint32_t>(least(g));
-    const std::uint32_t first = sampling::detail::cell_in_forest(Method::kRadixForest, far_, x).index;
-    const bool more = first + 3 < far_.count && far_.lower[first + 3] < least(g + 1);
+    const std::uint32_t first = sampling::detail::cell_in_forest(Method::kRadixForest, global_, x).index;
+    const bool more = first + 3 < global_.count && global_.lower[first + 3] < least(g + 1);
     return static_cast<std::uint16_t>(first | (more ? kMore : 0));
   }
 
-  Distribution far_;
+  Distribution global_;
   const Value* values_ = nullptr;
   const std::uint32_t* lower_ = nullptr;
   const std::uint16_t* guide_ = nullptr;
@@ -173,14 +176,14 @@ struct RowValues {
 };
 
 /// The rows of a map.
-class OpenRows {
+class RefinedRows {
  public:
   static std::uint64_t bytes(const TableHeader& header) {
-    return sizeof(std::uint32_t) * header.height + OpenForest<float4>::bytes(header.height);
+    return sizeof(std::uint32_t) * header.height + RefinedGuide<float4>::bytes(header.height);
   }
 
-  __device__ OpenRows(const TableView& table, unsigned char* shared)
-      : edges_(reinterpret_cast<std::uint32_t*>(shared + OpenForest<float4>::bytes(table.header.height))),
+  __device__ RefinedRows(const TableView& table, unsigned char* shared)
+      : edges_(reinterpret_cast<std::uint32_t*>(shared + RefinedGuide<float4>::bytes(table.header.height))),
         rows_(sampling::detail::marginal(table), RowValues{table.header, edges_}, shared) {}
 
   __device__ sampling::detail::PlaceInRow operator()(const TableHeader& /*header*/, std::uint32_t x) const {
@@ -193,7 +196,7 @@ class OpenRows {
 
  private:
   std::uint32_t* edges_;
-  OpenForest<float4> rows_;
+  RefinedGuide<float4> rows_;
 };
 
 /// Of a column: the reciprocal of its mass, and its share of the row's.
@@ -205,11 +208,11 @@ struct ColumnValues {
 };
 
 /// The columns of a single row.
-class OpenColumns {
+class RefinedColumns {
  public:
-  static std::uint64_t bytes(const TableHeader& header) { return OpenForest<float2>::bytes(header.width); }
+  static std::uint64_t bytes(const TableHeader& header) { return RefinedGuide<float2>::bytes(header.width); }
 
-  __device__ OpenColumns(const TableView& table, unsigned char* shared)
+  __device__ RefinedColumns(const TableView& table, unsigned char* shared)
       : columns_(sampling::detail::row(table, 0), ColumnValues{}, shared) {}
 
   __device__ sampling::detail::PlaceInColumn operator()(std::uint32_t /*y*/, std::uint32_t x) const {
@@ -219,7 +222,7 @@ class OpenColumns {
   }
 
  private:
-  OpenForest<float2> columns_;
+  RefinedGuide<float2> columns_;
 };
 
-}  // namespace cumulus::sampling_near
+}  // namespace cumulus::sampling_table

@@ -6,7 +6,7 @@
 #include "cumulus/sampling.h"
 
 // Where a build puts the parts of a table.
-namespace cumulus::sampling_layout {
+namespace cumulus::sampling_table {
 
 /// One distribution: its lower bounds, and where its guide and nodes go.
 struct Target {
@@ -67,4 +67,4 @@ inline RowTargets row_targets(const sampling::TableHeader& header, std::byte* ta
   return {first, first.guide_bytes(), first.node_bytes()};
 }
 
-}  // namespace cumulus::sampling_layout
+}  // namespace cumulus::sampling_table

@@ -3,18 +3,16 @@
 // One distribution of up to 32768 cells by one block, which goes through memory once: masses come in, lower
 // bounds, guide and radix trees go out.
 
+#include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/search/trees.h"
 #include "kernels/sampling_table/weights/arithmetic.h"
 
-namespace cumulus::sampling_rows {
+namespace cumulus::sampling_table {
 
-using namespace sampling_arithmetic;
 using sampling::Method;
-using sampling_layout::Target;
 
-inline constexpr unsigned kWholeWarp = ~0u;
 /// Neighbouring cells of a lane, and of a warp, at a time.
 inline constexpr std::uint32_t kQuad = 4;
 inline constexpr std::uint32_t kChunk = 32 * kQuad;
@@ -34,13 +32,13 @@ struct WarpChunks {
   }
 };
 
-/// Shared memory of a block besides: the row's cells, and what is known of guide cells.
+/// Dynamic shared memory of a block: the row's cells, and a slot for each guide cell.
 ///
-/// `cells` has first what the masses come from, then the lower bounds, padded to whole chunks.
+/// `cells` has first the words that the masses are made of, then the lower bounds, padded to whole chunks.
 ///
 /// `slots` has a word for each guide cell: 1 + the cell that holds its smallest x, where that cell holds the
 /// smallest x of no guide cell before.
-struct OnChip {
+struct BlockMemory {
   std::uint32_t* cells;
   std::uint32_t* slots;
 
@@ -58,7 +56,7 @@ struct OnChip {
     return chunks_of(count) * kChunk * sizeof(std::uint32_t);
   }
 
-  __device__ OnChip(std::uint32_t* words, std::uint32_t count)
+  __device__ BlockMemory(std::uint32_t* words, std::uint32_t count)
       : cells(words), slots(cells + chunks_of(count) * kChunk) {}
 };
 
@@ -85,7 +83,7 @@ __device__ inline Tally operator+(const Tally& a, const Tally& b) {
 /// The largest of the warp's values, by one instruction where there is such a one.
 __device__ inline std::uint32_t largest_of_warp(std::uint32_t value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  return __reduce_max_sync(kWholeWarp, value);
+  return __reduce_max_sync(kFullWarp, value);
 #else
   return warp_max(value);
 #endif
@@ -142,7 +140,7 @@ struct WarpTallies {
   Tally all;
 };
 
-/// `mass_of(word, i)` is the tally of cell i, of which `cells` has `word`; of nothing behind the last. The
+/// `mass_of(word, i)` is the tally of cell i, of which `cells` has `word`; of nothing after the last. The
 /// block must have met since `cells` was written.
 template <int kThreads, class MassOf>
 __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t count, const MassOf& mass_of) {
@@ -162,8 +160,8 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
   }
 #pragma unroll
   for (unsigned step = 16; step > 0; step /= 2) {
-    own.sum += __shfl_xor_sync(kWholeWarp, own.sum, step);
-    own.positive += __shfl_xor_sync(kWholeWarp, own.positive, step);
+    own.sum += __shfl_xor_sync(kFullWarp, own.sum, step);
+    own.positive += __shfl_xor_sync(kFullWarp, own.positive, step);
   }
   if (lane == 0) {
     sums[warp] = own.sum;
@@ -172,13 +170,13 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
   __syncthreads();
   const std::uint64_t sum = warp_inclusive_sum(lane < kWarps ? sums[lane] : std::uint64_t{0});
   const std::uint32_t number = warp_inclusive_sum(lane < kWarps ? numbers[lane] : std::uint32_t{0});
-  const Tally through{__shfl_sync(kWholeWarp, sum, warp), __shfl_sync(kWholeWarp, number, warp)};
+  const Tally through{__shfl_sync(kFullWarp, sum, warp), __shfl_sync(kFullWarp, number, warp)};
   return {{through.sum - own.sum, through.positive - own.positive},
-          {__shfl_sync(kWholeWarp, sum, 31), __shfl_sync(kWholeWarp, number, 31)}};
+          {__shfl_sync(kFullWarp, sum, 31), __shfl_sync(kFullWarp, number, 31)}};
 }
 
-/// Turns the warp's cells into lower bounds, here and in `lower`; `visit(cell, bounds, behind)` sees each
-/// quad, with the bound of the cell behind it, on all lanes at once. `before` is the tally before the warp's
+/// Turns the warp's cells into lower bounds, here and in `lower`; `visit(cell, bounds, after)` sees each
+/// quad, with the bound of the cell after it, on all lanes at once. `before` is the tally before the warp's
 /// chunks.
 template <int kThreads, class MassOf, class Visit>
 __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const BoundScale& scale, Tally before,
@@ -199,34 +197,34 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
     }
     const std::uint64_t through = warp_inclusive_sum(own);
     Tally tally = before + unpacked(through - own);
-    std::uint32_t behind[kQuad];
+    std::uint32_t after[kQuad];
 #pragma unroll
     for (std::uint32_t k = 0; k < kQuad; ++k) {
       tally = tally + masses[k];
-      behind[k] = scale.lower_bound(tally);
+      after[k] = scale.lower_bound(tally);
     }
-    const std::uint32_t of_lane_before = __shfl_up_sync(kWholeWarp, behind[kQuad - 1], 1);
+    const std::uint32_t of_lane_before = __shfl_up_sync(kFullWarp, after[kQuad - 1], 1);
     bounds[0] = lane > 0 ? of_lane_before : first_bound;
 #pragma unroll
-    for (std::uint32_t k = 1; k < kQuad; ++k) bounds[k] = behind[k - 1];
+    for (std::uint32_t k = 1; k < kQuad; ++k) bounds[k] = after[k - 1];
     *reinterpret_cast<uint4*>(cells + cell) = make_uint4(bounds[0], bounds[1], bounds[2], bounds[3]);
     if (cell < count) store_quad(lower + cell, bounds, count - cell);
-    visit(cell, bounds, behind[kQuad - 1]);
-    first_bound = __shfl_sync(kWholeWarp, behind[kQuad - 1], 31);
-    before = before + unpacked(__shfl_sync(kWholeWarp, through, 31));
+    visit(cell, bounds, after[kQuad - 1]);
+    first_bound = __shfl_sync(kFullWarp, after[kQuad - 1], 31);
+    before = before + unpacked(__shfl_sync(kFullWarp, through, 31));
   }
 }
 
-/// Notes on the chip what the guide comes from.
-__device__ inline void note_quad(const OnChip& chip, std::uint32_t guide_size, std::uint32_t cell,
-                                 const std::uint32_t (&bounds)[kQuad], std::uint32_t behind) {
+/// Notes in the slots which cells hold the smallest x of guide cells.
+__device__ inline void note_quad(const BlockMemory& memory, std::uint32_t guide_size, std::uint32_t cell,
+                                 const std::uint32_t (&bounds)[kQuad], std::uint32_t after) {
   std::uint32_t begin = first_guide_cell(bounds[0], guide_size);
 #pragma unroll
   for (std::uint32_t k = 0; k < kQuad; ++k) {
-    const std::uint32_t next = first_guide_cell(k + 1 < kQuad ? bounds[(k + 1) % kQuad] : behind, guide_size);
-    if (begin < next) chip.slots[begin] = cell + k + 1;
+    const std::uint32_t next = first_guide_cell(k + 1 < kQuad ? bounds[(k + 1) % kQuad] : after, guide_size);
+    if (begin < next) memory.slots[begin] = cell + k + 1;
     begin = next;
   }
 }
 
-}  // namespace cumulus::sampling_rows
+}  // namespace cumulus::sampling_table

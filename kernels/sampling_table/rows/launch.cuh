@@ -5,10 +5,10 @@
 
 // Launching kernels that need much shared memory, or begin before the one in front of them has ended.
 
-namespace cumulus::sampling_launch {
+namespace cumulus::sampling_table {
 
 /// What a block may have at most, static and dynamic shared memory together.
-inline std::size_t most_shared_bytes(const CudaExecutor& executor) {
+inline std::size_t max_shared_bytes(const CudaExecutor& executor) {
   int limit = 0;
   CUMULUS_CUDA(
       cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
@@ -16,8 +16,8 @@ inline std::size_t most_shared_bytes(const CudaExecutor& executor) {
 }
 
 /// Puts a kernel on the executor's stream. With `early`, it may begin, where the device can, when all blocks
-/// of the kernel before it have called let_dependent_begin, or ended; it waits for each word that they write
-/// before it uses it, and for the kernel, by wait_for_primary_kernel, before it ends.
+/// of the kernel before it have called allow_secondary_kernel, or ended; it waits for each word that they
+/// write before it uses it, and for the kernel, by wait_for_primary_kernel, before it ends.
 template <auto kKernel, class... Arguments>
 void launch(const CudaExecutor& executor, const LaunchShape& shape, bool early,
             const Arguments&... arguments) {
@@ -28,11 +28,4 @@ void launch(const CudaExecutor& executor, const LaunchShape& shape, bool early,
   }
 }
 
-/// By one thread of each block: the kernel behind may begin when all blocks of this one have.
-__device__ inline void let_dependent_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
-}  // namespace cumulus::sampling_launch
+}  // namespace cumulus::sampling_table

@@ -5,8 +5,8 @@
 #include "kernels/sampling_table/rows/register_blocked/memory.cuh"
 #include "kernels/sampling_table/weights/weights.h"
 
-// From the texels of a row to the weights that a block has on chip.
-namespace cumulus::sampling_rows {
+// From the texels of a row to the weights that a block has in registers or shared memory.
+namespace cumulus::sampling_table {
 
 template <class T>
 struct RowsArguments {
@@ -39,7 +39,7 @@ struct TexelQuad {
   }
 };
 
-/// Part of a row, on its way to a block's shared memory.
+/// Part of a row, which a block loads into registers or shared memory.
 template <class T>
 class TexelRun {
  public:
@@ -70,62 +70,62 @@ class TexelRun {
     }
   }
 
-  /// The bits of the thread's kOwn weights from `first` on, as `stage` writes them; returns the largest.
-  /// Calls `meanwhile` when texels have been sent for.
+  /// The bits of the thread's kThreadCells weights from `first` on, as `stage` writes them; returns the
+  /// largest. Calls `meanwhile` when texels have been requested.
   template <class Meanwhile>
-  __device__ std::uint32_t load_own(std::uint32_t first, std::uint32_t (&bits)[kOwn],
-                                    const Meanwhile& meanwhile) const {
+  __device__ std::uint32_t load_thread_cells(std::uint32_t first, std::uint32_t (&bits)[kThreadCells],
+                                             const Meanwhile& meanwhile) const {
     switch (arguments_.weights.channels) {
       case 1:
-        return load_own_quads<1>(first, bits, meanwhile);
+        return load_thread_quads<1>(first, bits, meanwhile);
       case 3:
-        return load_own_quads<3>(first, bits, meanwhile);
+        return load_thread_quads<3>(first, bits, meanwhile);
       case 4:
-        return load_own_quads<4>(first, bits, meanwhile);
+        return load_thread_quads<4>(first, bits, meanwhile);
       default:
-        return load_own_quads<2>(first, bits, meanwhile);
+        return load_thread_quads<2>(first, bits, meanwhile);
     }
   }
 
-  /// The same of single floats that lie in `ahead`, at own_quad_place.
-  __device__ std::uint32_t take_own(std::uint32_t first, const std::uint32_t* ahead,
-                                    std::uint32_t (&bits)[kOwn]) const {
-    TexelQuad<T, 1> loaded[kOwn / kQuad];
+  /// The same of single floats that lie in `prefetched`, at thread_quad_place.
+  __device__ std::uint32_t take_prefetched(std::uint32_t first, const std::uint32_t* prefetched,
+                                           std::uint32_t (&bits)[kThreadCells]) const {
+    TexelQuad<T, 1> loaded[kThreadCells / kQuad];
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
-      loaded[q].load(reinterpret_cast<const T*>(ahead + own_quad_place(threadIdx.x, q)));
+    for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
+      loaded[q].load(reinterpret_cast<const T*>(prefetched + thread_quad_place(threadIdx.x, q)));
     }
-    return weigh_own<1>(first, loaded, bits);
+    return weigh_texels<1>(first, loaded, bits);
   }
 
  private:
   template <int kChannels, class Meanwhile>
-  __device__ std::uint32_t load_own_quads(std::uint32_t first, std::uint32_t (&bits)[kOwn],
-                                          const Meanwhile& meanwhile) const {
+  __device__ std::uint32_t load_thread_quads(std::uint32_t first, std::uint32_t (&bits)[kThreadCells],
+                                             const Meanwhile& meanwhile) const {
     using Texels = TexelQuad<T, kChannels>;
     const T* const from = texels_ + first * kChannels;
-    Texels loaded[kOwn / kQuad];
+    Texels loaded[kThreadCells / kQuad];
     if (Texels::fits(from)) {
 #pragma unroll
-      for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) loaded[q].load(from + q * kQuad * kChannels);
+      for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) loaded[q].load(from + q * kQuad * kChannels);
     } else {
 #pragma unroll
-      for (std::uint32_t i = 0; i < kOwn * kChannels; ++i) {
+      for (std::uint32_t i = 0; i < kThreadCells * kChannels; ++i) {
         loaded[i / (kQuad * kChannels)].texels[i % (kQuad * kChannels)] = from[i];
       }
     }
     meanwhile();
-    return weigh_own<kChannels>(first, loaded, bits);
+    return weigh_texels<kChannels>(first, loaded, bits);
   }
 
   template <int kChannels>
-  __device__ std::uint32_t weigh_own(std::uint32_t first,
-                                     const TexelQuad<T, kChannels> (&loaded)[kOwn / kQuad],
-                                     std::uint32_t (&bits)[kOwn]) const {
+  __device__ std::uint32_t weigh_texels(std::uint32_t first,
+                                        const TexelQuad<T, kChannels> (&loaded)[kThreadCells / kQuad],
+                                        std::uint32_t (&bits)[kThreadCells]) const {
     if constexpr (std::is_same_v<T, float> && kChannels == 1) {
       std::uint32_t largest = 0;
 #pragma unroll
-      for (std::uint32_t i = 0; i < kOwn; ++i) {
+      for (std::uint32_t i = 0; i < kThreadCells; ++i) {
         bits[i] = float_bits(loaded[i / kQuad].texels[i % kQuad]);
         if (i % 2 == 1) largest = __vimax3_u32(largest, bits[i - 1], bits[i]);
       }
@@ -136,7 +136,7 @@ class TexelRun {
     std::uint32_t largest = 0;
     std::uint32_t guard = 0;
 #pragma unroll
-    for (std::uint32_t i = 0; i < kOwn; ++i) {
+    for (std::uint32_t i = 0; i < kThreadCells; ++i) {
       const Weight weight = load_weight(loaded[i / kQuad].texels + i % kQuad * kChannels, rule);
       guard = max(guard, weight.guard);
       bits[i] = arguments_.adjustments == nullptr ? weight.bits : adjusted(weight.bits, adjustment_);
@@ -150,7 +150,7 @@ class TexelRun {
   __device__ std::uint32_t stage_quads(std::uint32_t* cells) const {
     using Texels = TexelQuad<T, kChannels>;
     if (count_ % kQuad != 0 || !Texels::fits(texels_)) return stage_texels<kThreads>(cells);
-    const std::uint32_t quads = OnChip::chunks_of(count_) * (kChunk / kQuad);
+    const std::uint32_t quads = BlockMemory::chunks_of(count_) * (kChunk / kQuad);
     std::uint32_t largest = 0;
 #pragma unroll 4
     for (std::uint32_t quad = threadIdx.x; quad < quads; quad += kThreads) {
@@ -175,7 +175,7 @@ class TexelRun {
   template <int kThreads>
   __device__ std::uint32_t stage_texels(std::uint32_t* cells) const {
     std::uint32_t largest = 0;
-    for (std::uint32_t x = threadIdx.x; x < OnChip::chunks_of(count_) * kChunk; x += kThreads) {
+    for (std::uint32_t x = threadIdx.x; x < BlockMemory::chunks_of(count_) * kChunk; x += kThreads) {
       std::uint32_t bits = 0;
       if (x < count_) {
         const Weight weight = load_weight(texels_ + x * arguments_.weights.channels, arguments_.rule);
@@ -209,4 +209,4 @@ class TexelRun {
   WeightAdjustment adjustment_;
 };
 
-}  // namespace cumulus::sampling_rows
+}  // namespace cumulus::sampling_table

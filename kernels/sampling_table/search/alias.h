@@ -6,7 +6,7 @@
 
 #include "cumulus/sampling.h"
 
-namespace cumulus::sampling_alias {
+namespace cumulus::sampling_table {
 
 using sampling::kEmptyTail;
 using sampling::kWholeMass;
@@ -48,7 +48,8 @@ class AliasColumns {
     return heavy(i) ? own_share(i) : filler(i);
   }
 
-  /// The entry, of what first_pass said and the first heavy cell behind i (`count` where there is none).
+  /// The entry, from the result of first_pass and the first heavy cell after i (`count` where there is
+  /// none).
   CUMULUS_HOST_DEVICE AliasEntry entry(std::uint32_t i, std::uint32_t first_pass,
                                        std::uint32_t next_heavy) const {
     const auto begin = static_cast<std::uint32_t>(column_begin(i, count_));
@@ -82,23 +83,23 @@ class AliasColumns {
   }
 
   CUMULUS_HOST_DEVICE std::uint32_t own_share(std::uint32_t i) const {
-    const std::uint64_t surplus_behind = surplus_at_(i) + mass(i) - capacity(i);
+    const std::uint64_t surplus_after = surplus_at_(i) + mass(i) - capacity(i);
     std::uint32_t low = 0;
     std::uint32_t high = count_ - 1;
-    // The first cell whose deficit before it uses this cell's surplus up; behind the last cell all is used.
-    if (deficit_before(high) < surplus_behind) {
+    // The first cell whose deficit before it uses this cell's surplus up; after the last cell all is used.
+    if (deficit_before(high) < surplus_after) {
       const std::uint64_t deficit = heavy(high) ? 0 : capacity(high) - mass(high);
-      return kept(i, deficit_before(high) + deficit - surplus_behind);
+      return kept(i, deficit_before(high) + deficit - surplus_after);
     }
     while (low < high) {
       const std::uint32_t middle = low + (high - low) / 2;
-      if (deficit_before(middle) >= surplus_behind) {
+      if (deficit_before(middle) >= surplus_after) {
         high = middle;
       } else {
         low = middle + 1;
       }
     }
-    return kept(i, deficit_before(high) - surplus_behind);
+    return kept(i, deficit_before(high) - surplus_after);
   }
   CUMULUS_HOST_DEVICE std::uint32_t kept(std::uint32_t i, std::uint64_t given) const {
     return static_cast<std::uint32_t>(capacity(i) - given);
@@ -109,4 +110,4 @@ class AliasColumns {
   std::uint32_t count_;
 };
 
-}  // namespace cumulus::sampling_alias
+}  // namespace cumulus::sampling_table

@@ -11,10 +11,9 @@
 #include "kernels/sampling_table/search/trees.h"
 #include "kernels/sampling_table/tuning.h"
 
-namespace cumulus::sampling_lookup {
+namespace cumulus::sampling_table {
 
 using sampling::Method;
-using sampling_layout::Target;
 
 /// All rows of a table, or all marginals.
 struct Distributions {
@@ -26,56 +25,56 @@ struct Distributions {
     return marginal ? header.layers : header.layers * header.height;
   }
   CUMULUS_HOST_DEVICE Target operator[](std::uint32_t i) const {
-    return marginal ? sampling_layout::marginal_target(header, table, i)
-                    : sampling_layout::row_target(header, table, i);
+    return marginal ? marginal_target(header, table, i) : row_target(header, table, i);
   }
 };
 
-/// Reads lower bounds from global memory.
-struct LowerIn {
-  const std::uint32_t* lower;
-  __device__ std::uint32_t operator()(std::uint32_t i) const { return lower[i]; }
-};
-using Forest = sampling_trees::RadixForest<LowerIn>;
+using Forest = RadixForest<LowerIn>;
 
 __device__ inline Forest forest_of(const Target& target) {
   return {LowerIn{target.lower}, target.count, target.guide_size};
 }
 __device__ inline bool has_mass(const Target& target) { return target.lower[0] != sampling::kEmptyTail; }
 
-/// Which element of which distribution is this thread's.
-struct Share {
+/// Which element of which distribution this thread has.
+struct ThreadElement {
   std::uint32_t distribution;
   std::uint32_t element;
 
-  __device__ explicit Share(unsigned blocks_each)
+  __device__ explicit ThreadElement(unsigned blocks_each)
       : distribution(blockIdx.x / blocks_each),
         element(blockIdx.x % blocks_each * blockDim.x + threadIdx.x) {}
 };
 
-__device__ inline std::uint64_t guide_entry(const Target& target, std::uint32_t g) {
+__device__ inline std::uint64_t find_guide_entry(const Target& target, std::uint32_t g) {
   if (!has_mass(target)) return 0;
   const std::uint64_t smallest = ((std::uint64_t{g} << 32) + target.guide_size - 1) / target.guide_size;
   const std::uint32_t cell =
       sampling::detail::find_cell(target.lower, 0, target.count - 1, static_cast<std::uint32_t>(smallest));
-  return sampling_trees::guide_entry(target.method, forest_of(target), cell, g, target.count);
+  return guide_entry(target.method, forest_of(target), cell, g, target.count);
 }
 
-static __global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
+/// Guide entries from lower bounds.
+/// owns: `blocks_each` blocks have a distribution, a thread one entry.
+/// reads: the distribution's lower bounds, by bisection.
+/// writes: its entry.
+/// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
+/// source: Binder and Keller, 2020; Chen and Asau, 1974, for cutpoints.
+static __global__ void __launch_bounds__(kLookupThreads)
     write_guides(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
-  const Share share(blocks_each);
-  const Target target = distributions[share.distribution];
-  if (share.element >= target.guide_size) return;
-  const std::uint64_t entry = guide_entry(target, share.element);
+  const ThreadElement thread(blocks_each);
+  const Target target = distributions[thread.distribution];
+  if (thread.element >= target.guide_size) return;
+  const std::uint64_t entry = find_guide_entry(target, thread.element);
   switch (sampling::guide_entry_bytes(target.method, target.count)) {
     case 2:
-      reinterpret_cast<std::uint16_t*>(target.guide)[share.element] = static_cast<std::uint16_t>(entry);
+      reinterpret_cast<std::uint16_t*>(target.guide)[thread.element] = static_cast<std::uint16_t>(entry);
       break;
     case 4:
-      reinterpret_cast<std::uint32_t*>(target.guide)[share.element] = static_cast<std::uint32_t>(entry);
+      reinterpret_cast<std::uint32_t*>(target.guide)[thread.element] = static_cast<std::uint32_t>(entry);
       break;
     default:
-      reinterpret_cast<std::uint64_t*>(target.guide)[share.element] = entry;
+      reinterpret_cast<std::uint64_t*>(target.guide)[thread.element] = entry;
   }
 }
 
@@ -93,8 +92,7 @@ __device__ void write_pair(const Target& target, std::uint32_t j) {
 __device__ inline void write_node_of_four(const Target& target, std::uint32_t j) {
   const Forest forest = forest_of(target);
   reinterpret_cast<sampling::detail::Node4*>(target.nodes)[j] =
-      forest.has_node(j) ? sampling_trees::node_of_four(forest, LowerIn{target.lower}, j)
-                         : sampling::detail::Node4{};
+      forest.has_node(j) ? node_of_four(forest, LowerIn{target.lower}, j) : sampling::detail::Node4{};
 }
 
 /// Bound `i` of all levels.
@@ -102,8 +100,8 @@ __device__ inline void write_quaternary_bound(const Target& target, std::uint32_
   std::uint32_t level = 1;
   while (sampling::detail::quaternary_offset(level + 1) <= i) ++level;
   reinterpret_cast<std::uint32_t*>(target.nodes)[i] =
-      has_mass(target) ? sampling_trees::quaternary_bound(LowerIn{target.lower}, target.count, level,
-                                                          i - sampling::detail::quaternary_offset(level))
+      has_mass(target) ? quaternary_bound(LowerIn{target.lower}, target.count, level,
+                                          i - sampling::detail::quaternary_offset(level))
                        : 0;
 }
 
@@ -114,19 +112,25 @@ inline __host__ __device__ std::uint32_t nodes_of(const Target& target) {
   return bytes > 0 && !bounds ? target.count : static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
 }
 
-static __global__ void __launch_bounds__(sampling_tuning::kLookupThreads)
+/// Nodes of trees from lower bounds.
+/// owns: `blocks_each` blocks have a distribution, a thread one node, or one bound of a quaternary tree.
+/// reads: the distribution's lower bounds, by bisection.
+/// writes: its node.
+/// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
+/// source: T. Karras, 2012, as search/trees.h has it.
+static __global__ void __launch_bounds__(kLookupThreads)
     write_nodes(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
-  const Share share(blocks_each);
-  const Target target = distributions[share.distribution];
-  if (share.element >= nodes_of(target)) return;
+  const ThreadElement thread(blocks_each);
+  const Target target = distributions[thread.distribution];
+  if (thread.element >= nodes_of(target)) return;
   if (target.method == Method::kQuaternaryTree) {
-    write_quaternary_bound(target, share.element);
+    write_quaternary_bound(target, thread.element);
   } else if (target.method == Method::kRadixForest4) {
-    write_node_of_four(target, share.element);
+    write_node_of_four(target, thread.element);
   } else if (target.count <= sampling::kNarrowCells) {
-    write_pair<std::uint32_t>(target, share.element);
+    write_pair<std::uint32_t>(target, thread.element);
   } else {
-    write_pair<std::uint64_t>(target, share.element);
+    write_pair<std::uint64_t>(target, thread.element);
   }
 }
 
@@ -142,7 +146,8 @@ __device__ Chunk chunk_of(std::uint32_t count) {
   return {begin, min(begin + length, count)};
 }
 
-/// Until the last pass an entry's `alias` is the surplus before its cell, its `split` what first_pass says.
+/// Until the last pass an entry's `alias` is the surplus before its cell, its `split` the result of
+/// first_pass.
 template <int kThreads>
 __device__ void write_alias(const Target& target) {
   using Scan = cub::BlockScan<std::uint64_t, kThreads>;
@@ -150,7 +155,7 @@ __device__ void write_alias(const Target& target) {
   __shared__ std::uint32_t first_heavy[kThreads];  // of each chunk; `count` where it has none
   auto* entries = reinterpret_cast<sampling::detail::AliasEntry*>(target.nodes);
   const auto surplus_at = [entries](std::uint32_t i) { return static_cast<std::uint64_t>(entries[i].alias); };
-  const sampling_alias::AliasColumns columns(LowerIn{target.lower}, surplus_at, target.count);
+  const AliasColumns columns(LowerIn{target.lower}, surplus_at, target.count);
   const Chunk chunk = chunk_of<kThreads>(target.count);
 
   std::uint64_t surplus = 0;
@@ -179,11 +184,16 @@ __device__ void write_alias(const Target& target) {
   }
 }
 
-/// One block a distribution.
-static __global__ void __launch_bounds__(sampling_tuning::kAliasThreads)
+/// Alias tables from lower bounds.
+/// owns: block b has distribution b, a thread a chunk of its cells.
+/// reads: the distribution's lower bounds; entries that the block has written.
+/// writes: the distribution's entries.
+/// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
+/// source: L. Hübschle-Schneider and P. Sanders, 2022, as search/alias.h has it.
+static __global__ void __launch_bounds__(kAliasThreads)
     write_aliases(const __grid_constant__ Distributions distributions) {
   const Target target = distributions[blockIdx.x];
-  if (has_mass(target)) return write_alias<sampling_tuning::kAliasThreads>(target);
+  if (has_mass(target)) return write_alias<kAliasThreads>(target);
   auto* entries = reinterpret_cast<sampling::detail::AliasEntry*>(target.nodes);
   for (std::uint32_t i = threadIdx.x; i < target.count; i += blockDim.x) entries[i] = {};
 }
@@ -192,26 +202,25 @@ static __global__ void __launch_bounds__(sampling_tuning::kAliasThreads)
 inline void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions, unsigned),
                             const Distributions& distributions, std::uint32_t elements) {
   if (elements == 0) return;
-  constexpr unsigned kThreads = sampling_tuning::kLookupThreads;
+  constexpr unsigned kThreads = kLookupThreads;
   const unsigned blocks_each = (elements + kThreads - 1) / kThreads;
   kernel<<<distributions.number() * blocks_each, kThreads, 0, executor.stream()>>>(distributions,
                                                                                    blocks_each);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-/// What the lower bounds' kernel has left to do: with `on_chip` it has written guides and the nodes of
+/// What the kernel of the lower bounds did not write: with `guides_written` it wrote guides and the nodes of
 /// kRadixForest.
-inline void write_lookup(CudaExecutor& executor, const Distributions& distributions, bool on_chip) {
+inline void write_lookup(CudaExecutor& executor, const Distributions& distributions, bool guides_written) {
   const Target any = distributions[0];
   executor.check_interrupt();
-  if (!on_chip) launch_for_each(executor, write_guides, distributions, any.guide_size);
+  if (!guides_written) launch_for_each(executor, write_guides, distributions, any.guide_size);
   if (any.method == Method::kAlias) {
-    write_aliases<<<distributions.number(), sampling_tuning::kAliasThreads, 0, executor.stream()>>>(
-        distributions);
+    write_aliases<<<distributions.number(), kAliasThreads, 0, executor.stream()>>>(distributions);
     CUMULUS_CUDA(cudaGetLastError());
-  } else if (!on_chip || any.method != Method::kRadixForest) {
+  } else if (!guides_written || any.method != Method::kRadixForest) {
     launch_for_each(executor, write_nodes, distributions, nodes_of(any));
   }
 }
 
-}  // namespace cumulus::sampling_lookup
+}  // namespace cumulus::sampling_table

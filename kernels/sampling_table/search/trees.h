@@ -8,11 +8,17 @@
 
 #include "cumulus/sampling.h"
 
-namespace cumulus::sampling_trees {
+namespace cumulus::sampling_table {
 
 using sampling::kEmptyTail;
 using sampling::kWholeMass;
 using sampling::Method;
+
+/// Reads lower bounds from memory.
+struct LowerIn {
+  const std::uint32_t* lower;
+  CUMULUS_HOST_DEVICE std::uint32_t operator()(std::uint32_t i) const { return lower[i]; }
+};
 
 /// The position of the highest bit that is set; `bits` is not 0.
 CUMULUS_HOST_DEVICE inline std::uint32_t highest_bit(std::uint64_t bits) {
@@ -78,7 +84,7 @@ class RadixForest {
 
   /// Whether guide cell g, whose smallest x lies in cell `first`, has more than few cells.
   CUMULUS_HOST_DEVICE bool has_tree(std::uint32_t first, std::uint32_t g) const {
-    const std::uint32_t many = first + sampling::detail::kMostFurther + 1;
+    const std::uint32_t many = first + sampling::detail::kMaxFurther + 1;
     return many < count_ && key(many) < behind_edge(std::uint64_t{g} + 1);
   }
 
@@ -165,7 +171,7 @@ class RadixForest {
     return high;
   }
 
-  /// The first cell behind i with a key of at least `bound`, or `count`; that of i is below it. In growing
+  /// The first cell after i with a key of at least `bound`, or `count`; that of i is below it. In growing
   /// steps: most trees are small.
   CUMULUS_HOST_DEVICE std::uint32_t first_from(std::uint32_t i, std::uint64_t bound) const {
     std::uint32_t low = i;
@@ -250,4 +256,4 @@ CUMULUS_HOST_DEVICE std::uint32_t quaternary_bound(const LowerAt& lower_at, std:
   return cell < count ? lower_at(static_cast<std::uint32_t>(cell)) : kEmptyTail;
 }
 
-}  // namespace cumulus::sampling_trees
+}  // namespace cumulus::sampling_table

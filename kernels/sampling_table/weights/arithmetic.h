@@ -10,7 +10,7 @@
 #include "cumulus/sampling.h"
 #include "kernels/sampling_table/weights/weights.h"
 
-namespace cumulus::sampling_arithmetic {
+namespace cumulus::sampling_table {
 
 /// The exponent of a weight or of a row whose largest weight has these bits.
 CUMULUS_HOST_DEVICE inline std::uint32_t weight_exponent(std::uint32_t bits) {
@@ -138,4 +138,4 @@ class BoundScale {
   double factor_;
 };
 
-}  // namespace cumulus::sampling_arithmetic
+}  // namespace cumulus::sampling_table

@@ -6,23 +6,21 @@
 #include "kernels/sampling_table/tuning.h"
 #include "kernels/sampling_table/weights/reduction.h"
 
-namespace cumulus::sampling_survey {
-
-using namespace sampling_arithmetic;
+namespace cumulus::sampling_table {
 
 struct LargerBits {
   __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
 };
 
-struct JoinLayers {
-  __device__ LayerSurvey operator()(LayerSurvey a, const LayerSurvey& b) const {
+struct SumLayers {
+  __device__ LayerReduction operator()(LayerReduction a, const LayerReduction& b) const {
     a.add(b);
     return a;
   }
 };
 
 template <class T>
-struct SurveyArguments {
+struct ReductionArguments {
   DeviceImage<const T> weights;
   WeightRule rule;
   sampling::Projection projection;
@@ -30,7 +28,7 @@ struct SurveyArguments {
   std::uint32_t width;
   bool mis_compensation;
   bool uniform_if_all_zero;
-  RowSurvey* rows;
+  RowReduction* rows;
   WeightAdjustment* adjustments;
 };
 
@@ -46,9 +44,13 @@ __device__ std::uint32_t largest_of(std::uint32_t own) {
   return shared_largest;
 }
 
-/// One block a row of all layers.
+/// The sum and the largest of each row's weights.
+/// owns: block b has row b of all layers.
+/// reads: the row's texels, twice: for the exponent, and for the sum.
+/// writes: the row's RowReduction.
+/// waits for: nothing of other blocks, so that there is no deadlock.
 template <class T, int kThreads>
-__global__ void __launch_bounds__(kThreads) survey_rows(SurveyArguments<T> arguments) {
+__global__ void __launch_bounds__(kThreads) reduce_rows(ReductionArguments<T> arguments) {
   using Sum = cub::BlockReduce<std::uint64_t, kThreads>;
   __shared__ typename Sum::TempStorage storage;
   const DeviceImage<const T>& weights = arguments.weights;
@@ -64,23 +66,28 @@ __global__ void __launch_bounds__(kThreads) survey_rows(SurveyArguments<T> argum
   sum = Sum(storage).Sum(sum);
   if (threadIdx.x > 0) return;
   arguments.rows[blockIdx.x] =
-      row_survey(sum, largest, arguments.projection, blockIdx.x % arguments.height, arguments.height);
+      row_reduction(sum, largest, arguments.projection, blockIdx.x % arguments.height, arguments.height);
 }
 
-/// One block a layer.
+/// How the weights of each layer are changed.
+/// owns: block b has layer b.
+/// reads: the RowReductions of its rows.
+/// writes: the layer's adjustment.
+/// waits for: nothing of other blocks, so that there is no deadlock; reduce_rows has ended.
+/// source: O. Karlik et al., "MIS Compensation", 2019, for what is taken off.
 template <class T, int kThreads>
-__global__ void __launch_bounds__(kThreads) find_adjustments(SurveyArguments<T> arguments) {
-  using Join = cub::BlockReduce<LayerSurvey, kThreads>;
+__global__ void __launch_bounds__(kThreads) find_adjustments(ReductionArguments<T> arguments) {
+  using Join = cub::BlockReduce<LayerReduction, kThreads>;
   __shared__ typename Join::TempStorage storage;
-  const RowSurvey* rows = arguments.rows + static_cast<std::size_t>(blockIdx.x) * arguments.height;
+  const RowReduction* rows = arguments.rows + static_cast<std::size_t>(blockIdx.x) * arguments.height;
   std::uint32_t own = 0;
   for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads)
     own = max(own, mass_exponent(rows[y], arguments.width));
   const std::uint32_t heaviest = largest_of<kThreads>(own);
-  LayerSurvey layer;
+  LayerReduction layer;
   for (std::uint32_t y = threadIdx.x; y < arguments.height; y += kThreads)
     layer.add(rows[y], arguments.width, heaviest);
-  layer = Join(storage).Reduce(layer, JoinLayers{});
+  layer = Join(storage).Reduce(layer, SumLayers{});
   if (threadIdx.x > 0) return;
   arguments.adjustments[blockIdx.x] = adjustment_of(
       layer, arguments.width, heaviest, arguments.mis_compensation, arguments.uniform_if_all_zero);
@@ -88,23 +95,23 @@ __global__ void __launch_bounds__(kThreads) find_adjustments(SurveyArguments<T> 
 
 /// Fills `adjustments`, one a layer; `rows` is scratch, one for each row of all layers.
 template <class T>
-void survey_weights(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
-                    DeviceSpan<RowSurvey> rows, DeviceSpan<WeightAdjustment> adjustments) {
-  constexpr int kThreads = sampling_tuning::kSurveyThreads;
-  const SurveyArguments<T> arguments{weights,
-                                     weight_rule(params, weights.channels),
-                                     params.projection,
-                                     static_cast<std::uint32_t>(params.height),
-                                     static_cast<std::uint32_t>(params.width),
-                                     params.mis_compensation,
-                                     params.uniform_if_all_zero,
-                                     rows.data(),
-                                     adjustments.data()};
-  survey_rows<T, kThreads><<<static_cast<unsigned>(rows.size()), kThreads, 0, executor.stream()>>>(arguments);
+void reduce_weights(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
+                    DeviceSpan<RowReduction> rows, DeviceSpan<WeightAdjustment> adjustments) {
+  constexpr int kThreads = kReductionThreads;
+  const ReductionArguments<T> arguments{weights,
+                                        weight_rule(params, weights.channels),
+                                        params.projection,
+                                        static_cast<std::uint32_t>(params.height),
+                                        static_cast<std::uint32_t>(params.width),
+                                        params.mis_compensation,
+                                        params.uniform_if_all_zero,
+                                        rows.data(),
+                                        adjustments.data()};
+  reduce_rows<T, kThreads><<<static_cast<unsigned>(rows.size()), kThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
   find_adjustments<T, kThreads>
       <<<static_cast<unsigned>(adjustments.size()), kThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-}  // namespace cumulus::sampling_survey
+}  // namespace cumulus::sampling_table

@@ -1,38 +1,38 @@
 #pragma once
 
-// What a first pass over all weights finds out, where they depend on each other.
+// The reduction pass: the sums over all weights, where each weight depends on them.
 
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/sampling_table/weights/arithmetic.h"
 
-namespace cumulus::sampling_arithmetic {
+namespace cumulus::sampling_table {
 
-CUMULUS_HOST_DEVICE inline RowSurvey row_survey(std::uint64_t sum, std::uint32_t largest,
-                                                sampling::Projection projection, std::uint32_t y,
-                                                std::uint32_t height) {
+CUMULUS_HOST_DEVICE inline RowReduction row_reduction(std::uint64_t sum, std::uint32_t largest,
+                                                      sampling::Projection projection, std::uint32_t y,
+                                                      std::uint32_t height) {
   const float share = row_weight(projection, y, height);
   return {row_mass(sum, share), largest, share};
 }
 
-CUMULUS_HOST_DEVICE inline std::uint32_t mass_exponent(const RowSurvey& row, std::uint32_t width) {
+CUMULUS_HOST_DEVICE inline std::uint32_t mass_exponent(const RowReduction& row, std::uint32_t width) {
   return mass_exponent(row.mass, row_exponent(row.largest, width));
 }
 
-/// What the rows of a layer come to. All of it is exact, in any order.
-struct LayerSurvey {
+/// The sums over the rows of a layer. All are exact, in any order.
+struct LayerReduction {
   std::uint64_t mass = 0;     ///< Of integer_mass.
   std::uint64_t share = 0;    ///< In units of 2^-40, of which row_weight, 2^-15 or more, is a multiple.
   std::uint32_t largest = 0;  ///< Bits of the largest weight.
 
   /// `heaviest` is the largest mass_exponent of the layer.
-  CUMULUS_HOST_DEVICE void add(const RowSurvey& row, std::uint32_t width, std::uint32_t heaviest) {
+  CUMULUS_HOST_DEVICE void add(const RowReduction& row, std::uint32_t width, std::uint32_t heaviest) {
     mass += integer_mass(row.mass, row_exponent(row.largest, width), heaviest);
     share += static_cast<std::uint64_t>(static_cast<double>(row.share) * 0x1p40);
     largest = largest > row.largest ? largest : row.largest;
   }
-  CUMULUS_HOST_DEVICE void add(const LayerSurvey& other) {
+  CUMULUS_HOST_DEVICE void add(const LayerReduction& other) {
     mass += other.mass;
     share += other.share;
     largest = largest > other.largest ? largest : other.largest;
@@ -49,7 +49,7 @@ struct LayerSurvey {
 };
 
 /// How the weights of a layer are to be changed.
-CUMULUS_HOST_DEVICE inline WeightAdjustment adjustment_of(const LayerSurvey& layer, std::uint32_t width,
+CUMULUS_HOST_DEVICE inline WeightAdjustment adjustment_of(const LayerReduction& layer, std::uint32_t width,
                                                           std::uint32_t heaviest, bool mis_compensation,
                                                           bool uniform_if_all_zero) {
   WeightAdjustment adjustment;
@@ -62,4 +62,4 @@ CUMULUS_HOST_DEVICE inline WeightAdjustment adjustment_of(const LayerSurvey& lay
   return adjustment;
 }
 
-}  // namespace cumulus::sampling_arithmetic
+}  // namespace cumulus::sampling_table

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "kernels/core/float16.h"
-#include "kernels/sampling_table/layout.h"
+#include "kernels/sampling_table/format/records.h"
 
-namespace cumulus::sampling_arithmetic {
+namespace cumulus::sampling_table {
 
 /// Bits of the smallest float that is no weight. The bits of weights are ordered as their values.
 inline constexpr std::uint32_t kInfinityBits = 0x7F800000u;
@@ -100,4 +100,4 @@ CUMULUS_HOST_DEVICE inline std::uint32_t adjusted(std::uint32_t bits, const Weig
   return float_bits(weight > adjustment.taken_off ? weight - adjustment.taken_off : adjustment.otherwise);
 }
 
-}  // namespace cumulus::sampling_arithmetic
+}  // namespace cumulus::sampling_table

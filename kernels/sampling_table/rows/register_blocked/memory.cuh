@@ -5,26 +5,26 @@
 // The shared memory of a block whose threads have 16 neighbouring cells each: see
 // rows/register_blocked/cells.cuh.
 
-namespace cumulus::sampling_rows {
+namespace cumulus::sampling_table {
 
 /// What is built beside the lower bounds: nothing, a guide whose entries are one number, or guide and trees.
-enum class DenseLookup { kNone, kCutpoints, kTrees };
+enum class RowLookup { kNone, kCutpoints, kTrees };
 
-inline constexpr std::uint32_t kOwn = 16;  // cells of a thread, entries of a thread
-inline constexpr std::uint32_t kWarpCells = 32 * kOwn;
-inline constexpr std::uint32_t kMostDenseCells = 16384;
+inline constexpr std::uint32_t kThreadCells = 16;  // cells of a thread, entries of a thread
+inline constexpr std::uint32_t kWarpCells = 32 * kThreadCells;
+inline constexpr std::uint32_t kMaxRegisterBlockedCells = 16384;
 
-inline bool dense_fits(std::uint32_t count, std::uint32_t guide_size) {
-  return count % kOwn == 0 && count <= kMostDenseCells && guide_size % 32 == 0 &&
-         guide_size <= 2 * kMostDenseCells;
+inline bool register_blocked_fits(std::uint32_t count, std::uint32_t guide_size) {
+  return count % kThreadCells == 0 && count <= kMaxRegisterBlockedCells && guide_size % 32 == 0 &&
+         guide_size <= 2 * kMaxRegisterBlockedCells;
 }
 
 /// Where word i lies so that 16 neighbours of a thread and 4 of a lane are both read without conflicts. Four
 /// words from a multiple of four on stay neighbours.
 __device__ inline std::uint32_t word_place(std::uint32_t i) { return i ^ (i >> 3 & 28); }
-/// Of quad q of thread `thread`, each of which has kOwn words.
-__device__ inline std::uint32_t own_quad_place(std::uint32_t thread, std::uint32_t q) {
-  return (thread * kOwn ^ (2 * thread & 28)) ^ q * kQuad;
+/// Of quad q of thread `thread`, each of which has kThreadCells words.
+__device__ inline std::uint32_t thread_quad_place(std::uint32_t thread, std::uint32_t q) {
+  return (thread * kThreadCells ^ (2 * thread & 28)) ^ q * kQuad;
 }
 /// Of quad q * 32 + lane of the warp's.
 __device__ inline std::uint32_t warp_quad_place(std::uint32_t thread, std::uint32_t q) {
@@ -64,53 +64,55 @@ struct Slots {
   }
 };
 
-/// What threads tell each other of the edges between their cells: see rows/register_blocked/trees.cuh.
+/// What threads publish to their block about the edges between their cells: see
+/// rows/register_blocked/trees.cuh.
 template <int kThreads>
-struct EdgesOfThreads {
+struct BlockEdges {
   static constexpr std::uint32_t kWarps = kThreads / 32;
   /// Bit t of words[b][w]: thread t of warp w has a difference with a bit above b, or a tree that begins.
   std::uint32_t words[32][kWarps];
-  std::uint16_t starts[kThreads];  ///< OwnEdges::starts.
+  std::uint16_t starts[kThreads];  ///< ThreadEdges::starts.
 };
 
 /// The shared memory of a block of kThreads that builds distributions, one after another.
-template <int kThreads, DenseLookup kLookup>
-struct DenseOnChip {
-  static constexpr std::uint32_t kCells = kThreads * kOwn;
-  static constexpr bool kTrees = kLookup == DenseLookup::kTrees;
+template <int kThreads, RowLookup kLookup>
+struct RegisterBlockedMemory {
+  static constexpr std::uint32_t kCells = kThreads * kThreadCells;
+  static constexpr bool kTrees = kLookup == RowLookup::kTrees;
   static constexpr std::uint32_t kWords = kCells * (kTrees ? 2 : 1);
 
   std::byte* memory;  ///< On Slots::kAlignment bytes.
 
-  /// With `ahead`, there is room for the next weights, too.
-  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t guide_size, bool ahead = false) {
+  /// With `prefetched`, there is room for the next row's weights, too.
+  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t guide_size, bool prefetched = false) {
     constexpr std::size_t kQuadBytes = sizeof(uint4);
     const std::size_t before =
         kWords * sizeof(std::uint32_t) + slot_bytes(guide_size) + (kTrees ? guide_size / 8 : 0);
-    return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes + (ahead ? kCells * sizeof(std::uint32_t) : 0);
+    return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes +
+           (prefetched ? kCells * sizeof(std::uint32_t) : 0);
   }
 
   /// The lower bounds, at word_place.
   __device__ std::uint32_t* lower() const { return reinterpret_cast<std::uint32_t*>(memory); }
-  /// Entries on their way to memory; a warp has a share of its own.
+  /// Entries on their way to memory; each warp has a part of its own.
   __device__ std::uint32_t* staged() const { return lower() + kCells; }
   __device__ Slots slots() const { return {memory + kWords * sizeof(std::uint32_t)}; }
   /// Where slots have been.
-  __device__ EdgesOfThreads<kThreads>& edges() const {
-    return *reinterpret_cast<EdgesOfThreads<kThreads>*>(slots().memory);
+  __device__ BlockEdges<kThreads>& edges() const {
+    return *reinterpret_cast<BlockEdges<kThreads>*>(slots().memory);
   }
   /// A bit for each guide cell: whether it may have a tree.
   __device__ std::uint32_t* crowded(std::uint32_t guide_size) const {
     return reinterpret_cast<std::uint32_t*>(slots().memory + slot_bytes(guide_size));
   }
-  /// The next weights, at own_quad_place; a warp has a share of its own.
-  __device__ std::uint32_t* ahead(std::uint32_t guide_size) const {
+  /// The next weights, at thread_quad_place; each warp has a part of its own.
+  __device__ std::uint32_t* prefetched(std::uint32_t guide_size) const {
     return reinterpret_cast<std::uint32_t*>(memory + bytes(guide_size));
   }
 
   /// Before a distribution; the block must meet before it goes on.
   __device__ void clear(std::uint32_t guide_size) const {
-    if constexpr (kLookup != DenseLookup::kNone) slots().template clear<kThreads>(guide_size);
+    if constexpr (kLookup != RowLookup::kNone) slots().template clear<kThreads>(guide_size);
     if constexpr (kTrees) {
       for (std::uint32_t i = threadIdx.x; i < guide_size / 32; i += kThreads) crowded(guide_size)[i] = 0;
     }
@@ -118,25 +120,25 @@ struct DenseOnChip {
 
  private:
   CUMULUS_HOST_DEVICE static std::uint32_t slot_bytes(std::uint32_t guide_size) {
-    if (kLookup == DenseLookup::kNone) return 0;
+    if (kLookup == RowLookup::kNone) return 0;
     const std::uint32_t bytes = Slots::bytes(guide_size);
-    return kTrees && bytes < sizeof(EdgesOfThreads<kThreads>)
-               ? static_cast<std::uint32_t>(sizeof(EdgesOfThreads<kThreads>))
+    return kTrees && bytes < sizeof(BlockEdges<kThreads>)
+               ? static_cast<std::uint32_t>(sizeof(BlockEdges<kThreads>))
                : bytes;
   }
 };
 
-/// Stores a warp's words, kOwn of each lane, in the order of memory; `staged` is the block's shared memory.
-/// `first` is the number of the warp's first; lanes at or behind `end` have none.
-__device__ inline void store_words(std::uint32_t* staged, const std::uint32_t (&words)[kOwn],
+/// Stores a warp's words, kThreadCells of each lane, in the order of memory; `staged` is the block's shared
+/// memory. `first` is the number of the warp's first; lanes at or after `end` have none.
+__device__ inline void store_words(std::uint32_t* staged, const std::uint32_t (&words)[kThreadCells],
                                    std::uint32_t first, std::uint32_t end, std::uint32_t* to) {
-  constexpr std::uint32_t kQuads = kOwn / kQuad;
+  constexpr std::uint32_t kQuads = kThreadCells / kQuad;
   const std::uint32_t thread = threadIdx.x;
   const std::uint32_t lane = thread % 32;
   __syncwarp();  // what was staged before is stored
 #pragma unroll
   for (std::uint32_t q = 0; q < kQuads; ++q) {
-    *reinterpret_cast<uint4*>(staged + own_quad_place(thread, q)) =
+    *reinterpret_cast<uint4*>(staged + thread_quad_place(thread, q)) =
         make_uint4(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
   }
   __syncwarp();
@@ -155,4 +157,4 @@ __device__ inline void store_words(std::uint32_t* staged, const std::uint32_t (&
   }
 }
 
-}  // namespace cumulus::sampling_rows
+}  // namespace cumulus::sampling_table

@@ -8,87 +8,94 @@
 #include "kernels/sampling_table/rows/register_blocked/cells.cuh"
 #include "kernels/sampling_table/rows/register_blocked/register_blocked.cuh"
 
-namespace cumulus::sampling_dense {
+namespace cumulus::sampling_table {
 namespace {
-
-using namespace sampling_rows;
 
 extern __shared__ __align__(Slots::kAlignment) std::byte shared_bytes[];
 
-/// What a thread knows of its weights.
-struct OwnWeights {
-  std::uint32_t bits[kOwn];
+/// A thread's weights.
+struct ThreadWeights {
+  std::uint32_t bits[kThreadCells];
   std::uint32_t largest;
-  std::uint32_t least;  ///< ~0 where there are none.
+  std::uint32_t smallest;  ///< ~0 where there are none.
 
-  __device__ void find_least() {
-    least = ~0u;
+  __device__ void find_smallest() {
+    smallest = ~0u;
 #pragma unroll
-    for (std::uint32_t k = 0; k < kOwn; k += 2) least = __vimin3_u32(least, bits[k], bits[k + 1]);
+    for (std::uint32_t k = 0; k < kThreadCells; k += 2)
+      smallest = __vimin3_u32(smallest, bits[k], bits[k + 1]);
   }
 };
 
-/// Of a row; calls `meanwhile` while they are on their way.
+/// Loads the weights of a row; calls `meanwhile` while the loads are in flight.
 template <class T, class Meanwhile>
-__device__ OwnWeights load_weights(const RowsArguments<T>& arguments, std::uint32_t row, std::uint32_t count,
-                                   const Meanwhile& meanwhile) {
-  const std::uint32_t first = threadIdx.x * kOwn;
-  OwnWeights own = {{}, 0, ~0u};
+__device__ ThreadWeights load_weights(const RowsArguments<T>& arguments, std::uint32_t row,
+                                      std::uint32_t count, const Meanwhile& meanwhile) {
+  const std::uint32_t first = threadIdx.x * kThreadCells;
+  ThreadWeights own = {{}, 0, ~0u};
   if (first < count) {
-    own.largest = TexelRun<T>(arguments, row, 0, count).load_own(first, own.bits, meanwhile);
-    own.find_least();
+    own.largest = TexelRun<T>(arguments, row, 0, count).load_thread_cells(first, own.bits, meanwhile);
+    own.find_smallest();
   } else {
     meanwhile();
   }
   return own;
 }
 
-/// Sends for the weights of a row, single floats, which come to `ahead`.
-__device__ inline void send_for_weights(const float* row, std::uint32_t count, std::uint32_t* ahead) {
+/// Begins to copy the weights of a row, single floats, to `prefetched`.
+__device__ inline void prefetch_weights(const float* row, std::uint32_t count, std::uint32_t* prefetched) {
   const std::uint32_t cell = threadIdx.x / 32 * kWarpCells + threadIdx.x % 32 * kQuad;
 #pragma unroll
-  for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+  for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
     if (cell + q * 32 * kQuad < count) {
-      __pipeline_memcpy_async(ahead + warp_quad_place(threadIdx.x, q), row + cell + q * 32 * kQuad,
+      __pipeline_memcpy_async(prefetched + warp_quad_place(threadIdx.x, q), row + cell + q * 32 * kQuad,
                               sizeof(uint4));
     }
   }
   __pipeline_commit();
 }
 
-/// Takes the weights that have been sent for, and sends for those of row `next`, if there is such a row.
-__device__ inline OwnWeights take_weights(const RowsArguments<float>& arguments, std::uint32_t row,
-                                          std::uint32_t count, std::uint32_t* ahead, std::uint32_t next,
-                                          std::uint32_t rows) {
+/// Takes the weights that have been prefetched, and prefetches those of row `next`, if there is such a row.
+__device__ inline ThreadWeights take_prefetched_weights(const RowsArguments<float>& arguments,
+                                                        std::uint32_t row, std::uint32_t count,
+                                                        std::uint32_t* prefetched, std::uint32_t next,
+                                                        std::uint32_t rows) {
   __pipeline_wait_prior(0);
   __syncwarp();
-  const std::uint32_t first = threadIdx.x * kOwn;
-  OwnWeights own = {{}, 0, ~0u};
+  const std::uint32_t first = threadIdx.x * kThreadCells;
+  ThreadWeights own = {{}, 0, ~0u};
   if (first < count) {
-    own.largest = TexelRun<float>(arguments, row, 0, count).take_own(first, ahead, own.bits);
-    own.find_least();
+    own.largest = TexelRun<float>(arguments, row, 0, count).take_prefetched(first, prefetched, own.bits);
+    own.find_smallest();
   }
   __syncwarp();
   if (next < rows)
-    send_for_weights(arguments.weights.data + next * arguments.weights.row_stride, count, ahead);
+    prefetch_weights(arguments.weights.data + next * arguments.weights.row_stride, count, prefetched);
   return own;
 }
 
-/// The rows of all layers: with kAhead a block takes each gridDim.x-th, and the next row's weights come while
-/// it builds one and its trees; else a block has one.
-template <class T, int kThreads, DenseLookup kLookup, bool kAhead>
+/// Lower bounds of rows and, as kLookup has it, guides and trees, a row in a block's registers.
+/// owns: block b has row b of all layers; with kPrefetch each gridDim.x-th from b on. Thread t has its cells
+/// 16 t to 16 t + 15.
+/// reads: the row's texels, once; with kPrefetch those of the next row by asynchronous copies to shared
+/// memory while it builds this one.
+/// writes: the row's section of the table; the first invalid texel (atomicMin); publishes the row's mass.
+/// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended. The
+/// marginals' kernel may begin when each block has.
+/// source: Binder and Keller, 2020; Cartesian trees of key differences, as trees.cuh has it.
+template <class T, int kThreads, RowLookup kLookup, bool kPrefetch>
 __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
-    build_dense_rows(const __grid_constant__ RowsArguments<T> arguments,
-                     const __grid_constant__ sampling_layout::RowTargets targets, std::uint32_t rows) {
+    build_register_blocked_rows(const __grid_constant__ RowsArguments<T> arguments,
+                                const __grid_constant__ RowTargets targets, std::uint32_t rows) {
   __shared__ float share;  // of the sphere
   const std::uint32_t count = targets.first.count;
   const std::uint32_t guide_size = targets.first.guide_size;
-  const DenseOnChip<kThreads, kLookup> chip{shared_bytes};
-  std::uint32_t* const ahead = chip.ahead(guide_size);
-  if (threadIdx.x == 0) sampling_launch::let_dependent_begin();
+  const RegisterBlockedMemory<kThreads, kLookup> memory{shared_bytes};
+  std::uint32_t* const prefetched = memory.prefetched(guide_size);
+  if (threadIdx.x == 0) allow_secondary_kernel();
   std::uint32_t row = blockIdx.x;
-  if constexpr (kAhead) {
-    send_for_weights(arguments.weights.data + row * arguments.weights.row_stride, count, ahead);
+  if constexpr (kPrefetch) {
+    prefetch_weights(arguments.weights.data + row * arguments.weights.row_stride, count, prefetched);
   }
   const auto share_of = [&](std::uint32_t y) {
     return row_weight(arguments.header, y % arguments.header.height);
@@ -96,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
   float shares = 0;  // of the thread's of the block's next kThreads rows
   for (std::uint32_t round = 0; row < rows; row += gridDim.x, ++round) {
     const Target target = targets[row];
-    if constexpr (kAhead) {
+    if constexpr (kPrefetch) {
       const std::uint32_t of_thread = row + threadIdx.x * gridDim.x;
       if (round % kThreads == 0 && of_thread < rows) shares = share_of(of_thread);
       if (threadIdx.x == round % kThreads) share = shares;
@@ -104,41 +111,49 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
       if (threadIdx.x == kThreads - 1) share = share_of(row);
     }
     const auto clear = [&] {
-      if (kLookup == DenseLookup::kTrees && target.method == Method::kRadixForest) {
+      if (kLookup == RowLookup::kTrees && target.method == Method::kRadixForest) {
         clear_nodes<kThreads>(target);
       }
-      chip.clear(guide_size);
+      memory.clear(guide_size);
     };
-    OwnWeights weights;
-    if constexpr (kAhead) {
-      weights = take_weights(arguments, row, count, ahead, row + gridDim.x, rows);
+    ThreadWeights weights;
+    if constexpr (kPrefetch) {
+      weights = take_prefetched_weights(arguments, row, count, prefetched, row + gridDim.x, rows);
       clear();
     } else {
       weights = load_weights(arguments, row, count, clear);
     }
-    const WeightsRange range = range_of_block<kThreads>(weights.largest, weights.least);
-    OwnCells own;
-    own.weigh(WeightScale(range.exponent), range.all_positive && threadIdx.x * kOwn < count, weights.bits);
-    build_dense<kThreads, kLookup>(target, chip, own, range.all_positive, [&](const Tally& all) {
+    const WeightsRange range = range_of_block<kThreads>(weights.largest, weights.smallest);
+    ThreadCells own;
+    own.weigh(WeightScale(range.exponent), range.all_positive && threadIdx.x * kThreadCells < count,
+              weights.bits);
+    build_register_blocked<kThreads, kLookup>(target, memory, own, range.all_positive, [&](const Tally& all) {
       if (threadIdx.x > 0) return;
-      tell_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, 0});
+      publish_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, 0});
     });
-    if constexpr (!kAhead) return;
+    if constexpr (!kPrefetch) return;
   }
 }
 
-/// One block a layer: the marginal over its rows, as soon as their masses are known.
-template <int kThreads, DenseLookup kLookup>
+/// Marginals, a block a layer, the masses of a layer's rows in its registers.
+/// owns: block b has the marginal of layer b; thread t has its cells 16 t to 16 t + 15.
+/// reads: the masses of the layer's rows.
+/// writes: the marginal's section of the table; the first layer without mass (atomicMin).
+/// waits for: each mass of the layer, which the kernel of the rows publishes.
+/// deadlock: none. Either that kernel has ended, or this one began when each of its blocks had; those wait
+/// for nothing, and keep their places until they have published.
+/// source: as build_register_blocked_rows.
+template <int kThreads, RowLookup kLookup>
 __global__ void __launch_bounds__(kThreads)
-    build_dense_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
-                          const RowMass* row_masses, BuildFindings* findings) {
-  if (threadIdx.x == 0) sampling_launch::let_dependent_begin();
-  const Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
-  const DenseOnChip<kThreads, kLookup> chip{shared_bytes};
-  if (kLookup == DenseLookup::kTrees && target.method == Method::kRadixForest) clear_nodes<kThreads>(target);
-  chip.clear(target.guide_size);
-  const std::uint32_t first = threadIdx.x * kOwn;
-  RowMass rows[kOwn] = {};
+    build_register_blocked_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
+                                     const RowMass* row_masses, BuildFindings* findings) {
+  if (threadIdx.x == 0) allow_secondary_kernel();
+  const Target target = marginal_target(header, table, blockIdx.x);
+  const RegisterBlockedMemory<kThreads, kLookup> memory{shared_bytes};
+  if (kLookup == RowLookup::kTrees && target.method == Method::kRadixForest) clear_nodes<kThreads>(target);
+  memory.clear(target.guide_size);
+  const std::uint32_t first = threadIdx.x * kThreadCells;
+  RowMass rows[kThreadCells] = {};
   if (first < target.count) {
     wait_for_masses(row_masses + static_cast<std::size_t>(blockIdx.x) * header.height + first, rows);
   }
@@ -146,37 +161,37 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (const RowMass& row : rows) largest = max(largest, mass_exponent(row.mass, row.exponent));
   const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
-  OwnCells own;
+  ThreadCells own;
 #pragma unroll
-  for (std::uint32_t k = 0; k < kOwn; ++k) {
+  for (std::uint32_t k = 0; k < kThreadCells; ++k) {
     own.weights[k] = integer_mass(rows[k].mass, rows[k].exponent, heaviest);
   }
   own.add_up();
-  build_dense<kThreads, kLookup>(target, chip, own, false, [&](const Tally& all) {
+  build_register_blocked<kThreads, kLookup>(target, memory, own, false, [&](const Tally& all) {
     if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
   });
   wait_for_primary_kernel();
 }
 
-DenseLookup lookup_of(Method method) {
+RowLookup lookup_of(Method method) {
   switch (method) {
     case Method::kRadixForest:
     case Method::kRadixForest4:
-      return DenseLookup::kTrees;
+      return RowLookup::kTrees;
     case Method::kCutpointBinary:
     case Method::kCutpointLinear:
-      return DenseLookup::kCutpoints;
+      return RowLookup::kCutpoints;
     default:
-      return DenseLookup::kNone;
+      return RowLookup::kNone;
   }
 }
 
-/// Calls `launch` with the threads of a block of which each has kOwn cells.
+/// Calls `launch` with the threads of a block of which each has kThreadCells cells.
 template <class Launch>
 void with_threads(std::uint32_t count, const Launch& launch) {
-  if (count <= 128 * kOwn) return launch(std::integral_constant<int, 128>{});
-  if (count <= 256 * kOwn) return launch(std::integral_constant<int, 256>{});
-  if (count <= 512 * kOwn) return launch(std::integral_constant<int, 512>{});
+  if (count <= 128 * kThreadCells) return launch(std::integral_constant<int, 128>{});
+  if (count <= 256 * kThreadCells) return launch(std::integral_constant<int, 256>{});
+  if (count <= 512 * kThreadCells) return launch(std::integral_constant<int, 512>{});
   return launch(std::integral_constant<int, 1024>{});
 }
 
@@ -185,39 +200,40 @@ template <class Launch>
 void with_lookup(Method method, std::uint32_t count, const Launch& launch) {
   with_threads(count, [&](auto threads) {
     switch (lookup_of(method)) {
-      case DenseLookup::kTrees:
-        return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kTrees>{});
-      case DenseLookup::kCutpoints:
-        return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kCutpoints>{});
+      case RowLookup::kTrees:
+        return launch(threads, std::integral_constant<RowLookup, RowLookup::kTrees>{});
+      case RowLookup::kCutpoints:
+        return launch(threads, std::integral_constant<RowLookup, RowLookup::kCutpoints>{});
       default:
-        return launch(threads, std::integral_constant<DenseLookup, DenseLookup::kNone>{});
+        return launch(threads, std::integral_constant<RowLookup, RowLookup::kNone>{});
     }
   });
 }
 
-std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_size, bool ahead = false) {
+std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_size, bool prefetched = false) {
   std::size_t bytes = 0;
   with_lookup(method, count, [&](auto threads, auto lookup) {
-    bytes = DenseOnChip<decltype(threads)::value, decltype(lookup)::value>::bytes(guide_size, ahead);
+    bytes = RegisterBlockedMemory<decltype(threads)::value, decltype(lookup)::value>::bytes(guide_size,
+                                                                                            prefetched);
   });
   return bytes;
 }
 
 bool distribution_fits(const CudaExecutor& executor, Method method, std::uint32_t count,
-                       std::uint32_t guide_size, bool ahead = false) {
+                       std::uint32_t guide_size, bool prefetched = false) {
   constexpr std::size_t kBesides = Slots::kAlignment;  // what the kernels have in shared memory anyhow
-  return method != Method::kBalancedForest && dense_fits(count, guide_size) &&
-         bytes_for(method, count, guide_size, ahead) + kBesides <=
-             sampling_launch::most_shared_bytes(executor);
+  return method != Method::kBalancedForest && register_blocked_fits(count, guide_size) &&
+         bytes_for(method, count, guide_size, prefetched) + kBesides <= max_shared_bytes(executor);
 }
 
 /// Whether rows are best built by blocks that take one after another: where a multiprocessor has room for one
 /// block only, there is nothing else that it could do while that waits for weights.
 template <class T>
-bool weights_come_ahead(const CudaExecutor& executor, const RowsArguments<T>& arguments) {
+bool prefetch_pays(const CudaExecutor& executor, const RowsArguments<T>& arguments) {
   const sampling::TableHeader& header = arguments.header;
   const DeviceImage<const T>& weights = arguments.weights;
-  return header.width > kMostDenseCells / 2 && weights.channels == 1 && weights.row_stride % kQuad == 0 &&
+  return header.width > kMaxRegisterBlockedCells / 2 && weights.channels == 1 &&
+         weights.row_stride % kQuad == 0 &&
          reinterpret_cast<std::uintptr_t>(weights.data) % sizeof(uint4) == 0 &&
          distribution_fits(executor, header.method, header.width, header.row_guide_size, true);
 }
@@ -228,20 +244,21 @@ unsigned multiprocessors(const CudaExecutor& executor) {
   return static_cast<unsigned>(number);
 }
 
-template <class T, int kThreads, DenseLookup kLookup, bool kAhead>
+template <class T, int kThreads, RowLookup kLookup, bool kPrefetch>
 void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, std::uint32_t blocks) {
   const sampling::TableHeader& header = arguments.header;
-  sampling_launch::launch<build_dense_rows<T, kThreads, kLookup, kAhead>>(
-      executor, {blocks, kThreads, DenseOnChip<kThreads, kLookup>::bytes(header.row_guide_size, kAhead)},
-      false, arguments, sampling_layout::row_targets(header, arguments.table), header.layers * header.height);
+  launch<build_register_blocked_rows<T, kThreads, kLookup, kPrefetch>>(
+      executor,
+      {blocks, kThreads, RegisterBlockedMemory<kThreads, kLookup>::bytes(header.row_guide_size, kPrefetch)},
+      false, arguments, row_targets(header, arguments.table), header.layers * header.height);
 }
 
-template <class T, int kThreads, DenseLookup kLookup>
+template <class T, int kThreads, RowLookup kLookup>
 void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
   const std::uint32_t rows = arguments.header.layers * arguments.header.height;
-  if constexpr (std::is_same_v<T, float> && kThreads * kOwn == kMostDenseCells &&
-                kLookup == DenseLookup::kTrees) {
-    if (weights_come_ahead(executor, arguments)) {
+  if constexpr (std::is_same_v<T, float> && kThreads * kThreadCells == kMaxRegisterBlockedCells &&
+                kLookup == RowLookup::kTrees) {
+    if (prefetch_pays(executor, arguments)) {
       const std::uint32_t blocks = std::min(rows, multiprocessors(executor));
       return launch_rows<T, kThreads, kLookup, true>(executor, arguments, blocks);
     }
@@ -251,35 +268,36 @@ void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
 
 }  // namespace
 
-bool rows_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
+bool register_blocked_rows_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
   return distribution_fits(executor, header.method, header.width, header.row_guide_size);
 }
 
-bool marginals_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
+bool register_blocked_marginals_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
   return distribution_fits(executor, header.method, header.height, header.marginal_guide_size);
 }
 
-bool has_lookup(Method method) { return lookup_of(method) != DenseLookup::kNone; }
+bool register_blocked_lookup(Method method) { return lookup_of(method) != RowLookup::kNone; }
 
 template <class T>
-void build_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
+void launch_register_blocked_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
   with_lookup(arguments.header.method, arguments.header.width, [&](auto threads, auto lookup) {
     launch_rows<T, decltype(threads)::value, decltype(lookup)::value>(executor, arguments);
   });
 }
 
-void build_marginals(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
-                     const RowMass* row_masses, BuildFindings* findings, bool early) {
+void launch_register_blocked_marginals(CudaExecutor& executor, const sampling::TableHeader& header,
+                                       std::byte* table, const RowMass* row_masses, BuildFindings* findings,
+                                       bool early) {
   const std::size_t bytes = bytes_for(header.method, header.height, header.marginal_guide_size);
   with_lookup(header.method, header.height, [&](auto threads, auto lookup) {
     constexpr int kThreads = decltype(threads)::value;
-    sampling_launch::launch<build_dense_marginals<kThreads, decltype(lookup)::value>>(
+    launch<build_register_blocked_marginals<kThreads, decltype(lookup)::value>>(
         executor, {header.layers, kThreads, bytes}, early, header, table, row_masses, findings);
   });
 }
 
-template void build_rows(CudaExecutor&, const RowsArguments<float>&);
-template void build_rows(CudaExecutor&, const RowsArguments<std::uint8_t>&);
-template void build_rows(CudaExecutor&, const RowsArguments<Float16>&);
+template void launch_register_blocked_rows(CudaExecutor&, const RowsArguments<float>&);
+template void launch_register_blocked_rows(CudaExecutor&, const RowsArguments<std::uint8_t>&);
+template void launch_register_blocked_rows(CudaExecutor&, const RowsArguments<Float16>&);
 
-}  // namespace cumulus::sampling_dense
+}  // namespace cumulus::sampling_table

@@ -8,11 +8,11 @@
 // tree of its edges' differences: the parent of a node is the smaller one of the nearest larger ones on both
 // sides.
 
-namespace cumulus::sampling_rows {
+namespace cumulus::sampling_table {
 
-/// What is known of a thread's edges, bit k of a mask being edge k.
-struct OwnEdges {
-  std::uint32_t differences[kOwn];  ///< 0 where there is no node.
+/// A thread's edges; bit k of a mask is edge k.
+struct ThreadEdges {
+  std::uint32_t differences[kThreadCells];  ///< 0 where there is no node.
   std::uint32_t nodes = 0;
   std::uint32_t starts = 0;  ///< Edges with which a tree begins, or which are in none.
 };
@@ -31,24 +31,25 @@ __device__ std::uint32_t last_like(const LowerAt& lower_at, std::uint32_t j, std
   return last;
 }
 
-/// The block turns lower bounds on the chip into the nodes of crowded guide cells.
+/// The block turns lower bounds in shared memory into the nodes of crowded guide cells.
 template <int kThreads>
-class DenseTrees {
+class RegisterBlockedTrees {
  public:
-  __device__ DenseTrees(const Target& target, const DenseOnChip<kThreads, DenseLookup::kTrees>& chip)
+  __device__ RegisterBlockedTrees(const Target& target,
+                                  const RegisterBlockedMemory<kThreads, RowLookup::kTrees>& memory)
       : target_(target),
-        crowded_(chip.crowded(target.guide_size)),
-        differences_(chip.lower()),
-        words_(chip.staged()),
-        edges_(chip.edges()) {}
+        crowded_(memory.crowded(target.guide_size)),
+        differences_(memory.lower()),
+        words_(memory.staged()),
+        edges_(memory.edges()) {}
 
   /// The block has met since the guide was written, and meets here when all but words has been read.
   __device__ void write() const {
-    OwnEdges own;
-    look_at_edges(own);
+    ThreadEdges own;
+    find_edges(own);
     write_words(own);
     __syncthreads();  // lower bounds have been read
-    tell_others(own);
+    publish_edges(own);
     __syncthreads();
 #pragma unroll 1
     for (std::uint32_t nodes = own.nodes; nodes != 0; nodes &= nodes - 1) link(own, lowest(nodes));
@@ -62,16 +63,16 @@ class DenseTrees {
   }
 
  private:
-  static constexpr std::uint32_t kLeafBit = sampling::detail::leaf_bit(kMostDenseCells);
+  static constexpr std::uint32_t kLeafBit = sampling::detail::leaf_bit(kMaxRegisterBlockedCells);
   static constexpr std::uint32_t kNoEdge = ~0u;
 
-  __device__ void look_at_edges(OwnEdges& own) const {
+  __device__ void find_edges(ThreadEdges& own) const {
     const std::uint32_t* const lower = differences_;
     const auto lower_at = [=](std::uint32_t i) { return lower[word_place(i)]; };
-    const std::uint32_t first = threadIdx.x * kOwn;
+    const std::uint32_t first = threadIdx.x * kThreadCells;
     std::uint32_t before = first > 0 && first < target_.count ? lower_at(first - 1) : 0;
 #pragma unroll
-    for (std::uint32_t k = 0; k < kOwn; ++k) {
+    for (std::uint32_t k = 0; k < kThreadCells; ++k) {
       const std::uint32_t j = first + k;
       const std::uint32_t bound = j < target_.count ? lower_at(j) : sampling::kEmptyTail;
       const std::uint64_t key = std::uint64_t{bound} * target_.guide_size;
@@ -89,26 +90,26 @@ class DenseTrees {
   }
 
   /// As if all children were cells.
-  __device__ void write_words(const OwnEdges& own) const {
+  __device__ void write_words(const ThreadEdges& own) const {
     const std::uint32_t* const lower = differences_;
     const auto lower_at = [=](std::uint32_t i) { return lower[word_place(i)]; };
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
-      *reinterpret_cast<uint4*>(words_ + own_quad_place(threadIdx.x, q)) = make_uint4(0, 0, 0, 0);
+    for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
+      *reinterpret_cast<uint4*>(words_ + thread_quad_place(threadIdx.x, q)) = make_uint4(0, 0, 0, 0);
     }
 #pragma unroll 1
     for (std::uint32_t nodes = own.nodes; nodes != 0; nodes &= nodes - 1) {
-      const std::uint32_t j = threadIdx.x * kOwn + lowest(nodes);
+      const std::uint32_t j = threadIdx.x * kThreadCells + lowest(nodes);
       words_[word_place(j)] = (j - 1) | kLeafBit | (last_like(lower_at, j, target_.count) | kLeafBit) << 16;
     }
   }
 
-  __device__ void tell_others(const OwnEdges& own) const {
+  __device__ void publish_edges(const ThreadEdges& own) const {
     std::uint32_t any = own.starts != 0 ? ~0u : 0;
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+    for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
       const std::uint32_t* const quad = own.differences + q * kQuad;
-      *reinterpret_cast<uint4*>(differences_ + own_quad_place(threadIdx.x, q)) =
+      *reinterpret_cast<uint4*>(differences_ + thread_quad_place(threadIdx.x, q)) =
           make_uint4(quad[0], quad[1], quad[2], quad[3]);
       any |= quad[0] | quad[1] | quad[2] | quad[3];
     }
@@ -116,15 +117,15 @@ class DenseTrees {
     std::uint32_t of_lane = 0;
 #pragma unroll
     for (std::uint32_t bit = 0; bit < 32; ++bit) {
-      const std::uint32_t threads = __ballot_sync(kWholeWarp, own.starts != 0 || any >> bit >> 1 != 0);
+      const std::uint32_t threads = __ballot_sync(kFullWarp, own.starts != 0 || any >> bit >> 1 != 0);
       if (threadIdx.x % 32 == bit) of_lane = threads;
     }
     edges_.words[threadIdx.x % 32][threadIdx.x / 32] = of_lane;
   }
 
   /// Makes the thread's node k its parent's child, or its tree's root.
-  __device__ void link(const OwnEdges& own, std::uint32_t k) const {
-    const std::uint32_t j = threadIdx.x * kOwn + k;
+  __device__ void link(const ThreadEdges& own, std::uint32_t k) const {
+    const std::uint32_t j = threadIdx.x * kThreadCells + k;
     const std::uint32_t difference = differences_[word_place(j)];
     const std::uint32_t larger = larger_of(threadIdx.x, difference);
     const std::uint32_t left = nearest_on_left(own.starts, larger, k, difference);
@@ -148,7 +149,7 @@ class DenseTrees {
     const std::uint32_t starts_before = starts & ((2u << k) - 1);
     const std::uint32_t begin = starts_before != 0 ? highest(starts_before) : 0;
     const std::uint32_t found = larger & ((1u << k) - 1) & ~((1u << begin) - 1);
-    if (found != 0) return threadIdx.x * kOwn + highest(found);
+    if (found != 0) return threadIdx.x * kThreadCells + highest(found);
     if (starts_before != 0) return kNoEdge;
     const std::uint32_t bit = highest(difference);
     std::uint32_t warp = threadIdx.x / 32;
@@ -158,17 +159,17 @@ class DenseTrees {
     const std::uint32_t thread = warp * 32 + highest(threads);
     const std::uint32_t of_thread = larger_of(thread, difference);
     if (of_thread <= (edges_.starts[thread] & ~of_thread)) return kNoEdge;  // a start comes first
-    return thread * kOwn + highest(of_thread);
+    return thread * kThreadCells + highest(of_thread);
   }
 
-  /// And behind it.
+  /// And after it.
   __device__ std::uint32_t nearest_on_right(std::uint32_t starts, std::uint32_t larger, std::uint32_t k,
                                             std::uint32_t difference) const {
-    const std::uint32_t behind = ~((2u << k) - 1);
-    const std::uint32_t starts_behind = starts & behind;
-    const std::uint32_t found = larger & behind & ((starts_behind & (0u - starts_behind)) - 1);
-    if (found != 0) return threadIdx.x * kOwn + lowest(found);
-    if (starts_behind != 0) return kNoEdge;
+    const std::uint32_t after = ~((2u << k) - 1);
+    const std::uint32_t starts_after = starts & after;
+    const std::uint32_t found = larger & after & ((starts_after & (0u - starts_after)) - 1);
+    if (found != 0) return threadIdx.x * kThreadCells + lowest(found);
+    if (starts_after != 0) return kNoEdge;
     constexpr std::uint32_t kWarps = kThreads / 32;
     const std::uint32_t bit = highest(difference);
     std::uint32_t warp = threadIdx.x / 32;
@@ -179,16 +180,16 @@ class DenseTrees {
     const std::uint32_t of_thread = larger_of(thread, difference);
     const std::uint32_t starts_there = edges_.starts[thread];
     const std::uint32_t in_tree = of_thread & ((starts_there & (0u - starts_there)) - 1);
-    return in_tree != 0 ? thread * kOwn + lowest(in_tree) : kNoEdge;
+    return in_tree != 0 ? thread * kThreadCells + lowest(in_tree) : kNoEdge;
   }
 
   /// The edges of a thread with larger differences.
   __device__ std::uint32_t larger_of(std::uint32_t thread, std::uint32_t difference) const {
     std::uint32_t larger = 0;
 #pragma unroll
-    for (std::uint32_t q = 0; q < kOwn / kQuad; ++q) {
+    for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
       std::uint32_t quad[kQuad];
-      load_quad(differences_ + own_quad_place(thread, q), quad);
+      load_quad(differences_ + thread_quad_place(thread, q), quad);
 #pragma unroll
       for (std::uint32_t k = 0; k < kQuad; ++k) larger |= quad[k] > difference ? 1u << (q * kQuad + k) : 0;
     }
@@ -206,7 +207,7 @@ class DenseTrees {
   const std::uint32_t* crowded_;
   std::uint32_t* differences_;  ///< Lower bounds at first.
   std::uint32_t* words_;        ///< Of nodes.
-  EdgesOfThreads<kThreads>& edges_;
+  BlockEdges<kThreads>& edges_;
 };
 
-}  // namespace cumulus::sampling_rows
+}  // namespace cumulus::sampling_table

@@ -5,33 +5,32 @@
 #include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/rows/texels.cuh"
 
-// The lower bounds of rows that are too long for one block, by many: each has a tile.
-namespace cumulus::sampling_lines {
-
-using namespace sampling_rows;
+// Tiled rows: the lower bounds of rows that are too long for one block, in three kernels that read the
+// texels anew: the largest weight, the sum, the bounds.
+namespace cumulus::sampling_table {
 
 inline constexpr int kTileThreads = 256;
 
 template <class T>
-struct LinesArguments {
+struct TiledArguments {
   RowsArguments<T> rows;
-  RowTile* tiles;
+  TileAggregate* tiles;
   std::uint32_t tiles_of_row;
 };
 
 /// A block's tile, whose weights are staged.
 template <class T>
-class OwnTile {
+class Tile {
  public:
-  __device__ explicit OwnTile(const LinesArguments<T>& arguments)
+  __device__ explicit Tile(const TiledArguments<T>& arguments)
       : arguments_(arguments),
         row(blockIdx.x / arguments.tiles_of_row),
         index(blockIdx.x % arguments.tiles_of_row),
         count(min(kTileCells, arguments.rows.header.width - first_cell())),
-        of_row(arguments.tiles + std::size_t{row} * arguments.tiles_of_row) {}
+        aggregates(arguments.tiles + std::size_t{row} * arguments.tiles_of_row) {}
 
   __device__ std::uint32_t first_cell() const { return index * kTileCells; }
-  __device__ RowTile& own() const { return of_row[index]; }
+  __device__ TileAggregate& aggregate() const { return aggregates[index]; }
 
   /// Stages the weights, and returns the largest of this thread's.
   __device__ std::uint32_t stage(std::uint32_t* cells) const {
@@ -42,51 +41,62 @@ class OwnTile {
   __device__ std::uint32_t exponent_of_row() const {
     std::uint32_t largest = 0;
     for (std::uint32_t i = threadIdx.x; i < arguments_.tiles_of_row; i += kTileThreads) {
-      largest = max(largest, of_row[i].largest);
+      largest = max(largest, aggregates[i].largest);
     }
     return row_exponent(largest_of_block<kTileThreads / 32>(largest), arguments_.rows.header.width);
   }
 
  private:
-  const LinesArguments<T>& arguments_;
+  const TiledArguments<T>& arguments_;
 
  public:
   const std::uint32_t row;
   const std::uint32_t index;  ///< In the row.
   const std::uint32_t count;  ///< Cells.
-  RowTile* const of_row;
+  TileAggregate* const aggregates;
 };
 
+/// Step 1: the largest weight of each tile.
+/// owns: block b has tile b of all rows, kTileCells cells of one row.
+/// reads: the tile's texels; the layer's adjustment.
+/// writes: `largest` of the tile's aggregate; the first invalid texel (atomicMin).
+/// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
-    find_largest(const __grid_constant__ LinesArguments<T> arguments) {
+    reduce_tile_maxima(const __grid_constant__ TiledArguments<T> arguments) {
   __shared__ uint4 cells[kTileCells / kQuad];
-  const OwnTile<T> tile(arguments);
+  const Tile<T> tile(arguments);
   const std::uint32_t largest =
       largest_of_block<kTileThreads / 32>(tile.stage(reinterpret_cast<std::uint32_t*>(cells)));
-  if (threadIdx.x == 0) tile.own().largest = largest;
+  if (threadIdx.x == 0) tile.aggregate().largest = largest;
 }
 
+/// Step 2: the sum of each tile's integer weights.
+/// owns: block b has tile b of all rows.
+/// reads: the tile's texels; `largest` of all aggregates of the row, which give its exponent.
+/// writes: `sum` and `positive` of the tile's aggregate.
+/// waits for: nothing of other blocks, so that there is no deadlock; step 1 has ended.
 template <class T>
-__global__ void __launch_bounds__(kTileThreads) add_up(const __grid_constant__ LinesArguments<T> arguments) {
+__global__ void __launch_bounds__(kTileThreads)
+    reduce_tile_sums(const __grid_constant__ TiledArguments<T> arguments) {
   __shared__ uint4 cells[kTileCells / kQuad];
-  const OwnTile<T> tile(arguments);
+  const Tile<T> tile(arguments);
   tile.stage(reinterpret_cast<std::uint32_t*>(cells));
   const std::uint32_t exponent = tile.exponent_of_row();
   const Tally all = tally_warps<kTileThreads>(reinterpret_cast<const std::uint32_t*>(cells), tile.count,
                                               WeightTally{exponent})
                         .all;
   if (threadIdx.x > 0) return;
-  tile.own().sum = all.sum;
-  tile.own().positive = all.positive;
+  tile.aggregate().sum = all.sum;
+  tile.aggregate().positive = all.positive;
 }
 
-struct JoinTallies {
+struct SumTallies {
   __device__ Tally operator()(const Tally& a, const Tally& b) const { return a + b; }
 };
 
 /// The tally of the first `count` tiles, to every thread.
-__device__ inline Tally tally_of(const RowTile* tiles, std::uint32_t count) {
+__device__ inline Tally tally_of_tiles(const TileAggregate* tiles, std::uint32_t count) {
   using Join = cub::BlockReduce<Tally, kTileThreads>;
   __shared__ typename Join::TempStorage storage;
   __shared__ std::uint64_t sum;
@@ -95,7 +105,7 @@ __device__ inline Tally tally_of(const RowTile* tiles, std::uint32_t count) {
   for (std::uint32_t i = threadIdx.x; i < count; i += kTileThreads) {
     own = own + Tally{tiles[i].sum, tiles[i].positive};
   }
-  own = Join(storage).Reduce(own, JoinTallies{});
+  own = Join(storage).Reduce(own, SumTallies{});
   if (threadIdx.x == 0) {
     sum = own.sum;
     positive = own.positive;
@@ -106,20 +116,25 @@ __device__ inline Tally tally_of(const RowTile* tiles, std::uint32_t count) {
   return all;
 }
 
+/// Step 3: the lower bounds of each tile.
+/// owns: block b has tile b of all rows.
+/// reads: the tile's texels; the row's aggregates, whose sum before the tile is its exclusive prefix.
+/// writes: the tile's lower bounds; the row's mass, by its first block.
+/// waits for: nothing of other blocks, so that there is no deadlock; step 2 has ended.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
-    write_tile_bounds(const __grid_constant__ LinesArguments<T> arguments) {
+    write_tile_bounds(const __grid_constant__ TiledArguments<T> arguments) {
   __shared__ uint4 shared_cells[kTileCells / kQuad];
   auto* const cells = reinterpret_cast<std::uint32_t*>(shared_cells);
-  const OwnTile<T> tile(arguments);
+  const Tile<T> tile(arguments);
   const sampling::TableHeader& header = arguments.rows.header;
   tile.stage(cells);
   const std::uint32_t exponent = tile.exponent_of_row();
-  const Tally all = tally_of(tile.of_row, arguments.tiles_of_row);
-  const Tally tiles_before = tally_of(tile.of_row, tile.index);
+  const Tally all = tally_of_tiles(tile.aggregates, arguments.tiles_of_row);
+  const Tally tiles_before = tally_of_tiles(tile.aggregates, tile.index);
   const WeightTally mass_of{exponent};
   const Tally warps_before = tally_warps<kTileThreads>(cells, tile.count, mass_of).before;
-  std::uint32_t* const lower = sampling_layout::row_target(header, arguments.rows.table, tile.row).lower;
+  std::uint32_t* const lower = row_target(header, arguments.rows.table, tile.row).lower;
   write_bounds<kTileThreads>(cells, tile.count, BoundScale(all), tiles_before + warps_before, mass_of,
                              lower + tile.first_cell(),
                              [](std::uint32_t, const std::uint32_t(&)[kQuad], std::uint32_t) {});
@@ -130,13 +145,13 @@ __global__ void __launch_bounds__(kTileThreads)
 }
 
 template <class T>
-void write_lines(CudaExecutor& executor, const LinesArguments<T>& arguments) {
+void write_tiled_bounds(CudaExecutor& executor, const TiledArguments<T>& arguments) {
   const unsigned tiles = arguments.rows.header.layers * arguments.rows.header.height * arguments.tiles_of_row;
-  for (const auto kernel : {find_largest<T>, add_up<T>, write_tile_bounds<T>}) {
+  for (const auto kernel : {reduce_tile_maxima<T>, reduce_tile_sums<T>, write_tile_bounds<T>}) {
     executor.check_interrupt();
     kernel<<<tiles, kTileThreads, 0, executor.stream()>>>(arguments);
     CUMULUS_CUDA(cudaGetLastError());
   }
 }
 
-}  // namespace cumulus::sampling_lines
+}  // namespace cumulus::sampling_table
