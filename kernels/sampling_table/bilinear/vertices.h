@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "cumulus/sampling.h"
+#include "kernels/core/cuda_executor.h"
+#include "kernels/sampling_table/format/records.h"
 #include "kernels/sampling_table/weights/weights.h"
 
 namespace cumulus::sampling_table {
@@ -113,5 +115,24 @@ CUMULUS_HOST_DEVICE inline CellWeight cell_weight(const float* above, const floa
   const float weight = nearest_weight(mean * static_cast<double>(share_of_column(x, width)));
   return {float_bits(weight)};
 }
+
+template <class T>
+struct VerticesArguments {
+  DeviceImage<const T> weights;  // of the map
+  WeightRule rule;
+  sampling::TableHeader header;
+  VertexRule vertices;
+  std::byte* table;
+  const WeightAdjustment* adjustments;  // null: weights stay as they are
+  BuildFindings* findings;
+
+  CUMULUS_HOST_DEVICE float* first_vertex() const {
+    return reinterpret_cast<float*>(table + header.vertices_offset);
+  }
+};
+
+/// Writes the table's vertices, and the weights of its cells where their lower bounds will be.
+template <class T>
+void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>& arguments);
 
 }  // namespace cumulus::sampling_table

@@ -1,25 +1,15 @@
 #include <algorithm>
 
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
-#include "kernels/sampling_table/check.h"
-#include "kernels/sampling_table/draw/points.h"
+#include "kernels/sampling_table/draw/draw.h"
 #include "kernels/sampling_table/draw/shared_marginal.cuh"
-#include "kernels/sampling_table/sampling_table.h"
 #include "kernels/sampling_table/tuning.h"
 
 namespace cumulus::sampling_table {
 namespace {
 
 constexpr int kThreads = kDrawThreads;
-
-sampling::TableView view_of(const sampling::TableHeader& header, DeviceSpan<const std::byte> table,
-                            std::uint32_t layer) {
-  return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
-}
-
-sampling::detail::Rows rows_of(const sampling::TableView& table) {
-  return sampling::detail::rows_of(table, table.header.method);
-}
 
 unsigned blocks_for(std::int64_t count, int threads = kThreads) {
   return static_cast<unsigned>((count + threads - 1) / threads);
@@ -118,6 +108,7 @@ __device__ auto column_search(const sampling::TableView& table, sampling::Method
 /// waits for: nothing of other blocks, so that there is no deadlock.
 /// source: inversion by cutpoints (Chen and Asau, 1974), radix forests (Binder and Keller, 2020) or alias
 /// tables (Walker, 1977).
+/// Seven arguments: in structs, the compiler makes other code of them.
 template <unsigned kShared, unsigned kMethod, bool kDirections, class Points>
 __global__ void __launch_bounds__(shape_of(kShared).threads,
                                   blocks_per_multiprocessor(shape_of(kShared).per_multiprocessor,
@@ -165,108 +156,71 @@ __global__ void __launch_bounds__(kThreads)
   store_sample(sampling::sample_bilinear(table, point.x, point.y), i, arrays);
 }
 
-/// The arguments of draw_points.
-template <class Points>
-struct Drawing {
-  const sampling::TableView& table;
-  Points points;
-  std::uint32_t count;
-  SampleArrays arrays;
-  MarginalBytes marginal_bytes;
-};
-
+sampling::detail::Rows rows_of(const sampling::TableView& table) {
+  return sampling::detail::rows_of(table, table.header.method);
+}
 sampling::detail::Extents extents_of(const sampling::TableView& table) {
   return {sampling::detail::Extent(table.header.width), sampling::detail::Extent(table.header.height)};
 }
 
 /// As many blocks as the device is to hold.
 template <unsigned kShared, unsigned kMethod, bool kDirections, class Points>
-void draw_many(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t shared_bytes) {
-  const auto kernel = draw_points<kShared, kMethod, kDirections, Points>;
-  CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shared_bytes)));
-  int per_multiprocessor = 0;
+void draw_many(CudaExecutor& executor, const DrawLaunch<Points>& draw, std::size_t shared_bytes,
+               const MarginalBytes& bytes = {}) {
   constexpr BlockShape kShape = shape_of(kShared);
-  CUMULUS_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, kShape.threads,
-                                                             shared_bytes));
-  const auto blocks = static_cast<unsigned>(std::clamp(per_multiprocessor, 1, kShape.per_multiprocessor) *
-                                            executor.device().multiprocessors());
-  kernel<<<std::min(blocks, blocks_for(drawing.count, kShape.threads)), kShape.threads, shared_bytes,
-           executor.stream()>>>(drawing.table, rows_of(drawing.table), extents_of(drawing.table),
-                                drawing.points, drawing.count, drawing.arrays, drawing.marginal_bytes);
-  CUMULUS_CUDA(cudaGetLastError());
+  const auto kernel = draw_points<kShared, kMethod, kDirections, Points>;
+  const std::int64_t multiprocessors = executor.device().multiprocessors();
+  const std::int64_t resident = resident_blocks(executor, kernel, kShape.threads, shared_bytes);
+  const std::int64_t blocks =
+      std::clamp(resident, multiprocessors, multiprocessors * kShape.per_multiprocessor);
+  launch(
+      executor.stream(), kernel,
+      {std::min(blocks, std::int64_t{blocks_for(draw.count, kShape.threads)}), kShape.threads, shared_bytes},
+      draw.table, rows_of(draw.table), extents_of(draw.table), draw.points, draw.count, draw.arrays, bytes);
 }
 
-/// By a radix forest, with up to `room` bytes in shared memory.
+/// The kernels of one plan each.
 template <bool kDirections, class Points>
-void draw_many_by_forest(CudaExecutor& executor, const Drawing<Points>& drawing, std::size_t room) {
-  constexpr unsigned kForest = number_of(sampling::Method::kRadixForest);
-  const sampling::TableHeader& header = drawing.table.header;
-  const std::uint64_t rows = RefinedRows::bytes(header);
-  const std::uint64_t columns = RefinedColumns::bytes(header);
-  if (header.height > 1 && rows <= room) {
-    return draw_many<kRefinedRows, kForest, kDirections>(executor, drawing, rows);
-  }
-  if (header.height == 1 && columns <= room) {
-    return draw_many<kRefinedColumns, kForest, kDirections>(executor, drawing, columns);
-  }
-  draw_many<kSharedMarginal, kForest, kDirections>(executor, drawing, drawing.marginal_bytes.all());
-}
+struct DrawByPlan {
+  CudaExecutor& executor;
+  const DrawLaunch<Points>& draw;
 
-template <bool kDirections, class Points>
-void draw_constant(CudaExecutor& executor, const sampling::TableView& table, const Points& points,
-                   std::uint32_t count, const SampleArrays& arrays) {
-  using sampling::Method;
-  constexpr std::uint32_t kMinSharedPoints = 1 << 20;
-  constexpr std::uint32_t kMaxSharedBytes =
-      72 * 1024;  // so that three blocks fit into an H200's multiprocessor
-  Drawing<Points> drawing{table, points, count, arrays, marginal_bytes(table.header)};
-  MarginalBytes& bytes = drawing.marginal_bytes;
-  if (bytes.all() > kMaxSharedBytes) bytes.bands = 0;
-  int limit = 0;
-  CUMULUS_CUDA(
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, executor.device().ordinal()));
-  const auto room = std::min(kMaxSharedBytes, static_cast<std::uint32_t>(limit) - 8192);
-  if (count < kMinSharedPoints || bytes.all() > room) {
-    draw_points<kGlobalTable, kAnyMethod, kDirections><<<blocks_for(count), kThreads, 0, executor.stream()>>>(
-        table, rows_of(table), extents_of(table), points, count, arrays, bytes);
-    CUMULUS_CUDA(cudaGetLastError());
-    return;
+  void operator()(const BilinearPlan& /*plan*/) const {
+    launch(executor.stream(), draw_bilinear_points<Points>, {blocks_for(draw.count), kThreads}, draw.table,
+           draw.points, std::int64_t{draw.count}, draw.arrays);
   }
-  switch (table.header.method) {
-    case Method::kRadixForest:
-      return draw_many_by_forest<kDirections>(executor, drawing, room);
-    case Method::kCutpointBinary:
-      return draw_many<kSharedMarginal, number_of(Method::kCutpointBinary), kDirections>(executor, drawing,
-                                                                                         bytes.all());
-    case Method::kAlias:
-      return draw_many<kSharedMarginal, number_of(Method::kAlias), kDirections>(executor, drawing,
-                                                                                bytes.all());
-    default:
-      return draw_many<kSharedMarginal, kAnyMethod, kDirections>(executor, drawing, bytes.all());
+  void operator()(const GlobalTablePlan& /*plan*/) const {
+    launch(executor.stream(), draw_points<kGlobalTable, kAnyMethod, kDirections, Points>,
+           {blocks_for(draw.count), kThreads}, draw.table, rows_of(draw.table), extents_of(draw.table),
+           draw.points, draw.count, draw.arrays, MarginalBytes{});
   }
-}
-
-template <class Points>
-void draw(CudaExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
-          const SampleArrays& arrays) {
-  if (count == 0) return;
-  executor.bind_thread();
-  if (table.header.interpolation == sampling::Interpolation::kBilinear) {
-    draw_bilinear_points<<<blocks_for(count), kThreads, 0, executor.stream()>>>(table, points, count, arrays);
-    CUMULUS_CUDA(cudaGetLastError());
-    return;
-  }
-  constexpr std::int64_t kMaxLaunchPoints = std::int64_t{1} << 30;  // numbers of 32 bits count their words
-  for (std::int64_t begin = 0; begin < count; begin += kMaxLaunchPoints) {
-    const auto share = static_cast<std::uint32_t>(std::min(count - begin, kMaxLaunchPoints));
-    if (arrays.direction != nullptr) {
-      draw_constant<true>(executor, table, points.from(begin), share, arrays.from(begin));
-    } else {
-      draw_constant<false>(executor, table, points.from(begin), share, arrays.from(begin));
+  void operator()(const SharedMarginalPlan& plan) const {
+    switch (draw.table.header.method) {
+      case sampling::Method::kRadixForest:
+        return with_marginal<number_of(sampling::Method::kRadixForest)>(plan.bytes);
+      case sampling::Method::kCutpointBinary:
+        return with_marginal<number_of(sampling::Method::kCutpointBinary)>(plan.bytes);
+      case sampling::Method::kAlias:
+        return with_marginal<number_of(sampling::Method::kAlias)>(plan.bytes);
+      default:
+        return with_marginal<kAnyMethod>(plan.bytes);
     }
   }
-}
+  void operator()(const RefinedRowsPlan& plan) const {
+    draw_many<kRefinedRows, number_of(sampling::Method::kRadixForest), kDirections>(executor, draw,
+                                                                                    plan.shared_bytes);
+  }
+  void operator()(const RefinedColumnsPlan& plan) const {
+    draw_many<kRefinedColumns, number_of(sampling::Method::kRadixForest), kDirections>(executor, draw,
+                                                                                       plan.shared_bytes);
+  }
+
+ private:
+  template <unsigned kMethod>
+  void with_marginal(const MarginalBytes& bytes) const {
+    draw_many<kSharedMarginal, kMethod, kDirections>(executor, draw, bytes.all(), bytes);
+  }
+};
 
 /// Densities at points.
 /// owns: a thread has one point.
@@ -282,40 +236,24 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
-}  // namespace cumulus::sampling_table
 
-namespace cumulus {
-
-void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
-                  DeviceSpan<const std::byte> table, const DrawParameters& parameters,
-                  DrawnSamples<Space::kDevice> samples) {
-  using namespace sampling_table;
-  check_draw(header, table, parameters, samples);
-  draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
-       sample_arrays(samples));
+template <class Points>
+void draw_by(CudaExecutor& executor, const DrawPlan& plan, const DrawLaunch<Points>& draw) {
+  if (draw.arrays.direction != nullptr) {
+    std::visit(DrawByPlan<true, Points>{executor, draw}, plan);
+  } else {
+    std::visit(DrawByPlan<false, Points>{executor, draw}, plan);
+  }
 }
 
-void sample_points(CudaExecutor& executor, const sampling::TableHeader& header,
-                   DeviceSpan<const std::byte> table, DeviceSpan<const sampling::FixedPoint2> points,
-                   std::uint32_t layer, DrawnSamples<Space::kDevice> samples) {
-  using namespace sampling_table;
-  check_points(header, table, points.size(), layer, samples);
-  draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
-       static_cast<std::int64_t>(points.size()), sample_arrays(samples));
-}
+template void draw_by(CudaExecutor&, const DrawPlan&, const DrawLaunch<PointSource>&);
+template void draw_by(CudaExecutor&, const DrawPlan&, const DrawLaunch<GivenPoints>&);
 
-void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
-                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
-                      DeviceSpan<float> pdf) {
-  using namespace sampling_table;
-  check_density(header, table, points, pdf);
-  if (pdf.empty()) return;
-  executor.bind_thread();
+void evaluate(CudaExecutor& executor, const sampling::TableView& table, const float* coordinates,
+              int dimensions, DeviceSpan<float> pdf) {
   const auto count = static_cast<std::int64_t>(pdf.size());
-
-  evaluate_points<<<blocks_for(count), kThreads, 0, executor.stream()>>>(
-      view_of(header, table, points.layer), points.coordinates.data(), points.dimensions, count, pdf.data());
-  CUMULUS_CUDA(cudaGetLastError());
+  launch(executor.stream(), evaluate_points, {blocks_for(count), kThreads}, table, coordinates, dimensions,
+         count, pdf.data());
 }
 
-}  // namespace cumulus
+}  // namespace cumulus::sampling_table

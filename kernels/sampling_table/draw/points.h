@@ -47,6 +47,12 @@ class PointSource {
   sampling::FixedPoint2 shift_;
 };
 
+template <Space S>
+sampling::TableView view_of(const sampling::TableHeader& header, Span<const std::byte, S> table,
+                            std::uint32_t layer) {
+  return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
+}
+
 /// Points of the caller's own.
 struct GivenPoints {
   const sampling::FixedPoint2* points;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cumulus/sampling.h"
+#include "kernels/sampling_table/draw/plans.h"
 
 namespace cumulus::sampling_table {
 
@@ -15,30 +16,7 @@ using sampling::detail::Cell;
 using sampling::detail::Distribution;
 using sampling::detail::RowBand;
 
-constexpr std::uint32_t whole_quads(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>((bytes + 15) / 16 * 16);
-}
-
-// --- a copy of the marginal
-// -----------------------------------------------------------------------------------
-
-/// How the shared memory of a block is divided.
-struct MarginalBytes {
-  std::uint32_t lower = 0;
-  std::uint32_t guide = 0;
-  std::uint32_t nodes = 0;
-  std::uint32_t bands = 0;
-
-  CUMULUS_HOST_DEVICE std::uint32_t all() const { return lower + guide + nodes + bands; }
-};
-
-inline MarginalBytes marginal_bytes(const TableHeader& header) {
-  const bool lat_long = header.projection == sampling::Projection::kLatLong;
-  return {whole_quads(sizeof(std::uint32_t) * header.height),
-          whole_quads(header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height)),
-          whole_quads(sampling::node_bytes(header.method, header.height)),
-          lat_long ? whole_quads(sizeof(float2) * header.height) : 0};
-}
+// --- a copy of the marginal --------------------------------------------------------------------------------
 
 /// The band of a row, from shared memory or computed.
 struct SharedBand {
@@ -100,13 +78,7 @@ __device__ inline RowSearch shared_rows(const TableView& table, Method method, c
 template <class Value>
 class RefinedGuide {
  public:
-  static constexpr std::uint32_t kFiner = 4;
   static constexpr std::uint32_t kMore = 0x8000;  // set in a guide entry: more than three cells overlap
-
-  CUMULUS_HOST_DEVICE static std::uint64_t bytes(std::uint32_t count) {
-    return std::uint64_t{count} * sizeof(Value) + (std::uint64_t{count} + 4) * sizeof(std::uint32_t) +
-           (std::uint64_t{count} * kFiner + 2) * sizeof(std::uint16_t);
-  }
 
   /// Fills the block's shared memory, and meets. `value_of(cell)` is a Value. At most kNarrowCells cells.
   template <class ValueOf>
@@ -121,8 +93,8 @@ class RefinedGuide {
     for (std::uint32_t i = threadIdx.x; i < global.count + 4; i += blockDim.x) {
       lower[i] = sampling::detail::bound_at(global, i);
     }
-    for (std::uint32_t g = threadIdx.x; g < global.count * kFiner; g += blockDim.x) guide[g] = entry(g);
-    if (threadIdx.x == 0) guide[global.count * kFiner] = static_cast<std::uint16_t>(global.count - 1);
+    for (std::uint32_t g = threadIdx.x; g < global.count * kRefinement; g += blockDim.x) guide[g] = entry(g);
+    if (threadIdx.x == 0) guide[global.count * kRefinement] = static_cast<std::uint16_t>(global.count - 1);
     __syncthreads();
     values_ = values;
     lower_ = lower;
@@ -130,7 +102,7 @@ class RefinedGuide {
   }
 
   __device__ std::uint32_t find(std::uint32_t x) const {
-    const std::uint32_t g = sampling::detail::guide_cell(global_.count * kFiner, x);
+    const std::uint32_t g = sampling::detail::guide_cell(global_.count * kRefinement, x);
     const std::uint32_t entry = guide_[g];
     if ((entry & kMore) != 0)
       return sampling::detail::find_cell(lower_, entry & ~kMore, guide_[g + 1] & ~kMore, x);
@@ -144,7 +116,7 @@ class RefinedGuide {
  private:
   /// The least x of guide cell g.
   __device__ std::uint64_t least(std::uint64_t g) const {
-    const std::uint64_t guide_size = std::uint64_t{global_.count} * kFiner;
+    const std::uint64_t guide_size = std::uint64_t{global_.count} * kRefinement;
     return ((g << 32) + guide_size - 1) / guide_size;
   }
   __device__ std::uint16_t entry(std::uint32_t g) const {
@@ -178,12 +150,9 @@ struct RowValues {
 /// The rows of a map.
 class RefinedRows {
  public:
-  static std::uint64_t bytes(const TableHeader& header) {
-    return sizeof(std::uint32_t) * header.height + RefinedGuide<float4>::bytes(header.height);
-  }
-
   __device__ RefinedRows(const TableView& table, unsigned char* shared)
-      : edges_(reinterpret_cast<std::uint32_t*>(shared + RefinedGuide<float4>::bytes(table.header.height))),
+      : edges_(reinterpret_cast<std::uint32_t*>(shared +
+                                                refined_guide_bytes(table.header.height, sizeof(float4)))),
         rows_(sampling::detail::marginal(table), RowValues{table.header, edges_}, shared) {}
 
   __device__ sampling::detail::PlaceInRow operator()(const TableHeader& /*header*/, std::uint32_t x) const {
@@ -210,8 +179,6 @@ struct ColumnValues {
 /// The columns of a single row.
 class RefinedColumns {
  public:
-  static std::uint64_t bytes(const TableHeader& header) { return RefinedGuide<float2>::bytes(header.width); }
-
   __device__ RefinedColumns(const TableView& table, unsigned char* shared)
       : columns_(sampling::detail::row(table, 0), ColumnValues{}, shared) {}
 

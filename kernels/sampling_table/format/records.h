@@ -16,21 +16,6 @@ struct RowMass {
   std::uint32_t padding;
 };
 
-/// Where a row has more than kNarrowCells cells, a block of a GPU works on this many of them.
-inline constexpr std::uint32_t kTileCells = 4096;
-
-/// The aggregate of a tile of such a row: what its blocks publish from one kernel to the next.
-struct TileAggregate {
-  std::uint64_t sum;       ///< Of the integer weights.
-  std::uint32_t positive;  ///< How many of them are positive.
-  std::uint32_t largest;   ///< Bits of the largest weight.
-};
-
-/// Tiles of each row; 0 where a row is one block's work.
-inline std::uint32_t tiles_of_row(const sampling::TableHeader& header) {
-  return header.width > sampling::kNarrowCells ? (header.width + kTileCells - 1) / kTileCells : 0;
-}
-
 /// What the reduction pass finds for a row.
 struct RowReduction {
   double mass;            ///< As in RowMass.

@@ -23,29 +23,38 @@ struct Target {
   CUMULUS_HOST_DEVICE std::uint64_t node_bytes() const { return sampling::node_bytes(method, count); }
 };
 
-/// The i-th of the distributions over `count` cells whose sections begin at these offsets.
+/// All distributions over rows, or over columns: their shape, and where their sections begin.
+struct Sections {
+  std::uint32_t count;
+  std::uint32_t guide_size;
+  std::uint64_t cdf_offset;
+  std::uint64_t guide_offset;
+  std::uint64_t nodes_offset;
+};
+
+/// The i-th of the distributions.
 CUMULUS_HOST_DEVICE inline Target target_at(std::byte* table, sampling::Method method, std::uint64_t i,
-                                            std::uint32_t count, std::uint32_t guide_size,
-                                            std::uint64_t cdf_offset, std::uint64_t guide_offset,
-                                            std::uint64_t nodes_offset) {
-  Target target{method,  reinterpret_cast<std::uint32_t*>(table + cdf_offset) + i * count,
-                count,   guide_size,
-                nullptr, nullptr};
-  target.guide = table + guide_offset + i * target.guide_bytes();
-  target.nodes = table + nodes_offset + i * target.node_bytes();
+                                            const Sections& of) {
+  Target target{method,   reinterpret_cast<std::uint32_t*>(table + of.cdf_offset) + i * of.count,
+                of.count, of.guide_size,
+                nullptr,  nullptr};
+  target.guide = table + of.guide_offset + i * target.guide_bytes();
+  target.nodes = table + of.nodes_offset + i * target.node_bytes();
   return target;
 }
 
 /// `row` counts through all layers.
 CUMULUS_HOST_DEVICE inline Target row_target(const sampling::TableHeader& header, std::byte* table,
                                              std::uint32_t row) {
-  return target_at(table, header.method, row, header.width, header.row_guide_size, header.row_cdf_offset,
-                   header.row_guide_offset, header.row_nodes_offset);
+  return target_at(table, header.method, row,
+                   {header.width, header.row_guide_size, header.row_cdf_offset, header.row_guide_offset,
+                    header.row_nodes_offset});
 }
 CUMULUS_HOST_DEVICE inline Target marginal_target(const sampling::TableHeader& header, std::byte* table,
                                                   std::uint32_t layer) {
-  return target_at(table, header.method, layer, header.height, header.marginal_guide_size,
-                   header.marginal_cdf_offset, header.marginal_guide_offset, header.marginal_nodes_offset);
+  return target_at(table, header.method, layer,
+                   {header.height, header.marginal_guide_size, header.marginal_cdf_offset,
+                    header.marginal_guide_offset, header.marginal_nodes_offset});
 }
 
 /// The rows of all layers, for a kernel that finds its own from their beginning.

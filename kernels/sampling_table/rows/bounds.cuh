@@ -6,16 +6,13 @@
 #include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/sampling_table/format/target.h"
+#include "kernels/sampling_table/rows/block/block.h"
 #include "kernels/sampling_table/search/trees.h"
 #include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus::sampling_table {
 
 using sampling::Method;
-
-/// Neighbouring cells of a lane, and of a warp, at a time.
-inline constexpr std::uint32_t kQuad = 4;
-inline constexpr std::uint32_t kChunk = 32 * kQuad;
 
 /// The chunks of `count` items that a warp of the block goes through, one after another.
 struct WarpChunks {
@@ -25,7 +22,7 @@ struct WarpChunks {
   template <int kThreads>
   static __device__ WarpChunks of(std::uint32_t count) {
     constexpr std::uint32_t kWarps = kThreads / 32;
-    const std::uint32_t chunks = (count + kChunk - 1) / kChunk;
+    const std::uint32_t chunks = chunks_of(count);
     const std::uint32_t each = (chunks + kWarps - 1) / kWarps;
     const std::uint32_t begin = min(threadIdx.x / 32 * each, chunks);
     return {begin, min(begin + each, chunks)};
@@ -41,20 +38,6 @@ struct WarpChunks {
 struct BlockMemory {
   std::uint32_t* cells;
   std::uint32_t* slots;
-
-  CUMULUS_HOST_DEVICE static std::uint32_t quads_of(std::uint32_t count) {
-    return (count + kQuad - 1) / kQuad;
-  }
-  CUMULUS_HOST_DEVICE static std::uint32_t chunks_of(std::uint32_t count) {
-    return (count + kChunk - 1) / kChunk;
-  }
-  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t count, std::uint32_t guide_size) {
-    return bytes_of_cells(count) + quads_of(guide_size) * kQuad * sizeof(std::uint32_t);
-  }
-  /// Where only the lower bounds are built.
-  CUMULUS_HOST_DEVICE static std::size_t bytes_of_cells(std::uint32_t count) {
-    return chunks_of(count) * kChunk * sizeof(std::uint32_t);
-  }
 
   __device__ BlockMemory(std::uint32_t* words, std::uint32_t count)
       : cells(words), slots(cells + chunks_of(count) * kChunk) {}
@@ -125,6 +108,35 @@ __device__ inline void load_quad(const std::uint32_t* from, std::uint32_t (&word
   words[3] = loaded.w;
 }
 
+/// The words of cells that a block has in shared memory.
+struct SharedCells {
+  std::uint32_t* words;
+
+  __device__ void load(std::uint32_t cell, std::uint32_t (&quad)[kQuad]) const {
+    load_quad(words + cell, quad);
+  }
+  __device__ void store(std::uint32_t cell, const std::uint32_t (&quad)[kQuad]) const {
+    *reinterpret_cast<uint4*>(words + cell) = make_uint4(quad[0], quad[1], quad[2], quad[3]);
+  }
+};
+
+/// Of cells that a block keeps nowhere: their masses follow from their numbers alone.
+struct NoCells {
+  __device__ void load(std::uint32_t /*cell*/, std::uint32_t (&quad)[kQuad]) const {
+#pragma unroll
+    for (std::uint32_t& word : quad) word = 0;
+  }
+  __device__ void store(std::uint32_t /*cell*/, const std::uint32_t (&/*quad*/)[kQuad]) const {}
+};
+
+/// Cells, and where in memory their lower bounds go.
+template <class Cells>
+struct CellRange {
+  Cells cells;
+  std::uint32_t count;
+  std::uint32_t* lower;
+};
+
 /// The tally of a cell of which `cells` has the weight's bits.
 struct WeightTally {
   std::uint32_t exponent;
@@ -142,8 +154,8 @@ struct WarpTallies {
 
 /// `mass_of(word, i)` is the tally of cell i, of which `cells` has `word`; of nothing after the last. The
 /// block must have met since `cells` was written.
-template <int kThreads, class MassOf>
-__device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t count, const MassOf& mass_of) {
+template <int kThreads, class Cells, class MassOf>
+__device__ WarpTallies tally_warps(const Cells& cells, std::uint32_t count, const MassOf& mass_of) {
   constexpr unsigned kWarps = kThreads / 32;
   __shared__ std::uint64_t sums[kWarps];
   __shared__ std::uint32_t numbers[kWarps];
@@ -154,7 +166,7 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
   for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const std::uint32_t cell = chunk * kChunk + lane * kQuad;
     std::uint32_t words[kQuad];
-    load_quad(cells + cell, words);
+    cells.load(cell, words);
 #pragma unroll
     for (std::uint32_t k = 0; k < kQuad; ++k) own = own + mass_of(words[k], cell + k);
   }
@@ -175,19 +187,20 @@ __device__ WarpTallies tally_warps(const std::uint32_t* cells, std::uint32_t cou
           {__shfl_sync(kFullWarp, sum, 31), __shfl_sync(kFullWarp, number, 31)}};
 }
 
-/// Turns the warp's cells into lower bounds, here and in `lower`; `visit(cell, bounds, after)` sees each
-/// quad, with the bound of the cell after it, on all lanes at once. `before` is the tally before the warp's
-/// chunks.
-template <int kThreads, class MassOf, class Visit>
-__device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const BoundScale& scale, Tally before,
-                             const MassOf& mass_of, std::uint32_t* lower, const Visit& visit) {
+/// Turns the warp's cells into lower bounds, in their place and in memory; `visit(cell, bounds, after)` sees
+/// each quad, with the bound of the cell after it, on all lanes at once. `before` is the tally before the
+/// warp's chunks.
+template <int kThreads, class Cells, class MassOf, class Visit>
+__device__ void write_bounds(const CellRange<Cells>& range, const BoundScale& scale, Tally before,
+                             const MassOf& mass_of, const Visit& visit) {
   const unsigned lane = threadIdx.x % 32;
+  const std::uint32_t count = range.count;
   const WarpChunks chunks = WarpChunks::of<kThreads>(count);
   std::uint32_t first_bound = scale.lower_bound(before);
   for (std::uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const std::uint32_t cell = chunk * kChunk + lane * kQuad;
     std::uint32_t bounds[kQuad];
-    load_quad(cells + cell, bounds);
+    range.cells.load(cell, bounds);
     Tally masses[kQuad];
     std::uint64_t own = 0;
 #pragma unroll
@@ -207,8 +220,8 @@ __device__ void write_bounds(std::uint32_t* cells, std::uint32_t count, const Bo
     bounds[0] = lane > 0 ? of_lane_before : first_bound;
 #pragma unroll
     for (std::uint32_t k = 1; k < kQuad; ++k) bounds[k] = after[k - 1];
-    *reinterpret_cast<uint4*>(cells + cell) = make_uint4(bounds[0], bounds[1], bounds[2], bounds[3]);
-    if (cell < count) store_quad(lower + cell, bounds, count - cell);
+    range.cells.store(cell, bounds);
+    if (cell < count) store_quad(range.lower + cell, bounds, count - cell);
     visit(cell, bounds, after[kQuad - 1]);
     first_bound = __shfl_sync(kFullWarp, after[kQuad - 1], 31);
     before = before + unpacked(__shfl_sync(kFullWarp, through, 31));

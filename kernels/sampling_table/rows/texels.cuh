@@ -2,22 +2,12 @@
 
 #include <type_traits>
 
+#include "kernels/sampling_table/rows/arguments.h"
+#include "kernels/sampling_table/rows/bounds.cuh"
 #include "kernels/sampling_table/rows/register_blocked/memory.cuh"
-#include "kernels/sampling_table/weights/weights.h"
 
 // From the texels of a row to the weights that a block has in registers or shared memory.
 namespace cumulus::sampling_table {
-
-template <class T>
-struct RowsArguments {
-  DeviceImage<const T> weights;
-  WeightRule rule;
-  sampling::TableHeader header;
-  std::byte* table;
-  RowMass* row_masses;
-  const WeightAdjustment* adjustments;  // null: weights stay as they are
-  BuildFindings* findings;
-};
 
 /// Four neighbouring texels of kChannels each, read in as few words as their size allows.
 template <class T, int kChannels>
@@ -69,6 +59,21 @@ class TexelRun {
         return stage_texels<kThreads>(cells);
     }
   }
+
+  /// Notes the first invalid weight, and returns the largest of this thread's.
+  template <int kThreads>
+  __device__ std::uint32_t find_largest() const {
+    std::uint32_t largest = 0;
+    for (std::uint32_t x = threadIdx.x; x < count_; x += kThreads) {
+      const Weight found = weight(x);
+      if (found.guard >= kInfinityBits) note_invalid(x);
+      largest = max(largest, adjusted(found.bits, adjustment_));
+    }
+    return largest;
+  }
+
+  /// The bits of weight x, 0 for an invalid one.
+  __device__ std::uint32_t bits(std::uint32_t x) const { return adjusted(weight(x).bits, adjustment_); }
 
   /// The bits of the thread's kThreadCells weights from `first` on, as `stage` writes them; returns the
   /// largest. Calls `meanwhile` when texels have been requested.
@@ -150,7 +155,7 @@ class TexelRun {
   __device__ std::uint32_t stage_quads(std::uint32_t* cells) const {
     using Texels = TexelQuad<T, kChannels>;
     if (count_ % kQuad != 0 || !Texels::fits(texels_)) return stage_texels<kThreads>(cells);
-    const std::uint32_t quads = BlockMemory::chunks_of(count_) * (kChunk / kQuad);
+    const std::uint32_t quads = chunks_of(count_) * (kChunk / kQuad);
     std::uint32_t largest = 0;
 #pragma unroll 4
     for (std::uint32_t quad = threadIdx.x; quad < quads; quad += kThreads) {
@@ -175,17 +180,21 @@ class TexelRun {
   template <int kThreads>
   __device__ std::uint32_t stage_texels(std::uint32_t* cells) const {
     std::uint32_t largest = 0;
-    for (std::uint32_t x = threadIdx.x; x < BlockMemory::chunks_of(count_) * kChunk; x += kThreads) {
+    for (std::uint32_t x = threadIdx.x; x < chunks_of(count_) * kChunk; x += kThreads) {
       std::uint32_t bits = 0;
       if (x < count_) {
-        const Weight weight = load_weight(texels_ + x * arguments_.weights.channels, arguments_.rule);
-        bits = adjusted(weight.bits, adjustment_);
-        if (weight.guard >= kInfinityBits) note_invalid(x);
+        const Weight found = weight(x);
+        bits = adjusted(found.bits, adjustment_);
+        if (found.guard >= kInfinityBits) note_invalid(x);
       }
       cells[x] = bits;
       largest = max(largest, bits);
     }
     return largest;
+  }
+
+  __device__ Weight weight(std::uint32_t x) const {
+    return load_weight(texels_ + x * arguments_.weights.channels, arguments_.rule);
   }
 
   /// Of the texels from x on, one of which is invalid.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/core/cuda_executor.h"
+#include "kernels/sampling_table/format/records.h"
 #include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus::sampling_table {
@@ -61,5 +63,10 @@ CUMULUS_HOST_DEVICE inline WeightAdjustment adjustment_of(const LayerReduction& 
   }
   return adjustment;
 }
+
+/// Fills `adjustments`, one a layer; `rows` is scratch, one for each row of all layers.
+template <class T>
+void reduce_weights(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
+                    DeviceSpan<RowReduction> rows, DeviceSpan<WeightAdjustment> adjustments);
 
 }  // namespace cumulus::sampling_table

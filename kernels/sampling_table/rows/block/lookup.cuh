@@ -113,7 +113,7 @@ __device__ void write_block_guide(const Target& target, const BlockMemory& memor
 /// Before anything else that uses the slots of `memory`; the block must meet before it does.
 template <int kThreads>
 __device__ void clear_slots(const BlockMemory& memory, std::uint32_t guide_size) {
-  for (std::uint32_t i = threadIdx.x; i < BlockMemory::quads_of(guide_size); i += kThreads) {
+  for (std::uint32_t i = threadIdx.x; i < quads_of(guide_size); i += kThreads) {
     reinterpret_cast<uint4*>(memory.slots)[i] = make_uint4(0, 0, 0, 0);
   }
 }
@@ -124,12 +124,12 @@ __device__ void clear_slots(const BlockMemory& memory, std::uint32_t guide_size)
 template <int kThreads, class MassOf>
 __device__ Tally build_distribution(const Target& target, const BlockMemory& memory, bool lookup,
                                     const MassOf& mass_of) {
-  const WarpTallies tallies = tally_warps<kThreads>(memory.cells, target.count, mass_of);
+  const WarpTallies tallies = tally_warps<kThreads>(SharedCells{memory.cells}, target.count, mass_of);
   const auto visit = [&](std::uint32_t cell, const std::uint32_t(&bounds)[kQuad], std::uint32_t after) {
     if (lookup) note_quad(memory, target.guide_size, cell, bounds, after);
   };
-  write_bounds<kThreads>(memory.cells, target.count, BoundScale(tallies.all), tallies.before, mass_of,
-                         target.lower, visit);
+  const CellRange<SharedCells> range{{memory.cells}, target.count, target.lower};
+  write_bounds<kThreads>(range, BoundScale(tallies.all), tallies.before, mass_of, visit);
   if (!lookup) return tallies.all;
   __syncthreads();
   const SharedForest forest({memory.cells}, target.count, target.guide_size);

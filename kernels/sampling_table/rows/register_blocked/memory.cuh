@@ -1,23 +1,14 @@
 #pragma once
 
 #include "kernels/sampling_table/rows/block/lookup.cuh"
+#include "kernels/sampling_table/rows/register_blocked/register_blocked.h"
 
 // The shared memory of a block whose threads have 16 neighbouring cells each: see
 // rows/register_blocked/cells.cuh.
 
 namespace cumulus::sampling_table {
 
-/// What is built beside the lower bounds: nothing, a guide whose entries are one number, or guide and trees.
-enum class RowLookup { kNone, kCutpoints, kTrees };
-
-inline constexpr std::uint32_t kThreadCells = 16;  // cells of a thread, entries of a thread
 inline constexpr std::uint32_t kWarpCells = 32 * kThreadCells;
-inline constexpr std::uint32_t kMaxRegisterBlockedCells = 16384;
-
-inline bool register_blocked_fits(std::uint32_t count, std::uint32_t guide_size) {
-  return count % kThreadCells == 0 && count <= kMaxRegisterBlockedCells && guide_size % 32 == 0 &&
-         guide_size <= 2 * kMaxRegisterBlockedCells;
-}
 
 /// Where word i lies so that 16 neighbours of a thread and 4 of a lane are both read without conflicts. Four
 /// words from a multiple of four on stay neighbours.
@@ -36,13 +27,8 @@ __device__ inline std::uint32_t warp_quad_place(std::uint32_t thread, std::uint3
 /// x of no guide cell before; else 0. Neither 16 neighbours of a thread nor the same of 16 of each lane are
 /// in each other's way.
 struct Slots {
-  std::byte* memory;  ///< On kAlignment bytes.
+  std::byte* memory;  ///< On kSlotAlignment bytes.
 
-  static constexpr std::uint32_t kAlignment = 1024;
-
-  CUMULUS_HOST_DEVICE static std::uint32_t bytes(std::uint32_t guide_size) {
-    return (2 * guide_size + kAlignment - 1) / kAlignment * kAlignment;
-  }
   /// The address of the slot whose address would be `2 * half` if slots were in their order.
   __device__ static std::uint32_t place(std::uint32_t half) { return half << 1 ^ (half >> 2 & 0x70); }
 
@@ -58,7 +44,7 @@ struct Slots {
   template <int kThreads>
   __device__ void clear(std::uint32_t guide_size) const {
 #pragma unroll 1
-    for (std::uint32_t i = threadIdx.x; i < bytes(guide_size) / sizeof(uint4); i += kThreads) {
+    for (std::uint32_t i = threadIdx.x; i < slot_bytes(guide_size) / sizeof(uint4); i += kThreads) {
       reinterpret_cast<uint4*>(memory)[i] = make_uint4(0, 0, 0, 0);
     }
   }
@@ -73,6 +59,7 @@ struct BlockEdges {
   std::uint32_t words[32][kWarps];
   std::uint16_t starts[kThreads];  ///< ThreadEdges::starts.
 };
+static_assert(sizeof(BlockEdges<1024>) == edge_bytes(1024));
 
 /// The shared memory of a block of kThreads that builds distributions, one after another.
 template <int kThreads, RowLookup kLookup>
@@ -81,16 +68,7 @@ struct RegisterBlockedMemory {
   static constexpr bool kTrees = kLookup == RowLookup::kTrees;
   static constexpr std::uint32_t kWords = kCells * (kTrees ? 2 : 1);
 
-  std::byte* memory;  ///< On Slots::kAlignment bytes.
-
-  /// With `prefetched`, there is room for the next row's weights, too.
-  CUMULUS_HOST_DEVICE static std::size_t bytes(std::uint32_t guide_size, bool prefetched = false) {
-    constexpr std::size_t kQuadBytes = sizeof(uint4);
-    const std::size_t before =
-        kWords * sizeof(std::uint32_t) + slot_bytes(guide_size) + (kTrees ? guide_size / 8 : 0);
-    return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes +
-           (prefetched ? kCells * sizeof(std::uint32_t) : 0);
-  }
+  std::byte* memory;  ///< On kSlotAlignment bytes.
 
   /// The lower bounds, at word_place.
   __device__ std::uint32_t* lower() const { return reinterpret_cast<std::uint32_t*>(memory); }
@@ -103,11 +81,13 @@ struct RegisterBlockedMemory {
   }
   /// A bit for each guide cell: whether it may have a tree.
   __device__ std::uint32_t* crowded(std::uint32_t guide_size) const {
-    return reinterpret_cast<std::uint32_t*>(slots().memory + slot_bytes(guide_size));
+    return reinterpret_cast<std::uint32_t*>(slots().memory +
+                                            slot_or_edge_bytes(kThreads, kLookup, guide_size));
   }
   /// The next weights, at thread_quad_place; each warp has a part of its own.
   __device__ std::uint32_t* prefetched(std::uint32_t guide_size) const {
-    return reinterpret_cast<std::uint32_t*>(memory + bytes(guide_size));
+    return reinterpret_cast<std::uint32_t*>(memory +
+                                            register_blocked_bytes(kThreads, kLookup, guide_size, false));
   }
 
   /// Before a distribution; the block must meet before it goes on.
@@ -116,15 +96,6 @@ struct RegisterBlockedMemory {
     if constexpr (kTrees) {
       for (std::uint32_t i = threadIdx.x; i < guide_size / 32; i += kThreads) crowded(guide_size)[i] = 0;
     }
-  }
-
- private:
-  CUMULUS_HOST_DEVICE static std::uint32_t slot_bytes(std::uint32_t guide_size) {
-    if (kLookup == RowLookup::kNone) return 0;
-    const std::uint32_t bytes = Slots::bytes(guide_size);
-    return kTrees && bytes < sizeof(BlockEdges<kThreads>)
-               ? static_cast<std::uint32_t>(sizeof(BlockEdges<kThreads>))
-               : bytes;
   }
 };
 

@@ -1,17 +1,17 @@
 #include <cuda_pipeline.h>
 
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/sampling_table/rows/launch.cuh"
 #include "kernels/sampling_table/rows/masses.cuh"
 #include "kernels/sampling_table/rows/register_blocked/cells.cuh"
-#include "kernels/sampling_table/rows/register_blocked/register_blocked.cuh"
+#include "kernels/sampling_table/rows/register_blocked/register_blocked.h"
+#include "kernels/sampling_table/rows/texels.cuh"
 
 namespace cumulus::sampling_table {
 namespace {
 
-extern __shared__ __align__(Slots::kAlignment) std::byte shared_bytes[];
+extern __shared__ __align__(kSlotAlignment) std::byte shared_bytes[];
 
 /// A thread's weights.
 struct ThreadWeights {
@@ -173,33 +173,26 @@ __global__ void __launch_bounds__(kThreads)
   wait_for_primary_kernel();
 }
 
-RowLookup lookup_of(Method method) {
-  switch (method) {
-    case Method::kRadixForest:
-    case Method::kRadixForest4:
-      return RowLookup::kTrees;
-    case Method::kCutpointBinary:
-    case Method::kCutpointLinear:
-      return RowLookup::kCutpoints;
+/// Calls `launch` with the threads of a block as a constant.
+template <class Launch>
+void with_threads(int threads, const Launch& launch) {
+  switch (threads) {
+    case 128:
+      return launch(std::integral_constant<int, 128>{});
+    case 256:
+      return launch(std::integral_constant<int, 256>{});
+    case 512:
+      return launch(std::integral_constant<int, 512>{});
     default:
-      return RowLookup::kNone;
+      return launch(std::integral_constant<int, 1024>{});
   }
 }
 
-/// Calls `launch` with the threads of a block of which each has kThreadCells cells.
+/// Calls `launch` with the threads of a block, and what it builds, as constants.
 template <class Launch>
-void with_threads(std::uint32_t count, const Launch& launch) {
-  if (count <= 128 * kThreadCells) return launch(std::integral_constant<int, 128>{});
-  if (count <= 256 * kThreadCells) return launch(std::integral_constant<int, 256>{});
-  if (count <= 512 * kThreadCells) return launch(std::integral_constant<int, 512>{});
-  return launch(std::integral_constant<int, 1024>{});
-}
-
-/// Calls `launch` with the threads of a block, and what it builds.
-template <class Launch>
-void with_lookup(Method method, std::uint32_t count, const Launch& launch) {
-  with_threads(count, [&](auto threads) {
-    switch (lookup_of(method)) {
+void with_constants(const RegisterBlockedPlan& plan, const Launch& launch) {
+  with_threads(plan.threads, [&](auto threads) {
+    switch (plan.lookup) {
       case RowLookup::kTrees:
         return launch(threads, std::integral_constant<RowLookup, RowLookup::kTrees>{});
       case RowLookup::kCutpoints:
@@ -210,94 +203,42 @@ void with_lookup(Method method, std::uint32_t count, const Launch& launch) {
   });
 }
 
-std::size_t bytes_for(Method method, std::uint32_t count, std::uint32_t guide_size, bool prefetched = false) {
-  std::size_t bytes = 0;
-  with_lookup(method, count, [&](auto threads, auto lookup) {
-    bytes = RegisterBlockedMemory<decltype(threads)::value, decltype(lookup)::value>::bytes(guide_size,
-                                                                                            prefetched);
-  });
-  return bytes;
-}
-
-bool distribution_fits(const CudaExecutor& executor, Method method, std::uint32_t count,
-                       std::uint32_t guide_size, bool prefetched = false) {
-  constexpr std::size_t kBesides = Slots::kAlignment;  // what the kernels have in shared memory anyhow
-  return method != Method::kBalancedForest && register_blocked_fits(count, guide_size) &&
-         bytes_for(method, count, guide_size, prefetched) + kBesides <= max_shared_bytes(executor);
-}
-
-/// Whether rows are best built by blocks that take one after another: where a multiprocessor has room for one
-/// block only, there is nothing else that it could do while that waits for weights.
-template <class T>
-bool prefetch_pays(const CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  const sampling::TableHeader& header = arguments.header;
-  const DeviceImage<const T>& weights = arguments.weights;
-  return header.width > kMaxRegisterBlockedCells / 2 && weights.channels == 1 &&
-         weights.row_stride % kQuad == 0 &&
-         reinterpret_cast<std::uintptr_t>(weights.data) % sizeof(uint4) == 0 &&
-         distribution_fits(executor, header.method, header.width, header.row_guide_size, true);
-}
-
-unsigned multiprocessors(const CudaExecutor& executor) {
-  int number = 0;
-  CUMULUS_CUDA(cudaDeviceGetAttribute(&number, cudaDevAttrMultiProcessorCount, executor.device().ordinal()));
-  return static_cast<unsigned>(number);
-}
-
-template <class T, int kThreads, RowLookup kLookup, bool kPrefetch>
-void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, std::uint32_t blocks) {
-  const sampling::TableHeader& header = arguments.header;
-  launch<build_register_blocked_rows<T, kThreads, kLookup, kPrefetch>>(
-      executor,
-      {blocks, kThreads, RegisterBlockedMemory<kThreads, kLookup>::bytes(header.row_guide_size, kPrefetch)},
-      false, arguments, row_targets(header, arguments.table), header.layers * header.height);
-}
-
 template <class T, int kThreads, RowLookup kLookup>
-void launch_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  const std::uint32_t rows = arguments.header.layers * arguments.header.height;
-  if constexpr (std::is_same_v<T, float> && kThreads * kThreadCells == kMaxRegisterBlockedCells &&
-                kLookup == RowLookup::kTrees) {
-    if (prefetch_pays(executor, arguments)) {
-      const std::uint32_t blocks = std::min(rows, multiprocessors(executor));
-      return launch_rows<T, kThreads, kLookup, true>(executor, arguments, blocks);
+void launch_rows(CudaExecutor& executor, const RegisterBlockedPlan& plan, const RowsArguments<T>& arguments) {
+  const sampling::TableHeader& header = arguments.header;
+  const LaunchShape shape(plan.blocks, kThreads, plan.shared_bytes);
+  const RowTargets targets = row_targets(header, arguments.table);
+  const std::uint32_t rows = header.layers * header.height;
+  if constexpr (std::is_same_v<T, float> && kThreads == kPrefetchThreads && kLookup == RowLookup::kTrees) {
+    if (plan.prefetch) {
+      return launch<build_register_blocked_rows<T, kThreads, kLookup, true>>(executor, shape, false,
+                                                                             arguments, targets, rows);
     }
   }
-  launch_rows<T, kThreads, kLookup, false>(executor, arguments, rows);
+  launch<build_register_blocked_rows<T, kThreads, kLookup, false>>(executor, shape, false, arguments, targets,
+                                                                   rows);
 }
 
 }  // namespace
 
-bool register_blocked_rows_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
-  return distribution_fits(executor, header.method, header.width, header.row_guide_size);
-}
-
-bool register_blocked_marginals_fit(const CudaExecutor& executor, const sampling::TableHeader& header) {
-  return distribution_fits(executor, header.method, header.height, header.marginal_guide_size);
-}
-
-bool register_blocked_lookup(Method method) { return lookup_of(method) != RowLookup::kNone; }
-
 template <class T>
-void launch_register_blocked_rows(CudaExecutor& executor, const RowsArguments<T>& arguments) {
-  with_lookup(arguments.header.method, arguments.header.width, [&](auto threads, auto lookup) {
-    launch_rows<T, decltype(threads)::value, decltype(lookup)::value>(executor, arguments);
+void build_rows(CudaExecutor& executor, const RegisterBlockedPlan& plan, const RowsArguments<T>& arguments) {
+  with_constants(plan, [&](auto threads, auto lookup) {
+    launch_rows<T, decltype(threads)::value, decltype(lookup)::value>(executor, plan, arguments);
   });
 }
 
-void launch_register_blocked_marginals(CudaExecutor& executor, const sampling::TableHeader& header,
-                                       std::byte* table, const RowMass* row_masses, BuildFindings* findings,
-                                       bool early) {
-  const std::size_t bytes = bytes_for(header.method, header.height, header.marginal_guide_size);
-  with_lookup(header.method, header.height, [&](auto threads, auto lookup) {
-    constexpr int kThreads = decltype(threads)::value;
-    launch<build_register_blocked_marginals<kThreads, decltype(lookup)::value>>(
-        executor, {header.layers, kThreads, bytes}, early, header, table, row_masses, findings);
+void build_marginals(CudaExecutor& executor, const RegisterBlockedPlan& plan,
+                     const MarginalsArguments& arguments) {
+  with_constants(plan, [&](auto threads, auto lookup) {
+    launch<build_register_blocked_marginals<decltype(threads)::value, decltype(lookup)::value>>(
+        executor, {plan.blocks, threads, plan.shared_bytes}, arguments.early, arguments.header,
+        arguments.table, arguments.row_masses, arguments.findings);
   });
 }
 
-template void launch_register_blocked_rows(CudaExecutor&, const RowsArguments<float>&);
-template void launch_register_blocked_rows(CudaExecutor&, const RowsArguments<std::uint8_t>&);
-template void launch_register_blocked_rows(CudaExecutor&, const RowsArguments<Float16>&);
+template void build_rows(CudaExecutor&, const RegisterBlockedPlan&, const RowsArguments<float>&);
+template void build_rows(CudaExecutor&, const RegisterBlockedPlan&, const RowsArguments<std::uint8_t>&);
+template void build_rows(CudaExecutor&, const RegisterBlockedPlan&, const RowsArguments<Float16>&);
 
 }  // namespace cumulus::sampling_table

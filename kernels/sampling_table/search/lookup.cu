@@ -1,40 +1,22 @@
-#pragma once
-
-// Guides, trees and alias columns from lower bounds that are in memory: one thread an entry or a node, of all
-// distributions at once.
-
 #include <cub/block/block_scan.cuh>
 
-#include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/search/alias.h"
+#include "kernels/sampling_table/search/lookup.h"
 #include "kernels/sampling_table/search/trees.h"
 #include "kernels/sampling_table/tuning.h"
 
 namespace cumulus::sampling_table {
+namespace {
 
 using sampling::Method;
 
-/// All rows of a table, or all marginals.
-struct Distributions {
-  sampling::TableHeader header;
-  std::byte* table;
-  bool marginal;
-
-  CUMULUS_HOST_DEVICE unsigned number() const {
-    return marginal ? header.layers : header.layers * header.height;
-  }
-  CUMULUS_HOST_DEVICE Target operator[](std::uint32_t i) const {
-    return marginal ? marginal_target(header, table, i) : row_target(header, table, i);
-  }
-};
-
 using Forest = RadixForest<LowerIn>;
 
-__device__ inline Forest forest_of(const Target& target) {
+__device__ Forest forest_of(const Target& target) {
   return {LowerIn{target.lower}, target.count, target.guide_size};
 }
-__device__ inline bool has_mass(const Target& target) { return target.lower[0] != sampling::kEmptyTail; }
+__device__ bool has_mass(const Target& target) { return target.lower[0] != sampling::kEmptyTail; }
 
 /// Which element of which distribution this thread has.
 struct ThreadElement {
@@ -46,7 +28,7 @@ struct ThreadElement {
         element(blockIdx.x % blocks_each * blockDim.x + threadIdx.x) {}
 };
 
-__device__ inline std::uint64_t find_guide_entry(const Target& target, std::uint32_t g) {
+__device__ std::uint64_t find_guide_entry(const Target& target, std::uint32_t g) {
   if (!has_mass(target)) return 0;
   const std::uint64_t smallest = ((std::uint64_t{g} << 32) + target.guide_size - 1) / target.guide_size;
   const std::uint32_t cell =
@@ -60,7 +42,7 @@ __device__ inline std::uint64_t find_guide_entry(const Target& target, std::uint
 /// writes: its entry.
 /// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
 /// source: Binder and Keller, 2020; Chen and Asau, 1974, for cutpoints.
-static __global__ void __launch_bounds__(kLookupThreads)
+__global__ void __launch_bounds__(kLookupThreads)
     write_guides(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
   const ThreadElement thread(blocks_each);
   const Target target = distributions[thread.distribution];
@@ -89,14 +71,14 @@ __device__ void write_pair(const Target& target, std::uint32_t j) {
   reinterpret_cast<Word*>(target.nodes)[j] = word;
 }
 
-__device__ inline void write_node_of_four(const Target& target, std::uint32_t j) {
+__device__ void write_node_of_four(const Target& target, std::uint32_t j) {
   const Forest forest = forest_of(target);
   reinterpret_cast<sampling::detail::Node4*>(target.nodes)[j] =
       forest.has_node(j) ? node_of_four(forest, LowerIn{target.lower}, j) : sampling::detail::Node4{};
 }
 
 /// Bound `i` of all levels.
-__device__ inline void write_quaternary_bound(const Target& target, std::uint32_t i) {
+__device__ void write_quaternary_bound(const Target& target, std::uint32_t i) {
   std::uint32_t level = 1;
   while (sampling::detail::quaternary_offset(level + 1) <= i) ++level;
   reinterpret_cast<std::uint32_t*>(target.nodes)[i] =
@@ -106,7 +88,7 @@ __device__ inline void write_quaternary_bound(const Target& target, std::uint32_
 }
 
 /// Nodes of a distribution of a method other than kAlias.
-inline __host__ __device__ std::uint32_t nodes_of(const Target& target) {
+__host__ __device__ std::uint32_t nodes_of(const Target& target) {
   const std::uint64_t bytes = target.node_bytes();
   const bool bounds = target.method == Method::kQuaternaryTree;
   return bytes > 0 && !bounds ? target.count : static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
@@ -118,7 +100,7 @@ inline __host__ __device__ std::uint32_t nodes_of(const Target& target) {
 /// writes: its node.
 /// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
 /// source: T. Karras, 2012, as search/trees.h has it.
-static __global__ void __launch_bounds__(kLookupThreads)
+__global__ void __launch_bounds__(kLookupThreads)
     write_nodes(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
   const ThreadElement thread(blocks_each);
   const Target target = distributions[thread.distribution];
@@ -190,7 +172,7 @@ __device__ void write_alias(const Target& target) {
 /// writes: the distribution's entries.
 /// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
 /// source: L. Hübschle-Schneider and P. Sanders, 2022, as search/alias.h has it.
-static __global__ void __launch_bounds__(kAliasThreads)
+__global__ void __launch_bounds__(kAliasThreads)
     write_aliases(const __grid_constant__ Distributions distributions) {
   const Target target = distributions[blockIdx.x];
   if (has_mass(target)) return write_alias<kAliasThreads>(target);
@@ -199,8 +181,8 @@ static __global__ void __launch_bounds__(kAliasThreads)
 }
 
 /// Puts `kernel` on the executor's stream, a thread for each of `elements` of each distribution.
-inline void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions, unsigned),
-                            const Distributions& distributions, std::uint32_t elements) {
+void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions, unsigned),
+                     const Distributions& distributions, std::uint32_t elements) {
   if (elements == 0) return;
   constexpr unsigned kThreads = kLookupThreads;
   const unsigned blocks_each = (elements + kThreads - 1) / kThreads;
@@ -209,9 +191,9 @@ inline void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-/// What the kernel of the lower bounds did not write: with `guides_written` it wrote guides and the nodes of
-/// kRadixForest.
-inline void write_lookup(CudaExecutor& executor, const Distributions& distributions, bool guides_written) {
+}  // namespace
+
+void write_lookup(CudaExecutor& executor, const Distributions& distributions, bool guides_written) {
   const Target any = distributions[0];
   executor.check_interrupt();
   if (!guides_written) launch_for_each(executor, write_guides, distributions, any.guide_size);

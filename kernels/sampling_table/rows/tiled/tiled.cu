@@ -1,15 +1,14 @@
-#pragma once
-
 #include <cub/block/block_reduce.cuh>
 
-#include "kernels/core/cuda_executor.h"
+#include "kernels/sampling_table/bilinear/vertices.h"
 #include "kernels/sampling_table/rows/texels.cuh"
+#include "kernels/sampling_table/rows/tiled/tiled.h"
 
 // Tiled rows: the lower bounds of rows that are too long for one block, in three kernels that read the
 // texels anew: the largest weight, the sum, the bounds.
 namespace cumulus::sampling_table {
 
-inline constexpr int kTileThreads = 256;
+constexpr int kTileThreads = 256;
 
 template <class T>
 struct TiledArguments {
@@ -83,8 +82,8 @@ __global__ void __launch_bounds__(kTileThreads)
   const Tile<T> tile(arguments);
   tile.stage(reinterpret_cast<std::uint32_t*>(cells));
   const std::uint32_t exponent = tile.exponent_of_row();
-  const Tally all = tally_warps<kTileThreads>(reinterpret_cast<const std::uint32_t*>(cells), tile.count,
-                                              WeightTally{exponent})
+  const Tally all = tally_warps<kTileThreads>(SharedCells{reinterpret_cast<std::uint32_t*>(cells)},
+                                              tile.count, WeightTally{exponent})
                         .all;
   if (threadIdx.x > 0) return;
   tile.aggregate().sum = all.sum;
@@ -96,7 +95,7 @@ struct SumTallies {
 };
 
 /// The tally of the first `count` tiles, to every thread.
-__device__ inline Tally tally_of_tiles(const TileAggregate* tiles, std::uint32_t count) {
+__device__ Tally tally_of_tiles(const TileAggregate* tiles, std::uint32_t count) {
   using Join = cub::BlockReduce<Tally, kTileThreads>;
   __shared__ typename Join::TempStorage storage;
   __shared__ std::uint64_t sum;
@@ -133,10 +132,10 @@ __global__ void __launch_bounds__(kTileThreads)
   const Tally all = tally_of_tiles(tile.aggregates, arguments.tiles_of_row);
   const Tally tiles_before = tally_of_tiles(tile.aggregates, tile.index);
   const WeightTally mass_of{exponent};
-  const Tally warps_before = tally_warps<kTileThreads>(cells, tile.count, mass_of).before;
+  const Tally warps_before = tally_warps<kTileThreads>(SharedCells{cells}, tile.count, mass_of).before;
   std::uint32_t* const lower = row_target(header, arguments.rows.table, tile.row).lower;
-  write_bounds<kTileThreads>(cells, tile.count, BoundScale(all), tiles_before + warps_before, mass_of,
-                             lower + tile.first_cell(),
+  const CellRange<SharedCells> range{{cells}, tile.count, lower + tile.first_cell()};
+  write_bounds<kTileThreads>(range, BoundScale(all), tiles_before + warps_before, mass_of,
                              [](std::uint32_t, const std::uint32_t(&)[kQuad], std::uint32_t) {});
   if (threadIdx.x == 0 && tile.index == 0) {
     arguments.rows.row_masses[tile.row] = {row_mass(all.sum, row_weight(header, tile.row % header.height)),
@@ -145,13 +144,19 @@ __global__ void __launch_bounds__(kTileThreads)
 }
 
 template <class T>
-void write_tiled_bounds(CudaExecutor& executor, const TiledArguments<T>& arguments) {
-  const unsigned tiles = arguments.rows.header.layers * arguments.rows.header.height * arguments.tiles_of_row;
+void build_rows(CudaExecutor& executor, const TiledPlan& plan, const RowsArguments<T>& rows) {
+  const TiledArguments<T> arguments{rows, executor.scratch<TileAggregate>(plan.aggregates).data(),
+                                    plan.row_tiles};
   for (const auto kernel : {reduce_tile_maxima<T>, reduce_tile_sums<T>, write_tile_bounds<T>}) {
     executor.check_interrupt();
-    kernel<<<tiles, kTileThreads, 0, executor.stream()>>>(arguments);
+    kernel<<<static_cast<unsigned>(plan.aggregates), kTileThreads, 0, executor.stream()>>>(arguments);
     CUMULUS_CUDA(cudaGetLastError());
   }
 }
+
+template void build_rows(CudaExecutor&, const TiledPlan&, const RowsArguments<float>&);
+template void build_rows(CudaExecutor&, const TiledPlan&, const RowsArguments<std::uint8_t>&);
+template void build_rows(CudaExecutor&, const TiledPlan&, const RowsArguments<Float16>&);
+template void build_rows(CudaExecutor&, const TiledPlan&, const RowsArguments<CellWeight>&);
 
 }  // namespace cumulus::sampling_table

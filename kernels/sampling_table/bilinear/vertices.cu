@@ -1,28 +1,10 @@
-#pragma once
-
-#include <cstdint>
-
-#include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/bilinear/vertices.h"
 #include "kernels/sampling_table/tuning.h"
-#include "kernels/sampling_table/weights/arithmetic.h"
 
 // What a bilinear table takes beside a constant one: a pass for the vertices, one for the weights of the
 // cells.
 namespace cumulus::sampling_table {
-
-template <class T>
-struct VerticesArguments {
-  DeviceImage<const T> weights;  // of the map
-  WeightRule rule;
-  sampling::TableHeader header;
-  VertexRule vertices;
-  std::byte* table;
-  const WeightAdjustment* adjustments;  // null: weights stay as they are
-  BuildFindings* findings;
-
-  __device__ float* first_vertex() const { return reinterpret_cast<float*>(table + header.vertices_offset); }
-};
+namespace {
 
 /// The weight of a texel of a layer; notes where it is invalid.
 template <class T>
@@ -75,6 +57,8 @@ __global__ void __launch_bounds__(kVertexThreads) write_cells(VerticesArguments<
     weights[x] = cell_weight(edges.above, edges.below, x, header.width);
 }
 
+}  // namespace
+
 template <class T>
 void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>& arguments) {
   constexpr int kThreads = kVertexThreads;
@@ -85,5 +69,9 @@ void write_vertices_and_cells(CudaExecutor& executor, const VerticesArguments<T>
   write_cells<T><<<header.layers * header.height, kThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
 }
+
+template void write_vertices_and_cells(CudaExecutor&, const VerticesArguments<float>&);
+template void write_vertices_and_cells(CudaExecutor&, const VerticesArguments<std::uint8_t>&);
+template void write_vertices_and_cells(CudaExecutor&, const VerticesArguments<Float16>&);
 
 }  // namespace cumulus::sampling_table

@@ -1,8 +1,5 @@
-#pragma once
-
 #include <cub/block/block_reduce.cuh>
 
-#include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/tuning.h"
 #include "kernels/sampling_table/weights/reduction.h"
 
@@ -93,7 +90,6 @@ __global__ void __launch_bounds__(kThreads) find_adjustments(ReductionArguments<
       layer, arguments.width, heaviest, arguments.mis_compensation, arguments.uniform_if_all_zero);
 }
 
-/// Fills `adjustments`, one a layer; `rows` is scratch, one for each row of all layers.
 template <class T>
 void reduce_weights(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
                     DeviceSpan<RowReduction> rows, DeviceSpan<WeightAdjustment> adjustments) {
@@ -113,5 +109,12 @@ void reduce_weights(CudaExecutor& executor, DeviceImage<const T> weights, const 
       <<<static_cast<unsigned>(adjustments.size()), kThreads, 0, executor.stream()>>>(arguments);
   CUMULUS_CUDA(cudaGetLastError());
 }
+
+template void reduce_weights(CudaExecutor&, DeviceImage<const float>, const SamplingTableParams&,
+                             DeviceSpan<RowReduction>, DeviceSpan<WeightAdjustment>);
+template void reduce_weights(CudaExecutor&, DeviceImage<const std::uint8_t>, const SamplingTableParams&,
+                             DeviceSpan<RowReduction>, DeviceSpan<WeightAdjustment>);
+template void reduce_weights(CudaExecutor&, DeviceImage<const Float16>, const SamplingTableParams&,
+                             DeviceSpan<RowReduction>, DeviceSpan<WeightAdjustment>);
 
 }  // namespace cumulus::sampling_table
