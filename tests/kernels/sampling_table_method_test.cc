@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/sampling_table/method.h"
+#include "kernels/sampling_table/scratch.h"
 #include "kernels/sampling_table/tuning.h"
 #include "tests/cases/sampling_table_case.h"
 
