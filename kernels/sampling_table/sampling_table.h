@@ -16,7 +16,7 @@ namespace cumulus {
 // Sampling tables of images (marginal + conditional inversion in fixed point) by nine methods; the default is
 // the radix tree forest of N. Binder and A. Keller, "Massively Parallel Construction of Radix Tree Forests
 // for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions", 2020.
-// docs/operations/sampling_table.md has the arithmetic; it is integer from the weights on, so that
+// docs/operations/sampling_table_format.md has the arithmetic; it is integer from the weights on, so that
 // tables are the same bytes on both backends, from run to run, on any number of threads.
 //
 // For every function here: views lie in the executor's memory space and do not overlap; the CPU

@@ -1,7 +1,7 @@
 #pragma once
 
 // The .cst layout of a sampling table: one contiguous little-endian blob, the same in a file, in
-// host memory and in device memory. docs/operations/sampling_table.md has it byte by byte.
+// host memory and in device memory. docs/operations/sampling_table_format.md has it byte by byte.
 // C++17, host and CUDA device, no dependency.
 
 #include <cstddef>
@@ -127,7 +127,7 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t node_bytes(Method method, std::uint3
 ///
 /// A lower bound is the mass before the cell in units of 2^-32 of the whole. kEmptyTail stands for
 /// a cell of no mass after the last cell that has any. Guide cell g holds the x with
-/// floor(x * guide_size / 2^32) = g. docs/operations/sampling_table.md describes entries and nodes.
+/// floor(x * guide_size / 2^32) = g. docs/operations/sampling_table_format.md describes entries and nodes.
 struct TableHeader {
   char magic[8] = {};
   std::uint32_t version = 0;
