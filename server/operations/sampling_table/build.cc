@@ -206,7 +206,7 @@ std::vector<OutputSpec> BuildSamplingTable::outputs(const Plan& plan) {
 
 template <Space S>
 std::size_t BuildSamplingTable::scratch_bytes(const Plan& plan) {
-  return sampling_table_scratch_bytes(plan.params);
+  return sampling_table_scratch_bytes<S>(plan.params);
 }
 
 template <class E>
