@@ -98,7 +98,7 @@ double error_of_local_table(CpuExecutor& executor, const Image& image, const std
       static_cast<std::size_t>(local_left_elements(image.height, image.width, image.channels)));
   const LocalTableJob<float, Space::kHost> job{
       image, {local.data(), image.height, image.width, image.channels}, above.data(), left.data()};
-  executor.reserve_scratch(build_local_summed_area_table_scratch_bytes(job));
+  executor.reserve_scratch(build_local_summed_area_table_scratch_bytes(job, executor.numbers()));
   build_local_summed_area_table(executor, job);
   return error_of<float>(executor, image, boxes,
                          {shape_of(image), local.data(), nullptr, nullptr, above.data(), left.data()});

@@ -7,6 +7,7 @@
 
 #include "bench/baselines/bracket_match_look_back.h"
 #include "kernels/bracket_match/match/tile_memory.cuh"
+#include "kernels/primitives/block_scan.cuh"
 
 namespace cumulus::bench {
 namespace {
@@ -17,8 +18,8 @@ using Word = unsigned long long;
 
 template <class Count>
 __device__ StackChange<Count> shuffle_down(StackChange<Count> change, int lanes) {
-  return {__shfl_down_sync(kAllLanes, change.closes, lanes),
-          __shfl_down_sync(kAllLanes, change.opens, lanes)};
+  return {__shfl_down_sync(kFullWarp, change.closes, lanes),
+          __shfl_down_sync(kFullWarp, change.opens, lanes)};
 }
 /// Each lane gets itself and all lanes after.
 template <class Count>
@@ -32,7 +33,7 @@ __device__ StackChange<Count> warp_suffix(StackChange<Count> change) {
   return change;
 }
 
-/// Each thread gets all threads after it, `total` all of them. `warps` as block_exclusive_prefix has it.
+/// Each thread gets all threads after it, `total` all of them. `warps` as block_exclusive_scan has it.
 template <int kThreads, class Count>
 __device__ StackChange<Count> block_exclusive_suffix(StackChange<Count> change, StackChange<Count>* warps,
                                                      StackChange<Count>& total) {
@@ -44,8 +45,8 @@ __device__ StackChange<Count> block_exclusive_suffix(StackChange<Count> change, 
   if (lane == 0) warps[warp] = from_here;
   __syncthreads();
   const StackChange<Count> scanned = warp_suffix(lane < kWarps ? warps[lane] : StackChange<Count>{});
-  total = shuffle(scanned, 0);
-  const StackChange<Count> warps_after = shuffle(scanned, warp + 1);
+  total = warp_shuffle(scanned, 0);
+  const StackChange<Count> warps_after = warp_shuffle(scanned, warp + 1);
   StackChange<Count> lanes_after = shuffle_down(from_here, 1);
   if (lane == 31) lanes_after = {};
   return compose(lanes_after, warps_after);
@@ -138,7 +139,10 @@ class Partition {
     const RoleBits roles =
         memory_.symbols.roles(memory_.rules, a_.count - first_ - thread_ * kThreadItems, 0);
     const OpenEnds ends = match_in_thread(roles, [&](int open, int close) { pair(thread_, open, close); });
-    const auto before = block_exclusive_prefix<kThreads>(ends.change(0), memory_.warps, total_);
+    const auto scan =
+        block_exclusive_scan<kThreads>(ends.change(0), StackChange<std::int32_t>{}, Compose{}, memory_.warps);
+    const StackChange<std::int32_t> before = scan.before;
+    total_ = scan.total;
     memory_.live[thread_] = ends.opens;
     memory_.bottoms.build(before.opens - before.closes - __popc(ends.closes));
     __syncthreads();

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/harness/bench.h"
-#include "kernels/kd_tree/build/scratch.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/kd_tree_check.h"
 

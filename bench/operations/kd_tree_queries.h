@@ -13,7 +13,7 @@
 #include "bench/harness/bench.h"
 #include "bench/operations/kd_tree_forest.h"
 #include "kernels/kd_tree/kd_tree_query.h"
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/neighbor_case.h"
 
@@ -87,6 +87,9 @@ struct AskedTree {
     forest.build(executor);
   }
 
+  QueriedForest<T, Executor::kSpace> queried() const {
+    return {forest.shape, forest.view(), {asked.span(), {}}, search};
+  }
   std::vector<testing::Neighbor<T>> neighbors(std::int64_t query, T reach) const {
     const auto width = static_cast<std::size_t>(forest.shape.dimensions);
     return testing::neighbors_by_brute_force(forest.cloud, forest.shape.dimensions,
@@ -121,11 +124,13 @@ void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int ne
       .bytes = tree.queries.size() * sizeof(T) + results * (sizeof(std::int64_t) + sizeof(T)),
       .items = static_cast<double>(question.queries),
       .unit = "queries",
-      .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search),
+      .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search, nearest),
       .run =
           [&] {
-            find_nearest(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}}, search,
-                         nearest, indices.span(), distances.span(), tree.report.get());
+            find_nearest(
+                executor,
+                NearestJob<T, Executor::kSpace>{tree.queried(), nearest, indices.span(), distances.span()},
+                tree.report.get());
           },
       .verify =
           [&] {
@@ -176,8 +181,8 @@ void bench_count(Runner<Executor>& runner, const Question<float>& question) {
       .scratch_bytes = count_within_scratch_bytes<Executor::kSpace>(tree.forest.shape, tree.search),
       .run =
           [&] {
-            count_within(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}},
-                         tree.search, counts.span(), tree.report.get());
+            count_within(executor, CountJob<float, Executor::kSpace>{tree.queried(), counts.span()},
+                         tree.report.get());
           },
       .verify =
           [&] {
@@ -207,8 +212,10 @@ void bench_list(Runner<Executor>& runner, const Question<float>& question, std::
       .scratch_bytes = list_within_scratch_bytes<Executor::kSpace>(tree.forest.shape, tree.search),
       .run =
           [&] {
-            list_within(executor, tree.forest.shape, tree.forest.view(), {tree.asked.span(), {}}, tree.search,
-                        offsets.span(), indices.span(), distances.span(), report.get());
+            list_within(executor,
+                        ListJob<float, Executor::kSpace>{tree.queried(), offsets.span(), indices.span(),
+                                                         distances.span()},
+                        report.get());
           },
       .verify =
           [&] {

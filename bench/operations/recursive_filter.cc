@@ -88,13 +88,15 @@ Steps direction_by_direction(const RecursiveFilter& filter) {
 }
 
 struct Size {
-  std::int64_t side;
+  std::int64_t height, width;
   std::int64_t channels = 1;
 
-  Size(std::int64_t of_side, std::int64_t of_channels = 1)  // NOLINT(google-explicit-constructor)
-      : side(of_side), channels(of_channels) {}
+  Size(std::int64_t side, std::int64_t of_channels = 1)  // NOLINT(google-explicit-constructor)
+      : Size(side, side, of_channels) {}
+  Size(std::int64_t of_height, std::int64_t of_width, std::int64_t of_channels)
+      : height(of_height), width(of_width), channels(of_channels) {}
   std::string name() const {
-    const std::string extents = std::to_string(side) + "x" + std::to_string(side);
+    const std::string extents = std::to_string(height) + "x" + std::to_string(width);
     return channels == 1 ? extents : extents + "x" + std::to_string(channels);
   }
 };
@@ -106,7 +108,7 @@ const FilterImage& random_image(FilterShape shape) {
   return image;
 }
 
-/// One filter of one square image. `label` tells how, between slashes, where that is not the usual way.
+/// One filter of one image. `label` tells how, between slashes, where that is not the usual way.
 template <class T, class Executor>
 void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::string& label,
                   const Size& size, const Steps& steps, const RecursiveFilterChoice& choice = {}) {
@@ -114,13 +116,13 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   const std::string name = "recursive_filter/" + variant.name + label + size.name();
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  const auto [side, channels] = size;
-  const FilterShape shape{side, side, channels};
+  const auto [height, width, channels] = size;
+  const FilterShape shape{height, width, channels};
   FilterImage image = random_image(shape);
   const Array<T, Executor> pixels(executor, testing::elements_as<T>(image));
   const Array<T, Executor> result(executor, image.elements.size());
   const Array<T, Executor> other(executor, steps.size() > 1 ? image.elements.size() : 1);
-  const ImageView<const T, kSpace> view(pixels.data(), side, side, channels);
+  const ImageView<const T, kSpace> view(pixels.data(), height, width, channels);
   std::size_t scratch_bytes = 0;
   for (const RecursiveFilter& step : steps) {
     scratch_bytes =
@@ -130,24 +132,42 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   const auto run = [&] {
     ImageView<const T, kSpace> source = view;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), side,
-                                        side, channels);
+      const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), height,
+                                        width, channels);
       executor.reuse_scratch();
       done = apply_recursive_filter<T>(executor, source, steps[i], target, choice);
       source = target;
     }
   };
-  const bool whole = side <= 512;
+  const bool whole = height * width <= 512 * 512;
   runner.measure({
       .name = name,
       .bytes = testing::recursive_filter_bytes<T>(shape),
-      .items = static_cast<double>(side * side),
+      .items = static_cast<double>(height * width),
       .unit = "pixels",
       .scratch_bytes = scratch_bytes,
       .run = run,
       .verify = [&] { return verify_window(image, variant.filter, result.to_host(), done.truncation_bound); },
       .verified_by = whole ? "serial oracle, every pixel" : "serial oracle, a window in the middle",
   });
+}
+
+/// What users send: pictures and lat-long maps of 1, 3 and 4 channels, by what is chosen and by each method.
+template <class T, class Executor>
+void bench_pictures(Runner<Executor>& runner, const Variant& variant, const std::string& type) {
+  constexpr std::int64_t kExtents[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048},
+                                          {2160, 3840}, {2048, 4096}, {4096, 8192}};
+  const std::pair<std::string, Method> methods[] = {
+      {"", Method::kAutomatic}, {"tiled/", Method::kTiled}, {"decaying/", Method::kDecaying}};
+  for (const auto& [height, width] : kExtents) {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      for (const auto& [name, method] : methods) {
+        if (method != Method::kAutomatic && !std::is_same_v<Executor, CudaExecutor>) continue;
+        bench_filter<T>(runner, variant, "/pictures/" + type + name, {height, width, channels},
+                        {variant.filter}, method);
+      }
+    }
+  }
 }
 
 template <class Executor>
@@ -170,6 +190,12 @@ void bench_all(Runner<Executor>& runner) {
       {"deriche-32-clamp", both(deriche_filter(32, 0, FilterBoundary::kClamp))},
       {"gaussian-32-clamp", both(gaussian_filter(32, FilterBoundary::kClamp))},
   };
+  if (!runner.quick()) {
+    for (const Variant& variant : {young, others[6]}) {
+      bench_pictures<float>(runner, variant, "");
+      bench_pictures<Float16>(runner, variant, "half/");
+    }
+  }
   for (const std::int64_t side : sides) {
     bench_filter<float>(runner, cubic, "/", side, {cubic.filter});
     if (kGpu && !runner.quick()) {

@@ -75,7 +75,7 @@ void bench_table(Runner<Executor>& runner, ImageShape shape, std::int64_t channe
           (squares ? elements * sizeof(Sum) : 0),
       .items = static_cast<double>(shape.height * shape.width),
       .unit = "pixels",
-      .scratch_bytes = build_summed_area_table_scratch_bytes(job),
+      .scratch_bytes = build_summed_area_table_scratch_bytes(job, executor.numbers()),
       .run = [&] { build_summed_area_table(executor, job); },
       .verify =
           [&] {
@@ -123,7 +123,7 @@ void bench_rectangles(Runner<Executor>& runner, ImageShape shape, std::size_t co
   TableJob<float, double, Executor::kSpace> job;
   job.image = {pixels.data(), shape.height, shape.width};
   job.sums = {table.data(), shape.height, shape.width};
-  executor.reserve_scratch(build_summed_area_table_scratch_bytes(job));
+  executor.reserve_scratch(build_summed_area_table_scratch_bytes(job, executor.numbers()));
   build_summed_area_table(executor, job);
   executor.synchronize();
   std::vector<Rectangle> list(count);
@@ -187,7 +187,7 @@ void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t r
       .bytes = image.elements.size() * (sizeof(Input) + sizeof(float) + (mapped ? sizeof(float) : 0)),
       .items = static_cast<double>(shape.height * shape.width),
       .unit = "pixels",
-      .scratch_bytes = filter_box_scratch_bytes(job),
+      .scratch_bytes = filter_box_scratch_bytes(job, executor.numbers()),
       .run = [&] { filter_box(executor, job); },
       .verify =
           [&] {

@@ -4,12 +4,11 @@
 #include <cstdint>
 
 #include "kernels/bracket_match/tuning.h"
+#include "kernels/core/div.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/core/views.h"
 
 namespace cumulus::bracket_match {
-
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
 /// What consecutive elements do to the stack: pop `closes`, then push `opens`.
 template <class Count>

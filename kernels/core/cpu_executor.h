@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "kernels/core/device_numbers.h"
 #include "kernels/core/interrupt.h"
 #include "kernels/core/memory.h"
 #include "kernels/core/scratch_arena.h"
@@ -22,6 +23,8 @@ class CpuExecutor {
   explicit CpuExecutor(int threads = 0);
 
   int threads() const { return threads_; }
+  /// Of no GPU: no method on the CPU asks for them.
+  DeviceNumbers numbers() const { return {}; }
 
   /// Runs `body` inside this executor's arena: oneTBB algorithms in it use `threads()` threads.
   template <class Body>

@@ -90,6 +90,7 @@ class CudaExecutor {
   CudaExecutor& operator=(CudaExecutor&&) = delete;
 
   CudaDevice& device() const { return *device_; }
+  const DeviceNumbers& numbers() const { return device_->numbers(); }
   CUstream_st* stream() const { return stream_; }
   /// Makes the device current on this thread; CUDA calls outside the executor need it first.
   void bind_thread() const;

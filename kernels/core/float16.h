@@ -5,10 +5,9 @@
 
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
-#define CUMULUS_HOST_DEVICE __host__ __device__
-#else
-#define CUMULUS_HOST_DEVICE
 #endif
+
+#include "kernels/core/host_device.h"
 
 namespace cumulus {
 

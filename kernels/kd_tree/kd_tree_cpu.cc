@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "kernels/core/parallel.h"
-#include "kernels/kd_tree/build/scratch.h"
 #include "kernels/kd_tree/check.h"
 #include "kernels/kd_tree/cpu/find_nan.h"
 #include "kernels/kd_tree/cpu/nodes.h"
@@ -19,6 +18,7 @@
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/math/arithmetic.h"
 #include "kernels/kd_tree/math/dimensions.h"
+#include "kernels/kd_tree/method.h"
 
 namespace cumulus {
 namespace {
@@ -33,17 +33,6 @@ using kd_tree::SubtreeBuilder;
 
 /// Nodes of fewer points are no tasks of their own.
 constexpr std::size_t kTaskPoints = 4096;
-/// In more dimensions it costs more to sort along all of them than to select.
-constexpr int kSubtreeDimensions = 8;
-
-/// The most points of a subtree that is built at once, by one thread: large ones are fast, but each of
-/// several threads is to have several.
-std::size_t subtree_points(const KdTreeShape& shape, int threads) {
-  if (shape.dimensions > kSubtreeDimensions) return 0;
-  if (threads == 1) return kd_tree::kSubtreePoints;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(shape.all_points() / (4 * threads)), 2048,
-                                 kd_tree::kSubtreePoints);
-}
 constexpr std::int64_t kGrainPoints = 1 << 15;
 
 /// One tree's build. Level after level, its points and their order go from one copy to the other and back;
@@ -96,7 +85,7 @@ class TreeBuilder {
     if (from == 0) copy(rows(0, begin), rows(1, begin), count);
     std::unique_ptr<SubtreeBuilder<T, D>>& builder = subtrees_.local();
     if (builder == nullptr) builder = std::make_unique<SubtreeBuilder<T, D>>();
-    builder->build(nodes_, level, node, begin, count, rows(1, begin), rows(0, begin));
+    builder->build(nodes_, {level, node, begin, count}, rows(1, begin), rows(0, begin));
   }
 
   void copy(const PointRows<T>& from, const PointRows<T>& to, std::size_t count) const {
@@ -196,7 +185,7 @@ void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeSh
     std::copy(points.data() + begin * width, points.data() + end * width, first.points + begin * width);
     for (std::int64_t i = begin; i < end; ++i) first.order[i] = static_cast<std::uint32_t>(i % shape.points);
   });
-  const std::size_t most = subtree_points(shape, executor.threads());
+  const kd_tree::CpuBuildPlan plan = kd_tree::choose_cpu_build(sizeof(T), shape, executor.threads());
   typename TreeBuilder<T, D>::Subtrees subtrees;
   parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -206,7 +195,9 @@ void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeSh
       executor.check_interrupt();
       const Nodes<T, D> nodes(shape, options, tree.node_data.data() + i * shape.nodes(),
                               tree.node_bounds.data() + i * 2 * shape.nodes() * width);
-      TreeBuilder<T, D>(executor, most, nodes, {of_tree(copies[0]), of_tree(copies[1])}, subtrees).build();
+      TreeBuilder<T, D>(executor, plan.subtree_points, nodes, {of_tree(copies[0]), of_tree(copies[1])},
+                        subtrees)
+          .build();
     }
   });
   parallel_ranges(executor, shape.all_points(), kGrainPoints, [&](std::int64_t begin, std::int64_t end) {

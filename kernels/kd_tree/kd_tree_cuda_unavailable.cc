@@ -30,49 +30,28 @@ void permute_rows(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
   unavailable("permute_rows", __LINE__);
 }
 
-void find_nearest(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
-                  const KdTreeView<float, Space::kDevice>& /*tree*/,
-                  const NeighborQueries<float, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                  int /*neighbors*/, DeviceSpan<std::int64_t> /*indices*/, DeviceSpan<float> /*distances*/,
+template <class T>
+void find_nearest(CudaExecutor& /*executor*/, const NearestJob<T, Space::kDevice>& /*job*/,
                   NeighborReport* /*report*/) {
   unavailable("find_nearest", __LINE__);
 }
-void find_nearest(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
-                  const KdTreeView<double, Space::kDevice>& /*tree*/,
-                  const NeighborQueries<double, Space::kDevice>& /*queries*/,
-                  const NeighborSearch& /*search*/, int /*neighbors*/, DeviceSpan<std::int64_t> /*indices*/,
-                  DeviceSpan<double> /*distances*/, NeighborReport* /*report*/) {
-  unavailable("find_nearest", __LINE__);
-}
-
-void count_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
-                  const KdTreeView<float, Space::kDevice>& /*tree*/,
-                  const NeighborQueries<float, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                  DeviceSpan<std::int64_t> /*counts*/, NeighborReport* /*report*/) {
-  unavailable("count_within", __LINE__);
-}
-void count_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
-                  const KdTreeView<double, Space::kDevice>& /*tree*/,
-                  const NeighborQueries<double, Space::kDevice>& /*queries*/,
-                  const NeighborSearch& /*search*/, DeviceSpan<std::int64_t> /*counts*/,
+template <class T>
+void count_within(CudaExecutor& /*executor*/, const CountJob<T, Space::kDevice>& /*job*/,
                   NeighborReport* /*report*/) {
   unavailable("count_within", __LINE__);
 }
+template <class T>
+void list_within(CudaExecutor& /*executor*/, const ListJob<T, Space::kDevice>& /*job*/,
+                 NeighborListReport* /*report*/) {
+  unavailable("list_within", __LINE__);
+}
 
-void list_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
-                 const KdTreeView<float, Space::kDevice>& /*tree*/,
-                 const NeighborQueries<float, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                 DeviceSpan<std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
-                 DeviceSpan<float> /*distances*/, NeighborListReport* /*report*/) {
-  unavailable("list_within", __LINE__);
-}
-void list_within(CudaExecutor& /*executor*/, const KdTreeShape& /*shape*/,
-                 const KdTreeView<double, Space::kDevice>& /*tree*/,
-                 const NeighborQueries<double, Space::kDevice>& /*queries*/, const NeighborSearch& /*search*/,
-                 DeviceSpan<std::int64_t> /*offsets*/, DeviceSpan<std::int64_t> /*indices*/,
-                 DeviceSpan<double> /*distances*/, NeighborListReport* /*report*/) {
-  unavailable("list_within", __LINE__);
-}
+template void find_nearest(CudaExecutor&, const NearestJob<float, Space::kDevice>&, NeighborReport*);
+template void find_nearest(CudaExecutor&, const NearestJob<double, Space::kDevice>&, NeighborReport*);
+template void count_within(CudaExecutor&, const CountJob<float, Space::kDevice>&, NeighborReport*);
+template void count_within(CudaExecutor&, const CountJob<double, Space::kDevice>&, NeighborReport*);
+template void list_within(CudaExecutor&, const ListJob<float, Space::kDevice>&, NeighborListReport*);
+template void list_within(CudaExecutor&, const ListJob<double, Space::kDevice>&, NeighborListReport*);
 
 void arrange_left_balanced(CudaExecutor& /*executor*/, DeviceSpan<const float> /*points*/,
                            const KdTreeShape& /*shape*/,

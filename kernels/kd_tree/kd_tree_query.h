@@ -29,8 +29,47 @@ struct NeighborSearch {
 
 template <class T, Space S>
 struct NeighborQueries {
-  Span<const T, S> points;  ///< [trees, queries, dimensions]; those of tree i ask tree i
+  Span<const T, S> points;  ///< [trees, queries, dimensions]; those of tree i search tree i
   Span<const T, S> radii;   ///< [trees, queries], instead of NeighborSearch::radius; or empty
+};
+
+/// A forest, its queries, and how they are answered: what every job begins with.
+template <class T, Space S>
+struct QueriedForest {
+  KdTreeShape shape;
+  KdTreeView<T, S> tree;
+  NeighborQueries<T, S> queries;
+  NeighborSearch search;
+
+  std::int64_t all_queries() const { return shape.trees * search.queries; }
+};
+
+/// The `neighbors` nearest points of each query, nearest first, equal distances by index. Where there are
+/// fewer, index -1 at distance +Inf. With a fault, the results are undefined.
+template <class T, Space S>
+struct NearestJob {
+  QueriedForest<T, S> forest;
+  int neighbors = 1;              ///< 1 to kMaxNeighbors
+  Span<std::int64_t, S> indices;  ///< [trees, queries, neighbors]
+  Span<T, S> distances;           ///< likewise
+};
+
+/// How many points lie within the radius of each query. With a fault, the results are undefined.
+template <class T, Space S>
+struct CountJob {
+  QueriedForest<T, S> forest;
+  Span<std::int64_t, S> counts;  ///< [trees, queries]
+};
+
+/// The points within the radius of each query, in the tree's order: query i's are elements offsets[i] to
+/// offsets[i + 1] - 1 of `indices` and `distances`. With a fault, and where `indices` has not room for as
+/// many as the report says, the lists are undefined.
+template <class T, Space S>
+struct ListJob {
+  QueriedForest<T, S> forest;
+  Span<std::int64_t, S> offsets;  ///< [trees * queries + 1]
+  Span<std::int64_t, S> indices;  ///< [room]
+  Span<T, S> distances;           ///< [room]
 };
 
 /// What is wrong with the queries, or with the tree. In host memory (pinned, for CUDA), valid once the work
@@ -53,70 +92,21 @@ struct NeighborListReport {
   std::int64_t listed = 0;  ///< neighbours of all queries together; undefined with a fault
 };
 
-/// The `neighbors` nearest points of each query, nearest first, equal distances by index: [trees, queries,
-/// neighbors]. Where there are fewer, index -1 at distance +Inf. `neighbors` is 1 to kMaxNeighbors. With a
-/// fault, the results are undefined.
-void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kHost>& tree,
-                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                  int neighbors, HostSpan<std::int64_t> indices, HostSpan<float> distances,
-                  NeighborReport* report);
-void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kHost>& tree,
-                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                  int neighbors, HostSpan<std::int64_t> indices, HostSpan<double> distances,
-                  NeighborReport* report);
-void find_nearest(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kDevice>& tree,
-                  const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                  int neighbors, DeviceSpan<std::int64_t> indices, DeviceSpan<float> distances,
-                  NeighborReport* report);
-void find_nearest(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kDevice>& tree,
-                  const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                  int neighbors, DeviceSpan<std::int64_t> indices, DeviceSpan<double> distances,
-                  NeighborReport* report);
+// T is float or double.
 
-/// How many points lie within the radius of each query: [trees, queries]. With a fault, the results are
-/// undefined.
-void count_within(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kHost>& tree,
-                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                  HostSpan<std::int64_t> counts, NeighborReport* report);
-void count_within(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kHost>& tree,
-                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                  HostSpan<std::int64_t> counts, NeighborReport* report);
-void count_within(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kDevice>& tree,
-                  const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                  DeviceSpan<std::int64_t> counts, NeighborReport* report);
-void count_within(CudaExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kDevice>& tree,
-                  const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                  DeviceSpan<std::int64_t> counts, NeighborReport* report);
+template <class T>
+void find_nearest(CpuExecutor& executor, const NearestJob<T, Space::kHost>& job, NeighborReport* report);
+template <class T>
+void find_nearest(CudaExecutor& executor, const NearestJob<T, Space::kDevice>& job, NeighborReport* report);
 
-/// The points within the radius of each query, in the tree's order: query i's are elements offsets[i] to
-/// offsets[i + 1] - 1 of `indices` and `distances`. `offsets` is [trees * queries + 1]. With a fault, and
-/// where `indices` has not room for as many as the report says, the lists are undefined.
-void list_within(CpuExecutor& executor, const KdTreeShape& shape, const KdTreeView<float, Space::kHost>& tree,
-                 const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<float> distances,
-                 NeighborListReport* report);
-void list_within(CpuExecutor& executor, const KdTreeShape& shape,
-                 const KdTreeView<double, Space::kHost>& tree,
-                 const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<double> distances,
-                 NeighborListReport* report);
-void list_within(CudaExecutor& executor, const KdTreeShape& shape,
-                 const KdTreeView<float, Space::kDevice>& tree,
-                 const NeighborQueries<float, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<float> distances, NeighborListReport* report);
-void list_within(CudaExecutor& executor, const KdTreeShape& shape,
-                 const KdTreeView<double, Space::kDevice>& tree,
-                 const NeighborQueries<double, Space::kDevice>& queries, const NeighborSearch& search,
-                 DeviceSpan<std::int64_t> offsets, DeviceSpan<std::int64_t> indices,
-                 DeviceSpan<double> distances, NeighborListReport* report);
+template <class T>
+void count_within(CpuExecutor& executor, const CountJob<T, Space::kHost>& job, NeighborReport* report);
+template <class T>
+void count_within(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job, NeighborReport* report);
+
+template <class T>
+void list_within(CpuExecutor& executor, const ListJob<T, Space::kHost>& job, NeighborListReport* report);
+template <class T>
+void list_within(CudaExecutor& executor, const ListJob<T, Space::kDevice>& job, NeighborListReport* report);
 
 }  // namespace cumulus

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Asynchronous copies of 16 bytes from device to shared memory, and the L2 eviction policies that they and
-// TMA take.
+// Asynchronous copies of 16 and 4 bytes from device to shared memory, and the L2 eviction policies that
+// they and TMA take.
 
 namespace cumulus {
 
@@ -48,6 +48,18 @@ __device__ inline void copy_async(void* to, const void* from, std::uint64_t poli
                : "memory");
 #else
   *static_cast<uint4*>(to) = __ldcs(static_cast<const uint4*>(from));
+#endif
+}
+
+/// The same of 4 bytes.
+__device__ inline void copy_async_word(float* to, const float* from, std::uint64_t policy) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 4, %2;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "l"(policy)
+               : "memory");
+#else
+  *to = __ldcs(from);
 #endif
 }
 

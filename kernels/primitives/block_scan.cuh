@@ -11,16 +11,30 @@
 
 namespace cumulus {
 
+/// A value whose words, of 64 bits where it is aligned to them, are what move(word) makes of those of
+/// `value`.
+template <class T, class Move>
+__device__ T with_words(T value, const Move& move) {
+  using Word = std::conditional_t<alignof(T) % 8 == 0, std::uint64_t, std::uint32_t>;
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(Word) == 0);
+  Word words[sizeof(T) / sizeof(Word)];
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (Word& word : words) word = move(word);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+
 /// From lane lane_of; any type of whole words.
 template <class T>
 __device__ T warp_shuffle(T value, int lane_of) {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
-  std::uint32_t words[sizeof(T) / 4];
-  memcpy(words, &value, sizeof(T));
-#pragma unroll
-  for (std::uint32_t& word : words) word = __shfl_sync(kFullWarp, word, lane_of);
-  memcpy(&value, words, sizeof(T));
-  return value;
+  return with_words(value, [=](auto word) { return __shfl_sync(kFullWarp, word, lane_of); });
+}
+
+/// From the lane so many before; a lane without one gets its own.
+template <class T>
+__device__ T warp_shuffle_up(T value, int lanes) {
+  return with_words(value, [=](auto word) { return __shfl_up_sync(kFullWarp, word, lanes); });
 }
 
 /// Each lane gets all lanes up to itself. By a whole warp.
@@ -28,7 +42,7 @@ template <class T, class Join>
 __device__ T warp_inclusive_scan(T value, const Join& join) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    const T before = warp_shuffle(value, max(lane_index() - distance, 0));
+    const T before = warp_shuffle_up(value, distance);
     if (lane_index() >= distance) value = join(before, value);
   }
   return value;
@@ -50,10 +64,12 @@ __device__ BlockScan<T> block_exclusive_scan(const T& value, const T& identity, 
   if (lane_index() == 31) warps[warp_index()] = through;
   __syncthreads();
   const T scanned = warp_inclusive_scan(lane_index() < kWarps ? warps[lane_index()] : identity, join);
-  const T warps_before = warp_shuffle(scanned, max(warp_index() - 1, 0));
-  const T lanes_before = warp_shuffle(through, max(lane_index() - 1, 0));
-  return {join(warp_index() == 0 ? identity : warps_before, lane_index() == 0 ? identity : lanes_before),
-          warp_shuffle(scanned, kWarps - 1)};
+  const T total = warp_shuffle(scanned, kWarps - 1);
+  T warps_before = warp_shuffle(scanned, max(warp_index() - 1, 0));
+  if (warp_index() == 0) warps_before = identity;
+  T lanes_before = warp_shuffle_up(through, 1);
+  if (lane_index() == 0) lanes_before = identity;
+  return {join(warps_before, lanes_before), total};
 }
 
 }  // namespace cumulus

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/cuda_executor.h"
@@ -41,19 +44,51 @@ struct LaunchShape {
   }
 };
 
+/// How much dynamic shared memory the kernels of this process may have, by kernel and device. The limit is
+/// one of the kernel, not of a launch, so it is only ever raised: a thread that launches with less must not
+/// take from one that is about to launch with more. By any thread.
+class DynamicSharedLimits {
+ public:
+  static DynamicSharedLimits& of_process() {
+    static DynamicSharedLimits limits;
+    return limits;
+  }
+
+  /// On the current device; false where no block of it can have so much.
+  bool raise(const void* kernel, std::size_t bytes) {
+    int device = 0;
+    CUMULUS_CUDA(cudaGetDevice(&device));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto limit = limits_.find({kernel, device});
+    if (limit == limits_.end()) limit = limits_.insert({{kernel, device}, limit_of(kernel)}).first;
+    if (bytes <= limit->second) return true;
+    const cudaError_t raised =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    if (raised == cudaErrorInvalidValue) {
+      (void)cudaGetLastError();
+      return false;
+    }
+    CUMULUS_CUDA(raised);
+    limit->second = bytes;
+    return true;
+  }
+
+ private:
+  static std::size_t limit_of(const void* kernel) {
+    cudaFuncAttributes attributes{};
+    CUMULUS_CUDA(cudaFuncGetAttributes(&attributes, kernel));
+    return static_cast<std::size_t>(attributes.maxDynamicSharedSizeBytes);
+  }
+
+  std::mutex mutex_;
+  std::map<std::pair<const void*, int>, std::size_t> limits_;  // of kernel and device
+};
+
 /// Lets a kernel have so much dynamic shared memory; false where no block of the device can. The launches
 /// below do so themselves.
 template <class... Parameters>
 bool allow_dynamic_shared(void (*kernel)(Parameters...), std::size_t bytes) {
-  if (bytes == 0) return true;
-  const cudaError_t allowed =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  if (allowed == cudaErrorInvalidValue) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  CUMULUS_CUDA(allowed);
-  return true;
+  return bytes == 0 || DynamicSharedLimits::of_process().raise(reinterpret_cast<const void*>(kernel), bytes);
 }
 
 /// Blocks of a kernel that the device holds at once.

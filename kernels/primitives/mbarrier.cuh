@@ -7,6 +7,19 @@
 
 namespace cumulus {
 
+/// Waits until the phase of an mbarrier that has this parity has ended. `address` is the mbarrier's in shared
+/// memory. Compute capability 9.0 and later.
+__device__ inline void wait_for_phase_parity(std::uint32_t address, std::uint32_t parity) {
+  std::uint32_t over = 0;
+  while (over == 0) {
+    asm volatile(
+        "{ .reg .pred over; mbarrier.try_wait.parity.shared.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
+        : "=r"(over)
+        : "r"(address), "r"(parity)
+        : "memory");
+  }
+}
+
 /// An mbarrier in shared memory: threads arrive, others wait for the end of a phase; one phase follows the
 /// other. A wait for phase n must have returned before phase n + 1 ends: what is tested is a phase's parity.
 class Mbarrier {
@@ -38,16 +51,7 @@ class Mbarrier {
                  : "memory");
   }
   /// For the end of phase number `phase`.
-  __device__ void wait(std::uint32_t phase) {
-    std::uint32_t over = 0;
-    while (over == 0) {
-      asm volatile(
-          "{ .reg .pred over; mbarrier.try_wait.parity.shared.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
-          : "=r"(over)
-          : "r"(address()), "r"(phase % 2)
-          : "memory");
-    }
-  }
+  __device__ void wait(std::uint32_t phase) { wait_for_phase_parity(address(), phase % 2); }
 
  private:
   __device__ std::uint32_t address() const {

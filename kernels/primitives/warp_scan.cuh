@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/warp.cuh"
+
 // Sums, minima and maxima over the lanes of a warp. By whole warps.
 
 namespace cumulus {
@@ -12,8 +14,8 @@ template <int kLanes = 32, class T>
 __device__ T warp_inclusive_sum(T value) {
 #pragma unroll
   for (int distance = 1; distance < kLanes; distance *= 2) {
-    const T before = __shfl_up_sync(~0u, value, distance);
-    if (static_cast<int>(threadIdx.x % 32) >= distance) value += before;
+    const T before = __shfl_up_sync(kFullWarp, value, distance);
+    if (lane_index() >= distance) value += before;
   }
   return value;
 }
@@ -23,7 +25,8 @@ template <class T>
 __device__ T warp_inclusive_min(T value) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    value = min(value, __shfl_up_sync(~0u, value, distance));  // a lane without one before it gets its own
+    value =
+        min(value, __shfl_up_sync(kFullWarp, value, distance));  // a lane without one before it gets its own
   }
   return value;
 }
@@ -33,7 +36,7 @@ template <class T>
 __device__ T warp_inclusive_max(T value) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    value = max(value, __shfl_up_sync(~0u, value, distance));
+    value = max(value, __shfl_up_sync(kFullWarp, value, distance));
   }
   return value;
 }
@@ -43,7 +46,7 @@ template <class T>
 __device__ T warp_suffix_min(T value) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    value = min(value, __shfl_down_sync(~0u, value, distance));
+    value = min(value, __shfl_down_sync(kFullWarp, value, distance));
   }
   return value;
 }
@@ -53,30 +56,42 @@ template <class T>
 __device__ T warp_max(T value) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
-    value = max(value, __shfl_xor_sync(~0u, value, distance));
+    value = max(value, __shfl_xor_sync(kFullWarp, value, distance));
   }
+  return value;
+}
+
+/// Over aligned groups of kLanes, a power of two, to each.
+template <int kLanes = 32, class T>
+__device__ T warp_min(T value) {
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    value = min(value, __shfl_xor_sync(kFullWarp, value, distance));
+  }
+  return value;
+}
+
+/// Over all lanes, to each.
+template <class T>
+__device__ T warp_sum(T value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(kFullWarp, value, distance);
   return value;
 }
 
 /// Over all lanes, to each: of 32-bit numbers by one instruction, where the architecture has it.
 __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(~0u, value);
+  return __reduce_add_sync(kFullWarp, value);
 #else
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
-  return value;
+  return warp_sum<std::uint32_t>(value);
 #endif
 }
 __device__ inline std::uint32_t warp_min(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(~0u, value);
+  return __reduce_min_sync(kFullWarp, value);
 #else
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
-    value = min(value, __shfl_xor_sync(~0u, value, distance));
-  }
-  return value;
+  return warp_min<32>(value);
 #endif
 }
 __device__ inline std::uint32_t warp_max(std::uint32_t value) { return ~warp_min(~value); }

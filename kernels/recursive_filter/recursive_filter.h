@@ -5,9 +5,9 @@
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
-#include "kernels/recursive_filter/recursive_filter_design.h"
-#include "kernels/recursive_filter/recursive_filter_images.h"
-#include "kernels/recursive_filter/recursive_filter_scratch.h"
+#include "kernels/recursive_filter/design.h"
+#include "kernels/recursive_filter/images.h"
+#include "kernels/recursive_filter/method.h"
 
 namespace cumulus {
 
@@ -37,7 +37,7 @@ namespace cumulus {
 /// spread over the whole image, or, by kTiled in double, become large numbers near by. Results do not depend
 /// on the number of threads or on timing.
 ///
-/// Two GPU methods may leave out what the filter has all but forgotten; they err by `truncation_bound` times
+/// Two GPU methods may cut carries off at the decay length; they err by `truncation_bound` times
 /// the image's largest magnitude more. The CPU's way is exact and stands in for all of them.
 template <class T>
 RecursiveFilterRun apply_recursive_filter(CpuExecutor& executor, FilterImages<const T, Space::kHost> images,

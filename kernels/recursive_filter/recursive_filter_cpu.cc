@@ -1,13 +1,12 @@
-#include "kernels/recursive_filter/recursive_filter_cpu.h"
-
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels/core/parallel.h"
-#include "kernels/recursive_filter/recursive_filter_check.h"
-#include "kernels/recursive_filter/recursive_filter_elements.h"
-#include "kernels/recursive_filter/recursive_filter_groups.h"
-#include "kernels/recursive_filter/recursive_filter_line.h"
+#include "kernels/recursive_filter/check.h"
+#include "kernels/recursive_filter/cpu/apply.h"
+#include "kernels/recursive_filter/cpu/line_groups.h"
+#include "kernels/recursive_filter/cpu/nearest_float16.h"
+#include "kernels/recursive_filter/math/line.h"
 
 // Rows first, from the image to the result, then columns in place.
 
@@ -75,7 +74,7 @@ class GroupFilter {
       }
       group_.finish_forward(steps);
     }
-    for_each_part([&](int set, int part) { turn_back(states_[set][part], ends_[set][part]); });
+    for_each_part([&](int set, int part) { begin_anticausal(states_[set][part], ends_[set][part]); });
     for (std::int64_t at = (group_.length() - 1) / kSteps * kSteps; at >= 0; at -= kSteps) {
       const StepRange steps = steps_from(at);
       group_.prepare_backward(steps);
@@ -105,11 +104,11 @@ class GroupFilter {
   }
 
   /// The anticausal state after the last pixel, in place of the causal one.
-  void turn_back(State& state, const State& end) const {
+  void begin_anticausal(State& state, const State& end) const {
     Vectors::call([&] {
       State anticausal = {};
       plan_.through_causal.add_product(state, anticausal);
-      plan_.through_future.add_product(end, anticausal);
+      plan_.through_anticausal.add_product(end, anticausal);
       std::copy_n(anticausal, Order, state);
     });
   }

@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/core/views.h"
 #include "kernels/run_length/params.h"
 #include "kernels/run_length/tuning.h"
 
 namespace cumulus::run_length {
-
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
 /// params.cut_elements, or 0 where it cuts nothing but the array's begin.
 constexpr std::int64_t effective_cut(const EncodeRunLengthsParams& params) {
@@ -54,7 +53,7 @@ template <Space S>
 std::size_t decode_run_lengths_scratch_bytes(const DecodeRunLengthsParams& params) {
   if (params.runs == 0) return 0;
   if constexpr (S == Space::kHost) {
-    const auto granules = run_length::divide_up(params.runs, run_length::kCpuGranuleRuns);
+    const auto granules = divide_up(params.runs, run_length::kCpuGranuleRuns);
     return ScratchSize().add<std::uint64_t>(static_cast<std::size_t>(granules)).bytes();
   } else {
     const run_length::RunGrid grid = run_length::run_grid(params.runs);

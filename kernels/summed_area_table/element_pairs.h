@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -64,15 +65,81 @@ inline constexpr bool kSummedAs = false;
 CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_SUMMED_AS);
 #undef CUMULUS_SUMMED_AS
 
+namespace summed_area_table {
+
+/// The types of elements of images and tables by name, for what is decided at run time.
+enum class ElementType {
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+};
+
+constexpr std::size_t element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return 1;
+    case ElementType::kUint16:
+    case ElementType::kFloat16:
+      return 2;
+    case ElementType::kUint32:
+    case ElementType::kInt32:
+    case ElementType::kFloat32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+template <class T>
+inline constexpr ElementType kElementType = ElementType::kFloat64;
+template <>
+inline constexpr ElementType kElementType<std::uint8_t> = ElementType::kUint8;
+template <>
+inline constexpr ElementType kElementType<std::uint16_t> = ElementType::kUint16;
+template <>
+inline constexpr ElementType kElementType<std::uint32_t> = ElementType::kUint32;
+template <>
+inline constexpr ElementType kElementType<std::uint64_t> = ElementType::kUint64;
+template <>
+inline constexpr ElementType kElementType<std::int32_t> = ElementType::kInt32;
+template <>
+inline constexpr ElementType kElementType<std::int64_t> = ElementType::kInt64;
+template <>
+inline constexpr ElementType kElementType<Float16> = ElementType::kFloat16;
+template <>
+inline constexpr ElementType kElementType<float> = ElementType::kFloat32;
+
+struct ElementPair {
+  ElementType image;
+  ElementType sum;
+
+  constexpr bool operator==(const ElementPair&) const = default;
+};
+template <class Input, class Sum>
+inline constexpr ElementPair kElementPair = {kElementType<Input>, kElementType<Sum>};
+
+/// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
+/// are asked for, it sums each channel by itself, element by element.
+constexpr bool summed_interleaved(ElementType image) {
+  return element_bytes(image) <= 2 || image == ElementType::kFloat32;
+}
+
+}  // namespace summed_area_table
+
 /// True where squares can be summed too: the square of a 32-bit integer leaves no room for sums in 64 bits.
 template <class Input, class Sum>
 inline constexpr bool kSumsSquares = kSummedAs<Input, Sum> && sizeof(Sum) == 8 &&
                                      !(std::is_integral_v<Input> && sizeof(Input) == 4);
 
-/// True for images whose interleaved channels the GPU sums together. Of others, and where squares or offsets
-/// are asked for, it sums each channel by itself, element by element.
 template <class Input>
-inline constexpr bool kSummedInterleaved = sizeof(Input) <= 2 || std::is_same_v<Input, float>;
+inline constexpr bool kSummedInterleaved =
+    summed_area_table::summed_interleaved(summed_area_table::kElementType<Input>);
 
 namespace summed_area_table {
 

@@ -80,14 +80,15 @@ TileSums<S> tile_sums(const LocalTableJob<Input, S>& job, double* columns, doubl
 }  // namespace summed_area_table
 
 template <class Input, Space S>
-std::size_t build_local_summed_area_table_scratch_bytes(const LocalTableJob<Input, S>& job) {
+std::size_t build_local_summed_area_table_scratch_bytes(const LocalTableJob<Input, S>& job,
+                                                        const DeviceNumbers& device) {
   const auto sums = summed_area_table::tile_sums(job, nullptr, nullptr);
   return ScratchSize()
              .add<double>(static_cast<std::size_t>(sums.columns.image.elements()))
              .add<double>(static_cast<std::size_t>(sums.rows.planes * sums.rows.plane_stride))
              .bytes() +
-         build_summed_area_table_scratch_bytes(sums.columns) +
-         build_summed_area_table_scratch_bytes(sums.rows);
+         build_summed_area_table_scratch_bytes(sums.columns, device) +
+         build_summed_area_table_scratch_bytes(sums.rows, device);
 }
 
 }  // namespace cumulus

@@ -171,13 +171,17 @@ TableJob<Input, Sum, S> box_tables(const BoxFilterJob<Input, S>& job, Sum* stora
 
 /// Scratch bytes of filter_box: its tables, if it takes any, and what building them takes.
 template <class Input, Space S>
-std::size_t filter_box_scratch_bytes(const BoxFilterJob<Input, S>& job) {
+std::size_t filter_box_scratch_bytes(const BoxFilterJob<Input, S>& job, const DeviceNumbers& device) {
   if (summed_area_table::takes_small_boxes(job)) return 0;
-  return summed_area_table::with_box_sum(job, [&job]<class Sum>(Sum*) {
+  return summed_area_table::with_box_sum(job, [&]<class Sum>(Sum*) {
     const bool squares = job.deviations != nullptr;
+    BoxFilterJob<Input, S> means_only = job;
+    means_only.deviations = nullptr;
+    auto shape = summed_area_table::build_shape(summed_area_table::box_tables<Sum>(means_only, nullptr));
+    shape.squares = squares;
     const auto elements = static_cast<std::size_t>(job.image.elements());
     return ScratchSize().add<Sum>(squares ? 2 * elements : elements).bytes() +
-           summed_area_table::tables_scratch_bytes<Input, Sum>(job.image, 1, squares, false);
+           summed_area_table::table_scratch_bytes<S>(shape, device);
   });
 }
 

@@ -7,7 +7,7 @@
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
 #include "kernels/summed_area_table/element_pairs.h"
-#include "kernels/summed_area_table/look_back/grid.h"
+#include "kernels/summed_area_table/method.h"
 
 namespace cumulus {
 
@@ -46,26 +46,42 @@ struct TableJob {
 };
 
 namespace summed_area_table {
-/// Scratch bytes for the tables of `planes` images, each of `image`'s extents.
-template <class Input, class Sum, Space S>
-std::size_t tables_scratch_bytes(const ImageView<const Input, S>& image, std::int64_t planes, bool squares,
-                                 bool offsets) {
-  if constexpr (S == Space::kHost) return 0;
-  const bool interleaved = image.channels == 1 || (kSummedInterleaved<Input> && !squares && !offsets);
-  const std::int64_t tables = (squares ? 2 : 1) * (interleaved ? planes : planes * image.channels);
-  const std::int64_t channels = interleaved ? image.channels : 1;
-  const TileShape shape = tile_shape(sizeof(Input), sizeof(Sum), static_cast<int>(channels));
-  const TileGrid grid = tile_grid(shape, sizeof(Sum), image.height, image.width, channels, tables);
-  return ScratchSize().add<std::byte>(grid.scratch_bytes()).bytes();
+
+/// Whether all rows begin at multiples of 16 bytes.
+template <class T>
+bool rows_are_aligned(const T* data, std::int64_t row_stride) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
+         row_stride * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
 }
+
+template <class Input, class Sum, Space S>
+BuildShape build_shape(const TableJob<Input, Sum, S>& job) {
+  return {.types = kElementPair<Input, Sum>,
+          .height = job.image.height,
+          .width = job.image.width,
+          .channels = job.image.channels,
+          .planes = job.planes,
+          .exclusive = job.exclusive,
+          .squares = job.squares != nullptr,
+          .offsets = job.offsets != nullptr,
+          .aligned = rows_are_aligned(job.image.data, job.image.row_stride) &&
+                     rows_are_aligned(job.sums.data, job.sums.row_stride)};
+}
+
+/// Of a shape's table in memory of space S.
+template <Space S>
+std::size_t table_scratch_bytes(const BuildShape& shape, const DeviceNumbers& device) {
+  return S == Space::kHost ? 0 : scratch_bytes(choose(shape, device));
+}
+
 }  // namespace summed_area_table
 
-/// Scratch bytes of build_summed_area_table: exact, a function of the job's types and extents and of which
-/// pointers are null only.
+/// Scratch bytes of build_summed_area_table: exactly those of the chosen method. Of the job's pointers it
+/// matters which are null, and whether they are multiples of 16 bytes; `device` matters on a GPU only.
 template <class Input, class Sum, Space S>
-std::size_t build_summed_area_table_scratch_bytes(const TableJob<Input, Sum, S>& job) {
-  return summed_area_table::tables_scratch_bytes<Input, Sum>(job.image, job.planes, job.squares != nullptr,
-                                                             job.offsets != nullptr);
+std::size_t build_summed_area_table_scratch_bytes(const TableJob<Input, Sum, S>& job,
+                                                  const DeviceNumbers& device) {
+  return summed_area_table::table_scratch_bytes<S>(summed_area_table::build_shape(job), device);
 }
 
 template <class Input, class Sum>

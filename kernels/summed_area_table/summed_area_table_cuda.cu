@@ -1,106 +1,59 @@
-#include <cuda_runtime.h>
+#include <stdexcept>
+#include <variant>
 
-#include "kernels/core/cuda_error.h"
 #include "kernels/summed_area_table/check.h"
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
-#include "kernels/summed_area_table/look_back/launch.cuh"
+#include "kernels/summed_area_table/method.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 
-// What comes before a table: its cleared scratch memory, and an image's means.
-
 namespace cumulus {
+namespace summed_area_table {
 namespace {
 
-using namespace summed_area_table;
+/// Puts a plan's kernels on the stream. The chooser names a method only for pairs that it is compiled for.
+template <class Input, class Sum>
+struct Build {
+  CudaExecutor& executor;
+  const TableJob<Input, Sum, Space::kDevice>& job;
+  DeviceSpan<std::byte> scratch;
 
-constexpr int kClearThreads = 256;
+  static constexpr ElementPair kTypes = kElementPair<Input, Sum>;
 
-/// Owns: thread i the i-th 16 bytes of `scratch`.
-/// Writes: zeros there. Reads nothing.
-/// Waits for: nothing of other blocks. The kernel of tiles may begin before it ends (programmatic dependent
-///   launch).
-__global__ void __launch_bounds__(kClearThreads) clear_scratch(uint4* scratch, std::int64_t count) {
-#if __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-  const std::int64_t i = std::int64_t{blockIdx.x} * kClearThreads + threadIdx.x;
-  if (i < count) scratch[i] = uint4{};
-}
-
-constexpr int kAverageThreads = 256;
-
-/// Sums the block's values in a fixed order; the result is thread 0's.
-__device__ double block_sum(double value) {
-  __shared__ double of_warps[kAverageThreads / 32];
-  value = warp_sum(value);
-  if (lane_index() == 0) of_warps[warp_index()] = value;
-  __syncthreads();
-  double sum = 0;
-  if (threadIdx.x == 0) {
-    for (const double of_warp : of_warps) sum += of_warp;
+  void operator()(const LookBackPlan& plan) const { build_by_look_back(executor, job, plan, scratch); }
+  void operator()(const ResidentPlan& plan) const {
+    if constexpr (has_resident_tiles(kTypes)) return build_resident(executor, job, plan);
+    refuse_types();
   }
-  __syncthreads();
-  return sum;
-}
-
-/// Owns: a block one row of one plane. Reads: its pixels. Writes: its sum for each channel, in double.
-/// Waits for: nothing of other blocks.
-template <class Input>
-__global__ void __launch_bounds__(kAverageThreads)
-    sum_rows(DeviceImage<const Input> image, std::int64_t plane_stride, double* row_sums) {
-  const std::int64_t row = blockIdx.x;
-  const Input* pixels =
-      image.data + row / image.height * plane_stride + row % image.height * image.row_stride;
-  for (std::int64_t channel = 0; channel < image.channels; ++channel) {
-    double sum = 0;
-    for (std::int64_t x = threadIdx.x; x < image.width; x += kAverageThreads)
-      sum += static_cast<double>(pixels[x * image.channels + channel]);
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) row_sums[row * image.channels + channel] = sum;
+  void operator()(const RowPanelsPlan& plan) const {
+    if constexpr (has_row_panels(kTypes)) return build_in_row_panels(executor, job, plan);
+    refuse_types();
   }
-}
+  void operator()(const StripsPlan& plan) const {
+    if constexpr (has_strips(kTypes)) return build_in_strips(executor, job, plan);
+    refuse_types();
+  }
 
-/// Owns: a block one channel of one plane. Reads: its sums by row. Writes: its mean.
-/// Waits for: nothing of other blocks.
-__global__ void __launch_bounds__(kAverageThreads)
-    average_rows(const double* row_sums, std::int64_t height, std::int64_t width, std::int64_t channels,
-                 float* means) {
-  const std::int64_t plane = blockIdx.x / channels;
-  const std::int64_t channel = blockIdx.x % channels;
-  double sum = 0;
-  for (std::int64_t y = threadIdx.x; y < height; y += kAverageThreads)
-    sum += row_sums[(plane * height + y) * channels + channel];
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) means[blockIdx.x] = static_cast<float>(sum / (static_cast<double>(height) * width));
-}
+ private:
+  [[noreturn]] static void refuse_types() {
+    throw std::logic_error("summed_area_table: the chosen method is not compiled for these types");
+  }
+};
 
 }  // namespace
+}  // namespace summed_area_table
 
-void summed_area_table::clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch) {
-  const auto words = static_cast<std::int64_t>(scratch.size() / sizeof(uint4));
-  clear_scratch<<<static_cast<unsigned int>(divide_up(words, kClearThreads)), kClearThreads, 0,
-                  executor.stream()>>>(reinterpret_cast<uint4*>(scratch.data()), words);
-  CUMULUS_CUDA(cudaGetLastError());
-}
-
-template <class Input>
-void average_image(CudaExecutor& executor, const TableJob<Input, float, Space::kDevice>& job,
-                   DeviceSpan<float> means) {
-  check_image("summed_area_table", job.image);
+template <class Input, class Sum>
+void build_summed_area_table(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
+  using namespace summed_area_table;
+  check_job(job);
   executor.check_interrupt();
   executor.bind_thread();
-  const std::int64_t rows = job.planes * job.image.height;
-  const auto row_sums = executor.scratch<double>(static_cast<std::size_t>(rows * job.image.channels));
-  sum_rows<<<static_cast<unsigned int>(rows), kAverageThreads, 0, executor.stream()>>>(
-      job.image, job.plane_stride, row_sums.data());
-  CUMULUS_CUDA(cudaGetLastError());
-  average_rows<<<static_cast<unsigned int>(job.planes * job.image.channels), kAverageThreads, 0,
-                 executor.stream()>>>(row_sums.data(), job.image.height, job.image.width, job.image.channels,
-                                      means.data());
-  CUMULUS_CUDA(cudaGetLastError());
+  const Plan plan = choose(build_shape(job), executor.numbers());
+  const auto scratch = executor.scratch<std::byte>(scratch_bytes(plan));
+  std::visit(Build<Input, Sum>{executor, job, scratch}, plan);
 }
-template void average_image(CudaExecutor&, const TableJob<Float16, float, Space::kDevice>&,
-                            DeviceSpan<float>);
-template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
+
+#define CUMULUS_ON_CUDA(Input, Sum) \
+  template void build_summed_area_table(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_ON_CUDA);
 
 }  // namespace cumulus

@@ -98,22 +98,20 @@ inline constexpr int kSegmentColumns = 128;
 inline constexpr int kPanelGroups = 32;
 inline constexpr int kPanelsOfThread = 5;
 
-/// How a block of that kernel has its row panel: of each row, each of `warps` warps has `segments` chunks of
-/// kSegmentColumns columns. The first `held` rows are in registers; those of bytes are all there.
+/// How a block of that kernel has its row panel, in registers: of each row, each of `warps` warps has
+/// `segments` chunks of kSegmentColumns columns.
 struct PanelShape {
   int warps;
   int segments;
-  int register_rows;
 
   constexpr int threads() const { return 32 * warps; }
   constexpr int all_segments() const { return warps * segments; }
   constexpr int columns() const { return all_segments() * kSegmentColumns; }
+  /// That a block adds up over all row panels at once, two to a thread.
+  constexpr int part_columns() const { return threads() / kPanelGroups * 2; }
 };
-/// For images of up to 2048 or 4096 columns.
-constexpr PanelShape panel_shape(std::size_t input_bytes, int columns) {
-  const int segments = columns <= 2048 ? 1 : 2;
-  return {16, segments, input_bytes == 1 ? kPanelRows : 16 / segments};
-}
+inline constexpr PanelShape kNarrowPanelShape = {16, 1};  // up to 2048 columns
+inline constexpr PanelShape kWidePanelShape = {16, 2};    // up to 4096
 
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;

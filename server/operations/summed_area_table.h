@@ -70,25 +70,21 @@ struct BuildSummedAreaTable {
   }
 
   template <Space S>
-  static std::size_t scratch_bytes(const Plan& plan) {
+  static std::size_t scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
     return with_table_types(plan.image.type, plan.accumulator, [&]<class Input, class Sum>(Input*, Sum*) {
-      const auto image = plan.image.view(Span<const Input, S>());
+      auto job = table_job<Input, Sum, S>(plan, nullptr, nullptr);
       if constexpr (kSingle<Input, Sum>) {
         if (plan.local) {
-          LocalTableJob<Input, S> job;
-          job.image = image;
-          return build_local_summed_area_table_scratch_bytes(job);
+          return build_local_summed_area_table_scratch_bytes(LocalTableJob<Input, S>{job.image, job.sums},
+                                                             device);
         }
       }
-      std::size_t bytes =
-          summed_area_table::tables_scratch_bytes<Input, Sum>(image, plan.planes, plan.squares, plan.offsets);
+      auto shape = summed_area_table::build_shape(job);
+      shape.squares = plan.squares;
+      shape.offsets = plan.offsets;
+      std::size_t bytes = summed_area_table::table_scratch_bytes<S>(shape, device);
       if constexpr (kSingle<Input, Sum>) {
-        if (plan.offsets) {
-          TableJob<Input, float, S> job;
-          job.image = image;
-          job.planes = plan.planes;
-          bytes += average_image_scratch_bytes(job);
-        }
+        if (plan.offsets) bytes += average_image_scratch_bytes(job);
       }
       return bytes;
     });
@@ -98,15 +94,8 @@ struct BuildSummedAreaTable {
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                   const Outputs<E::kSpace>& outputs, Report& /*report*/) {
     with_table_types(plan.image.type, plan.accumulator, [&]<class Input, class Sum>(Input*, Sum*) {
-      const std::int64_t border = plan.exclusive ? 1 : 0;
-      TableJob<Input, Sum, E::kSpace> job;
-      job.image = {inputs.template as<const Input>(0).data(), plan.image.height, plan.image.width,
-                   plan.image.channels, plan.row_stride};
-      job.sums = {outputs.template as<Sum>(0).data(), plan.image.height + border, plan.image.width + border,
-                  plan.image.channels};
-      job.planes = plan.planes;
-      job.plane_stride = plan.image.height * plan.row_stride;
-      job.exclusive = plan.exclusive;
+      auto job = table_job<Input, Sum, E::kSpace>(plan, inputs.template as<const Input>(0).data(),
+                                                  outputs.template as<Sum>(0).data());
       if (plan.squares) job.squares = outputs.template as<Sum>(1).data();
       if constexpr (kSingle<Input, Sum>) {
         if (plan.local) {
@@ -134,6 +123,19 @@ struct BuildSummedAreaTable {
   /// The pairs that there are offsets and tile-local tables for.
   template <class Input, class Sum>
   static constexpr bool kSingle = std::is_same_v<Sum, float>;
+
+  /// Of the images and their sums alone.
+  template <class Input, class Sum, Space S>
+  static TableJob<Input, Sum, S> table_job(const Plan& plan, const Input* pixels, Sum* sums) {
+    const std::int64_t border = plan.exclusive ? 1 : 0;
+    TableJob<Input, Sum, S> job;
+    job.image = {pixels, plan.image.height, plan.image.width, plan.image.channels, plan.row_stride};
+    job.sums = {sums, plan.image.height + border, plan.image.width + border, plan.image.channels};
+    job.planes = plan.planes;
+    job.plane_stride = plan.image.height * plan.row_stride;
+    job.exclusive = plan.exclusive;
+    return job;
+  }
 
   static absl::Status read_images(const InputArray& input, const Request& request, Plan& plan) {
     InputArray image = input;

@@ -269,14 +269,14 @@ struct FilterBox {
   }
 
   template <Space S>
-  static std::size_t scratch_bytes(const Plan& plan) {
+  static std::size_t scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
     return with_input_type(plan.image.type, [&]<class Input>(Input*) {
       float any = 0;  // is not written: which pointers are null is all that counts
       BoxFilterJob<Input, S> job;
       job.image = plan.image.view(Span<const Input, S>());
       job.deviations = plan.deviation ? &any : nullptr;
       job.box = plan.box;
-      return filter_box_scratch_bytes(job);
+      return filter_box_scratch_bytes(job, device);
     });
   }
 

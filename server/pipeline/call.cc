@@ -134,7 +134,7 @@ absl::Status OperationCall::prepare() {
   if (!planned.ok()) return planned;
   const Space space = slot_->device->space();
   for (OutputSpec& spec : outputs()) outputs_.push_back({std::move(spec), {}, {}, {}});
-  scratch_bytes_ = scratch_bytes(space);
+  scratch_bytes_ = scratch_bytes(*slot_->device);
   footprint_bytes_ = align_block(scratch_bytes_);
   for (const CallInput& input : inputs_) footprint_bytes_ += input.upload_bytes(space);
   // Of outputs that will be copied into smaller buffers, both count.

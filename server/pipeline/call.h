@@ -51,7 +51,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   virtual std::vector<SourceField> sources() const = 0;
   virtual absl::Status make_plan(std::span<const InputArray> inputs) = 0;
   virtual std::vector<OutputSpec> outputs() const = 0;
-  virtual std::size_t scratch_bytes(Space space) const = 0;
+  virtual std::size_t scratch_bytes(const Device& device) const = 0;
   virtual void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs,
                    const Outputs<Space::kHost>& outputs, std::byte* report) = 0;
   virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,

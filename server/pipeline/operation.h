@@ -68,6 +68,9 @@ struct NoReport {};
 /// of the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU,
 /// valid once the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
 ///
+/// An operation that chooses its method by what the GPU is has `scratch_bytes<S>(plan, device)` instead, with
+/// the DeviceNumbers of the device that the call is for.
+///
 /// An operation whose results have sizes that are known only after the run has besides
 ///
 ///   static std::vector<ArrayShape> final_shapes(const Plan& plan, const Report& report);
@@ -75,18 +78,25 @@ struct NoReport {};
 /// Its `outputs` are then the largest that the results can be, and `run` writes every byte of those parts of
 /// them, from their beginnings, that final_shapes names; they are copied into buffers of their own sizes.
 template <class Op>
-concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
-                             const typename Op::Plan& plan, typename Op::Report& report, CpuExecutor& cpu,
-                             CudaExecutor& cuda, const Inputs<Space::kHost>& host_inputs,
-                             const Outputs<Space::kHost>& host_outputs,
-                             const Inputs<Space::kDevice>& device_inputs,
-                             const Outputs<Space::kDevice>& device_outputs) {
+concept ChoosesByDevice = requires(const typename Op::Plan& plan, const DeviceNumbers& device) {
+  { Op::template scratch_bytes<Space::kHost>(plan, device) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan, device) } -> std::same_as<std::size_t>;
+};
+template <class Op>
+concept HasOneScratchSize = requires(const typename Op::Plan& plan) {
+  { Op::template scratch_bytes<Space::kHost>(plan) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan) } -> std::same_as<std::size_t>;
+};
+template <class Op>
+concept Operation = (HasOneScratchSize<Op> || ChoosesByDevice<Op>)&&requires(
+    const typename Op::Request& request, std::span<const InputArray> inputs, const typename Op::Plan& plan,
+    typename Op::Report& report, CpuExecutor& cpu, CudaExecutor& cuda,
+    const Inputs<Space::kHost>& host_inputs, const Outputs<Space::kHost>& host_outputs,
+    const Inputs<Space::kDevice>& device_inputs, const Outputs<Space::kDevice>& device_outputs) {
   { Op::kName } -> std::convertible_to<std::string_view>;
   { Op::sources(request) } -> std::same_as<std::vector<SourceField>>;
   { Op::validate(request, inputs) } -> std::same_as<absl::StatusOr<typename Op::Plan>>;
   { Op::outputs(plan) } -> std::same_as<std::vector<OutputSpec>>;
-  { Op::template scratch_bytes<Space::kHost>(plan) } -> std::same_as<std::size_t>;
-  { Op::template scratch_bytes<Space::kDevice>(plan) } -> std::same_as<std::size_t>;
   Op::run(cpu, plan, host_inputs, host_outputs, report);
   Op::run(cuda, plan, device_inputs, device_outputs, report);
   { Op::conclude(plan, report) } -> std::same_as<absl::Status>;

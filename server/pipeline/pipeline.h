@@ -36,9 +36,9 @@ class TypedCall final : public OperationCall {
     return absl::OkStatus();
   }
   std::vector<OutputSpec> outputs() const override { return Op::outputs(plan_); }
-  std::size_t scratch_bytes(Space space) const override {
-    return space == Space::kHost ? Op::template scratch_bytes<Space::kHost>(plan_)
-                                 : Op::template scratch_bytes<Space::kDevice>(plan_);
+  std::size_t scratch_bytes(const Device& device) const override {
+    return device.space() == Space::kHost ? scratch_in<Space::kHost>(device)
+                                          : scratch_in<Space::kDevice>(device);
   }
   void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs, const Outputs<Space::kHost>& outputs,
            std::byte* report) override {
@@ -64,6 +64,14 @@ class TypedCall final : public OperationCall {
   }
 
  private:
+  template <Space S>
+  std::size_t scratch_in(const Device& device) const {
+    if constexpr (ChoosesByDevice<Op>) {
+      return Op::template scratch_bytes<S>(plan_, device.numbers());
+    } else {
+      return Op::template scratch_bytes<S>(plan_);
+    }
+  }
   static const Report* read(const std::byte* report) {
     return std::launder(reinterpret_cast<const Report*>(report));
   }

@@ -13,7 +13,7 @@ namespace {
 
 std::string name_of(const google::protobuf::EnumDescriptor& type, int value) {
   const google::protobuf::EnumValueDescriptor* found = type.FindValueByNumber(value);
-  return found != nullptr ? found->name() : concat(value);
+  return found != nullptr && value != 0 ? found->name() : concat(value);
 }
 
 }  // namespace

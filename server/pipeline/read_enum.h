@@ -19,8 +19,8 @@ struct EnumChoice {
 };
 
 /// bad_field that names the values of `right` as the wire does, in their order, each once and 0 (unspecified)
-/// not at all: "is 7; WIDEST_SPREAD, ROUND_ROBIN or MIDPOINT is right". A value is given by its name where it
-/// has one, by its number otherwise.
+/// not at all: "is 7; WIDEST_SPREAD, ROUND_ROBIN or MIDPOINT is right". A value is given by its name; 0, and
+/// one without a name, by its number.
 absl::Status bad_enum(std::string_view field, const google::protobuf::EnumDescriptor& type, int value,
                       std::span<const int> right);
 

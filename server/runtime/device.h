@@ -87,6 +87,8 @@ class Device {
   const std::string& model() const { return model_; }
   virtual std::string_view backend() const = 0;
   virtual Space space() const = 0;
+  /// What operations choose methods by; of no GPU for others.
+  virtual DeviceNumbers numbers() const { return {}; }
   const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
 
   /// False once the device has failed for good; its process must be restarted.

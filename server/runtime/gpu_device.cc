@@ -66,6 +66,7 @@ class GpuDevice final : public Device {
 
   std::string_view backend() const override { return "cuda"; }
   Space space() const override { return Space::kDevice; }
+  DeviceNumbers numbers() const override { return cuda_->numbers(); }
 
   BufferMemory allocate(std::size_t bytes) override {
     const std::lock_guard lock(allocator_mutex_);

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "kernels/core/float16.h"
-#include "kernels/recursive_filter/recursive_filter_design.h"
-#include "kernels/recursive_filter/recursive_filter_elements.h"
+#include "kernels/recursive_filter/cpu/nearest_float16.h"
+#include "kernels/recursive_filter/design.h"
 
 // Recursive filters: shapes, generator, oracle, verifier, bytes moved. For tests and benchmarks.
 

@@ -5,7 +5,7 @@
 
 #include "kernels/kd_tree/left_balanced.h"
 #include "kernels/kd_tree/left_balanced/places.h"
-#include "kernels/kd_tree/left_balanced/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/left_balanced_case.h"
 #include "tests/support/executors.h"

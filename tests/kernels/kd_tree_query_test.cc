@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/neighbor_case.h"
 #include "tests/support/asked_kd_tree.h"
 
@@ -258,10 +258,12 @@ TYPED_TEST(KdTreeQuery, ReadsNothingOutsideOfABrokenTree) {
   search.radius = 0.5;
   NeighborReport report;
   this->executor().reserve_scratch(count_within_scratch_bytes<TypeParam::kSpace>(shape, search));
-  count_within(
-      this->executor(), shape,
+  const QueriedForest<float, TypeParam::kSpace> forest{
+      shape,
       {points.const_span(), idx_array.const_span(), node_data.const_span(), node_bounds.const_span()},
-      {queries.const_span(), {}}, search, counts.span(), &report);
+      {queries.const_span(), {}},
+      search};
+  count_within(this->executor(), CountJob<float, TypeParam::kSpace>{forest, counts.span()}, &report);
   EXPECT_GE(counts.to_host()[0], 0);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kd_tree/build/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/kd_tree_check.h"
 #include "tests/support/kd_tree_builds.h"

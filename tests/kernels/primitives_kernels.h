@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -47,6 +48,11 @@ std::vector<float> sum_rows_through_ring(CudaExecutor& executor, const std::vect
 
 /// Whether a cooperative launch of one block more than fit is refused, and one of as many is not.
 bool launches_cooperatively_what_fits(CudaExecutor& executor);
+/// Of `threads` host threads that launch one kernel again and again, with all shared memory of a block and
+/// with little by turns: how many launches failed.
+int count_refused_launches(CudaExecutor& executor, int threads, int launches);
+/// The dynamic shared memory that a kernel may have after launches with so much each.
+std::size_t dynamic_shared_limit_after(CudaExecutor& executor, const std::vector<std::size_t>& launched);
 /// How many of `count` words a dependent kernel saw that its primary kernel, which is slow, had not written.
 std::uint64_t count_words_read_too_early(CudaExecutor& executor, int count);
 

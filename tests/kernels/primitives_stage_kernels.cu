@@ -1,3 +1,7 @@
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "kernels/primitives/async_copy.cuh"
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/stage_ring.cuh"
@@ -84,6 +88,14 @@ __global__ void sum_through_ring(const __grid_constant__ RingArguments a) {
 struct Nothing {};
 __global__ void wait_for_nobody(const Nothing /*nothing*/) {}
 
+// owns: a block, the dynamic shared memory. reads, writes: that. waits for: nothing of other blocks.
+__global__ void touch_shared_memory(int bytes) {
+  extern __shared__ unsigned char touched[];
+  for (int i = static_cast<int>(threadIdx.x); i < bytes; i += static_cast<int>(blockDim.x)) {
+    *const_cast<volatile unsigned char*>(touched + i) = 1;
+  }
+}
+
 // owns: a block, some words. writes: words, late. waits for: nothing of other blocks.
 __global__ void write_slowly(std::uint32_t* words, int count) {
   allow_secondary_kernel();
@@ -128,6 +140,41 @@ bool launches_cooperatively_what_fits(CudaExecutor& executor) {
   const bool fitting = launch_cooperative(executor, wait_for_nobody, {blocks, 1024}, Nothing{});
   executor.synchronize();
   return blocks > 0 && fitting && !too_many;
+}
+
+int count_refused_launches(CudaExecutor& executor, int threads, int launches) {
+  const auto least = static_cast<std::size_t>(1024);
+  const std::size_t most = executor.device().numbers().block_shared_bytes;
+  std::atomic<int> refused{0};
+  std::vector<std::thread> launching;
+  for (int thread = 0; thread < threads; ++thread) {
+    launching.emplace_back([&, thread] {
+      CudaExecutor own(executor.device());
+      own.bind_thread();
+      for (int i = 0; i < launches; ++i) {
+        const std::size_t bytes = (thread + i) % 2 == 0 ? most : least << i % 4;
+        try {
+          launch(own.stream(), touch_shared_memory, {1, 32, bytes}, static_cast<int>(bytes));
+        } catch (const CudaError&) {
+          ++refused;
+        }
+      }
+      own.synchronize();
+    });
+  }
+  for (std::thread& thread : launching) thread.join();
+  return refused;
+}
+
+std::size_t dynamic_shared_limit_after(CudaExecutor& executor, const std::vector<std::size_t>& launched) {
+  executor.bind_thread();
+  for (const std::size_t bytes : launched) {
+    launch(executor.stream(), touch_shared_memory, {1, 32, bytes}, static_cast<int>(bytes));
+  }
+  executor.synchronize();
+  cudaFuncAttributes attributes{};
+  CUMULUS_CUDA(cudaFuncGetAttributes(&attributes, touch_shared_memory));
+  return static_cast<std::size_t>(attributes.maxDynamicSharedSizeBytes);
 }
 
 std::uint64_t count_words_read_too_early(CudaExecutor& executor, int count) {

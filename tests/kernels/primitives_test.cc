@@ -122,6 +122,12 @@ TEST_F(PrimitivesCuda, CooperativeLaunchesAreRefusedWhereBlocksDoNotFit) {
   EXPECT_TRUE(launches_cooperatively_what_fits(executor()));
 }
 
+TEST_F(PrimitivesCuda, LaunchesOnlyRaiseWhatSharedMemoryAKernelMayHave) {
+  const std::size_t most = executor().device().numbers().block_shared_bytes;
+  EXPECT_EQ(dynamic_shared_limit_after(executor(), {most, 1024, most / 2}), most);
+  EXPECT_EQ(count_refused_launches(executor(), 8, 500), 0);
+}
+
 TEST_F(PrimitivesCuda, ADependentKernelWaitsForItsPrimary) {
   EXPECT_EQ(count_words_read_too_early(executor(), 100000), 0u);
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/recursive_filter/recursive_filter_cpu.h"
+#include "kernels/recursive_filter/cpu/apply.h"
 #include "tests/cases/recursive_filter_case.h"
 #include "tests/kernels/recursive_filter_running.h"
 #include "tests/support/executors.h"

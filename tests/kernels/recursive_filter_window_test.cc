@@ -1,7 +1,5 @@
 // The bound on what windows of tiles leave out of a filtered pixel, against the impulse response itself.
 // Needs no GPU: the host plans.
-#include "kernels/recursive_filter/recursive_filter_window.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/recursive_filter/recursive_filter_strips.h"
+#include "kernels/recursive_filter/math/truncation.h"
+#include "kernels/recursive_filter/strips/strips.h"
+#include "kernels/recursive_filter/tuning.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus {
@@ -116,28 +116,28 @@ TEST(RecursiveFilterWindows, KeepToTheSumOfBothAxes) {
 
 TEST(RecursiveFilterRuns, GoOverOutputsWhereRoundingKeepsToItsBound) {
   constexpr FilterBoundary kAny = FilterBoundary::kZero;
-  const auto run_by_outputs = [](const AxisFilter& along_y, const AxisFilter& along_x) {
+  const auto use_direct_form = [](const AxisFilter& along_y, const AxisFilter& along_x) {
     const auto [y, x] = plans_of(along_y, along_x, kLong);
-    return recursive_filter::runs_by_outputs(y, x);
+    return recursive_filter::direct_form_serves(y, x);
   };
   const AxisFilter narrow = gaussian_filter(8, kAny);
   const AxisFilter wide = gaussian_filter(12, kAny);
-  EXPECT_TRUE(run_by_outputs(narrow, gaussian_filter(0.5, kAny)));
-  EXPECT_TRUE(run_by_outputs({}, narrow));
-  EXPECT_FALSE(run_by_outputs(narrow, wide));
-  EXPECT_FALSE(run_by_outputs(wide, {}));
+  EXPECT_TRUE(use_direct_form(narrow, gaussian_filter(0.5, kAny)));
+  EXPECT_TRUE(use_direct_form({}, narrow));
+  EXPECT_FALSE(use_direct_form(narrow, wide));
+  EXPECT_FALSE(use_direct_form(wide, {}));
   const std::vector<double> hardly_a_pair = {-0.9, 0.01, 0};
-  EXPECT_FALSE(run_by_outputs(feedback_filter(std::nullopt, hardly_a_pair, hardly_a_pair, kAny), narrow));
-  EXPECT_FALSE(run_by_outputs(bspline_prefilter(5, kAny), bspline_prefilter(5, kAny)));
-  EXPECT_FALSE(run_by_outputs(deriche_filter(4, 0, kAny), narrow));
+  EXPECT_FALSE(use_direct_form(feedback_filter(std::nullopt, hardly_a_pair, hardly_a_pair, kAny), narrow));
+  EXPECT_FALSE(use_direct_form(bspline_prefilter(5, kAny), bspline_prefilter(5, kAny)));
+  EXPECT_FALSE(use_direct_form(deriche_filter(4, 0, kAny), narrow));
 }
 
 TEST(RecursiveFilterRuns, RoundWhatTheyRunWith) {
   const AxisFilter filter = gaussian_filter(8, FilterBoundary::kClamp);
-  const AxisPlan plan =
-      plan_axis(filter, kLong, 3, recursive_filter::Precision::kSingle, recursive_filter::Rounded::kOutputs);
+  const AxisPlan plan = plan_axis(filter, kLong, 3, recursive_filter::Precision::kSingle,
+                                  recursive_filter::Rounded::kDirectForm);
   const auto& sections = plan.causal.sections;
-  const auto outputs = recursive_filter::outputs_of(sections.pairs[0]);
+  const auto outputs = recursive_filter::direct_form_of(sections.pairs[0]);
   for (const long double number : {outputs.last, outputs.before, sections.single}) {
     EXPECT_EQ(static_cast<double>(number), static_cast<double>(static_cast<float>(number)));
   }

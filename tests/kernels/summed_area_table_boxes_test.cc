@@ -56,7 +56,7 @@ Filtered filter(Backend& backend, const TestImage<Input>& image, const BoxShape&
   if (deviations) job.deviations = spreads.span().data();
   if (!radii.empty()) job.radii = map.const_span().data();
   job.box = box;
-  const std::size_t scratch_bytes = filter_box_scratch_bytes(job);
+  const std::size_t scratch_bytes = filter_box_scratch_bytes(job, backend.executor().numbers());
   backend.executor().reserve_scratch(scratch_bytes);
   filter_box(backend.executor(), job);
   EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);

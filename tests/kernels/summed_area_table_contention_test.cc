@@ -41,7 +41,7 @@ struct BuildOnCuda final : Build {
         host(image.elements.size()) {
     executor.upload({reinterpret_cast<const std::byte*>(image.elements.data()), pixels.bytes()},
                     {pixels.data(), pixels.bytes()});
-    executor.reserve_scratch(build_summed_area_table_scratch_bytes(job()));
+    executor.reserve_scratch(build_summed_area_table_scratch_bytes(job(), executor.numbers()));
   }
 
   TableJob<Input, Sum, Space::kDevice> job() const {

@@ -52,7 +52,8 @@ Answers<Sum> ask(Backend& backend, const TestImage<Input>& image, const std::vec
   BackendArray<Backend, Sum> squares(backend, kSquares ? elements : 0);
   job.sums.data = table.span().data();
   if (kSquares) job.squares = squares.span().data();
-  backend.executor().reserve_scratch(build_summed_area_table_scratch_bytes(job));
+  backend.executor().reserve_scratch(
+      build_summed_area_table_scratch_bytes(job, backend.executor().numbers()));
   build_summed_area_table(backend.executor(), job);
 
   BackendArray<Backend, Rectangle> asked(backend, rectangles);
@@ -138,7 +139,7 @@ TYPED_TEST(RectangleSums, AddsTheOffsetsOfACenteredTableAgain) {
   TableJob<float, float, TypeParam::kSpace> job;
   job.image = {pixels.const_span().data(), kSide, kSide, 2};
   job.sums = {table.span().data(), kSide, kSide, 2};
-  this->executor().reserve_scratch(build_summed_area_table_scratch_bytes(job));
+  this->executor().reserve_scratch(build_summed_area_table_scratch_bytes(job, this->executor().numbers()));
   build_summed_area_table(this->executor(), job);
   BackendArray<TypeParam, float> offsets(this->backend(), std::vector<float>{3.5f, 2.0f});
   BackendArray<TypeParam, Rectangle> asked(this->backend(), std::vector<Rectangle>{{3, 4, 30, 35}});
@@ -181,7 +182,8 @@ void expect_local_table(Backend& backend, ImageShape shape, int channels, ImageP
   job.local = {table.local.span().data(), shape.height, shape.width, channels};
   job.above = table.above.span().data();
   job.left = table.left.span().data();
-  const std::size_t scratch_bytes = build_local_summed_area_table_scratch_bytes(job);
+  const std::size_t scratch_bytes =
+      build_local_summed_area_table_scratch_bytes(job, backend.executor().numbers());
   backend.executor().reserve_scratch(scratch_bytes);
   build_local_summed_area_table(backend.executor(), job);
   EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);

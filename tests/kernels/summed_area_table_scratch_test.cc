@@ -6,18 +6,22 @@
 #include "kernels/core/float16.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 
-// How much scratch memory tables take on a GPU, of the bytes of image and table. That they take what they say
-// is seen wherever they are built.
+// How much scratch memory look-back takes on a GPU, of the bytes of image and table; other methods take none.
+// That they take what they say is seen wherever they are built.
 
 namespace cumulus {
 namespace {
 
 template <class Input, class Sum>
 double share(std::int64_t side, int channels, bool squares) {
-  const ImageView<const Input, Space::kDevice> image(nullptr, side, side, channels);
-  const auto bytes = summed_area_table::tables_scratch_bytes<Input, Sum>(image, 1, squares, false);
-  return static_cast<double>(bytes) / static_cast<double>(static_cast<std::size_t>(image.elements()) *
-                                                          (sizeof(Input) + sizeof(Sum) * (squares ? 2 : 1)));
+  const auto plan = summed_area_table::plan_look_back({.types = summed_area_table::kElementPair<Input, Sum>,
+                                                       .height = side,
+                                                       .width = side,
+                                                       .channels = channels,
+                                                       .squares = squares});
+  const auto elements = static_cast<double>(side * side * channels);
+  return static_cast<double>(plan.scratch_bytes()) /
+         (elements * static_cast<double>(sizeof(Input) + sizeof(Sum) * (squares ? 2 : 1)));
 }
 
 template <class Input, class Sum>
@@ -50,8 +54,11 @@ TEST(SummedAreaTableScratch, IsAFewHundredthsOfImageAndTable) {
 }
 
 TEST(SummedAreaTableScratch, IsNoneOnTheCpu) {
-  const ImageView<const float, Space::kHost> image(nullptr, 4096, 4096, 3);
-  EXPECT_EQ((summed_area_table::tables_scratch_bytes<float, double>(image, 5, true, true)), 0u);
+  TableJob<float, double, Space::kHost> job;
+  job.image = {nullptr, 4096, 4096, 3};
+  job.sums = {nullptr, 4096, 4096, 3};
+  job.planes = 5;
+  EXPECT_EQ(build_summed_area_table_scratch_bytes(job, {}), 0u);
 }
 
 }  // namespace

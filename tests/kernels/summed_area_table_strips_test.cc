@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/summed_area_table/methods.h"
+#include "kernels/summed_area_table/strips/strips.h"
 #include "tests/cases/summed_area_table_case.h"
 #include "tests/kernels/summed_area_table_building.h"
 #include "tests/support/executors.h"
@@ -16,23 +16,18 @@
 namespace cumulus {
 namespace {
 
-using summed_area_table::build_in_strips_of;
+using summed_area_table::build_shape;
+using summed_area_table::kStripForms;
+using summed_area_table::StripForm;
 using testing::ImagePattern;
 using testing::ImageShape;
 using testing::make_image;
 using testing::TestImage;
 
-/// Strips that there are.
-struct Strips {
-  int columns;
-  int blocks_per_strip;
-};
-constexpr Strips kStrips[] = {{64, 2}, {128, 2}, {128, 1}};
-
 template <class Sum, class Input>
-std::vector<Sum> build(testing::CudaBackend& backend, Strips strips, const TestImage<Input>& image) {
+std::vector<Sum> build(testing::CudaBackend& backend, StripForm strips, const TestImage<Input>& image) {
   return testing::build_aligned<Sum>(backend, image, [&](auto& executor, const auto& job) {
-    return build_in_strips_of(strips.columns, strips.blocks_per_strip, executor, job);
+    build_in_strips(executor, job, plan_strips(build_shape(job), strips));
   });
 }
 
@@ -41,7 +36,7 @@ void expect_tables(testing::CudaBackend& backend, ImageShape shape) {
   const int to_whole_words = testing::padding_to_whole_words<Input>(shape);
   for (const int padding : {to_whole_words, to_whole_words + 16}) {
     const auto image = make_image<Input>(shape, 1, padding, ImagePattern::kRandom);
-    for (const Strips strips : kStrips) {
+    for (const StripForm strips : kStripForms) {
       SCOPED_TRACE(std::to_string(shape.height) + " x " + std::to_string(shape.width) + " in strips of " +
                    std::to_string(strips.columns) + " by " + std::to_string(strips.blocks_per_strip) +
                    " blocks, rows padded by " + std::to_string(padding));
@@ -70,7 +65,7 @@ TEST_F(StripsOnCuda, AreRightDownTallImages) {
 TEST_F(StripsOnCuda, LeaveNanWhereItIs) {
   auto image = make_image<float>({1200, 700}, 1, 0, ImagePattern::kIntegers);
   image.row(430)[350] = std::numeric_limits<float>::quiet_NaN();
-  for (const Strips strips : kStrips) {
+  for (const StripForm strips : kStripForms) {
     const auto table = build<float>(backend(), strips, image);
     for (std::int64_t y = 0; y < image.height; ++y) {
       for (std::int64_t x = 0; x < image.width; ++x) {
@@ -79,18 +74,6 @@ TEST_F(StripsOnCuda, LeaveNanWhereItIs) {
       }
     }
   }
-}
-
-TEST_F(StripsOnCuda, AreNotForOtherImages) {
-  const testing::BackendArray<testing::CudaBackend, float> pixels(backend(), std::vector<float>(1 << 16));
-  testing::BackendArray<testing::CudaBackend, float> sums(backend(), 1 << 16);
-  TableJob<float, float, Space::kDevice> job;
-  job.image = {pixels.const_span().data(), 100, 102};
-  job.sums = {sums.span().data(), 100, 102};
-  EXPECT_FALSE(build_in_strips_of(64, 2, backend().executor(), job)) << "rows begin anywhere";
-  job.image = {pixels.const_span().data(), 2, 32 * 1000};
-  job.sums = {sums.span().data(), 2, 32 * 1000};
-  EXPECT_FALSE(build_in_strips_of(64, 2, backend().executor(), job)) << "more strips than run at once";
 }
 
 }  // namespace

@@ -56,6 +56,18 @@ TYPED_TEST(SummedAreaTable, MatchesTheOracleOnManyTiles) {
   }
 }
 
+/// Of one inclusive table: images that are too large for tiles that stay in registers, and too narrow or too
+/// low for strips.
+TYPED_TEST(SummedAreaTable, MatchesTheOracleBetweenSmallAndLargeImages) {
+  for (const ImageShape shape :
+       {ImageShape{3000, 2000}, ImageShape{2560, 2560}, ImageShape{1000, 4500}, ImageShape{4200, 2044}}) {
+    for (const int padding : {0, 4}) {
+      const auto image = make_image<float>(shape, 1, padding, ImagePattern::kCancelling);
+      EXPECT_EQ(verify_summed_area_table(image, build<float>(this->backend(), image).data()), "");
+    }
+  }
+}
+
 TYPED_TEST(SummedAreaTable, WrapsAroundModulo2To32) {
   const auto image = make_image<std::uint8_t>({4200, 4100}, 1, 0, ImagePattern::kConstant);
   EXPECT_EQ(verify_summed_area_table(image, build<std::uint32_t>(this->backend(), image).data()), "");

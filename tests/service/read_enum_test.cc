@@ -43,7 +43,7 @@ TEST(ReadEnum, RefusesUnspecifiedWhereItIsNoChoice) {
   };
   EXPECT_EQ(*read(v1::UINT16), 2);
   EXPECT_EQ(refusal(read(v1::ELEMENT_TYPE_UNSPECIFIED).status()),
-            "type: is ELEMENT_TYPE_UNSPECIFIED; UINT8, UINT16 or UINT32 is right");
+            "type: is 0; UINT8, UINT16 or UINT32 is right");
 }
 
 TEST(ReadEnum, ASingleChoiceStandsAlone) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "server/operations/run_length.h"
+#include "server/operations/run_length/encode.h"
 #include "server/pipeline/errors.h"
 #include "tests/support/status_details.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/support/kd_tree_builds.h"
 
 namespace cumulus::testing {
@@ -38,10 +38,10 @@ class Asked {
     BackendArray<Backend, std::int64_t> indices(backend_, size);
     BackendArray<Backend, T> distances(backend_, size);
     NeighborReport report;
-    const std::size_t scratch_bytes = find_nearest_scratch_bytes<T, kSpace>(shape_, search);
+    const std::size_t scratch_bytes = find_nearest_scratch_bytes<T, kSpace>(shape_, search, neighbors);
     backend_.executor().reserve_scratch(scratch_bytes);
-    find_nearest(backend_.executor(), shape_, view(), queries(), search, neighbors, indices.span(),
-                 distances.span(), &report);
+    find_nearest(backend_.executor(),
+                 NearestJob<T, kSpace>{forest(search), neighbors, indices.span(), distances.span()}, &report);
     check_scratch(scratch_bytes);
     return {indices.to_host(), distances.to_host(), report};
   }
@@ -73,7 +73,7 @@ class Asked {
     NeighborReport report;
     const std::size_t scratch_bytes = count_within_scratch_bytes<kSpace>(shape_, search);
     backend_.executor().reserve_scratch(scratch_bytes);
-    count_within(backend_.executor(), shape_, view(), queries(), search, found.span(), &report);
+    count_within(backend_.executor(), CountJob<T, kSpace>{forest(search), found.span()}, &report);
     check_scratch(scratch_bytes);
     return {found.to_host(), report};
   }
@@ -85,8 +85,9 @@ class Asked {
     NeighborListReport report;
     const std::size_t scratch_bytes = list_within_scratch_bytes<kSpace>(shape_, search);
     backend_.executor().reserve_scratch(scratch_bytes);
-    list_within(backend_.executor(), shape_, view(), queries(), search, offsets.span(), indices.span(),
-                distances.span(), &report);
+    list_within(backend_.executor(),
+                ListJob<T, kSpace>{forest(search), offsets.span(), indices.span(), distances.span()},
+                &report);
     check_scratch(scratch_bytes);
     return {offsets.to_host(), indices.to_host(), distances.to_host(), report};
   }
@@ -94,11 +95,13 @@ class Asked {
  private:
   static constexpr Space kSpace = Backend::kSpace;
 
-  KdTreeView<T, kSpace> view() const {
-    return {points_.const_span(), idx_array_.const_span(), node_data_.const_span(),
-            node_bounds_.const_span()};
+  QueriedForest<T, kSpace> forest(const NeighborSearch& search) const {
+    return {
+        shape_,
+        {points_.const_span(), idx_array_.const_span(), node_data_.const_span(), node_bounds_.const_span()},
+        {queries_.const_span(), radii_.const_span()},
+        search};
   }
-  NeighborQueries<T, kSpace> queries() const { return {queries_.const_span(), radii_.const_span()}; }
   void check_scratch(std::size_t stated) {
     EXPECT_EQ(backend_.executor().scratch_arena().used_bytes(), stated);
     backend_.executor().synchronize();

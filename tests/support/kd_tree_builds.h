@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "kernels/kd_tree/build/scratch.h"
 #include "kernels/kd_tree/kd_tree.h"
+#include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/support/executors.h"
 

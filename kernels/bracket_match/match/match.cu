@@ -10,6 +10,7 @@
 #include "kernels/bracket_match/match/tile_linker.cuh"
 #include "kernels/bracket_match/match/tile_matcher.cuh"
 #include "kernels/bracket_match/match/tile_tree.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
 
 namespace cumulus::bracket_match {
@@ -75,17 +76,13 @@ __global__ void __launch_bounds__(kTileThreads)
 
 /// A block for each `tiles_each` tiles, with `Memory` in shared memory.
 template <class Memory, class Kernel, class Tiles, class... Others>
-void launch(CudaExecutor& executor, Kernel* kernel, std::int64_t tiles_each, const Tiles& arguments,
-            const Others&... others) {
-  constexpr auto kBytes = static_cast<int>(sizeof(Memory));
-  static_assert(kBytes <= 64 * 1024, "the oldest architecture has 64 KiB of shared memory for a block");
+void launch_over_tiles(CudaExecutor& executor, Kernel* kernel, std::int64_t tiles_each,
+                       const Tiles& arguments, const Others&... others) {
+  static_assert(sizeof(Memory) <= 64 * 1024,
+                "the oldest architecture has 64 KiB of shared memory for a block");
   if (arguments.tiles.count == 0) return;
-  if (kBytes > 48 * 1024) {
-    CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  }
-  kernel<<<static_cast<unsigned int>(divide_up(arguments.tiles.count, tiles_each)), kTileThreads, kBytes,
-           executor.stream()>>>(arguments, others...);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch(executor.stream(), kernel,
+         {divide_up(arguments.tiles.count, tiles_each), kTileThreads, sizeof(Memory)}, arguments, others...);
 }
 
 DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
@@ -106,11 +103,10 @@ DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
 
 /// Step 2.
 void scan(CudaExecutor& executor, const DeviceTiles& tiles, Findings* findings) {
-  const auto groups = static_cast<unsigned int>(std::max(scan_groups_of(tiles.count), std::int64_t{1}));
-  if (groups > 1) sum_groups<<<groups, kScanThreads, 0, executor.stream()>>>(tiles);
-  scan_tiles<<<groups, kScanThreads, 0, executor.stream()>>>(tiles, findings);
-  if (groups > 1) finish_tree<<<1, kScanThreads, 0, executor.stream()>>>(tiles);
-  CUMULUS_CUDA(cudaGetLastError());
+  const std::int64_t groups = std::max(scan_groups_of(tiles.count), std::int64_t{1});
+  if (groups > 1) launch(executor.stream(), sum_groups, {groups, kScanThreads}, tiles);
+  launch(executor.stream(), scan_tiles, {groups, kScanThreads}, tiles, findings);
+  if (groups > 1) launch(executor.stream(), finish_tree, {std::int64_t{1}, kScanThreads}, tiles);
 }
 
 constexpr int kMarkThreads = 256;
@@ -123,9 +119,8 @@ std::uint32_t* mark_segments(CudaExecutor& executor, DeviceSpan<const std::int64
       static_cast<std::size_t>(tiles_of(count, Space::kDevice)) * kTileThreads);
   const auto segment_count = static_cast<std::int64_t>(segments.size());
   CUMULUS_CUDA(cudaMemsetAsync(words.data(), 0, words.bytes(), executor.stream()));
-  mark_beginnings<<<static_cast<unsigned int>(divide_up(segment_count, kMarkThreads)), kMarkThreads, 0,
-                    executor.stream()>>>(segments.data(), segment_count, count, words.data(), findings);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch(executor.stream(), mark_beginnings, {divide_up(segment_count, kMarkThreads), kMarkThreads},
+         segments.data(), segment_count, count, words.data(), findings);
   return words.data();
 }
 
@@ -151,16 +146,15 @@ void match_elements(CudaExecutor& executor, DeviceSpan<const Symbol> text, const
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
       findings,
       codes.exact};
-  launch<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
+  launch_over_tiles<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
   scan(executor, tiles, findings);
   executor.check_interrupt();
-  launch<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, kLinkedTiles, arguments);
+  launch_over_tiles<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, kLinkedTiles, arguments);
   if (wants_tree(outputs))
-    launch<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, 1, arguments);
-  write_report<<<1, 32, 0, executor.stream()>>>(
-      arguments, Segments{segments.data(), static_cast<std::int64_t>(segments.size())}, wants_tree(outputs),
-      device_report, outputs.maximum_depth.data(), outputs.unmatched.data());
-  CUMULUS_CUDA(cudaGetLastError());
+    launch_over_tiles<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, 1, arguments);
+  launch(executor.stream(), write_report<Symbol, Index>, {std::int64_t{1}, 32}, arguments,
+         Segments{segments.data(), static_cast<std::int64_t>(segments.size())}, wants_tree(outputs),
+         device_report, outputs.maximum_depth.data(), outputs.unmatched.data());
   CUMULUS_CUDA(cudaMemcpyAsync(job.report, device_report, sizeof(BracketReport), cudaMemcpyDeviceToHost,
                                executor.stream()));
 }

@@ -32,11 +32,11 @@ __device__ std::int64_t top_before(const Arguments<Symbol, Index>& a,
     }
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      const int opens = __popc(__ballot_sync(kAllLanes, rises[k] > 0));
-      const int pops = __popc(__ballot_sync(kAllLanes, rises[k] < 0));
-      const std::uint32_t beginnings = __ballot_sync(kAllLanes, begins[k]);
+      const int opens = __popc(__ballot_sync(kFullWarp, rises[k] > 0));
+      const int pops = __popc(__ballot_sync(kFullWarp, rises[k] < 0));
+      const std::uint32_t beginnings = __ballot_sync(kFullWarp, begins[k]);
       if (opens > closes || beginnings != 0) {
-        const std::uint32_t tops = __ballot_sync(kAllLanes, warp_inclusive_sum(rises[k]) > closes);
+        const std::uint32_t tops = __ballot_sync(kFullWarp, warp_inclusive_sum(rises[k]) > closes);
         if (tops != 0 && (beginnings == 0 || lowest_bit(tops) <= lowest_bit(beginnings))) {
           return end - 1 - 32 * k - lowest_bit(tops);
         }

@@ -5,6 +5,8 @@
 #include "kernels/bracket_match/match/stack_change.cuh"
 #include "kernels/bracket_match/match/stack_lookup.cuh"
 #include "kernels/bracket_match/match/tile_memory.cuh"
+#include "kernels/primitives/block_scan.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 
 // Step 2 of matching: the scan of the tiles' stack changes, and the tree of minima over the tiles' bottoms.
 
@@ -43,36 +45,36 @@ struct ThreadTiles {
 /// source: reduce-then-scan over the bicyclic monoid (Levien, 2021).
 __global__ void __launch_bounds__(kScanThreads) sum_groups(const DeviceTiles tiles) {
   __shared__ StackChange<std::int64_t> warps[kScanThreads / 32];
-  StackChange<std::int64_t> total;
-  block_exclusive_prefix<kScanThreads>(ThreadTiles(tiles).sum, warps, total);
-  if (threadIdx.x == 0) tiles.groups[blockIdx.x] = total;
+  const auto scan = block_exclusive_scan<kScanThreads>(ThreadTiles(tiles).sum, StackChange<std::int64_t>{},
+                                                       Compose{}, warps);
+  if (threadIdx.x == 0) tiles.groups[blockIdx.x] = scan.total;
 }
 
 /// The stack's size before a group. By one warp.
 __device__ inline std::int64_t depth_before_group(const DeviceTiles& tiles, std::int64_t group) {
   std::int64_t depth = 0;
+#pragma unroll 1
   for (std::int64_t base = 0; base < group; base += 32) {
     const std::int64_t mine = base + threadIdx.x % 32;
-    const auto through = warp_prefix(mine < group ? tiles.groups[mine] : StackChange<std::int64_t>{});
-    depth = apply(shuffle(through, 31), depth);
+    const auto through =
+        warp_inclusive_scan(mine < group ? tiles.groups[mine] : StackChange<std::int64_t>{}, Compose{});
+    depth = apply(warp_shuffle(through, 31), depth);
   }
   return depth;
 }
 
 /// The levels of the tree of minima above the first. By one block.
 __device__ inline void build_upper_levels(const DeviceTiles& tiles) {
-  std::int64_t below = (tiles.count + 31) / 32;
+  std::int64_t below = divide_up(tiles.count, 32);
   for (int level = 2; level < tiles.tree.levels; ++level) {
     for (std::int64_t base = 0; base < below; base += kScanThreads) {
       const std::int64_t child = base + threadIdx.x;
       std::int64_t least = INT64_MAX;
       if (child < below) least = tiles.bottoms[tiles.tree.first[level - 1] + child];
-      for (int distance = 16; distance > 0; distance /= 2) {
-        least = min(least, __shfl_xor_sync(kAllLanes, least, distance));
-      }
+      least = warp_min(least);
       if (child < below && child % 32 == 0) tiles.bottoms[tiles.tree.first[level] + child / 32] = least;
     }
-    below = (below + 31) / 32;
+    below = divide_up(below, 32);
     __syncthreads();
   }
 }
@@ -93,9 +95,9 @@ __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles til
     if (threadIdx.x == 0) depth_before = before;
   }
   const ThreadTiles own(tiles);
-  StackChange<std::int64_t> total;  // synchronizes
-  const StackChange<std::int64_t> before = block_exclusive_prefix<kScanThreads>(own.sum, warps, total);
-  std::int64_t depth = apply(before, depth_before);
+  const auto scan =  // synchronizes
+      block_exclusive_scan<kScanThreads>(own.sum, StackChange<std::int64_t>{}, Compose{}, warps);
+  std::int64_t depth = apply(scan.before, depth_before);
   std::int64_t least = INT64_MAX;
 #pragma unroll
   for (int i = 0; i < kScanTilesPerThread; ++i) {
@@ -108,13 +110,12 @@ __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles til
     depth = apply(own.changes[i], depth);
   }
   static_assert(kScanTilesPerThread == 4, "eight threads have the 32 tiles of a node");
-  for (int distance = 4; distance > 0; distance /= 2) {
-    least = min(least, __shfl_xor_sync(kAllLanes, least, distance));
-  }
+  least = warp_min<8>(least);
   if (tiles.tree.levels > 1 && threadIdx.x % 8 == 0 && own.first < tiles.count) {
     tiles.bottoms[tiles.tree.first[1] + own.first / 32] = least;
   }
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) findings->final_depth = apply(total, depth_before);
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
+    findings->final_depth = apply(scan.total, depth_before);
   if (gridDim.x > 1) return;
   __syncthreads();
   build_upper_levels(tiles);

@@ -58,7 +58,7 @@ __device__ inline std::int64_t last_tile_below(const DeviceTiles& tiles, std::in
   for (; up < tiles.tree.levels; ++up, node /= 32) {
     const std::int64_t mine = node / 32 * 32 + lane;
     const bool below = mine < node && tiles.bottoms[tiles.tree.first[up] + mine] < level;
-    const std::uint32_t hits = __ballot_sync(kAllLanes, below);
+    const std::uint32_t hits = __ballot_sync(kFullWarp, below);
     if (hits == 0) continue;
     node = node / 32 * 32 + highest_bit(hits);
     break;
@@ -66,7 +66,7 @@ __device__ inline std::int64_t last_tile_below(const DeviceTiles& tiles, std::in
   while (up > 0) {
     --up;
     const bool below = tiles.bottoms[tiles.tree.first[up] + node * 32 + lane] < level;
-    node = node * 32 + highest_bit(__ballot_sync(kAllLanes, below));
+    node = node * 32 + highest_bit(__ballot_sync(kFullWarp, below));
   }
   return node;
 }
@@ -90,22 +90,22 @@ struct OpenChunk {
     int owner = 0;  // the last lane that has at most `rank` opens before its word
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-      if (__shfl_sync(kAllLanes, before, owner + step) <= rank) owner += step;
+      if (__shfl_sync(kFullWarp, before, owner + step) <= rank) owner += step;
     }
-    const std::uint32_t bits = __shfl_sync(kAllLanes, word, owner);
-    return owner * 32 + select_bit(bits, rank - __shfl_sync(kAllLanes, before, owner));
+    const std::uint32_t bits = __shfl_sync(kFullWarp, word, owner);
+    return owner * 32 + select_bit(bits, rank - __shfl_sync(kFullWarp, before, owner));
   }
 
   /// Calls body(rank, where) for the ranks from `lowest` to `highest` that the chunk has, word by word.
   template <class Body>
   __device__ void enumerate(int lowest, int highest, const Body& body) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    std::uint32_t owners = __ballot_sync(kAllLanes, before <= highest && through > lowest && word != 0);
+    std::uint32_t owners = __ballot_sync(kFullWarp, before <= highest && through > lowest && word != 0);
     while (owners != 0) {
       const int owner = highest_bit(owners);
       owners ^= 1u << owner;
-      const std::uint32_t bits = __shfl_sync(kAllLanes, word, owner);
-      const int rank = __shfl_sync(kAllLanes, before, owner) + __popc(bits & ((1u << lane) - 1));
+      const std::uint32_t bits = __shfl_sync(kFullWarp, word, owner);
+      const int rank = __shfl_sync(kFullWarp, before, owner) + __popc(bits & ((1u << lane) - 1));
       if ((bits >> lane & 1) != 0 && rank <= highest && rank >= lowest) body(rank, owner * 32 + lane);
     }
   }
@@ -150,10 +150,7 @@ __device__ inline std::int64_t open_at(const DeviceTiles& tiles, std::int64_t ti
   std::int64_t found = -1;
   for_surviving_opens(tiles, tile, static_cast<int>(level - tiles.bottoms[tile] - 1), 1,
                       [&](int, std::int64_t open) { found = open; });
-  for (int distance = 16; distance > 0; distance /= 2) {
-    found = max(found, __shfl_xor_sync(kAllLanes, found, distance));
-  }
-  return found;
+  return warp_max(found);
 }
 
 /// Goes through what the pops out of a tile pop, from the first on: remembers which earlier tile serves them.
@@ -193,7 +190,7 @@ class OpenCursor {
 template <class Body>
 __device__ void for_opens_of_pops(const DeviceTiles& tiles, std::int64_t tile, std::int64_t depth, int number,
                                   int end, const Body& body) {
-  const int share = max((end - number + kTileWarps - 1) / kTileWarps, 32);
+  const int share = max(divide_up(end - number, kTileWarps), 32);
   const int first = number + static_cast<int>(threadIdx.x) / 32 * share;
   OpenCursor(tiles, tile, depth).for_opens(first, min(first + share, end), body);
 }

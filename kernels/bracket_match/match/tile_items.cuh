@@ -8,6 +8,7 @@
 #include "kernels/bracket_match/match/tile_symbols.cuh"
 #include "kernels/bracket_match/table.h"
 #include "kernels/bracket_match/tuning.h"
+#include "kernels/primitives/warp.cuh"
 
 // What the elements of a thread are, a bit each.
 
@@ -173,7 +174,7 @@ class TileItems<std::int32_t> {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     for (int owner = 0; owner < 32; ++owner) {
-      const int count = __shfl_sync(~0u, valid, owner);
+      const int count = __shfl_sync(kFullWarp, valid, owner);
       const int thread = warp * 32 + owner;
       if (lane < count) memory.row(thread)[lane] = text[first + thread * kThreadItems + lane];
     }

@@ -31,9 +31,9 @@ class TileLevels {
     bottom_ = height_ - closes;
     const std::int32_t least = warp_inclusive_min(bottom_);
     const std::int32_t highest = warp_max(opens > 0 ? bottom_ + opens : kLowest);
-    std::int32_t before = __shfl_up_sync(kAllLanes, least, 1);
+    std::int32_t before = __shfl_up_sync(kFullWarp, least, 1);
     if (lane == 0) before = kHighest;
-    later_ = __shfl_down_sync(kAllLanes, warp_suffix_min(bottom_), 1);
+    later_ = __shfl_down_sync(kFullWarp, warp_suffix_min(bottom_), 1);
     if (lane == 31) {
       later_ = kHighest;
       memory[warp] = {through, least, highest, 0};

@@ -34,7 +34,7 @@ class LeftItems {
     const int through = warp_inclusive_sum(count);
     before_ = through - count;
     int before = before_;
-    find_run(words, __shfl_sync(kAllLanes, through, 31));
+    find_run(words, __shfl_sync(kFullWarp, through, 31));
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < kWords; ++k) {
@@ -42,7 +42,7 @@ class LeftItems {
       before += __popc(words[k]);
     }
     __syncwarp();
-    return __shfl_sync(kAllLanes, through, 31);
+    return __shfl_sync(kFullWarp, through, 31);
   }
 
   /// Where all of them are one run, the first; else -1.
@@ -53,7 +53,7 @@ class LeftItems {
   __device__ void for_each(int first, int end, const Body& body) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t lanes_before = (1u << lane) - 1;
-    int word = highest_bit(__ballot_sync(kAllLanes, before_ <= first)) * kWords;
+    int word = highest_bit(__ballot_sync(kFullWarp, before_ <= first)) * kWords;
     for (; word < kTileThreads && memory_[word].before < end; word += kWords) {
 #pragma unroll
       for (int k = 0; k < kWords; ++k) {
@@ -172,11 +172,11 @@ class TileLinker {
   __device__ int link_in(const TileWindow& window, int number, int served) {
     const int reach = window.reach(depth_);
     while (number < served) {
-      const std::uint32_t hits = __ballot_sync(kAllLanes, reach > number);
+      const std::uint32_t hits = __ballot_sync(kFullWarp, reach > number);
       if (hits == 0) break;
       const int server = lowest_bit(hits);
-      const int end = __shfl_sync(kAllLanes, reach, server);
-      const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
+      const int end = __shfl_sync(kFullWarp, reach, server);
+      const bool open_listed = is_listed(__shfl_sync(kFullWarp, window.opens, server));
       if (!open_listed || min(end, served) - number >= kManyServed) {
         link_chunks(window.nearest - server, open_listed, number, end, min(end, served));
         number = min(end, served);
@@ -193,11 +193,11 @@ class TileLinker {
     int server = 0;  // the first lane whose tile's bottom is beyond the lane's own pop, if there is one
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-      if (__shfl_sync(kAllLanes, reach, server + step - 1) <= mine) server += step;
+      if (__shfl_sync(kFullWarp, reach, server + step - 1) <= mine) server += step;
     }
-    const int rank = __shfl_sync(kAllLanes, reach, server) - mine - 1;
-    const bool open_listed = is_listed(__shfl_sync(kAllLanes, window.opens, server));
-    const std::uint32_t others = __ballot_sync(kAllLanes, mine >= served || rank < 0 || !open_listed);
+    const int rank = __shfl_sync(kFullWarp, reach, server) - mine - 1;
+    const bool open_listed = is_listed(__shfl_sync(kFullWarp, window.opens, server));
+    const std::uint32_t others = __ballot_sync(kFullWarp, mine >= served || rank < 0 || !open_listed);
     const int count = others == 0 ? 32 : lowest_bit(others);
     if (!closes_listed_) {
       list_closes(number, number + count);
@@ -340,7 +340,7 @@ class TileLinker {
     for (int chunk = 0; chunk < kTileWarps; ++chunk) {
       const int word = chunk * 32 + lane_;
       const std::uint32_t begins = a_.tiles.begins_of(tile_ * kTileThreads + word);
-      const std::uint32_t words = __ballot_sync(kAllLanes, begins != 0);
+      const std::uint32_t words = __ballot_sync(kFullWarp, begins != 0);
       if (words == 0) continue;
       if (lane_ == lowest_bit(words))
         found_.record(2 * (first_ + word * kThreadItems + lowest_bit(begins)) + kUnclosedFault);

@@ -172,16 +172,16 @@ class TileMatcher {
     const unsigned int lane = threadIdx.x % 32;
     const int through = warp_inclusive_sum(served);
     const int first = through - served;
-    const int total = __shfl_sync(kAllLanes, through, 31);
+    const int total = __shfl_sync(kFullWarp, through, 31);
     for (int group = 0; group < total; group += 32) {
       const int item = group + static_cast<int>(lane);
       unsigned int closer = 0;  // the last lane whose first is not beyond the item
 #pragma unroll
       for (unsigned int step = 16; step > 0; step /= 2) {
-        if (__shfl_sync(kAllLanes, first, closer + step) <= item) closer += step;
+        if (__shfl_sync(kFullWarp, first, closer + step) <= item) closer += step;
       }
-      const int rank = item - __shfl_sync(kAllLanes, first, closer);
-      const std::int32_t level = __shfl_sync(kAllLanes, height, closer) - rank;
+      const int rank = item - __shfl_sync(kFullWarp, first, closer);
+      const std::int32_t level = __shfl_sync(kFullWarp, height, closer) - rank;
       if (item >= total) continue;
       closer += threadIdx.x - lane;
       const unsigned int owner = memory_.few.masks.last_at(level, closer);

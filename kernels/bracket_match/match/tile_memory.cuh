@@ -133,7 +133,7 @@ struct BottomTree {
     nodes[node] = bottom;
 #pragma unroll
     for (int span = 1; span < 32; span *= 2) {
-      bottom = min(bottom, __shfl_xor_sync(kAllLanes, bottom, span));
+      bottom = min(bottom, __shfl_xor_sync(kFullWarp, bottom, span));
       node /= 2;
       if (threadIdx.x % (2 * span) == 0) nodes[node] = bottom;
     }
@@ -197,12 +197,10 @@ struct BlockTally {
   }
   /// By the whole block, after the one that cleared; synchronizes.
   __device__ void publish(Found found, Findings* findings) {
-    for (int distance = 16; distance > 0; distance /= 2) {
-      found.unmatched += __shfl_xor_sync(kAllLanes, found.unmatched, distance);
-    }
+    found.unmatched = warp_sum(found.unmatched);
     if (threadIdx.x % 32 == 0 && found.unmatched != 0) atomicAdd(&sum.unmatched, found.unmatched);
     if (found.first_fault != kNoFault) atomicMin(&sum.first_fault, found.first_fault);
-    if (__any_sync(kAllLanes, found.maximum_depth > 0)) {
+    if (__any_sync(kFullWarp, found.maximum_depth > 0)) {
       const long long deepest = warp_max(found.maximum_depth);
       if (threadIdx.x % 32 == 0) atomicMax(&sum.maximum_depth, deepest);
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/bracket_match/match/tile_memory.cuh"
+#include "kernels/primitives/block_scan.cuh"
 
 // Parents, depths and tops of a tile's elements.
 
@@ -54,8 +55,9 @@ class TileTreeWriter {
                                     a_.tiles.begins_of(tile_ * kTileThreads + thread_));
     const OpenEnds ends = match_in_thread(roles, [](int, int) {});
     const StackChange<std::int32_t> change = ends.change(roles.begins);
-    StackChange<std::int32_t> total;
-    const auto before = block_exclusive_prefix<kTileThreads>(change, memory_.warps, total);
+    const StackChange<std::int32_t> before =
+        block_exclusive_scan<kTileThreads>(change, StackChange<std::int32_t>{}, Compose{}, memory_.warps)
+            .before;
     memory_.live[thread_] = ends.opens;
     memory_.bottoms.build(before.opens - before.closes - change.closes);
     __syncthreads();

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/build/plan.h"
+#include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/math/arithmetic.h"
 #include "kernels/primitives/warp_scan.cuh"
@@ -69,9 +69,9 @@ __device__ void clear_bounds(Key* keys, std::int64_t segment, int dimensions) {
   }
 }
 
-/// Widens bounds in memory, [segments, 2, dimensions], to those that a block's threads have gathered on chip,
-/// if these are wider. Most tiles of a segment widen nothing, and a look costs less than an atomic operation
-/// that all of them wait in line for. The whole block calls this.
+/// Widens bounds in memory, [segments, 2, dimensions], to those that a block's threads have gathered in
+/// shared memory, if these are wider. Most tiles of a segment widen nothing, and a load costs less than an
+/// atomic operation that all of them contend for. The whole block calls this.
 template <class Key>
 __device__ void widen_bounds(Key* keys, const Key* gathered, int segments, int dimensions) {
   __syncthreads();
@@ -83,24 +83,33 @@ __device__ void widen_bounds(Key* keys, const Key* gathered, int segments, int d
   }
 }
 
+/// A node and its points, begin ... end - 1 of its tree's.
+struct NodePoints {
+  std::int64_t tree;
+  std::int64_t node;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
 /// Writes a node: its points, and the bounds and the radius that its keys say.
 template <class T>
-__device__ void store_node(const Forest<T>& forest, std::int64_t tree, std::int64_t node, std::int64_t begin,
-                           std::int64_t end, bool leaf, const KeyOf<T>* least, const KeyOf<T>* greatest) {
+__device__ void store_node(const Forest<T>& forest, const NodePoints& of, bool leaf, const KeyOf<T>* least,
+                           const KeyOf<T>* greatest) {
   const auto lower = [=](int axis) {
-    return begin == end ? static_cast<T>(INFINITY) : from_ordered_key<T>(least[axis]);
+    return of.begin == of.end ? static_cast<T>(INFINITY) : from_ordered_key<T>(least[axis]);
   };
   const auto upper = [=](int axis) {
-    return begin == end ? static_cast<T>(-INFINITY) : from_ordered_key<T>(greatest[axis]);
+    return of.begin == of.end ? static_cast<T>(-INFINITY) : from_ordered_key<T>(greatest[axis]);
   };
   const int dimensions = forest.shape.dimensions;
-  T* lowers = forest.tree_bounds(tree) + node * dimensions;
+  T* lowers = forest.tree_bounds(of.tree) + of.node * dimensions;
   T* uppers = lowers + forest.shape.nodes() * dimensions;
   for (int axis = 0; axis < dimensions; ++axis) {
     lowers[axis] = lower(axis);
     uppers[axis] = upper(axis);
   }
-  forest.tree_nodes(tree)[node] = {begin, end, leaf ? 1 : 0, box_radius(dimensions, lower, upper)};
+  forest.tree_nodes(of.tree)[of.node] = {of.begin, of.end, leaf ? 1 : 0,
+                                         box_radius(dimensions, lower, upper)};
 }
 
 template <class T>
@@ -112,8 +121,8 @@ __device__ int split_axis(const Forest<T>& forest, int level, const KeyOf<T>* le
       [=](int axis) { return from_ordered_key<T>(greatest[axis]); });
 }
 
-/// The thread's numbers of a tile: number `row` is number row * kTileThreads + threadIdx.x of the tile. All
-/// loads are under way before the first is waited for.
+/// The thread's elements of a tile: element `row` is element row * kTileThreads + threadIdx.x of the tile.
+/// All loads are issued before the first is waited for.
 template <class T>
 __device__ void load_rows(const T* tile, int count, T* rows) {
 #pragma unroll
@@ -123,7 +132,7 @@ __device__ void load_rows(const T* tile, int count, T* rows) {
   }
 }
 
-/// Whether the thread has a number of the tile in this row.
+/// Whether the thread has an element of the tile in this row.
 __device__ inline bool has_row(int row, int count) {
   return row * kTileThreads + static_cast<int>(threadIdx.x) < count;
 }

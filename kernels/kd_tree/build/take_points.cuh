@@ -5,12 +5,18 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/build/forest.cuh"
-#include "kernels/kd_tree/build/plan.h"
+#include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/math/arithmetic.h"
 
 namespace cumulus::kd_tree {
 
-/// Roots, and no bounds yet. One thread a tree.
+/// The roots' points, and bounds that nothing has widened yet.
+/// Owns: thread i tree i.
+/// Reads: nothing.
+/// Writes: the tree's root and its bounds, as keys.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's.
 template <class T>
 __global__ void begin_trees(Forest<T> forest, KeyOf<T>* bounds) {
   const std::int64_t tree = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -19,7 +25,13 @@ __global__ void begin_trees(Forest<T> forest, KeyOf<T>* bounds) {
   clear_bounds(bounds, tree, forest.shape.dimensions);
 }
 
-/// Copies the points axis by axis, bounds each tree and finds the first NaN. Tiles as of level 0.
+/// Copies the points axis by axis, bounds each tree and finds the first NaN.
+/// Owns: block b tile b % tiles of tree b / tiles, kTilePoints points.
+/// Reads: the tile's points, and the tree's bounds so far.
+/// Writes: the tile's part of the copy; the tree's bounds and the first NaN, by atomic minima and maxima.
+/// Waits for: nothing of other blocks.
+/// Cannot deadlock: all threads of a block reach its barriers.
+/// Source: this project's.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
     take_points(Forest<T> forest, const T* points, std::int64_t tiles, PointCopy<T> copy, KeyOf<T>* bounds,
@@ -72,6 +84,13 @@ __global__ void __launch_bounds__(kTileThreads)
   if (nan != ~0ull) atomicMin(first_nan, nan);
 }
 
+/// What of the first NaN a report says.
+/// Owns: one thread has all.
+/// Reads: the first NaN's number among all coordinates.
+/// Writes: the report.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's.
 template <class T>
 __global__ void describe_nan(KdTreeShape shape, const unsigned long long* first_nan, KdTreeReport* report) {
   *report = KdTreeReport();

@@ -8,7 +8,6 @@
 #include "kernels/kd_tree/cpu/candidate.h"
 #include "kernels/kd_tree/cpu/find_nan.h"
 #include "kernels/kd_tree/left_balanced/places.h"
-#include "kernels/kd_tree/left_balanced/scratch.h"
 
 namespace cumulus {
 namespace {

@@ -14,8 +14,8 @@ namespace cumulus::kd_tree {
 
 template <class T, int D>
 struct Box {
-  std::array<T, Dimensions<D>::kMost> lower;
-  std::array<T, Dimensions<D>::kMost> upper;
+  std::array<T, Dimensions<D>::kMax> lower;
+  std::array<T, Dimensions<D>::kMax> upper;
 
   Box() {
     lower.fill(std::numeric_limits<T>::infinity());
@@ -36,8 +36,8 @@ template <class T, int D>
 Box<T, D> box_of(const T* points, std::size_t count, Dimensions<D> dimensions) {
   constexpr std::size_t kAtOnce = 4;  // points, whose coordinates make up whole vectors
   const auto width = static_cast<std::size_t>(dimensions.count());
-  std::array<T, kAtOnce * Dimensions<D>::kMost> lower;
-  std::array<T, kAtOnce * Dimensions<D>::kMost> upper;
+  std::array<T, kAtOnce * Dimensions<D>::kMax> lower;
+  std::array<T, kAtOnce * Dimensions<D>::kMax> upper;
   lower.fill(std::numeric_limits<T>::infinity());
   upper.fill(-std::numeric_limits<T>::infinity());
   std::size_t i = 0;

@@ -6,6 +6,7 @@
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/cpu/query_order.h"
 #include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/method.h"
 #include "kernels/kd_tree/query/check.h"
 #include "kernels/kd_tree/query/traversal.h"
 
@@ -40,11 +41,18 @@ class Faults {
 
 template <class T>
 struct Search {
+  explicit Search(const QueriedForest<T, Space::kHost>& forest)
+      : shape(forest.shape),
+        tree(forest.tree),
+        queries(forest.queries),
+        search(forest.search),
+        parameters(forest.search) {}
+
   const KdTreeShape& shape;
   const KdTreeView<T, Space::kHost>& tree;
   const NeighborQueries<T, Space::kHost>& queries;
   const NeighborSearch& search;
-  SearchParameters<T> parameters{search};
+  const SearchParameters<T> parameters;
 
   std::int64_t all_queries() const { return shape.trees * search.queries; }
   const T* query(std::int64_t number) const { return queries.points.data() + number * shape.dimensions; }
@@ -74,7 +82,7 @@ struct Search {
 
   /// Scratch memory for an order of the queries; null where their own is good enough.
   OrderedQuery* reserve_order(CpuExecutor& executor) const {
-    if (!kd_tree::orders_queries(shape, search)) return nullptr;
+    if (!kd_tree::choose_cpu_query(shape, search).in_morton_order) return nullptr;
     return executor.scratch<OrderedQuery>(static_cast<std::size_t>(all_queries())).data();
   }
 
@@ -101,42 +109,16 @@ struct Search {
  private:
   template <int D, bool kPeriodic, class Body>
   void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
+    const auto arrays = kd_tree::TreeArrays<T>::of(tree);
     parallel_ranges(executor, all_queries(), kGrainQueries, [&](std::int64_t first, std::int64_t end) {
       executor.check_interrupt();
       for (std::int64_t i = first; i < end; ++i) {
         const std::int64_t number = order == nullptr ? i : order[i].number;
-        body(QueriedTree<T, D, kPeriodic>(shape, tree.points.data(), tree.idx_array.data(),
-                                          tree.node_data.data(), tree.node_bounds.data(),
-                                          number / search.queries, parameters),
-             number);
+        body(QueriedTree<T, D, kPeriodic>(shape, arrays, number / search.queries, parameters), number);
       }
     });
   }
 };
-
-template <class T>
-void nearest(CpuExecutor& executor, const Search<T>& search, int neighbors, HostSpan<std::int64_t> indices,
-             HostSpan<T> distances, NeighborReport* report) {
-  kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
-  kd_tree::check_nearest(search.shape, search.search, neighbors, indices, distances);
-  OrderedQuery* order = search.reserve_order(executor);
-  if (search.any_fault(executor, report)) return;
-  search.sort(executor, order);
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
-    NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
-                                                                     search.squared_radius(number));
-    kd_tree::visit_nearest_first(
-        tree, search.query(number), [&] { return list.limit(); },
-        [&](std::uint32_t position, T distance) { list.offer(position, distance); });
-    std::int64_t* index = indices.data() + number * neighbors;
-    T* distance = distances.data() + number * neighbors;
-    for (int i = 0; i < neighbors; ++i) {
-      index[i] = i < list.size() ? list.index(i) : -1;
-      distance[i] =
-          i < list.size() ? search.shown(list.squared_distance(i)) : std::numeric_limits<T>::infinity();
-    }
-  });
-}
 
 template <class T>
 void count_all(CpuExecutor& executor, const Search<T>& search, const OrderedQuery* order,
@@ -149,84 +131,72 @@ void count_all(CpuExecutor& executor, const Search<T>& search, const OrderedQuer
   });
 }
 
+}  // namespace
+
 template <class T>
-void count(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t> counts,
-           NeighborReport* report) {
-  kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
-  kd_tree::check_size("counts", counts.size(), search.all_queries());
+void find_nearest(CpuExecutor& executor, const NearestJob<T, Space::kHost>& job, NeighborReport* report) {
+  kd_tree::check_job(job);
+  const Search<T> search(job.forest);
+  const int neighbors = job.neighbors;
   OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, report)) return;
   search.sort(executor, order);
-  count_all(executor, search, order, counts.data());
+  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+    NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
+                                                                     search.squared_radius(number));
+    kd_tree::visit_nearest_first(
+        tree, search.query(number), [&] { return list.limit(); },
+        [&](std::uint32_t position, T distance) { list.offer(position, distance); });
+    std::int64_t* index = job.indices.data() + number * neighbors;
+    T* distance = job.distances.data() + number * neighbors;
+    for (int i = 0; i < neighbors; ++i) {
+      index[i] = i < list.size() ? list.index(i) : -1;
+      distance[i] =
+          i < list.size() ? search.shown(list.squared_distance(i)) : std::numeric_limits<T>::infinity();
+    }
+  });
 }
 
 template <class T>
-void list(CpuExecutor& executor, const Search<T>& search, HostSpan<std::int64_t> offsets,
-          HostSpan<std::int64_t> indices, HostSpan<T> distances, NeighborListReport* report) {
-  kd_tree::check_queries(search.shape, search.tree, search.queries, search.search);
-  kd_tree::check_lists(search.shape, search.search, offsets, indices, distances);
+void count_within(CpuExecutor& executor, const CountJob<T, Space::kHost>& job, NeighborReport* report) {
+  kd_tree::check_job(job);
+  const Search<T> search(job.forest);
+  OrderedQuery* order = search.reserve_order(executor);
+  if (search.any_fault(executor, report)) return;
+  search.sort(executor, order);
+  count_all(executor, search, order, job.counts.data());
+}
+
+template <class T>
+void list_within(CpuExecutor& executor, const ListJob<T, Space::kHost>& job, NeighborListReport* report) {
+  kd_tree::check_job(job);
+  const Search<T> search(job.forest);
   *report = NeighborListReport();
   OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, &report->queries)) return;
   search.sort(executor, order);
-  count_all(executor, search, order, offsets.data() + 1);
-  offsets.data()[0] = 0;
-  std::partial_sum(offsets.data(), offsets.data() + offsets.size(), offsets.data());
-  report->listed = offsets.data()[search.all_queries()];
-  if (report->listed > static_cast<std::int64_t>(indices.size())) return;
+  std::int64_t* offsets = job.offsets.data();
+  count_all(executor, search, order, offsets + 1);
+  offsets[0] = 0;
+  std::partial_sum(offsets, offsets + job.offsets.size(), offsets);
+  report->listed = offsets[search.all_queries()];
+  if (report->listed > static_cast<std::int64_t>(job.indices.size())) return;
   search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
-    std::int64_t next = offsets.data()[number];
+    std::int64_t next = offsets[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {
-                            indices.data()[next] = tree.index(position);
-                            distances.data()[next] = search.shown(distance);
+                            job.indices.data()[next] = tree.index(position);
+                            job.distances.data()[next] = search.shown(distance);
                             ++next;
                           });
   });
 }
 
-}  // namespace
-
-void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kHost>& tree,
-                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                  int neighbors, HostSpan<std::int64_t> indices, HostSpan<float> distances,
-                  NeighborReport* report) {
-  nearest(executor, Search<float>{shape, tree, queries, search}, neighbors, indices, distances, report);
-}
-void find_nearest(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kHost>& tree,
-                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                  int neighbors, HostSpan<std::int64_t> indices, HostSpan<double> distances,
-                  NeighborReport* report) {
-  nearest(executor, Search<double>{shape, tree, queries, search}, neighbors, indices, distances, report);
-}
-
-void count_within(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<float, Space::kHost>& tree,
-                  const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                  HostSpan<std::int64_t> counts, NeighborReport* report) {
-  count(executor, Search<float>{shape, tree, queries, search}, counts, report);
-}
-void count_within(CpuExecutor& executor, const KdTreeShape& shape,
-                  const KdTreeView<double, Space::kHost>& tree,
-                  const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                  HostSpan<std::int64_t> counts, NeighborReport* report) {
-  count(executor, Search<double>{shape, tree, queries, search}, counts, report);
-}
-
-void list_within(CpuExecutor& executor, const KdTreeShape& shape, const KdTreeView<float, Space::kHost>& tree,
-                 const NeighborQueries<float, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<float> distances,
-                 NeighborListReport* report) {
-  list(executor, Search<float>{shape, tree, queries, search}, offsets, indices, distances, report);
-}
-void list_within(CpuExecutor& executor, const KdTreeShape& shape,
-                 const KdTreeView<double, Space::kHost>& tree,
-                 const NeighborQueries<double, Space::kHost>& queries, const NeighborSearch& search,
-                 HostSpan<std::int64_t> offsets, HostSpan<std::int64_t> indices, HostSpan<double> distances,
-                 NeighborListReport* report) {
-  list(executor, Search<double>{shape, tree, queries, search}, offsets, indices, distances, report);
-}
+template void find_nearest(CpuExecutor&, const NearestJob<float, Space::kHost>&, NeighborReport*);
+template void find_nearest(CpuExecutor&, const NearestJob<double, Space::kHost>&, NeighborReport*);
+template void count_within(CpuExecutor&, const CountJob<float, Space::kHost>&, NeighborReport*);
+template void count_within(CpuExecutor&, const CountJob<double, Space::kHost>&, NeighborReport*);
+template void list_within(CpuExecutor&, const ListJob<float, Space::kHost>&, NeighborListReport*);
+template void list_within(CpuExecutor&, const ListJob<double, Space::kHost>&, NeighborListReport*);
 
 }  // namespace cumulus

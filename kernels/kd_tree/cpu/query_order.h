@@ -7,7 +7,7 @@
 
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/math/arithmetic.h"
-#include "kernels/kd_tree/query/plan.h"
+#include "kernels/kd_tree/query/layout.h"
 
 namespace cumulus::kd_tree {
 
@@ -18,7 +18,7 @@ class MortonCurve {
  public:
   /// `lower` and `upper` are the box, [dimensions].
   MortonCurve(const T* lower, const T* upper, int dimensions)
-      : lower_(lower), upper_(upper), dimensions_(dimensions), bits_(kMostBits / dimensions) {}
+      : lower_(lower), upper_(upper), dimensions_(dimensions), bits_(kMaxBits / dimensions) {}
 
   std::uint64_t code(const T* query) const {
     std::uint64_t cells[kMaxKdTreeDimensions];
@@ -32,7 +32,7 @@ class MortonCurve {
   }
 
  private:
-  static constexpr int kMostBits = 62;
+  static constexpr int kMaxBits = 62;
 
   /// 0 where the box has no extent to measure by: finite, and more than nothing.
   std::uint64_t cell(T x, T lower, T upper) const {

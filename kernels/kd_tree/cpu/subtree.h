@@ -16,9 +16,6 @@
 // boxes are there to be read, and a level is a stable partition of each axis' order, without branches.
 namespace cumulus::kd_tree {
 
-/// The most points of such a subtree, which 16 bits number. Its orders stay in a core's own cache.
-inline constexpr std::size_t kSubtreePoints = 32768;
-
 /// Radix sort, from the least digit on: stable. Longer keys are sorted by their leading bits, and what is
 /// equal in these by comparison.
 template <class T>
@@ -90,17 +87,25 @@ class AxisSort {
   std::array<std::array<std::uint32_t, 1 << kDigitBits>, (kSortedBits + kDigitBits - 1) / kDigitBits> counts_;
 };
 
+/// A subtree: its root, and the range of the tree's order that its points have.
+struct Subtree {
+  int level;
+  std::size_t node;
+  std::size_t begin;
+  std::size_t count;
+};
+
 /// Builds one subtree after another, with memory of its own.
 template <class T, int D>
 class SubtreeBuilder {
  public:
-  /// The subtree below `node` of `level`, over the `count` points of `source` that the tree's order has from
-  /// `begin` on. `source` is in the order of indices; `target` becomes the tree's.
-  void build(const Nodes<T, D>& nodes, int level, std::size_t node, std::size_t begin, std::size_t count,
-             const PointRows<T>& source, const PointRows<T>& target) {
+  /// `source` has the subtree's points in the order of indices; `target` becomes the tree's.
+  void build(const Nodes<T, D>& nodes, const Subtree& subtree, const PointRows<T>& source,
+             const PointRows<T>& target) {
+    const std::size_t count = subtree.count;
     nodes_ = &nodes;
     points_ = source.points;
-    begin_ = begin;
+    begin_ = subtree.begin;
     reserve(count);
     const Box<T, D> box = kd_tree::box_of(source.points, count, nodes.dimensions());
     for (std::size_t axis = 0; axis < nodes.width(); ++axis) {
@@ -109,7 +114,7 @@ class SubtreeBuilder {
           order(axis));
     }
     next_of_leaf_.clear();
-    build_node(level, node, 0, count);
+    build_node(subtree.level, subtree.node, 0, count);
     const std::size_t width = nodes.width();
     for (std::size_t id = 0; id < count; ++id) {
       const std::size_t to = next_of_leaf_[leaf_[id]]++;

@@ -4,18 +4,15 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/kd_tree/build/take_points.cuh"
-#include "kernels/kd_tree/left_balanced.h"
+#include "kernels/kd_tree/left_balanced/arrange.h"
 #include "kernels/kd_tree/left_balanced/places.h"
-#include "kernels/kd_tree/left_balanced/scratch.h"
 #include "kernels/kd_tree/math/arithmetic.h"
 
 // Level after level, all points are sorted by the part of their tree that they are in, then by coordinate and
 // index: a stable sort by coordinate, then one by part. Each then knows its place in the tree's inorder, and
 // with it its part of the next level.
-namespace cumulus {
+namespace cumulus::kd_tree {
 namespace {
-
-using kd_tree::KeyOf;
 
 constexpr int kThreads = 256;
 
@@ -26,6 +23,13 @@ __device__ std::int64_t thread_number() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
+/// The first NaN of all coordinates.
+/// Owns: thread i coordinate i.
+/// Reads: the coordinate.
+/// Writes: the least number, by atomic minima.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's.
 template <class T>
 __global__ void find_first_nan(const T* points, std::int64_t coordinates, unsigned long long* first_nan) {
   const std::int64_t i = thread_number();
@@ -33,60 +37,88 @@ __global__ void find_first_nan(const T* points, std::int64_t coordinates, unsign
 }
 
 /// All points in the order of their indices, with their keys along an axis.
+/// Owns: thread i point i.
+/// Reads: the point's coordinate along the axis.
+/// Writes: its key and its number.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: I. Wald, "GPU-friendly, parallel, and (almost-)in-place construction of left-balanced k-d trees",
+///   2022, with parts named by their place in the inorder.
 template <class T>
 __global__ void read_axis(const T* points, KdTreeShape shape, int axis, KeyOf<T>* keys,
                           std::uint32_t* order) {
   const std::int64_t i = thread_number();
   if (i >= shape.all_points()) return;
-  keys[i] = kd_tree::ordered_key(points[i * shape.dimensions + axis]);
+  keys[i] = ordered_key(points[i * shape.dimensions + axis]);
   order[i] = static_cast<std::uint32_t>(i);
 }
 
+/// The parts of points in sorted order, as keys of the next sort.
+/// Owns: thread i place i of the order.
+/// Reads: the point at the place, and its part.
+/// Writes: the key.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: I. Wald, "GPU-friendly, parallel, and (almost-)in-place construction of left-balanced k-d trees",
+///   2022, with parts named by their place in the inorder.
 __global__ void read_parts(std::int64_t points, const std::uint32_t* order, const std::uint32_t* parts,
                            std::uint32_t* keys) {
   const std::int64_t place = thread_number();
   if (place < points) keys[place] = parts[order[place]];
 }
 
-/// A part is named by its first place, counted through all trees.
+/// Each point's part of the next level. A part is named by its first place, counted through all trees.
+/// Owns: thread i place i of the order.
+/// Reads: the point at the place.
+/// Writes: the point's part.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: I. Wald, "GPU-friendly, parallel, and (almost-)in-place construction of left-balanced k-d trees",
+///   2022, with parts named by their place in the inorder.
 __global__ void name_parts(KdTreeShape shape, int depth, const std::uint32_t* order, std::uint32_t* parts) {
   const std::int64_t place = thread_number();
   if (place >= shape.all_points()) return;
   const std::int64_t first = place / shape.points * shape.points;
-  parts[order[place]] = static_cast<std::uint32_t>(
-      first + kd_tree::left_balanced_part(shape.points, place - first, depth).begin);
+  parts[order[place]] =
+      static_cast<std::uint32_t>(first + left_balanced_part(shape.points, place - first, depth).begin);
 }
 
+/// Nodes from the order, which is now the inorder of the trees.
+/// Owns: thread i place i of the order.
+/// Reads: the point at the place.
+/// Writes: its node's coordinates and index.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: I. Wald, "GPU-friendly, parallel, and (almost-)in-place construction of left-balanced k-d trees",
+///   2022, with parts named by their place in the inorder.
 template <class T>
 __global__ void store_nodes(const T* points, KdTreeShape shape, int levels, const std::uint32_t* order,
                             T* nodes, std::int64_t* idx_array) {
   const std::int64_t place = thread_number();
   if (place >= shape.all_points()) return;
   const std::int64_t first = place / shape.points * shape.points;
-  const std::int64_t node = first + kd_tree::left_balanced_part(shape.points, place - first, levels).node;
+  const std::int64_t node = first + left_balanced_part(shape.points, place - first, levels).node;
   const std::int64_t point = order[place];
   for (int axis = 0; axis < shape.dimensions; ++axis)
     nodes[node * shape.dimensions + axis] = points[point * shape.dimensions + axis];
   idx_array[node] = point - first;
 }
 
-int bits_of(std::int64_t count) {
-  int bits = 0;
-  for (; count > 0; count /= 2) ++bits;
-  return bits;
-}
-
 template <class T>
 class Arrangement {
  public:
-  Arrangement(CudaExecutor& executor, const T* points, const KdTreeShape& shape,
-              const LeftBalancedArrays<T, Space::kDevice>& arrays)
-      : executor_(executor), stream_(executor.stream()), points_(points), shape_(shape), arrays_(arrays) {
-    const auto all = static_cast<std::size_t>(shape.all_points());
+  Arrangement(CudaExecutor& executor, const LeftBalancedPlan& plan, const ArrangeJob<T>& job)
+      : executor_(executor),
+        stream_(executor.stream()),
+        plan_(plan),
+        points_(job.points),
+        shape_(job.shape),
+        arrays_(job.arrays) {
+    const auto all = static_cast<std::size_t>(shape_.all_points());
     for (KeyOf<T>*& keys : keys_) keys = executor.scratch<KeyOf<T>>(all).data();
     for (std::uint32_t*& order : orders_) order = executor.scratch<std::uint32_t>(all).data();
     parts_ = executor.scratch<std::uint32_t>(all);
-    sort_memory_ = executor.scratch<std::byte>(kd_tree::left_balanced_sort_bytes(shape.all_points()));
+    sort_memory_ = executor.scratch<std::byte>(plan.sort_bytes);
     first_nan_ = reinterpret_cast<unsigned long long*>(executor.scratch<std::uint64_t>(1).data());
     report_ = executor.scratch<KdTreeReport>(1).data();
   }
@@ -98,7 +130,7 @@ class Arrangement {
           points_, shape_.coordinates(), first_nan_);
       sort_levels();
     }
-    kd_tree::describe_nan<T><<<1, 1, 0, stream_>>>(shape_, first_nan_, report_);
+    describe_nan<T><<<1, 1, 0, stream_>>>(shape_, first_nan_, report_);
     CUMULUS_CUDA(cudaGetLastError());
     executor_.download({reinterpret_cast<const std::byte*>(report_), sizeof(*report)},
                        {reinterpret_cast<std::byte*>(report), sizeof(*report)});
@@ -108,10 +140,9 @@ class Arrangement {
   unsigned blocks() const { return blocks_for(shape_.all_points()); }
 
   void sort_levels() {
-    const int levels = kd_tree::left_balanced_levels(shape_.points);
     cub::DoubleBuffer<std::uint32_t> order(orders_[0], orders_[1]);
     name_parts_of_indices();
-    for (int level = 0; level < levels; ++level) {
+    for (int level = 0; level < plan_.levels; ++level) {
       executor_.check_interrupt();
       cub::DoubleBuffer<KeyOf<T>> keys(keys_[0], keys_[1]);
       read_axis<<<blocks(), kThreads, 0, stream_>>>(points_, shape_, level % shape_.dimensions,
@@ -121,10 +152,10 @@ class Arrangement {
                                              reinterpret_cast<std::uint32_t*>(keys_[1]));
       read_parts<<<blocks(), kThreads, 0, stream_>>>(shape_.all_points(), order.Current(), parts_.data(),
                                                      parts.Current());
-      sort(parts, order, bits_of(shape_.all_points()));
+      sort(parts, order, plan_.part_bits);
       name_parts<<<blocks(), kThreads, 0, stream_>>>(shape_, level + 1, order.Current(), parts_.data());
     }
-    store_nodes<<<blocks(), kThreads, 0, stream_>>>(points_, shape_, levels, order.Current(),
+    store_nodes<<<blocks(), kThreads, 0, stream_>>>(points_, shape_, plan_.levels, order.Current(),
                                                     arrays_.points.data(), arrays_.idx_array.data());
     CUMULUS_CUDA(cudaGetLastError());
   }
@@ -144,6 +175,7 @@ class Arrangement {
 
   CudaExecutor& executor_;
   CUstream_st* const stream_;
+  const LeftBalancedPlan plan_;
   const T* const points_;
   const KdTreeShape shape_;
   const LeftBalancedArrays<T, Space::kDevice> arrays_;
@@ -155,23 +187,15 @@ class Arrangement {
   KdTreeReport* report_;
 };
 
-template <class T>
-void arrange(CudaExecutor& executor, DeviceSpan<const T> points, const KdTreeShape& shape,
-             const LeftBalancedArrays<T, Space::kDevice>& arrays, KdTreeReport* report) {
-  kd_tree::check_left_balanced(points, shape, arrays);
-  executor.bind_thread();
-  Arrangement<T>(executor, points.data(), shape, arrays).run(report);
-}
-
 }  // namespace
 
-void arrange_left_balanced(CudaExecutor& executor, DeviceSpan<const float> points, const KdTreeShape& shape,
-                           const LeftBalancedArrays<float, Space::kDevice>& arrays, KdTreeReport* report) {
-  arrange(executor, points, shape, arrays, report);
-}
-void arrange_left_balanced(CudaExecutor& executor, DeviceSpan<const double> points, const KdTreeShape& shape,
-                           const LeftBalancedArrays<double, Space::kDevice>& arrays, KdTreeReport* report) {
-  arrange(executor, points, shape, arrays, report);
+template <class T>
+void arrange(CudaExecutor& executor, const LeftBalancedPlan& plan, const ArrangeJob<T>& job,
+             KdTreeReport* report) {
+  Arrangement<T>(executor, plan, job).run(report);
 }
 
-}  // namespace cumulus
+template void arrange(CudaExecutor&, const LeftBalancedPlan&, const ArrangeJob<float>&, KdTreeReport*);
+template void arrange(CudaExecutor&, const LeftBalancedPlan&, const ArrangeJob<double>&, KdTreeReport*);
+
+}  // namespace cumulus::kd_tree

@@ -71,7 +71,7 @@ CUMULUS_KD_TREE_INLINE double add(double a, double b) {
 #endif
 }
 
-/// A box's extent along one axis. In double, so that close extents of floats are told apart as in
+/// A box's extent along one axis. In double, so that close extents of floats differ as in
 /// scikit-learn.
 template <class T>
 CUMULUS_KD_TREE_INLINE double spread(T lower, T upper) {

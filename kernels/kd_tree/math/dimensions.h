@@ -10,8 +10,8 @@ namespace cumulus::kd_tree {
 template <int D>
 class Dimensions {
  public:
-  /// Room for any point.
-  static constexpr int kMost = D > 0 ? D : kMaxKdTreeDimensions;
+  /// Of any point.
+  static constexpr int kMax = D > 0 ? D : kMaxKdTreeDimensions;
 
   CUMULUS_KD_TREE_HOST_DEVICE constexpr explicit Dimensions(int count) : count_(count) {}
   CUMULUS_KD_TREE_HOST_DEVICE constexpr int count() const { return D > 0 ? D : count_; }

@@ -7,11 +7,10 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/kd_tree/query/plan.h"
+#include "kernels/core/views.h"
+#include "kernels/kd_tree/tuning.h"
 
 namespace cumulus::kd_tree {
-
-inline constexpr int kAccumulationTile = kAccumulationThreads * kAccumulationItems;
 
 /// The thread's neighbouring items of the block's tile; 0 beyond the end.
 __device__ inline void load_tile(const std::int64_t* values, std::int64_t count, std::int64_t* items) {
@@ -21,6 +20,13 @@ __device__ inline void load_tile(const std::int64_t* values, std::int64_t count,
   for (int i = 0; i < kAccumulationItems; ++i) items[i] = first + i < count ? values[first + i] : 0;
 }
 
+/// Tile aggregates.
+/// Owns: block b tile b of the values.
+/// Reads: the tile.
+/// Writes: sums[b].
+/// Waits for: nothing of other blocks.
+/// Cannot deadlock: all threads of a block reach its barriers.
+/// Source: reduce-then-scan (Merrill and Garland 2016), with CUB's reductions and scans of a block.
 __global__ void __launch_bounds__(kAccumulationThreads)
     sum_tiles(const std::int64_t* values, std::int64_t count, std::int64_t* sums) {
   using Reduce = cub::BlockReduce<std::int64_t, kAccumulationThreads>;
@@ -31,7 +37,13 @@ __global__ void __launch_bounds__(kAccumulationThreads)
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/// One block: each tile's sum becomes that of the tiles before it.
+/// Each tile aggregate becomes the exclusive prefix of its tile.
+/// Owns: one block has all.
+/// Reads: the tile aggregates.
+/// Writes: the exclusive prefixes, in their place.
+/// Waits for: nothing.
+/// Cannot deadlock: its barriers are in a loop of as many rounds for each thread.
+/// Source: reduce-then-scan (Merrill and Garland 2016), with CUB's reductions and scans of a block.
 __global__ void __launch_bounds__(kAccumulationThreads) scan_tiles(std::int64_t* sums, std::int64_t tiles) {
   using Scan = cub::BlockScan<std::int64_t, kAccumulationThreads>;
   __shared__ typename Scan::TempStorage storage;
@@ -47,6 +59,13 @@ __global__ void __launch_bounds__(kAccumulationThreads) scan_tiles(std::int64_t*
   }
 }
 
+/// Values become inclusive sums.
+/// Owns: block b tile b of the values.
+/// Reads: the tile and its exclusive prefix.
+/// Writes: the tile.
+/// Waits for: nothing of other blocks, as the kernel before has written the prefixes.
+/// Cannot deadlock: all threads of a block reach its barriers.
+/// Source: reduce-then-scan (Merrill and Garland 2016), with CUB's reductions and scans of a block.
 __global__ void __launch_bounds__(kAccumulationThreads)
     accumulate_tiles(std::int64_t* values, std::int64_t count, const std::int64_t* sums) {
   using Scan = cub::BlockScan<std::int64_t, kAccumulationThreads>;
@@ -62,9 +81,11 @@ __global__ void __launch_bounds__(kAccumulationThreads)
   }
 }
 
-/// Each of `values`, at least one, becomes the sum of those up to it. `sums` has room for each tile.
-inline void accumulate(CUstream_st* stream, std::int64_t* values, std::int64_t count, std::int64_t* sums) {
-  const std::int64_t tiles = accumulation_tiles(count);
+/// Each of `values`, at least one, becomes the inclusive sum. `tile_sums` has an element for each tile.
+inline void accumulate(CUstream_st* stream, std::int64_t* values, std::int64_t count,
+                       DeviceSpan<std::int64_t> tile_sums) {
+  std::int64_t* sums = tile_sums.data();
+  const auto tiles = static_cast<std::int64_t>(tile_sums.size());
   const auto blocks = static_cast<unsigned>(tiles);
   sum_tiles<<<blocks, kAccumulationThreads, 0, stream>>>(values, count, sums);
   scan_tiles<<<1, kAccumulationThreads, 0, stream>>>(sums, tiles);

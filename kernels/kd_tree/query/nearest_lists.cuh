@@ -1,21 +1,20 @@
 #pragma once
 
-// The nearest points so far of one thread's query, as numbers that order as (distance, index) does. Where
-// there are fewer than wanted, the number of nobody at the radius stands in for each: nothing that is not
-// before it may come in, and a list is always full.
+// The nearest points so far of one thread's query, as keys that order as (distance, index) does. Where there
+// are fewer than wanted, the key of no point at the radius stands in for each: nothing that is not before it
+// is inserted, and a list is always full.
 //
-// A list ends in its column of shared memory, sorted: number i of a warp's lanes lie side by side,
-// kColumnPitch apart from number i + 1, so that the lanes can write and, across, read without getting into
-// each other's way.
+// A list ends in its column of shared memory, sorted: keys i of a warp's lanes lie side by side, kColumnPitch
+// apart from keys i + 1, so that lanes write their columns, and read across them, without bank conflicts.
 
 #include <cstdint>
 
 #include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/tuning.h"
 
 namespace cumulus::kd_tree {
 
-inline constexpr unsigned kColumnPitch = 33;
-inline constexpr std::uint32_t kNobody = 0xFFFFFFFFu;
+inline constexpr std::uint32_t kNoPoint = 0xFFFFFFFFu;
 
 /// No distance is negative.
 __device__ inline std::uint64_t candidate_key(float squared_distance, std::uint32_t index) {
@@ -26,27 +25,27 @@ __device__ inline float key_distance(std::uint64_t key) {
 }
 __device__ inline std::uint32_t key_index(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
 
-/// Few, sorted, in registers: every place is known to the compiler.
+/// Few, sorted, in registers: every index is known to the compiler.
 class RegisterList {
  public:
-  static constexpr int kMost = 8;
-  static constexpr int kThreads = 128;
+  static constexpr int kCapacity = kRegisterListCapacity;
+  static constexpr int kThreads = kRegisterListThreads;
 
   __device__ RegisterList(int wanted, float squared_radius, std::uint64_t* column)
       : wanted_(wanted), column_(column) {
 #pragma unroll
-    for (int i = 0; i < kMost; ++i)
-      keys_[i] = i < kMost - wanted ? 0 : candidate_key(squared_radius, kNobody);
+    for (int i = 0; i < kCapacity; ++i)
+      keys_[i] = i < kCapacity - wanted ? 0 : candidate_key(squared_radius, kNoPoint);
   }
 
   /// Nothing farther can enter the list.
-  __device__ float limit() const { return key_distance(keys_[kMost - 1]); }
+  __device__ float limit() const { return key_distance(keys_[kCapacity - 1]); }
 
   __device__ void offer(std::uint64_t key) {
-    bool before = key < keys_[kMost - 1];
+    bool before = key < keys_[kCapacity - 1];
     if (!before) return;
 #pragma unroll
-    for (int i = kMost - 1; i > 0; --i) {
+    for (int i = kCapacity - 1; i > 0; --i) {
       const bool before_last = key < keys_[i - 1];
       keys_[i] = before_last ? keys_[i - 1] : before ? key : keys_[i];
       before = before_last;
@@ -56,8 +55,8 @@ class RegisterList {
 
   __device__ void finish() {
 #pragma unroll
-    for (int i = 0; i < kMost; ++i) {
-      const int place = i - (kMost - wanted_);
+    for (int i = 0; i < kCapacity; ++i) {
+      const int place = i - (kCapacity - wanted_);
       if (place >= 0) column_[static_cast<unsigned>(place) * kColumnPitch] = keys_[i];
     }
   }
@@ -65,19 +64,19 @@ class RegisterList {
  private:
   const int wanted_;
   std::uint64_t* const column_;
-  std::uint64_t keys_[kMost];  // in front of the wanted ones, zeros, which nothing comes before
+  std::uint64_t keys_[kCapacity];  // in front of the wanted ones, zeros, which nothing comes before
 };
 
-/// Many, in the column, as a heap with the last of them on top: number i's children are kChildren * i + 1 and
+/// Many, in the column, as a heap with the last of them on top: key i's children are kChildren * i + 1 and
 /// those that follow.
 class HeapList {
  public:
-  static constexpr int kThreads = 32;  // kMaxNeighbors numbers for each are what a block has
+  static constexpr int kThreads = kHeapListThreads;
 
   __device__ HeapList(int wanted, float squared_radius, std::uint64_t* column)
       : wanted_(static_cast<unsigned>(wanted)),
         column_(column),
-        limit_(candidate_key(squared_radius, kNobody)) {
+        limit_(candidate_key(squared_radius, kNoPoint)) {
     for (unsigned i = 0; i < wanted_; ++i) at(i) = limit_;
   }
 

@@ -7,10 +7,9 @@
 
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/query/traversal.h"
+#include "kernels/kd_tree/tuning.h"
 
 namespace cumulus::kd_tree {
-
-inline constexpr int kSearchThreads = 128;
 
 inline unsigned search_blocks(std::int64_t threads) {
   return static_cast<unsigned>((threads + kSearchThreads - 1) / kSearchThreads);
@@ -36,16 +35,29 @@ struct Search {
   __device__ T shown(T squared) const { return parameters.squared ? squared : std::sqrt(squared); }
   template <int D, bool kPeriodic>
   __device__ QueriedTree<T, D, kPeriodic> tree(std::int64_t number) const {
-    return {shape, tree_points, idx_array, node_data, node_bounds, number, parameters};
+    return {shape, {tree_points, idx_array, node_data, node_bounds}, number, parameters};
   }
 };
 
-/// The thread's query, on chip.
-template <class T, int D>
-struct OwnQuery {
-  T coordinates[Dimensions<D>::kMost];
+template <class T>
+Search<T> search_of(const QueriedForest<T, Space::kDevice>& forest) {
+  return {forest.shape,
+          forest.tree.points.data(),
+          forest.tree.idx_array.data(),
+          forest.tree.node_data.data(),
+          forest.tree.node_bounds.data(),
+          forest.queries.points.data(),
+          forest.queries.radii.empty() ? nullptr : forest.queries.radii.data(),
+          forest.search.queries,
+          SearchParameters<T>(forest.search)};
+}
 
-  __device__ OwnQuery(const Search<T>& search, std::int64_t number) {
+/// The thread's query, in registers.
+template <class T, int D>
+struct ThreadQuery {
+  T coordinates[Dimensions<D>::kMax];
+
+  __device__ ThreadQuery(const Search<T>& search, std::int64_t number) {
     const Dimensions<D> dimensions(search.shape.dimensions);
     for (int axis = 0; axis < dimensions.count(); ++axis) {
       coordinates[axis] = search.queries[number * dimensions.count() + axis];

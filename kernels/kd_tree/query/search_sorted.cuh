@@ -1,7 +1,7 @@
 #pragma once
 
-// The nearest neighbours of sorted queries. Each thread goes its own way, but a warp's threads come to their
-// next leaves together, and look at the points of these together.
+// The nearest neighbours of sorted queries. Each thread traverses the tree by itself, but a warp's threads
+// reconverge at their next leaves, and measure the points of these together.
 
 #include <cstdint>
 
@@ -11,12 +11,13 @@
 
 namespace cumulus::kd_tree {
 
-/// A heap costs more than a distance: first, all lanes find which points of their leaves are near enough;
-/// then each offers its first one, its second one, and so on, so that no lane waits for another's.
+/// An insertion into a heap costs more than a distance: first, all lanes find which points of their leaves
+/// are within their limits; then each offers its first one, its second one, and so on, so that lanes insert
+/// together.
 template <class Tree, class List>
 __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t leaf, List& list) {
   constexpr std::uint32_t kAtOnce = 32;
-  constexpr std::uint32_t kUnderWay = 4;  // loads
+  constexpr std::uint32_t kLoads = 4;  // issued before the first is waited for
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   tree.leaf_range(leaf, &begin, &end);
@@ -24,9 +25,9 @@ __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t l
     const std::uint32_t count = min(end - first, kAtOnce);
     const float limit = list.limit();
     std::uint32_t near = 0;
-    for (std::uint32_t i = 0; i < count; i += kUnderWay) {
+    for (std::uint32_t i = 0; i < count; i += kLoads) {
 #pragma unroll
-      for (std::uint32_t j = i; j < i + kUnderWay; ++j) {
+      for (std::uint32_t j = i; j < i + kLoads; ++j) {
         const float distance = tree.squared_point_distance(query, min(first + j, end - 1));
         if (distance <= limit) near |= 1u << j;
       }
@@ -40,8 +41,8 @@ __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t l
   }
 }
 
-/// Offers the list all points that may be near enough, the nearer child's of each node first. `boxes` are
-/// those of the tree's inner nodes.
+/// Offers the list all points that may be within its limit, the nearer child's of each node first. `boxes`
+/// are those of the tree's inner nodes.
 template <int D, class Tree, class List>
 __device__ void offer_near_points(const Tree& tree, const ChildExtents* boxes, const float* query,
                                   List& list) {
@@ -76,29 +77,39 @@ __device__ void offer_near_points(const Tree& tree, const ChildExtents* boxes, c
   }
 }
 
-/// The whole warp writes the lists of its lanes, one after another; `column` is the first lane's.
-__device__ inline void store_lists(const Search<float>& search, const std::uint64_t* column, int neighbors,
-                                   bool active, std::int64_t number, std::int64_t* indices,
-                                   float* distances) {
+/// Where the neighbours of all queries go.
+struct NearestRows {
+  int neighbors;
+  std::int64_t* indices;
+  float* distances;
+};
+
+/// The whole warp writes the lists of its lanes, one after another; `column` is the first lane's. An active
+/// lane has query `number`.
+__device__ inline void store_lists(const Search<float>& search, const std::uint64_t* column, bool active,
+                                   std::int64_t number, const NearestRows& rows) {
+  const int neighbors = rows.neighbors;
   const unsigned lists = __ballot_sync(0xFFFFFFFFu, active);
   for (unsigned list = 0; (lists >> list) != 0; ++list) {
     const std::int64_t row = __shfl_sync(0xFFFFFFFFu, number, static_cast<int>(list)) * neighbors;
     for (unsigned i = threadIdx.x % 32; i < static_cast<unsigned>(neighbors); i += 32) {
       const std::uint64_t key = column[i * kColumnPitch + list];
-      const bool found = key_index(key) != kNobody;
-      indices[row + i] = found ? static_cast<std::int64_t>(key_index(key)) : -1;
-      distances[row + i] = found ? search.shown(key_distance(key)) : INFINITY;
+      const bool found = key_index(key) != kNoPoint;
+      rows.indices[row + i] = found ? static_cast<std::int64_t>(key_index(key)) : -1;
+      rows.distances[row + i] = found ? search.shown(key_distance(key)) : INFINITY;
     }
   }
 }
 
-/// Shared memory of a block.
-template <class List>
-std::size_t search_sorted_bytes(int neighbors) {
-  return static_cast<std::size_t>(neighbors) * kColumnPitch * (List::kThreads / 32) * sizeof(std::uint64_t);
-}
-
-/// Thread i has the i-th of the sorted queries.
+/// The nearest neighbours of sorted queries, by groups of threads that see much the same nodes.
+/// Owns: thread i the i-th query of `order`; a warp's lists have columns of shared memory.
+/// Reads: the query; the boxes, leaves and points that its search visits.
+/// Writes: the query's row of indices and distances, by its warp.
+/// Waits for: nothing of other warps; a warp's lanes for each other before the rows are written.
+/// Cannot deadlock: a search visits each node at most once, and all lanes come to the rows.
+/// Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all lanes have one,
+/// as
+///   for rays in T. Aila and S. Laine, "Understanding the efficiency of ray traversal on GPUs", 2009.
 template <int D, class List>
 __global__ void __launch_bounds__(List::kThreads)
     search_sorted(Search<float> search, const ChildExtents* boxes, int neighbors, const std::uint32_t* order,
@@ -111,13 +122,13 @@ __global__ void __launch_bounds__(List::kThreads)
   std::uint64_t* const column = columns + threadIdx.x / 32 * static_cast<unsigned>(neighbors) * kColumnPitch;
   if (active) {
     const auto tree = search.template tree<D, false>(tree_number);
-    const OwnQuery<float, D> query(search, number);
+    const ThreadQuery<float, D> query(search, number);
     List list(neighbors, search.squared_radius(number), column + threadIdx.x % 32);
     offer_near_points<D>(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates, list);
     list.finish();
   }
   __syncwarp();
-  store_lists(search, column, neighbors, active, number, indices, distances);
+  store_lists(search, column, active, number, {neighbors, indices, distances});
 }
 
 }  // namespace cumulus::kd_tree

@@ -4,12 +4,19 @@
 
 #include <cstdint>
 
-#include "kernels/kd_tree/query/plan.h"
+#include "kernels/kd_tree/query/layout.h"
 #include "kernels/kd_tree/query/search.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::kd_tree {
 
-/// Thread i copies the boxes of the i-th inner node's children: what a step down reads, in one place.
+/// Copies the boxes of each inner node's children side by side: one 16-byte load for each axis and step.
+/// Owns: thread i the i-th inner node of all trees.
+/// Reads: the bounds of its two children.
+/// Writes: its `boxes`.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's, after wide nodes of bounding volume hierarchies.
 template <int D>
 __global__ void __launch_bounds__(kSearchThreads)
     gather_child_boxes(KdTreeShape shape, const float* node_bounds, ChildExtents* boxes) {
@@ -42,7 +49,7 @@ __device__ void squared_child_distances(const ChildExtents* boxes, const float* 
   }
 }
 
-/// Where the sorting of queries happens.
+/// Scratch memory in which queries are sorted.
 struct QuerySort {
   int level;                // queries are sorted by the node of this level that they come down to
   std::uint32_t* nodes;     // [queries]: that node, within its level
@@ -52,7 +59,13 @@ struct QuerySort {
   std::uint32_t* reserved;  // [trees]: queries of nodes that have their place
 };
 
-/// Each query goes down to the nearer child, and is counted in the node that it comes to.
+/// Each query goes down to the nearer child, level after level, and is counted in the node that it comes to.
+/// Owns: thread i query i.
+/// Reads: the query; the boxes on its way down.
+/// Writes: the query's node, and its rank there; the node's count, by an atomic addition.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's; a counting sort's histogram.
 template <int D>
 __global__ void __launch_bounds__(kSearchThreads)
     route_queries(Search<float> search, const ChildExtents* boxes, QuerySort sort) {
@@ -60,7 +73,7 @@ __global__ void __launch_bounds__(kSearchThreads)
   if (number >= search.all_queries()) return;
   const std::int64_t tree_number = number / search.queries_each;
   const ChildExtents* tree_boxes = boxes + tree_number * (search.shape.nodes() / 2) * D;
-  const OwnQuery<float, D> query(search, number);
+  const ThreadQuery<float, D> query(search, number);
   std::uint32_t node = 0;
   for (int level = 0; level < sort.level; ++level) {
     float left;
@@ -74,10 +87,17 @@ __global__ void __launch_bounds__(kSearchThreads)
   sort.ranks[number] = atomicAdd(sort.counts + (tree_number << sort.level) + node, 1u);
 }
 
-/// Gives the queries of each node a place. Those of the block's nodes stand together, in the order of the
-/// nodes; blocks come in any order, which costs nothing but a little nearness. Block b has nodes b % blocks
-/// of tree b / blocks.
 inline constexpr unsigned kPlacedNodes = 1024;
+
+/// Counts become the places where nodes' queries begin. Queries of a block's nodes stand together, in the
+/// order of the nodes; blocks stand in any order, which costs nothing but a little locality between blocks.
+/// Owns: block b of `blocks` a tree has kPlacedNodes nodes, from (b % blocks) * kPlacedNodes on, of tree
+///   b / blocks; a thread one of them.
+/// Reads: the nodes' counts.
+/// Writes: where their queries begin; the tree's queries that have places, by an atomic addition.
+/// Waits for: nothing of other blocks, which reserve places by the atomic addition.
+/// Cannot deadlock: all threads of a block reach its barriers.
+/// Source: a counting sort's scan, with places reserved in place of a scan over blocks.
 __global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsigned blocks) {
   __shared__ std::uint32_t warp_sums[32];
   __shared__ std::uint32_t begin;
@@ -85,21 +105,24 @@ __global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsi
   const std::uint32_t node = (blockIdx.x % blocks) * kPlacedNodes + threadIdx.x;
   std::uint32_t* count = sort.counts + (tree << sort.level) + node;
   const bool exists = node < 1u << sort.level;
-  const std::uint32_t own = exists ? *count : 0;
-  const unsigned lane = threadIdx.x % 32;
+  const std::uint32_t queries = exists ? *count : 0;
   const unsigned warp = threadIdx.x / 32;
-  std::uint32_t up_to = own;
-  for (unsigned offset = 1; offset < 32; offset *= 2) {
-    const std::uint32_t other = __shfl_up_sync(0xFFFFFFFFu, up_to, offset);
-    if (lane >= offset) up_to += other;
-  }
-  if (lane == 31) warp_sums[warp] = up_to;
+  std::uint32_t inclusive = warp_inclusive_sum(queries);
+  if (threadIdx.x % 32 == 31) warp_sums[warp] = inclusive;
   __syncthreads();
-  for (unsigned before = 0; before < warp; ++before) up_to += warp_sums[before];
-  if (threadIdx.x == kPlacedNodes - 1) begin = atomicAdd(sort.reserved + tree, up_to);
+  for (unsigned before = 0; before < warp; ++before) inclusive += warp_sums[before];
+  if (threadIdx.x == kPlacedNodes - 1) begin = atomicAdd(sort.reserved + tree, inclusive);
   __syncthreads();
-  if (exists) *count = begin + up_to - own;
+  if (exists) *count = begin + inclusive - queries;
 }
+
+/// The last step of the sort: each query at its place.
+/// Owns: thread i query i.
+/// Reads: its node and rank; where its node's queries begin.
+/// Writes: its number at its place of `order`.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: a counting sort's scatter.
 
 __global__ void __launch_bounds__(kSearchThreads)
     order_queries(QuerySort sort, std::int64_t queries_each, std::int64_t all_queries) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a query goes through a tree: one code for both backends.
+// A query's traversal of a tree: one code for both backends.
 
 #include <cmath>
 #include <cstdint>
@@ -30,20 +30,33 @@ struct SearchParameters {
   }
 };
 
+/// Where a forest's arrays lie.
+template <class T>
+struct TreeArrays {
+  const T* points;
+  const std::int64_t* idx_array;
+  const KdTreeNode* node_data;
+  const T* node_bounds;
+
+  template <Space S>
+  static TreeArrays of(const KdTreeView<T, S>& tree) {
+    return {tree.points.data(), tree.idx_array.data(), tree.node_data.data(), tree.node_bounds.data()};
+  }
+};
+
 /// One tree of a forest, and how far its points and boxes are from a query.
 template <class T, int D, bool kPeriodic>
 class QueriedTree {
  public:
-  CUMULUS_KD_TREE_INLINE QueriedTree(const KdTreeShape& shape, const T* points, const std::int64_t* idx_array,
-                                     const KdTreeNode* node_data, const T* node_bounds, std::int64_t tree,
+  CUMULUS_KD_TREE_INLINE QueriedTree(const KdTreeShape& shape, const TreeArrays<T>& arrays, std::int64_t tree,
                                      const SearchParameters<T>& search)
       : dimensions_(shape.dimensions),
         count_(shape.points),
         inner_nodes_(static_cast<std::uint32_t>(shape.nodes() / 2)),
-        points_(points + tree * shape.points * shape.dimensions),
-        idx_array_(idx_array + tree * shape.points),
-        nodes_(node_data + tree * shape.nodes()),
-        lower_(node_bounds + 2 * tree * shape.nodes() * shape.dimensions),
+        points_(arrays.points + tree * shape.points * shape.dimensions),
+        idx_array_(arrays.idx_array + tree * shape.points),
+        nodes_(arrays.node_data + tree * shape.nodes()),
+        lower_(arrays.node_bounds + 2 * tree * shape.nodes() * shape.dimensions),
         upper_(lower_ + shape.nodes() * shape.dimensions),
         search_(search) {}
 

@@ -52,8 +52,7 @@ void decode_runs(CudaExecutor& executor, const DecodeRunLengthsParams& params,
   const auto stream = executor.stream();
   const auto* from = reinterpret_cast<const T*>(symbols.data());
   auto* to = reinterpret_cast<T*>(elements.data());
-  sum_granules<<<static_cast<unsigned int>(arguments.blocks), 32 * kTileWarps, 0, stream>>>(arguments);
-  CUMULUS_CUDA(cudaGetLastError());
+  launch(stream, sum_granules, {arguments.blocks, 32 * kTileWarps}, arguments);
   if (!arguments.few_blocks)
     launch_dependent<scan_blocks>(stream, {std::int64_t{1}, kScanThreads}, arguments);
   if (!arguments.few_blocks && arguments.tiles > 0) {

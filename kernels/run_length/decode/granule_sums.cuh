@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/primitives/block_scan.cuh"
 #include "kernels/primitives/launch.cuh"
+#include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
 #include "kernels/run_length/scratch.h"
@@ -22,19 +24,19 @@ __device__ inline std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b)
   return min(a + b, kMaxElements);
 }
 
+/// For scans.
+struct SaturatingSum {
+  __device__ std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const { return saturating_sum(a, b); }
+};
+
 /// Sum over the lanes up to this one, at most kMaxElements.
-__device__ inline std::uint64_t warp_scan(std::uint64_t value, int lane) {
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const std::uint64_t left = __shfl_up_sync(~0u, value, distance);
-    if (lane >= distance) value = saturating_sum(value, left);
-  }
-  return value;
+__device__ inline std::uint64_t warp_scan(std::uint64_t value) {
+  return warp_inclusive_scan(value, SaturatingSum{});
 }
 
 /// The value of the lane before; 0 in the first lane.
 __device__ inline std::uint64_t before_lane(std::uint64_t value, int lane) {
-  const std::uint64_t left = __shfl_up_sync(~0u, value, 1);
+  const std::uint64_t left = warp_shuffle_up(value, 1);
   return lane == 0 ? 0 : left;
 }
 
@@ -183,7 +185,7 @@ __device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64
   std::uint64_t any = 0;
 #pragma unroll
   for (int k = 0; k < kLaneRuns; ++k) any |= own.counts[k];
-  if (!__all_sync(~0u, any < 1u << 20)) return __shfl_sync(~0u, warp_scan(own.sum(), lane), 31);
+  if (!__all_sync(kFullWarp, any < 1u << 20)) return __shfl_sync(kFullWarp, warp_scan(own.sum()), 31);
   std::uint32_t counts[kLaneRuns];
   std::uint32_t sum = 0;
   bool none_empty = true;
@@ -194,8 +196,8 @@ __device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64
     none_empty &= k >= runs || counts[k] != 0;
   }
   const std::uint32_t through = warp_inclusive_sum(sum);
-  const std::uint32_t total = __shfl_sync(~0u, through, 31);
-  if (!__all_sync(~0u, none_empty && total - 1 < kShortGranuleElements)) return total;
+  const std::uint32_t total = __shfl_sync(kFullWarp, through, 31);
+  if (!__all_sync(kFullWarp, none_empty && total - 1 < kShortGranuleElements)) return total;
   words[lane] = 0;
   __syncwarp();
   flag_runs(counts, runs, through - sum, words);
@@ -216,8 +218,8 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   __shared__ std::uint32_t words[kTileWarps][kFlagWords];
   __shared__ unsigned long long descending_run;
   constexpr int kWarpGranules = kBlockGranules / kTileWarps;
-  const auto warp = static_cast<int>(threadIdx.x / 32);
-  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = warp_index();
+  const int lane = lane_index();
   const std::int64_t first = std::int64_t{blockIdx.x} * kBlockGranules;
   allow_secondary_kernel();
   if (threadIdx.x == 0) descending_run = kMaxElements;
@@ -246,10 +248,10 @@ __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArgu
   }
   __syncthreads();
   if (warp != 0) return;
-  const std::uint64_t through = warp_scan(sums[lane] & ~kShort, lane);
+  const std::uint64_t through = warp_scan(sums[lane] & ~kShort);
   const std::uint64_t before = before_lane(through, lane);
   if (first + lane < a.granules) a.granule_offsets[first + lane] = before | (sums[lane] & kShort);
-  const bool all_short = __all_sync(~0u, sums[lane] == 0 || (sums[lane] & kShort) != 0);
+  const bool all_short = __all_sync(kFullWarp, sums[lane] == 0 || (sums[lane] & kShort) != 0);
   if (lane != 31) return;
   a.block_offsets[blockIdx.x] = descending_run < kMaxElements ? kDescends | descending_run
                                 : all_short                   ? kShort | through
@@ -281,10 +283,8 @@ inline constexpr int kScanItems = 8;
 /// waits for: nothing of other blocks; for the end of sum_granules (programmatic dependent launch).
 /// source: a block scan with saturating sums.
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
-  __shared__ std::uint64_t warp_sums[32];
+  __shared__ std::uint64_t warp_sums[kScanThreads / 32];
   __shared__ unsigned long long descending_run;
-  const auto warp = static_cast<int>(threadIdx.x / 32);
-  const auto lane = static_cast<int>(threadIdx.x % 32);
   if (threadIdx.x == 0) descending_run = kMaxElements;
   __syncthreads();
   wait_for_primary_kernel();
@@ -303,20 +303,14 @@ __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArgument
       if (sums[k] > kMaxElements) atomicMin(&descending_run, sums[k] & ~kDescends);
       sum = saturating_sum(sum, sums[k]);
     }
-    const std::uint64_t through = warp_scan(sum, lane);
-    const std::uint64_t before = before_lane(through, lane);
-    if (lane == 31) warp_sums[warp] = through;
-    __syncthreads();
-    const std::uint64_t warps_through = warp_scan(warp_sums[lane], lane);
-    const std::uint64_t before_warp = __shfl_sync(~0u, before_lane(warps_through, lane), warp);
-    const std::uint64_t round = __shfl_sync(~0u, warps_through, 31);
-    std::uint64_t begin = saturating_sum(before_round, saturating_sum(before_warp, before));
+    const auto scan = block_exclusive_scan<kScanThreads>(sum, std::uint64_t{0}, SaturatingSum{}, warp_sums);
+    std::uint64_t begin = saturating_sum(before_round, scan.before);
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k) {
       if (own + k < a.blocks) a.block_offsets[own + k] = begin;
       begin = saturating_sum(begin, sums[k]);
     }
-    before_round = saturating_sum(before_round, round);
+    before_round = saturating_sum(before_round, scan.total);
     __syncthreads();
   }
   any_long = __syncthreads_or(any_long ? 1 : 0) != 0;
@@ -359,10 +353,10 @@ struct FewBlocks {
 /// By whole warps.
 __device__ inline FewBlocks scan_few_blocks(const DecodeArguments& a, int lane) {
   const std::uint64_t sum = lane < a.blocks ? a.block_offsets[lane] & ~kShort : 0;
-  const std::uint64_t through = warp_scan(min(sum, kMaxElements), lane);
-  const std::uint32_t descending = __ballot_sync(~0u, sum > kMaxElements);
-  const std::uint64_t first_descending = __shfl_sync(~0u, sum, __ffs(static_cast<int>(descending)) - 1);
-  const std::uint64_t elements = __shfl_sync(~0u, through, 31);
+  const std::uint64_t through = warp_scan(min(sum, kMaxElements));
+  const std::uint32_t descending = __ballot_sync(kFullWarp, sum > kMaxElements);
+  const std::uint64_t first_descending = __shfl_sync(kFullWarp, sum, __ffs(static_cast<int>(descending)) - 1);
+  const std::uint64_t elements = __shfl_sync(kFullWarp, through, 31);
   return {before_lane(through, lane),
           report_of(a, elements, descending == 0 ? kMaxElements : first_descending & ~kDescends)};
 }
@@ -371,12 +365,12 @@ __device__ inline FewBlocks scan_few_blocks(const DecodeArguments& a, int lane) 
 /// begins.
 __device__ inline std::int64_t find_granule(const DecodeArguments& a, std::uint64_t block_begin,
                                             std::uint64_t element, int lane) {
-  const std::uint32_t blocks = __ballot_sync(~0u, lane < a.blocks && block_begin <= element);
+  const std::uint32_t blocks = __ballot_sync(kFullWarp, lane < a.blocks && block_begin <= element);
   const int block = 31 - __clz(static_cast<int>(blocks));
-  const std::uint64_t offset = element - __shfl_sync(~0u, block_begin, block);
+  const std::uint64_t offset = element - __shfl_sync(kFullWarp, block_begin, block);
   const std::int64_t first = block * kBlockGranules;
   const bool before = first + lane < a.granules && (a.granule_offsets[first + lane] & ~kShort) <= offset;
-  return first + 31 - __clz(static_cast<int>(__ballot_sync(~0u, before)));
+  return first + 31 - __clz(static_cast<int>(__ballot_sync(kFullWarp, before)));
 }
 
 }  // namespace cumulus::run_length

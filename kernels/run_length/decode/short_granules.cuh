@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/decode/granule_sums.cuh"
@@ -27,7 +28,7 @@ struct GranuleStage {
 template <bool kCheckFirst, class T>
 __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t granule, const T* symbols,
                                      T* elements, GranuleStage<T>& stage) {
-  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = lane_index();
   if (granule >= a.granules) return;
   if (kCheckFirst && (a.granule_offsets[granule] & kShort) == 0) return;
   // All loads at once: each would wait for the one before otherwise.
@@ -49,7 +50,7 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
   if (lane * 32 >= count) flags = 0;
   // Words are shifted so that a warp's stores begin at multiples of 32 elements.
   const auto skew = static_cast<int>(begin % 32);
-  const std::uint32_t flags_before = __shfl_up_sync(~0u, flags, 1);
+  const std::uint32_t flags_before = __shfl_up_sync(kFullWarp, flags, 1);
   flags = __funnelshift_l(lane == 0 ? 0 : flags_before, flags, skew);
   const int heads = __popc(flags);
   stage.words[lane] = {flags, warp_inclusive_sum(heads) - heads - 1};
@@ -80,10 +81,10 @@ __global__ void __launch_bounds__(32 * kTileWarps)
     expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {
   __shared__ GranuleStage<T> stages[kTileWarps];
   wait_for_primary_kernel();
-  const std::int64_t granule_blocks = (a.granules + kTileWarps - 1) / kTileWarps;
+  const std::int64_t granule_blocks = divide_up(a.granules, kTileWarps);
   const std::int64_t find_block = blockIdx.x - granule_blocks;
   if (find_block >= 0) return find_first_granule(a, find_block * 32 * kTileWarps + threadIdx.x);
-  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const int warp = warp_index();
   expand_short_granule<kCheckFirst>(a, std::int64_t{blockIdx.x} * kTileWarps + warp, symbols, elements,
                                     stages[warp]);
 }

@@ -83,10 +83,10 @@ __device__ void rank_words(DecodeTile<T>& tile, int warp, int lane) {
   for (int k = 0; k < Tile::kWarpWords / 32; ++k) {
     const int heads = __popc(words[32 * k].flags);
     ranks[k] = before;
-    if (!__any_sync(~0u, heads != 0)) continue;
+    if (!__any_sync(kFullWarp, heads != 0)) continue;
     const int through = warp_inclusive_sum(heads);
     ranks[k] += through - heads;
-    before += __shfl_sync(~0u, through, 31);
+    before += __shfl_sync(kFullWarp, through, 31);
   }
   if (lane == 0) tile.warp_heads[warp] = before;
   __syncthreads();
@@ -221,11 +221,11 @@ __device__ void store_runs(const LaneCounts& own, std::int64_t begin, const T* s
     const std::int64_t end = begin + static_cast<std::int64_t>(own.counts[k]);
     const int from = clipped(begin);
     const int to = clipped(end);
-    for (std::uint32_t lanes = __ballot_sync(~0u, from < to); lanes != 0; lanes &= lanes - 1) {
+    for (std::uint32_t lanes = __ballot_sync(kFullWarp, from < to); lanes != 0; lanes &= lanes - 1) {
       const int owner = __ffs(static_cast<int>(lanes)) - 1;
-      const T symbol = symbols[__shfl_sync(~0u, own.first_run, owner) + k];
-      const int stop = __shfl_sync(~0u, to, owner);
-      for (int i = __shfl_sync(~0u, from, owner) + lane; i < stop; i += 32) elements[i] = symbol;
+      const T symbol = symbols[__shfl_sync(kFullWarp, own.first_run, owner) + k];
+      const int stop = __shfl_sync(kFullWarp, to, owner);
+      for (int i = __shfl_sync(kFullWarp, from, owner) + lane; i < stop; i += 32) elements[i] = symbol;
     }
     begin = end;
   }
@@ -241,7 +241,7 @@ __device__ void for_granules(const DecodeArguments& a, const TileTask& task, std
     const std::uint64_t block_begin = task.block_begins[granule / kBlockGranules];
     const std::uint64_t granule_begin = block_begin + (a.granule_offsets[granule] & ~kShort);
     const LaneCounts own = load_counts(a, granule, lane);
-    const std::uint64_t before = before_lane(warp_scan(own.sum(), lane), lane);
+    const std::uint64_t before = before_lane(warp_scan(own.sum()), lane);
     each(own, static_cast<std::int64_t>(granule_begin + before) - tile_begin);
   }
 }
@@ -305,8 +305,8 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
     expand_tiles(const __grid_constant__ DecodeArguments a, const T* symbols, T* elements) {
   using Tile = DecodeTile<T>;
   __shared__ Tile tile;
-  const auto warp = static_cast<int>(threadIdx.x / 32);
-  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = warp_index();
+  const int lane = lane_index();
   const std::int64_t begin = std::int64_t{blockIdx.x} * Tile::kElements;
   for (int word = static_cast<int>(threadIdx.x); word < Tile::kWords; word += Tile::kThreads)
     tile.words[word].flags = 0;

@@ -44,7 +44,7 @@ void encode_elements(CudaExecutor& executor, const EncodeRunLengthsParams& param
   const std::int64_t tiles = divide_up(params.elements, launch.warps * WarpMemory<T>::kElements);
   const auto scratch = executor.scratch<std::byte>(encode_shared_bytes(params));
   CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF,
-                               kBlockAlignment + static_cast<std::size_t>(tiles) * sizeof(StatusWord),
+                               kBlockAlignment + static_cast<std::size_t>(tiles) * sizeof(RunWord::Bits),
                                executor.stream()));
   auto* encode_scratch = reinterpret_cast<EncodeScratch*>(scratch.data());
   // Otherwise a run may be too long for its length, which any block may find: the report stays on the device.
@@ -63,7 +63,7 @@ void encode_elements(CudaExecutor& executor, const EncodeRunLengthsParams& param
                                      tiles,
                                      encode_scratch,
                                      view != nullptr ? view : &encode_scratch->report,
-                                     reinterpret_cast<StatusWord*>(scratch.data() + kBlockAlignment)};
+                                     reinterpret_cast<RunWord::Bits*>(scratch.data() + kBlockAlignment)};
   const std::int64_t blocks = std::min(tiles, std::max(launch.resident_blocks, std::int64_t{1}));
   if (!launch_cooperative(executor, encode_tiles<T>, {blocks, launch.threads, launch.memory_bytes},
                           arguments)) {

@@ -49,7 +49,7 @@ struct EncodeArguments {
   std::int64_t tiles;
   EncodeScratch* scratch;
   EncodeRunLengthsReport* caller_report;  // gets the number of runs
-  StatusWord* status_words;
+  RunWord::Bits* status_words;
 };
 
 /// The runs of a chunk that has few, until its carry-in is known.
@@ -221,7 +221,7 @@ __device__ std::uint32_t compare_rows(const typename WarpMemory<T>::Chunk& chunk
 #pragma unroll
   for (int row = 0; row < Layout<T>::kRows; ++row) {
     const int i = 32 * row + lane;
-    const std::uint32_t flags = __ballot_sync(~0u, differ(before[i + 1], before[i]));
+    const std::uint32_t flags = __ballot_sync(kFullWarp, differ(before[i + 1], before[i]));
     if (lane == row) own = flags;
   }
   return own;
@@ -235,7 +235,7 @@ __device__ typename Layout<T>::Bits compare_vectors(const typename WarpMemory<T>
   uint4 own[L::kLaneVectors];
 #pragma unroll
   for (int c = 0; c < L::kLaneVectors; ++c) own[c] = vectors[L::place_of_own(lane, c)];
-  T before = __shfl_up_sync(~0u, Vector<T>{own[L::kLaneVectors - 1]}.last(), 1);
+  T before = __shfl_up_sync(kFullWarp, Vector<T>{own[L::kLaneVectors - 1]}.last(), 1);
   if (lane == 0) before = *chunk.before_first();
   typename L::Bits bits = 0;
 #pragma unroll
@@ -299,11 +299,11 @@ __device__ LaneHeads<T> find_heads(const EncodeArguments<T>& a, const typename W
   }
   if (a.cut != 0 || first == 0 || valid < L::kElements)
     heads.bits = apply_cuts<T>(heads.bits, cuts_of_chunk(a, first), valid, lane);
-  if (!__any_sync(~0u, heads.bits != 0)) return heads;  // as in most chunks of long runs
+  if (!__any_sync(kFullWarp, heads.bits != 0)) return heads;  // as in most chunks of long runs
   const int own = count_bits(heads.bits);
   const auto through = static_cast<int>(warp_inclusive_sum(static_cast<std::uint32_t>(own)));
   heads.before = through - own;
-  heads.all = __shfl_sync(~0u, through, 31);
+  heads.all = __shfl_sync(kFullWarp, through, 31);
   return heads;
 }
 
@@ -329,8 +329,8 @@ __device__ void list_rows(const LaneHeads<T>& heads, std::uint16_t* list, int la
     const auto bits = static_cast<std::uint32_t>(heads.bits >> (32 * half));
 #pragma unroll
     for (int row = half; row < L::kRows; row += kLaneRows) {
-      const std::uint32_t flags = __shfl_sync(~0u, bits, row / kLaneRows);
-      const int at = __shfl_sync(~0u, rank, row / kLaneRows) + __popc(flags & before_lane);
+      const std::uint32_t flags = __shfl_sync(kFullWarp, bits, row / kLaneRows);
+      const int at = __shfl_sync(kFullWarp, rank, row / kLaneRows) + __popc(flags & before_lane);
       if ((flags >> lane & 1) != 0) list[at] = static_cast<std::uint16_t>(32 * row + lane);
     }
     rank += __popc(bits);
@@ -355,8 +355,8 @@ __device__ void list_many(const LaneHeads<T>& heads, std::uint16_t* list, int la
     const int vector = 32 * c + lane;
     const int owner = vector / L::kLaneVectors;
     const int shift = vector % L::kLaneVectors * L::kVectorElements;
-    const auto of_owner = __shfl_sync(~0u, heads.bits, owner);
-    const int before = __shfl_sync(~0u, heads.before, owner);
+    const auto of_owner = __shfl_sync(kFullWarp, heads.bits, owner);
+    const int before = __shfl_sync(kFullWarp, heads.before, owner);
     const auto bits = of_owner >> shift;
     std::uint16_t* to = list + before + count_bits(of_owner ^ (bits << shift));
 #pragma unroll

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/run_length/encode/heads.cuh"
 
 // Writing the runs of a warp's chunk, once its carry-in is known.
@@ -143,7 +144,7 @@ __device__ void write_few_runs(const EncodeArguments<T>& a, const ChunkRange<T>&
 template <class T>
 __device__ void write_first_runs(const EncodeArguments<T>& a, const ChunkRange<T>& range,
                                  const std::uint16_t* list, int heads, const CarryIn& carry, int lane) {
-  for (std::int64_t piece = (range.first + a.piece - 1) / a.piece + lane;
+  for (std::int64_t piece = divide_up(range.first, a.piece) + lane;
        piece * a.piece < range.first + range.valid; piece += 32) {
     const auto head = static_cast<int>(piece * a.piece - range.first);
     int before = 0;  // heads

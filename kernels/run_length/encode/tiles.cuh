@@ -4,6 +4,10 @@
 #include <cuda/barrier>
 #include <utility>
 
+#include "kernels/core/div.h"
+#include "kernels/primitives/mbarrier.cuh"
+#include "kernels/primitives/warp.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/encode/heads.cuh"
 #include "kernels/run_length/encode/look_back.cuh"
 #include "kernels/run_length/encode/runs.cuh"
@@ -26,17 +30,9 @@ using Barrier = cuda::barrier<cuda::thread_scope_block>;
 __device__ inline void wait_for(Barrier& barrier, bool parity) {
 #if __CUDA_ARCH__ >= 900
   // wait_parity() of the library reads the clock first.
-  const auto address =
-      static_cast<std::uint32_t>(__cvta_generic_to_shared(cuda::device::barrier_native_handle(barrier)));
-  std::uint32_t complete = 0;
-  while (complete == 0) {
-    asm volatile(
-        "{ .reg .pred complete; mbarrier.try_wait.parity.shared::cta.b64 complete, [%1], %2; "
-        "selp.u32 %0, 1, 0, complete; }"
-        : "=r"(complete)
-        : "r"(address), "r"(parity ? 1 : 0)
-        : "memory");
-  }
+  wait_for_phase_parity(
+      static_cast<std::uint32_t>(__cvta_generic_to_shared(cuda::device::barrier_native_handle(barrier))),
+      parity ? 1 : 0);
 #else
   barrier.wait_parity(parity);
 #endif
@@ -101,16 +97,17 @@ template <class T>
 __device__ void publish_tile(const EncodeArguments<T>& a, TileStage& stage, std::int64_t tile, int warps,
                              int lane) {
   const SmallRunSum own = lane < warps ? stage.counts[lane] : SmallRunSum{0};
-  const unsigned int with_runs = __ballot_sync(~0u, own.runs() > 0);
+  const unsigned int with_runs = __ballot_sync(kFullWarp, own.runs() > 0);
   const bool reaches_end = lane >= 31 - __clz(static_cast<int>(with_runs));
   const std::uint64_t runs = warp_sum(own.runs());
   const std::uint64_t open = warp_sum(reaches_end ? own.open() : 0u);
   if (lane == 0)
-    publish(a.status_words + tile, tile == 0 ? State::kInclusive : State::kAggregate, {runs, open});
+    RunWord(tile == 0 ? LookBackState::kInclusive : LookBackState::kAggregate, {runs, open})
+        .store(a.status_words + tile);
   // One scan for both halves. The open elements are then too many by those before the last chunk with a run.
   const SmallRunSum sums{warp_inclusive_sum(own.runs_and_open)};
   const int last = 31 - __clz(static_cast<int>(with_runs & (~0u >> (31 - lane))));
-  const SmallRunSum before{__shfl_sync(~0u, sums.runs_and_open, max(last - 1, 0))};
+  const SmallRunSum before{__shfl_sync(kFullWarp, sums.runs_and_open, max(last - 1, 0))};
   stage.through[lane] = SmallRunSum::of(sums.runs(), sums.open() - (last > 0 ? before.open() : 0));
 }
 
@@ -121,7 +118,7 @@ __device__ void carry_tile(const EncodeArguments<T>& a, TileStage& stage, std::i
                            int lane) {
   const RunSum before = tile > 0 ? look_back(a.status_words, tile) : RunSum{0, 0};
   const RunSum end = combine(before, stage.through[31].sum());
-  if (lane == 0 && tile > 0) publish(a.status_words + tile, State::kInclusive, end);
+  if (lane == 0 && tile > 0) RunWord(LookBackState::kInclusive, end).store(a.status_words + tile);
   if (lane < warps) {
     const RunSum carry = lane == 0 ? before : combine(before, stage.through[lane - 1].sum());
     stage.carries[lane] = {static_cast<std::int64_t>(carry.runs), static_cast<std::int64_t>(carry.open)};
@@ -139,7 +136,7 @@ __device__ void carry_tile(const EncodeArguments<T>& a, TileStage& stage, std::i
 __device__ inline CarryIn carry_of(const TileStage& stage, int warp, int lane) {
   CarryIn carry{0, 0};
   if (lane == 0) carry = stage.carries[warp];
-  return {__shfl_sync(~0u, carry.run, 0), __shfl_sync(~0u, carry.open, 0)};
+  return {__shfl_sync(kFullWarp, carry.run, 0), __shfl_sync(kFullWarp, carry.open, 0)};
 }
 
 /// A warp and its chunks, one of each of the block's tiles. Some are being copied, one is compared, and some
@@ -162,7 +159,7 @@ class WarpEncoder {
 
   __device__ void run() {
     for (int chunk = 0; chunk < kChunks; ++chunk) prefetch(chunk);
-    const auto turns = static_cast<int>((a_.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x);
+    const auto turns = static_cast<int>(divide_up(a_.tiles - blockIdx.x, gridDim.x));
     std::int64_t first = to_write_;
     int chunk = 0;
     for (int turn = 0;; ++turn, first += stride_) {
@@ -322,8 +319,8 @@ __global__ void __launch_bounds__(32 * (kMaxEncodeWarps + kCarryWarps))
   EncodeMemory& memory = *reinterpret_cast<EncodeMemory*>(encode_memory);
   auto* warp_memory = reinterpret_cast<WarpMemory<T>*>(&memory + 1);
   const int warps = static_cast<int>(blockDim.x) / 32 - kCarryWarps;
-  const auto warp = static_cast<int>(threadIdx.x / 32);
-  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = warp_index();
+  const int lane = lane_index();
   if (threadIdx.x == 0) {
     for (TileStage& stage : memory.stages) {
       init(&stage.counted, warps);

@@ -1,9 +1,10 @@
 #include "kernels/summed_area_table/look_back/launch.cuh"
 
-namespace cumulus {
+namespace cumulus::summed_area_table {
 
-#define CUMULUS_ON_CUDA(Input, Sum) \
-  template void build_summed_area_table(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
-CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_ON_CUDA);
+#define CUMULUS_BY_LOOK_BACK(Input, Sum)                                                       \
+  template void build_by_look_back(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&, \
+                                   const LookBackPlan&, DeviceSpan<std::byte>)
+CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_BY_LOOK_BACK);
 
-}  // namespace cumulus
+}  // namespace cumulus::summed_area_table

@@ -8,18 +8,15 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/primitives/launch.cuh"
-#include "kernels/summed_area_table/check.h"
+#include "kernels/summed_area_table/look_back/arguments.cuh"
 #include "kernels/summed_area_table/look_back/build.cuh"
-#include "kernels/summed_area_table/methods.h"
+#include "kernels/summed_area_table/look_back/look_back.h"
 #include "kernels/summed_area_table/summand.h"
-#include "kernels/summed_area_table/summed_area_table.h"
 
-// The host's side of tables by look-back, and of the choice between methods. A file for each few of the pairs
-// instantiates build_summed_area_table, so that no compilation takes long.
+// The host's side of tables by look-back. A file for each few of the pairs instantiates build_by_look_back,
+// so that no compilation takes long.
 
-namespace cumulus {
-namespace summed_area_table {
+namespace cumulus::summed_area_table {
 
 /// Zeroes the scratch memory. The kernel after it may start at once; it waits for that where it needs it.
 void clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch);
@@ -51,122 +48,56 @@ void launch_after_clearing(CudaExecutor& executor, std::int64_t tiles, const Arg
   CUMULUS_CUDA(cudaLaunchKernelEx(&config, build_table<P>, arguments));
 }
 
-/// Describes an array; its channels are planes of their own where the kernel takes one channel at a time.
-template <class P, class T, class View>
-Planes<T, P::kLayout> planes_of(T* data, const View& view, std::int64_t plane_stride) {
-  const std::int64_t parts = P::kChannels == view.channels ? 1 : view.channels;
-  const auto bytes = [](std::int64_t elements) { return elements * static_cast<std::int64_t>(sizeof(T)); };
-  const bool aligned = parts == 1 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
-                       bytes(view.row_stride) % 16 == 0 && bytes(plane_stride) % 16 == 0;
-  return {data, plane_stride, view.row_stride, parts, aligned};
-}
-
-/// The planes that the kernel sees.
 template <class P, class Job>
-std::int64_t planes_of_job(const Job& job) {
-  return P::kChannels == job.image.channels ? job.planes : job.planes * job.image.channels;
-}
-
-template <class P, class Job>
-TileGrid grid_of_job(const Job& job) {
-  const std::int64_t tables = planes_of_job<P>(job) * (P::kTerms == Terms::kValuesAndSquares ? 2 : 1);
-  static_assert(sizeof(Word<typename P::Sum>) == (sizeof(typename P::Sum) <= 4 ? 8 : 16));
-  return tile_grid(P::kShape, sizeof(typename P::Sum), job.image.height, job.image.width, P::kChannels,
-                   tables);
-}
-
-template <class P, class Job>
-Arguments<P> arguments_of(const Job& job, const TileGrid& grid, std::uint32_t* next_ticket,
-                          std::byte* words) {
+void launch(CudaExecutor& executor, const Job& job, const LookBackPlan& plan, DeviceSpan<std::byte> scratch) {
   using Sum = typename P::Sum;
-  const std::int64_t zeros = job.exclusive ? job.sums.row_stride + job.sums.channels : 0;
-  const auto table = [&](auto* data) {
-    return planes_of<P>(data == nullptr ? nullptr : reinterpret_cast<Sum*>(data) + zeros, job.sums,
-                        job.sums.elements());
-  };
-  return {.image = planes_of<P>(job.image.data, job.image, job.plane_stride),
-          .sums = table(job.sums.data),
-          .squares = table(job.squares),
-          .offsets = job.offsets,
-          .height = job.image.height,
-          .row_elements = job.image.width * P::kChannels,
-          .planes = static_cast<std::uint32_t>(planes_of_job<P>(job)),
-          .tile_rows = static_cast<std::uint32_t>(grid.tile_rows),
-          .tile_columns = static_cast<std::uint32_t>(grid.tile_columns),
-          .words_per_tile = grid.words_per_tile,
-          .next_ticket = next_ticket,
-          .words = reinterpret_cast<Word<Sum>*>(words),
-          .exclusive = job.exclusive};
-}
-
-template <class P, class Job>
-void launch(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
-  const TileGrid grid = grid_of_job<P>(job);
+  static_assert(sizeof(Word<Sum>) == (sizeof(Sum) <= 4 ? 8 : 16));
+  const TileGrid& grid = plan.grid;
   clear_before_table(executor, scratch);
-  const auto arguments = arguments_of<P>(job, grid, reinterpret_cast<std::uint32_t*>(scratch.data()),
-                                         scratch.data() + kBlockAlignment);
-  launch_after_clearing<P>(executor, planes_of_job<P>(job) * grid.tiles_per_plane(), arguments);
-}
-
-/// Of one image, where there is a kernel that is faster than that for every image. Strips read and write at
-/// the same time, row panels one after the other, but of bytes there is little to read.
-template <class Input, class Sum>
-bool build_faster(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
-  if (build_while_resident(executor, job)) return true;
-  if constexpr (std::is_same_v<Input, std::uint8_t> && std::is_same_v<Sum, std::uint32_t>) {
-    if (build_in_row_panels(executor, job)) return true;
-  }
-  if (build_in_strips(executor, job)) return true;
-  if constexpr (std::is_same_v<Input, float> && std::is_same_v<Sum, float>) {
-    return build_in_row_panels(executor, job);
-  }
-  return false;
+  auto arguments = arguments_of<P>(job, plan.planes, grid.tile_rows, grid.tile_columns);
+  arguments.words_per_tile = grid.words_per_tile;
+  arguments.next_ticket = reinterpret_cast<std::uint32_t*>(scratch.data());
+  arguments.words = reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment);
+  launch_after_clearing<P>(executor, plan.planes * grid.tiles_per_plane(), arguments);
 }
 
 /// Of an image whose channels are summed together, or has only one.
 template <class Input, class Sum, class Job>
-void launch_interleaved(CudaExecutor& executor, const Job& job, DeviceSpan<std::byte> scratch) {
-  const bool one = job.planes == 1 && !job.exclusive;
-  if constexpr (kBuiltFaster<Input>) {
-    if (one && build_faster(executor, job)) return;
-  }
-  switch (job.image.channels) {
+void launch_together(CudaExecutor& executor, const Job& job, const LookBackPlan& plan,
+                     DeviceSpan<std::byte> scratch) {
+  if (plan.layout == Layout::kOne)
+    return launch<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kOne>>(executor, job, plan, scratch);
+  switch (plan.channels) {
     case 2:
-      return launch<TileTraits<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
+      return launch<TileTraits<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
     case 3:
-      return launch<TileTraits<Input, Sum, 3, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
+      return launch<TileTraits<Input, Sum, 3, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
     case 4:
-      return launch<TileTraits<Input, Sum, 4, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
+      return launch<TileTraits<Input, Sum, 4, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
     default:
-      return one ? launch<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kOne>>(executor, job, scratch)
-                 : launch<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kPlanes>>(executor, job, scratch);
+      return launch<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
   }
 }
-
-}  // namespace summed_area_table
 
 template <class Input, class Sum>
-void build_summed_area_table(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job) {
-  using namespace summed_area_table;
-  check_job(job);
-  executor.check_interrupt();
-  executor.bind_thread();
-  const auto scratch = executor.scratch<std::byte>(build_summed_area_table_scratch_bytes(job));
+void build_by_look_back(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDevice>& job,
+                        const LookBackPlan& plan, DeviceSpan<std::byte> scratch) {
   using Wide = Accumulator<Sum>;
   if constexpr (std::is_same_v<Sum, float>) {
-    if (job.offsets != nullptr)
-      return launch<TileTraits<Input, Wide, 1, Terms::kOffsets, Layout::kStrided>>(executor, job, scratch);
+    if (plan.terms == Terms::kOffsets)
+      return launch<TileTraits<Input, Wide, 1, Terms::kOffsets, Layout::kStrided>>(executor, job, plan,
+                                                                                   scratch);
   }
   if constexpr (kSumsSquares<Input, Sum>) {
-    if (job.squares != nullptr)
+    if (plan.terms == Terms::kValuesAndSquares)
       return launch<TileTraits<Input, Wide, 1, Terms::kValuesAndSquares, Layout::kStrided>>(executor, job,
-                                                                                            scratch);
+                                                                                            plan, scratch);
   }
   if constexpr (kSummedInterleaved<Input>) {
-    launch_interleaved<Input, Wide>(executor, job, scratch);
+    launch_together<Input, Wide>(executor, job, plan, scratch);
   } else {
-    launch<TileTraits<Input, Wide, 1, Terms::kValues, Layout::kStrided>>(executor, job, scratch);
+    launch<TileTraits<Input, Wide, 1, Terms::kValues, Layout::kStrided>>(executor, job, plan, scratch);
   }
 }
 
-}  // namespace cumulus
+}  // namespace cumulus::summed_area_table

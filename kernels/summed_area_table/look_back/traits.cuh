@@ -7,6 +7,7 @@
 #include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/summed_area_table/gpu/warp_sums.cuh"
 #include "kernels/summed_area_table/look_back/look_back.cuh"
+#include "kernels/summed_area_table/look_back/look_back.h"
 #include "kernels/summed_area_table/summand.h"
 #include "kernels/summed_area_table/tuning.h"
 
@@ -28,17 +29,6 @@ template <class T>
 __device__ Quad<T>& quad_at(T* elements) {
   return *reinterpret_cast<Quad<T>*>(elements);
 }
-
-/// What one build sums: the pixels; the pixels and, from the same reading, their squares; or the pixels less
-/// their offsets.
-enum class Terms { kValues, kValuesAndSquares, kOffsets };
-
-/// How the images and their tables lie. What a layout does not need costs its kernels nothing.
-enum class Layout {
-  kOne,      // one image and its inclusive table
-  kPlanes,   // one or more, inclusive or exclusive
-  kStrided,  // likewise; an image's channels may be planes of their own, a stride from element to element
-};
 
 /// What the kernel knows at compile time.
 template <class InputType, class SumType, int ChannelCount, Terms kWhat, Layout kWhere,

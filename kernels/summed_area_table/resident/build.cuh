@@ -5,6 +5,7 @@
 #include "kernels/summed_area_table/gpu/tagged_words.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
+#include "kernels/summed_area_table/resident/resident.h"
 
 // The kernel of small images, all of whose tiles are on the GPU at once: register-resident tiles, one per
 // block. Each block publishes its tile's aggregates by column and by row, and their total, and sums itself
@@ -19,13 +20,12 @@ struct ResidentArguments {
   TaggedValues<typename P::Sum> values;
 };
 
-/// What a tile publishes: the sums of its kColumns columns, those of its kRows rows, and their total. Three
-/// places are left free, so that a tile's values begin at a multiple of 32 bytes.
+/// Where the values that a tile publishes lie: the sums of its columns, those of its rows, and their total.
 template <class P>
 struct ResidentValues {
   static constexpr int kRows = P::kColumns;
   static constexpr int kTotal = kRows + P::kRows;
-  static constexpr int kCount = kTotal + 4;
+  static constexpr int kCount = published_values(P::kShape);
 };
 
 template <class P>

@@ -39,13 +39,9 @@ template <class P>
 __device__ void scan_above(PanelMemory<P>& memory, PanelRow<P>& above,
                            typename P::Sum (&left)[P::kSegments]) {
   using Sum = typename P::Sum;
-  PanelRow<P> rows[1];
-#pragma unroll
-  for (int s = 0; s < P::kSegments; ++s) rows[0][s] = above[s];
-  scan_segments<P>(rows);
+  scan_segments<P>(above);
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
-    above[s] = rows[0][s];
     if (lane_index() == 31) memory.above[panel_segment<P>(s)] = above[s].v[3];
   }
   __syncthreads();
@@ -94,9 +90,8 @@ __global__ void __launch_bounds__(P::kThreads, 1) build_table_in_row_panels(cons
   PanelRow<P> sums;
   rows.sum_columns(sums);
   publish_column_aggregates(a, sums);
-  rows.scan_registers();   // published sums take a while to arrive
-  scan_panels(a, memory);  // before the rest: other blocks wait for this
-  rows.scan_shared();
+  rows.scan();  // published sums take a while to arrive
+  scan_panels(a, memory);
   typename P::Sum left[P::kSegments];
   find_left<P>(memory, left);
   PanelRow<P> above;

@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/primitives/async_copy.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
@@ -26,23 +25,22 @@ __device__ void scan_together(Sum (&values)[kCount]) {
   }
 }
 
-/// Turns rows into sums from their segments' left edges.
-template <class P, int kCount>
-__device__ void scan_segments(PanelRow<P> (&rows)[kCount]) {
-  typename P::Sum through[kCount * P::kSegments];
+/// Turns a row into sums from its segments' left edges.
+template <class P>
+__device__ void scan_segments(PanelRow<P>& row) {
+  typename P::Sum through[P::kSegments];
 #pragma unroll
-  for (int n = 0; n < kCount * P::kSegments; ++n) {
-    auto& quad = rows[n / P::kSegments][n % P::kSegments];
+  for (int s = 0; s < P::kSegments; ++s) {
 #pragma unroll
-    for (int i = 1; i < 4; ++i) quad.v[i] += quad.v[i - 1];
-    through[n] = quad.v[3];
+    for (int i = 1; i < 4; ++i) row[s].v[i] += row[s].v[i - 1];
+    through[s] = row[s].v[3];
   }
   scan_together(through);
 #pragma unroll
-  for (int n = 0; n < kCount * P::kSegments; ++n) {
-    const auto before = before_lane(through[n]);
+  for (int s = 0; s < P::kSegments; ++s) {
+    const auto before = before_lane(through[s]);
 #pragma unroll
-    for (auto& sum : rows[n / P::kSegments][n % P::kSegments].v) sum += before;
+    for (auto& sum : row[s].v) sum += before;
   }
 }
 
@@ -65,11 +63,11 @@ __device__ const typename P::Input* pixels_of_panel(const PanelArguments<P>& a) 
   return a.image.data + std::int64_t{blockIdx.x} * a.panel_rows * a.image.row_stride;
 }
 
-/// Bytes: all rows in registers, four pixels in each.
+/// All rows in registers, four pixels in each.
 template <class P>
-class BytePanel {
+class PanelRows {
  public:
-  __device__ BytePanel(const PanelArguments<P>& a, PanelMemory<P>& memory)
+  __device__ PanelRows(const PanelArguments<P>& a, PanelMemory<P>& memory)
       : memory_(memory), rows_(rows_of_panel(a)) {
     const std::uint8_t* from = pixels_of_panel(a);
 #pragma unroll
@@ -97,7 +95,7 @@ class BytePanel {
   }
 
   /// Leaves the rows' sums over lanes, and the segments' totals.
-  __device__ void scan_registers() {
+  __device__ void scan() {
     constexpr int kRowsAtOnce = 8;
     constexpr int kValues = kRowsAtOnce / 2 * P::kSegments;  // of two rows each
 #pragma unroll
@@ -122,9 +120,6 @@ class BytePanel {
       }
     }
   }
-
-  /// No row is in shared memory.
-  __device__ void scan_shared() {}
 
   /// Calls visit(row's number, sums from its segments' left edges) for each row.
   template <class Visit>
@@ -164,136 +159,5 @@ class BytePanel {
   const int rows_;
   std::uint32_t pixels_[kPanelRows][P::kSegments];
 };
-
-/// Floats: the first P::kHeld rows in registers, the others in shared memory, where each thread reads and
-/// writes only what it has copied there itself.
-template <class P>
-class FloatPanel {
- public:
-  __device__ FloatPanel(const PanelArguments<P>& a, PanelMemory<P>& memory)
-      : memory_(memory), width_(a.width), rows_(rows_of_panel(a)) {
-    const float* from = pixels_of_panel(a);
-#pragma unroll 4
-    for (int row = P::kRegisterRows; row < rows_; ++row) {
-#pragma unroll
-      for (int s = 0; s < P::kSegments; ++s) {
-        if (exists(s))
-          copy_async(shared(row, s), from + row * a.image.row_stride + panel_column<P>(s), evict_normal());
-      }
-    }
-#pragma unroll
-    for (int row = 0; row < P::kRegisterRows; ++row) {
-#pragma unroll
-      for (int s = 0; s < P::kSegments; ++s) {
-        registers_[row][s] = {};
-        if (row < rows_ && exists(s))
-          registers_[row][s] = load(from + row * a.image.row_stride + panel_column<P>(s));
-      }
-    }
-  }
-
-  __device__ void sum_columns(PanelRow<P>& sums) const {
-#pragma unroll
-    for (auto& sum : sums) sum = {};
-    finish_copies();
-#pragma unroll 4
-    for (int row = P::kRegisterRows; row < rows_; ++row) {
-      PanelRow<P> shared_row;
-      read(row, shared_row);
-      add_row<P>(sums, shared_row);
-    }
-#pragma unroll
-    for (const PanelRow<P>& row : registers_) add_row<P>(sums, row);
-  }
-
-  /// Turns the rows in registers into sums from their segments' left edges, and leaves the segments' totals.
-  __device__ void scan_registers() {
-#pragma unroll
-    for (int first = 0; first < P::kRegisterRows; first += kRowsAtOnce) {
-      if (first >= rows_) break;
-      scan(reinterpret_cast<Rows&>(registers_[first]), first);
-    }
-  }
-
-  /// Likewise those in shared memory.
-  __device__ void scan_shared() {
-#pragma unroll 1
-    for (int first = P::kRegisterRows; first < rows_; first += kRowsAtOnce) {
-      Rows rows;
-#pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i) read(min(first + i, rows_ - 1), rows[i]);
-      scan(rows, first);
-#pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i) {
-        if (first + i < rows_) write(first + i, rows[i]);
-      }
-    }
-  }
-
-  /// Calls visit(row's number, sums from its segments' left edges) for each row.
-  template <class Visit>
-  __device__ void for_each(const Visit& visit) const {
-#pragma unroll
-    for (int row = 0; row < P::kRegisterRows; ++row) {
-      if (row >= rows_) break;
-      visit(row, registers_[row]);
-    }
-#pragma unroll 2
-    for (int row = P::kRegisterRows; row < rows_; ++row) {
-      PanelRow<P> shared_row;
-      read(row, shared_row);
-      visit(row, shared_row);
-    }
-  }
-
- private:
-  static constexpr int kRowsAtOnce = 4 / P::kSegments;
-  static_assert(P::kRegisterRows % kRowsAtOnce == 0 && kPanelRows % kRowsAtOnce == 0);
-  using Rows = PanelRow<P>[kRowsAtOnce];
-
-  /// Volatile, so that all loads start before the first is waited for.
-  static __device__ Quad<float> load(const float* from) {
-    Quad<float> quad;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=f"(quad.v[0]), "=f"(quad.v[1]), "=f"(quad.v[2]), "=f"(quad.v[3])
-                 : "l"(from), "l"(evict_normal()));
-    return quad;
-  }
-  __device__ bool exists(int s) const { return panel_column<P>(s) < width_; }
-  __device__ float* shared(int row, int s) const {
-    return reinterpret_cast<float*>(&memory_ + 1) + (row - P::kRegisterRows) * width_ + panel_column<P>(s);
-  }
-  __device__ void read(int row, PanelRow<P>& sums) const {
-#pragma unroll
-    for (int s = 0; s < P::kSegments; ++s) {
-      sums[s] = {};
-      if (exists(s)) sums[s] = quad_at(shared(row, s));
-    }
-  }
-  __device__ void write(int row, const PanelRow<P>& sums) const {
-#pragma unroll
-    for (int s = 0; s < P::kSegments; ++s) {
-      if (exists(s)) quad_at(shared(row, s)) = sums[s];
-    }
-  }
-  __device__ void scan(Rows& rows, int first) const {
-    scan_segments<P>(rows);
-#pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i) {
-#pragma unroll
-      for (int s = 0; s < P::kSegments; ++s) {
-        if (lane_index() == 31) memory_.totals[first + i][panel_segment<P>(s)] = rows[i][s].v[3];
-      }
-    }
-  }
-
-  PanelMemory<P>& memory_;
-  const int width_;
-  const int rows_;
-  PanelRow<P> registers_[P::kRegisterRows];
-};
-
-template <class P>
-using PanelRows = std::conditional_t<P::kBytes, BytePanel<P>, FloatPanel<P>>;
 
 }  // namespace cumulus::summed_area_table

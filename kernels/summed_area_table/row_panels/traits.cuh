@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/summed_area_table/gpu/warp_sums.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
@@ -12,27 +11,22 @@
 
 namespace cumulus::summed_area_table {
 
-/// A block has a row panel, at most kPanelRows whole rows of the image. A lane has four neighbouring pixels
-/// of each of its warp's segments of a row.
-template <class InputType, class SumType, PanelShape kShape>
+/// A block has a row panel, at most kPanelRows whole rows of an image of bytes. A lane has four neighbouring
+/// pixels of each of its warp's segments of a row.
+template <PanelShape kShape>
 struct PanelTraits {
-  using Input = InputType;
-  using Sum = SumType;
+  using Input = std::uint8_t;
+  using Sum = std::uint32_t;
   static constexpr Layout kLayout = Layout::kOne;
   static constexpr int kChannels = 1;
-  static constexpr bool kBytes = sizeof(Input) == 1;
-  static_assert(sizeof(Sum) == 4 && (kBytes || std::is_same_v<Input, Sum>));
 
   static constexpr int kWarps = kShape.warps;
   static constexpr int kThreads = kShape.threads();
   static constexpr int kSegments = kShape.segments;
   static constexpr int kAllSegments = kShape.all_segments();
   static constexpr int kColumns = kShape.columns();
-  static constexpr int kRegisterRows = kShape.register_rows;
-  /// Columns that a block adds up over all row panels at once, two to a thread.
-  static constexpr int kPart = kThreads / kPanelGroups * 2;
+  static constexpr int kPart = kShape.part_columns();  // that a block adds up over all row panels at once
   static_assert(kPanelRows <= 32 && kAllSegments <= 32, "lanes look after rows and segments");
-  static_assert(!kBytes || kRegisterRows == kPanelRows);
   static_assert(kSegmentColumns * 255 < 1 << 16 && kPanelRows * 255 < 1 << 16, "halves of words hold sums");
 };
 
@@ -61,21 +55,12 @@ struct PanelArguments {
 template <class P>
 struct PanelMemory {
   using Sum = typename P::Sum;
-  /// Of bytes: sums over the lanes of a segment up to each, of two rows in a word.
-  alignas(16) std::uint32_t through[P::kBytes ? kPanelRows / 2 : 1][P::kBytes ? P::kColumns / 4 : 4];
+  /// Sums over the lanes of a segment up to each, of two rows in a word.
+  alignas(16) std::uint32_t through[kPanelRows / 2][P::kColumns / 4];
   Sum totals[kPanelRows][P::kAllSegments + 1];  // of a row's segments
   Sum groups[kPanelGroups][P::kPart + 1];       // of a part's columns over the row panels of a group
   Sum above[P::kAllSegments];                   // of the segments of the table's row above
 };
-
-/// Shared memory of a block whose row panel has `rows` rows. Rows of floats that are not held follow
-/// PanelMemory, each as long as the image is wide.
-template <class P>
-constexpr std::int64_t panel_shared_bytes(std::int64_t rows, std::int64_t width) {
-  const std::int64_t shared_rows = rows > P::kRegisterRows ? rows - P::kRegisterRows : 0;
-  return static_cast<std::int64_t>(sizeof(PanelMemory<P>)) +
-         shared_rows * width * static_cast<std::int64_t>(sizeof(typename P::Sum));
-}
 
 /// The first of the thread's columns in its warp's segment number s.
 template <class P>

@@ -1,21 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/primitives/mbarrier.cuh"
 #include "kernels/summed_area_table/gpu/tagged_words.cuh"
-#include "kernels/summed_area_table/look_back/grid.h"
 #include "kernels/summed_area_table/look_back/traits.cuh"
+#include "kernels/summed_area_table/strips/strips.h"
 #include "kernels/summed_area_table/tuning.h"
 
 // What the kernel of strips (strips/build.cuh) knows at compile time, its arguments, and its shared memory.
 
 namespace cumulus::summed_area_table {
-
-template <class Input, class Sum>
-inline constexpr bool kSummedInStrips = sizeof(Sum) == 4 &&
-                                        (sizeof(Input) == 1 || std::is_same_v<Input, Sum>);
 
 /// A block goes down a strip of the image, kColumns wide, band by band of kRows rows; or two blocks, a
 /// cluster, take the strip's bands alternately.
@@ -27,7 +22,7 @@ struct StripTraits {
   static constexpr Layout kLayout = Layout::kOne;
   static constexpr int kChannels = 1;
   static constexpr bool kBytes = sizeof(Input) == 1;
-  static_assert(kSummedInStrips<Input, Sum>);
+  static_assert(has_strips(kElementPair<Input, Sum>));
 
   static constexpr int kRowLanes = kShape.row_lanes;
   static constexpr int kColumns = kShape.columns();
@@ -45,11 +40,8 @@ struct StripTraits {
   static constexpr int kRing = strip_ring(kShape);
   static constexpr std::uint32_t kMaxWarpSkew = kShape.max_warp_skew;
   static constexpr bool kSumsFirst = kShape.sums_first;
-  /// Places for what the other block of a cluster sends. When it sends of a step, its warps have finished the
-  /// band kCarryLatency + 1 steps before. Into that went what this block sent at least a step earlier, when
-  /// its own warps had finished the band kCarryLatency + 1 steps before that.
-  static constexpr int kOtherRing = kBlocksPerStrip > 1 ? 2 * kCarryLatency + 3 : 1;
-  static constexpr int kLaneStrips = static_cast<int>(divide_up(kMaxStrips / kBlocksPerStrip, kStripsAtOnce));
+  static constexpr int kOtherRing = strip_other_ring(kShape);
+  static constexpr int kLaneStrips = max_lane_strips(kBlocksPerStrip);
   static_assert(kGroupRows % 2 == 0 && kGroupRows <= 2 * kRowLanes && kRows % 64 == 0 && kColumns % 32 == 0);
   static_assert(kPrefetchDistance >= 1 && kCarryLatency > kShape.poll_delay && kBlocksPerStrip <= 2 &&
                 kOtherRing <= kThreads);

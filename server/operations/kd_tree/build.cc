@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/kd_tree/build/scratch.h"
 #include "kernels/kd_tree/left_balanced.h"
-#include "kernels/kd_tree/left_balanced/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/read_enum.h"
 #include "server/pipeline/text.h"

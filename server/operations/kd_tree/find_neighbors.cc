@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/kd_tree/query/scratch.h"
+#include "kernels/kd_tree/scratch.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/text.h"
@@ -181,30 +181,35 @@ template <Space S>
 std::size_t FindNeighbors::scratch_bytes(const Plan& plan) {
   if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>(plan.shape.forest, plan.search);
   if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
-  return plan.shape.with_type(
-      [&]<class T>(T) { return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search); });
+  return plan.shape.with_type([&]<class T>(T) {
+    return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
+  });
 }
 
 template <class E>
 void FindNeighbors::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                         const Outputs<E::kSpace>& outputs, Report& report) {
   plan.shape.with_type([&]<class T>(T) {
-    const KdTreeView<T, E::kSpace> tree{
-        inputs.template as<const T>(0), inputs.template as<const std::int64_t>(1),
-        inputs.template as<const KdTreeNode>(2), inputs.template as<const T>(3)};
-    NeighborQueries<T, E::kSpace> queries{inputs.template as<const T>(4), {}};
-    if (plan.has_radii) queries.radii = inputs.template as<const T>(5);
+    QueriedForest<T, E::kSpace> forest{
+        plan.shape.forest,
+        {inputs.template as<const T>(0), inputs.template as<const std::int64_t>(1),
+         inputs.template as<const KdTreeNode>(2), inputs.template as<const T>(3)},
+        {inputs.template as<const T>(4), {}},
+        plan.search};
+    if (plan.has_radii) forest.queries.radii = inputs.template as<const T>(5);
+    const auto first = outputs.template as<std::int64_t>(0);
     switch (plan.wanted) {
       case Wanted::kNearest:
-        return find_nearest(executor, plan.shape.forest, tree, queries, plan.search, plan.nearest,
-                            outputs.template as<std::int64_t>(0), outputs.template as<T>(1), &report.queries);
+        return find_nearest(executor,
+                            NearestJob<T, E::kSpace>{forest, plan.nearest, first, outputs.template as<T>(1)},
+                            &report.queries);
       case Wanted::kCounts:
-        return count_within(executor, plan.shape.forest, tree, queries, plan.search,
-                            outputs.template as<std::int64_t>(0), &report.queries);
+        return count_within(executor, CountJob<T, E::kSpace>{forest, first}, &report.queries);
       case Wanted::kLists:
-        return list_within(executor, plan.shape.forest, tree, queries, plan.search,
-                           outputs.template as<std::int64_t>(0), outputs.template as<std::int64_t>(1),
-                           outputs.template as<T>(2), &report);
+        return list_within(executor,
+                           ListJob<T, E::kSpace>{forest, first, outputs.template as<std::int64_t>(1),
+                                                 outputs.template as<T>(2)},
+                           &report);
     }
   });
 }

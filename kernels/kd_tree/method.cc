@@ -1,0 +1,205 @@
+#include "kernels/kd_tree/method.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "kernels/core/scratch_arena.h"
+#include "kernels/kd_tree/build/layout.h"
+#include "kernels/kd_tree/cpu/candidate.h"
+#include "kernels/kd_tree/left_balanced/places.h"
+#include "kernels/kd_tree/query/layout.h"
+#include "kernels/kd_tree/tuning.h"
+
+namespace cumulus::kd_tree {
+namespace {
+
+std::size_t size_of(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+/// The smallest block that takes a segment of `level` to its leaves. A group of a level has at most as many
+/// points as its threads take, so that there are never more groups than threads.
+std::optional<BuildInBlocks> block_for(std::size_t element_bytes, const KdTreeShape& shape,
+                                       const KdTreeOptions& options, int level, std::size_t max_bytes) {
+  const std::int64_t points = max_segment_points(shape, options, level);
+  // Uneven groups may fill the room that their level has, up to the last point.
+  const std::int64_t room =
+      options.split == KdTreeSplit::kMidpoint ? kd_tree_capacity(shape, options.leaf_size, level) : points;
+  const auto items = static_cast<int>(std::min<std::int64_t>(kMaxBlockItems, options.leaf_size));
+  const std::int64_t groups = std::int64_t{1} << (shape.levels - 1 - level);
+  for (int threads = kMinBlockThreads; threads <= kMaxBlockThreads; threads *= 2) {
+    if (room > std::int64_t{threads} * items || groups > threads) continue;
+    const std::size_t bytes = BlockLayout(element_bytes, shape.dimensions, points, groups).bytes;
+    if (bytes > max_bytes) return std::nullopt;
+    BuildInBlocks plan;
+    plan.threads = threads;
+    plan.items = items;
+    plan.capacity = static_cast<int>(points);
+    plan.shared_bytes = bytes;
+    return plan;
+  }
+  return std::nullopt;
+}
+
+LevelSplits splits_of(std::size_t element_bytes, const KdTreeShape& shape, const KdTreeOptions& options,
+                      int levels) {
+  LevelSplits splits;
+  splits.levels = levels;
+  splits.bound_keys = size_of((shape.trees << levels) * 2 * shape.dimensions);
+  if (levels == 0) return splits;
+  splits.segments = size_of(shape.trees << (levels - 1));
+  splits.split_keys = splits.segments * 2 * size_of(shape.dimensions);
+  splits.histograms = splits.segments * kDigits * size_of(selection_passes(element_bytes));
+  for (int level = 0; level < levels; ++level) {
+    splits.tiles =
+        std::max(splits.tiles, size_of((shape.trees << level) * segment_tiles(shape, options, level)));
+  }
+  return splits;
+}
+
+/// In the order in which build/build.cu takes them.
+std::size_t build_bytes(std::size_t element_bytes, const KdTreeShape& shape, const LevelSplits& splits) {
+  const std::size_t segment_bytes =
+      element_bytes == 4 ? sizeof(Segment<std::uint32_t>) : sizeof(Segment<std::uint64_t>);
+  return ScratchSize()
+      .add<std::byte>(size_of(shape.coordinates()) * element_bytes)
+      .add<std::uint32_t>(size_of(shape.all_points()))
+      .add<std::byte>(splits.segments * segment_bytes)
+      .add<std::byte>(splits.bound_keys * element_bytes)
+      .add<std::byte>(splits.split_keys * element_bytes)
+      .add<std::uint32_t>(splits.histograms)
+      .add<std::uint32_t>(splits.segments)
+      .add<std::uint64_t>(splits.tiles)
+      .add<std::uint64_t>(1)
+      .add<KdTreeReport>(1)
+      .bytes();
+}
+
+/// What every search takes: the first fault's number and its description.
+ScratchSize fault_bytes() { return ScratchSize().add<std::uint64_t>(1).add<NeighborReport>(1); }
+
+bool is_periodic(const NeighborSearch& search) {
+  return std::any_of(search.period.begin(), search.period.end(), [](double period) { return period > 0; });
+}
+
+/// Whether queries are worth sorting, and there are kernels for them.
+bool sorts_queries(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search) {
+  return element_bytes == 4 && shape.dimensions <= kMaxSortedDimensions && !is_periodic(search) &&
+         search.queries >= kMinSortedQueries && search.queries < (std::int64_t{1} << 31) &&
+         shape.nodes() <= kMaxNodesPerQuery * search.queries;
+}
+
+/// Not many more nodes than queries.
+int sorting_level(const KdTreeShape& shape, const NeighborSearch& search) {
+  int level = 0;
+  while (level + 1 < shape.levels && (std::int64_t{2} << level) <= search.queries) ++level;
+  return level;
+}
+
+NearestSorted sorted_plan(const KdTreeShape& shape, const NeighborSearch& search, int neighbors) {
+  NearestSorted plan;
+  plan.level = sorting_level(shape, search);
+  plan.lists_in_registers = neighbors <= kRegisterListCapacity;
+  plan.threads = plan.lists_in_registers ? kRegisterListThreads : kHeapListThreads;
+  plan.child_extents = size_of(shape.trees * (shape.nodes() / 2) * shape.dimensions);
+  plan.shared_bytes = size_of(neighbors) * kColumnPitch * size_of(plan.threads / 32) * sizeof(std::uint64_t);
+  const std::size_t queries = size_of(shape.trees * search.queries);
+  plan.scratch_bytes = fault_bytes()
+                           .add<ChildExtents>(plan.child_extents)
+                           .add<std::uint32_t>(queries)
+                           .add<std::uint32_t>(queries)
+                           .add<std::uint32_t>(queries)
+                           .add<std::uint32_t>(size_of(shape.trees << plan.level))
+                           .add<std::uint32_t>(size_of(shape.trees))
+                           .bytes();
+  return plan;
+}
+
+}  // namespace
+
+BuildPlan choose_build(std::size_t element_bytes, const KdTreeShape& shape, const KdTreeOptions& options,
+                       const DeviceNumbers& device) {
+  const std::size_t max_bytes = std::min(kMaxBlockBytes, device.block_shared_bytes);
+  for (int level = 0; level < shape.levels; ++level) {
+    std::optional<BuildInBlocks> plan = block_for(element_bytes, shape, options, level, max_bytes);
+    if (!plan.has_value()) continue;
+    plan->splits = splits_of(element_bytes, shape, options, level);
+    plan->scratch_bytes = build_bytes(element_bytes, shape, plan->splits);
+    return *plan;
+  }
+  BuildByLevels plan;
+  plan.splits = splits_of(element_bytes, shape, options, shape.levels - 1);
+  plan.scratch_bytes = build_bytes(element_bytes, shape, plan.splits);
+  return plan;
+}
+
+NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
+                           int neighbors, const DeviceNumbers& device) {
+  if (sorts_queries(element_bytes, shape, search)) {
+    const NearestSorted sorted = sorted_plan(shape, search, neighbors);
+    if (sorted.shared_bytes <= device.block_shared_bytes) return sorted;
+  }
+  const int capacity = neighbors <= kSmallListCapacity    ? kSmallListCapacity
+                       : neighbors <= kMediumListCapacity ? kMediumListCapacity
+                                                          : kMaxNeighbors;
+  return NearestPerThread{capacity, fault_bytes().bytes()};
+}
+
+CountPlan choose_count() { return {fault_bytes().bytes()}; }
+
+ListPlan choose_list(const KdTreeShape& shape, const NeighborSearch& search) {
+  const std::int64_t queries = shape.trees * search.queries;
+  const std::int64_t tiles = (queries + kAccumulationTile - 1) / kAccumulationTile;
+  return {tiles, fault_bytes().add<std::int64_t>(size_of(tiles)).bytes()};
+}
+
+LeftBalancedPlan choose_left_balanced(std::size_t element_bytes, const KdTreeShape& shape) {
+  const std::size_t points = size_of(shape.all_points());
+  LeftBalancedPlan plan;
+  plan.levels = left_balanced_levels(shape.points);
+  plan.part_bits = static_cast<int>(std::bit_width(points));
+  // Counts of digits, 1 KB for each tile of a pass, which has more than 1024 points.
+  plan.sort_bytes = points + (std::size_t{1} << 20);
+  plan.scratch_bytes = ScratchSize()
+                           .add<std::byte>(points * element_bytes)
+                           .add<std::byte>(points * element_bytes)
+                           .add<std::uint32_t>(points)
+                           .add<std::uint32_t>(points)
+                           .add<std::uint32_t>(points)
+                           .add<std::byte>(plan.sort_bytes)
+                           .add<std::uint64_t>(1)
+                           .add<KdTreeReport>(1)
+                           .bytes();
+  return plan;
+}
+
+CpuBuildPlan choose_cpu_build(std::size_t element_bytes, const KdTreeShape& shape, int threads) {
+  const std::size_t points = size_of(shape.all_points());
+  CpuBuildPlan plan;
+  // A second copy of the points, and two of their order.
+  plan.scratch_bytes = ScratchSize()
+                           .add<std::byte>(size_of(shape.coordinates()) * element_bytes)
+                           .add<std::uint32_t>(points)
+                           .add<std::uint32_t>(points)
+                           .bytes();
+  if (shape.dimensions > kMaxSubtreeDimensions) return plan;
+  plan.subtree_points = threads == 1
+                            ? kMaxSubtreePoints
+                            : std::clamp(size_of(shape.all_points() / (kSubtreesPerThread * threads)),
+                                         kMinSubtreePoints, kMaxSubtreePoints);
+  return plan;
+}
+
+CpuQueryPlan choose_cpu_query(const KdTreeShape& shape, const NeighborSearch& search) {
+  if (shape.points < kMinOrderedPoints || search.queries < kMinOrderedQueries) return {false, 0};
+  return {true, ScratchSize().add<OrderedQuery>(size_of(shape.trees * search.queries)).bytes()};
+}
+
+std::size_t cpu_left_balanced_scratch_bytes(std::size_t element_bytes, const KdTreeShape& shape) {
+  const std::size_t candidate_bytes =
+      element_bytes == 4 ? sizeof(Candidate<float>) : sizeof(Candidate<double>);
+  return ScratchSize().add<std::byte>(size_of(shape.all_points()) * candidate_bytes).bytes();
+}
+
+}  // namespace cumulus::kd_tree

@@ -1,0 +1,78 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/kd_tree/query/faults.cuh"
+#include "kernels/kd_tree/query/traversal.h"
+
+namespace cumulus::kd_tree {
+namespace {
+
+/// The numbers of the first query and of the first tree at fault; trees come before queries.
+/// Owns: thread i tree i and query i.
+/// Reads: where an axis closes, the root's bounds; the query and its radius.
+/// Writes: the least number, by atomic minima.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's.
+template <class T>
+__global__ void find_faults(Search<T> search, unsigned long long* first) {
+  using Fault = NeighborReport::Fault;
+  const std::int64_t number = thread_number();
+  const auto trees = static_cast<unsigned long long>(search.shape.trees);
+  if (search.parameters.periodic && number < search.shape.trees &&
+      find_tree_fault(search.shape, search.node_bounds, search.parameters, number).fault != Fault::kNone) {
+    atomicMin(first, static_cast<unsigned long long>(number));
+  }
+  if (number < search.all_queries() &&
+      find_fault(search.queries + number * search.shape.dimensions, search.shape.dimensions,
+                 search.radius(number), search.parameters, number)
+              .fault != Fault::kNone) {
+    atomicMin(first, trees + static_cast<unsigned long long>(number));
+  }
+}
+
+/// What of the first fault a report says.
+/// Owns: one thread has all.
+/// Reads: the first fault's number; what is at fault.
+/// Writes: the report.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another.
+/// Source: this project's.
+template <class T>
+__global__ void describe_fault(Search<T> search, const unsigned long long* first, NeighborReport* report) {
+  *report = NeighborReport();
+  if (*first == ~0ull) return;
+  const auto number = static_cast<std::int64_t>(*first);
+  if (number < search.shape.trees) {
+    *report = find_tree_fault(search.shape, search.node_bounds, search.parameters, number);
+    return;
+  }
+  const std::int64_t query = number - search.shape.trees;
+  *report = find_fault(search.queries + query * search.shape.dimensions, search.shape.dimensions,
+                       search.radius(query), search.parameters, query);
+}
+
+}  // namespace
+
+template <class T>
+void report_faults(CudaExecutor& executor, const Search<T>& search, NeighborReport* report) {
+  auto* first = reinterpret_cast<unsigned long long*>(executor.scratch<std::uint64_t>(1).data());
+  const DeviceSpan<NeighborReport> found = executor.scratch<NeighborReport>(1);
+  CUMULUS_CUDA(cudaMemsetAsync(first, 0xFF, sizeof(*first), executor.stream()));
+  const std::int64_t threads = std::max(search.all_queries(), search.shape.trees);
+  if (threads > 0) {
+    find_faults<<<search_blocks(threads), kSearchThreads, 0, executor.stream()>>>(search, first);
+  }
+  describe_fault<<<1, 1, 0, executor.stream()>>>(search, first, found.data());
+  CUMULUS_CUDA(cudaGetLastError());
+  executor.download({reinterpret_cast<const std::byte*>(found.data()), sizeof(*report)},
+                    {reinterpret_cast<std::byte*>(report), sizeof(*report)});
+  executor.check_interrupt();
+}
+
+template void report_faults(CudaExecutor&, const Search<float>&, NeighborReport*);
+template void report_faults(CudaExecutor&, const Search<double>&, NeighborReport*);
+
+}  // namespace cumulus::kd_tree

@@ -1,0 +1,171 @@
+#include <cuda_runtime.h>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/kd_tree/query/faults.cuh"
+#include "kernels/kd_tree/query/list_offsets.cuh"
+#include "kernels/kd_tree/query/search.cuh"
+#include "kernels/kd_tree/query/search.h"
+#include "kernels/kd_tree/query/traversal.h"
+
+namespace cumulus::kd_tree {
+namespace {
+
+/// The nearest neighbours of each query, in a list in local memory.
+/// Owns: thread i query i.
+/// Reads: the query; the tree's nodes, bounds and points that its search visits.
+/// Writes: the query's row of indices and distances.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another, and a search visits each node at most once.
+/// Source: depth-first branch and bound, as in J. Bentley, "Multidimensional binary search trees used for
+/// associative searching",
+///   CACM 1975.
+template <class T, int D, bool kPeriodic, int kCapacity>
+__global__ void __launch_bounds__(kSearchThreads)
+    search_nearest(Search<T> search, int neighbors, std::int64_t* indices, T* distances) {
+  const std::int64_t number = thread_number();
+  if (number >= search.all_queries()) return;
+  using Tree = QueriedTree<T, D, kPeriodic>;
+  const Tree tree = search.template tree<D, kPeriodic>(number / search.queries_each);
+  const ThreadQuery<T, D> query(search, number);
+  NearestList<T, kCapacity, Tree> list(tree, neighbors, search.squared_radius(number));
+  visit_nearest_first(
+      tree, query.coordinates, [&] { return list.limit(); },
+      [&](std::uint32_t position, T distance) { list.offer(position, distance); });
+  for (int i = 0; i < neighbors; ++i) {
+    const bool found = i < list.size();
+    indices[number * neighbors + i] = found ? list.index(i) : -1;
+    distances[number * neighbors + i] =
+        found ? search.shown(list.squared_distance(i)) : static_cast<T>(INFINITY);
+  }
+}
+
+/// How many points lie within the radius of each query.
+/// Owns: thread i query i.
+/// Reads: the query; the tree's nodes, bounds and points that its search visits.
+/// Writes: the query's count.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another, and a search visits each node at most once.
+/// Source: a range search by depth-first traversal without a stack; Bentley, as above.
+template <class T, int D, bool kPeriodic>
+__global__ void __launch_bounds__(kSearchThreads) search_counts(Search<T> search, std::int64_t* counts) {
+  const std::int64_t number = thread_number();
+  if (number >= search.all_queries()) return;
+  const ThreadQuery<T, D> query(search, number);
+  std::int64_t found = 0;
+  visit_within(search.template tree<D, kPeriodic>(number / search.queries_each), query.coordinates,
+               search.squared_radius(number), [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
+  counts[number] = found;
+}
+
+/// The points within the radius of each query.
+/// Owns: thread i query i.
+/// Reads: the query and its offset; the tree's nodes, bounds and points that its search visits.
+/// Writes: the query's part of indices and distances, as far as there is room.
+/// Waits for: nothing.
+/// Cannot deadlock: no thread waits for another, and a search visits each node at most once.
+/// Source: as search_counts.
+template <class T, int D, bool kPeriodic>
+__global__ void __launch_bounds__(kSearchThreads)
+    search_lists(Search<T> search, const std::int64_t* offsets, std::int64_t room, std::int64_t* indices,
+                 T* distances) {
+  const std::int64_t number = thread_number();
+  if (number >= search.all_queries()) return;
+  const ThreadQuery<T, D> query(search, number);
+  const QueriedTree<T, D, kPeriodic> tree = search.template tree<D, kPeriodic>(number / search.queries_each);
+  std::int64_t next = offsets[number];
+  visit_within(tree, query.coordinates, search.squared_radius(number),
+               [&](std::uint32_t position, T distance) {
+                 if (next < 0 || next >= room) return;
+                 indices[next] = tree.index(position);
+                 distances[next] = search.shown(distance);
+                 ++next;
+               });
+}
+
+/// Calls body(Dimensions<D>, bool constant): the number of dimensions and whether an axis closes, as the
+/// compiler is to know them.
+template <class T, class Body>
+void with_kernels(const Search<T>& search, const Body& body) {
+  if (search.parameters.periodic) return body(Dimensions<0>(search.shape.dimensions), std::true_type());
+  with_dimensions(search.shape.dimensions, [&](auto dimensions) { body(dimensions, std::false_type()); });
+}
+
+template <class T>
+void count_all(CudaExecutor& executor, const Search<T>& search, std::int64_t* counts) {
+  with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
+                                                  std::bool_constant<kPeriodic> /*periodic*/) {
+    search_counts<T, D, kPeriodic>
+        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(search, counts);
+  });
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+}  // namespace
+
+template <class T>
+void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& plan,
+                             const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
+  const Search<T> search = search_of(job.forest);
+  report_faults(executor, search, report);
+  if (search.all_queries() == 0) return;
+  with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
+                                                  std::bool_constant<kPeriodic> /*periodic*/) {
+    const auto launch = [&](auto* kernel) {
+      kernel<<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
+          search, job.neighbors, job.indices.data(), job.distances.data());
+    };
+    if (plan.list_capacity == kSmallListCapacity) {
+      launch(search_nearest<T, D, kPeriodic, kSmallListCapacity>);
+    } else if (plan.list_capacity == kMediumListCapacity) {
+      launch(search_nearest<T, D, kPeriodic, kMediumListCapacity>);
+    } else {
+      launch(search_nearest<T, D, kPeriodic, kMaxNeighbors>);
+    }
+  });
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <class T>
+void count_per_thread(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job,
+                      NeighborReport* report) {
+  const Search<T> search = search_of(job.forest);
+  report_faults(executor, search, report);
+  if (search.all_queries() > 0) count_all(executor, search, job.counts.data());
+}
+
+template <class T>
+void list_per_thread(CudaExecutor& executor, const ListPlan& plan, const ListJob<T, Space::kDevice>& job,
+                     NeighborListReport* report) {
+  const Search<T> search = search_of(job.forest);
+  const std::int64_t count = search.all_queries();
+  std::int64_t* offsets = job.offsets.data();
+  report_faults(executor, search, &report->queries);
+  const auto sums = executor.scratch<std::int64_t>(static_cast<std::size_t>(plan.tiles));
+  CUMULUS_CUDA(cudaMemsetAsync(offsets, 0, sizeof(std::int64_t), executor.stream()));
+  report->listed = 0;
+  if (count == 0) return;
+  count_all(executor, search, offsets + 1);
+  accumulate(executor.stream(), offsets + 1, count, sums);
+  executor.download({reinterpret_cast<const std::byte*>(offsets + count), sizeof(report->listed)},
+                    {reinterpret_cast<std::byte*>(&report->listed), sizeof(report->listed)});
+  with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
+                                                  std::bool_constant<kPeriodic> /*periodic*/) {
+    search_lists<T, D, kPeriodic><<<search_blocks(count), kSearchThreads, 0, executor.stream()>>>(
+        search, offsets, static_cast<std::int64_t>(job.indices.size()), job.indices.data(),
+        job.distances.data());
+  });
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+template void find_nearest_per_thread(CudaExecutor&, const NearestPerThread&,
+                                      const NearestJob<float, Space::kDevice>&, NeighborReport*);
+template void find_nearest_per_thread(CudaExecutor&, const NearestPerThread&,
+                                      const NearestJob<double, Space::kDevice>&, NeighborReport*);
+template void count_per_thread(CudaExecutor&, const CountJob<float, Space::kDevice>&, NeighborReport*);
+template void count_per_thread(CudaExecutor&, const CountJob<double, Space::kDevice>&, NeighborReport*);
+template void list_per_thread(CudaExecutor&, const ListPlan&, const ListJob<float, Space::kDevice>&,
+                              NeighborListReport*);
+template void list_per_thread(CudaExecutor&, const ListPlan&, const ListJob<double, Space::kDevice>&,
+                              NeighborListReport*);
+
+}  // namespace cumulus::kd_tree

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What choosers and kernels of KD-trees are tuned by. The figures behind them: docs/experiments/kd_tree.md.
+namespace cumulus::kd_tree {
+
+// Builds on a GPU: levels.
+
+/// Segments that are larger than a block can hold are split level by level, in tiles of kTileThreads *
+/// kTileItems points.
+inline constexpr int kTileThreads = 256;
+inline constexpr int kTileItems = 16;
+inline constexpr int kTilePoints = kTileThreads * kTileItems;
+/// Bits that one pass of the radix selection decides.
+inline constexpr int kDigitBits = 8;
+inline constexpr int kDigits = 1 << kDigitBits;
+
+// Builds on a GPU: blocks.
+
+/// A block takes a segment down to its leaves in shared memory, up to kMaxBlockItems points a thread.
+inline constexpr int kMaxBlockItems = 8;
+inline constexpr int kMinBlockThreads = 64;
+inline constexpr int kMaxBlockThreads = 1024;
+/// Of shared memory: what every supported GPU has.
+inline constexpr std::size_t kMaxBlockBytes = 64 * 1024;
+
+// Queries on a GPU.
+
+inline constexpr int kSearchThreads = 128;
+/// Below this, neighbouring queries are too far apart for their threads to go the same way.
+inline constexpr std::int64_t kMinSortedQueries = 1024;
+/// More nodes than this for each query cost more to prepare than sorting gains.
+inline constexpr std::int64_t kMaxNodesPerQuery = 64;
+inline constexpr int kMaxSortedDimensions = 4;
+/// Sorted queries: so many neighbours are kept in registers, more in a heap in shared memory.
+inline constexpr int kRegisterListCapacity = 8;
+inline constexpr int kRegisterListThreads = 128;
+inline constexpr int kHeapListThreads = 32;
+/// Numbers of a warp's lists lie so far apart in shared memory, without bank conflicts along or across.
+inline constexpr unsigned kColumnPitch = 33;
+/// Unsorted queries: lists of so many places, or of kMaxNeighbors.
+inline constexpr int kSmallListCapacity = 8;
+inline constexpr int kMediumListCapacity = 32;
+/// Offsets of lists are summed in tiles.
+inline constexpr int kAccumulationThreads = 256;
+inline constexpr int kAccumulationItems = 8;  // a thread
+inline constexpr int kAccumulationTile = kAccumulationThreads * kAccumulationItems;
+
+// The CPU.
+
+/// Subtrees of so many points, which 16 bits number, are built at once, by one thread; where there are
+/// several threads, each is to have several subtrees.
+inline constexpr std::size_t kMaxSubtreePoints = 32768;
+inline constexpr std::size_t kMinSubtreePoints = 2048;
+inline constexpr int kSubtreesPerThread = 4;
+/// In more dimensions it costs more to sort along all of them than to select.
+inline constexpr int kMaxSubtreeDimensions = 8;
+/// Queries are put in Morton order where the tree is larger than a core's caches.
+inline constexpr std::int64_t kMinOrderedPoints = 1 << 16;
+inline constexpr std::int64_t kMinOrderedQueries = 1 << 12;
+
+}  // namespace cumulus::kd_tree

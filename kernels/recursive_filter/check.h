@@ -1,0 +1,40 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "kernels/primitives/image_check.h"
+#include "kernels/recursive_filter/images.h"
+
+namespace cumulus::recursive_filter {
+
+/// Throws std::invalid_argument unless `images` and `results` are as recursive_filter.h asks.
+template <class T, Space S>
+void check_views(const FilterImages<const T, S>& images, const FilterImages<T, S>& results) {
+  const ImageView<const T, S>& image = images.first;
+  const ImageView<T, S>& filtered = results.first;
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("recursive_filter: " + what);
+  };
+  check_image("recursive_filter", image);
+  if (filtered.height != image.height || filtered.width != image.width ||
+      filtered.channels != image.channels || !filtered.dense()) {
+    refuse("the output is " + extents_of(filtered) + ", its rows " + std::to_string(filtered.row_stride) +
+           " elements apart; it must be " + extents_of(image) + " and dense");
+  }
+  if (images.count < 1 || results.count != images.count) {
+    refuse("there are " + std::to_string(images.count) + " images and " + std::to_string(results.count) +
+           " outputs; as many of both, and at least one, are right");
+  }
+}
+
+/// Throws std::invalid_argument unless the two have the same size.
+template <class T, Space S>
+void check_addend(const Span<const T, S>& addend, const Span<T, S>& values) {
+  if (addend.size() == values.size()) return;
+  throw std::invalid_argument("add_scaled: " + std::to_string(addend.size()) +
+                              " elements are to be added to " + std::to_string(values.size()) +
+                              "; as many are right");
+}
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,134 @@
+#pragma once
+
+#include "kernels/recursive_filter/gpu/tagged_states.cuh"
+#include "kernels/recursive_filter/strips/load_store.cuh"
+#include "kernels/recursive_filter/strips/ring.cuh"
+
+// Zero-state responses of rows that strips publish to their neighbours, in words with a tag for each tile.
+
+namespace cumulus::recursive_filter {
+
+template <int Order>
+class StripStates {
+ public:
+  __device__ StripStates(const StripFilter<Order>& f, const StripPlace& at)
+      : f_(f), column_(at.column), stored_(at.stored), line_(strip_line()) {}
+
+  /// The zero-state responses of the thread's row.
+  __device__ void publish(int tile, const float (&forward)[Order], const float (&backward)[Order]) const {
+    uint4* published = f_.states + first_word(static_cast<int>(blockIdx.x), false) + slot_words(tile);
+    publish_tagged(published, kTile, tag_of(tile), forward);
+    publish_tagged(published + kWords * kTile, kTile, tag_of(tile), backward);
+  }
+
+  /// Of the strips on both sides, the nearest first: where the first word of the thread's row lies in their
+  /// slot 0; -1: there is none.
+  struct Neighbours {
+    int left[kMaxStripWindow];
+    int right[kMaxStripWindow];
+  };
+  __device__ Neighbours neighbours() const {
+    Neighbours all;
+#pragma unroll
+    for (int i = 0; i < kMaxStripWindow; ++i) {
+      all.left[i] = neighbour(-1 - i);
+      all.right[i] = neighbour(1 + i);
+    }
+    return all;
+  }
+
+  /// Adds the row's carries, from the neighbours' responses, to the states before and after it.
+  __device__ void gather(const Neighbours& neighbours, int tile, float (&before)[Order],
+                         float (&after)[Order]) const {
+    // States of two words one side after the other: both at once take too many registers.
+    constexpr bool kOneByOne = kWords > 1;
+    const uint4* slot = f_.states + slot_words(tile);
+    const std::uint32_t tag = tag_of(tile);
+    NeighbourStates left;
+    NeighbourStates right;
+    do {
+      load(slot, neighbours.left, left);
+      if (!kOneByOne) load(slot, neighbours.right, right);
+    } while (!all_published(neighbours.left, left, tag) ||
+             (!kOneByOne && !all_published(neighbours.right, right, tag)));
+    add(neighbours.left, left, f_.x.forward, before);
+    if constexpr (kOneByOne) {
+      do {
+        load(slot, neighbours.right, right);
+      } while (!all_published(neighbours.right, right, tag));
+    }
+    add(neighbours.right, right, f_.x.backward, after);
+  }
+
+ private:
+  static constexpr int kWords = TaggedState<Order>::kWords;
+  static constexpr int kTileWords = 2 * kWords * kTile;
+
+  __device__ std::uint32_t tag_of(int tile) const { return f_.first_tag + static_cast<std::uint32_t>(tile); }
+  __device__ int slot_words(int tile) const { return (tile & (f_.state_slots - 1)) * kTileWords; }
+  /// Of a block's slot 0: the anticausal response of the thread's row, or the causal one.
+  __device__ int first_word(int block, bool backwards) const {
+    return block * f_.state_slots * kTileWords + (backwards ? kWords * kTile : 0) + line_;
+  }
+
+  __device__ bool is_here(int column) const {
+    return column >= f_.first_strip && column < f_.first_strip + f_.strips;
+  }
+  /// The strip `distance` to the right; mirrored, its causal response stands for the anticausal one.
+  __device__ int neighbour(int distance) const {
+    int column = column_ + distance;
+    bool backwards = distance > 0;
+    if (abs(distance) > f_.window_x) return -1;
+    if (!is_here(column)) {
+      if (!stored_) return -1;
+      if (f_.boundary_x == FilterBoundary::kRepeat) {
+        column += column < 0 ? f_.tile_columns : -f_.tile_columns;
+      } else if (f_.boundary_x == FilterBoundary::kReflect) {
+        column = column < 0 ? -1 - column : 2 * f_.tile_columns - 1 - column;
+        backwards = !backwards;
+      } else {
+        return -1;
+      }
+    }
+    return first_word(static_cast<int>(blockIdx.x) + (column - column_) * f_.channels, backwards);
+  }
+
+  using NeighbourStates = TaggedState<Order>[kMaxStripWindow];
+  using Words = int[kMaxStripWindow];
+
+  /// visit(i) for the neighbours that a side has.
+  template <class Visit>
+  __device__ __forceinline__ void each(const Words& words, const Visit& visit) const {
+#pragma unroll
+    for (int i = 0; i < kMaxStripWindow; ++i) {
+      if (i >= f_.window_x) break;
+      if (words[i] >= 0) visit(i);
+    }
+  }
+  __device__ void load(const uint4* slot, const Words& words, NeighbourStates& published) const {
+    each(words, [&](int i) { published[i].load(slot + words[i], kTile); });
+  }
+  __device__ bool all_published(const Words& words, const NeighbourStates& published,
+                                std::uint32_t tag) const {
+    bool all = true;
+    each(words, [&](int i) { all = all && published[i].has(tag); });
+    return all;
+  }
+  __device__ void add(const Words& words, const NeighbourStates& published,
+                      const SmallMatrix<Order, float>& tile_transition, float (&state)[Order]) const {
+#pragma unroll
+    for (int i = kMaxStripWindow - 1; i >= 0; --i) {
+      if (words[i] < 0) continue;
+      float aggregate[Order];
+      published[i].get(aggregate);
+      apply_transition(tile_transition, aggregate, state);
+    }
+  }
+
+  const StripFilter<Order>& f_;
+  const int column_;
+  const bool stored_;
+  const int line_;
+};
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,13 @@
+#include "kernels/recursive_filter/windows/launch.cuh"
+
+namespace cumulus::recursive_filter {
+
+template RecursiveFilterRun filter_by_windows<float, float>(CudaExecutor&,
+                                                            const FilterImages<const float, Space::kDevice>&,
+                                                            const RecursiveFilterPlan&, RecursiveFilterMethod,
+                                                            const FilterImages<float, Space::kDevice>&);
+template RecursiveFilterRun filter_by_windows<float, Float16>(
+    CudaExecutor&, const FilterImages<const Float16, Space::kDevice>&, const RecursiveFilterPlan&,
+    RecursiveFilterMethod, const FilterImages<Float16, Space::kDevice>&);
+
+}  // namespace cumulus::recursive_filter

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cumulus/v1/recursive_filter.pb.h"
+#include "kernels/recursive_filter/recursive_filter.h"
+#include "server/pipeline/image_shape.h"
+#include "server/pipeline/operation.h"
+
+namespace cumulus::server::ops {
+
+struct ApplyRecursiveFilter {
+  using Request = v1::ApplyRecursiveFilterRequest;
+  struct Report {
+    std::int32_t method;  // a v1::RecursiveFilterMethod
+    double truncation_bound;
+    std::int64_t tiles;          // of the image
+    std::int64_t tiles_on_chip;  // fewer: the image does not fit
+  };
+  struct Plan {
+    ArrayShape shape;  // of the input and of the output
+    ImageShape image;  // each
+    std::int64_t images = 1;
+    RecursiveFilter filter;
+    bool accumulates = false;
+    double weight = 1;
+    RecursiveFilterChoice choice;
+    bool tells_method = false;
+  };
+  static constexpr std::string_view kName = "ApplyRecursiveFilter";
+
+  static std::vector<SourceField> sources(const Request& request);
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs);
+  static std::vector<OutputSpec> outputs(const Plan& plan);
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& plan);
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& report);
+  static absl::Status conclude(const Plan& plan, const Report& report);
+};
+
+}  // namespace cumulus::server::ops
