@@ -1,5 +1,6 @@
 #!/bin/sh
-# Holds docs/architecture.md's "Who may include whom" and the limit on a file's length.
+# Holds docs/architecture.md's "Who may include whom", the limit on a file's length, and docs/glossary.md's words in
+# kernels/: it refuses the words that the code once had for the same things.
 #   check_sources.sh ROOT        prints each violation as PATH:LINE: TEXT; exits 1 if there is any
 set -eu
 cd "$1"
@@ -12,8 +13,13 @@ if [ -z "$sources" ]; then
   exit 2
 fi
 
+# Folders whose words are still the old ones: a line goes when its folder is clean.
+not_yet='
+kernels/sampling_table/
+'
+
 # shellcheck disable=SC2086  # no path of ours has a space
-exec awk -v stems="$(ls kernels 2>/dev/null | tr '\n' ' ')" '
+exec awk -v not_yet="$(printf %s "$not_yet" | tr '\n' ' ')" -v stems="$(ls kernels 2>/dev/null | tr '\n' ' ')" '
 function violation(text) {
   print FILENAME ":" FNR ": " text
   violations++
@@ -74,6 +80,34 @@ function check_include(path, quoted) {
     violation("only the image module, in images/, may include \"" path "\"")
   }
 }
+
+function has_old_words(path, count, list, i) {
+  count = split(not_yet, list, " ")
+  for (i = 1; i <= count; ++i) {
+    if (index(path, list[i]) == 1) return 1
+  }
+  return 0
+}
+
+# Words as a reader sees them: LineTold and line_told have two.
+function check_words(text) {
+  if (match(text, /k(Most|Least)[A-Z]/)) {
+    violation("\"" substr(text, RSTART, RLENGTH - 1) "...\": it is kMax and kMin")
+  }
+  gsub(/[A-Z]/, " &", text)
+  gsub(/[^A-Za-z]+/, " ", text)
+  text = " " tolower(text) " "
+  if (match(text, / (tells?|told|telling|hears?|heard|adders?|messengers?|patience|futures|slabs?|held tiles?) /)) {
+    violation("the word \"" substr(text, RSTART + 1, RLENGTH - 2) "\": docs/glossary.md has another")
+  }
+}
+
+FNR == 1 {
+  checks_words = FILENAME ~ /^kernels\// && !has_old_words(FILENAME)
+  if (checks_words) check_words(FILENAME)
+}
+
+checks_words { check_words($0) }
 
 FNR == 401 { violation("more than 400 lines; split the file by what its parts do") }
 
