@@ -86,7 +86,7 @@ struct BuildSamplingTable {
 
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan) {
-    return sampling_table_scratch_bytes(plan.params);
+    return sampling_table_scratch_bytes<S>(plan.params);
   }
 
   template <class E>
