@@ -13,13 +13,8 @@ if [ -z "$sources" ]; then
   exit 2
 fi
 
-# Folders whose words are still the old ones: a line goes when its folder is clean.
-not_yet='
-kernels/sampling_table/
-'
-
 # shellcheck disable=SC2086  # no path of ours has a space
-exec awk -v not_yet="$(printf %s "$not_yet" | tr '\n' ' ')" -v stems="$(ls kernels 2>/dev/null | tr '\n' ' ')" '
+exec awk -v stems="$(ls kernels 2>/dev/null | tr '\n' ' ')" '
 function violation(text) {
   print FILENAME ":" FNR ": " text
   violations++
@@ -81,14 +76,6 @@ function check_include(path, quoted) {
   }
 }
 
-function has_old_words(path, count, list, i) {
-  count = split(not_yet, list, " ")
-  for (i = 1; i <= count; ++i) {
-    if (index(path, list[i]) == 1) return 1
-  }
-  return 0
-}
-
 # Words as a reader sees them: LineTold and line_told have two.
 function check_words(text) {
   if (match(text, /k(Most|Least)[A-Z]/)) {
@@ -103,7 +90,7 @@ function check_words(text) {
 }
 
 FNR == 1 {
-  checks_words = FILENAME ~ /^kernels\// && !has_old_words(FILENAME)
+  checks_words = FILENAME ~ /^kernels\//
   if (checks_words) check_words(FILENAME)
 }
 
