@@ -64,7 +64,8 @@ double error_of(Executor& executor, FilterShape shape, const RecursiveFilter& fi
   const Array<float, Executor> pixels(executor, image.elements);
   const Array<float, Executor> filtered(executor, image.elements.size());
   const ImageView<const float, kSpace> source(pixels.data(), shape.height, shape.width);
-  executor.reserve_scratch(apply_recursive_filter_scratch_bytes<float, kSpace>(source, filter));
+  executor.reserve_scratch(
+      apply_recursive_filter_scratch_bytes<float, kSpace>(source, filter, executor.numbers()));
   apply_recursive_filter<float>(executor, source, filter,
                                 ImageView<float, kSpace>(filtered.data(), shape.height, shape.width));
   return largest_filter_error(image, filter_serially(image, filter), filtered.to_host().data());

@@ -125,8 +125,8 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   const ImageView<const T, kSpace> view(pixels.data(), height, width, channels);
   std::size_t scratch_bytes = 0;
   for (const RecursiveFilter& step : steps) {
-    scratch_bytes =
-        std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(view, step, choice));
+    scratch_bytes = std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(
+                                                view, step, executor.numbers(), choice));
   }
   RecursiveFilterRun done{};
   const auto run = [&] {

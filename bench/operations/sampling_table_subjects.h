@@ -68,7 +68,7 @@ class TableOnExecutor {
     build();
     executor_->synchronize();
   }
-  std::size_t scratch_bytes() const { return sampling_table_scratch_bytes(params_); }
+  std::size_t scratch_bytes() const { return sampling_table_scratch_bytes<Executor::kSpace>(params_); }
   sampling::TableHeader header() const { return sampling_table_header(params_); }
   Span<const std::byte, Executor::kSpace> span() const { return table_.span(); }
   std::size_t bytes() const { return table_.size(); }

@@ -37,7 +37,7 @@ class Table {
                                      .interpolation = interpolation,
                                      .method = method};
     bytes_.resize(sampling_table_bytes(params));
-    executor.reserve_scratch(sampling_table_scratch_bytes(params));
+    executor.reserve_scratch(sampling_table_scratch_bytes<Space::kHost>(params));
     SamplingTableReport report;
     build_sampling_table(executor,
                          HostImage<const float>(density.weights.data(), params.height, params.width), params,

@@ -195,7 +195,7 @@ RowTable build_row(const std::vector<float>& weights, sampling::Method method) {
                                    .projection = sampling::Projection::kPlane,
                                    .method = method};
   RowTable table{std::vector<std::byte>(sampling_table_bytes(params)), {sampling_table_header(params)}};
-  executor.reserve_scratch(sampling_table_scratch_bytes(params));
+  executor.reserve_scratch(sampling_table_scratch_bytes<Space::kHost>(params));
   SamplingTableReport report;
   build_sampling_table(executor, HostImage<const float>(weights.data(), 1, params.width), params,
                        {table.bytes.data(), table.bytes.size()}, &report);

@@ -10,7 +10,7 @@
 #include "cumulus/v1/server.pb.h"
 #include "cumulus/v1/sessions.pb.h"
 #include "library/connection.h"
-#include "library/operation_access.h"
+#include "library/run_operation.h"
 #include "library/session_state.h"
 #include "library/uuid.h"
 

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "cumulus/session.h"
+#include "cumulus/v1/array.pb.h"
 #include "library/operation_access.h"
+#include "library/run_operation.h"
 #include "library/transfer.h"
 
 namespace cumulus {
@@ -131,6 +133,11 @@ absl::StatusOr<Array> Result::fetch(std::string_view name, const CallOptions& op
 }
 
 Source::Source(const Buffer& buffer) : value_(BufferName{buffer.name()}) {}
+
+Operation OperationAccess::make(std::string_view rpc, const google::protobuf::MessageLite& request) {
+  return Operation(std::make_shared<Operation::Request>(
+      Operation::Request{"/cumulus.v1.Operations/" + std::string(rpc), wire::serialize(request)}));
+}
 
 void SourceEncoder::encode(const Source& source, v1::Source& out) {
   if (const auto* buffer = std::get_if<Source::BufferName>(&source.value_)) {

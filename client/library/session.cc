@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cumulus/v1/transfer.pb.h"
-#include "library/operation_access.h"
+#include "library/run_operation.h"
 #include "library/session_state.h"
 #include "library/transfer.h"
 

@@ -2,6 +2,7 @@
 
 #include "cumulus/v1/summed_area_table.pb.h"
 #include "library/operation_access.h"
+#include "library/wire.h"
 
 namespace cumulus {
 namespace {

@@ -5,7 +5,7 @@
 namespace cumulus {
 
 /// Numbers the calls that write to memory which is not cleared between them, so that what an earlier call has
-/// left there can be told from what this one writes: a word that does not carry the call's tag has not been
+/// left there differs from what this one writes: a word that does not carry the call's tag has not been
 /// written yet. A call may have several tags, one after the other, for words that it uses several times. Zero
 /// is no tag.
 class CallTags {

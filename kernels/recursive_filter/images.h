@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/core/views.h"
 
@@ -27,3 +28,24 @@ struct FilterImages {
 };
 
 }  // namespace cumulus
+
+namespace cumulus::recursive_filter {
+
+/// Whether rows are of one channel and each begins at a multiple of four elements.
+template <class T, Space S>
+bool rows_are_aligned(const FilterImages<T, S>& images) {
+  return images.first.channels == 1 && images.first.row_stride % 4 == 0 && images.image_stride % 4 == 0 &&
+         reinterpret_cast<std::uintptr_t>(images.first.data) % (4 * sizeof(T)) == 0;
+}
+
+/// Whether TMA can copy images, if they begin at a multiple of 16 bytes, as all that the device allocates
+/// does.
+template <class T, Space S>
+bool tma_serves(const FilterImages<T, S>& images) {
+  constexpr std::int64_t kFloats = 4;  // 16 bytes
+  return std::is_same_v<std::remove_const_t<T>, float> && images.first.channels == 1 &&
+         images.first.width % kFloats == 0 && images.first.row_stride % kFloats == 0 &&
+         images.image_stride % kFloats == 0;
+}
+
+}  // namespace cumulus::recursive_filter

@@ -1,133 +1,194 @@
 #include "kernels/recursive_filter/method.h"
 
 #include <algorithm>
-#include <mutex>
-#include <stdexcept>
+#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "kernels/recursive_filter/math/tile_grid.h"
+#include "kernels/recursive_filter/math/weighted_sums.h"
+#include "kernels/recursive_filter/on_chip/capacity.h"
+#include "kernels/recursive_filter/tuning.h"
 
 namespace cumulus::recursive_filter {
 namespace {
 
-bool same(const OneWayFilter& a, const OneWayFilter& b) {
-  return a.order == b.order && std::equal(a.poles.begin(), a.poles.begin() + a.order, b.poles.begin());
+using Method = RecursiveFilterMethod;
+
+/// Threads of register tiles count pixels from row to row, two at a time, in 32 bits.
+constexpr std::int64_t kLongestRegisterStride = std::int64_t{1} << 30;
+
+MethodObstacle obstacle_to(const PlannedFilter& filter, Method method) {
+  if (method == Method::kAutomatic || method == Method::kLines) return MethodObstacle::kNone;
+  if (!filter.goes_by_tiles()) return MethodObstacle::kTiles;
+  if (method == Method::kTiled || filter.windows().has_value()) return MethodObstacle::kNone;
+  return MethodObstacle::kTruncation;
 }
 
-std::int64_t tiles_of(std::int64_t pixels) { return (pixels + kTile - 1) / kTile; }
-
-RecursiveFilterPlan make_plan(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
-                              bool of_doubles, const RecursiveFilterChoice& choice) {
-  using Method = RecursiveFilterMethod;
-  const Precision precision = of_doubles ? Precision::kDouble : precision_for(filter);
-  const int order = kernel_order(filter);
-  RecursiveFilterPlan plan{precision,
-                           order,
-                           plan_axis(filter.y, height, order, precision),
-                           plan_axis(filter.x, width, order, precision),
-                           MethodObstacle::kNone,
-                           Method::kLines,
-                           std::nullopt,
-                           false,
-                           std::make_shared<KernelConstants>(),
-                           std::make_shared<KernelConstants>(),
-                           nullptr};
-  if (choice.method == Method::kLines) return plan;
-  const bool automatic = choice.method == Method::kAutomatic;
-  const auto stopped_by = [&](MethodObstacle obstacle) {
-    if (!automatic) plan.obstacle = obstacle;
-    return plan;
-  };
-  if (of_doubles || !tiles_serve(filter)) return stopped_by(MethodObstacle::kTiles);
-  plan.method = Method::kTiled;
-  const bool single = precision == Precision::kSingle;
-  const bool is_small =
-      tiles_of(height) * tiles_of(width) <= (single ? kMaxTilesByWindows : kMaxTilesByWindowsInDouble);
-  const bool strips_may_do = single && strip_blocks() > 0;
-  const auto in_tiles = [&] {
-    if (strips_may_do) plan.exact_strips = plan_exact_strips(filter, plan);
-    return plan;
-  };
-  if (choice.method == Method::kTiled || (automatic && !is_small && !strips_may_do)) return in_tiles();
-  plan.windows = plan_windows(plan.y, plan.x, choice.max_truncation_error);
-  if (!plan.windows.has_value()) return automatic ? in_tiles() : stopped_by(MethodObstacle::kTruncation);
-  const bool in_strips = strips_may_do && plan.windows->of_strips.has_value() &&
-                         (choice.method == Method::kDecaying || (automatic && !is_small));
-  // Tiles are faster than the two passes of large images, and than windows that are wide.
-  const bool windows_are_wide = std::max(plan.windows->y, plan.windows->x) > kMaxWindow;
-  if (automatic && !in_strips && (!is_small || windows_are_wide)) return in_tiles();
-  plan.method = in_strips ? Method::kDecaying : Method::kOnChip;
-  if (in_strips && direct_form_serves(plan.y, plan.x)) use_direct_form(filter, plan);
-  return plan;
-}
-
-/// The plans of the last few calls, of all threads.
-class PlanCache {
+/// The plans of one job, and where they can be had.
+class Chooser {
  public:
-  struct Call {
-    RecursiveFilter filter;
-    std::int64_t height, width;
-    bool of_doubles;
-    RecursiveFilterChoice choice;
+  Chooser(const PlannedFilter& filter, const ImagesShape& shape, const DeviceNumbers& device)
+      : filter_(filter),
+        axes_(filter.axes()),
+        shape_(shape),
+        device_(device),
+        tiles_(shape.height, shape.width, shape.channels),
+        strip_blocks_(filter.single() ? strip_blocks(device) : 0) {}
 
-    bool operator==(const Call&) const = default;
-  };
-  using Plan = std::shared_ptr<const RecursiveFilterPlan>;
-
-  Plan find(const Call& call) {
-    const std::lock_guard lock(mutex_);
-    const auto kept =
-        std::find_if(plans_.begin(), plans_.end(), [&](const Kept& a) { return a.call == call; });
-    if (kept == plans_.end()) return nullptr;
-    std::rotate(plans_.begin(), kept, kept + 1);
-    return plans_.front().plan;
+  Plan lines() const {
+    // An image as floats.
+    const std::int64_t floats = shape_.images * shape_.height * shape_.width * shape_.channels;
+    const bool is_half = shape_.element == FilterElement::kFloat16;
+    return LinesPlan{is_half ? ScratchSize().add<float>(static_cast<std::size_t>(floats)).bytes() : 0};
   }
-  void keep(const Call& call, const Plan& plan) {
-    const std::lock_guard lock(mutex_);
-    std::rotate(plans_.begin(), plans_.end() - 1, plans_.end());
-    plans_.front() = {call, plan};
+
+  Plan tiled() const {
+    const ExactStripDivision division(shape_.height, shape_.width, strip_blocks_);
+    if (shape_.tma_serves && exact_strips_serve(axes_, division, strip_blocks_))
+      return ExactStripsPlan{division};
+    const auto count = static_cast<std::size_t>(shape_.images);
+    return TiledPlan{ScratchSize()
+                         .add<float>(count * tiles_.border_carries(axes_.order))
+                         .add<float>(count * tiles_.border_pixels())
+                         .add<float>(count * tiles_.border_pixels())
+                         .bytes()};
+  }
+
+  Plan decaying() const { return strips_can() ? strips() : windows(); }
+
+  Plan on_chip() const {
+    const auto in_registers = register_tiles();
+    if (in_registers.has_value()) return *in_registers;
+    const std::int64_t held = tiles_on_chip(kOnChipParts);
+    if (tiles_.count() > held) return RefusalPlan{MethodObstacle::kTooManyTiles, tiles_.count(), held};
+    return on_chip_by(std::min(shape_.images, held / tiles_.count()));
+  }
+
+  /// The fastest when measured.
+  Plan fastest() const {
+    if (!filter_.goes_by_tiles()) return lines();
+    // Windows take long to plan.
+    if (!is_small() && strip_blocks_ == 0) return tiled();
+    if (!filter_.windows().has_value()) return tiled();
+    return shape_.channels > 1 && filter_.single() ? fastest_of_colours() : fastest_of_gray();
   }
 
  private:
-  struct Kept {
-    Call call;
-    Plan plan;
-  };
-  std::mutex mutex_;
-  std::vector<Kept> plans_ = std::vector<Kept>(16);
+  /// Tiles are faster than the two passes of large images, and than windows that are wide.
+  Plan fastest_of_gray() const {
+    if (!is_small()) return strips_can() ? strips() : tiled();
+    if (windows_are_wide()) return tiled();
+    const auto in_registers = register_tiles();
+    if (in_registers.has_value()) return *in_registers;
+    // As many images as the two passes would take at once, or none.
+    const WindowSchedule schedule = windows().schedule;
+    const bool fit = schedule.rows.all_in_scratch() &&
+                     tiles_.count() * schedule.images_at_once <= tiles_on_chip(kOnChipParts);
+    return fit ? on_chip_by(schedule.images_at_once) : Plan(windows());
+  }
+
+  /// Strips take several channels of any size that does not fit on the chip faster than windows and tiles.
+  Plan fastest_of_colours() const {
+    const bool may_use_windows = is_small() && !windows_are_wide();
+    if (may_use_windows && tiles_.count() <= tiles_on_chip(kOnChipParts)) return on_chip();
+    if (strips_can()) return strips();
+    return may_use_windows ? Plan(windows()) : tiled();
+  }
+
+  /// An image of one channel that the chip holds in tiles of floats.
+  bool is_small() const {
+    const int blocks = filter_.single() ? kWindowTiles : kWindowTilesInDouble;
+    return tiles_.rows * tiles_.columns <= std::int64_t{blocks} * device_.multiprocessors;
+  }
+  bool windows_are_wide() const { return std::max(filter_.windows()->y, filter_.windows()->x) > kMaxWindow; }
+
+  bool strips_can() const { return strip_blocks_ > 0 && filter_.windows()->of_strips.has_value(); }
+  Plan strips() const {
+    return StripsPlan{StripDivision(tiles_, shape_.images, filter_.windows()->of_strips->x, strip_blocks_)};
+  }
+
+  WindowsPlan windows() const {
+    WindowsPlan plan{};
+    with_order(axes_.order, [&]<int Order>() {
+      plan.schedule = window_schedule<Order>(
+          tiles_, {shape_.width * shape_.channels * shape_.element_bytes(), shape_.images}, axes_.y,
+          *filter_.windows());
+      plan.state_floats = plan.schedule.scratch_floats<Order>(tiles_.columns, tiles_.channels);
+    });
+    plan.scratch_bytes = ScratchSize().add<float>(plan.state_floats).bytes();
+    return plan;
+  }
+
+  std::int64_t tiles_on_chip(int parts) const {
+    return resident_tiles(on_chip_kernel(axes_.order, axes_.precision, parts), device_);
+  }
+  /// With more threads a tile where there are few tiles.
+  int parts_for(std::int64_t images) const {
+    const bool few = filter_.single() && images * tiles_.count() <= tiles_on_chip(kManyOnChipParts);
+    return few ? kManyOnChipParts : kOnChipParts;
+  }
+  Plan on_chip_by(std::int64_t images_at_once) const {
+    const std::int64_t last = (shape_.images - 1) % images_at_once + 1;
+    return OnChipPlan{images_at_once, parts_for(images_at_once), parts_for(last)};
+  }
+
+  bool register_tiles_serve() const {
+    const auto serves = [](const AxisPlan& axis) {
+      return !axis.identity && !has_zero_gain(axis) && axis.pixels_left_out() == 0 && run_alike(axis);
+    };
+    return shape_.element == FilterElement::kFloat && filter_.single() && shape_.aligned &&
+           shape_.row_stride <= kLongestRegisterStride && serves(axes_.y) && serves(axes_.x);
+  }
+  /// None where images are not whole tiles of one channel, or one of them does not fit.
+  std::optional<RegisterTilesPlan> register_tiles() const {
+    if (!register_tiles_serve()) return std::nullopt;
+    for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge, RegisterTiles::kMany}) {
+      const int side = register_tile_side(form);
+      if (shape_.height % side != 0 || shape_.width % side != 0) continue;
+      const std::int64_t held = resident_tiles(register_tile_kernel(form, axes_.order), device_);
+      const std::int64_t at_once = held / ((shape_.height / side) * (shape_.width / side));
+      if (at_once > 0) return RegisterTilesPlan{form, at_once};
+    }
+    return std::nullopt;
+  }
+
+  const PlannedFilter& filter_;
+  const FilterAxes& axes_;
+  const ImagesShape& shape_;
+  const DeviceNumbers& device_;
+  const FilterTiles tiles_;
+  const int strip_blocks_;
 };
 
 }  // namespace
 
-bool tiles_serve(const RecursiveFilter& filter) {
-  const auto serves = [](const AxisFilter& axis) {
-    const bool folds = axis.boundary == FilterBoundary::kReflect || axis.boundary == FilterBoundary::kMirror;
-    return !folds || same(axis.causal, axis.anticausal);
-  };
-  return serves(filter.y) && serves(filter.x);
-}
-
-std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
-                                                       std::int64_t width, bool of_doubles,
-                                                       const RecursiveFilterChoice& choice) {
-  static PlanCache kept;
-  const PlanCache::Call call{filter, height, width, of_doubles, choice};
-  PlanCache::Plan plan = kept.find(call);
-  if (plan == nullptr) {
-    plan = std::make_shared<const RecursiveFilterPlan>(make_plan(filter, height, width, of_doubles, choice));
-    kept.keep(call, plan);
+Plan choose(const PlannedFilter& filter, const ImagesShape& shape, Method method,
+            const DeviceNumbers& device) {
+  const MethodObstacle obstacle = obstacle_to(filter, method);
+  if (obstacle != MethodObstacle::kNone) return RefusalPlan{obstacle};
+  const Chooser chooser(filter, shape, device);
+  switch (method) {
+    case Method::kLines:
+      return chooser.lines();
+    case Method::kTiled:
+      return chooser.tiled();
+    case Method::kOnChip:
+      return chooser.on_chip();
+    case Method::kDecaying:
+      return chooser.decaying();
+    case Method::kAutomatic:
+      break;
   }
-  return plan;
+  return chooser.fastest();
 }
 
-std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFilter& filter,
-                                                               std::int64_t height, std::int64_t width,
-                                                               bool of_doubles,
-                                                               const RecursiveFilterChoice& choice) {
-  const auto plan = plan_on_gpu(filter, height, width, of_doubles, choice);
+void require_possible(const Plan& plan, const RecursiveFilterChoice& choice) {
+  const auto* refusal = std::get_if<RefusalPlan>(&plan);
+  if (refusal == nullptr) return;
   const auto refuse = [](const std::string& why) { throw std::invalid_argument("recursive_filter: " + why); };
-  switch (plan->obstacle) {
+  switch (refusal->obstacle) {
     case MethodObstacle::kNone:
+    case MethodObstacle::kTooManyTiles:
       break;
     case MethodObstacle::kTiles:
       refuse(
@@ -140,7 +201,6 @@ std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFi
              std::to_string(choice.max_truncation_error) + "; the tiled method leaves out nothing");
       break;
   }
-  return plan;
 }
 
 }  // namespace cumulus::recursive_filter
@@ -156,7 +216,9 @@ DoesNotFitOnChip::DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chi
 
 MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                            bool of_doubles, const RecursiveFilterChoice& choice) {
-  return recursive_filter::plan_on_gpu(filter, height, width, of_doubles, choice)->obstacle;
+  const auto planned =
+      recursive_filter::planned_filter(filter, height, width, of_doubles, choice.max_truncation_error);
+  return recursive_filter::obstacle_to(*planned, choice.method);
 }
 
 }  // namespace cumulus

@@ -2,27 +2,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <type_traits>
 
+#include "kernels/core/device_numbers.h"
 #include "kernels/core/float16.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/recursive_filter/design.h"
-#include "kernels/recursive_filter/exact_strips/exact_strips.h"
 #include "kernels/recursive_filter/images.h"
-#include "kernels/recursive_filter/math/axis_plan.h"
-#include "kernels/recursive_filter/math/tile_grid.h"
-#include "kernels/recursive_filter/math/truncation.h"
-#include "kernels/recursive_filter/strips/strips.h"
-#include "kernels/recursive_filter/tuning.h"
-#include "kernels/recursive_filter/windows/schedule.h"
+#include "kernels/recursive_filter/planned_filter.h"
+#include "kernels/recursive_filter/plans.h"
+
+// The one place that chooses how a GPU filters. Each choice follows from its arguments alone and is there for
+// every job that the checks let pass. The CPU has one way, kLines.
 
 namespace cumulus {
 
-/// How a GPU filters; the CPU has one way, kLines.
 enum class RecursiveFilterMethod {
   kAutomatic,  // the fastest that can do it
   kLines,      // a thread for each column, then for each row
@@ -51,14 +46,8 @@ struct RecursiveFilterChoice {
   bool operator==(const RecursiveFilterChoice&) const = default;
 };
 
-/// Why a GPU cannot do as chosen.
-enum class MethodObstacle {
-  kNone,
-  kTiles,       // images of double, or directions that differ where the image is folded back
-  kTruncation,  // more would be left out than max_truncation_error
-};
-
-/// For images of `height` x `width` pixels. Throws std::invalid_argument where a pole is unstable.
+/// Whether any GPU can filter images of `height` x `width` pixels as chosen: kNone, kTiles or kTruncation.
+/// Throws std::invalid_argument where a pole is unstable.
 MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                            bool of_doubles, const RecursiveFilterChoice& choice);
 
@@ -84,94 +73,67 @@ struct RecursiveFilterRun {
 
 namespace cumulus::recursive_filter {
 
-/// True where the tiled method can do it: a boundary that folds the image back needs runs of both filters in
-/// both directions, which the tiles hold only where these are the same.
-bool tiles_serve(const RecursiveFilter& filter);
+enum class FilterElement { kFloat, kFloat16, kDouble };
 
-/// A plan's constants in the form that its kernels take: made, in long double, by the first call that runs
-/// them, and kept with the plan.
-class KernelConstants {
- public:
-  /// Each plan has one T.
-  template <class T, class Make>
-  const T& get(const Make& make) {
-    std::call_once(once_, [&] { kept_ = std::make_shared<const T>(make()); });
-    return *static_cast<const T*>(kept_.get());
+/// What of images decides how they are filtered.
+struct ImagesShape {
+  std::int64_t height = 1, width = 1, channels = 1;
+  std::int64_t images = 1;
+  std::int64_t row_stride = 1;  // in elements
+  FilterElement element = FilterElement::kFloat;
+  bool aligned = true;      // rows_are_aligned
+  bool tma_serves = false;  // see images.h
+
+  std::int64_t element_bytes() const {
+    return element == FilterElement::kFloat16 ? 2 : element == FilterElement::kFloat ? 4 : 8;
   }
-
- private:
-  std::once_flag once_;
-  std::shared_ptr<const void> kept_;
 };
 
-/// How a GPU filters images.
-struct RecursiveFilterPlan {
-  Precision precision;
-  int order;
-  AxisPlan y, x;
-  MethodObstacle obstacle;
-  RecursiveFilterMethod
-      method;  // kLines, kTiled; kOnChip: that or kDecaying's two passes; kDecaying: in strips
-  std::optional<Windows> windows;
-  bool direct_form = false;  // in strips, three poles
-  std::shared_ptr<KernelConstants> constants = std::make_shared<KernelConstants>();
-  std::shared_ptr<KernelConstants> register_tile_constants = std::make_shared<KernelConstants>();
-  /// kTiled: of images that tma_serves; null: none.
-  std::shared_ptr<const RecursiveFilterPlan> exact_strips;
-};
+template <class T, Space S>
+ImagesShape images_shape(const FilterImages<const T, S>& images) {
+  const ImageView<const T, S>& image = images.first;
+  return {.height = image.height,
+          .width = image.width,
+          .channels = image.channels,
+          .images = images.count,
+          .row_stride = image.row_stride,
+          .element = std::is_same_v<T, double>    ? FilterElement::kDouble
+                     : std::is_same_v<T, Float16> ? FilterElement::kFloat16
+                                                  : FilterElement::kFloat,
+          .aligned = rows_are_aligned(images),
+          .tma_serves = tma_serves(images)};
+}
 
-/// Plans take longer to make than small images to filter: those of the last few calls are kept. Throws
-/// std::invalid_argument where a pole is unstable.
-std::shared_ptr<const RecursiveFilterPlan> plan_on_gpu(const RecursiveFilter& filter, std::int64_t height,
-                                                       std::int64_t width, bool of_doubles,
-                                                       const RecursiveFilterChoice& choice);
-/// The same, and throws where there is an obstacle.
-std::shared_ptr<const RecursiveFilterPlan> require_plan_on_gpu(const RecursiveFilter& filter,
-                                                               std::int64_t height, std::int64_t width,
-                                                               bool of_doubles,
-                                                               const RecursiveFilterChoice& choice);
+/// How `device` filters images of `shape`, of the height and width that `filter` is planned for.
+Plan choose(const PlannedFilter& filter, const ImagesShape& shape, RecursiveFilterMethod method,
+            const DeviceNumbers& device);
+
+/// Throws where the plan is to refuse, unless for kTooManyTiles, which is told when the filter is applied.
+void require_possible(const Plan& plan, const RecursiveFilterChoice& choice);
 
 }  // namespace cumulus::recursive_filter
 
 namespace cumulus {
 
-/// Scratch bytes of apply_recursive_filter for these images: exact, a function of their extents, the filter
-/// and the choice only (pointers may be null). Throws as that does.
+/// Scratch bytes of apply_recursive_filter for these images: exactly those of the chosen plan. Of pointers it
+/// matters whether they are aligned (null is); `device` matters on a GPU only. Throws as that does, but for
+/// DoesNotFitOnChip.
 template <class T, Space S>
 std::size_t apply_recursive_filter_scratch_bytes(const FilterImages<const T, S>& images,
-                                                 const RecursiveFilter& filter,
+                                                 const RecursiveFilter& filter, const DeviceNumbers& device,
                                                  const RecursiveFilterChoice& choice = {}) {
-  using Method = RecursiveFilterMethod;
-  constexpr bool kHalf = std::is_same_v<T, Float16>;
+  using namespace recursive_filter;
   const ImageView<const T, S>& image = images.first;
   if constexpr (S == Space::kHost) {
+    if (!std::is_same_v<T, Float16>) return 0;
     // An image as floats.
-    return kHalf ? ScratchSize().add<float>(static_cast<std::size_t>(image.elements())).bytes() : 0;
+    return ScratchSize().add<float>(static_cast<std::size_t>(image.elements())).bytes();
   }
-  const auto count = static_cast<std::size_t>(images.count);
-  const auto kept_plan = recursive_filter::require_plan_on_gpu(filter, image.height, image.width,
-                                                               std::is_same_v<T, double>, choice);
-  const recursive_filter::RecursiveFilterPlan& plan = *kept_plan;
-  if (plan.method == Method::kLines) {
-    return kHalf ? ScratchSize().add<float>(count * static_cast<std::size_t>(image.elements())).bytes() : 0;
-  }
-  const recursive_filter::FilterTiles tiles(image.height, image.width, image.channels);
-  if (plan.method == Method::kTiled) {
-    if (plan.exact_strips != nullptr && recursive_filter::tma_serves(images)) return 0;
-    return ScratchSize()
-        .add<float>(count * tiles.border_carries(plan.order))
-        .add<float>(count * tiles.border_pixels())
-        .add<float>(count * tiles.border_pixels())
-        .bytes();
-  }
-  if (plan.method == Method::kDecaying) return 0;
-  std::size_t state_floats = 0;
-  recursive_filter::with_order(plan.order, [&]<int Order>() {
-    state_floats = recursive_filter::window_schedule<Order, T>(image.height, image.width, image.channels,
-                                                               images.count, plan.y, *plan.windows)
-                       .template scratch_floats<Order>(tiles.columns, tiles.channels);
-  });
-  return ScratchSize().add<float>(state_floats).bytes();
+  const auto planned = planned_filter(filter, image.height, image.width, std::is_same_v<T, double>,
+                                      choice.max_truncation_error);
+  const Plan plan = choose(*planned, images_shape(images), choice.method, device);
+  require_possible(plan, choice);
+  return scratch_bytes_of(plan);
 }
 
 }  // namespace cumulus

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cumulus::recursive_filter {
@@ -7,6 +8,9 @@ namespace cumulus::recursive_filter {
 /// The tiled method's tiles have this many rows and columns; a block has a thread for each row and column,
 /// which holds that row's or column's pixels in registers.
 inline constexpr int kTile = 64;
+/// Floats from row to row of a tile in shared memory: rows begin at multiples of 16 bytes, and as many of
+/// them as threads read at once in different banks.
+inline constexpr int kTilePitch = kTile + 4;
 
 /// Blocks of the two passes over the image that a multiprocessor is to hold at once: as many as leave each
 /// thread registers for its pixels and states.
@@ -30,6 +34,17 @@ constexpr int on_chip_blocks(int order, int parts) {
   if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
   return order <= 3 ? 8 : 7;
 }
+/// Forms of the on-chip method with pixels in registers. The fewer pixels a thread has, the shorter its
+/// recursions. Where more tiles do not fit that way, larger ones publish fewer words. kMany: images that
+/// larger tiles do not divide.
+enum class RegisterTiles { kFew, kLarge, kMany };
+constexpr int register_tile_side(RegisterTiles form) {
+  return form == RegisterTiles::kLarge ? 2 * kTile : kTile;
+}
+constexpr int register_tile_blocks(RegisterTiles form, int order) {
+  if (form == RegisterTiles::kLarge) return 2;
+  return form == RegisterTiles::kMany && order <= 3 ? 8 : 4;
+}
 /// Tiles whose states a thread loads at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 inline constexpr int kRegisterTileBatch = 2;  // where pixels are in registers
@@ -40,6 +55,11 @@ inline constexpr int kMaxStripWindow = 4;
 inline constexpr int kMaxStripOrder = 4;
 /// Tiles that a strip's block holds: the shared memory of a multiprocessor.
 inline constexpr int kStripSlots = 13;
+/// Its shared memory for kMaxStripOrder poles: tiles, carries of rows both ways, mbarriers of the stages.
+inline constexpr int kStripStages = 8;
+inline constexpr std::size_t kStripSharedBytes = std::size_t{kStripSlots} * kTile * kTilePitch * 4 +
+                                                 std::size_t{16} * kMaxStripOrder * kTile +
+                                                 std::size_t{kStripStages} * kStripSlots * 8;
 /// The carry latency: tiles whose row states a block publishes before it has gathered its neighbours' for the
 /// first of them; and tiles of a strip whose words are kept for that, since older ones are not read.
 inline constexpr int kStripCarryLatency = 3;
@@ -57,9 +77,10 @@ inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
 /// The longest axis, in tiles, that is summed as a whole where the decay length is more.
 inline constexpr int kMaxWholeAxis = 40;
-/// The most tiles of an image that takes windows by default: an H200 holds as many on the chip.
-inline constexpr std::int64_t kMaxTilesByWindows = 1056;
-inline constexpr std::int64_t kMaxTilesByWindowsInDouble = 660;
+/// An image that takes windows by default has at most so many tiles for each multiprocessor: as many, or
+/// nearly, as the chip holds.
+inline constexpr int kWindowTiles = 8;
+inline constexpr int kWindowTilesInDouble = 5;
 /// Images of at most so many bytes, together, are filtered at once, all their states in scratch memory. They
 /// are still in the L2 cache when the second pass reads them.
 inline constexpr std::int64_t kImageBytesAtOnce = 24 << 20;

@@ -8,20 +8,21 @@
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/float16.h"
 #include "kernels/core/views.h"
-#include "kernels/sampling_table/sampling_table_layout.h"
+#include "kernels/sampling_table/layout.h"
+#include "kernels/sampling_table/scratch.h"
 
 namespace cumulus {
 
 // Sampling tables of images (marginal + conditional inversion in fixed point) by nine methods; the default is
 // the radix tree forest of N. Binder and A. Keller, "Massively Parallel Construction of Radix Tree Forests
 // for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions", 2020.
-// docs/operations/sampling_table.md has the arithmetic; it is integer from the weights on, so that
+// docs/operations/sampling_table_format.md has the arithmetic; it is integer from the weights on, so that
 // tables are the same bytes on both backends, from run to run, on any number of threads.
 //
 // For every function here: views lie in the executor's memory space and do not overlap; the CPU
 // overloads return when the result is there, the CUDA overloads put their work on the executor's
 // stream and return. Views whose extents do not fit throw std::invalid_argument before anything
-// runs. A failing device throws CudaError, a caller who has lost interest Interrupted (checked
+// runs. A failing device throws CudaError, a cancelled call Interrupted (checked
 // between kernels).
 
 /// Builds the table of `weights` ([layers * height, width, channels]; rows may be padded) into `table`, which
@@ -70,7 +71,7 @@ struct DrawParameters {
 template <Space S>
 struct DrawnSamples {
   Span<float, S> position;   ///< [count, 2]: u, v.
-  Span<float, S> direction;  ///< [count, 3], or empty where nobody asks; of a kPlane table always empty.
+  Span<float, S> direction;  ///< [count, 3], or empty where it is not wanted; of a kPlane table always empty.
   Span<float, S> pdf;        ///< [count].
 };
 
@@ -90,7 +91,7 @@ void sample_points(CudaExecutor& executor, const sampling::TableHeader& header,
                    DeviceSpan<const std::byte> table, DeviceSpan<const sampling::FixedPoint2> points,
                    std::uint32_t layer, DrawnSamples<Space::kDevice> samples);
 
-/// Where densities are asked for, one after another.
+/// Where densities are wanted, one after another.
 template <Space S>
 struct DensityPoints {
   Span<const float, S> coordinates;

@@ -2,26 +2,20 @@
 #include <atomic>
 
 #include "kernels/core/parallel.h"
+#include "kernels/sampling_table/check.h"
+#include "kernels/sampling_table/cpu/bounds.h"
+#include "kernels/sampling_table/cpu/lookup.h"
+#include "kernels/sampling_table/cpu/reduction.h"
+#include "kernels/sampling_table/cpu/vertices.h"
+#include "kernels/sampling_table/draw/points.h"
+#include "kernels/sampling_table/format/gaps.h"
+#include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/sampling_table.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
-#include "kernels/sampling_table/sampling_table_check.h"
-#include "kernels/sampling_table/sampling_table_lookup_cpu.h"
-#include "kernels/sampling_table/sampling_table_points.h"
-#include "kernels/sampling_table/sampling_table_row_bounds_cpu.h"
-#include "kernels/sampling_table/sampling_table_survey_cpu.h"
-#include "kernels/sampling_table/sampling_table_target.h"
-#include "kernels/sampling_table/sampling_table_tuning.h"
-#include "kernels/sampling_table/sampling_table_vertices_cpu.h"
+#include "kernels/sampling_table/tuning.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 
-namespace cumulus {
+namespace cumulus::sampling_table {
 namespace {
-
-using namespace sampling_arithmetic;
-
-sampling::TableView view_of(const sampling::TableHeader& header, HostSpan<const std::byte> table,
-                            std::uint32_t layer) {
-  return {header, reinterpret_cast<const unsigned char*>(table.data()), layer};
-}
 
 /// Turns masses into lower bounds. `mass_at(i)` may read lower[i], which is written after it.
 template <class MassAt>
@@ -46,31 +40,41 @@ void note_earlier(Key& first, Key found) {
   }
 }
 
+template <class T>
+struct BuildArguments {
+  HostImage<const T> weights;
+  WeightRule rule;
+  sampling::TableHeader header;
+  HostSpan<std::byte> table;
+  HostSpan<RowMass> row_masses;
+  HostSpan<const WeightAdjustment> adjustments;  // one a layer, or none
+  BuildFindings& findings;
+
+  WeightAdjustment adjustment(std::uint32_t layer) const {
+    return adjustments.empty() ? WeightAdjustment{} : adjustments[layer];
+  }
+  void note_invalid(std::uint32_t x, std::uint32_t row, const T* texel) const {
+    note_earlier(findings.first_invalid, invalid_key(x, row, static_cast<std::uint32_t>(weights.width),
+                                                     first_invalid_channel(texel, rule.counted)));
+  }
+};
+
 /// The rows of all layers in parallel, then the marginals.
 template <class T>
 class TableBuilder {
  public:
-  /// `weights` are those of the table's cells.
-  TableBuilder(HostImage<const T> weights, const WeightRule& rule, const sampling::TableHeader& header,
-               HostSpan<std::byte> table, HostSpan<RowMass> row_masses,
-               HostSpan<const WeightAdjustment> adjustments, BuildFindings& findings)
-      : weights_(weights),
-        header_(header),
-        table_(table),
-        row_masses_(row_masses),
-        adjustments_(adjustments),
-        findings_(findings),
-        rule_(rule) {}
+  /// The weights are those of the table's cells.
+  explicit TableBuilder(const BuildArguments<T>& arguments) : arguments_(arguments) {}
 
   void build(CpuExecutor& executor) {
-    const std::int64_t grain = std::max<std::int64_t>(1, sampling_tuning::kTexelsPerTask / header_.width);
-    parallel_ranges(executor, std::int64_t{header_.layers} * header_.height, grain,
+    const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / arguments_.header.width);
+    parallel_ranges(executor, std::int64_t{arguments_.header.layers} * arguments_.header.height, grain,
                     [&](std::int64_t first, std::int64_t last) {
                       for (std::int64_t row = first; row < last; ++row)
                         build_row(static_cast<std::uint32_t>(row));
                     });
     executor.check_interrupt();
-    parallel_ranges(executor, header_.layers, 1, [&](std::int64_t first, std::int64_t last) {
+    parallel_ranges(executor, arguments_.header.layers, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t layer = first; layer < last; ++layer)
         build_marginal(static_cast<std::uint32_t>(layer));
     });
@@ -79,72 +83,61 @@ class TableBuilder {
  private:
   /// `row` counts through all layers.
   void build_row(std::uint32_t row) {
-    const sampling_layout::Target target = sampling_layout::row_target(header_, table_.data(), row);
+    const Target target = row_target(arguments_.header, arguments_.table.data(), row);
     std::uint32_t* cells = target.lower;
-    const std::uint32_t exponent = row_exponent(stage_weights(row, cells), header_.width);
-    const Tally all = sampling_rows::write_row_bounds(cells, header_.width, exponent);
-    sampling_lookup::write_lookup(target);
-    row_masses_[row] = {row_mass(all.sum, row_weight(header_, row % header_.height)), exponent, 0};
+    const std::uint32_t exponent = row_exponent(stage_row(row, cells), arguments_.header.width);
+    const Tally all = write_row_bounds(cells, arguments_.header.width, exponent);
+    write_lookup(target);
+    arguments_.row_masses[row] = {
+        row_mass(all.sum, row_weight(arguments_.header, row % arguments_.header.height)), exponent, 0};
   }
 
   void build_marginal(std::uint32_t layer) {
-    const std::size_t first = std::size_t{layer} * header_.height;
-    const HostSpan<RowMass> rows = row_masses_.subspan(first, header_.height);
+    const std::size_t first = std::size_t{layer} * arguments_.header.height;
+    const HostSpan<RowMass> rows = arguments_.row_masses.subspan(first, arguments_.header.height);
     std::uint32_t heaviest = 0;
     for (const RowMass& row : rows) heaviest = std::max(heaviest, mass_exponent(row.mass, row.exponent));
     const auto mass_at = [&](std::uint32_t y) {
       return integer_mass(rows[y].mass, rows[y].exponent, heaviest);
     };
-    const sampling_layout::Target target = sampling_layout::marginal_target(header_, table_.data(), layer);
-    const Tally all = write_lower_bounds(header_.height, mass_at, target.lower);
-    sampling_lookup::write_lookup(target);
-    if (all.positive == 0) note_earlier(findings_.first_empty, layer);
+    const Target target = marginal_target(arguments_.header, arguments_.table.data(), layer);
+    const Tally all = write_lower_bounds(arguments_.header.height, mass_at, target.lower);
+    write_lookup(target);
+    if (all.positive == 0) note_earlier(arguments_.findings.first_empty, layer);
   }
 
   /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
-  std::uint32_t stage_weights(std::uint32_t row, std::uint32_t* cells) {
-    const WeightAdjustment adjustment =
-        adjustments_.empty() ? WeightAdjustment{} : adjustments_[row / header_.height];
-    const sampling_rows::RowExtremes extremes = sampling_rows::stage_weights(
-        weights_.row(row), weights_.channels, header_.width, rule_, adjustment, cells);
+  std::uint32_t stage_row(std::uint32_t row, std::uint32_t* cells) {
+    const HostImage<const T>& weights = arguments_.weights;
+    const WeightAdjustment adjustment = arguments_.adjustment(row / arguments_.header.height);
+    const RowExtremes extremes = stage_weights(weights.row(row), weights.channels, arguments_.header.width,
+                                               arguments_.rule, adjustment, cells);
     if (extremes.guard >= kInfinityBits) note_first_invalid(row);
     return extremes.largest;
   }
 
   void note_first_invalid(std::uint32_t row) {
-    const T* texel = weights_.row(row);
+    const T* texel = arguments_.weights.row(row);
     std::uint32_t x = 0;
-    for (; load_weight(texel, rule_).guard < kInfinityBits; ++x) texel += weights_.channels;
-    note_earlier(findings_.first_invalid,
-                 invalid_key(x, row, header_.width, first_invalid_channel(texel, rule_.counted)));
+    for (; load_weight(texel, arguments_.rule).guard < kInfinityBits; ++x)
+      texel += arguments_.weights.channels;
+    arguments_.note_invalid(x, row, texel);
   }
 
-  HostImage<const T> weights_;
-  sampling::TableHeader header_;
-  HostSpan<std::byte> table_;
-  HostSpan<RowMass> row_masses_;
-  HostSpan<const WeightAdjustment> adjustments_;  // one a layer, or none
-  BuildFindings& findings_;
-  WeightRule rule_;
+  BuildArguments<T> arguments_;
 };
 
-/// The vertices and cells of a bilinear table, and what is invalid.
+/// The vertices and cells of a bilinear table, and what is invalid in layers of `height` rows.
 template <class T>
-void write_bilinear(CpuExecutor& executor, HostImage<const T> weights, const WeightRule& rule,
-                    const sampling::TableHeader& header, std::int64_t height, HostSpan<std::byte> table,
-                    HostSpan<const WeightAdjustment> adjustments, BuildFindings& findings) {
+void write_bilinear(CpuExecutor& executor, const BuildArguments<T>& map, std::int64_t height) {
   const auto weight_at = [&](std::uint32_t layer, std::uint32_t x, std::uint32_t y) {
     const auto row = static_cast<std::uint32_t>(layer * height + y);
-    const T* texel = weights.row(row) + x * weights.channels;
-    const Weight weight = load_weight(texel, rule);
-    if (weight.guard >= kInfinityBits) {
-      note_earlier(findings.first_invalid, invalid_key(x, row, static_cast<std::uint32_t>(weights.width),
-                                                       first_invalid_channel(texel, rule.counted)));
-    }
-    return sampling_vertices::CellWeight{
-        adjusted(weight.bits, adjustments.empty() ? WeightAdjustment{} : adjustments[layer])};
+    const T* texel = map.weights.row(row) + x * map.weights.channels;
+    const Weight weight = load_weight(texel, map.rule);
+    if (weight.guard >= kInfinityBits) map.note_invalid(x, row, texel);
+    return CellWeight{adjusted(weight.bits, map.adjustment(layer))};
   };
-  sampling_vertices::write_vertices_and_cells(executor, header, table, weight_at);
+  write_vertices_and_cells(executor, map.header, map.table, weight_at);
 }
 
 void write_header_and_padding(const sampling::TableHeader& header, HostSpan<std::byte> table) {
@@ -156,29 +149,28 @@ void write_header_and_padding(const sampling::TableHeader& header, HostSpan<std:
 template <class T>
 void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTableParams& params,
            HostSpan<std::byte> table, SamplingTableReport* report) {
-  sampling_check::check_build(weights, params, table);
+  check_build(weights, params, table);
   const sampling::TableHeader header = sampling_table_header(params);
-  const WeightRule rule = weight_rule(params, weights.channels);
   const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
   BuildFindings& findings = executor.scratch<BuildFindings>(1)[0];
   findings = {kNoneInvalid, kNoneEmpty, {}};
-  // What a GPU takes for long rows, so that one figure holds for both.
-  executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
   HostSpan<WeightAdjustment> adjustments;
-  if (params.needs_survey()) {
-    const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));
+  if (params.needs_reduction()) {
+    const auto reductions =
+        executor.scratch<RowReduction>(static_cast<std::size_t>(params.layers * params.height));
     adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
-    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
+    reduce_weights(executor, weights, params, reductions, adjustments);
   }
+  const WeightRule rule = weight_rule(params, weights.channels);
+  const BuildArguments<T> arguments{weights, rule, header, table, row_masses, adjustments, findings};
   if (params.interpolation == sampling::Interpolation::kBilinear) {
-    using sampling_vertices::CellWeight;
-    write_bilinear(executor, weights, rule, header, params.height, table, adjustments, findings);
+    write_bilinear(executor, arguments, params.height);
     const auto* cells = reinterpret_cast<const CellWeight*>(table.data() + header.row_cdf_offset);
     const HostImage<const CellWeight> image(cells, std::int64_t{header.layers} * header.height, header.width);
-    TableBuilder<CellWeight>(image, weight_rule({}, 1), header, table, row_masses, {}, findings)
+    TableBuilder<CellWeight>({image, weight_rule({}, 1), header, table, row_masses, {}, findings})
         .build(executor);
   } else {
-    TableBuilder<T>(weights, rule, header, table, row_masses, adjustments, findings).build(executor);
+    TableBuilder<T>(arguments).build(executor);
   }
   write_header_and_padding(header, table);
   *report = report_of(findings, weights, static_cast<std::uint32_t>(params.height));
@@ -187,38 +179,41 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
 template <class Points>
 void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
           const SampleArrays& arrays) {
-  parallel_ranges(executor, count, sampling_tuning::kSamplesPerTask,
-                  [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t i = first; i < last; ++i) {
-                      const sampling::FixedPoint2 point = points.point(i);
-                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
-                    }
-                  });
+  parallel_ranges(executor, count, kSamplesPerTask, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const sampling::FixedPoint2 point = points.point(i);
+      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
+    }
+  });
 }
 
 }  // namespace
+}  // namespace cumulus::sampling_table
+
+namespace cumulus {
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const float> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const std::uint8_t> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void build_sampling_table(CpuExecutor& executor, HostImage<const Float16> weights,
                           const SamplingTableParams& params, HostSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
                   const DrawParameters& parameters, DrawnSamples<Space::kHost> samples) {
-  sampling_check::check_draw(header, table, parameters, samples);
+  using namespace sampling_table;
+  check_draw(header, table, parameters, samples);
   draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
        sample_arrays(samples));
 }
@@ -226,7 +221,8 @@ void draw_samples(CpuExecutor& executor, const sampling::TableHeader& header, Ho
 void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
                    HostSpan<const std::byte> table, HostSpan<const sampling::FixedPoint2> points,
                    std::uint32_t layer, DrawnSamples<Space::kHost> samples) {
-  sampling_check::check_points(header, table, points.size(), layer, samples);
+  using namespace sampling_table;
+  check_points(header, table, points.size(), layer, samples);
   draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
        static_cast<std::int64_t>(points.size()), sample_arrays(samples));
 }
@@ -234,9 +230,10 @@ void sample_points(CpuExecutor& executor, const sampling::TableHeader& header,
 void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header,
                       HostSpan<const std::byte> table, DensityPoints<Space::kHost> points,
                       HostSpan<float> pdf) {
-  sampling_check::check_density(header, table, points, pdf);
+  using namespace sampling_table;
+  check_density(header, table, points, pdf);
   const sampling::TableView view = view_of(header, table, points.layer);
-  parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), sampling_tuning::kSamplesPerTask,
+  parallel_ranges(executor, static_cast<std::int64_t>(pdf.size()), kSamplesPerTask,
                   [&](std::int64_t first, std::int64_t last) {
                     for (std::int64_t i = first; i < last; ++i) {
                       pdf.data()[i] = density_at(view, points.coordinates.data(), points.dimensions, i);

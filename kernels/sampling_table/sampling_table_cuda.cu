@@ -1,234 +1,196 @@
+#include <algorithm>
+#include <stdexcept>
 #include <type_traits>
 
-#include "kernels/sampling_table/sampling_table.h"
-#include "kernels/sampling_table/sampling_table_check.h"
-#include "kernels/sampling_table/sampling_table_dense.cuh"
-#include "kernels/sampling_table/sampling_table_launch.cuh"
-#include "kernels/sampling_table/sampling_table_lines.cuh"
-#include "kernels/sampling_table/sampling_table_lookup.cuh"
-#include "kernels/sampling_table/sampling_table_row_masses.cuh"
-#include "kernels/sampling_table/sampling_table_survey.cuh"
-#include "kernels/sampling_table/sampling_table_texels.cuh"
-#include "kernels/sampling_table/sampling_table_tuning.h"
-#include "kernels/sampling_table/sampling_table_vertices.cuh"
+#include "kernels/sampling_table/bilinear/vertices.h"
+#include "kernels/sampling_table/build.h"
+#include "kernels/sampling_table/check.h"
+#include "kernels/sampling_table/draw/draw.h"
+#include "kernels/sampling_table/format/conclude.h"
+#include "kernels/sampling_table/search/lookup.h"
+#include "kernels/sampling_table/weights/reduction.h"
 
-namespace cumulus {
+namespace cumulus::sampling_table {
 namespace {
 
-using namespace sampling_rows;
-using sampling_launch::launch;
-using sampling_lookup::Distributions;
-
-extern __shared__ uint4 shared_quads[];
-
-/// The block's shared memory, its slots cleared where there is to be a lookup.
-template <int kThreads>
-__device__ OnChip chip_for(const sampling_layout::Target& target, bool lookup) {
-  const OnChip chip(reinterpret_cast<std::uint32_t*>(shared_quads), target.count);
-  if (lookup) clear_slots<kThreads>(chip, target.guide_size);
-  return chip;
-}
-
-/// One block a row of any layer. With `lookup` the guide and the binary forest are written, too.
-template <class T, int kThreads>
-__global__ void __launch_bounds__(kThreads)
-    build_rows(const __grid_constant__ RowsArguments<T> arguments, bool lookup) {
-  const sampling::TableHeader& header = arguments.header;
-  const std::uint32_t row = blockIdx.x;
-  const sampling_layout::Target target = sampling_layout::row_target(header, arguments.table, row);
-  const OnChip chip = chip_for<kThreads>(target, lookup);
-  const TexelRun<T> texels(arguments, row, 0, header.width);
-  const std::uint32_t largest = largest_of_block<kThreads / 32>(texels.template stage<kThreads>(chip.cells));
-  const std::uint32_t exponent = row_exponent(largest, header.width);
-  const Tally all = build_distribution<kThreads>(target, chip, lookup, WeightTally{exponent});
-  if (threadIdx.x == 0) {
-    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent, 0};
-  }
-}
-
-/// One block a layer: the marginal over its rows, as soon as their masses are known.
-template <int kThreads>
-__global__ void __launch_bounds__(kThreads)
-    build_marginals(const __grid_constant__ sampling::TableHeader header, std::byte* table,
-                    const RowMass* row_masses, BuildFindings* findings, bool lookup) {
-  const sampling_layout::Target target = sampling_layout::marginal_target(header, table, blockIdx.x);
-  const OnChip chip = chip_for<kThreads>(target, lookup);
-  const RowMass* rows = row_masses + static_cast<std::size_t>(blockIdx.x) * header.height;
-  std::uint32_t largest = 0;
-  for (std::uint32_t y = threadIdx.x; y < header.height; y += kThreads) {
-    RowMass row[1];
-    wait_for_masses(rows + y, row);
-    largest = max(largest, mass_exponent(row[0].mass, row[0].exponent));
-  }
-  const std::uint32_t heaviest = largest_of_block<kThreads / 32>(largest);
-  const auto mass_of = [=](std::uint32_t, std::uint32_t y) -> Tally {
-    const std::uint64_t mass =
-        y < header.height ? integer_mass(__ldcg(&rows[y].mass), __ldcg(&rows[y].exponent), heaviest) : 0;
-    return {mass, mass > 0 ? 1u : 0u};
-  };
-  const Tally all = build_distribution<kThreads>(target, chip, lookup, mass_of);
-  if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
-  wait_for_primary_kernel();
-}
-
-/// One block: the header, the padding and, when the kernel before has ended, the report on a map of layers of
-/// `height` rows.
 template <class T>
-__global__ void __launch_bounds__(sampling_tuning::kConcludeThreads)
-    conclude(RowsArguments<T> arguments, std::uint32_t height, TableGaps gaps) {
-  for (const TableGap& gap : gaps.gaps) {
-    for (std::uint64_t i = gap.begin + threadIdx.x; i < gap.end; i += blockDim.x) {
-      arguments.table[i] = std::byte{0};
-    }
-  }
-  if (threadIdx.x > 0) return;
-  *reinterpret_cast<sampling::TableHeader*>(arguments.table) = arguments.header;
-  wait_for_primary_kernel();
-  arguments.findings->report = report_of(*arguments.findings, arguments.weights, height);
+constexpr WeightsShape::Type type_of() {
+  if (std::is_same_v<T, std::uint8_t>) return WeightsShape::Type::kByte;
+  return std::is_same_v<T, Float16> ? WeightsShape::Type::kHalf : WeightsShape::Type::kFloat;
 }
 
-/// Calls `launch` with the threads of a block for `count` cells.
-template <class Launch>
-void with_threads(std::uint32_t count, const Launch& launch) {
-  if (count <= 2048) return launch(std::integral_constant<int, 128>{});
-  if (count <= 4096) return launch(std::integral_constant<int, 256>{});
-  if (count <= 12288) return launch(std::integral_constant<int, 512>{});
-  return launch(std::integral_constant<int, 1024>{});
-}
-
-/// The shared memory of a block that builds a distribution.
-struct Room {
-  std::size_t bytes;
-  bool lookup;  ///< Whether there is a guide, and it fits, too.
-};
-
-Room room_for(const CudaExecutor& executor, std::uint32_t count, std::uint32_t guide_size) {
-  constexpr std::size_t kBesides = 2048;  // what the kernels have in shared memory anyhow
-  const std::size_t bytes = OnChip::bytes(count, guide_size);
-  const bool lookup = guide_size > 0 && bytes + kBesides <= sampling_launch::most_shared_bytes(executor);
-  return {lookup ? bytes : OnChip::bytes_of_cells(count), lookup};
-}
-
-/// Whether the marginals may begin before the rows are ready.
 template <class T>
-bool build_all_rows(CudaExecutor& executor, const RowsArguments<T>& arguments, DeviceSpan<RowTile> tiles) {
-  const sampling::TableHeader& header = arguments.header;
-  if (!tiles.empty()) {
-    sampling_lines::write_lines<T>(executor, {arguments, tiles.data(), tiles_of_row(header)});
-    sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, false);
-    return false;
-  }
-  // A bilinear table has one cell more than its map has columns, seldom a multiple of sixteen.
-  if constexpr (!std::is_same_v<T, sampling_vertices::CellWeight>) {
-    if (sampling_dense::rows_fit(executor, header)) {
-      sampling_dense::build_rows(executor, arguments);
-      sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false},
-                                    sampling_dense::has_lookup(header.method));
-      return true;
-    }
-  }
-  const Room room = room_for(executor, header.width, header.row_guide_size);
-  with_threads(header.width, [&](auto threads) {
-    launch<build_rows<T, decltype(threads)::value>>(
-        executor, {header.layers * header.height, threads, room.bytes}, false, arguments, room.lookup);
-  });
-  sampling_lookup::write_lookup(executor, Distributions{header, arguments.table, false}, room.lookup);
-  return false;
+void build_all_rows(CudaExecutor& executor, const RowPlan& plan, const RowsArguments<T>& arguments) {
+  std::visit(
+      [&]<class Plan>(const Plan& of_method) {
+        if constexpr (std::is_same_v<T, CellWeight> && std::is_same_v<Plan, RegisterBlockedPlan>) {
+          throw std::logic_error("rows of a bilinear table are never register-blocked");
+        } else {
+          build_rows(executor, of_method, arguments);
+        }
+        write_lookup(executor, {arguments.header, arguments.table, false}, of_method.writes_guides());
+      },
+      plan);
 }
 
-void build_all_marginals(CudaExecutor& executor, const sampling::TableHeader& header, std::byte* table,
-                         const RowMass* row_masses, BuildFindings* findings, bool early) {
-  const Distributions marginals{header, table, true};
-  if (sampling_dense::marginals_fit(executor, header)) {
-    sampling_dense::build_marginals(executor, header, table, row_masses, findings, early);
-    sampling_lookup::write_lookup(executor, marginals, sampling_dense::has_lookup(header.method));
-    return;
-  }
-  const Room room = room_for(executor, header.height, header.marginal_guide_size);
-  // Often there is one block alone, which is the sooner ready the more threads it has.
-  with_threads(4 * header.height, [&](auto threads) {
-    launch<build_marginals<decltype(threads)::value>>(executor, {header.layers, threads, room.bytes}, early,
-                                                      header, table, row_masses, findings, room.lookup);
-  });
-  sampling_lookup::write_lookup(executor, marginals, room.lookup);
-}
-
-/// Of a bilinear table: the vertices, then the rows of the cells between them. `map` has the map's weights.
+/// The vertices, then the rows of the cells between them.
 template <class T>
-void build_all_bilinear_rows(CudaExecutor& executor, const RowsArguments<T>& map, DeviceSpan<RowTile> tiles) {
-  using sampling_vertices::CellWeight;
+void build_all_bilinear_rows(CudaExecutor& executor, const RowPlan& plan, const RowsArguments<T>& map) {
   const sampling::TableHeader& header = map.header;
-  sampling_vertices::write_vertices_and_cells<T>(
-      executor, {map.weights, map.rule, header, sampling_vertices::vertex_rule(header), map.table,
-                 map.adjustments, map.findings});
+  write_vertices_and_cells<T>(executor, {map.weights, map.rule, header, vertex_rule(header), map.table,
+                                         map.adjustments, map.findings});
   executor.check_interrupt();
   const auto* cells = reinterpret_cast<const CellWeight*>(map.table + header.row_cdf_offset);
   const DeviceImage<const CellWeight> image(cells, std::int64_t{header.layers} * header.height, header.width);
   build_all_rows<CellWeight>(
-      executor, {image, weight_rule({}, 1), header, map.table, map.row_masses, nullptr, map.findings}, tiles);
+      executor, plan, {image, weight_rule({}, 1), header, map.table, map.row_masses, nullptr, map.findings});
+}
+
+/// Findings and masses of rows in scratch memory; neither any finding nor any mass yet.
+struct BuildRecords {
+  BuildFindings* findings;
+  DeviceSpan<RowMass> row_masses;
+};
+BuildRecords take_records(CudaExecutor& executor, std::size_t rows) {
+  const BuildRecords records{executor.scratch<BuildFindings>(1).data(), executor.scratch<RowMass>(rows)};
+  const auto* const begin = reinterpret_cast<const std::byte*>(records.findings);
+  const auto* const end = reinterpret_cast<const std::byte*>(records.row_masses.data() + rows);
+  CUMULUS_CUDA(
+      cudaMemsetAsync(records.findings, 0xFF, static_cast<std::size_t>(end - begin), executor.stream()));
+  return records;
+}
+
+/// One a layer.
+template <class T>
+const WeightAdjustment* find_adjustments(CudaExecutor& executor, DeviceImage<const T> weights,
+                                         const SamplingTableParams& params) {
+  const auto rows = executor.scratch<RowReduction>(static_cast<std::size_t>(params.layers * params.height));
+  const auto adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
+  reduce_weights(executor, weights, params, rows, adjustments);
+  executor.check_interrupt();
+  return adjustments.data();
 }
 
 template <class T>
 void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
            DeviceSpan<std::byte> table, SamplingTableReport* report) {
-  sampling_check::check_build(weights, params, table);
-  executor.bind_thread();
-  const sampling::TableHeader header = sampling_table_header(params);
-  const auto findings = executor.scratch<BuildFindings>(1);
-  const auto row_masses = executor.scratch<RowMass>(std::size_t{header.layers} * header.height);
-  const auto tiles = executor.scratch<RowTile>(row_masses.size() * tiles_of_row(header));
-  // Both, and what lies between them: neither any finding nor any mass yet.
-  const auto* const begin = reinterpret_cast<const std::byte*>(findings.data());
-  const auto* const end = reinterpret_cast<const std::byte*>(row_masses.data() + row_masses.size());
-  CUMULUS_CUDA(
-      cudaMemsetAsync(findings.data(), 0xFF, static_cast<std::size_t>(end - begin), executor.stream()));
+  check_build(weights, params, table);
+  const BuildPlan plan = choose(build_job(weights, params), executor.device().numbers());
+  build_by(executor, plan, weights, params, table, report);
+}
 
-  DeviceSpan<WeightAdjustment> adjustments;
-  if (params.needs_survey()) {
-    const auto surveys = executor.scratch<RowSurvey>(static_cast<std::size_t>(params.layers * params.height));
-    adjustments = executor.scratch<WeightAdjustment>(static_cast<std::size_t>(params.layers));
-    sampling_survey::survey_weights(executor, weights, params, surveys, adjustments);
-    executor.check_interrupt();
+template <class Points>
+void draw(CudaExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
+          const SampleArrays& arrays) {
+  executor.bind_thread();
+  for (std::int64_t begin = 0; begin < count; begin += kMaxLaunchSamples) {
+    const auto samples = static_cast<std::uint32_t>(std::min(count - begin, kMaxLaunchSamples));
+    const DrawPlan plan =
+        choose(DrawJob{table.header, samples, arrays.direction != nullptr}, executor.device().numbers());
+    draw_by<Points>(executor, plan, {table, points.from(begin), samples, arrays.from(begin)});
   }
-  const RowsArguments<T> arguments{weights,
-                                   weight_rule(params, weights.channels),
-                                   header,
-                                   table.data(),
-                                   row_masses.data(),
-                                   adjustments.data(),
-                                   findings.data()};
-  bool early = false;
-  if (header.interpolation == sampling::Interpolation::kBilinear) {
-    build_all_bilinear_rows(executor, arguments, tiles);
-  } else {
-    early = build_all_rows(executor, arguments, tiles);
-  }
-  executor.check_interrupt();
-  build_all_marginals(executor, header, table.data(), row_masses.data(), findings.data(), early);
-  launch<conclude<T>>(executor, {1, sampling_tuning::kConcludeThreads}, true, arguments,
-                      static_cast<std::uint32_t>(params.height), table_gaps(header));
-  executor.download({reinterpret_cast<const std::byte*>(&findings.data()->report), sizeof(*report)},
-                    {reinterpret_cast<std::byte*>(report), sizeof(*report)});
 }
 
 }  // namespace
 
+template <class T>
+BuildJob build_job(const DeviceImage<const T>& weights, const SamplingTableParams& params) {
+  constexpr std::uintptr_t kAlignment = 16;
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(weights.data);
+  const auto row_bytes = static_cast<std::uintptr_t>(weights.row_stride) * sizeof(T);
+  return {params, {type_of<T>(), weights.channels, begin % kAlignment == 0 && row_bytes % kAlignment == 0}};
+}
+
+template <class T>
+void build_by(CudaExecutor& executor, const BuildPlan& plan, DeviceImage<const T> weights,
+              const SamplingTableParams& params, DeviceSpan<std::byte> table, SamplingTableReport* report) {
+  executor.bind_thread();
+  const sampling::TableHeader header = sampling_table_header(params);
+  const BuildRecords records = take_records(executor, std::size_t{header.layers} * header.height);
+  const WeightAdjustment* adjustments = plan.reduces ? find_adjustments(executor, weights, params) : nullptr;
+  const RowsArguments<T> arguments{weights,
+                                   weight_rule(params, weights.channels),
+                                   header,
+                                   table.data(),
+                                   records.row_masses.data(),
+                                   adjustments,
+                                   records.findings};
+  if (plan.writes_vertices) {
+    build_all_bilinear_rows(executor, plan.rows, arguments);
+  } else {
+    build_all_rows(executor, plan.rows, arguments);
+  }
+  executor.check_interrupt();
+  std::visit(
+      [&](const auto& of_method) {
+        build_marginals(
+            executor, of_method,
+            {header, table.data(), records.row_masses.data(), records.findings, plan.early_marginals});
+        write_lookup(executor, {header, table.data(), true}, of_method.writes_guides());
+      },
+      plan.marginals);
+  conclude(executor, arguments, static_cast<std::uint32_t>(params.height));
+  executor.download({reinterpret_cast<const std::byte*>(&records.findings->report), sizeof(*report)},
+                    {reinterpret_cast<std::byte*>(report), sizeof(*report)});
+}
+
+#define CUMULUS_INSTANTIATE(T)                                                                              \
+  template BuildJob build_job(const DeviceImage<const T>&, const SamplingTableParams&);                     \
+  template void build_by(CudaExecutor&, const BuildPlan&, DeviceImage<const T>, const SamplingTableParams&, \
+                         DeviceSpan<std::byte>, SamplingTableReport*);
+CUMULUS_INSTANTIATE(float)
+CUMULUS_INSTANTIATE(std::uint8_t)
+CUMULUS_INSTANTIATE(Float16)
+#undef CUMULUS_INSTANTIATE
+
+}  // namespace cumulus::sampling_table
+
+namespace cumulus {
+
 void build_sampling_table(CudaExecutor& executor, DeviceImage<const float> weights,
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void build_sampling_table(CudaExecutor& executor, DeviceImage<const std::uint8_t> weights,
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
 }
 
 void build_sampling_table(CudaExecutor& executor, DeviceImage<const Float16> weights,
                           const SamplingTableParams& params, DeviceSpan<std::byte> table,
                           SamplingTableReport* report) {
-  build(executor, weights, params, table, report);
+  sampling_table::build(executor, weights, params, table, report);
+}
+
+void draw_samples(CudaExecutor& executor, const sampling::TableHeader& header,
+                  DeviceSpan<const std::byte> table, const DrawParameters& parameters,
+                  DrawnSamples<Space::kDevice> samples) {
+  using namespace sampling_table;
+  check_draw(header, table, parameters, samples);
+  draw(executor, view_of(header, table, parameters.layer), PointSource(parameters), parameters.count,
+       sample_arrays(samples));
+}
+
+void sample_points(CudaExecutor& executor, const sampling::TableHeader& header,
+                   DeviceSpan<const std::byte> table, DeviceSpan<const sampling::FixedPoint2> points,
+                   std::uint32_t layer, DrawnSamples<Space::kDevice> samples) {
+  using namespace sampling_table;
+  check_points(header, table, points.size(), layer, samples);
+  draw(executor, view_of(header, table, layer), GivenPoints{points.data()},
+       static_cast<std::int64_t>(points.size()), sample_arrays(samples));
+}
+
+void evaluate_density(CudaExecutor& executor, const sampling::TableHeader& header,
+                      DeviceSpan<const std::byte> table, DensityPoints<Space::kDevice> points,
+                      DeviceSpan<float> pdf) {
+  using namespace sampling_table;
+  check_density(header, table, points, pdf);
+  if (pdf.empty()) return;
+  executor.bind_thread();
+  evaluate(executor, view_of(header, table, points.layer), points.coordinates.data(), points.dimensions, pdf);
 }
 
 }  // namespace cumulus

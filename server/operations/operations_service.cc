@@ -8,8 +8,12 @@
 #include "server/operations/recursive_filter/apply.h"
 #include "server/operations/run_length/decode.h"
 #include "server/operations/run_length/encode.h"
-#include "server/operations/sampling_table.h"
-#include "server/operations/summed_area_table.h"
+#include "server/operations/sampling_table/build.h"
+#include "server/operations/sampling_table/draw_samples.h"
+#include "server/operations/sampling_table/evaluate_density.h"
+#include "server/operations/summed_area_table/build.h"
+#include "server/operations/summed_area_table/filter_box.h"
+#include "server/operations/summed_area_table/sum_rectangles.h"
 #include "server/pipeline/pipeline.h"
 
 namespace cumulus::server {

@@ -10,7 +10,7 @@
 namespace cumulus::server {
 namespace {
 
-std::string names(std::initializer_list<v1::ElementType> types) {
+std::string names(const std::vector<v1::ElementType>& types) {
   return absl::StrJoin(types, " or ",
                        [](std::string* out, v1::ElementType type) { out->append(element_type_name(type)); });
 }
@@ -27,7 +27,7 @@ ArrayShape ImageShape::array(v1::ElementType element_type) const {
 }
 
 absl::StatusOr<ImageShape> read_image_shape(const InputArray& input,
-                                            std::initializer_list<v1::ElementType> types,
+                                            const std::vector<v1::ElementType>& types,
                                             std::int64_t max_channels) {
   const auto& extents = input.shape.extents;
   if (std::find(types.begin(), types.end(), input.shape.type) == types.end()) {

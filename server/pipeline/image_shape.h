@@ -3,7 +3,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <initializer_list>
+#include <vector>
 
 #include "kernels/core/views.h"
 #include "server/pipeline/operation.h"
@@ -33,7 +33,7 @@ struct ImageShape {
 /// Reads `input` as [height, width] or [height, width, channels], each at least 1, with at most
 /// `max_channels` and elements of one of `types`. INVALID_ARGUMENT naming the input's field.
 absl::StatusOr<ImageShape> read_image_shape(const InputArray& input,
-                                            std::initializer_list<v1::ElementType> types,
+                                            const std::vector<v1::ElementType>& types,
                                             std::int64_t max_channels);
 
 }  // namespace cumulus::server

@@ -60,6 +60,22 @@ using Outputs = Arrays<std::byte, S>;
 /// For operations whose kernels have nothing to report.
 struct NoReport {};
 
+template <class Op>
+concept ChoosesByDevice = requires(const typename Op::Plan& plan, const DeviceNumbers& device) {
+  { Op::template scratch_bytes<Space::kHost>(plan, device) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan, device) } -> std::same_as<std::size_t>;
+};
+template <class Op>
+concept HasOneScratchSize = requires(const typename Op::Plan& plan) {
+  { Op::template scratch_bytes<Space::kHost>(plan) } -> std::same_as<std::size_t>;
+  { Op::template scratch_bytes<Space::kDevice>(plan) } -> std::same_as<std::size_t>;
+};
+template <class Op, class E>
+concept RunsOn = requires(E& executor, const typename Op::Plan& plan, const Inputs<E::kSpace>& inputs,
+                          const Outputs<E::kSpace>& outputs, typename Op::Report& report) {
+  Op::run(executor, plan, inputs, outputs, report);
+};
+
 /// What an operation has to say; everything else about a call is the same for all of them.
 ///
 /// `validate` sees the request and the shapes of its inputs and makes the plan of the run; all that is
@@ -78,27 +94,15 @@ struct NoReport {};
 /// Its `outputs` are then the largest that the results can be, and `run` writes every byte of those parts of
 /// them, from their beginnings, that final_shapes names; they are copied into buffers of their own sizes.
 template <class Op>
-concept ChoosesByDevice = requires(const typename Op::Plan& plan, const DeviceNumbers& device) {
-  { Op::template scratch_bytes<Space::kHost>(plan, device) } -> std::same_as<std::size_t>;
-  { Op::template scratch_bytes<Space::kDevice>(plan, device) } -> std::same_as<std::size_t>;
-};
-template <class Op>
-concept HasOneScratchSize = requires(const typename Op::Plan& plan) {
-  { Op::template scratch_bytes<Space::kHost>(plan) } -> std::same_as<std::size_t>;
-  { Op::template scratch_bytes<Space::kDevice>(plan) } -> std::same_as<std::size_t>;
-};
-template <class Op>
-concept Operation = (HasOneScratchSize<Op> || ChoosesByDevice<Op>)&&requires(
-    const typename Op::Request& request, std::span<const InputArray> inputs, const typename Op::Plan& plan,
-    typename Op::Report& report, CpuExecutor& cpu, CudaExecutor& cuda,
-    const Inputs<Space::kHost>& host_inputs, const Outputs<Space::kHost>& host_outputs,
-    const Inputs<Space::kDevice>& device_inputs, const Outputs<Space::kDevice>& device_outputs) {
+concept Operation = requires(const typename Op::Request& request, std::span<const InputArray> inputs,
+                             const typename Op::Plan& plan, const typename Op::Report& report) {
   { Op::kName } -> std::convertible_to<std::string_view>;
   { Op::sources(request) } -> std::same_as<std::vector<SourceField>>;
   { Op::validate(request, inputs) } -> std::same_as<absl::StatusOr<typename Op::Plan>>;
   { Op::outputs(plan) } -> std::same_as<std::vector<OutputSpec>>;
-  Op::run(cpu, plan, host_inputs, host_outputs, report);
-  Op::run(cuda, plan, device_inputs, device_outputs, report);
+  requires HasOneScratchSize<Op> || ChoosesByDevice<Op>;
+  requires RunsOn<Op, CpuExecutor>;
+  requires RunsOn<Op, CudaExecutor>;
   { Op::conclude(plan, report) } -> std::same_as<absl::Status>;
 };
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Holds docs/architecture.md's "Who may include whom" and the limit on a file's length.
+# Holds docs/architecture.md's "Who may include whom", the limit on a file's length, and docs/glossary.md's words in
+# kernels/: it refuses the words that the code once had for the same things.
 #   check_sources.sh ROOT        prints each violation as PATH:LINE: TEXT; exits 1 if there is any
 set -eu
 cd "$1"
@@ -74,6 +75,26 @@ function check_include(path, quoted) {
     violation("only the image module, in images/, may include \"" path "\"")
   }
 }
+
+# Words as a reader sees them: LineTold and line_told have two.
+function check_words(text) {
+  if (match(text, /k(Most|Least)[A-Z]/)) {
+    violation("\"" substr(text, RSTART, RLENGTH - 1) "...\": it is kMax and kMin")
+  }
+  gsub(/[A-Z]/, " &", text)
+  gsub(/[^A-Za-z]+/, " ", text)
+  text = " " tolower(text) " "
+  if (match(text, / (tells?|told|telling|hears?|heard|adders?|messengers?|patience|futures|slabs?|held tiles?) /)) {
+    violation("the word \"" substr(text, RSTART + 1, RLENGTH - 2) "\": docs/glossary.md has another")
+  }
+}
+
+FNR == 1 {
+  checks_words = FILENAME ~ /^kernels\//
+  if (checks_words) check_words(FILENAME)
+}
+
+checks_words { check_words($0) }
 
 FNR == 401 { violation("more than 400 lines; split the file by what its parts do") }
 

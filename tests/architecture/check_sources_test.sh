@@ -58,6 +58,17 @@ reject client/include/cumulus/client.h '#include "cumulus/v1/array.pb.h"'
 reject bench/operations/blur.cc '#include <cuda_runtime.h>'
 reject tests/kernels/blur_test.cc "$(yes '// a line' | head -n 401)"
 
+reject kernels/blur/blur.h '// Waits until the block above has told its sums.'
+reject kernels/blur/blur.h 'struct LineTold {};'
+reject kernels/blur/blur.h 'int row_adder = 0;'
+reject kernels/blur/blur.h 'constexpr int kPatience = 3;'
+reject kernels/blur/blur.h '// a held tile'
+reject kernels/blur/blur.h 'constexpr int kMostTiles = 3;'
+reject kernels/blur/blur.h 'constexpr int kLeastTiles = 3;'
+reject kernels/blur/slab.h '#include <vector>'
+
+accept kernels/blur/blur.h '// A storyteller, hearts, ladders and the future.' 'constexpr int kMaxTiles = 3;'
+accept tests/kernels/blur_test.cc '// What a test tells.'
 accept kernels/blur/blur_cuda.cu '#include "kernels/blur/blur.h"' '#include "kernels/primitives/scan.h"' '#include <cub/cub.cuh>'
 accept server/operations/blur.h '#include "cumulus/v1/blur.pb.h"' '#include "kernels/blur/blur.h"'
 accept server/runtime/transfer.cc '#include "proto/checksums.h"'

@@ -12,8 +12,8 @@
 #include "tests/cases/sampling_table_oracle.h"
 #include "tests/cases/sampling_table_samples.h"
 
-// A bilinear table the slow way, after docs/operations/sampling_table.md alone. It shares no code with the
-// kernels or with cumulus/sampling.h.
+// A bilinear table the slow way, after docs/operations/sampling_table_format.md alone. It shares no code with
+// the kernels or with cumulus/sampling.h.
 
 namespace cumulus::testing {
 

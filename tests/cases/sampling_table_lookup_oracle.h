@@ -6,8 +6,8 @@
 #include <vector>
 
 // What a sampling table keeps of one distribution beside its lower bounds, the slow way, after
-// docs/operations/sampling_table.md alone: guide cell after guide cell, trees from their roots down, the
-// alias table by a serial sweep. It shares no code with the kernels or with cumulus/sampling.h.
+// docs/operations/sampling_table_format.md alone: guide cell after guide cell, trees from their roots down,
+// the alias table by a serial sweep. It shares no code with the kernels or with cumulus/sampling.h.
 
 namespace cumulus::testing {
 

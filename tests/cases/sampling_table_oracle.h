@@ -11,8 +11,9 @@
 
 #include "tests/cases/sampling_table_lookup_oracle.h"
 
-// A sampling table the slow way, after docs/operations/sampling_table.md alone: one cell after another,
-// in 128-bit integers and long double. It shares no code with the kernels or with cumulus/sampling.h.
+// A sampling table the slow way, after docs/operations/sampling_table_format.md alone: one cell after
+// another, in 128-bit integers and long double. It shares no code with the kernels or with
+// cumulus/sampling.h.
 
 namespace cumulus::testing {
 

@@ -82,7 +82,7 @@ std::vector<float> oracle_weights(const TestMap<T>& map, float red, float green,
 }
 
 /// The mean of the weights, a texel of the sphere counted with its solid angle: as
-/// docs/operations/sampling_table.md has it, to the bit.
+/// docs/operations/sampling_table_format.md has it, to the bit.
 inline float oracle_mean(const std::vector<float>& weights, std::uint32_t height, std::uint32_t width,
                          bool lat_long) {
   constexpr long double kPi = 3.14159265358979323846264338327950288L;

@@ -213,7 +213,10 @@ TEST(KdTreeJobs, NameTheFilesAndOptionsThatAreWrong) {
   EXPECT_EQ(squared.exit_code, 2);
   EXPECT_NE(squared.errors.find("--squared: is of distances"), std::string::npos) << squared.errors;
   const Ended outside = query({"-k", "2", "--period", "0.5,0,0"}, cloud);
-  EXPECT_EQ(outside.errors.rfind("cumulus: " + (folder / "t.npz") + ": has points outside of", 0), 0U)
+  EXPECT_EQ(outside.errors.rfind("cumulus: " + (folder / "t.npz") +
+                                     ": has points outside of [0, 0.5[, the --period of dimension 0; bring",
+                                 0),
+            0U)
       << outside.errors;
   std::ofstream(folder / "nan.ply")
       << "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\n"

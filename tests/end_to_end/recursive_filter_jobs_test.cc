@@ -270,17 +270,23 @@ TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
        "--boundary: is wrap; one of clamp, mirror, reflect, repeat, zero is right");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--derivative", "1", "--method", "young"}, 2,
        "only --method deriche has derivatives");
+  write_npy(folder_ / "five.npy", noise(), "30, 24, 5", "<f4");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-2,1.21"}, 1,
        "cumulus: --feedback: has the pole 1 ");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-0.5", "--gain", "0"}, 1,
        "cumulus: --gain: is 0; ");
+  fail({"filter", folder_ / "five.npy", "-o", folder_ / "x.npy", "--feedback=-0.5"}, 1,
+       "cumulus: " + (folder_ / "five.npy") + ": has 5 channels; 1 to 4 is right");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-0.5", "--gain", "inf"}, 2, "--gain: is inf; ");
   write_npy(folder_ / "long.npy", noise(), "1, 3600", "<f4");
   fail({"blur", folder_ / "long.npy", "-o", folder_ / "x.npy", "--sigma", "400", "--algorithm", "decaying"},
        1, "cumulus: --max-truncation-error: ");
+  fail({"blur", folder_ / "long.npy", "-o", folder_ / "x.npy", "--sigma", "400", "--algorithm", "decaying"},
+       1, "or FILTER_TILED, is right (--algorithm tiled leaves nothing out)");
   write_npy(folder_ / "doubles.npy", noise(), "40, 45", "<f8");
   fail({"blur", folder_ / "doubles.npy", "-o", folder_ / "x.npy", "--sigma", "4", "--algorithm", "tiled"}, 1,
-       "cumulus: --algorithm: goes by tiles, which take no float64 image");
+       "FILTER_BY_LINES is right (--algorithm lines takes every image and every filter, auto the fastest "
+       "way)");
   fail({"blur", folder_ / "doubles.npy", "-o", folder_ / "x.npy", "--sigma", "4", "--preview",
         folder_ / "p.png"},
        1, "leave --preview out");

@@ -119,7 +119,7 @@ TEST_F(SamplingInputJobs, MessagesNameTheFileOrTheOption) {
        "black.npy: every weight is zero, so there is nothing to draw; at least one texel needs a positive "
        "value, unless --uniform-if-zero is given");
   fail({"sampling-table", zeros("flat.npy", "2, 4", 8), "-o", out, "--projection", "equal-area"},
-       "flat.npy: has 2 x 4 pixels; a map with --projection equal-area is square");
+       "flat.npy: has 2 x 4 pixels; an EQUAL_AREA map is square (of --projection equal-area)");
   fail({"sampling-table", zeros("many.npy", "2, 4, 5", 40), "-o", out}, "many.npy: has 5 channels; 1 to 4");
   fail({"sampling-table", zeros("none.npy", "0, 4", 0), "-o", out},
        "none.npy has the shape [0, 4]; a map is");

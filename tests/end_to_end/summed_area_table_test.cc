@@ -206,7 +206,7 @@ TEST_F(TableJobs, AWarningTellsWhichPixelSpoilsWhatLiesBelow) {
 
 TEST_F(TableJobs, MessagesNameTheOptionThatIsWrong) {
   fail({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius", "3,9000"},
-       "--radius: along y is 9000; 0 to 1024, the larger of the image's width and height, is right");
+       "--radius along y: is 9000; 0 to 1024, the larger of the image's width and height, is right");
   Picture bytes{4, 4, 1, OIIO::TypeDesc::UINT8, std::vector<float>(16)};
   write_picture(folder_ / "in.png", bytes);
   fail({"summed-area-table", folder_ / "in.png", "-o", folder_ / "s.npy", "--subtract-mean",
@@ -217,14 +217,16 @@ TEST_F(TableJobs, MessagesNameTheOptionThatIsWrong) {
   Picture large{300, 300, 1, OIIO::TypeDesc::UINT16, std::vector<float>(300 * 300, 1.0F)};
   write_picture(folder_ / "large.png", large);
   fail({"summed-area-table", folder_ / "large.png", "-o", folder_ / "s.npy", "--accumulator", "uint32"},
-       "--accumulator: is uint32, which 300 x 300 pixels of 65535 overflow; uint64, or --wrap, is right");
+       "--accumulator: is UINT32, which 300 x 300 pixels of 65535 overflow; UINT64, or overflow "
+       "WRAP_OVERFLOW, is "
+       "right (--accumulator uint64, or --wrap)");
   succeed({"summed-area-table", folder_ / "large.png", "-o", folder_ / "s.npy", "--accumulator", "uint32",
            "--wrap"});
   EXPECT_EQ(last_pixel<std::uint32_t>(read_npy(folder_ / "s.npy"), 1).front(),
             static_cast<double>(static_cast<std::uint32_t>(90000ULL * 65535ULL)));
   succeed({"summed-area-table", folder_ / "large.png", "-o", folder_ / "wide.npy"});
   fail({"box-filter", folder_ / "wide.npy", "-o", folder_ / "b.npy", "--radius", "1"},
-       "wide.npy: has elements of type uint64; uint8 or uint16");
+       "wide.npy: has elements of type UINT64; UINT8 or UINT16");
   const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
     const Ended ended = run(words);
     EXPECT_EQ(ended.exit_code, 2);

@@ -36,23 +36,22 @@ class ExactStripsOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {
     EXPECT_EQ(run.truncation_bound, 0);
     return result;
   }
+  /// Where this GPU has no room for strips, all images go by tiles: those that strips would take on an H200,
+  /// too.
+  bool serve() { return strip_blocks(backend().executor().numbers()) > 0; }
+  std::int64_t blocks() { return serve() ? strip_blocks(backend().executor().numbers()) : 132; }
   void expect_right(const FilterImage& image, const RecursiveFilter& filter) {
     EXPECT_EQ(verify_recursive_filter(image, filter, filter_in_tiles(image, filter).data()), "");
   }
 };
 
 /// Whether strips filter such an image: tiles need scratch memory.
-bool goes_in_strips(const FilterImage& image, const RecursiveFilter& filter) {
+bool goes_in_strips(const FilterImage& image, const RecursiveFilter& filter, const DeviceNumbers& device) {
   const ImageView<const float, Space::kDevice> view(nullptr, image.shape.height, image.shape.width,
                                                     image.shape.channels, image.row_stride);
   return apply_recursive_filter_scratch_bytes<float, Space::kDevice>(
-             FilterImages<const float, Space::kDevice>(view, 1), filter, Method::kTiled) == 0;
+             FilterImages<const float, Space::kDevice>(view, 1), filter, device, Method::kTiled) == 0;
 }
-
-/// Where this GPU has no room for strips, all images go by tiles: those that strips would take on an H200,
-/// too.
-bool serve() { return strip_blocks() > 0; }
-std::int64_t blocks() { return serve() ? strip_blocks() : 132; }
 
 std::map<std::string, RecursiveFilter> filters() {
   const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
@@ -76,7 +75,7 @@ TEST_F(ExactStripsOnCuda, AreRightForEachFilter) {
   const auto image = make_filter_image(shape, FilterPattern::kRandom, 4);
   for (const auto& [name, filter] : filters()) {
     SCOPED_TRACE(name);
-    ASSERT_EQ(goes_in_strips(image, filter), serve());
+    ASSERT_EQ(goes_in_strips(image, filter, backend().executor().numbers()), serve());
     expect_right(image, filter);
   }
 }
@@ -88,7 +87,7 @@ TEST_F(ExactStripsOnCuda, AreRightInImagesOfManyStrips) {
        {FilterShape{16 * kTile, kTile * blocks()}, {16 * kTile + 1, kTile * (2 * blocks() - 3) - 60}}) {
     SCOPED_TRACE(describe(shape));
     const auto image = make_filter_image(shape, FilterPattern::kRandom);
-    ASSERT_EQ(goes_in_strips(image, filter), serve());
+    ASSERT_EQ(goes_in_strips(image, filter, backend().executor().numbers()), serve());
     expect_right(image, filter);
   }
 }
@@ -99,7 +98,7 @@ TEST_F(ExactStripsOnCuda, LeaveOtherImagesToTiles) {
   const auto expect_tiles = [&](FilterShape shape, std::int64_t padding) {
     SCOPED_TRACE(describe(shape));
     const auto image = make_filter_image(shape, FilterPattern::kRandom, padding);
-    EXPECT_FALSE(goes_in_strips(image, filter));
+    EXPECT_FALSE(goes_in_strips(image, filter, backend().executor().numbers()));
     expect_right(image, filter);
   };
   expect_tiles({15 * kTile, width}, 0);
@@ -122,7 +121,7 @@ TEST_F(ExactStripsOnCuda, LeaveNothingOut) {
   const std::int64_t bright_y = 9 * kTile + 5;
   const std::int64_t bright_x = shape.width / 2 + 7;
   image.elements[at(bright_y, bright_x)] = 1e30F;
-  ASSERT_EQ(goes_in_strips(image, filter), serve());
+  ASSERT_EQ(goes_in_strips(image, filter, backend().executor().numbers()), serve());
   const std::vector<float> result = filter_in_tiles(image, filter);
   const auto exact = filter_serially(image, filter);
   for (const std::int64_t far : {0, 150, 300, 450}) {

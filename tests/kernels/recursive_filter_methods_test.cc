@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/recursive_filter/on_chip/capacity.h"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "tests/cases/recursive_filter_case.h"
 #include "tests/kernels/recursive_filter_running.h"
@@ -124,7 +125,8 @@ TEST_F(RecursiveFilterOnCuda, MatchesTheOracleWhereStatesLieInTheOutput) {
     EXPECT_GT(run.truncation_bound, 0);
     const ImageView<const float, Space::kDevice> view(nullptr, shape.height, shape.width);
     // All states of five poles would take a third of the image.
-    EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter, Method::kDecaying),
+    EXPECT_LT(apply_recursive_filter_scratch_bytes<float>(FilterImages(view), filter,
+                                                          backend().executor().numbers(), Method::kDecaying),
               image.elements.size() * sizeof(float) / 6);
   }
 }
@@ -210,6 +212,41 @@ TEST_F(RecursiveFilterOnCuda, TakesTheMethodByTheImageAndTheFilter) {
   const std::vector<double> stable = {-0.5};
   EXPECT_EQ(method_for(1.0F, {512, 512}, feedback_filter(1, stable, {}, FilterBoundary::kMirror)),
             Method::kLines);
+}
+
+/// Lines of as many tiles as the chip is said to hold: where it holds fewer, the launch fails.
+TEST_F(RecursiveFilterOnCuda, HoldsAsManyTilesAsItIsSaidTo) {
+  using recursive_filter::kTile;
+  using recursive_filter::RegisterTiles;
+  const DeviceNumbers device = backend().executor().numbers();
+  const std::vector<double> five_poles = {-0.5, 0.1, -0.2, 0.05, 0.1};
+  const std::vector<AxisFilter> filters = {
+      exponential_filter(0.5, FilterBoundary::kClamp), bspline_prefilter(5, FilterBoundary::kClamp),
+      gaussian_filter(4, FilterBoundary::kClamp), deriche_filter(4, 0, FilterBoundary::kClamp),
+      feedback_filter(0.4, five_poles, five_poles, FilterBoundary::kClamp)};
+  const auto expect_room = [&](const AxisFilter& axis, FilterShape shape) {
+    SCOPED_TRACE(describe(shape));
+    RecursiveFilterRun run{};
+    const auto image = make_filter_image(shape, FilterPattern::kRandom);
+    const auto result = apply(backend(), image, {axis, axis}, Method::kOnChip, &run);
+    EXPECT_EQ(run.method, Method::kOnChip);
+    EXPECT_EQ(verify_recursive_filter(image, {axis, axis}, result.data()), "");
+  };
+  for (int order = 1; order <= 5; ++order) {
+    const AxisFilter& axis = filters[static_cast<std::size_t>(order - 1)];
+    for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge, RegisterTiles::kMany}) {
+      const std::int64_t side = register_tile_side(form);
+      expect_room(axis, {side, side * resident_tiles(register_tile_kernel(form, order), device)});
+    }
+    for (const int parts : {recursive_filter::kManyOnChipParts, recursive_filter::kOnChipParts}) {
+      const auto kernel = on_chip_kernel(order, recursive_filter::Precision::kSingle, parts);
+      expect_room(axis, {kTile - 1, kTile * resident_tiles(kernel, device)});
+    }
+  }
+  const auto in_double =
+      on_chip_kernel(3, recursive_filter::Precision::kDouble, recursive_filter::kOnChipParts);
+  expect_room(gaussian_filter(20, FilterBoundary::kClamp),
+              {kTile - 1, kTile * resident_tiles(in_double, device)});
 }
 
 TEST_F(RecursiveFilterOnCuda, RefusesMethodsThatCannotDoIt) {

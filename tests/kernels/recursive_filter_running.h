@@ -26,7 +26,8 @@ std::vector<T> apply_to(Backend& backend, const std::vector<T>& elements, Filter
       count);
   const FilterImages<T, Backend::kSpace> filtered(
       ImageView<T, Backend::kSpace>(result.span().data(), height, width, channels), count);
-  const std::size_t scratch_bytes = apply_recursive_filter_scratch_bytes(images, filter, choice);
+  const std::size_t scratch_bytes =
+      apply_recursive_filter_scratch_bytes(images, filter, backend.executor().numbers(), choice);
   backend.executor().reserve_scratch(scratch_bytes);
   const RecursiveFilterRun done =
       apply_recursive_filter(backend.executor(), images, filter, filtered, choice);

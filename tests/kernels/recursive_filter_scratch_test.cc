@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kernels/recursive_filter/recursive_filter.h"
 
@@ -11,13 +12,15 @@
 namespace cumulus {
 namespace {
 
+constexpr DeviceNumbers kH200{90, 132, 2048, 228 * 1024, 227 * 1024, std::size_t{50} << 20};
+
 template <class T>
 double share(RecursiveFilterMethod method, std::int64_t side, int channels, const AxisFilter& axis) {
   const ImageView<const T, Space::kDevice> image(nullptr, side, side, channels);
   RecursiveFilterChoice choice;
   choice.method = method;
   const auto bytes = apply_recursive_filter_scratch_bytes<T, Space::kDevice>(
-      FilterImages<const T, Space::kDevice>(image, 1), {axis, axis}, choice);
+      FilterImages<const T, Space::kDevice>(image, 1), {axis, axis}, kH200, choice);
   return static_cast<double>(bytes) /
          static_cast<double>(static_cast<std::size_t>(image.elements()) * sizeof(T));
 }
@@ -37,12 +40,19 @@ TEST(RecursiveFilterScratch, OfTheTiledMethodIsAFewHundredths) {
   }
 }
 
-TEST(RecursiveFilterScratch, OfStatesThatStayIsMoreWithinTheirDecision) {
+TEST(RecursiveFilterScratch, OfImagesOnTheChipIsNothing) {
   const AxisFilter three_poles = gaussian_filter(8, FilterBoundary::kClamp);
   const AxisFilter four_poles = deriche_filter(8, 0, FilterBoundary::kClamp);
-  EXPECT_LT(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, three_poles), 0.24);
-  EXPECT_LT(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, four_poles), 0.31);
-  EXPECT_LT(share<Float16>(RecursiveFilterMethod::kOnChip, 1024, 1, four_poles), 0.62);
+  EXPECT_EQ(share<float>(RecursiveFilterMethod::kOnChip, 1024, 1, three_poles), 0);
+  EXPECT_EQ(share<float>(RecursiveFilterMethod::kOnChip, 8192, 1, three_poles), 0);  // refused
+  EXPECT_EQ(share<Float16>(RecursiveFilterMethod::kOnChip, 1000, 1, four_poles), 0);
+}
+
+TEST(RecursiveFilterScratch, OfStatesThatStayIsMoreWithinTheirDecision) {
+  const std::vector<double> five_poles = {-0.5, 0.1, -0.2, 0.05, 0.1};  // too many for strips
+  const AxisFilter filter = feedback_filter(0.4, five_poles, five_poles, FilterBoundary::kClamp);
+  EXPECT_LT(share<float>(RecursiveFilterMethod::kDecaying, 1024, 1, filter), 0.39);
+  EXPECT_LT(share<Float16>(RecursiveFilterMethod::kDecaying, 1024, 1, filter), 0.78);
 }
 
 }  // namespace

@@ -255,7 +255,8 @@ void expect_right_with_plain_vectors(FilterShape shape, const RecursiveFilter& f
   const HostImage<const T> source(pixels.data(), shape.height, shape.width, shape.channels);
   const HostImage<T> target(result.data(), shape.height, shape.width, shape.channels);
   CpuExecutor executor;
-  executor.reserve_scratch(apply_recursive_filter_scratch_bytes<T, Space::kHost>(source, filter));
+  executor.reserve_scratch(
+      apply_recursive_filter_scratch_bytes<T, Space::kHost>(source, filter, executor.numbers()));
   recursive_filter::apply_with<PlainVectors, T>(executor, source, filter, target);
   EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "") << describe(shape);
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table_arithmetic.h"
+#include "kernels/sampling_table/weights/arithmetic.h"
 #include "tests/cases/sampling_table_bilinear_case.h"
 #include "tests/cases/sampling_table_case.h"
 #include "tests/cases/sampling_table_samples.h"
@@ -134,7 +134,7 @@ TEST(SamplingArithmetic, SineOfHalfTurnsIsTheSine) {
       const double x = static_cast<double>(2 * y + 1) / static_cast<double>(2 * height);
       const long double right =
           std::sin(3.14159265358979323846264338327950288L * static_cast<long double>(x));
-      ASSERT_NEAR(sampling_arithmetic::sine_of_half_turns(x), static_cast<double>(right),
+      ASSERT_NEAR(sampling_table::sine_of_half_turns(x), static_cast<double>(right),
                   static_cast<double>(4e-16L * right));
     }
   }
@@ -143,10 +143,10 @@ TEST(SamplingArithmetic, SineOfHalfTurnsIsTheSine) {
 TEST(SamplingArithmetic, LuminanceOfAPositiveTexelIsPositiveAndFinite) {
   const float largest = std::numeric_limits<float>::max();
   const float least = std::numeric_limits<float>::denorm_min();
-  EXPECT_EQ(sampling_arithmetic::luminance({}, largest, largest, largest), largest);
-  EXPECT_EQ(sampling_arithmetic::luminance({}, 0, 0, least), least);
-  EXPECT_EQ(sampling_arithmetic::luminance({}, 0, 0, 0), 0.0F);
-  EXPECT_NEAR(sampling_arithmetic::luminance({}, 1, 2, 3), 0.2126F + 1.4304F + 0.2166F, 1e-6F);
+  EXPECT_EQ(sampling_table::luminance({}, largest, largest, largest), largest);
+  EXPECT_EQ(sampling_table::luminance({}, 0, 0, least), least);
+  EXPECT_EQ(sampling_table::luminance({}, 0, 0, 0), 0.0F);
+  EXPECT_NEAR(sampling_table::luminance({}, 1, 2, 3), 0.2126F + 1.4304F + 0.2166F, 1e-6F);
 }
 
 // --- point sequences -------------------------------------------------------------------------------------

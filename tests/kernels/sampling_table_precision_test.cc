@@ -53,7 +53,7 @@ class Table {
     view_.data = reinterpret_cast<const unsigned char*>(bytes_[0].bytes);
   }
   void build(CpuExecutor& executor, const SunnySky& sky) {
-    executor.reserve_scratch(sampling_table_scratch_bytes(params_));
+    executor.reserve_scratch(sampling_table_scratch_bytes<Space::kHost>(params_));
     build_sampling_table(executor, sky.view(), params_, {bytes_[0].bytes, size_}, &report_);
   }
   /// Gives the device's copy.
@@ -63,7 +63,7 @@ class Table {
     const Memory<Space::kDevice> weights = executor.allocate(map_bytes);
     Memory<Space::kDevice> table = executor.allocate(size_);
     executor.upload({reinterpret_cast<const std::byte*>(map.data), map_bytes}, {weights.data(), map_bytes});
-    executor.reserve_scratch(sampling_table_scratch_bytes(params_));
+    executor.reserve_scratch(sampling_table_scratch_bytes<Space::kDevice>(params_));
     build_sampling_table(executor,
                          DeviceImage<const Float16>(reinterpret_cast<const Float16*>(weights.data()),
                                                     params_.height, params_.width, 1),

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/operations/summed_area_table.h"
+#include "server/operations/summed_area_table/build.h"
 #include "server/pipeline/pipeline.h"
 #include "server/runtime/open_devices.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "cumulus/v1/summed_area_table.pb.h"
 #include "kernels/core/views.h"
-#include "server/operations/summed_area_table.h"
 #include "server/pipeline/pipeline.h"
 #include "server/runtime/open_devices.h"
 #include "tests/support/test_server.h"

@@ -10,6 +10,7 @@
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
+#include "tests/support/result_hashes.h"
 
 namespace cumulus::testing {
 
@@ -59,6 +60,7 @@ class BackendArray {
     backend_->executor().download({memory_.data(), count_ * sizeof(T)},
                                   {reinterpret_cast<std::byte*>(values.data()), count_ * sizeof(T)});
     backend_->executor().synchronize();
+    if (result_observer != nullptr) result_observer(std::as_bytes(std::span(values)));
     return values;
   }
 

@@ -26,12 +26,12 @@ BuiltTable build_table(Backend& backend, const TestMap<T>& map, SamplingTablePar
   BackendArray<Backend, unsigned char> table(backend, sampling_table_bytes(params));
   const ImageView<const T, Backend::kSpace> weights(elements.const_span().data(), map.height, map.width,
                                                     map.channels, map.row_stride);
-  executor.reserve_scratch(sampling_table_scratch_bytes(params));
+  executor.reserve_scratch(sampling_table_scratch_bytes<Backend::kSpace>(params));
   BuiltTable built;
   build_sampling_table(executor, weights, params,
                        {reinterpret_cast<std::byte*>(table.span().data()), table.span().size()},
                        &built.report);
-  EXPECT_EQ(executor.scratch_arena().used_bytes(), sampling_table_scratch_bytes(params));
+  EXPECT_EQ(executor.scratch_arena().used_bytes(), sampling_table_scratch_bytes<Backend::kSpace>(params));
   executor.synchronize();
   built.table = table.to_host();
   return built;

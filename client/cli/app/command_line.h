@@ -2,9 +2,6 @@
 
 #include <absl/status/status.h>
 
-// Not CLI.hpp, except where an App is made: each file that includes it compiles CLI11's help and
-// configuration files once more, used or not, which takes seconds.
-#include <CLI/App.hpp>
 #include <functional>
 #include <string>
 #include <utility>
@@ -12,6 +9,13 @@
 
 #include "cli/app/bench_rows.h"
 #include "cli/job/job.h"
+
+// CLI11 is compiled into each file that includes it, which takes seconds: files that declare options include
+// CLI/App.hpp, the one that makes an App CLI.hpp, and the others neither.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace cumulus::cli {
 

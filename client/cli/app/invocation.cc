@@ -27,24 +27,27 @@ std::string lost_server(const absl::Status& status) {
 
 }  // namespace
 
-Invocation::Invocation(const std::string& description) : app_(description, "cumulus"), line_(app_) {
-  app_.require_subcommand(1);
-  app_.fallthrough();  // inherited by the commands: options for all of them may follow a command's own
+Invocation::Invocation(const std::string& description)
+    : app_(std::make_unique<CLI::App>(description, "cumulus")), line_(*app_) {
+  app_->require_subcommand(1);
+  app_->fallthrough();  // inherited by the commands: options for all of them may follow a command's own
   add_commands(line_);
 }
 
+Invocation::~Invocation() = default;
+
 void Invocation::read(std::vector<std::string> words) {
   std::reverse(words.begin(), words.end());  // as CLI11 wants them
-  app_.parse(std::move(words));
+  app_->parse(std::move(words));
 }
 
 std::string Invocation::explain(const CLI::ParseError& error) const {
-  return absl::StrCat(cli::explain(app_, error), "; cumulus", names_of(app_),
+  return absl::StrCat(cli::explain(*app_, error), "; cumulus", names_of(*app_),
                       " --help tells what is possible");
 }
 
 std::string Invocation::command() const {
-  const std::string names = names_of(app_);
+  const std::string names = names_of(*app_);
   return names.empty() ? names : names.substr(1);
 }
 
@@ -54,7 +57,7 @@ std::string Invocation::explain(const absl::Status& failure) const {
   if (!violations.empty()) {
     std::string option = "--" + violations.front().field;
     std::replace(option.begin(), option.end(), '_', '-');
-    if (innermost(app_).get_option_no_throw(option) != nullptr)
+    if (innermost(*app_).get_option_no_throw(option) != nullptr)
       return option + ": " + violations.front().description;
   }
   return std::string(failure.message());

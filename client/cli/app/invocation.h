@@ -2,12 +2,16 @@
 
 #include <absl/status/status.h>
 
-#include <CLI/App.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/app/command_line.h"
 #include "cli/job/job.h"
+
+namespace CLI {
+class ParseError;
+}
 
 namespace cumulus::cli {
 
@@ -15,9 +19,10 @@ namespace cumulus::cli {
 class Invocation {
  public:
   explicit Invocation(const std::string& description = "");
+  ~Invocation();
 
   /// To add options that hold for every command, before read().
-  CLI::App& app() { return app_; }
+  CLI::App& app() { return *app_; }
 
   /// Reads what stands behind "cumulus". Throws what CLI11 throws.
   void read(std::vector<std::string> words);
@@ -35,7 +40,7 @@ class Invocation {
   std::string explain(const absl::Status& failure) const;
 
  private:
-  CLI::App app_;
+  const std::unique_ptr<CLI::App> app_;
   CommandLine line_;
 };
 

@@ -4,6 +4,7 @@
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 
+#include <CLI/Error.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -11,6 +12,8 @@
 #include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "cli/app/invocation.h"
 
 namespace cumulus::cli {
 namespace {

@@ -2,13 +2,14 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/app/invocation.h"
-
 namespace cumulus::cli {
+
+class Invocation;
 
 /// A job of a manifest: a line of it.
 struct ManifestJob {

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "cli/app/invocation.h"
+
 namespace cumulus::cli {
 namespace {
 

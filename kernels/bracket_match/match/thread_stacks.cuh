@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/bracket_match/match/stack_change.cuh"
 #include "kernels/bracket_match/match/tile_items.cuh"
 
 namespace cumulus::bracket_match {

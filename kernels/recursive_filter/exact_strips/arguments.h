@@ -38,7 +38,7 @@ template <int Order>
 struct ExactStripAxes : StripAxes<Order> {
   StripScan<Order> forward, backward;  // of rows
 
-  explicit ExactStripAxes(const RecursiveFilterPlan& plan)
+  explicit ExactStripAxes(const FilterAxes& plan)
       : StripAxes<Order>(plan), forward(plan.x.causal), backward(plan.x.anticausal) {}
 };
 

@@ -8,8 +8,8 @@
 #include "kernels/recursive_filter/exact_strips/column_suffixes.cuh"
 #include "kernels/recursive_filter/exact_strips/exact_strips.h"
 #include "kernels/recursive_filter/exact_strips/filter.cuh"
-#include "kernels/recursive_filter/method.h"
-#include "kernels/recursive_filter/strips/strips.h"
+#include "kernels/recursive_filter/planned_filter.h"
+#include "kernels/recursive_filter/plans.h"
 
 // Launches the kernels of exact_strips/column_suffixes.cuh and exact_strips/filter.cuh.
 
@@ -25,7 +25,7 @@ struct ExactConstants {
   SuffixAxis<Order> y_suffixes;
   ExactStripAxes<Order> axes;
 
-  explicit ExactConstants(const RecursiveFilterPlan& plan) : y_suffixes(plan.y), axes(plan) {}
+  explicit ExactConstants(const FilterAxes& plan) : y_suffixes(plan.y), axes(plan) {}
 };
 
 /// Writes the column suffix states to the output.
@@ -51,8 +51,8 @@ void find_suffixes(CudaExecutor& executor, const DeviceImage<const float>& image
 
 template <int Order>
 ExactStripFilter<Order> exact_strip_filter(CudaExecutor& executor, const DeviceImage<const float>& image,
-                                           const ExactStripDivision& division,
-                                           const RecursiveFilterPlan& plan, const ExactStripAxes<Order>& axes,
+                                           const ExactStripDivision& division, const FilterAxes& plan,
+                                           const ExactStripAxes<Order>& axes,
                                            const DeviceImage<float>& filtered) {
   const std::int64_t height = image.height;
   const std::int64_t width = image.width;
@@ -79,11 +79,11 @@ ExactStripFilter<Order> exact_strip_filter(CudaExecutor& executor, const DeviceI
 }
 
 template <int Order, bool kDirectForm>
-void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFilterPlan& plan,
-                const Filtered& filtered) {
+void filter_all(CudaExecutor& executor, const Images& images, const PlannedFilter& planned,
+                const ExactStripDivision& division, const Filtered& filtered) {
   using Constants = ExactConstants<Order>;
-  const auto& constants = plan.constants->template get<Constants>([&] { return Constants(plan); });
-  const ExactStripDivision division(images.first.height, images.first.width);
+  const FilterAxes& plan = planned.strip_axes();
+  const auto& constants = planned.constants().template get<Constants>([&] { return Constants(plan); });
   constexpr auto kMemory = static_cast<int>(sizeof(ExactStripMemory<Order>));
   const auto kernel = filter_exact_strips<Order, kDirectForm>;
   CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMemory));
@@ -105,11 +105,15 @@ void filter_all(CudaExecutor& executor, const Images& images, const RecursiveFil
 
 }  // namespace
 
-void filter_in_exact_strips(CudaExecutor& executor, const Images& images, const RecursiveFilterPlan& plan,
-                            const Filtered& filtered) {
-  if (plan.direct_form) return filter_all<3, true>(executor, images, plan, filtered);
-  with_order(plan.order, [&]<int Order>() {
-    if constexpr (Order <= kMaxExactStripOrder) filter_all<Order, false>(executor, images, plan, filtered);
+void filter_in_exact_strips(CudaExecutor& executor, const Images& images, const PlannedFilter& filter,
+                            const ExactStripsPlan& plan, const Filtered& filtered) {
+  if (filter.has_direct_form()) {
+    return filter_all<3, true>(executor, images, filter, plan.division, filtered);
+  }
+  with_order(filter.axes().order, [&]<int Order>() {
+    if constexpr (Order <= kMaxExactStripOrder) {
+      filter_all<Order, false>(executor, images, filter, plan.division, filtered);
+    }
   });
 }
 

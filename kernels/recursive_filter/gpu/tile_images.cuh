@@ -27,13 +27,6 @@ struct TileImages {
   bool vector_loads, vector_stores;     // rows of one channel, each at a multiple of four elements
 };
 
-/// Whether rows are of one channel and each begins at a multiple of four elements.
-template <class T>
-bool rows_are_aligned(const FilterImages<T, Space::kDevice>& images) {
-  return images.first.channels == 1 && images.first.row_stride % 4 == 0 && images.image_stride % 4 == 0 &&
-         reinterpret_cast<std::uintptr_t>(images.first.data) % (4 * sizeof(T)) == 0;
-}
-
 /// All but what the tiled method alone needs.
 template <class T>
 TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
@@ -104,8 +97,6 @@ __device__ inline std::int64_t border_index(const TileImages& a, const TileIndex
   return ((at.image * a.carries.tile_rows + at.row) * kTile + row) * a.carries.channels + at.channel;
 }
 
-/// Rows begin at multiples of 16 bytes, and as many of them as threads read at once in different banks.
-constexpr int kTilePitch = kTile + 4;
 using TilePixels = float[kTile][kTilePitch];
 /// Pixels that a thread moves at once, and the threads that move a tile's row.
 constexpr int kVector = 4;

@@ -16,7 +16,7 @@ unsigned int block_count(std::int64_t work, std::int64_t per_block) {
 
 template <int Order, class Real, class T>
 void filter_with(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
-                 const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
+                 const FilterAxes& plan, const FilterImages<T, Space::kDevice>& filtered) {
   const DeviceImage<const T>& image = images.first;
   const std::int64_t channels = image.channels;
   const std::int64_t row = filtered.first.row_stride;
@@ -51,19 +51,18 @@ void filter_with(CudaExecutor& executor, const FilterImages<const T, Space::kDev
 
 template <class T>
 void filter_in_lines(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
-                     const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
-  with_order(plan.order, [&]<int Order>() {
+                     const PlannedFilter& filter, const FilterImages<T, Space::kDevice>& filtered) {
+  with_order(filter.axes().order, [&]<int Order>() {
     if constexpr (!std::is_same_v<T, double>) {
-      if (plan.precision == Precision::kSingle)
-        return filter_with<Order, float>(executor, images, plan, filtered);
+      if (filter.single()) return filter_with<Order, float>(executor, images, filter.axes(), filtered);
     }
-    filter_with<Order, double>(executor, images, plan, filtered);
+    filter_with<Order, double>(executor, images, filter.axes(), filtered);
   });
 }
 
 #define CUMULUS_INSTANTIATE(T)                                                                  \
   template void filter_in_lines<T>(CudaExecutor&, const FilterImages<const T, Space::kDevice>&, \
-                                   const RecursiveFilterPlan&, const FilterImages<T, Space::kDevice>&);
+                                   const PlannedFilter&, const FilterImages<T, Space::kDevice>&);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)
 CUMULUS_INSTANTIATE(double)

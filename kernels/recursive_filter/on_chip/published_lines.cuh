@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/recursive_filter/gpu/tile_lines.cuh"
-#include "kernels/recursive_filter/method.h"
+#include "kernels/recursive_filter/math/truncation.h"
 #include "kernels/recursive_filter/on_chip/published_states.cuh"
 
 // The states that tiles of the on-chip method publish, whatever the image, and the carries that follow
@@ -41,8 +41,6 @@ struct OnChipConstants {
   OnChipConstants(const AxisPlan& y, const AxisPlan& x, const Windows& windows, std::int64_t part,
                   std::int64_t side)
       : axes{{y, windows.y, part, side}, {x, windows.x, part, side}} {}
-  OnChipConstants(const RecursiveFilterPlan& plan, std::int64_t part)
-      : OnChipConstants(plan.y, plan.x, *plan.windows, part, kTile) {}
 };
 
 template <int Order, class Real>

@@ -8,7 +8,7 @@
 
 #include "kernels/recursive_filter/gpu/tile_lines.cuh"
 #include "kernels/recursive_filter/math/weighted_sums.h"
-#include "kernels/recursive_filter/method.h"
+#include "kernels/recursive_filter/planned_filter.h"
 
 // The arguments of the kernel in strips/filter.cuh.
 
@@ -85,7 +85,7 @@ template <int Order>
 struct StripAxes {
   StripAxis<Order> y, x;
 
-  explicit StripAxes(const RecursiveFilterPlan& plan) : y(plan.y), x(plan.x) {}
+  explicit StripAxes(const FilterAxes& plan) : y(plan.y), x(plan.x) {}
 };
 
 /// One launch over images: `strips` columns of tiles from `first_strip` on, of which those from

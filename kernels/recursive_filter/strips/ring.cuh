@@ -21,7 +21,6 @@ enum class StripStage {
   kStore,
   kGather,  // carries of rows, from the neighbours
 };
-constexpr int kStripStages = 8;
 constexpr int kGatherTeams = 2;
 constexpr int kStripTeams = kStripStages - 1 + kGatherTeams;
 constexpr int kStripThreads = kStripTeams * kTile;
@@ -70,6 +69,6 @@ struct alignas(16) StripMemory {
     done[static_cast<int>(stage)][at.slot].arrive();
   }
 };
-static_assert(sizeof(StripMemory<kMaxStripOrder>) <= 227 * 1024);
+static_assert(sizeof(StripMemory<kMaxStripOrder>) == kStripSharedBytes && kStripSharedBytes <= 227 * 1024);
 
 }  // namespace cumulus::recursive_filter

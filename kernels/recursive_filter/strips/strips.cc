@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/recursive_filter/math/tile_grid.h"
-#include "kernels/recursive_filter/method.h"
+#include "kernels/recursive_filter/tuning.h"
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -46,34 +46,36 @@ bool direct_form_serves(const AxisPlan& y, const AxisPlan& x) {
   return y.order == 3 && direct_form_serves(y) && direct_form_serves(x);
 }
 
-void use_direct_form(const RecursiveFilter& filter, RecursiveFilterPlan& plan) {
-  plan.direct_form = true;
-  plan.y = plan_axis(filter.y, plan.y.length, plan.order, plan.precision, Rounded::kDirectForm);
-  plan.x = plan_axis(filter.x, plan.x.length, plan.order, plan.precision, Rounded::kDirectForm);
-}
-
 bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
   if (y.order > kMaxStripOrder || x.boundary == FilterBoundary::kMirror) return false;
   if (x.needs_runs() && (x.length % kTile != 0 || x.length <= kMaxStripWindow * kTile)) return false;
   return !has_zero_gain(y) && !has_zero_gain(x);
 }
 
-StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64_t channels,
-                             std::int64_t images, const RecursiveFilterPlan& plan) {
-  const FilterTiles tiles(height, width, channels);
+int strip_blocks(const DeviceNumbers& device) {
+  constexpr int kMaxChannels = 4;
+  const bool suffices = device.architecture >= 90 && device.block_shared_bytes >= kStripSharedBytes &&
+                        device.multiprocessors >= kMaxChannels * (2 * kMaxStripWindow + 1);
+  if (!suffices) return 0;
+  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMaxStripOrder) * kTile;
+  constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kWideStatusWords) / kWords;
+  return std::min(device.multiprocessors, kBlocksWithWords);
+}
+
+StripDivision::StripDivision(const FilterTiles& tiles, std::int64_t images, std::int64_t window_x,
+                             int blocks) {
   const auto of_row = static_cast<int>(tiles.channels);
   const auto columns = static_cast<int>(tiles.columns);
   const auto rows = static_cast<int>(tiles.rows);
-  const int most = strip_blocks();
-  if (columns * of_row <= most) {
-    const int shares = most / (columns * of_row);
+  if (columns * of_row <= blocks) {
+    const int shares = blocks / (columns * of_row);
     panel_columns = columns;
     segment_tiles = (rows + shares - 1) / shares;
     segments = (rows + segment_tiles - 1) / segment_tiles;
     images_at_once = std::min<std::int64_t>(images, shares / segments);
   } else {
-    const int halo = 2 * static_cast<int>(plan.windows->of_strips->x);
-    const int fits = most / of_row - halo;
+    const int halo = 2 * static_cast<int>(window_x);
+    const int fits = blocks / of_row - halo;
     const int panels = (columns + fits - 1) / fits;
     panel_columns = (columns + panels - 1) / panels;
     segments = 1;
@@ -83,9 +85,5 @@ StripDivision::StripDivision(std::int64_t height, std::int64_t width, std::int64
   state_slots =
       static_cast<int>(std::bit_ceil(static_cast<unsigned int>(std::min(kStripStateSlots, segment_tiles))));
 }
-
-#if !CUMULUS_WITH_CUDA
-int strip_blocks() { return 0; }
-#endif
 
 }  // namespace cumulus::recursive_filter

@@ -5,6 +5,7 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/primitives/launch.cuh"
+#include "kernels/recursive_filter/plans.h"
 #include "kernels/recursive_filter/strips/filter.cuh"
 #include "kernels/recursive_filter/strips/strips.h"
 
@@ -12,23 +13,6 @@
 
 namespace cumulus::recursive_filter {
 namespace {
-
-int strip_blocks_of(int device) {
-  int memory = 0;
-  int multiprocessors = 0;
-  CUMULUS_CUDA(cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  CUMULUS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  constexpr int kMaxChannels = 4;
-  const bool suffices = static_cast<std::size_t>(memory) >= sizeof(StripMemory<kMaxStripOrder>) &&
-                        multiprocessors >= kMaxChannels * (2 * kMaxStripWindow + 1);
-  if (!suffices) return 0;
-  cudaFuncAttributes compiled{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, filter_strips<kMaxStripOrder, false>));
-  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMaxStripOrder) * kTile;
-  constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kWideStatusWords) / kWords;
-  const bool compiled_in = compiled.ptxVersion >= 90;
-  return compiled_in ? std::min(multiprocessors, kBlocksWithWords) : 0;
-}
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
 template <int Order, bool kDirectForm>
@@ -61,11 +45,12 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
 
 template <int Order, class T>
 StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& images,
-                                const RecursiveFilterPlan& plan,
-                                const FilterImages<T, Space::kDevice>& filtered,
-                                const StripDivision& division) {
+                                const PlannedFilter& planned, const StripDivision& division,
+                                const FilterImages<T, Space::kDevice>& filtered) {
   using Axes = StripAxes<Order>;
-  const auto& axes = plan.constants->template get<Axes>([&] { return Axes(plan); });
+  const FilterAxes& plan = planned.strip_axes();
+  const Windows::OfStrips& windows = *planned.windows()->of_strips;
+  const auto& axes = planned.constants().template get<Axes>([&] { return Axes(plan); });
   StripFilter<Order> filter{{}, axes.y, axes.x};
   filter.scale = axes.y.scale * axes.x.scale;
   const DeviceImage<const T>& image = images.first;
@@ -80,8 +65,8 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
   filter.tile_columns = static_cast<int>(tiles.columns);
   filter.segments = division.segments;
   filter.segment_tiles = division.segment_tiles;
-  filter.window_y = static_cast<int>(plan.windows->of_strips->y);
-  filter.window_x = static_cast<int>(plan.windows->of_strips->x);
+  filter.window_y = static_cast<int>(windows.y);
+  filter.window_x = static_cast<int>(windows.x);
   filter.state_slots = division.state_slots;
   filter.boundary_y = plan.y.boundary;
   filter.boundary_x = plan.x.boundary;
@@ -94,23 +79,14 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
 
 }  // namespace
 
-int strip_blocks() {
-  static const int least = [] {
-    const int devices = cuda_device_count();
-    int blocks = devices == 0 ? 0 : strip_blocks_of(0);
-    for (int device = 1; device < devices; ++device) blocks = std::min(blocks, strip_blocks_of(device));
-    return blocks;
-  }();
-  return least;
-}
-
 template <class T>
 void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
-                      const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
+                      const PlannedFilter& planned, const StripsPlan& plan,
+                      const FilterImages<T, Space::kDevice>& filtered) {
   const DeviceImage<const T>& image = images.first;
-  const StripDivision division(image.height, image.width, image.channels, images.count, plan);
+  const StripDivision& division = plan.division;
   const auto filter_all = [&]<int Order, bool kDirectForm>() {
-    StripFilter<Order> filter = strip_filter<Order>(images, plan, filtered, division);
+    StripFilter<Order> filter = strip_filter<Order>(images, planned, division, filtered);
     CUMULUS_CUDA(cudaFuncSetAttribute(filter_strips<Order, kDirectForm>,
                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(sizeof(StripMemory<Order>))));
@@ -124,16 +100,17 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
       }
     }
   };
-  if (plan.direct_form) return filter_all.template operator()<3, true>();
-  with_order(plan.order, [&]<int Order>() {
+  if (planned.has_direct_form()) return filter_all.template operator()<3, true>();
+  with_order(planned.axes().order, [&]<int Order>() {
     if constexpr (Order <= kMaxStripOrder) filter_all.template operator()<Order, false>();
   });
 }
 
 template void filter_in_strips<float>(CudaExecutor&, const FilterImages<const float, Space::kDevice>&,
-                                      const RecursiveFilterPlan&, const FilterImages<float, Space::kDevice>&);
+                                      const PlannedFilter&, const StripsPlan&,
+                                      const FilterImages<float, Space::kDevice>&);
 template void filter_in_strips<Float16>(CudaExecutor&, const FilterImages<const Float16, Space::kDevice>&,
-                                        const RecursiveFilterPlan&,
+                                        const PlannedFilter&, const StripsPlan&,
                                         const FilterImages<Float16, Space::kDevice>&);
 
 }  // namespace cumulus::recursive_filter

@@ -49,11 +49,11 @@ struct TiledConstants {
 
 template <int Order, class Real, class T>
 void filter_with(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
-                 const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
+                 const PlannedFilter& filter, const FilterImages<T, Space::kDevice>& filtered) {
   using Constants = TiledConstants<Order, Real>;
-  const AxisPlan& y = plan.y;
-  const AxisPlan& x = plan.x;
-  const auto& constants = plan.constants->template get<Constants>([&] { return Constants(y, x); });
+  const AxisPlan& y = filter.axes().y;
+  const AxisPlan& x = filter.axes().x;
+  const auto& constants = filter.constants().template get<Constants>([&] { return Constants(y, x); });
   const DeviceImage<const T>& image = images.first;
   const FilterTiles tiles(image.height, image.width, image.channels);
   const auto count = static_cast<std::size_t>(images.count);
@@ -112,16 +112,16 @@ void filter_with(CudaExecutor& executor, const FilterImages<const T, Space::kDev
 
 template <class T>
 void filter_in_tiles(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
-                     const RecursiveFilterPlan& plan, const FilterImages<T, Space::kDevice>& filtered) {
-  with_order(plan.order, [&]<int Order>() {
-    plan.precision == Precision::kSingle ? filter_with<Order, float>(executor, images, plan, filtered)
-                                         : filter_with<Order, double>(executor, images, plan, filtered);
+                     const PlannedFilter& filter, const FilterImages<T, Space::kDevice>& filtered) {
+  with_order(filter.axes().order, [&]<int Order>() {
+    filter.single() ? filter_with<Order, float>(executor, images, filter, filtered)
+                    : filter_with<Order, double>(executor, images, filter, filtered);
   });
 }
 
 #define CUMULUS_INSTANTIATE(T)                                                                  \
   template void filter_in_tiles<T>(CudaExecutor&, const FilterImages<const T, Space::kDevice>&, \
-                                   const RecursiveFilterPlan&, const FilterImages<T, Space::kDevice>&);
+                                   const PlannedFilter&, const FilterImages<T, Space::kDevice>&);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)
 #undef CUMULUS_INSTANTIATE

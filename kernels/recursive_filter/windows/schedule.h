@@ -56,14 +56,18 @@ struct WindowSchedule {
 WindowSchedule plan_schedule(std::int64_t height, std::int64_t row_bytes, std::int64_t state_bytes,
                              std::int64_t images, const AxisPlan& y, const Windows& windows);
 
-template <int Order, class T>
-WindowSchedule window_schedule(std::int64_t height, std::int64_t width, std::int64_t channels,
-                               std::int64_t images, const AxisPlan& y, const Windows& windows) {
-  const FilterTiles tiles(height, width, channels);
+struct WindowImages {
+  std::int64_t row_bytes;  // of the output
+  std::int64_t count;
+};
+
+template <int Order>
+WindowSchedule window_schedule(const FilterTiles& tiles, const WindowImages& images, const AxisPlan& y,
+                               const Windows& windows) {
   return plan_schedule(
-      height, width * channels * static_cast<std::int64_t>(sizeof(T)),
-      tiles.columns * channels * StateLayout<Order>::kFloats * static_cast<std::int64_t>(sizeof(float)),
-      images, y, windows);
+      y.length, images.row_bytes,
+      tiles.columns * tiles.channels * StateLayout<Order>::kFloats * static_cast<std::int64_t>(sizeof(float)),
+      images.count, y, windows);
 }
 
 }  // namespace cumulus::recursive_filter

@@ -5,7 +5,7 @@
 #include "kernels/recursive_filter/gpu/tile_lines.cuh"
 #include "kernels/recursive_filter/gpu/windows.cuh"
 #include "kernels/recursive_filter/math/tile_responses.h"
-#include "kernels/recursive_filter/method.h"
+#include "kernels/recursive_filter/planned_filter.h"
 #include "kernels/recursive_filter/windows/schedule.h"
 
 // Carries from truncated windows: each tile publishes its zero-state responses, and a tile sums those of
@@ -62,10 +62,10 @@ struct WindowConstants {
   WindowTransitions<Order> transitions[2];  // kAlongY, kAlongX
   TileResponses<Order> responses[2];        // of a whole tile, of one in the last row
 
-  explicit WindowConstants(const RecursiveFilterPlan& plan)
+  WindowConstants(const FilterAxes& plan, const Windows& windows)
       : y(plan.y),
         x(plan.x),
-        transitions{{plan.y, plan.windows->y}, {plan.x, plan.windows->x}},
+        transitions{{plan.y, windows.y}, {plan.x, windows.x}},
         responses{{plan.y, kTile},
                   {plan.y, plan.y.length - (transitions[kAlongY].tiles - 1) * std::int64_t{kTile}}} {}
 

@@ -2,12 +2,12 @@
 
 namespace cumulus::recursive_filter {
 
-template RecursiveFilterRun filter_by_windows<float, float>(CudaExecutor&,
-                                                            const FilterImages<const float, Space::kDevice>&,
-                                                            const RecursiveFilterPlan&, RecursiveFilterMethod,
-                                                            const FilterImages<float, Space::kDevice>&);
-template RecursiveFilterRun filter_by_windows<float, Float16>(
-    CudaExecutor&, const FilterImages<const Float16, Space::kDevice>&, const RecursiveFilterPlan&,
-    RecursiveFilterMethod, const FilterImages<Float16, Space::kDevice>&);
+template void filter_by_windows<float, float>(CudaExecutor&, const FilterImages<const float, Space::kDevice>&,
+                                              const PlannedFilter&, const WindowsPlan&,
+                                              const FilterImages<float, Space::kDevice>&);
+template void filter_by_windows<float, Float16>(CudaExecutor&,
+                                                const FilterImages<const Float16, Space::kDevice>&,
+                                                const PlannedFilter&, const WindowsPlan&,
+                                                const FilterImages<Float16, Space::kDevice>&);
 
 }  // namespace cumulus::recursive_filter

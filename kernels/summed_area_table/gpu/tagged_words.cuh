@@ -83,11 +83,11 @@ struct WordLine {
 template <class Sum, int kAtOnce>
 class LineSum {
  public:
-  __device__ LineSum(const TaggedValues<Sum>& told, const WordLine& line)
-      : next_(told.words + line.index * kTaggedWordsOf<Sum>),
+  __device__ LineSum(const TaggedValues<Sum>& values, const WordLine& line)
+      : next_(values.words + line.index * kTaggedWordsOf<Sum>),
         stride_(line.stride * kTaggedWordsOf<Sum>),
         left_(line.count),
-        tag_(told.tag) {
+        tag_(values.tag) {
     load_next();
   }
 

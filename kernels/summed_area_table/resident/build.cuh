@@ -164,7 +164,7 @@ class ResidentRows {
   Quad<Element> registers_[kRows];
 };
 
-/// Tells the sums of the warp's rows, and leaves those of its columns, and their total, in memory.
+/// Publishes the sums of the warp's rows, and leaves those of its columns, and their total, in memory.
 template <class P, bool kWhole>
 __device__ void publish_row_aggregates(const ResidentArguments<P>& a, const ResidentRows<P, kWhole>& rows,
                                        ResidentMemory<P>& memory, int values) {
@@ -181,7 +181,7 @@ __device__ void publish_row_aggregates(const ResidentArguments<P>& a, const Resi
   if (lane_index() == 0) memory.totals[warp_index()] = of_rows;
 }
 
-/// Tells the sums of the tile's columns and their total. Turns memory.strips into sums over the strips
+/// Publishes the sums of the tile's columns and their total. Turns memory.strips into sums over the strips
 /// before.
 template <class P>
 __device__ void publish_column_aggregates(const ResidentArguments<P>& a, ResidentMemory<P>& memory,

@@ -210,7 +210,7 @@ class ComputeWarp {
     return columns;
   }
 
-  /// Tells the totals of the group's rows, which its last lane has, two by each of its last lanes.
+  /// Publishes the totals of the group's rows, which its last lane has, two by each of its last lanes.
   __device__ void publish(std::uint32_t step, const Total (&totals)[P::kGroupRows]) const {
     const int pair = P::kRowLanes - 1 - lane_;
     Total first = 0;

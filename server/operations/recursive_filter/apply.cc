@@ -166,6 +166,7 @@ absl::Status check_choice(const Plan& plan) {
   switch (obstacle_to(plan.filter, plan.image.height, plan.image.width, plan.image.type == v1::FLOAT64,
                       plan.choice)) {
     case MethodObstacle::kNone:
+    case MethodObstacle::kTooManyTiles:  // told by the run
       break;
     case MethodObstacle::kTiles:
       return bad_field(
@@ -263,10 +264,10 @@ std::vector<OutputSpec> ApplyRecursiveFilter::outputs(const Plan& plan) {
 }
 
 template <Space S>
-std::size_t ApplyRecursiveFilter::scratch_bytes(const Plan& plan) {
+std::size_t ApplyRecursiveFilter::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   return with_element(plan, [&]<class T>(T*) {
     return apply_recursive_filter_scratch_bytes<T, S>({plan.image.view(Span<const T, S>()), plan.images},
-                                                      plan.filter, plan.choice);
+                                                      plan.filter, device, plan.choice);
   });
 }
 
@@ -304,8 +305,8 @@ absl::Status ApplyRecursiveFilter::conclude(const Plan& /*plan*/, const Report& 
                    {{"tiles", concat(report.tiles)}, {"tiles_on_chip", concat(report.tiles_on_chip)}});
 }
 
-template std::size_t ApplyRecursiveFilter::scratch_bytes<Space::kHost>(const Plan&);
-template std::size_t ApplyRecursiveFilter::scratch_bytes<Space::kDevice>(const Plan&);
+template std::size_t ApplyRecursiveFilter::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);
+template std::size_t ApplyRecursiveFilter::scratch_bytes<Space::kDevice>(const Plan&, const DeviceNumbers&);
 template void ApplyRecursiveFilter::run(CpuExecutor&, const Plan&, const Inputs<Space::kHost>&,
                                         const Outputs<Space::kHost>&, Report&);
 #if CUMULUS_WITH_CUDA

@@ -1,6 +1,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <CLI/App.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdlib>

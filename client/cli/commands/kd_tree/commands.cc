@@ -1,5 +1,4 @@
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <cstring>
@@ -15,10 +14,11 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
-#include "cli/app/server_words.h"
+#include "cli/app/refusal.h"
 #include "cli/commands/kd_tree/tree_file.h"
 #include "cli/files/npz.h"
 #include "cli/files/points.h"
+#include "cumulus/errors.h"
 #include "cumulus/kd_tree.h"
 
 namespace cumulus::cli {
@@ -68,14 +68,18 @@ void describe_build(Job& job, const BuildOptions& options) {
   job.describe_run();
 }
 
-absl::Status refusal_of_build(const absl::Status& failure, const BuildOptions& options) {
-  return in_words_of_options(failure, {{"BuildKdTree: points: ", options.input + ": "}});
+absl::Status explain(const absl::Status& refusal, const BuildOptions& options) {
+  if (error_reason(refusal) != "NAN_COORDINATE") return name_fields(refusal, {{"points", options.input}});
+  std::map<std::string, std::string> facts = error_metadata(refusal);
+  return absl::FailedPreconditionError(
+      absl::StrCat(options.input, ": point ", facts["point"], ", dimension ", facts["dimension"],
+                   " is NaN, which has no place in an order; leave such points out"));
 }
 
 absl::Status export_left_balanced(Job& job, const BuildOptions& options, const Session& session,
                                   const Buffer& points) {
   const auto arranged = job.run(session, "arrange", arrange_left_balanced_kd_tree(points));
-  if (!arranged.ok()) return refusal_of_build(arranged.status(), options);
+  if (!arranged.ok()) return explain(arranged.status(), options);
   const absl::StatusOr<Array> nodes = job.download(session, *arranged, "points");
   if (!nodes.ok()) return nodes.status();
   const absl::StatusOr<Array> order = job.download(session, *arranged, "idx_array");
@@ -104,7 +108,7 @@ absl::Status run_build(Job& job, const BuildOptions& options) {
   if (!uploaded.ok()) return uploaded.status();
   if (options.left_balanced) return export_left_balanced(job, options, *session, *uploaded);
   const auto built = job.run(*session, "build", build_kd_tree(*uploaded, options.tree));
-  if (!built.ok()) return refusal_of_build(built.status(), options);
+  if (!built.ok()) return explain(built.status(), options);
   absl::StatusOr<KdTreeFile> tree = download_tree(job, *session, *built, *std::move(points));
   if (!tree.ok()) return tree.status();
   tree->leaf_size = options.tree.leaf_size;
@@ -209,6 +213,38 @@ absl::Status save_results(Job& job, const Session& session, const Result& found,
   return absl::OkStatus();
 }
 
+/// The files that the fields of FindNeighbors come from. The others are called as their options are.
+std::vector<FieldName> fields_of(const QueryOptions& options) {
+  return {{"tree.points", options.tree},    {"tree.idx_array", options.tree},
+          {"tree.node_data", options.tree}, {"tree.node_bounds", options.tree},
+          {"queries", options.queries},     {"radii", "--radii " + options.radii}};
+}
+
+/// Of a point or a query that lies outside of a dimension that closes on itself.
+std::string outside_period(const QueryOptions& options, std::map<std::string, std::string>& facts) {
+  const std::string& dimension = facts["dimension"];
+  const std::string range = absl::StrCat(" outside of [0, ", options.period[std::stoul(dimension)],
+                                         "[, the --period of dimension ", dimension);
+  if (facts.contains("query"))
+    return absl::StrCat(options.queries, ": query ", facts["query"], " lies", range);
+  return absl::StrCat(options.tree, ": has points", range, "; bring them into it before kd-tree build");
+}
+
+absl::Status explain(const absl::Status& refusal, const QueryOptions& options) {
+  const std::string reason = error_reason(refusal);
+  std::map<std::string, std::string> facts = error_metadata(refusal);
+  if (reason == "OUTSIDE_PERIOD") return absl::FailedPreconditionError(outside_period(options, facts));
+  if (reason == "INVALID_RADIUS") {
+    return absl::FailedPreconditionError(absl::StrCat("--radii ", options.radii, ": query ", facts["query"],
+                                                      ": the radius is NaN or negative; 0 or more is right"));
+  }
+  if (reason == "NAN_COORDINATE") {
+    return absl::FailedPreconditionError(absl::StrCat(options.queries, ": query ", facts["query"],
+                                                      ", dimension ", facts["dimension"], " is NaN"));
+  }
+  return name_fields(refusal, fields_of(options));
+}
+
 absl::Status run_query(Job& job, const QueryOptions& options) {
   job.stages().begin("read");
   const absl::StatusOr<KdTreeFile> tree = read_kd_tree(options.tree);
@@ -233,12 +269,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   const absl::StatusOr<std::optional<Buffer>> own_radii = upload_radii(job, *session, *radii);
   if (!own_radii.ok()) return own_radii.status();
   const auto found = ask(job, *session, options, handles, *asked, neighbor_options(options, *own_radii));
-  if (!found.ok()) {
-    return in_words_of_options(found.status(),
-                               {{"FindNeighbors: queries: ", options.queries + ": "},
-                                {"FindNeighbors: radii: ", "--radii " + options.radii + ": "},
-                                {"FindNeighbors: tree.points: tree 0 ", options.tree + ": "}});
-  }
+  if (!found.ok()) return explain(found.status(), options);
   if (absl::Status saved = save_results(job, *session, *found, options.output); !saved.ok()) return saved;
 
   Report& report = job.report();

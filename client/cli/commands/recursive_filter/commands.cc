@@ -1,5 +1,4 @@
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +12,12 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
-#include "cli/app/server_words.h"
+#include "cli/app/refusal.h"
 #include "cli/files/image.h"
 #include "cli/files/npy.h"
 #include "cli/files/picture.h"
 #include "cli/files/preview.h"
+#include "cumulus/errors.h"
 #include "cumulus/recursive_filter.h"
 
 namespace cumulus::cli {
@@ -111,20 +111,32 @@ absl::Status write_result(const std::string& path, const ArrayView& image,
   return write_image(path, image, Colours::kMultipliedByAlpha, holds_floats(path) ? std::nullopt : integers);
 }
 
-/// What the server says of a request, in the words of the command line that it came from.
-absl::Status refusal_of(const absl::Status& failure) {
-  return in_words_of_options(failure,
-                             {{"ApplyRecursiveFilter: method: ", "--algorithm: "},
-                              {"ApplyRecursiveFilter: max_truncation_error: ", "--max-truncation-error: "},
-                              {"ApplyRecursiveFilter: y.feedback.causal: ", "--feedback: "},
-                              {"ApplyRecursiveFilter: y.feedback.gain: ", "--gain: "},
-                              {"FILTER_BY_LINES", "lines"},
-                              {"FILTER_TILED", "tiled"},
-                              {"FILTER_ON_CHIP", "on-chip"},
-                              {"FILTER_DECAYING", "decaying"},
-                              {"FILTER_REFLECT", "reflect"},
-                              {"FILTER_MIRROR", "mirror"},
-                              {"FLOAT64", "float64"}});
+/// The options that the fields of ApplyRecursiveFilter come from.
+std::vector<FieldName> fields_of(const Options& options) {
+  std::vector<FieldName> fields = {
+      {"image", options.input},
+      {"method", "--algorithm", "--algorithm lines takes every image and every filter, auto the fastest way"},
+      {"max_truncation_error", "--max-truncation-error", "--algorithm tiled leaves nothing out"}};
+  for (const std::string axis : {"y", "x"}) {
+    fields.insert(fields.end(), {{axis + ".boundary", "--boundary"},
+                                 {axis + ".gaussian.sigma", "--sigma"},
+                                 {axis + ".gaussian.derivative", "--derivative"},
+                                 {axis + ".gaussian.method", "--method"},
+                                 {axis + ".bspline_prefilter.degree", "--degree"},
+                                 {axis + ".feedback.causal", "--feedback"},
+                                 {axis + ".feedback.anticausal", "--feedback"},
+                                 {axis + ".feedback.gain", "--gain"}});
+  }
+  return fields;
+}
+
+absl::Status explain(const absl::Status& refusal, const Options& options) {
+  if (error_reason(refusal) != "DOES_NOT_FIT_ON_CHIP") return name_fields(refusal, fields_of(options));
+  std::map<std::string, std::string> facts = error_metadata(refusal);
+  return absl::FailedPreconditionError(
+      absl::StrCat("--algorithm: is on-chip; this device holds ", facts["tiles_on_chip"],
+                   " tiles of 64 x 64 pixels of one channel, and ", options.input, " has ", facts["tiles"],
+                   "; decaying or tiled is right, or auto, the fastest way"));
 }
 
 /// The name of the one that ran.
@@ -152,7 +164,7 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
   if (!buffer.ok()) return buffer.status();
   const absl::StatusOr<Result> result = job.run(*session, "compute", apply_recursive_filter(*buffer, filter));
-  if (!result.ok()) return refusal_of(result.status());
+  if (!result.ok()) return explain(result.status(), options);
   const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
   if (!filtered.ok()) return filtered.status();
   const auto ran = download_algorithm(job, *session, *result);

@@ -1,12 +1,14 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <CLI/App.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/app/command_line.h"
+#include "cli/app/refusal.h"
 #include "cli/commands/run_length/coco.h"
 #include "cli/commands/run_length/coco_file.h"
 #include "cli/commands/run_length/container_file.h"
@@ -82,7 +84,7 @@ absl::Status run_encode(Job& job, const Options& options) {
   if (!buffer.ok()) return buffer.status();
   const EncodeRunLengthsOptions encoding = encode_options(options, *array);
   const absl::StatusOr<Result> result = job.run(*session, "encode", encode_run_lengths(*buffer, encoding));
-  if (!result.ok()) return result.status();
+  if (!result.ok()) return name_fields(result.status(), {{"array", options.input}});
   const absl::StatusOr<Array> symbols = job.download(*session, *result, "symbols");
   if (!symbols.ok()) return symbols.status();
   const absl::StatusOr<Array> counts = job.download(*session, *result, "lengths");

@@ -244,11 +244,7 @@ OptionList add_table_options(CLI::App& command, const std::string& condition, Sa
   return {all.begin() + static_cast<std::ptrdiff_t>(others), all.end()};
 }
 
-}  // namespace
-
-void add_sampling_table_commands(CommandLine& line) {
-  line.add_bench_row(
-      {"sampling-table", bench_image, [](const Buffer& map) { return build_sampling_table(map); }});
+void add_sampling_table(CommandLine& line) {
   const auto building = std::make_shared<TableOptions>();
   const auto built_image = std::make_shared<OptionList>();
   CLI::App& table = line.add(
@@ -274,7 +270,33 @@ void add_sampling_table_commands(CommandLine& line) {
       ->transform(one_of(kExports))
       ->type_name("NAME");
   *built_image = add_table_options(table, "", building->table);
+}
 
+void add_drawing_options(CLI::App& draw, DrawSamplesOptions& samples) {
+  draw.add_option("-n,--count", samples.count, "Number of samples")
+      ->required()
+      ->check(whole_number_within(1));
+  draw.add_option("--sequence", samples.sequence, "sobol (default), hammersley or random")
+      ->transform(one_of(kSequences))
+      ->type_name("NAME");
+  draw.add_option("--seed", samples.seed, "Of random numbers, or of the digital shift (0: none)")
+      ->check([](const std::string& text) {
+        std::uint64_t seed = 0;
+        if (absl::SimpleAtoi(text, &seed)) return std::string();
+        return absl::StrCat("is ", text.empty() ? "empty" : text,
+                            "; a whole number, 0 to 18446744073709551615, is right");
+      });
+  draw.add_option("--first-index", samples.first_index, "Where in the sequence to begin")
+      ->check(whole_number_within(0));
+  draw.add_option("--total", samples.total,
+                  "hammersley: points of the whole set (default: --first-index + --count), so that several "
+                  "runs can share one")
+      ->check(whole_number_within(1, std::int64_t{1} << 32));
+  draw.add_option("--layer", samples.layer, "Of a layered table: which one (default: 0)")
+      ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+void add_draw_samples(CommandLine& line) {
   const auto drawing = std::make_shared<DrawingOptions>();
   const auto drawn_image = std::make_shared<OptionList>();
   CLI::App& draw = line.add(
@@ -290,27 +312,7 @@ void add_sampling_table_commands(CommandLine& line) {
   draw.add_option("input", drawing->input, "Image file, .npy of weights, or table (.cst)")
       ->required()
       ->type_name("IN");
-  draw.add_option("-n,--count", drawing->samples.count, "Number of samples")
-      ->required()
-      ->check(whole_number_within(1));
-  draw.add_option("--sequence", drawing->samples.sequence, "sobol (default), hammersley or random")
-      ->transform(one_of(kSequences))
-      ->type_name("NAME");
-  draw.add_option("--seed", drawing->samples.seed, "Of random numbers, or of the digital shift (0: none)")
-      ->check([](const std::string& text) {
-        std::uint64_t seed = 0;
-        if (absl::SimpleAtoi(text, &seed)) return std::string();
-        return absl::StrCat("is ", text.empty() ? "empty" : text,
-                            "; a whole number, 0 to 18446744073709551615, is right");
-      });
-  draw.add_option("--first-index", drawing->samples.first_index, "Where in the sequence to begin")
-      ->check(whole_number_within(0));
-  draw.add_option("--total", drawing->samples.total,
-                  "hammersley: points of the whole set (default: --first-index + --count), so that several "
-                  "runs can share one")
-      ->check(whole_number_within(1, std::int64_t{1} << 32));
-  draw.add_option("--layer", drawing->samples.layer, "Of a layered table: which one (default: 0)")
-      ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
+  add_drawing_options(draw, drawing->samples);
   *drawn_image = add_table_options(draw, "Of an image: ", drawing->table);
   line.add_output(draw, "-o,--output", drawing->output,
                   "Samples to write: fields u, v, direction (unless of a plane), pdf")
@@ -321,7 +323,9 @@ void add_sampling_table_commands(CommandLine& line) {
   draw.add_option("--map", drawing->map, "The picture behind the preview, where IN is a table")
       ->needs("--preview")
       ->type_name("IMAGE");
+}
 
+void add_evaluate_density(CommandLine& line) {
   const auto density = std::make_shared<DensityOptions>();
   const auto evaluated_image = std::make_shared<OptionList>();
   CLI::App& evaluate = line.add(
@@ -345,6 +349,16 @@ void add_sampling_table_commands(CommandLine& line) {
   evaluate.add_option("--layer", density->layer, "Of a layered table: which one (default: 0)")
       ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
   *evaluated_image = add_table_options(evaluate, "Of an image: ", density->table);
+}
+
+}  // namespace
+
+void add_sampling_table_commands(CommandLine& line) {
+  line.add_bench_row(
+      {"sampling-table", bench_image, [](const Buffer& map) { return build_sampling_table(map); }});
+  add_sampling_table(line);
+  add_draw_samples(line);
+  add_evaluate_density(line);
 }
 
 }  // namespace cumulus::cli

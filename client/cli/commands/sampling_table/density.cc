@@ -2,13 +2,12 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
-#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
-#include "cli/app/server_words.h"
+#include "cli/app/refusal.h"
 #include "cli/files/elements.h"
 #include "cli/files/npy.h"
 
@@ -52,12 +51,6 @@ absl::StatusOr<Array> read_points(const std::string& path) {
   return points;
 }
 
-absl::Status refusal_of(const absl::Status& failure, const std::string& table, const std::string& points) {
-  return in_words_of_options(failure, {{"EvaluateDensity: table: ", table + ": "},
-                                       {"EvaluateDensity: layer: ", "--layer: "},
-                                       {"EvaluateDensity: points: ", points + ": "}});
-}
-
 }  // namespace
 
 absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
@@ -73,7 +66,9 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();
   const auto evaluated = job.run(*session, "evaluate", evaluate_density(*table, *uploaded, options.layer));
-  if (!evaluated.ok()) return refusal_of(evaluated.status(), options.input, options.points);
+  if (!evaluated.ok()) {
+    return name_fields(evaluated.status(), {{"table", options.input}, {"points", options.points}});
+  }
   const absl::StatusOr<Array> pdf = job.download(*session, *evaluated, "pdf");
   if (!pdf.ok()) return pdf.status();
   job.stages().begin("write");

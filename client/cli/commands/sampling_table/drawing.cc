@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/app/refusal.h"
 #include "cli/files/image.h"
 #include "cli/files/npy.h"
 #include "cli/files/output.h"
@@ -103,7 +104,7 @@ absl::Status draw_all(Job& job, const Session& session, const Buffer& table, con
     batch.first_index = options.samples.first_index + done;
     batch.count = std::min(kBatch, options.samples.count - done);
     absl::StatusOr<Result> drawn = session.run(draw_samples(table, batch), job.run());
-    if (!drawn.ok()) return drawn.status();
+    if (!drawn.ok()) return name_fields(drawn.status(), {{"table", options.input}});
     job.count(drawn->timings());
     if (absl::Status taken = sink.take(session, *std::move(drawn), job.call()); !taken.ok()) return taken;
     job.stages().advance(done + batch.count, options.samples.count);

@@ -1,25 +1,55 @@
 #include "cli/commands/sampling_table/input.h"
 
-#include <absl/strings/str_replace.h>
+#include <absl/strings/str_cat.h>
 
+#include <cstdint>
+#include <map>
 #include <utility>
+#include <vector>
 
-#include "cli/app/server_words.h"
+#include "cli/app/refusal.h"
 #include "cli/commands/sampling_table/table_file.h"
+#include "cli/files/elements.h"
 #include "cli/files/extension.h"
+#include "cumulus/errors.h"
 
 namespace cumulus::cli {
 namespace {
 
 const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
 
-/// What the server says of a map, in the words of the command line that it came from.
-absl::Status refusal_of(const absl::Status& failure, const std::string& path) {
-  return in_words_of_options(failure, {{"BuildSamplingTable: weights: ", path + ": "},
-                                       {"BuildSamplingTable: luminance_coefficients: ", "--luminance: "},
-                                       {"an EQUAL_AREA map", "a map with --projection equal-area"},
-                                       {"uniform_if_all_zero", "--uniform-if-zero is given"},
-                                       {"invalid_weights is CLAMP", "--invalid-weights is clamp"}});
+/// The options that the fields of BuildSamplingTable come from, unless they are called the same.
+std::vector<FieldName> fields_of(const std::string& path, const SamplingTableOptions& options) {
+  const bool equal_area = options.projection == MapProjection::kEqualArea;
+  return {{"weights", path, equal_area ? "of --projection equal-area" : ""},
+          {"luminance_coefficients", "--luminance"}};
+}
+
+/// The sample of a map, [height, width], [height, width, channels] or a list, that the server found invalid.
+double invalid_sample(const Array& pixels, const std::map<std::string, std::string>& facts) {
+  const Shape& shape = pixels.shape();
+  const auto fact = [&](const char* name) { return std::stoll(facts.at(name)); };
+  const std::int64_t width = shape.size() == 1 ? shape[0] : shape[1];
+  const std::int64_t channels = shape.size() == 3 ? shape[2] : 1;
+  const std::int64_t sample = (fact("row") * width + fact("column")) * channels + fact("channel");
+  return with_elements(pixels, [&](const auto* elements) { return static_cast<double>(elements[sample]); });
+}
+
+absl::Status explain(const absl::Status& refusal, const std::string& path, const Array& pixels,
+                     const SamplingTableOptions& options) {
+  const std::string reason = error_reason(refusal);
+  if (reason == "ALL_WEIGHTS_ZERO") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     ": every weight is zero, so there is nothing to draw; at least one texel needs a "
+                     "positive value, unless --uniform-if-zero is given"));
+  }
+  if (reason != "INVALID_WEIGHT") return name_fields(refusal, fields_of(path, options));
+  const std::map<std::string, std::string> facts = error_metadata(refusal);
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": row ", facts.at("row"), ", column ", facts.at("column"), ", channel ",
+                   facts.at("channel"), " is ", invalid_sample(pixels, facts),
+                   "; weights are finite and not negative, unless --invalid-weights is clamp"));
 }
 
 }  // namespace
@@ -38,7 +68,7 @@ absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::
   const absl::StatusOr<Buffer> weights = job.upload(session, pixels.view());
   if (!weights.ok()) return weights.status();
   absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, options));
-  if (!built.ok()) return refusal_of(built.status(), path);
+  if (!built.ok()) return explain(built.status(), path, pixels, options);
   return built;
 }
 

@@ -8,7 +8,7 @@
 
 namespace cumulus::cli {
 
-/// As what a table is written. docs/operations/sampling_table.md lists the arrays of each.
+/// As what a table is written. docs/operations/sampling_table_format.md lists the arrays of each.
 enum class TableFormat {
   kCst,      ///< as it is
   kNpz,      ///< the distributions as plain NumPy arrays of float64

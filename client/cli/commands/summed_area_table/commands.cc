@@ -1,5 +1,4 @@
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_replace.h>
 
 #include <limits>
 #include <map>
@@ -11,7 +10,7 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
-#include "cli/app/server_words.h"
+#include "cli/app/refusal.h"
 #include "cli/commands/summed_area_table/files.h"
 #include "cli/files/image.h"
 #include "cli/files/npy.h"
@@ -44,23 +43,6 @@ void describe_input(Job& job, const std::string& path, const Array& image) {
   job.report().add("width", shape[1]);
   job.report().add("height", shape[0]);
   job.report().add("channels", shape.size() == 3 ? shape[2] : 1);
-}
-
-absl::Status refusal_of(const absl::Status& failure, const std::string& input) {
-  return in_words_of_options(failure, {{"BuildSummedAreaTable: image: ", input + ": "},
-                                       {"BuildSummedAreaTable: accumulator: ", "--accumulator: "},
-                                       {"BuildSummedAreaTable: squares: ", "--squares: "},
-                                       {"overflow WRAP_OVERFLOW", "--wrap"},
-                                       {"MEAN_SUBTRACTED_SUMS", "--subtract-mean"},
-                                       {"FilterBox: image: ", input + ": "},
-                                       {"FilterBox: radius: ", "--radius: "},
-                                       {"FilterBox: radius_x: ", "--radius: along x "},
-                                       {"FilterBox: radius_y: ", "--radius: along y "},
-                                       {"FilterBox: radius_map: ", "--radius-map: "},
-                                       {"FilterBox: deviation: ", "--deviation: "},
-                                       {"UINT", "uint"},
-                                       {"INT", "int"},
-                                       {"FLOAT", "float"}});
 }
 
 struct TableFiles {
@@ -108,6 +90,21 @@ absl::Status require_floats(const TableFiles& files, ElementType type) {
                    std::string(element_name(type)), ": leave it out"));
 }
 
+/// What lets integer sums that are too large pass; of other images nothing.
+std::string advice_on_overflow(const TableFiles& files, ElementType type) {
+  if (files.table.wrap || (type != ElementType::kUint8 && type != ElementType::kUint16)) return "";
+  return files.squares.empty() ? "--accumulator uint64, or --wrap" : "--wrap lets the sums wrap around";
+}
+
+/// The options that the fields of BuildSummedAreaTable come from.
+std::vector<FieldName> fields_of(const TableFiles& files, ElementType type) {
+  const std::string advice = advice_on_overflow(files, type);
+  return {{"image", files.input},
+          {"accumulator", "--accumulator", advice},
+          {"squares", "--squares", advice},
+          {"precision", "--subtract-mean"}};
+}
+
 absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
   job.stages().begin("read");
   const absl::StatusOr<Array> image =
@@ -124,7 +121,7 @@ absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
   if (!files.offsets.empty()) options.precision = SumPrecision::kMeanSubtracted;
   const absl::StatusOr<Result> result =
       job.run(*session, "compute", build_summed_area_table(*buffer, options));
-  if (!result.ok()) return refusal_of(result.status(), files.input);
+  if (!result.ok()) return name_fields(result.status(), fields_of(files, image->type()));
   absl::Status saved = save(job, *session, *result, "sums", files.output);
   if (saved.ok()) saved = save(job, *session, *result, "squares", files.squares);
   if (saved.ok()) saved = save(job, *session, *result, "offsets", files.offsets);
@@ -215,6 +212,15 @@ absl::Status write_filtered(Job& job, const FilterFiles& files, const std::strin
   return write_array(job, path, picture->view(), holds_floats(path) ? std::nullopt : integers);
 }
 
+/// The options that the fields of FilterBox come from, unless they are called the same.
+std::vector<FieldName> fields_of(const FilterFiles& files) {
+  return {{"image", files.input},
+          {"radius_x", "--radius along x"},
+          {"radius_y", "--radius along y"},
+          {"boundary_x", "--boundary along x"},
+          {"boundary_y", "--boundary along y"}};
+}
+
 absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   job.stages().begin("read");
   const absl::StatusOr<Array> image = read_input(files.input);
@@ -234,7 +240,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   const absl::StatusOr<BoxFilterOptions> options = filter_options(job, *session, files, map);
   if (!options.ok()) return options.status();
   const absl::StatusOr<Result> result = job.run(*session, "compute", filter_box(*buffer, *options));
-  if (!result.ok()) return refusal_of(result.status(), files.input);
+  if (!result.ok()) return name_fields(result.status(), fields_of(files));
   for (const auto& [name, path] :
        {std::pair("image", files.output), std::pair("deviation", files.deviation)}) {
     if (path.empty()) continue;

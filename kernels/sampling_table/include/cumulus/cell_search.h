@@ -76,7 +76,7 @@ CUMULUS_HOST_DEVICE inline Located locate_by_alias(const Distribution& cells, st
   const bool own = x < entry.split;
   const std::uint32_t index = own ? column : smaller(entry.alias, cells.count - 1);
   const float inverse = reciprocal(float_of_mass(own ? split : kWholeMass - split));
-  // The middle of a column's last x may lie behind its end.
+  // The middle of a column's last x may lie after its end.
   const float behind = float_of_mass((own ? split : kWholeMass) - place) - half_unit;
   return {cell_at(cells.lower, cells.count, index), share_of(own ? place : place - split, half_unit, inverse),
           share_of(0, behind > 0.0F ? behind : 0.5F, inverse)};

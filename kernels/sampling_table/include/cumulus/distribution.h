@@ -17,7 +17,7 @@ struct Cell {
   std::uint64_t mass = 0;  ///< In units of 2^-32.
 };
 
-/// A cell, and where within it the point lies: what is before it and what is behind, both in (0, 1).
+/// A cell, and where within it the point lies: what is before it and what is after, both in (0, 1).
 struct Located {
   Cell cell;
   float fraction = 0;
@@ -96,7 +96,7 @@ CUMULUS_HOST_DEVICE inline float share_of(std::uint32_t offset, float half_unit,
   return fraction < kBelowOne ? fraction : kBelowOne;
 }
 
-/// A cell's stored lower bound, or kEmptyTail for what is behind the last.
+/// A cell's stored lower bound, or kEmptyTail for what is after the last.
 CUMULUS_HOST_DEVICE inline std::uint32_t bound_at(const Distribution& cells, std::uint32_t index) {
   return index < cells.count ? cells.lower[index] : kEmptyTail;
 }

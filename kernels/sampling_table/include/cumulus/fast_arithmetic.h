@@ -87,7 +87,7 @@ CUMULUS_HOST_DEVICE inline float cos_pi(float x) {
 /// Both, for x in [0, 2].
 CUMULUS_HOST_DEVICE inline void sin_cos_pi(float x, float& sine, float& cosine) {
 #if defined(__CUDA_ARCH__)
-  // x = quarter / 2 + rest, the rest at most 1/4; a float of 1.5 * 2^23 and more has no places behind the
+  // x = quarter / 2 + rest, the rest at most 1/4; a float of 1.5 * 2^23 and more has no places after the
   // point.
   const float shifted = __fmaf_rn(x, 2.0F, 12582912.0F);
   const auto quarter = static_cast<std::uint32_t>(__float_as_int(shifted));

@@ -22,13 +22,13 @@ inline constexpr std::uint32_t kRootNumberBits = 30;
 inline constexpr std::uint32_t kRootNumber = (std::uint32_t{1} << kRootNumberBits) - 1;
 inline constexpr std::uint32_t kFirstBits = 27;
 inline constexpr std::uint32_t kFirst = (std::uint32_t{1} << kFirstBits) - 1;
-/// Cells behind the first that are looked at one by one; where there are more, a tree has them.
-inline constexpr std::uint32_t kMostFurther = 7;
+/// Cells after the first that are looked at one by one; where there are more, a tree has them.
+inline constexpr std::uint32_t kMaxFurther = 7;
 
 /// Whether a guide cell is kCells: `first` holds its smallest x, `first_of_next` that of the next one; behind
 /// the last guide cell this is the last cell.
 CUMULUS_HOST_DEVICE constexpr bool few_cells(std::uint32_t first, std::uint32_t first_of_next) {
-  return first_of_next - first <= kMostFurther;
+  return first_of_next - first <= kMaxFurther;
 }
 CUMULUS_HOST_DEVICE constexpr std::uint32_t entry_of_cells(std::uint32_t first, std::uint32_t further) {
   return first | further << kFirstBits;
@@ -44,7 +44,7 @@ CUMULUS_HOST_DEVICE constexpr std::uint32_t leaf_bit(std::uint32_t count) {
 
 /// Nodes that are visited at most, before all cells are bisected. So no tree, however deep, and none that a
 /// stranger wrote, costs more than this and the logarithm of the number of cells.
-inline constexpr int kMostNodes = 16;
+inline constexpr int kMaxNodes = 16;
 
 struct NodePair {
   std::uint32_t left;
@@ -72,7 +72,7 @@ CUMULUS_HOST_DEVICE inline std::uint32_t descend(const Distribution& cells, std:
 #if defined(__CUDA_ARCH__)
 #pragma unroll 1  // 16 times this loop is more than the instruction cache holds
 #endif
-  for (int visited = 0; visited < kMostNodes; ++visited) {
+  for (int visited = 0; visited < kMaxNodes; ++visited) {
     const NodePair children = load_pair<kNarrow>(cells, node);
     const std::uint32_t child = x < cells.lower[node] ? children.left : children.right;
     node = smaller(child & (kLeaf - 1), cells.count - 1);
@@ -93,7 +93,7 @@ inline constexpr std::uint32_t kLeaf4 = 0x80000000u;
 CUMULUS_HOST_DEVICE inline std::uint32_t descend4(const Distribution& cells, std::uint32_t root,
                                                   std::uint32_t x) {
   std::uint32_t index = root;
-  for (int visited = 0; visited < kMostNodes; ++visited) {
+  for (int visited = 0; visited < kMaxNodes; ++visited) {
     const auto node = element<Node4>(cells.nodes, index);
     const bool upper = x >= node.bound[1];
     const bool odd = x >= node.bound[upper ? 2 : 0];

@@ -1,7 +1,7 @@
 #pragma once
 
 // The .cst layout of a sampling table: one contiguous little-endian blob, the same in a file, in
-// host memory and in device memory. docs/operations/sampling_table.md has it byte by byte.
+// host memory and in device memory. docs/operations/sampling_table_format.md has it byte by byte.
 // C++17, host and CUDA device, no dependency.
 
 #include <cstddef>
@@ -126,8 +126,8 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t node_bytes(Method method, std::uint3
 ///   vertices        f32[layers][vertex_rows][width + 1]  of kBilinear: the weights at the cells' corners
 ///
 /// A lower bound is the mass before the cell in units of 2^-32 of the whole. kEmptyTail stands for
-/// a cell of no mass behind the last cell that has any. Guide cell g holds the x with
-/// floor(x * guide_size / 2^32) = g. docs/operations/sampling_table.md describes entries and nodes.
+/// a cell of no mass after the last cell that has any. Guide cell g holds the x with
+/// floor(x * guide_size / 2^32) = g. docs/operations/sampling_table_format.md describes entries and nodes.
 struct TableHeader {
   char magic[8] = {};
   std::uint32_t version = 0;
@@ -160,7 +160,7 @@ static_assert(offsetof(TableHeader, marginal_cdf_offset) == 64, "part of the for
 static_assert(offsetof(TableHeader, reserved) == 120, "part of the format");
 static_assert(std::is_trivially_copyable<TableHeader>::value, "a header is read with memcpy");
 
-/// The stored lower bound of a cell without mass behind the last cell that has any. No cell with
+/// The stored lower bound of a cell without mass after the last cell that has any. No cell with
 /// mass begins there, so that u32 suffices and the last cell's upper bound, 2^32, needs no entry.
 inline constexpr std::uint32_t kEmptyTail = 0xFFFFFFFFu;
 /// All the mass of a row, or of the table.

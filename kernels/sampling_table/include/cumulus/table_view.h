@@ -38,7 +38,7 @@ CUMULUS_HOST_DEVICE inline Distribution marginal(const TableView& table) {
   return cells;
 }
 
-/// The distributions over a layer's rows, each as far behind the one before, in bytes, as every other. Of no
+/// The distributions over a layer's rows, each as far after the one before, in bytes, as every other. Of no
 /// row does any section take 2^32 bytes.
 struct Rows {
   Distribution first;

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "kernels/recursive_filter/exact_strips/exact_strips.h"
+#include "kernels/recursive_filter/strips/strips.h"
+#include "kernels/recursive_filter/tuning.h"
+#include "kernels/recursive_filter/windows/schedule.h"
+
+// What method.h chooses: all that a launch needs besides the filter and the images. Each states the scratch
+// bytes that it takes, exactly.
+
+namespace cumulus {
+
+/// Why a GPU cannot do as chosen.
+enum class MethodObstacle {
+  kNone,
+  kTiles,         // images of double, or directions that differ where the image is folded back
+  kTruncation,    // more would be left out than max_truncation_error
+  kTooManyTiles,  // for the chip
+};
+
+}  // namespace cumulus
+
+namespace cumulus::recursive_filter {
+
+/// A thread for each column, then for each row.
+struct LinesPlan {
+  std::size_t scratch_bytes = 0;
+};
+
+/// Carries completed over all tiles: the image is read twice and written once.
+struct TiledPlan {
+  std::size_t scratch_bytes = 0;
+};
+
+/// The same result in two kernels over strips.
+struct ExactStripsPlan {
+  static constexpr std::size_t scratch_bytes = 0;
+  ExactStripDivision division;
+};
+
+/// A block for each tile, all of them resident; pixels in shared memory.
+struct OnChipPlan {
+  static constexpr std::size_t scratch_bytes = 0;
+  std::int64_t images_at_once = 0;
+  int parts = 0;       // threads that share a line of a tile: kOnChipParts or kManyOnChipParts
+  int last_parts = 0;  // in the last launch, which may have fewer images
+};
+
+/// The same with pixels in registers.
+struct RegisterTilesPlan {
+  static constexpr std::size_t scratch_bytes = 0;
+  RegisterTiles form = RegisterTiles::kFew;
+  std::int64_t images_at_once = 0;
+};
+
+/// Truncated windows in one pass, down strips.
+struct StripsPlan {
+  static constexpr std::size_t scratch_bytes = 0;
+  StripDivision division;
+};
+
+/// Truncated windows in two passes: each tile's states, then each tile.
+struct WindowsPlan {
+  std::size_t scratch_bytes = 0;
+  WindowSchedule schedule;
+  std::size_t state_floats = 0;  // in scratch memory
+};
+
+/// Nothing is done.
+struct RefusalPlan {
+  static constexpr std::size_t scratch_bytes = 0;
+  MethodObstacle obstacle = MethodObstacle::kNone;
+  std::int64_t tiles = 0;  // kTooManyTiles: of an image, and what the GPU holds
+  std::int64_t tiles_on_chip = 0;
+};
+
+using Plan = std::variant<LinesPlan, TiledPlan, ExactStripsPlan, OnChipPlan, RegisterTilesPlan, StripsPlan,
+                          WindowsPlan, RefusalPlan>;
+
+inline std::size_t scratch_bytes_of(const Plan& plan) {
+  return std::visit([](const auto& of_method) { return of_method.scratch_bytes; }, plan);
+}
+
+}  // namespace cumulus::recursive_filter

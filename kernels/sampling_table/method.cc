@@ -1,0 +1,144 @@
+#include "kernels/sampling_table/method.h"
+
+#include <algorithm>
+
+#include "kernels/sampling_table/scratch.h"
+#include "kernels/sampling_table/tuning.h"
+
+namespace cumulus::sampling_table {
+namespace {
+
+using sampling::Method;
+
+/// The distributions of a table over rows, or over columns: all have as many cells and guide entries.
+struct Cells {
+  Method method;
+  std::uint32_t count;
+  std::uint32_t guide_size;
+};
+Cells cells_of_rows(const sampling::TableHeader& header) {
+  return {header.method, header.width, header.row_guide_size};
+}
+Cells cells_of_marginals(const sampling::TableHeader& header) {
+  return {header.method, header.height, header.marginal_guide_size};
+}
+
+/// Whether there is room for a block that register-blocks these.
+bool register_blocks(const Cells& cells, bool prefetch, const DeviceNumbers& device) {
+  if (cells.method == Method::kBalancedForest) return false;  // its guide has two numbers an entry
+  if (cells.count % kThreadCells != 0 || cells.count > kMaxRegisterBlockedCells) return false;
+  if (cells.guide_size % 32 != 0 || cells.guide_size > 2 * kMaxRegisterBlockedCells) return false;
+  const std::size_t bytes = register_blocked_bytes(register_blocked_threads(cells.count),
+                                                   row_lookup_of(cells.method), cells.guide_size, prefetch);
+  return bytes + kSlotAlignment <= device.block_shared_bytes;
+}
+
+RegisterBlockedPlan register_blocked_plan(const Cells& cells, bool prefetch, std::uint32_t blocks) {
+  const int threads = register_blocked_threads(cells.count);
+  const RowLookup lookup = row_lookup_of(cells.method);
+  return {threads, lookup, prefetch, blocks,
+          register_blocked_bytes(threads, lookup, cells.guide_size, prefetch)};
+}
+
+/// Whether rows are best built by blocks that take one after another: where a multiprocessor has room for one
+/// block only, there is nothing else that it could do while that waits for weights.
+bool prefetches(const Cells& rows, const WeightsShape& weights, const DeviceNumbers& device) {
+  return weights.type == WeightsShape::Type::kFloat && weights.channels == 1 && weights.aligned_rows &&
+         register_blocked_threads(rows.count) == kPrefetchThreads &&
+         row_lookup_of(rows.method) == RowLookup::kTrees && register_blocks(rows, true, device);
+}
+
+/// A block that is alone on the GPU is the sooner ready the more threads it has: `alone` counts its cells
+/// four times.
+int block_threads(std::uint32_t count, bool alone) {
+  const std::uint32_t counted = alone ? 4 * count : count;
+  if (counted <= 2048) return 128;
+  if (counted <= 4096) return 256;
+  return counted <= 12288 ? 512 : 1024;
+}
+
+bool fits_block(const Cells& cells, const DeviceNumbers& device) {
+  return block_cell_bytes(cells.count) + kBlockStaticBytes <= device.block_shared_bytes;
+}
+
+BlockPlan block_plan(const Cells& cells, bool alone, const DeviceNumbers& device) {
+  const std::size_t bytes = block_bytes(cells.count, cells.guide_size);
+  const bool guides = cells.guide_size > 0 && bytes + kBlockStaticBytes <= device.block_shared_bytes;
+  return {block_threads(cells.count, alone), guides, guides ? bytes : block_cell_bytes(cells.count)};
+}
+
+RowPlan choose_rows(const sampling::TableHeader& header, const WeightsShape& weights,
+                    const DeviceNumbers& device) {
+  if (is_tiled(header)) return tiled_plan(header);
+  const Cells rows = cells_of_rows(header);
+  const std::uint32_t count = header.layers * header.height;
+  if (header.interpolation == sampling::Interpolation::kConstant && register_blocks(rows, false, device)) {
+    if (!prefetches(rows, weights, device)) return register_blocked_plan(rows, false, count);
+    return register_blocked_plan(rows, true,
+                                 std::min(count, static_cast<std::uint32_t>(device.multiprocessors)));
+  }
+  if (fits_block(rows, device)) return block_plan(rows, false, device);
+  return ThreePassPlan{};
+}
+
+MarginalPlan choose_marginals(const sampling::TableHeader& header, const DeviceNumbers& device) {
+  const Cells cells = cells_of_marginals(header);
+  if (register_blocks(cells, false, device)) return register_blocked_plan(cells, false, header.layers);
+  if (fits_block(cells, device)) return block_plan(cells, true, device);
+  return ThreePassPlan{};
+}
+
+constexpr std::uint32_t whole_quads(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + 15) / 16 * 16);
+}
+
+MarginalBytes marginal_bytes(const sampling::TableHeader& header) {
+  const bool lat_long = header.projection == sampling::Projection::kLatLong;
+  return {whole_quads(sizeof(std::uint32_t) * header.height),
+          whole_quads(header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height)),
+          whole_quads(sampling::node_bytes(header.method, header.height)),
+          lat_long ? whole_quads(2 * sizeof(float) * header.height) : 0};
+}
+
+/// Dynamic shared memory of a block that draws, at most.
+std::size_t room_beside(std::size_t static_bytes, const DeviceNumbers& device) {
+  if (device.block_shared_bytes <= static_bytes) return 0;
+  return std::min(kMaxDrawSharedBytes, device.block_shared_bytes - static_bytes);
+}
+
+}  // namespace
+
+BuildPlan choose(const BuildJob& job, const DeviceNumbers& device) {
+  const sampling::TableHeader header = sampling_table_header(job.params);
+  BuildPlan plan{};
+  plan.reduces = job.params.needs_reduction();
+  plan.writes_vertices = header.interpolation == sampling::Interpolation::kBilinear;
+  plan.rows = choose_rows(header, job.weights, device);
+  plan.marginals = choose_marginals(header, device);
+  plan.early_marginals = std::holds_alternative<RegisterBlockedPlan>(plan.rows);
+  plan.scratch_bytes = sampling_table_scratch_bytes<Space::kDevice>(job.params);
+  return plan;
+}
+
+DrawPlan choose(const DrawJob& job, const DeviceNumbers& device) {
+  const sampling::TableHeader& header = job.header;
+  if (header.interpolation == sampling::Interpolation::kBilinear) return BilinearPlan{};
+  if (job.samples < kMinSharedSamples) return GlobalTablePlan{};
+  const std::size_t room = room_beside(staged_bytes(job.directions, kDrawThreads), device);
+  MarginalBytes bytes = marginal_bytes(header);
+  if (bytes.all() > room) bytes.bands = 0;
+  if (bytes.all() > room) return GlobalTablePlan{};
+  if (header.method == Method::kRadixForest && header.height > 1) {
+    const std::size_t refined = refined_row_bytes(header.height);
+    if (refined <= room_beside(staged_bytes(job.directions, kRefinedRowsThreads), device)) {
+      return RefinedRowsPlan{refined};
+    }
+  }
+  if (header.method == Method::kRadixForest && header.height == 1) {
+    const std::size_t refined = refined_column_bytes(header.width);
+    if (refined <= room) return RefinedColumnsPlan{refined};
+  }
+  return SharedMarginalPlan{bytes};
+}
+
+}  // namespace cumulus::sampling_table

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cumulus/v1/sampling_table.pb.h"
+#include "kernels/sampling_table/sampling_table.h"
+#include "server/pipeline/operation.h"
+
+namespace cumulus::server::ops {
+
+struct DrawSamples {
+  using Request = v1::DrawSamplesRequest;
+  using Report = NoReport;
+  struct Plan {
+    sampling::TableHeader header;
+    DrawParameters draw;
+
+    bool has_direction() const { return sampling::on_sphere(header.projection); }
+  };
+  static constexpr std::string_view kName = "DrawSamples";
+
+  static std::vector<SourceField> sources(const Request& request);
+  static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs);
+  static std::vector<OutputSpec> outputs(const Plan& plan);
+  template <Space S>
+  static std::size_t scratch_bytes(const Plan& /*plan*/) {
+    return 0;
+  }
+  template <class E>
+  static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+                  const Outputs<E::kSpace>& outputs, Report& report);
+  static absl::Status conclude(const Plan& /*plan*/, const Report& /*report*/) { return absl::OkStatus(); }
+};
+
+}  // namespace cumulus::server::ops
