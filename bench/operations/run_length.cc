@@ -98,7 +98,9 @@ class Coding {
     executor.synchronize();
   }
 
-  std::size_t encode_scratch_bytes() const { return encode_run_lengths_scratch_bytes<kSpace>(params_); }
+  std::size_t encode_scratch_bytes() const {
+    return encode_run_lengths_scratch_bytes<kSpace>(params_, executor_.numbers());
+  }
   std::size_t decode_scratch_bytes() const {
     return decode_run_lengths_scratch_bytes<kSpace>(decode_params());
   }

@@ -6,8 +6,8 @@
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/views.h"
+#include "kernels/run_length/method.h"
 #include "kernels/run_length/params.h"
-#include "kernels/run_length/scratch.h"
 
 namespace cumulus {
 

@@ -39,6 +39,15 @@ constexpr int encode_warp_elements(int element_bytes) {
   }
 }
 
+/// Shared memory of a block of the CUDA encoder, without that of its warps; and of each warp: a chunk and the
+/// 16 bytes before it for each that is held, and for two more; and a 16-bit number for each element.
+inline constexpr std::size_t kEncodeBlockBytes = 2960;
+constexpr std::size_t encode_warp_bytes(int element_bytes) {
+  const auto elements = static_cast<std::size_t>(encode_warp_elements(element_bytes));
+  const auto chunks = static_cast<std::size_t>(max_held_chunks(element_bytes)) + 2;
+  return chunks * (16 + elements * static_cast<std::size_t>(element_bytes)) + elements * 2;
+}
+
 /// Where at most one element in this many is a head, each lane lists those among its own elements.
 inline constexpr int kFewHeadsRatio = 6;
 
@@ -70,6 +79,8 @@ inline constexpr int kFlagWords = 32;
 inline constexpr int kShortGranuleElements = 32 * kFlagWords - 31;
 /// Granules whose lengths one block adds up: one per lane of a warp.
 inline constexpr int kBlockGranules = 32;
+/// So few blocks are scanned by a warp of each tile rather than by a kernel.
+inline constexpr std::int64_t kFewBlocks = 32;
 
 /// The CPU encoder takes the array in pieces of at most this many bytes: what follows from a piece's heads is
 /// looked up in it while it is in the L2 cache of its core.

@@ -50,7 +50,8 @@ std::vector<std::int64_t> first_runs_of(Backend& backend, const RunArray& array,
   BackendArray<Backend, std::byte> symbols(backend, static_cast<std::size_t>(max_runs * array.element_bytes));
   BackendArray<Backend, std::byte> lengths(backend, static_cast<std::size_t>(max_runs * 4));
   BackendArray<Backend, std::int64_t> first_runs(backend, static_cast<std::size_t>(run_pieces(params) + 1));
-  backend.executor().reserve_scratch(encode_run_lengths_scratch_bytes<Backend::kSpace>(params));
+  backend.executor().reserve_scratch(
+      encode_run_lengths_scratch_bytes<Backend::kSpace>(params, backend.executor().numbers()));
   EncodeRunLengthsReport report;
   encode_run_lengths(backend.executor(), params, elements.const_span(),
                      {symbols.span(), lengths.span(), first_runs.span()}, &report);
@@ -95,7 +96,8 @@ TYPED_TEST(RunLengthBatch, SlowCountsMoreThan31BitsOfRuns) {
   BackendArray<TypeParam, std::byte> symbols(this->backend(), std::size_t{3});
   BackendArray<TypeParam, std::byte> lengths(this->backend(), std::size_t{12});
   BackendArray<TypeParam, std::int64_t> first_runs(this->backend(), std::size_t{4});
-  this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+  this->executor().reserve_scratch(
+      encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params, this->executor().numbers()));
   EncodeRunLengthsReport report;
   encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()},
                      {symbols.span(), lengths.span(), first_runs.span()}, &report);

@@ -56,7 +56,8 @@ TYPED_TEST(RunLengthLarge, SlowReportsOrCutsRunsBeyond32Bits) {
     BackendArray<TypeParam, std::byte> symbols(this->backend(), 10);
     BackendArray<TypeParam, std::byte> lengths(this->backend(),
                                                10 * static_cast<std::size_t>(format.length_bytes));
-    this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+    this->executor().reserve_scratch(
+        encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params, this->executor().numbers()));
     Found encoding;
     encode_run_lengths(this->executor(), params, {elements.data(), elements.bytes()},
                        {symbols.span(), lengths.span()}, &encoding.report);

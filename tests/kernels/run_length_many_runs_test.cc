@@ -156,7 +156,8 @@ TYPED_TEST(RunLengthManyRuns, EncodesArraysOfManyTurns) {
     BackendArray<TypeParam, std::byte> elements(this->backend(), array.bytes);
     BackendArray<TypeParam, std::byte> symbols(this->backend(), array.bytes.size());
     BackendArray<TypeParam, std::byte> lengths(this->backend(), static_cast<std::size_t>(count) * 4);
-    this->executor().reserve_scratch(encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params));
+    this->executor().reserve_scratch(
+        encode_run_lengths_scratch_bytes<TypeParam::kSpace>(params, this->executor().numbers()));
     EncodeRunLengthsReport report;
     encode_run_lengths(this->executor(), params, elements.const_span(), {symbols.span(), lengths.span()},
                        &report);

@@ -55,7 +55,8 @@ Encoding encode(Backend& backend, const RunArray& array, const EncodeRunLengthsP
   BackendArray<Backend, std::byte> elements(backend, array.bytes);
   BackendArray<Backend, std::byte> symbols(backend, bytes_of(params.max_runs, params.format.element_bytes));
   BackendArray<Backend, std::byte> lengths(backend, bytes_of(params.max_runs, params.format.length_bytes));
-  const std::size_t scratch_bytes = encode_run_lengths_scratch_bytes<Backend::kSpace>(params);
+  const std::size_t scratch_bytes =
+      encode_run_lengths_scratch_bytes<Backend::kSpace>(params, backend.executor().numbers());
   backend.executor().reserve_scratch(scratch_bytes);
   Encoding encoding;
   encode_run_lengths(backend.executor(), params, elements.const_span(), {symbols.span(), lengths.span()},

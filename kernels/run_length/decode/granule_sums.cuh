@@ -8,7 +8,6 @@
 #include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/run_length.h"
-#include "kernels/run_length/scratch.h"
 #include "kernels/run_length/tuning.h"
 
 // The decoder's first kernels add up and check the lengths: by granules of 256 runs, and by blocks of 32
@@ -69,9 +68,6 @@ struct DecodeArguments {
 inline constexpr std::uint64_t kShort = std::uint64_t{1} << 63;
 /// Marks blocks in which ends descend: the rest is the first such run. More than any number of elements.
 inline constexpr std::uint64_t kDescends = kMaxElements | kMaxElements / 2;
-
-/// So few blocks are scanned by a warp of each tile rather than by a kernel.
-inline constexpr std::int64_t kFewBlocks = 32;
 
 /// Where a granule begins in the output; behind the last one, where that ends.
 __device__ inline std::uint64_t granule_begin(const DecodeArguments& a, std::int64_t granule) {

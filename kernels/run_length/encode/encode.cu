@@ -13,39 +13,14 @@ namespace {
 
 static_assert(sizeof(EncodeScratch) <= kBlockAlignment);
 
-/// The encoder's launch on a device.
-struct EncodeLaunch {
-  int warps;  // of a block, that have chunks
-  int threads;
-  std::size_t memory_bytes;
-  std::int64_t resident_blocks;
-};
-
-template <class T>
-EncodeLaunch encode_launch(CudaExecutor& executor) {
-  int device = 0;
-  int max_bytes = 0;
-  CUMULUS_CUDA(cudaGetDevice(&device));
-  CUMULUS_CUDA(cudaDeviceGetAttribute(&max_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  const auto room = (static_cast<std::size_t>(max_bytes) - sizeof(EncodeMemory)) / sizeof(WarpMemory<T>);
-  EncodeLaunch launch{};
-  launch.warps = std::min(kMaxEncodeWarps, static_cast<int>(room));
-  launch.threads = 32 * (launch.warps + kCarryWarps);
-  launch.memory_bytes = encode_memory_bytes<T>(launch.warps);
-  launch.resident_blocks = resident_blocks(executor, encode_tiles<T>, launch.threads, launch.memory_bytes);
-  return launch;
-}
-
 template <class T>
 void encode_elements(CudaExecutor& executor, const EncodeRunLengthsParams& params,
                      DeviceSpan<const std::byte> elements, const EncodedRuns<Space::kDevice>& runs,
                      EncodeRunLengthsReport* report) {
-  const EncodeLaunch launch = encode_launch<T>(executor);
-  const std::int64_t tiles = divide_up(params.elements, launch.warps * WarpMemory<T>::kElements);
-  const auto scratch = executor.scratch<std::byte>(encode_shared_bytes(params));
-  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF,
-                               kBlockAlignment + static_cast<std::size_t>(tiles) * sizeof(RunWord::Bits),
-                               executor.stream()));
+  const EncodePlan plan = choose_encode(params, executor.numbers());
+  static_assert(sizeof(RunWord::Bits) == 16);
+  const auto scratch = executor.scratch<std::byte>(kBlockAlignment + plan.status_bytes());
+  CUMULUS_CUDA(cudaMemsetAsync(scratch.data(), 0xFF, scratch.bytes(), executor.stream()));
   auto* encode_scratch = reinterpret_cast<EncodeScratch*>(scratch.data());
   // Otherwise a run may be too long for its length, which any block may find: the report stays on the device.
   const bool all_fit = params.format.length_bytes == 8 || params.elements >> 32 == 0;
@@ -60,12 +35,13 @@ void encode_elements(CudaExecutor& executor, const EncodeRunLengthsParams& param
                                      params.max_runs,
                                      runs.first_runs.data(),
                                      params.cut_elements > 0 ? params.cut_elements : params.elements,
-                                     tiles,
+                                     plan.tiles,
                                      encode_scratch,
                                      view != nullptr ? view : &encode_scratch->report,
                                      reinterpret_cast<RunWord::Bits*>(scratch.data() + kBlockAlignment)};
-  const std::int64_t blocks = std::min(tiles, std::max(launch.resident_blocks, std::int64_t{1}));
-  if (!launch_cooperative(executor, encode_tiles<T>, {blocks, launch.threads, launch.memory_bytes},
+  const std::int64_t resident = resident_blocks(executor, encode_tiles<T>, plan.threads(), plan.shared_bytes);
+  const std::int64_t blocks = std::min(plan.tiles, std::max(resident, std::int64_t{1}));
+  if (!launch_cooperative(executor, encode_tiles<T>, {blocks, plan.threads(), plan.shared_bytes},
                           arguments)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }

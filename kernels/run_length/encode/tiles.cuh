@@ -71,14 +71,6 @@ struct StageCursor {
   }
 };
 
-template <class T>
-__host__ __device__ constexpr std::size_t encode_memory_bytes(int warps) {
-  static_assert(kMaxEncodeWarps * WarpMemory<T>::kElements <= 0xFFFF);  // of a SmallRunSum
-  constexpr std::size_t kMinOfAnyDevice = 64 * 1024;
-  static_assert(sizeof(EncodeMemory) + kMinEncodeWarps * sizeof(WarpMemory<T>) <= kMinOfAnyDevice);
-  return sizeof(EncodeMemory) + static_cast<std::size_t>(warps) * sizeof(WarpMemory<T>);
-}
-
 /// Calls act(stage, tile) for each of the block's tiles, once its barrier `full` completes; then arrives at
 /// `done`.
 template <class T, class Act>
@@ -315,6 +307,11 @@ class WarpEncoder {
 template <class T>
 __global__ void __launch_bounds__(32 * (kMaxEncodeWarps + kCarryWarps))
     encode_tiles(const EncodeArguments<T> a) {
+  static_assert(kMaxEncodeWarps * WarpMemory<T>::kElements <= 0xFFFF);  // of a SmallRunSum
+  static_assert(sizeof(EncodeMemory) == kEncodeBlockBytes);
+  static_assert(sizeof(WarpMemory<T>) == encode_warp_bytes(sizeof(T)));
+  constexpr std::size_t kMinOfAnyDevice = 64 * 1024;
+  static_assert(sizeof(EncodeMemory) + kMinEncodeWarps * sizeof(WarpMemory<T>) <= kMinOfAnyDevice);
   extern __shared__ uint4 encode_memory[];
   EncodeMemory& memory = *reinterpret_cast<EncodeMemory*>(encode_memory);
   auto* warp_memory = reinterpret_cast<WarpMemory<T>*>(&memory + 1);

@@ -110,8 +110,8 @@ std::vector<OutputSpec> EncodeRunLengths::outputs(const Plan& plan) {
 }
 
 template <Space S>
-std::size_t EncodeRunLengths::scratch_bytes(const Plan& plan) {
-  return encode_run_lengths_scratch_bytes<S>(plan.params) + turned_bytes(plan.by_columns);
+std::size_t EncodeRunLengths::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
+  return encode_run_lengths_scratch_bytes<S>(plan.params, device) + turned_bytes(plan.by_columns);
 }
 
 template <class E>
@@ -151,8 +151,8 @@ std::vector<ArrayShape> EncodeRunLengths::final_shapes(const Plan& plan, const R
   return shapes;
 }
 
-template std::size_t EncodeRunLengths::scratch_bytes<Space::kHost>(const Plan&);
-template std::size_t EncodeRunLengths::scratch_bytes<Space::kDevice>(const Plan&);
+template std::size_t EncodeRunLengths::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);
+template std::size_t EncodeRunLengths::scratch_bytes<Space::kDevice>(const Plan&, const DeviceNumbers&);
 template void EncodeRunLengths::run(CpuExecutor&, const Plan&, const Inputs<Space::kHost>&,
                                     const Outputs<Space::kHost>&, Report&);
 #if CUMULUS_WITH_CUDA
