@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/streaming_stores.h"
 #include "kernels/run_length/check.h"
 #include "kernels/run_length/element.h"
-#include "kernels/run_length/scratch.h"
 
 namespace cumulus::run_length {
 namespace {

@@ -1,9 +1,9 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/run_length/check.h"
 #include "kernels/run_length/element.h"
-#include "kernels/run_length/scratch.h"
 #include "kernels/run_length/transpose/transpose.h"
 
 namespace cumulus::run_length {
