@@ -178,5 +178,15 @@ TEST_F(Lifecycle, TheDrainCancelsWhatDoesNotEndInTime) {
   EXPECT_EQ(reserved(), 0U);
 }
 
+TEST(EndOfTheProcess, ComesInTimeWhateverRuns) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        server::end_process_after(absl::Milliseconds(50), absl::ZeroDuration());
+        std::this_thread::sleep_for(std::chrono::minutes(1));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace cumulus::testing
