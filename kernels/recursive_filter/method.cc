@@ -59,9 +59,10 @@ class Chooser {
   Plan on_chip() const {
     const auto in_registers = register_tiles();
     if (in_registers.has_value()) return *in_registers;
-    const std::int64_t held = tiles_on_chip(kOnChipParts);
-    if (tiles_.count() > held) return RefusalPlan{MethodObstacle::kTooManyTiles, tiles_.count(), held};
-    return on_chip_by(std::min(shape_.images, held / tiles_.count()));
+    const std::int64_t resident = tiles_on_chip(kOnChipParts);
+    if (tiles_.count() > resident)
+      return RefusalPlan{MethodObstacle::kTooManyTiles, tiles_.count(), resident};
+    return on_chip_by(std::min(shape_.images, resident / tiles_.count()));
   }
 
   /// The fastest when measured.

@@ -108,7 +108,8 @@ ImagesShape images_shape(const FilterImages<const T, S>& images) {
 Plan choose(const PlannedFilter& filter, const ImagesShape& shape, RecursiveFilterMethod method,
             const DeviceNumbers& device);
 
-/// Throws where the plan is to refuse, unless for kTooManyTiles, which is told when the filter is applied.
+/// Throws where the plan is to refuse, unless for kTooManyTiles, which is reported when the filter is
+/// applied.
 void require_possible(const Plan& plan, const RecursiveFilterChoice& choice);
 
 }  // namespace cumulus::recursive_filter
