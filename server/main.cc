@@ -25,8 +25,21 @@ namespace {
 constexpr int kFailed = 1;
 
 int fail(const absl::Status& status) {
+  constexpr absl::Duration kFlushLimit = absl::Milliseconds(200);
+  flush_log(kFlushLimit);  // this comes last
   std::fprintf(stderr, "cumulusd: %s\n", std::string(status.message()).c_str());
   return kFailed;
+}
+
+/// Ends what serves, and then the process, within the time that the configuration gives.
+[[noreturn]] void stop(ServerLifecycle& lifecycle, const Configuration& configuration) {
+  const Configuration::Shutdown& limits = configuration.shutdown;
+  const absl::Duration flush_limit = configuration.logging.flush_limit;
+  end_process_after(limits.lame_duck + limits.drain + limits.grace, flush_limit);
+  lifecycle.drain(limits);
+  if (dropped_log_lines() > 0) spdlog::warn("log lines dropped since the start: {}", dropped_log_lines());
+  spdlog::info("drained");
+  end_process(0, flush_limit);
 }
 
 int serve(Configuration configuration) {
@@ -44,11 +57,9 @@ int serve(Configuration configuration) {
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
                       v1::BufferTransfer::service_full_name(), v1::Server::service_full_name()});
   if (!announced.ok()) return fail(announced);
-  const int signal = wait_for_stop_signal();
+  const int signal = wait_for_stop_signal(reopen_log);
   spdlog::info("signal {}: draining", signal);
-  lifecycle->drain(configuration.shutdown);
-  spdlog::info("drained");
-  return 0;
+  stop(*lifecycle, configuration);
 }
 
 }  // namespace
@@ -56,7 +67,7 @@ int serve(Configuration configuration) {
 
 int main(int argc, char** argv) {
   using namespace cumulus::server;
-  block_stop_signals();
+  prepare_signals();
   const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
   if (const auto* exit = std::get_if<ExitNow>(&command_line)) {
     std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
@@ -65,6 +76,7 @@ int main(int argc, char** argv) {
   const Configuration& configuration = std::get<Configuration>(command_line);
   const absl::Status logging = start_logging(configuration.logging);
   if (!logging.ok()) return fail(logging);
+  raise_file_limit();
   try {
     return serve(configuration);
   } catch (const std::exception& problem) {  // a device that has no memory for its staging ring, say

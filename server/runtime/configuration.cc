@@ -180,7 +180,19 @@ Configuration::Logging resolve_logging(const config::v1::Logging& config, Fields
   static const std::pair<std::string_view, LogLevel> kLevels[] = {
       {"", LogLevel::kInfo},     {"trace", LogLevel::kTrace}, {"debug", LogLevel::kDebug},
       {"info", LogLevel::kInfo}, {"warn", LogLevel::kWarn},   {"error", LogLevel::kError}};
-  Configuration::Logging logging{LogLevel::kInfo, config.json(), config.file()};
+  constexpr std::int64_t kMinPending = 4096;  // some lines
+  constexpr std::int64_t kMaxPending = std::int64_t{1} << 30;
+  Configuration::Logging logging;
+  logging.json = config.json();
+  logging.file = config.file();
+  logging.max_pending_bytes =
+      fields.count("logging.max_pending_bytes", config.max_pending_bytes(), kMiB, kMaxPending);
+  if (config.max_pending_bytes() > 0 && config.max_pending_bytes() < kMinPending) {
+    fields.complain("logging.max_pending_bytes",
+                    concat("is ", config.max_pending_bytes(), "; at least ", kMinPending, " is right"));
+  }
+  logging.flush_limit = fields.duration("logging.flush_limit", config.flush_limit(), config.has_flush_limit(),
+                                        absl::Milliseconds(200), absl::ZeroDuration());
   const auto* level = std::find_if(std::begin(kLevels), std::end(kLevels),
                                    [&](const auto& entry) { return entry.first == config.level(); });
   if (level != std::end(kLevels)) {
@@ -241,6 +253,8 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
                       absl::ZeroDuration());
   result.shutdown.drain = fields.duration("shutdown.drain", shutdown.drain(), shutdown.has_drain(),
                                           absl::Seconds(30), absl::ZeroDuration());
+  result.shutdown.grace = fields.duration("shutdown.grace", shutdown.grace(), shutdown.has_grace(),
+                                          absl::Seconds(2), absl::ZeroDuration());
   result.logging = resolve_logging(config.logging(), fields);
   if (const absl::Status status = fields.status(); !status.ok()) return status;
   return result;

@@ -45,11 +45,14 @@ struct Configuration {
   struct Shutdown {
     absl::Duration lame_duck;
     absl::Duration drain;
+    absl::Duration grace;
   };
   struct Logging {
     LogLevel level = LogLevel::kInfo;
     bool json = false;
     std::string file;  // empty: standard error
+    std::size_t max_pending_bytes = 0;
+    absl::Duration flush_limit;
   };
 
   std::vector<std::string> listen;  // HOST:PORT, [HOST6]:PORT or unix:PATH; at least one

@@ -5,6 +5,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,10 +15,16 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include "server/pipeline/text.h"
 #include "server/runtime/listen_address.h"
+#include "server/runtime/logging.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace cumulus::server {
 namespace {
@@ -31,6 +38,12 @@ sigset_t stop_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+sigset_t awaited_signals() {
+  sigset_t signals = stop_signals();
+  sigaddset(&signals, SIGHUP);
   return signals;
 }
 
@@ -103,18 +116,49 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
 
 }  // namespace
 
-void block_stop_signals() {
-  const sigset_t signals = stop_signals();
+void prepare_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-int wait_for_stop_signal() {
-  const sigset_t signals = stop_signals();
+int wait_for_stop_signal(const std::function<void()>& on_hangup) {
+  const sigset_t awaited = awaited_signals();
   int signal = 0;
-  while (sigwait(&signals, &signal) != 0) {
+  while (sigwait(&awaited, &signal) != 0 || signal == SIGHUP) {
+    if (signal == SIGHUP) on_hangup();
   }
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  const sigset_t stopping = stop_signals();
+  pthread_sigmask(SIG_UNBLOCK, &stopping, nullptr);
   return signal;
+}
+
+void raise_file_limit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  const rlim_t before = files.rlim_cur;
+  files.rlim_cur = files.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &files) != 0) {
+    spdlog::warn("open files: at most {}; the limit could not be raised: {}", before, std::strerror(errno));
+    return;
+  }
+  spdlog::info("open files: at most {}, the hard limit (the soft limit was {})", files.rlim_cur, before);
+}
+
+void end_process(int code, absl::Duration flush_limit) {
+  flush_log(flush_limit);
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_do_leak_check();  // which _exit leaves out
+#endif
+  ::_exit(code);
+}
+
+void end_process_after(absl::Duration limit, absl::Duration flush_limit) {
+  std::thread([limit, flush_limit] {
+    absl::SleepFor(limit);
+    spdlog::warn("calls that could not be cancelled still run: ending without them");
+    end_process(0, flush_limit);
+  }).detach();
 }
 
 absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& configuration,

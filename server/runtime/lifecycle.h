@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/time/time.h>
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
@@ -13,11 +14,22 @@
 
 namespace cumulus::server {
 
-/// Blocks SIGTERM and SIGINT in this thread and in all that it starts from now on, so that
-/// wait_for_stop_signal gets them. Call it before any thread exists.
-void block_stop_signals();
-/// Returns when SIGTERM or SIGINT comes. From then on a second one ends the process at once.
-int wait_for_stop_signal();
+/// Ignores SIGPIPE, and blocks SIGTERM, SIGINT and SIGHUP in this thread and in all that it starts from now
+/// on, so that wait_for_stop_signal gets them. Call it before any thread exists.
+void prepare_signals();
+/// Returns when SIGTERM or SIGINT comes. From then on a second one ends the process at once. Calls
+/// `on_hangup` for each SIGHUP before that.
+int wait_for_stop_signal(const std::function<void()>& on_hangup);
+
+/// Raises the soft limit of open files, of which every connection takes one, to the hard limit, and says in
+/// the log what it is.
+void raise_file_limit();
+
+/// Ends the process with what it then has to say in the log, and without destructors: a library's threads may
+/// take their time to end.
+[[noreturn]] void end_process(int code, absl::Duration flush_limit);
+/// Ends the process with code 0 once `limit` is over, whatever it does then.
+void end_process_after(absl::Duration limit, absl::Duration flush_limit);
 
 /// The gRPC server on its addresses, with health and, where configured, reflection.
 class ServerLifecycle {

@@ -1,17 +1,23 @@
 #include "server/runtime/logging.h"
 
+#include <fcntl.h>
 #include <google/protobuf/stubs/logging.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "server/pipeline/text.h"
+#include "server/runtime/log_writer.h"
 
 namespace cumulus::server {
 namespace {
@@ -55,6 +61,63 @@ class JsonFormatter final : public spdlog::formatter {
   spdlog::pattern_formatter head_{R"({"time":"%Y-%m-%dT%H:%M:%S.%f%z","level":"%l",)",
                                   spdlog::pattern_time_type::local, ""};
 };
+
+std::unique_ptr<spdlog::formatter> make_formatter(bool json) {
+  if (json) return std::make_unique<JsonFormatter>();
+  return std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e %l %v");
+}
+
+/// Lines of the writer's own, which has a formatter of its own: it writes while others log.
+LogWriter::DroppedLine dropped_line(bool json) {
+  return [formatter = std::shared_ptr<spdlog::formatter>(make_formatter(json))](std::uint64_t count) {
+    spdlog::memory_buf_t line;
+    const std::string text = concat(count, " log lines were dropped: the log was not read fast enough");
+    formatter->format(spdlog::details::log_msg("", spdlog::level::warn, text), line);
+    return std::string(line.data(), line.size());
+  };
+}
+
+/// A private descriptor of standard error, or of nothing where the daemon was started without one.
+int open_standard_error() {
+  const int file = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return file >= 0 ? file : ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+}
+
+/// Negative where it cannot be opened. Non-blocking, so that a FIFO without a reader is an error at once.
+int open_log_file(const std::string& path) {
+  constexpr mode_t kMode = 0666;
+  return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, kMode);
+}
+
+/// Formats in the thread that logs, and leaves the writing to another.
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  WriterSink(int file, const Configuration::Logging& logging)
+      : base_sink(make_formatter(logging.json)),
+        path_(logging.file),
+        writer_(file, logging.max_pending_bytes, dropped_line(logging.json)) {}
+
+  const std::string& path() const { return path_; }
+  LogWriter& writer() { return writer_; }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    writer_.push({line.data(), line.size()});
+  }
+  void flush_() override {}  // flush_log does it, with a limit
+
+ private:
+  const std::string path_;
+  LogWriter writer_;
+};
+
+/// Where the log goes; null before start_logging.
+std::shared_ptr<WriterSink>& current_sink() {
+  static std::shared_ptr<WriterSink> sink;
+  return sink;
+}
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
@@ -103,36 +166,51 @@ std::string json_fields(const CallRecord& call, std::string_view code) {
 }  // namespace
 
 absl::Status start_logging(const Configuration::Logging& logging) {
-  spdlog::sink_ptr sink;
-  try {
-    if (logging.file.empty()) {
-      sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    } else {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(logging.file);
-    }
-  } catch (const spdlog::spdlog_ex& error) {
-    return absl::InvalidArgumentError(
-        concat("logging.file: ", error.what(), "; name a file that can be written"));
+  const int file = logging.file.empty() ? open_standard_error() : open_log_file(logging.file);
+  if (file < 0) {
+    return absl::InvalidArgumentError(concat("logging.file: cannot open '", logging.file, "': ",
+                                             std::strerror(errno), "; name a file that can be written"));
   }
   json_lines = logging.json;
-  if (logging.json) {
-    sink->set_formatter(std::make_unique<JsonFormatter>());
-  } else {
-    sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
-  }
+  const auto sink = std::make_shared<WriterSink>(file, logging);
+  current_sink() = sink;
   spdlog::drop(kCallLogger);
   auto calls = std::make_shared<spdlog::logger>(kCallLogger, sink);
   auto general = std::make_shared<spdlog::logger>("", sink);
-  for (const auto& logger : {calls, general}) {
-    logger->set_level(to_spdlog(logging.level));
-    logger->flush_on(spdlog::level::trace);
-  }
+  for (const auto& logger : {calls, general}) logger->set_level(to_spdlog(logging.level));
   spdlog::register_logger(calls);
   spdlog::set_default_logger(general);
   // protobuf complains of what clients send; that is an answer to them, and no error of ours.
   google::protobuf::SetLogHandler([](google::protobuf::LogLevel, const char*, int,
                                      const std::string& message) { spdlog::debug("protobuf: {}", message); });
   return absl::OkStatus();
+}
+
+void reopen_log() {
+  const std::shared_ptr<WriterSink> sink = current_sink();
+  if (sink == nullptr) return;
+  if (sink->path().empty()) {
+    spdlog::info("the log is standard error: there is no file to reopen");
+    return;
+  }
+  const int file = open_log_file(sink->path());
+  if (file < 0) {
+    spdlog::error("cannot reopen the log file '{}': {}; the log stays where it was", sink->path(),
+                  std::strerror(errno));
+    return;
+  }
+  sink->writer().switch_to(file);
+  spdlog::info("the log file was reopened");
+}
+
+bool flush_log(absl::Duration limit) {
+  const std::shared_ptr<WriterSink> sink = current_sink();
+  return sink == nullptr || sink->writer().flush(absl::ToChronoMilliseconds(limit));
+}
+
+std::uint64_t dropped_log_lines() {
+  const std::shared_ptr<WriterSink> sink = current_sink();
+  return sink == nullptr ? 0 : sink->writer().dropped();
 }
 
 void log_call(const CallRecord& call) {

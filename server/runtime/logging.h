@@ -1,17 +1,30 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/time/time.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "server/runtime/configuration.h"
 
 namespace cumulus::server {
 
-/// Makes spdlog's default logger write as configured, and lets log_call write. INVALID_ARGUMENT where the
-/// file cannot be written. Call before threads log.
+/// Makes spdlog's default logger write as configured, and lets log_call write, both through a LogWriter:
+/// nobody who logs waits for who reads. INVALID_ARGUMENT where the file cannot be written. Call before
+/// threads log.
 absl::Status start_logging(const Configuration::Logging& logging);
+
+/// Opens the log file anew, so that one that was renamed can be taken away, and says so in the log. Standard
+/// error stays.
+void reopen_log();
+
+/// Waits until all that was logged is written; false where `limit` is over first.
+bool flush_log(absl::Duration limit);
+
+/// Lines that nobody can read, since start_logging.
+std::uint64_t dropped_log_lines();
 
 /// A finished RPC.
 struct CallRecord {

@@ -70,7 +70,10 @@ TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
   EXPECT_EQ(configuration.max_decode_queue, 64u);
   EXPECT_EQ(configuration.shutdown.lame_duck, absl::Seconds(5));
   EXPECT_EQ(configuration.shutdown.drain, absl::Seconds(30));
+  EXPECT_EQ(configuration.shutdown.grace, absl::Seconds(2));
   EXPECT_EQ(configuration.logging.level, LogLevel::kInfo);
+  EXPECT_EQ(configuration.logging.max_pending_bytes, std::size_t{1} << 20);
+  EXPECT_EQ(configuration.logging.flush_limit, absl::Milliseconds(200));
 }
 
 TEST(Configuration, WhatFollowsFromTheDevicesIsFilledOnceTheyAreOpen) {
@@ -117,7 +120,10 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.decode_threads, empty.decode_threads);
   EXPECT_EQ(sample.shutdown.lame_duck, empty.shutdown.lame_duck);
   EXPECT_EQ(sample.shutdown.drain, empty.shutdown.drain);
+  EXPECT_EQ(sample.shutdown.grace, empty.shutdown.grace);
   EXPECT_EQ(sample.logging.level, empty.logging.level);
+  EXPECT_EQ(sample.logging.max_pending_bytes, empty.logging.max_pending_bytes);
+  EXPECT_EQ(sample.logging.flush_limit, empty.logging.flush_limit);
 }
 
 TEST(Configuration, AnUnknownFieldIsAnErrorWithItsPlace) {
@@ -156,6 +162,10 @@ TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
       {"scheduling { max_decode_queue: -1 }", "scheduling.max_decode_queue: is -1"},
       {"shutdown { lame_duck { seconds: -1 } }", "shutdown.lame_duck: is -1s; at least 0"},
       {"shutdown { drain { seconds: -1 } }", "shutdown.drain: is -1s; at least 0"},
+      {"shutdown { grace { seconds: -1 } }", "shutdown.grace: is -1s; at least 0"},
+      {"logging { max_pending_bytes: -1 }", "logging.max_pending_bytes: is -1"},
+      {"logging { max_pending_bytes: 5 }", "logging.max_pending_bytes: is 5; at least 4096 is right"},
+      {"logging { flush_limit { seconds: -1 } }", "logging.flush_limit: is -1s; at least 0"},
       {"logging { level: 'loud' }", "logging.level: is 'loud'; use trace, debug, info, warn or error"},
   };
   for (const auto& [text, message] : wrong) {

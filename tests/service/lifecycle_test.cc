@@ -56,7 +56,7 @@ class Lifecycle : public ::testing::Test {
     server::Configuration settings = TransferServer::configuration();
     settings.listen = listen;
     settings.reflection = false;
-    settings.shutdown = {absl::ZeroDuration(), absl::Seconds(5)};
+    settings.shutdown = {absl::ZeroDuration(), absl::Seconds(5), absl::Seconds(2)};
     return settings;
   }
   absl::StatusOr<ServerLifecycle> start(const std::vector<std::string>& listen) {
@@ -173,9 +173,19 @@ TEST_F(Lifecycle, TheDrainCancelsWhatDoesNotEndInTime) {
   ASSERT_TRUE(writer->Write(message));
   const auto reserved = [this] { return runtime_.devices.front().device->budget()->reserved_bytes(); };
   while (reserved() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  lifecycle->drain({absl::ZeroDuration(), absl::Milliseconds(200)});
+  lifecycle->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)});
   EXPECT_FALSE(writer->Finish().ok());
   EXPECT_EQ(reserved(), 0U);
+}
+
+TEST(EndOfTheProcess, ComesInTimeWhateverRuns) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        server::end_process_after(absl::Milliseconds(50), absl::ZeroDuration());
+        std::this_thread::sleep_for(std::chrono::minutes(1));
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

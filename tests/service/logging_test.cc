@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -15,15 +16,23 @@
 namespace cumulus::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 /// Sends the log to a file of its own, and reads it back.
 class Logging : public ::testing::Test {
  protected:
-  void start(LogLevel level, bool json) { ASSERT_TRUE(start_logging({level, json, path_}).ok()); }
-  std::vector<std::string> lines() const {
-    std::ifstream file(path_);
+  void start(LogLevel level, bool json) { ASSERT_TRUE(start_logging(settings(level, json, path())).ok()); }
+  static Configuration::Logging settings(LogLevel level, bool json, const std::string& path) {
+    return {level, json, path, std::size_t{1} << 20, absl::Milliseconds(200)};
+  }
+  std::string path() const { return folder_ / "server.log"; }
+  std::vector<std::string> lines() const { return lines_of(path()); }
+  static std::vector<std::string> lines_of(const std::string& path) {
+    EXPECT_TRUE(flush_log(absl::Seconds(20)));
+    std::ifstream file(path);
     std::vector<std::string> result;
     for (std::string line; std::getline(file, line);) result.push_back(line);
     return result;
@@ -31,7 +40,6 @@ class Logging : public ::testing::Test {
 
  private:
   const testing::TemporaryFolder folder_;
-  const std::string path_ = folder_ / "server.log";
 };
 
 CallRecord record() {
@@ -93,9 +101,44 @@ TEST_F(Logging, WhatProtobufSaysOfARequestGoesToTheLogAtDebug) {
 }
 
 TEST_F(Logging, AFileThatCannotBeWrittenIsNamed) {
-  const absl::Status status = start_logging({LogLevel::kInfo, false, "/dev/null/x.log"});
+  const absl::Status status = start_logging(settings(LogLevel::kInfo, false, "/dev/null/x.log"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/null/x.log"));
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("OK")));
+}
+
+TEST_F(Logging, AFileThatWasRenamedIsOpenedAnew) {
+  start(LogLevel::kInfo, false);
+  spdlog::info("before");
+  EXPECT_EQ(lines().size(), 1u);
+  const std::string old = path() + ".1";
+  std::filesystem::rename(path(), old);
+  reopen_log();
+  spdlog::info("after");
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("the log file was reopened"), HasSubstr("after")));
+  EXPECT_THAT(lines_of(old), ElementsAre(HasSubstr("before")));
+}
+
+TEST_F(Logging, AFileThatCannotBeOpenedAnewStays) {
+  start(LogLevel::kInfo, false);
+  const std::string old = path() + ".1";
+  std::filesystem::rename(path(), old);
+  std::filesystem::create_directory(path());
+  reopen_log();
+  EXPECT_THAT(lines_of(old), ElementsAre(HasSubstr("cannot reopen the log file '" + path())));
+}
+
+TEST_F(Logging, WhatIsDroppedIsSaidInALineOfTheSameForm) {
+  Configuration::Logging small = settings(LogLevel::kInfo, true, path());
+  small.max_pending_bytes = 4096;
+  ASSERT_TRUE(start_logging(small).ok());
+  spdlog::info("{}", std::string(5000, 'x'));  // larger than all that may wait
+  spdlog::info("short");
+  EXPECT_EQ(dropped_log_lines(), 1u);
+  ASSERT_EQ(lines().size(), 2u);
+  google::protobuf::Struct note;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(lines()[1], &note).ok()) << lines()[1];
+  EXPECT_THAT(note.fields().at("message").string_value(), StartsWith("1 log lines were dropped"));
+  EXPECT_EQ(note.fields().at("level").string_value(), "warning");
 }
 
 }  // namespace

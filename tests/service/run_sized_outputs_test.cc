@@ -13,6 +13,7 @@
 
 #include "cumulus/v1/summed_area_table.pb.h"
 #include "kernels/core/views.h"
+#include "server/pipeline/errors.h"
 #include "server/pipeline/pipeline.h"
 #include "server/runtime/open_devices.h"
 #include "tests/support/test_server.h"

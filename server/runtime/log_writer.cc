@@ -1,0 +1,113 @@
+#include "server/runtime/log_writer.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+namespace cumulus::server {
+
+LogWriter::LogWriter(int file, std::size_t max_pending_bytes, DroppedLine dropped_line)
+    : max_pending_bytes_(max_pending_bytes),
+      dropped_line_(std::move(dropped_line)),
+      file_(file),
+      thread_([this] { run(); }) {}
+
+LogWriter::~LogWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+  adopt_next_file();
+  ::close(file_);
+}
+
+void LogWriter::push(std::string_view line) {
+  std::string copy(line);
+  {
+    const std::lock_guard lock(mutex_);
+    if (pending_bytes_ + copy.size() > max_pending_bytes_) {
+      ++dropped_;
+      ++unsaid_;
+      return;
+    }
+    pending_bytes_ += copy.size();
+    lines_.push_back(std::move(copy));
+  }
+  wake_.notify_one();
+}
+
+void LogWriter::switch_to(int file) {
+  const int unused = next_file_.exchange(file);
+  if (unused >= 0) ::close(unused);
+}
+
+bool LogWriter::flush(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, limit, [this] { return pending_bytes_ == 0; });
+}
+
+std::uint64_t LogWriter::dropped() const {
+  const std::lock_guard lock(mutex_);
+  return dropped_;
+}
+
+void LogWriter::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !lines_.empty(); });
+    if (lines_.empty()) return;
+    const std::string line = std::move(lines_.front());
+    lines_.pop_front();
+    // Half empty: said at the first free byte, a long loss would be told as many short ones.
+    const std::uint64_t to_say = pending_bytes_ <= max_pending_bytes_ / 2 ? unsaid_ : 0;
+    lock.unlock();
+    adopt_next_file();
+    const bool written = write_line(line);
+    const bool said = written && to_say > 0 && write_line(dropped_line_(to_say));
+    lock.lock();
+    pending_bytes_ -= line.size();
+    if (!written) {
+      ++dropped_;
+      ++unsaid_;
+    }
+    if (said) unsaid_ -= to_say;
+    if (pending_bytes_ == 0) idle_.notify_all();
+  }
+}
+
+void LogWriter::adopt_next_file() {
+  const int next = next_file_.exchange(-1);
+  if (next < 0) return;
+  ::close(file_);
+  file_ = next;
+}
+
+bool LogWriter::write_line(std::string_view line) {
+  // A pipe that poll calls writable takes that much without blocking. (The descriptor itself cannot be made
+  // non-blocking: standard error is shared with other programs.)
+  constexpr std::size_t kMaxWrite = PIPE_BUF;
+  while (!line.empty()) {
+    if (!wait_for_room()) return false;
+    const ssize_t count = ::write(file_, line.data(), std::min(line.size(), kMaxWrite));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) return false;
+    if (count > 0) line.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+bool LogWriter::wait_for_room() const {
+  constexpr int kStepMilliseconds = 50;  // how late the end, or another file, is noticed
+  pollfd entry{file_, POLLOUT, 0};
+  while (::poll(&entry, 1, stopping_ ? 0 : kStepMilliseconds) <= 0) {
+    if (stopping_ || next_file_ >= 0) return false;
+  }
+  return true;
+}
+
+}  // namespace cumulus::server

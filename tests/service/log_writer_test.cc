@@ -1,0 +1,119 @@
+#include "server/runtime/log_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cumulus::server {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kPending = 64 << 10;
+const std::string kLine = std::string(127, 'x') + "\n";
+
+/// A writer into a pipe that nobody reads unless the test does.
+class LogWriterIntoPipe : public ::testing::Test {
+ protected:
+  LogWriterIntoPipe() {
+    std::signal(SIGPIPE, SIG_IGN);
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe(ends), 0);
+    reader_ = ends[0];
+    writer_ = std::make_unique<LogWriter>(
+        ends[1], kPending, [](std::uint64_t count) { return std::to_string(count) + " lost\n"; });
+  }
+  ~LogWriterIntoPipe() override { close_reader(); }
+
+  void close_reader() {
+    if (reader_ >= 0) ::close(reader_);
+    reader_ = -1;
+  }
+  /// Fills the pipe and all that may be pending.
+  void stall() {
+    while (writer_->dropped() < 100) writer_->push(kLine);
+  }
+  /// What comes until `last` has come.
+  std::string read_until(const std::string& last) const {
+    std::string text;
+    std::string buffer(4096, '\0');
+    while (text.find(last) == std::string::npos) {
+      const ssize_t count = ::read(reader_, buffer.data(), buffer.size());
+      if (count <= 0) break;
+      text.append(buffer, 0, static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+
+  int reader_ = -1;
+  std::unique_ptr<LogWriter> writer_;
+};
+
+TEST_F(LogWriterIntoPipe, WritesLinesInTheirOrder) {
+  for (const char* line : {"one\n", "two\n", "three\n"}) writer_->push(line);
+  EXPECT_TRUE(writer_->flush(milliseconds(5000)));
+  EXPECT_EQ(read_until("three\n"), "one\ntwo\nthree\n");
+  EXPECT_EQ(writer_->dropped(), 0u);
+}
+
+TEST_F(LogWriterIntoPipe, AReaderThatHasStoppedHoldsUpNobody) {
+  stall();
+  std::vector<Clock::duration> times;
+  for (int i = 0; i < 2000; ++i) {
+    const auto start = Clock::now();
+    writer_->push(kLine);
+    times.push_back(Clock::now() - start);
+  }
+  // Not the longest: the machine may take the processor away from this thread.
+  std::nth_element(times.begin(), times.end() - 20, times.end());
+  EXPECT_LT(times[times.size() - 20], milliseconds(5));
+  EXPECT_GE(writer_->dropped(), 2000u);
+  const auto start = Clock::now();
+  EXPECT_FALSE(writer_->flush(milliseconds(100)));
+  writer_.reset();
+  EXPECT_LT(Clock::now() - start, milliseconds(2000));
+}
+
+TEST_F(LogWriterIntoPipe, WhatWasDroppedIsSaidOnceThereIsRoom) {
+  stall();
+  const std::string note = std::to_string(writer_->dropped()) + " lost\n";
+  std::string text = read_until(note);
+  writer_->push("last\n");  // not before: there was no room
+  text += read_until("last\n");
+  EXPECT_EQ(text.find(" lost\n"), text.rfind(" lost\n")) << "said once";
+}
+
+TEST_F(LogWriterIntoPipe, LinesWithoutAReaderAreDropped) {
+  close_reader();
+  for (int i = 0; i < 10; ++i) writer_->push(kLine);
+  EXPECT_TRUE(writer_->flush(milliseconds(5000)));
+  EXPECT_EQ(writer_->dropped(), 10u);
+}
+
+TEST_F(LogWriterIntoPipe, AnotherFileTakesOverFromAStalledOne) {
+  stall();
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  close_reader();
+  reader_ = ends[0];
+  writer_->switch_to(ends[1]);
+  EXPECT_THAT(read_until(" lost\n"), HasSubstr(kLine));
+}
+
+TEST_F(LogWriterIntoPipe, ALineLongerThanThePipeComesWhole) {
+  const std::string line = std::string(kPending - 1, 'y') + "\n";
+  writer_->push(line);
+  EXPECT_EQ(read_until("\n"), line);
+}
+
+}  // namespace
+}  // namespace cumulus::server
