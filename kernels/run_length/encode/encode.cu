@@ -25,6 +25,7 @@ void encode_elements(CudaExecutor& executor, const EncodeRunLengthsParams& param
   // Otherwise a run may be too long for its length, which any block may find: the report stays on the device.
   const bool all_fit = params.format.length_bytes == 8 || params.elements >> 32 == 0;
   auto* view = all_fit ? static_cast<EncodeRunLengthsReport*>(executor.device_view(report)) : nullptr;
+  static_assert(sizeof(WarpMemory<T>) == encode_warp_bytes(sizeof(T)));
   const EncodeArguments<T> arguments{reinterpret_cast<const T*>(elements.data()),
                                      params.elements,
                                      effective_cut(params),

@@ -309,7 +309,6 @@ __global__ void __launch_bounds__(32 * (kMaxEncodeWarps + kCarryWarps))
     encode_tiles(const EncodeArguments<T> a) {
   static_assert(kMaxEncodeWarps * WarpMemory<T>::kElements <= 0xFFFF);  // of a SmallRunSum
   static_assert(sizeof(EncodeMemory) == kEncodeBlockBytes);
-  static_assert(sizeof(WarpMemory<T>) == encode_warp_bytes(sizeof(T)));
   constexpr std::size_t kMinOfAnyDevice = 64 * 1024;
   static_assert(sizeof(EncodeMemory) + kMinEncodeWarps * sizeof(WarpMemory<T>) <= kMinOfAnyDevice);
   extern __shared__ uint4 encode_memory[];

@@ -21,8 +21,8 @@ struct WordLine {
 template <class Sum, int kAtOnce>
 class LineSum {
  public:
-  __device__ LineSum(const CallWords<Sum>& told, const WordLine& line)
-      : next_(told.words + line.index), stride_(line.stride), left_(line.count), tag_(told.tag) {
+  __device__ LineSum(const CallWords<Sum>& words, const WordLine& line)
+      : next_(words.words + line.index), stride_(line.stride), left_(line.count), tag_(words.tag) {
     load_next();
   }
 
