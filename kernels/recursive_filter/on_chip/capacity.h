@@ -10,17 +10,16 @@
 #include "kernels/recursive_filter/tuning.h"
 
 // How many tiles a GPU holds at once. Every supported GPU has 65536 registers a multiprocessor, so that the
-// blocks of a kernel's launch bounds find theirs; shared memory, threads and status words can be fewer. Of
-// compute capability 9.0 the registers that the kernels take are known: where they leave room for more blocks
-// than the launch bounds ask for, these count. A test fills a GPU with them.
+// blocks of a kernel's launch bounds find theirs; shared memory, threads and status words can be fewer.
+// Blocks beyond the launch bounds are not counted on, even where the registers seem to leave room: an H200
+// refused them. A test fills a GPU with these.
 
 namespace cumulus::recursive_filter {
 
 /// A kernel whose blocks each have a tile.
 struct ResidentKernel {
   int threads;
-  int blocks;            // of a multiprocessor, by the kernel's launch bounds
-  int blocks_on_hopper;  // by its registers on compute capability 9.0: as many, or more
+  int blocks;  // of a multiprocessor, by the kernel's launch bounds
   std::size_t shared_bytes;
   std::int64_t words;  // 128-bit status words of a tile
 };
@@ -34,16 +33,11 @@ inline std::int64_t resident_tiles(const ResidentKernel& kernel, const DeviceNum
   const auto by_memory =
       static_cast<std::int64_t>(device.multiprocessor_shared_bytes / (kernel.shared_bytes + reserved));
   const std::int64_t by_threads = device.multiprocessor_threads / kernel.threads;
-  const int by_registers = device.architecture == 90 ? kernel.blocks_on_hopper : kernel.blocks;
-  const std::int64_t blocks = std::min({std::int64_t{by_registers}, by_memory, by_threads});
+  const std::int64_t blocks = std::min({std::int64_t{kernel.blocks}, by_memory, by_threads});
   return std::min(blocks * device.multiprocessors,
                   static_cast<std::int64_t>(CudaExecutor::kWideStatusWords) / kernel.words);
 }
 
-constexpr int on_chip_blocks_on_hopper(int order, Precision precision, int parts) {
-  if (precision == Precision::kDouble) return order <= 3 ? 8 : 5;
-  return parts == kOnChipParts && order <= 2 ? 9 : on_chip_blocks<float>(order, parts);
-}
 /// The kernel of on_chip/filter.cuh.
 constexpr ResidentKernel on_chip_kernel(int order, Precision precision, int parts) {
   const bool single = precision == Precision::kSingle;
@@ -53,21 +47,15 @@ constexpr ResidentKernel on_chip_kernel(int order, Precision precision, int part
       static_cast<std::size_t>(parts) * lines * (single ? sizeof(float) : sizeof(double));
   return {.threads = parts * kTile,
           .blocks = single ? on_chip_blocks<float>(order, parts) : on_chip_blocks<double>(order, parts),
-          .blocks_on_hopper = on_chip_blocks_on_hopper(order, precision, parts),
           .shared_bytes = pixels + part_states + lines * sizeof(float),
           .words = (4 * tagged_words(order) + 1) * kTile};
 }
 
-constexpr int register_tile_blocks_on_hopper(RegisterTiles form, int order) {
-  if (form != RegisterTiles::kFew) return register_tile_blocks(form, order);
-  return order <= 2 ? 6 : order == 3 ? 5 : 4;
-}
 /// The kernel of on_chip/register_tiles.cuh.
 constexpr ResidentKernel register_tile_kernel(RegisterTiles form, int order) {
   const int side = register_tile_side(form);
   return {.threads = 2 * side,
           .blocks = register_tile_blocks(form, order),
-          .blocks_on_hopper = register_tile_blocks_on_hopper(form, order),
           .shared_bytes = static_cast<std::size_t>(side) * static_cast<std::size_t>(side + 4) * sizeof(float),
           .words = (4 * tagged_words(order) + 1) * side};
 }
