@@ -15,7 +15,9 @@
 
 namespace cumulus::recursive_filter {
 
-template <int Order, bool kDirectForm>
+// Images of one channel and of several have kernels of their own: the code of both beside the other stages
+// would not fit the instruction caches.
+template <int Order, bool kDirectForm, bool kInterleaved>
 class Strip {
  public:
   __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
@@ -46,6 +48,14 @@ class Strip {
 
  private:
   __device__ StripTile& pixels(const RingPlace& at) const { return memory_.tiles[at.slot]; }
+  __device__ __forceinline__ void load_tile(const RingPlace& at) const {
+    kInterleaved ? load_interleaved_tile(f_, at_, at.tile, pixels(at))
+                 : load_strip_tile(f_, at_, at.tile, pixels(at));
+  }
+  __device__ __forceinline__ void store_tile(const RingPlace& at) const {
+    kInterleaved ? store_interleaved_tile(f_, at_, at.tile, pixels(at))
+                 : store_strip_tile(f_, at_, at.tile, pixels(at));
+  }
   __device__ float* carries(const RingPlace& at) const { return memory_.carries[at.tile % 2]; }
 
   /// Does `stage` with each tile, or every `step`-th from `first` on, once `before` is done with it.
@@ -64,7 +74,7 @@ class Strip {
 #pragma unroll 1
     for (RingPlace at(0); at.tile < at_.all_tiles(); at.advance(1)) {
       if (at.tile >= kStripSlots) memory_.await(StripStage::kStore, RingPlace(at.tile - kStripSlots));
-      if (!at_.is_closing(at.tile)) load_strip_tile(f_, at_, at.tile, pixels(at));
+      if (!at_.is_closing(at.tile)) load_tile(at);
       __pipeline_commit();
       // The prefetch distance is two tiles.
       if (at.tile > 0) {
@@ -154,7 +164,7 @@ class Strip {
   }
   __device__ __forceinline__ void store() const {
     each_tile(StripStage::kAnticausalRows, StripStage::kStore, [&](const RingPlace& at) {
-      if (at_.stored && at_.has(at.tile)) store_strip_tile(f_, at_, at.tile, pixels(at));
+      if (at_.stored && at_.has(at.tile)) store_tile(at);
     });
   }
 
@@ -290,11 +300,11 @@ extern __shared__ float4 strip_memory[];
 ///   or beyond it. A word is used again after state_slots > 2 kStripCarryLatency tiles, when all neighbours
 ///   have read it.
 /// Source: carries as in Nehab et al. (2011), truncated at the decay length; a ring as in CUTLASS.
-template <int Order, bool kDirectForm>
+template <int Order, bool kDirectForm, bool kInterleaved>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
 #if __CUDA_ARCH__ >= 900
-  Strip<Order, kDirectForm>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
+  Strip<Order, kDirectForm, kInterleaved>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
 #endif
 }
 

@@ -188,14 +188,11 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
   const int line = strip_line();
   const std::int64_t first = at.first_row(a, tile);
   const bool inside = first >= 0 && first + kTile <= a.height;
-  const bool whole = inside && at.has_whole_columns(a);
-  const bool by_vectors = whole && a.vector_loads;
+  const bool by_vectors = inside && at.has_whole_columns(a) && a.vector_loads;
   const bool floats = a.images.kind == ElementKind::kFloat;
-  const std::int64_t corner =
-      at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile * a.channels;
-  if (whole && first + (kStripPrefetch + 1) * kTile <= a.height) {
-    // Of interleaved pixels each channel's block fetches its share.
-    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride + at.channel * kTile;
+  const std::int64_t corner = at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile;
+  if (by_vectors && first + (kStripPrefetch + 1) * kTile <= a.height) {
+    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride;
     floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
   }
   const int row = line / kRowThreads;
@@ -217,10 +214,6 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
       pixels.vector(row + i, column) = load_four(from);
       from += step;
     }
-  } else if (whole) {
-    const std::int64_t element = corner + line * a.channels + at.channel;
-    floats ? load_strip_channel(a.images.as<float>() + element, a.row_stride, pixels)
-           : load_strip_channel(a.images.as<__half>() + element, a.row_stride, pixels);
   } else if (inside) {
     load_strip_rows<8>(a, at, pixels, [&](int row) { return first + row; });
   } else {
@@ -228,6 +221,28 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
                        [&](int row) { return continued(first + row, a.height, a.boundary_y); });
   }
 }
+/// The same of one channel of several.
+__device__ inline void load_interleaved_tile(const StripImages& a, const StripPlace& at, int tile,
+                                             StripTile& pixels) {
+  const std::int64_t first = at.first_row(a, tile);
+  const auto row_of = [&](int row) { return continued(first + row, a.height, a.boundary_y); };
+  if (first < 0 || first + kTile > a.height) return load_strip_rows<1>(a, at, pixels, row_of);
+  if (!at.has_whole_columns(a))
+    return load_strip_rows<8>(a, at, pixels, [&](int row) { return first + row; });
+  const int line = strip_line();
+  const bool floats = a.images.kind == ElementKind::kFloat;
+  const std::int64_t corner =
+      at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile * a.channels;
+  if (first + (kStripPrefetch + 1) * kTile <= a.height) {
+    // The block of each channel fetches its share of the pixels.
+    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride + at.channel * kTile;
+    floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
+  }
+  const std::int64_t element = corner + line * a.channels + at.channel;
+  floats ? load_strip_channel(a.images.as<float>() + element, a.row_stride, pixels)
+         : load_strip_channel(a.images.as<__half>() + element, a.row_stride, pixels);
+}
+
 /// Writes a filtered tile of the strip, scaled, by kTile threads.
 __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& at, int tile,
                                         StripTile& pixels) {
@@ -266,12 +281,29 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
   }
   if (first_column + line >= a.width) return;
   const std::int64_t first_element = corner + (first_column + line) * a.channels + at.channel;
+#pragma unroll 4
+  for (int row = 0; row < rows; ++row) {
+    a.filtered.store(first_element + row * row_elements, pixels.at(row, line) * scale);
+  }
+}
+/// The same of one channel of several.
+__device__ inline void store_interleaved_tile(const StripImages& a, const StripPlace& at, int tile,
+                                              StripTile& pixels) {
+  const int line = strip_line();
+  const float scale = a.scale;
+  const std::int64_t column = std::int64_t{at.column} * kTile + line;
+  if (column >= a.width) return;
+  const std::int64_t first = at.first_row(a, tile);
+  const int rows = static_cast<int>(min(a.height - first, std::int64_t{kTile}));
+  const std::int64_t row_elements = a.width * a.channels;
+  const std::int64_t element =
+      at.image * a.filtered_stride + first * row_elements + column * a.channels + at.channel;
   const float* from = &pixels.at(0, line);
   if (a.filtered.kind == ElementKind::kFloat) {
-    store_strip_channel(a.filtered.as<float>() + first_element, row_elements, rows, from,
+    store_strip_channel(a.filtered.as<float>() + element, row_elements, rows, from,
                         [scale](float pixel) { return pixel * scale; });
   } else {
-    store_strip_channel(a.filtered.as<__half>() + first_element, row_elements, rows, from,
+    store_strip_channel(a.filtered.as<__half>() + element, row_elements, rows, from,
                         [scale](float pixel) { return __float2half_rn(pixel * scale); });
   }
 }
