@@ -143,7 +143,7 @@ class Chooser {
   /// None where images are not whole tiles of one channel, or one of them does not fit.
   std::optional<RegisterTilesPlan> register_tiles() const {
     if (!register_tiles_serve()) return std::nullopt;
-    for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge, RegisterTiles::kMany}) {
+    for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge}) {
       const int side = register_tile_side(form);
       if (shape_.height % side != 0 || shape_.width % side != 0) continue;
       const std::int64_t held = resident_tiles(register_tile_kernel(form, axes_.order), device_);

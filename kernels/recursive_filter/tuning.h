@@ -35,16 +35,14 @@ constexpr int on_chip_blocks(int order, int parts) {
   return order <= 3 ? 8 : 7;
 }
 /// Forms of the on-chip method with pixels in registers. The fewer pixels a thread has, the shorter its
-/// recursions. Where more tiles do not fit that way, larger ones publish fewer words. kMany: images that
-/// larger tiles do not divide.
-enum class RegisterTiles { kFew, kLarge, kMany };
+/// recursions. Where more tiles do not fit that way, larger ones publish fewer words.
+enum class RegisterTiles { kFew, kLarge };
 constexpr int register_tile_side(RegisterTiles form) {
   return form == RegisterTiles::kLarge ? 2 * kTile : kTile;
 }
-constexpr int register_tile_blocks(RegisterTiles form, int order) {
-  if (form == RegisterTiles::kLarge) return 2;
-  return form == RegisterTiles::kMany && order <= 3 ? 8 : 4;
-}
+/// Their pairs of warps meet at barriers whose numbers are worked out, so that a block takes all 16 and a
+/// multiprocessor holds no more than 4, whatever registers it has left.
+constexpr int register_tile_blocks(RegisterTiles form) { return form == RegisterTiles::kLarge ? 2 : 4; }
 /// Tiles whose states a thread loads at once when it sums those of its window.
 inline constexpr int kWindowBatch = 4;
 inline constexpr int kRegisterTileBatch = 2;  // where pixels are in registers

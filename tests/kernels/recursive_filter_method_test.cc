@@ -67,9 +67,7 @@ struct Described {
     return "on chip, " + std::to_string(plan.parts) + " threads a line" + at_once(plan.images_at_once);
   }
   std::string operator()(const RegisterTilesPlan& plan) const {
-    const std::string form = plan.form == RegisterTiles::kFew     ? "few"
-                             : plan.form == RegisterTiles::kLarge ? "large"
-                                                                  : "many";
+    const std::string form = plan.form == RegisterTiles::kFew ? "few" : "large";
     return "registers, " + form + at_once(plan.images_at_once);
   }
   std::string operator()(const StripsPlan& plan) const {
@@ -136,10 +134,10 @@ const std::vector<Row>& rows() {
     {1024, 1024, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "tiled; 103424"},
     {1080, 1920, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 2 threads a line", "tiled; 150016"},
     {1024, 2048, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "tiled; 152576"},
-    {1600, 1600, 1, 1, kFloat, "young 8", {}, "registers, many", "registers, many", "tiled; 163328"},
-    {1600, 1728, 1, 1, kFloat, "young 8", {}, "registers, many", "windows; 2592000", "tiled; 169472"},
+    {1600, 1600, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 2400000", "tiled; 163328"},
+    {1600, 1728, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 2592000", "tiled; 169472"},
     {2048, 2048, 1, 1, kFloat, "young 8", {}, "registers, large", "windows; 3932160", "tiled; 209920"},
-    {2112, 2048, 1, 1, kFloat, "young 8", {}, "registers, many", "tiled; 213504", "tiled; 213504"},
+    {2112, 2048, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "tiled; 213504", "tiled; 213504"},
     {2112, 2112, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 216576", "tiled; 216576"},
     {2048, 4096, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 308224", "tiled; 308224"},
     {4096, 8192, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 619520", "tiled; 619520"},
@@ -265,7 +263,6 @@ struct GrayOnH200 {
     const auto blocks = [&]() -> std::int64_t {
       if (kernel == "few") return 4;
       if (kernel == "large") return 2;
-      if (kernel == "many") return order <= 3 ? 8 : 4;
       if (kernel == "4 threads") return order <= 3 ? 4 : 2;
       if (!single) return 5;
       return order <= 3 ? 8 : 7;
@@ -279,10 +276,7 @@ struct GrayOnH200 {
       return row.height % side == 0 && row.width % side == 0 &&
              (row.height / side) * (row.width / side) <= held(form);
     };
-    return fits(64, "few")      ? "registers, few"
-           : fits(128, "large") ? "registers, large"
-           : fits(64, "many")   ? "registers, many"
-                                : "";
+    return fits(64, "few") ? "registers, few" : fits(128, "large") ? "registers, large" : "";
   }
   std::string method() const {
     const std::int64_t tiles = (row.height + 63) / 64 * ((row.width + 63) / 64);

@@ -12,7 +12,7 @@
 
 // CLI11 is compiled into each file that includes it, which takes seconds: files that declare options include
 // CLI/App.hpp, the one that makes an App CLI.hpp, and the others neither.
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
 class App;
 class Option;
 }  // namespace CLI

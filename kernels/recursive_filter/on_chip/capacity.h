@@ -11,8 +11,7 @@
 
 // How many tiles a GPU holds at once. Every supported GPU has 65536 registers a multiprocessor, so that the
 // blocks of a kernel's launch bounds find theirs; shared memory, threads and status words can be fewer.
-// Blocks beyond the launch bounds are not counted on, even where the registers seem to leave room: an H200
-// refused them. A test fills a GPU with these.
+// Blocks beyond the launch bounds are not counted on. A test fills a GPU with these.
 
 namespace cumulus::recursive_filter {
 
@@ -55,7 +54,7 @@ constexpr ResidentKernel on_chip_kernel(int order, Precision precision, int part
 constexpr ResidentKernel register_tile_kernel(RegisterTiles form, int order) {
   const int side = register_tile_side(form);
   return {.threads = 2 * side,
-          .blocks = register_tile_blocks(form, order),
+          .blocks = register_tile_blocks(form),
           .shared_bytes = static_cast<std::size_t>(side) * static_cast<std::size_t>(side + 4) * sizeof(float),
           .words = (4 * tagged_words(order) + 1) * side};
 }

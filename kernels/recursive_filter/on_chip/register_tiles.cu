@@ -20,7 +20,7 @@ using ImagesOut = FilterImages<float, Space::kDevice>;
 template <int Order, RegisterTiles kForm>
 struct RegisterTileLaunch {
   static constexpr int kSide = register_tile_side(kForm);
-  static constexpr int kBlocks = register_tile_blocks(kForm, Order);
+  static constexpr int kBlocks = register_tile_blocks(kForm);
   static constexpr ResidentKernel kKernel = register_tile_kernel(kForm, Order);
   using Layout = typename RegisterTile<Order, kSide>::Layout;
   static_assert(kKernel.threads == Layout::kThreads);
@@ -74,8 +74,6 @@ void filter_in_register_tiles(CudaExecutor& executor, const ImagesIn& images, co
         return run.template operator()<Order, RegisterTiles::kFew>();
       case RegisterTiles::kLarge:
         return run.template operator()<Order, RegisterTiles::kLarge>();
-      case RegisterTiles::kMany:
-        return run.template operator()<Order, RegisterTiles::kMany>();
     }
   });
 }
