@@ -5,9 +5,7 @@
 namespace cumulus::summed_area_table {
 namespace {
 
-/// Of 64 bits. A value of 8 bytes, which takes two here, has a wide one of its own instead.
 constexpr auto kStatusWords = static_cast<std::int64_t>(CudaExecutor::kStatusWords);
-static_assert(CudaExecutor::kWideStatusWords >= CudaExecutor::kStatusWords / 2);
 
 /// One inclusive table of the pixels of one channel.
 bool is_plain(const BuildShape& shape) {

@@ -2,10 +2,9 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/call_words.cuh"
+#include "kernels/summed_area_table/gpu/tagged_words.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
-#include "kernels/summed_area_table/resident/line_sum.cuh"
 #include "kernels/summed_area_table/resident/resident.h"
 
 // The kernel of small images, all of whose tiles are on the GPU at once: register-resident tiles, one per
@@ -18,7 +17,7 @@ namespace cumulus::summed_area_table {
 template <class P>
 struct ResidentArguments {
   Arguments<P> table;  // but for its tickets and words
-  CallWords<typename P::Sum> values;
+  TaggedValues<typename P::Sum> values;
 };
 
 /// Where the values that a tile publishes lie: the sums of its columns, those of its rows, and their total.

@@ -8,8 +8,9 @@ namespace {
 
 template <class P, class Job>
 void launch_tiles(CudaExecutor& executor, const Job& job, const ResidentPlan& plan) {
+  const CudaExecutor::StatusWords tagged = executor.status_words();
   const ResidentArguments<P> arguments{arguments_of<P>(job, 1, plan.tile_rows, plan.tile_columns),
-                                       take_call_words<typename P::Sum>(executor)};
+                                       {tagged.words.data(), tagged.tag}};
   const auto kernel = plan.whole ? build_resident_table<P, true> : build_resident_table<P, false>;
   launch_resident(executor, kernel, {plan.tiles(), P::kThreads}, arguments);
 }

@@ -226,8 +226,7 @@ class ComputeWarp {
     }
     if (pair < P::kGroupRows / 2) {
       const std::uint32_t band = a_.band(step);
-      a_.words.publish(a_.words.totals(band, place_, group_ * (P::kGroupRows / 2) + pair), band, first,
-                       second);
+      a_.words.publish(a_.words.totals(band, place_, group_ * P::kGroupRows + pair * 2), band, first, second);
     }
   }
 

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "kernels/primitives/await_all.cuh"
-#include "kernels/primitives/status_word.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/strips/traits.cuh"
 
@@ -37,41 +35,48 @@ class CarryScanner {
 #pragma unroll 1
     for (std::int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
       const auto band = static_cast<std::uint32_t>(part / kParts);
-      const int pair = static_cast<int>(part % kParts) * kLanes + lane_index() % kLanes;
+      const int row = static_cast<int>(part % kParts) * kScannerRows + lane_index() % kLanes * 2;
       // The other blocks are about as far as this one: kScannerPollDelay bands later they have published this
       // band's totals, and one poll finds them all.
       if (a_.steps() > 0)
         memory_.wait_for_totals(min(band / P::kBlocksPerStrip + kScannerPollDelay, a_.steps() - 1));
       Pair totals[P::kLaneStrips];
-      read(band, pair, totals);
-      publish(band, pair, totals);
+      read(band, row, totals);
+      publish(band, row, totals);
     }
   }
 
  private:
-  static constexpr int kLanes = StripWords<P>::kScannerPairs;  // of a strip
+  static constexpr int kLanes = kScannerRows / 2;  // of a strip
 
   __device__ bool has(int k) const {
     const auto strip = static_cast<std::uint32_t>(k);
     return strip < a_.words.lane_strips && first_strip_ + strip < a_.words.strips;
   }
 
-  __device__ void read(std::uint32_t band, int pair, Pair (&totals)[P::kLaneStrips]) const {
-    const uint4* from = a_.words.totals(band, static_cast<std::uint32_t>(lane_index() / kLanes), pair);
+  __device__ void read(std::uint32_t band, int row, Pair (&totals)[P::kLaneStrips]) const {
+    const std::uint64_t* from = a_.words.totals(band, static_cast<std::uint32_t>(lane_index() / kLanes), row);
     const std::uint32_t tag = a_.words.tag(band);
-    StatusWord<Pair> values[P::kLaneStrips];
+    TaggedValue<Pair> values[P::kLaneStrips];
     std::uint32_t missing = 0;
 #pragma unroll
     for (int k = 0; k < P::kLaneStrips; ++k) missing |= static_cast<std::uint32_t>(has(k)) << k;
-    await_missing<P::kLaneStrips>(
-        missing, [&](int k) { values[k].load(from + k * kStripsAtOnce * kLanes); },
-        [&](int k) { return values[k].has(tag); });
+    while (missing != 0) {
+#pragma unroll
+      for (int k = 0; k < P::kLaneStrips; ++k) {
+        if ((missing >> k & 1) != 0) values[k].load(from + k * kStripsAtOnce * kScannerRows);
+      }
+#pragma unroll
+      for (int k = 0; k < P::kLaneStrips; ++k) {
+        if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
+      }
+    }
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < P::kLaneStrips; ++k) totals[k] = has(k) ? values[k].value() : Pair{};
   }
 
-  __device__ void publish(std::uint32_t band, int pair, const Pair (&totals)[P::kLaneStrips]) const {
+  __device__ void publish(std::uint32_t band, int row, const Pair (&totals)[P::kLaneStrips]) const {
     Pair left{};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -90,7 +95,7 @@ class CarryScanner {
     for (int k = 0; k < P::kLaneStrips; ++k) {
       if (has(k)) {
         const std::uint32_t strip = first_strip_ + static_cast<std::uint32_t>(k);
-        a_.words.publish(a_.words.left(band, strip, pair), band, left.v[0], left.v[1]);
+        a_.words.publish(a_.words.left(band, strip, row), band, left.v[0], left.v[1]);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) left.v[i] += totals[k].v[i];
@@ -154,11 +159,17 @@ class CarryLoader {
   }
 
   __device__ void read(std::uint32_t band, Sum (&left)[kLaneRows]) const {
-    const uint4* from = a_.words.left(band, a_.strip(), lane_index() * (kLaneRows / 2));
+    const std::uint64_t* from = a_.words.left(band, a_.strip(), lane_index() * kLaneRows);
     const std::uint32_t tag = a_.words.tag(band);
-    StatusWord<Pair> values[kLaneRows / 2];
-    await_all<kLaneRows / 2>([&](int i) { values[i].load(from + i); },
-                             [&](int i) { return values[i].has(tag); });
+    TaggedValue<Pair> values[kLaneRows / 2];
+    bool poll = false;
+    while (!poll) {
+      poll = true;
+#pragma unroll
+      for (int i = 0; i < kLaneRows / 2; ++i) values[i].load(from + i * 2);
+#pragma unroll
+      for (int i = 0; i < kLaneRows / 2; ++i) poll = poll && values[i].has(tag);
+    }
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kLaneRows; ++i) left[i] = values[i / 2].value().v[i % 2];

@@ -12,17 +12,16 @@ void launch_strips(CudaExecutor& executor, const TableJob<Input, Sum, Space::kDe
   using P = StripTraits<Input, Sum, strip_shape(sizeof(Input), kForm)>;
   static_assert(sizeof(StripMemory<P>) == shared_bytes(strip_shape(sizeof(Input), kForm), sizeof(Input)));
   static_assert(sizeof(StripMemory<P>) <= 227 * 1024, "what a block of compute capability 9.0 may have");
-  using Words = StripWords<P>;
-  static_assert(2 * std::int64_t{Words::kBands} * Words::kPairs * P::kLaneStrips * kStripsAtOnce <=
-                static_cast<std::int64_t>(CudaExecutor::kWideStatusWords));
+  static_assert(2 * std::int64_t{StripWords<P>::kBands} * P::kRows * P::kLaneStrips * kStripsAtOnce <=
+                static_cast<std::int64_t>(CudaExecutor::kStatusWords));
+  const CudaExecutor::StatusWords tagged = executor.status_words(static_cast<std::uint32_t>(plan.bands));
   const StripArguments<P> arguments{
       .image = planes_of<P>(job.image.data, job.image, 0),
       .table = planes_of<P>(job.sums.data, job.sums, 0),
       .height = job.image.height,
       .width = job.image.width,
       .bands = static_cast<std::uint32_t>(plan.bands),
-      .words = {take_call_words<typename Words::Pair>(executor, static_cast<std::uint32_t>(plan.bands)),
-                static_cast<std::uint32_t>(plan.strips),
+      .words = {tagged.words.data(), tagged.tag, static_cast<std::uint32_t>(plan.strips),
                 static_cast<std::uint32_t>(divide_up(plan.strips, kStripsAtOnce))}};
   launch_resident(executor, build_table_in_strips<P>,
                   {plan.blocks(), P::kThreads, sizeof(StripMemory<P>), P::kBlocksPerStrip}, arguments);

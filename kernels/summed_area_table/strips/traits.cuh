@@ -3,8 +3,7 @@
 #include <cstdint>
 
 #include "kernels/primitives/mbarrier.cuh"
-#include "kernels/primitives/status_word.cuh"
-#include "kernels/summed_area_table/gpu/call_words.cuh"
+#include "kernels/summed_area_table/gpu/tagged_words.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 #include "kernels/summed_area_table/strips/strips.h"
 #include "kernels/summed_area_table/tuning.h"
@@ -48,9 +47,9 @@ struct StripTraits {
                 kOtherRing <= kThreads);
 };
 
-/// The words in which row totals and carries are published, two rows' in one, with the tag of their band.
-/// kBands bands have places: those of band n are written again for band n + kBands, which no block publishes
-/// before it has used all carries of band n.
+/// The words in which row totals and carries are published, each with the tag of its band. kBands bands have
+/// places: those of band n are written again for band n + kBands, which no block publishes before it has used
+/// all carries of band n.
 template <class P>
 struct StripWords {
   using Total = typename P::Total;
@@ -58,14 +57,13 @@ struct StripWords {
     Total v[2];
   };
   static constexpr int kBands = P::kRing * P::kBlocksPerStrip;
-  static constexpr int kPairs = P::kRows / 2;
-  static constexpr int kScannerPairs = kScannerRows / 2;
 
-  CallWords<Pair> pairs;  // with the first band's tag
+  std::uint64_t* words;
+  std::uint32_t first_tag;
   std::uint32_t strips;
   std::uint32_t lane_strips;  // neighbouring strips that a scanner's lane has
 
-  __device__ std::uint32_t tag(std::uint32_t band) const { return pairs.tag + band; }
+  __device__ std::uint32_t tag(std::uint32_t band) const { return first_tag + band; }
   /// Strips have places in the order in which scanners read them: the first of each lane, the second of each,
   /// and so on.
   __device__ std::uint32_t places() const { return lane_strips * kStripsAtOnce; }
@@ -73,16 +71,16 @@ struct StripWords {
     return strip % lane_strips * kStripsAtOnce + strip / lane_strips;
   }
   /// Totals of strips' rows: those of kScannerRows neighbouring rows are neighbours, place after place.
-  __device__ uint4* totals(std::uint32_t band, std::uint32_t place, int pair) const {
-    const std::uint32_t rows = band % kBands * (kPairs / kScannerPairs) + pair / kScannerPairs;
-    return pairs.words + (std::int64_t{rows} * places() + place) * kScannerPairs + pair % kScannerPairs;
+  __device__ std::uint64_t* totals(std::uint32_t band, std::uint32_t place, int row) const {
+    const std::uint32_t rows = band % kBands * (P::kRows / kScannerRows) + row / kScannerRows;
+    return words + (std::int64_t{rows} * places() + place) * kScannerRows + row % kScannerRows;
   }
   /// The carry of a strip in each row: its exclusive prefix along x.
-  __device__ uint4* left(std::uint32_t band, std::uint32_t strip, int pair) const {
-    return pairs.words + (std::int64_t{kBands + band % kBands} * places() + strip) * kPairs + pair;
+  __device__ std::uint64_t* left(std::uint32_t band, std::uint32_t strip, int row) const {
+    return words + (std::int64_t{kBands + band % kBands} * places() + strip) * P::kRows + row;
   }
-  __device__ void publish(uint4* at, std::uint32_t band, Total first, Total second) const {
-    StatusWord<Pair>(tag(band), Pair{{first, second}}).store(at);
+  __device__ void publish(std::uint64_t* at, std::uint32_t band, Total first, Total second) const {
+    TaggedValue<Pair>(tag(band), Pair{{first, second}}).store(at);
   }
 };
 
