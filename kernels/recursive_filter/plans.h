@@ -36,6 +36,9 @@ struct TiledPlan {
   std::size_t scratch_bytes = 0;
 };
 
+// A plan's scratch_bytes has one name, constant or not.
+// NOLINTBEGIN(readability-identifier-naming)
+
 /// The same result in two kernels over strips.
 struct ExactStripsPlan {
   static constexpr std::size_t scratch_bytes = 0;
@@ -77,6 +80,8 @@ struct RefusalPlan {
   std::int64_t tiles = 0;  // kTooManyTiles: of an image, and what the GPU holds
   std::int64_t tiles_on_chip = 0;
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 using Plan = std::variant<LinesPlan, TiledPlan, ExactStripsPlan, OnChipPlan, RegisterTilesPlan, StripsPlan,
                           WindowsPlan, RefusalPlan>;
