@@ -7,6 +7,7 @@
 
 #include "kernels/kd_tree/method.h"
 #include "kernels/kd_tree/tuning.h"
+#include "tests/support/gpus.h"
 
 // The choices for shapes from one point to 10^8, on GPUs that need not be there.
 

@@ -9,6 +9,7 @@
 
 #include "kernels/recursive_filter/method.h"
 #include "kernels/recursive_filter/recursive_filter.h"
+#include "tests/support/gpus.h"
 
 // The choices for images from one pixel to 16384 x 8192, on GPUs that need not be there.
 

@@ -7,25 +7,15 @@
 
 #include "kernels/run_length/method.h"
 #include "tests/cases/run_length_case.h"
+#include "tests/support/gpus.h"
 
 namespace cumulus::run_length {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-constexpr DeviceNumbers kH200 = {.architecture = 90,
-                                 .multiprocessors = 132,
-                                 .multiprocessor_threads = 2048,
-                                 .multiprocessor_shared_bytes = 228 * kKiB,
-                                 .block_shared_bytes = 227 * kKiB,
-                                 .l2_bytes = 50 * kKiB * kKiB};
-/// As an RTX 4090 is.
-constexpr DeviceNumbers kDesktop = {.architecture = 89,
-                                    .multiprocessors = 128,
-                                    .multiprocessor_threads = 1536,
-                                    .multiprocessor_shared_bytes = 100 * kKiB,
-                                    .block_shared_bytes = 99 * kKiB,
-                                    .l2_bytes = 72 * kKiB * kKiB};
+using testing::kH200;
+using testing::kRtx4090;
 constexpr DeviceNumbers kSmall = {.architecture = 75,
                                   .multiprocessors = 20,
                                   .multiprocessor_threads = 1024,
@@ -81,7 +71,7 @@ TEST(RunLengthMethod, EncodesByAsManyWarpsAsThereIsSharedMemoryFor) {
       {16, 1000000, {13, 5, 3}, {301, 782, 1303}},
       {16, 268435456, {13, 5, 3}, {80660, 209716, 349526}},
   };
-  const DeviceNumbers* devices[] = {&kH200, &kDesktop, &kSmall};
+  const DeviceNumbers* devices[] = {&kH200, &kRtx4090, &kSmall};
   for (const EncodeCase& c : cases) {
     for (int d = 0; d < 3; ++d) {
       SCOPED_TRACE(std::to_string(c.elements) + " of " + std::to_string(c.element_bytes) + " bytes, GPU " +

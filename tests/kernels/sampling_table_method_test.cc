@@ -7,6 +7,7 @@
 #include "kernels/sampling_table/scratch.h"
 #include "kernels/sampling_table/tuning.h"
 #include "tests/cases/sampling_table_case.h"
+#include "tests/support/gpus.h"
 
 // Which way serves which table, on which GPU.
 
@@ -18,19 +19,8 @@ using sampling::Method;
 using sampling::Projection;
 using Type = WeightsShape::Type;
 
-constexpr DeviceNumbers kH200{.architecture = 90,
-                              .multiprocessors = 132,
-                              .multiprocessor_threads = 2048,
-                              .multiprocessor_shared_bytes = 228 * 1024,
-                              .block_shared_bytes = 227 * 1024,
-                              .l2_bytes = 50 * 1024 * 1024};
-/// As an RTX 4090.
-constexpr DeviceNumbers kDesktop{.architecture = 89,
-                                 .multiprocessors = 128,
-                                 .multiprocessor_threads = 1536,
-                                 .multiprocessor_shared_bytes = 100 * 1024,
-                                 .block_shared_bytes = 99 * 1024,
-                                 .l2_bytes = 72 * 1024 * 1024};
+using testing::kH200;
+using testing::kRtx4090;
 constexpr DeviceNumbers kSmall{.architecture = 75,
                                .multiprocessors = 20,
                                .multiprocessor_threads = 1024,
@@ -219,7 +209,7 @@ TEST(SamplingTableMethod, IsChosenForEachBuild) {
                  std::to_string(params.width) + ", method " +
                  std::to_string(static_cast<int>(params.method)));
     EXPECT_EQ(name_of(choose(choice.job, kH200)), choice.right.h200);
-    EXPECT_EQ(name_of(choose(choice.job, kDesktop)), choice.right.desktop);
+    EXPECT_EQ(name_of(choose(choice.job, kRtx4090)), choice.right.desktop);
     EXPECT_EQ(name_of(choose(choice.job, kSmall)), choice.right.small);
   }
 }
@@ -287,7 +277,7 @@ TEST(SamplingTableMethod, IsChosenForEachDraw) {
     SCOPED_TRACE(std::to_string(header.height) + " x " + std::to_string(header.width) + ", method " +
                  std::to_string(static_cast<int>(header.method)));
     EXPECT_EQ(name_of(choose(job, kH200)), choice.right.h200);
-    EXPECT_EQ(name_of(choose(job, kDesktop)), choice.right.desktop);
+    EXPECT_EQ(name_of(choose(job, kRtx4090)), choice.right.desktop);
     EXPECT_EQ(name_of(choose(job, kSmall)), choice.right.small);
   }
 }
@@ -304,7 +294,7 @@ void for_many_jobs(const Check& check) {
                                            .width = width,
                                            .interpolation = interpolation,
                                            .method = static_cast<Method>(method)};
-          for (const DeviceNumbers& device : {kH200, kDesktop, kSmall}) check(params, device);
+          for (const DeviceNumbers& device : {kH200, kRtx4090, kSmall}) check(params, device);
         }
       }
     }

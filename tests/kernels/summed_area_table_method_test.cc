@@ -6,25 +6,15 @@
 #include <vector>
 
 #include "kernels/summed_area_table/method.h"
+#include "tests/support/gpus.h"
 
 namespace cumulus::summed_area_table {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-constexpr DeviceNumbers kH200 = {.architecture = 90,
-                                 .multiprocessors = 132,
-                                 .multiprocessor_threads = 2048,
-                                 .multiprocessor_shared_bytes = 228 * kKiB,
-                                 .block_shared_bytes = 227 * kKiB,
-                                 .l2_bytes = 50 * kKiB * kKiB};
-/// As an RTX 4090 is.
-constexpr DeviceNumbers kDesktop = {.architecture = 89,
-                                    .multiprocessors = 128,
-                                    .multiprocessor_threads = 1536,
-                                    .multiprocessor_shared_bytes = 100 * kKiB,
-                                    .block_shared_bytes = 99 * kKiB,
-                                    .l2_bytes = 72 * kKiB * kKiB};
+using testing::kH200;
+using testing::kRtx4090;
 constexpr DeviceNumbers kSmall = {.architecture = 75,
                                   .multiprocessors = 20,
                                   .multiprocessor_threads = 1024,
@@ -88,7 +78,7 @@ void expect_choices(const std::vector<Case>& cases) {
   for (const Case& one : cases) {
     SCOPED_TRACE(text_of(one.shape()));
     EXPECT_EQ(name_of(choose(one.shape(), kH200)), one.on_h200);
-    EXPECT_EQ(name_of(choose(one.shape(), kDesktop)), one.on_desktop);
+    EXPECT_EQ(name_of(choose(one.shape(), kRtx4090)), one.on_desktop);
     EXPECT_EQ(name_of(choose(one.shape(), kSmall)), one.on_small);
   }
 }
@@ -293,7 +283,7 @@ struct ExpectResident {
 };
 
 TEST(SummedAreaTableMethod, IsThereForEveryShape) {
-  for (const DeviceNumbers& device : {kH200, kDesktop, kSmall}) {
+  for (const DeviceNumbers& device : {kH200, kRtx4090, kSmall}) {
     for_each_element_pair([&]<class Input, class Sum>() {
       for (const std::int64_t height : {1, 63, 64, 129, 1023, 1024, 4097, 70000}) {
         for (const std::int64_t width : {1, 127, 128, 700, 2048, 4096, 9000, 16896, 90000}) {
