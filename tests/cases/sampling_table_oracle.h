@@ -94,6 +94,8 @@ class OracleTable {
   std::uint32_t width() const { return width_; }
   bool lat_long() const { return options_.lat_long; }
   int method() const { return options_.method; }
+  /// Bounds are the same for every method.
+  void use_method(int method) { options_.method = method; }
   const OracleCells& marginal(std::size_t layer = 0) const { return marginals_[layer]; }
   const OracleCells& row(std::size_t y, std::size_t layer = 0) const { return rows_[layer * height_ + y]; }
   bool every_layer_has_mass() const {

@@ -48,14 +48,25 @@ std::string name_of(const DrawPlan& plan) {
   struct Names {
     std::string operator()(const BilinearPlan&) const { return "bilinear"; }
     std::string operator()(const GlobalTablePlan&) const { return "global"; }
-    std::string operator()(const SharedMarginalPlan& shared) const {
-      return "marginal " + std::to_string(shared.bytes.all()) + (shared.bytes.bands > 0 ? " bands" : "");
+    std::string operator()(const ReadyRowsPlan& ready) const {
+      return "rows " + std::to_string(ready.shared_bytes);
     }
     std::string operator()(const RefinedRowsPlan& refined) const {
-      return "rows " + std::to_string(refined.shared_bytes);
+      return "guide x" + std::to_string(refined.guide.cells_each) + (refined.guide.bands ? " bands " : " ") +
+             std::to_string(refined.shared_bytes);
     }
-    std::string operator()(const RefinedColumnsPlan& refined) const {
-      return "columns " + std::to_string(refined.shared_bytes);
+    std::string operator()(const SingleRowPlan&) const { return "single row"; }
+    std::string operator()(const ReadyColumnsPlan& ready) const {
+      return "columns " + std::to_string(ready.shared_bytes);
+    }
+    std::string operator()(const ReadyAliasRowsPlan& ready) const {
+      return "alias rows " + std::to_string(ready.shared_bytes);
+    }
+    std::string operator()(const AliasRowsPlan& rows) const {
+      return "alias copy " + std::to_string(rows.shared_bytes);
+    }
+    std::string operator()(const ReadyAliasColumnsPlan& ready) const {
+      return "alias columns " + std::to_string(ready.shared_bytes);
     }
   };
   return std::visit(Names{}, plan);
@@ -230,15 +241,20 @@ const DrawChoice kDrawChoices[] = {
     {{.height = 1024, .width = 2048}, kMany, true, {"rows 32788"}},
     {{.height = 1024, .width = 2048}, kMany, false, {"rows 32788"}},
     {{.height = 1152, .width = 2304}, kMany, false, {"rows 36884"}},
-    {{.height = 1536, .width = 3072}, kMany, true, {"rows 49172", "rows 49172", "marginal 30720 bands"}},
-    {{.height = 1536, .width = 3072}, kMany, false, {"rows 49172", "rows 49172", "marginal 30720 bands"}},
-    {{.height = 2048, .width = 4096}, kMany, true, {"rows 65556", "rows 65556", "marginal 40960 bands"}},
-    {{.height = 2400, .width = 4800},
+    {{.height = 1536, .width = 3072}, kMany, true, {"rows 49172", "rows 49172", "guide x2 bands 24596"}},
+    {{.height = 1536, .width = 3072}, kMany, false, {"rows 49172", "rows 49172", "guide x2 bands 24596"}},
+    {{.height = 2048, .width = 4096}, kMany, true, {"rows 65556", "rows 65556", "guide x2 bands 32788"}},
+    {{.height = 2400, .width = 4800}, kMany, true, {"guide x2 bands 38420"}},
+    {{.height = 4096, .width = 8192},
      kMany,
      true,
-     {"marginal 48000 bands", "marginal 48000 bands", "marginal 28800"}},
-    {{.height = 4096, .width = 8192}, kMany, true, {"marginal 49152", "marginal 49152", "global"}},
-    {{.height = 8192, .width = 16384}, kMany, true, {"global"}},
+     {"guide x2 bands 65556", "guide x2 bands 65556", "guide x2 32788"}},
+    {{.height = 4096, .width = 8192, .projection = Projection::kPlane},
+     kMany,
+     false,
+     {"guide x4 49172", "guide x4 49172", "guide x2 32788"}},
+    {{.height = 8192, .width = 16384}, kMany, true, {"guide x2 65556", "guide x2 65556", "global"}},
+    {{.height = 12288, .width = 24576}, kMany, true, {"guide x1 73748", "guide x1 73748", "global"}},
     {{.height = 16384, .width = 32768}, kMany, false, {"global"}},
     {{.height = 1024, .width = 1024, .projection = Projection::kEqualArea}, kMany, true, {"rows 32788"}},
     {{.height = 1080, .width = 1920, .projection = Projection::kPlane}, kMany, false, {"rows 34580"}},
@@ -246,28 +262,35 @@ const DrawChoice kDrawChoices[] = {
     {{.height = 1, .width = 3000, .projection = Projection::kPlane},
      kMany,
      false,
-     {"columns 60020", "columns 60020", "marginal 48"}},
-    {{.height = 1, .width = 4000, .projection = Projection::kPlane}, kMany, false, {"marginal 48"}},
-    {{.height = 1, .width = 1048576, .projection = Projection::kPlane}, kMany, false, {"marginal 48"}},
-    {{.height = 1024, .width = 2048, .method = Method::kCutpointBinary},
+     {"columns 60020", "columns 60020", "single row"}},
+    {{.height = 1, .width = 4000, .projection = Projection::kPlane}, kMany, false, {"single row"}},
+    {{.height = 1, .width = 1048576, .projection = Projection::kPlane}, kMany, false, {"single row"}},
+    {{.height = 1024, .width = 2048, .method = Method::kCutpointBinary}, kMany, true, {"rows 32788"}},
+    {{.height = 1024, .width = 2048, .method = Method::kBinarySearch}, kMany, false, {"rows 32788"}},
+    {{.height = 1024, .width = 2048, .method = Method::kAlias}, kMany, true, {"alias rows 28672"}},
+    {{.height = 2048, .width = 4096, .method = Method::kAlias},
      kMany,
      true,
-     {"marginal 14336 bands"}},
-    {{.height = 1024, .width = 2048, .method = Method::kAlias}, kMany, true, {"marginal 20480 bands"}},
+     {"alias rows 57344", "alias rows 57344", "alias copy 24576"}},
     {{.height = 4096, .width = 8192, .method = Method::kAlias},
      kMany,
      true,
-     {"marginal 49152", "marginal 49152", "global"}},
-    {{.height = 1024, .width = 2048, .method = Method::kBinarySearch},
+     {"alias copy 49152", "alias copy 49152", "global"}},
+    {{.height = 8192, .width = 16384, .method = Method::kAlias}, kMany, true, {"global"}},
+    {{.height = 1, .width = 1000, .projection = Projection::kPlane, .method = Method::kAlias},
      kMany,
      false,
-     {"marginal 12288 bands"}},
-    {{.height = 1024, .width = 2048, .method = Method::kRadixForest4},
+     {"alias columns 20000"}},
+    {{.height = 1, .width = 1, .projection = Projection::kPlane, .method = Method::kAlias},
      kMany,
      false,
-     {"marginal 49152 bands", "marginal 49152 bands", "marginal 40960"}},
+     {"single row"}},
+    {{.height = 1, .width = 4000, .projection = Projection::kPlane, .method = Method::kAlias},
+     kMany,
+     false,
+     {"single row"}},
     {{.height = 1024, .width = 2048, .interpolation = Interpolation::kBilinear}, kMany, true, {"bilinear"}},
-    {{.height = 1024, .width = 2048, .marginal_guide_size = 65536}, kMany, true, {"global"}},
+    {{.height = 1024, .width = 2048, .marginal_guide_size = 65536}, kMany, true, {"rows 32788"}},
 };
 
 TEST(SamplingTableMethod, IsChosenForEachDraw) {
@@ -310,14 +333,13 @@ std::size_t shared_bytes_of(const BilinearPlan& /*plan*/, bool /*directions*/) {
 std::size_t shared_bytes_of(const GlobalTablePlan& /*plan*/, bool directions) {
   return staged_bytes(directions, kDrawThreads);
 }
-std::size_t shared_bytes_of(const SharedMarginalPlan& plan, bool directions) {
-  return plan.bytes.all() + staged_bytes(directions, kDrawThreads);
+std::size_t shared_bytes_of(const SingleRowPlan& /*plan*/, bool directions) {
+  return staged_bytes(directions, kDrawThreads);
 }
-std::size_t shared_bytes_of(const RefinedRowsPlan& plan, bool directions) {
-  return plan.shared_bytes + staged_bytes(directions, kRefinedRowsThreads);
-}
-std::size_t shared_bytes_of(const RefinedColumnsPlan& plan, bool directions) {
-  return plan.shared_bytes + staged_bytes(directions, kDrawThreads);
+template <class Plan>
+std::size_t shared_bytes_of(const Plan& plan, bool directions) {
+  constexpr bool kReadyRows = std::is_same_v<Plan, ReadyRowsPlan> || std::is_same_v<Plan, ReadyAliasRowsPlan>;
+  return plan.shared_bytes + staged_bytes(directions, kReadyRows ? kReadyRowsThreads : kDrawThreads);
 }
 
 TEST(SamplingTableMethod, FitsTheDeviceWhateverTheTable) {

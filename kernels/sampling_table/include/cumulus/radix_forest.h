@@ -22,8 +22,6 @@ inline constexpr std::uint32_t kRootNumberBits = 30;
 inline constexpr std::uint32_t kRootNumber = (std::uint32_t{1} << kRootNumberBits) - 1;
 inline constexpr std::uint32_t kFirstBits = 27;
 inline constexpr std::uint32_t kFirst = (std::uint32_t{1} << kFirstBits) - 1;
-/// Cells after the first that are looked at one by one; where there are more, a tree has them.
-inline constexpr std::uint32_t kMaxFurther = 7;
 
 /// Whether a guide cell is kCells: `first` holds its smallest x, `first_of_next` that of the next one; behind
 /// the last guide cell this is the last cell.
@@ -132,47 +130,15 @@ CUMULUS_HOST_DEVICE inline std::uint32_t entry_for(Method method, const Distribu
   return entry_of_cells(find_in_tree(method, cells, named, x), 0);
 }
 
-#if defined(__CUDA_ARCH__)
-/// The cell of `key` among those of an entry of kCells, four bounds at a time. Bounds before these cells are
-/// no larger than `key`, those behind them are larger.
-__device__ inline Cell cell_by_quads(const Distribution& cells, std::uint32_t entry, std::uint32_t key) {
-  const auto* const quads = reinterpret_cast<const uint4*>(cells.lower);
-  const std::uint32_t first = smaller(entry & kFirst, cells.count - 1);
-  const std::uint32_t last = smaller(first + (entry >> kFirstBits) + 1, cells.count - 1) / 4;
-  std::uint32_t at = first / 4;
-  std::uint32_t before = 0;
-  uint4 quad = quads[at];
-  if (at < last) {
-    const uint4 following = quads[at + 1];  // on its way beside the first
-    if (key >= quad.w) {
-      before = quad.w;
-      quad = following;
-      ++at;
-      if (key >= quad.w && at < last) {
-        before = quad.w;
-        quad = quads[++at];
-      }
-    }
-  }
-  const bool second = key >= quad.y;
-  const std::uint32_t low = second ? quad.y : before;
-  const std::uint32_t middle = second ? quad.z : quad.x;
-  const std::uint32_t high = second ? quad.w : quad.y;
-  const bool upper = key >= middle;
-  const bool behind = key >= quad.w;  // the last cell of all
-  const std::uint32_t lower = behind ? quad.w : upper ? middle : low;
-  const std::uint32_t next = behind ? kEmptyTail : upper ? high : middle;
-  const std::uint32_t index = 4 * at + (second ? 2 : 0) + (upper ? 1 : 0) + (behind ? 1 : 0);
-  return found_between(index > 0 ? index - 1 : 0, lower, next);
-}
-#endif
-
 CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
   auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
   if (entry >> kRootNumberBits != 0) entry = entry_for(method, cells, entry, x);
   const std::uint32_t key = search_key(x);
 #if defined(__CUDA_ARCH__)
-  if (cells.quads) return cell_by_quads(cells, entry, key);
+  if (cells.quads) {
+    const std::uint32_t first = smaller(entry & kFirst, cells.count - 1);
+    return cell_by_quads(cells, first, first + (entry >> kFirstBits) + 1, key);
+  }
 #endif
   const CellRange range = cells_of_entry(entry, cells.count);
   std::uint32_t index = range.first;

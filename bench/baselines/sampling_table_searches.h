@@ -5,8 +5,9 @@
 #include "cumulus/sampling.h"
 #include "kernels/core/cuda_executor.h"
 
-// What whole warps take to find the cells of points, and nothing else: a warp is ready when the slowest of
-// its 32 searches is, the average of which is the third number of Binder and Keller's Table 1.
+// What it takes to find the cells of points, and nothing else: a warp is ready when the slowest of its 32
+// searches is, the average of which is the third number of Binder and Keller's Table 1. Warps of which one
+// thread searches are what its second number is about.
 
 namespace cumulus::bench {
 
@@ -21,8 +22,9 @@ CUMULUS_HOST_DEVICE inline std::uint32_t searched_point(std::uint32_t thread, st
 }
 
 /// Adds up the numbers of the cells of each thread's points, in the first row of a table of any method but
-/// kAlias; `sums` has one a thread, in device memory.
+/// kAlias; `sums` has one a thread, in device memory. Of each warp the first `lanes` threads search, 1 or 32;
+/// the sums of the others are 0.
 void search_cells(CudaExecutor& executor, const sampling::TableHeader& header,
-                  DeviceSpan<const std::byte> table, DeviceSpan<std::uint32_t> sums);
+                  DeviceSpan<const std::byte> table, DeviceSpan<std::uint32_t> sums, std::uint32_t lanes);
 
 }  // namespace cumulus::bench
