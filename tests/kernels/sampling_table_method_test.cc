@@ -254,7 +254,7 @@ const DrawChoice kDrawChoices[] = {
      false,
      {"guide x4 49172", "guide x4 49172", "guide x2 32788"}},
     {{.height = 8192, .width = 16384}, kMany, true, {"guide x2 65556", "guide x2 65556", "global"}},
-    {{.height = 12288, .width = 24576}, kMany, true, {"guide x1 73748", "guide x1 73748", "global"}},
+    {{.height = 12000, .width = 24000}, kMany, true, {"guide x1 72020", "guide x1 72020", "global"}},
     {{.height = 16384, .width = 32768}, kMany, false, {"global"}},
     {{.height = 1024, .width = 1024, .projection = Projection::kEqualArea}, kMany, true, {"rows 32788"}},
     {{.height = 1080, .width = 1920, .projection = Projection::kPlane}, kMany, false, {"rows 34580"}},
