@@ -83,7 +83,8 @@ def _row_density(view: View, bands: _Bands, y: NDArray, mass: NDArray) -> NDArra
 def _angle_of_rise(height: int, begin: NDArray, rise: NDArray, s: NDArray) -> NDArray:
     sine: NDArray = rise / (np.sqrt(s * (_ONE - begin)) + np.sqrt(begin * (_ONE - s)))
     if height < 16:
-        return libm.asinf(sine)
+        exact: NDArray = libm.asinf(sine)
+        return exact
     square = sine * sine
     angle: NDArray = sine + sine * square * (_ONE / np.float32(6) + square * (np.float32(3) / np.float32(40)))
     return angle
