@@ -37,7 +37,7 @@ def _crc(data: bytes) -> int:
 
 def _split(lengths: NDArray, most: int) -> Tuple[NDArray, NDArray]:
     """Runs of `most` elements at most, and how many of them each run becomes."""
-    pieces = -(-lengths // np.uint64(most))
+    pieces = (lengths + np.uint64(most - 1)) // np.uint64(most)
     counts = np.full(int(pieces.sum()), most, np.uint64)
     rest = lengths - (pieces - np.uint64(1)) * np.uint64(most)
     counts[np.cumsum(pieces.astype(np.int64)) - 1] = rest
@@ -48,8 +48,8 @@ def _choose(lengths: NDArray, unit: int) -> Tuple[int, int]:
     """The bytes of a count with which all runs take the fewest bytes, and how many they take."""
     best = (0, 1 << 62)
     for width in (1, 2, 4, 8):
-        most = np.uint64((1 << 8 * width) - 1)
-        runs = int((-(-lengths // most) if width < 8 else np.ones_like(lengths)).sum())
+        most = (1 << 8 * width) - 1
+        runs = int(((lengths + np.uint64(most - 1)) // np.uint64(most)).sum()) if width < 8 else lengths.size
         total = -(-runs // INDEXED_RUNS) * 8 + (runs * width + 7) // 8 * 8 + runs * unit
         if total < best[1]:
             best = (width, total)
@@ -136,7 +136,7 @@ def _content(payload: bytes, kinds: Tuple[int, int, int], shape: Tuple[int, ...]
         raise _bad("a run has no elements; at least 1 is right")
     if not np.array_equal(np.frombuffer(payload, "<u8", index_bytes // 8), begins[::INDEXED_RUNS]):
         raise _bad("its index does not say where its runs begin")
-    if sum(int(part) for part in lengths[:1]) > elements or int(lengths.sum(dtype=np.uint64)) * channels != elements:
+    if int(lengths.sum(dtype=np.uint64)) * channels != elements or (begins[1:] < begins[:-1]).any():
         raise _bad(f"its runs have {int(lengths.sum(dtype=np.uint64))} elements; its shape has {elements // channels}")
     symbols = np.frombuffer(payload, dtype, runs * channels, symbols_at)
     return Content(symbols.reshape(runs, channels) if pixels else symbols, lengths, shape, pixels, by_columns, False)
