@@ -40,10 +40,11 @@ int main(int, char** arguments) {
     const Sample drawn = sample(view, points[i], points[i + 1]);
     const bool sphere = on_sphere(view.header.projection);
     const float by_direction = sphere ? pdf(view, drawn.direction) : 0.0F;
-    out.insert(out.end(), {drawn.u, drawn.v, drawn.pdf, drawn.direction[0], drawn.direction[1], drawn.direction[2],
-                           pdf(view, drawn.u, drawn.v), by_direction});
+    out.insert(out.end(), {drawn.u, drawn.v, drawn.pdf, drawn.direction[0], drawn.direction[1],
+                           drawn.direction[2], pdf(view, drawn.u, drawn.v), by_direction});
   }
   std::ofstream(arguments[3], std::ios::binary)
-      .write(reinterpret_cast<const char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float)));
+      .write(reinterpret_cast<const char*>(out.data()),
+             static_cast<std::streamsize>(out.size() * sizeof(float)));
   return 0;
 }

@@ -38,8 +38,8 @@ def plot_table(table: "SamplingTable", axes: Any, samples: int) -> Any:
     density = here.pdf(grid).reshape(len(v), len(u)).astype(np.float64)
     axes = _axes(axes, 8, 8 * min(max(height / width, 0.25), 1.0))
     lit = density[density > 0]
-    low = np.percentile(lit, 1) if lit.size else 1.0
-    axes.imshow(np.log(np.maximum(density, low)), cmap="gray", extent=(0, 1, 1, 0), interpolation="nearest",
+    low, high = np.percentile(lit, (2, 99.8)) if lit.size else (1.0, 1.0)
+    axes.imshow(np.log(np.clip(density, low, high)), cmap="gray", extent=(0, 1, 1, 0), interpolation="nearest",
                 aspect=height / width if here.header.projection_name == "lat-long" else "auto")
     drawn = here.sample(samples).position
     axes.scatter(drawn[:, 0], drawn[:, 1], s=6, c="#ff7f0e", linewidths=0)
