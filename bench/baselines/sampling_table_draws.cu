@@ -1,6 +1,7 @@
 #include <variant>
 
 #include "bench/baselines/sampling_table_draws.h"
+#include "bench/baselines/sampling_table_retired.cuh"
 #include "kernels/sampling_table/draw/draw_points.cuh"
 #include "kernels/sampling_table/method.h"
 
@@ -10,34 +11,48 @@ namespace {
 using sampling::Method;
 using namespace sampling_table;
 
-/// A number, since nvcc 13.0 writes code that does not compile where a kernel has an enumerator for an
+constexpr unsigned number_of(Search search) { return static_cast<unsigned>(search); }
+
+/// By number, since nvcc 13.0 writes code that does not compile where a kernel has an enumerator for an
 /// argument.
-template <unsigned kMethod>
-struct ByKnownMethod {
-  __device__ explicit ByKnownMethod(const TableView& /*table*/) {}
+template <unsigned kSearch>
+struct BySearch {
+  __device__ explicit BySearch(const TableView& /*table*/) {}
   __device__ sampling::detail::Located operator()(const Distribution& cells, std::uint32_t x) const {
-    return sampling::detail::locate(Method{kMethod}, cells, x);
+    if (cells.count == 1) return sampling::detail::locate_in_one(x);
+    return sampling::detail::locate_in_cell(cell_of_point<Search{kSearch}>(cells, x), x);
+  }
+};
+/// The library has no kernel for this method alone.
+struct ByBisection {
+  __device__ explicit ByBisection(const TableView& /*table*/) {}
+  __device__ sampling::detail::Located operator()(const Distribution& cells, std::uint32_t x) const {
+    return sampling::detail::locate(Method::kBinarySearch, cells, x);
+  }
+};
+struct ByOverlap {
+  __device__ explicit ByOverlap(const TableView& /*table*/) {}
+  __device__ sampling::detail::Located operator()(const Distribution& cells, std::uint32_t x) const {
+    return sampling::detail::locate(Method::kBalancedForest, cells, x);
   }
 };
 
-/// Maps have directions, lines none.
-template <unsigned kMethod>
-void draw(CudaExecutor& executor, const DrawPlan& plan, const DrawLaunch<GivenPoints>& launch) {
-  using Locate = ByKnownMethod<kMethod>;
-  const auto rows = sampling::detail::rows_of(launch.table, launch.table.header.method);
+/// Maps have directions, lines none. What finds columns in shared memory is the same for all methods.
+template <class Locate>
+void draw(CudaExecutor& executor, const DrawPlan& plan, const sampling::detail::Rows& rows,
+          const DrawLaunch<GivenPoints>& launch) {
   const ConstantDraws<Locate, true, GivenPoints> map(executor, launch, rows);
   const ConstantDraws<Locate, false, GivenPoints> line(executor, launch, rows);
-  if (launch.arrays.direction == nullptr && !std::holds_alternative<SingleRowPlan>(plan)) {
-    return draw_by<GivenPoints>(executor, plan, launch);
-  }
-  if (const auto* ready = std::get_if<ReadyRowsPlan>(&plan)) {
+  const bool directions = launch.arrays.direction != nullptr;
+  if (const auto* ready = std::get_if<ReadyRowsPlan>(&plan); ready != nullptr && directions) {
     return map.template draw_many<kReadyRows>(ready->shared_bytes);
   }
-  if (const auto* refined = std::get_if<RefinedRowsPlan>(&plan)) {
+  if (const auto* refined = std::get_if<RefinedRowsPlan>(&plan); refined != nullptr && directions) {
     return map.template draw_many<kRefinedRows>(refined->shared_bytes, refined->guide);
   }
-  if (std::holds_alternative<SingleRowPlan>(plan)) return line.template draw_many<kSingleRow>(0);
-  draw_by<GivenPoints>(executor, plan, launch);  // the same kernel for all methods
+  if (std::holds_alternative<SingleRowPlan>(plan) && !directions)
+    return line.template draw_many<kSingleRow>(0);
+  draw_by<GivenPoints>(executor, plan, launch);
 }
 
 constexpr int kHashThreads = 256;
@@ -58,26 +73,27 @@ __global__ void add_words(const float* words, std::uint64_t count, unsigned long
 
 }  // namespace
 
-void draw_by_own_kernel(CudaExecutor& executor, const DrawLaunch<GivenPoints>& launch) {
+void draw_by_own_kernel(CudaExecutor& executor, Search search, DeviceSpan<const std::uint32_t> nodes,
+                        const DrawLaunch<GivenPoints>& launch) {
   const sampling::TableHeader& header = launch.table.header;
   const bool directions = launch.arrays.direction != nullptr;
   const DrawPlan plan = choose(DrawJob{header, launch.count, directions}, executor.device().numbers());
-  switch (header.method) {
-    case Method::kRadixForest4:
-      return draw<static_cast<unsigned>(Method::kRadixForest4)>(executor, plan, launch);
-    case Method::kBalancedForest:
-      return draw<static_cast<unsigned>(Method::kBalancedForest)>(executor, plan, launch);
-    case Method::kCutpointLinear:
-      return draw<static_cast<unsigned>(Method::kCutpointLinear)>(executor, plan, launch);
-    case Method::kBinarySearch:
-      return draw<static_cast<unsigned>(Method::kBinarySearch)>(executor, plan, launch);
-    case Method::kQuaternaryTree:
-      return draw<static_cast<unsigned>(Method::kQuaternaryTree)>(executor, plan, launch);
-    case Method::kLinearSearch:
-      return draw<static_cast<unsigned>(Method::kLinearSearch)>(executor, plan, launch);
-    default:
-      return draw_by<GivenPoints>(executor, plan, launch);
+  const auto rows = rows_with(launch.table, search, reinterpret_cast<const std::byte*>(nodes.data()));
+  switch (search) {
+    case Search::kRadixForest4:
+      return draw<BySearch<number_of(Search::kRadixForest4)>>(executor, plan, rows, launch);
+    case Search::kQuaternaryTree:
+      return draw<BySearch<number_of(Search::kQuaternaryTree)>>(executor, plan, rows, launch);
+    case Search::kLinearSearch:
+      return draw<BySearch<number_of(Search::kLinearSearch)>>(executor, plan, rows, launch);
+    case Search::kCutpointLinear:
+      return draw<BySearch<number_of(Search::kCutpointLinear)>>(executor, plan, rows, launch);
+    case Search::kOfTable:
+      break;
   }
+  if (header.method == Method::kBinarySearch) return draw<ByBisection>(executor, plan, rows, launch);
+  if (header.method == Method::kBalancedForest) return draw<ByOverlap>(executor, plan, rows, launch);
+  draw_by<GivenPoints>(executor, plan, launch);
 }
 
 std::uint64_t hash_of(CudaExecutor& executor, DeviceSpan<const float> words) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "bench/baselines/sampling_table_retired.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/sampling_table/draw/draw.h"
 
@@ -9,8 +10,8 @@
 
 namespace cumulus::bench {
 
-/// Samples of 2^20 points or more, by a kernel for the table's method alone.
-void draw_by_own_kernel(CudaExecutor& executor,
+/// Samples of 2^20 points or more, by a kernel for one search alone; `nodes` are the search's retired_nodes.
+void draw_by_own_kernel(CudaExecutor& executor, Search search, DeviceSpan<const std::uint32_t> nodes,
                         const sampling_table::DrawLaunch<sampling_table::GivenPoints>& draw);
 
 /// A number of all words and their places; waits.

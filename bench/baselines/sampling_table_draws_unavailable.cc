@@ -3,7 +3,8 @@
 
 namespace cumulus::bench {
 
-void draw_by_own_kernel(CudaExecutor& /*executor*/,
+void draw_by_own_kernel(CudaExecutor& /*executor*/, Search /*search*/,
+                        DeviceSpan<const std::uint32_t> /*nodes*/,
                         const sampling_table::DrawLaunch<sampling_table::GivenPoints>& /*draw*/) {
   throw CudaError(0, "draw_by_own_kernel", __FILE__, __LINE__);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "bench/baselines/sampling_table_retired.h"
 #include "cumulus/sampling.h"
 #include "kernels/core/cuda_executor.h"
 
@@ -21,10 +22,16 @@ CUMULUS_HOST_DEVICE inline std::uint32_t searched_point(std::uint32_t thread, st
   return x ^ x >> 16;
 }
 
-/// Adds up the numbers of the cells of each thread's points, in the first row of a table of any method but
-/// kAlias; `sums` has one a thread, in device memory. Of each warp the first `lanes` threads search, 1 or 32;
-/// the sums of the others are 0.
-void search_cells(CudaExecutor& executor, const sampling::TableHeader& header,
-                  DeviceSpan<const std::byte> table, DeviceSpan<std::uint32_t> sums, std::uint32_t lanes);
+/// Which searches to make, in the first row of a table of any method but kAlias, in device memory.
+struct SearchJob {
+  sampling::TableView table;
+  Search search;
+  DeviceSpan<const std::uint32_t> nodes;  ///< retired_nodes
+  std::uint32_t lanes;                    ///< Of each warp so many threads search, 1 or 32.
+};
+
+/// Adds up the numbers of the cells of each thread's points; `sums` has one a thread, 0 of those that do not
+/// search.
+void search_cells(CudaExecutor& executor, const SearchJob& job, DeviceSpan<std::uint32_t> sums);
 
 }  // namespace cumulus::bench

@@ -120,12 +120,11 @@ struct PlainPeer {
 /// What the CPU backend takes for a map of 8192 x 4096 beside a build as one writes it down, by one thread.
 void bench_plain(Runner<CpuExecutor>& runner, MapShape shape) {
   using sampling::Method;
-  const PlainPeer peers[] = {{"sums", PlainSearch::kSums, {Method::kBinarySearch, Method::kQuaternaryTree}},
-                             {"guide",
-                              PlainSearch::kGuide,
-                              {Method::kCutpointBinary, Method::kCutpointLinear, Method::kBalancedForest}},
-                             {"forest", PlainSearch::kForest, {Method::kRadixForest, Method::kRadixForest4}},
-                             {"alias", PlainSearch::kAlias, {Method::kAlias}}};
+  const PlainPeer peers[] = {
+      {"sums", PlainSearch::kSums, {Method::kBinarySearch}},
+      {"guide", PlainSearch::kGuide, {Method::kCutpointBinary, Method::kBalancedForest}},
+      {"forest", PlainSearch::kForest, {Method::kRadixForest}},
+      {"alias", PlainSearch::kAlias, {Method::kAlias}}};
   const std::string size = "/" + size_name(shape, 1);
   std::optional<TestMap<float>> random;
   const auto map = [&]() -> const TestMap<float>& {

@@ -56,16 +56,26 @@ class PointsOfSequence {
 template <class Executor>
 using Points = Span<const sampling::FixedPoint2, Executor::kSpace>;
 
-void draw(CpuExecutor& executor, const sampling::TableHeader& header, HostSpan<const std::byte> table,
-          Points<CpuExecutor> points, const DrawnSamples<Space::kHost>& samples) {
-  sample_points(executor, header, table, points, 0, samples);
+/// A table, what searches it, and the search's nodes.
+template <class Executor>
+struct SearchedTable {
+  sampling::TableHeader header;
+  Span<const std::byte, Executor::kSpace> bytes;
+  Search search;
+  Span<const std::uint32_t, Executor::kSpace> nodes;
+};
+
+void draw(CpuExecutor& executor, const SearchedTable<CpuExecutor>& table, Points<CpuExecutor> points,
+          const DrawnSamples<Space::kHost>& samples) {
+  sample_points(executor, table.header, table.bytes, points, 0, samples);
 }
-void draw(CudaExecutor& executor, const sampling::TableHeader& header, DeviceSpan<const std::byte> table,
-          Points<CudaExecutor> points, const DrawnSamples<Space::kDevice>& samples) {
-  draw_by_own_kernel(executor, {sampling_table::view_of(header, table, 0),
-                                {points.data()},
-                                static_cast<std::uint32_t>(points.size()),
-                                sampling_table::sample_arrays(samples)});
+void draw(CudaExecutor& executor, const SearchedTable<CudaExecutor>& table, Points<CudaExecutor> points,
+          const DrawnSamples<Space::kDevice>& samples) {
+  draw_by_own_kernel(executor, table.search, table.nodes,
+                     {sampling_table::view_of(table.header, table.bytes, 0),
+                      {points.data()},
+                      static_cast<std::uint32_t>(points.size()),
+                      sampling_table::sample_arrays(samples)});
 }
 
 /// A map or a line, on which all methods are compared.
@@ -76,7 +86,7 @@ class Comparison {
              PointsOfSequence<Executor>& points)
       : runner_(&runner), name_(std::move(name)), map_(&map), points_(&points) {}
 
-  void measure(const NamedMethod& named) {
+  void measure(const Contender& named) {
     std::vector<const NamedPoints*> wanted;
     for (const NamedPoints& points : kPoints) {
       if (runner_->wants(row_name(points, named))) wanted.push_back(&points);
@@ -84,22 +94,25 @@ class Comparison {
     if (wanted.empty()) return;
     TableOnExecutor<float, Executor> table(runner_->executor(), *map_, named.method);
     table.build_now();
-    for (const NamedPoints* points : wanted) measure(named, *points, table);
+    const auto nodes = nodes_of(runner_->executor(), named, table.header(), table.to_host());
+    for (const NamedPoints* points : wanted) {
+      measure(named, *points, {table.header(), table.span(), named.search, nodes.span()});
+    }
   }
 
  private:
-  std::string row_name(const NamedPoints& points, const NamedMethod& named) const {
+  std::string row_name(const NamedPoints& points, const Contender& named) const {
     return "compare_methods/" + name_ + "/" + points.name + "/" + named.name + "/" +
            std::to_string(points_->count());
   }
 
-  void measure(const NamedMethod& named, const NamedPoints& named_points,
-               const TableOnExecutor<float, Executor>& table) {
+  void measure(const Contender& named, const NamedPoints& named_points,
+               const SearchedTable<Executor>& table) {
     constexpr std::size_t kChecked = 64;
     Executor& executor = runner_->executor();
     const std::size_t count = points_->count();
     const Points<Executor> points = points_->of(named_points);
-    const SampleMemory<Executor> samples(executor, count, table.header());
+    const SampleMemory<Executor> samples(executor, count, table.header);
     const auto verify = [&]() -> std::string {
       const std::string wrong = samples.verify(oracle(named.method), kChecked, [&](std::size_t i) {
         return oracle_point(named_points.parameters(count), i);
@@ -116,7 +129,7 @@ class Comparison {
         .items = static_cast<double>(count),
         .unit = "samples",
         .scratch_bytes = 0,
-        .run = [&] { draw(executor, table.header(), table.span(), points, samples.span()); },
+        .run = [&] { draw(executor, table, points, samples.span()); },
         .verify = verify,
         .verified_by = verified_by_samples(kChecked) + ", all bits those of other monotone methods",
     });
@@ -140,9 +153,12 @@ class Comparison {
 template <class Executor>
 void compare(Runner<Executor>& runner, const std::string& name, const TestMap<float>& map,
              PointsOfSequence<Executor>& points) {
+  constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
   Comparison<Executor> comparison(runner, name, map, points);
-  for (const NamedMethod& named : kSamplingMethods) {
-    if (walks(named, map)) comparison.measure(named);
+  for (const Contender& named : kContenders) {
+    // The CPU backend has the library's methods only.
+    if (!kGpu && named.search != Search::kOfTable) continue;
+    if (is_quick(named, map)) comparison.measure(named);
   }
 }
 

@@ -32,17 +32,16 @@ std::string verify_searches(const TableOnExecutor<float, CudaExecutor>& table,
 }
 
 void measure_searches(Runner<CudaExecutor>& runner, const std::string& name,
-                      const TableOnExecutor<float, CudaExecutor>& table, std::uint32_t lanes) {
-  const sampling::TableHeader header = table.header();
+                      const TableOnExecutor<float, CudaExecutor>& table, const SearchJob& job) {
   const Array<std::uint32_t, CudaExecutor> sums(runner.executor(), kThreads);
   runner.measure({
       .name = name,
       .bytes = table.bytes() + sums.size() * sizeof(std::uint32_t),
-      .items = static_cast<double>(kThreads) / 32 * lanes * kSearchesOfThread,
+      .items = static_cast<double>(kThreads) / 32 * job.lanes * kSearchesOfThread,
       .unit = "searches",
       .scratch_bytes = 0,
-      .run = [&] { search_cells(runner.executor(), header, table.span(), sums.span(), lanes); },
-      .verify = [&] { return verify_searches(table, sums.to_host(), lanes); },
+      .run = [&] { search_cells(runner.executor(), job, sums.span()); },
+      .verify = [&] { return verify_searches(table, sums.to_host(), job.lanes); },
       .verified_by = "upper_bound, 256 threads",
   });
 }
@@ -51,16 +50,21 @@ void measure_searches(Runner<CudaExecutor>& runner, const std::string& name,
 
 void bench_searches(Runner<CudaExecutor>& runner, const std::string& name,
                     const testing::TestMap<float>& map) {
-  for (const NamedMethod& named : kSamplingMethods) {
-    if (named.method == sampling::Method::kAlias || !walks(named, map)) continue;
-    const std::string tail = std::string(named.name) + "/" + name;
+  for (const Contender& contender : kContenders) {
+    if (contender.method == sampling::Method::kAlias || !is_quick(contender, map)) continue;
+    const std::string tail = std::string(contender.name) + "/" + name;
     const std::string of_warps = "search_cells/warps/" + tail;
     const std::string of_threads = "search_cells/threads/" + tail;
     if (!runner.wants(of_warps) && !runner.wants(of_threads)) continue;
-    TableOnExecutor<float, CudaExecutor> table(runner.executor(), map, named.method);
+    TableOnExecutor<float, CudaExecutor> table(runner.executor(), map, contender.method);
     table.build_now();
-    if (runner.wants(of_warps)) measure_searches(runner, of_warps, table, 32);
-    if (runner.wants(of_threads)) measure_searches(runner, of_threads, table, 1);
+    const auto nodes = nodes_of(runner.executor(), contender, table.header(), table.to_host());
+    const SearchJob by_warps{sampling_table::view_of(table.header(), table.span(), 0), contender.search,
+                             nodes.span(), 32};
+    SearchJob by_threads = by_warps;
+    by_threads.lanes = 1;
+    if (runner.wants(of_warps)) measure_searches(runner, of_warps, table, by_warps);
+    if (runner.wants(of_threads)) measure_searches(runner, of_threads, table, by_threads);
   }
 }
 #else

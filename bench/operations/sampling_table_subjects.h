@@ -24,18 +24,41 @@ struct NamedMethod {
   sampling::Method method;
 };
 inline constexpr NamedMethod kSamplingMethods[] = {{"radix-forest", sampling::Method::kRadixForest},
-                                                   {"radix-forest-4", sampling::Method::kRadixForest4},
                                                    {"balanced-forest", sampling::Method::kBalancedForest},
                                                    {"cutpoint-binary", sampling::Method::kCutpointBinary},
-                                                   {"cutpoint-linear", sampling::Method::kCutpointLinear},
                                                    {"binary-search", sampling::Method::kBinarySearch},
-                                                   {"quaternary-tree", sampling::Method::kQuaternaryTree},
                                                    {"alias", sampling::Method::kAlias}};
 
-/// Whether all cells may be walked through, one after another.
-inline bool walks(const NamedMethod& named, const testing::TestMap<float>& map) {
+/// Every search there is or was, by the table that it needs.
+struct Contender {
+  const char* name;
+  sampling::Method method;
+  Search search = Search::kOfTable;
+};
+inline constexpr Contender kContenders[] = {
+    {"radix-forest", sampling::Method::kRadixForest},
+    {"balanced-forest", sampling::Method::kBalancedForest},
+    {"cutpoint-binary", sampling::Method::kCutpointBinary},
+    {"binary-search", sampling::Method::kBinarySearch},
+    {"alias", sampling::Method::kAlias},
+    {"radix-forest-4", sampling::Method::kRadixForest, Search::kRadixForest4},
+    {"cutpoint-linear", sampling::Method::kCutpointBinary, Search::kCutpointLinear},
+    {"quaternary-tree", sampling::Method::kBinarySearch, Search::kQuaternaryTree},
+    {"linear-search", sampling::Method::kBinarySearch, Search::kLinearSearch}};
+
+/// Whether it walks through few cells only.
+inline bool is_quick(const Contender& contender, const testing::TestMap<float>& map) {
   constexpr std::int64_t kFew = 256;
-  return named.method != sampling::Method::kLinearSearch || map.width <= kFew;
+  return contender.search != Search::kLinearSearch || map.width <= kFew;
+}
+
+/// In the executor's memory, of a table that has been built.
+template <class Executor>
+Array<std::uint32_t, Executor> nodes_of(Executor& executor, const Contender& contender,
+                                        const sampling::TableHeader& header,
+                                        const std::vector<std::byte>& table) {
+  const sampling::TableView view{header, reinterpret_cast<const unsigned char*>(table.data()), 0};
+  return {executor, retired_nodes(contender.search, view)};
 }
 
 /// One row of n weights, like the distributions of Binder and Keller's Table 1.

@@ -144,7 +144,7 @@ class OracleTable {
       blob.resize((blob.size() + 255) / 256 * 256, 0);
     }
     std::memcpy(blob.data(), "CUMST\0\r\n", 8);
-    const bool forest = (options_.method == 6 || options_.method == 7) && !options_.early_forest;
+    const bool forest = options_.method == 6 && !options_.early_forest;
     oracle_put(blob, 8, 4, forest ? 4 : vertices.empty() ? 2 : 3);
     oracle_put(blob, 12, 4, 256);
     oracle_put(blob, 16, 8, blob.size());

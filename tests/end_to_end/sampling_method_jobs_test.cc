@@ -26,8 +26,7 @@ class SamplingMethodJobs : public ServedJobs {
 TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
   succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "samples.npy"});
   const std::string expected = read_file(folder_ / "samples.npy");
-  for (const char* method : {"radix-forest-4", "balanced-forest", "cutpoint-binary", "cutpoint-linear",
-                             "binary-search", "linear-search", "quaternary-tree"}) {
+  for (const char* method : {"radix-forest", "balanced-forest", "cutpoint-binary", "binary-search"}) {
     succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method});
     succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "again.npy"});
     EXPECT_TRUE(read_file(folder_ / "again.npy") == expected) << method;
@@ -41,6 +40,15 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
   EXPECT_EQ(header_of(table).marginal_guide_size, 5U);
   fail({"draw-samples", folder_ / "map.cst", "-n", "3", "-o", folder_ / "again.npy", "--layer", "1"},
        "layer");
+}
+
+TEST_F(SamplingMethodJobs, ARetiredMethodIsRefusedByName) {
+  for (const char* method : {"cutpoint-linear", "linear-search", "radix-forest-4", "quaternary-tree"}) {
+    fail({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method},
+         std::string(method) + " is a method no more");
+  }
+  const std::string stored = test_data("sampling_tables/version_2_radix_forest_4.cst");
+  fail({"draw-samples", stored, "-n", "3", "-o", folder_ / "samples.npy"}, "7 (radix-forest-4)");
 }
 
 TEST_F(SamplingMethodJobs, ABilinearTableIsSavedDrawnFromAndEvaluated) {

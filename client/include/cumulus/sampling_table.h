@@ -48,13 +48,9 @@ enum class MapInterpolation {
 /// low-discrepancy points keep their evenness, and all of these draw the same samples.
 enum class SamplingMethod {
   kRadixForest,     ///< a guide table of first cells and, where many overlap, of roots of radix trees
-  kRadixForest4,    ///< the same with four children a node; 32 bytes a texel
   kBalancedForest,  ///< a guide table, then the implicit balanced tree over the cells that overlap its cell
   kCutpointBinary,  ///< a guide table, then binary search
-  kCutpointLinear,  ///< a guide table, then one cell after another
   kBinarySearch,    ///< over all cells; no guide table, the smallest table
-  kLinearSearch,    ///< one cell after another; no guide table; for few cells
-  kQuaternaryTree,  ///< one implicit tree with four children a node; no guide table
   kAlias,           ///< Walker's alias table; not monotone
 };
 

@@ -188,48 +188,6 @@ void write_forest(const Target& target) {
   ForestWriter(target, sampling::detail::leaf_bit(target.count), set_node).write();
 }
 
-/// kRadixForest4. Until the last pass a node's outer bounds are its children in the binary forest.
-inline void write_forest_of_four(const Target& target) {
-  using sampling::detail::kLeaf4;
-  using sampling::detail::Node4;
-  auto* const nodes = reinterpret_cast<Node4*>(target.nodes);
-  std::fill_n(nodes, target.count, Node4{});
-  const auto set_node = [nodes](std::uint32_t j, std::uint32_t left, std::uint32_t right) {
-    nodes[j].bound[0] = left;
-    nodes[j].bound[2] = right;
-  };
-  ForestWriter(target, kLeaf4, set_node).write();
-  const auto is_node = [nodes](std::uint32_t j) { return nodes[j].bound[0] != 0 || nodes[j].bound[2] != 0; };
-  for (std::uint32_t j = 0; j < target.count; ++j) {
-    if (!is_node(j)) continue;
-    for (std::uint32_t side = 0; side < 2; ++side) {
-      const std::uint32_t child = nodes[j].bound[2 * side];
-      const bool leaf = (child & kLeaf4) != 0;
-      nodes[j].child[2 * side] = leaf ? child : nodes[child].bound[0];
-      nodes[j].child[2 * side + 1] = leaf ? child : nodes[child].bound[2];
-    }
-  }
-  for (std::uint32_t j = 0; j < target.count; ++j) {
-    if (!is_node(j)) continue;
-    nodes[j].bound[1] = target.lower[j];
-    for (const std::uint32_t side : {0U, 2U}) {
-      const std::uint32_t child = nodes[j].bound[side];
-      nodes[j].bound[side] = target.lower[(child & kLeaf4) != 0 ? j : child];
-    }
-  }
-}
-
-inline void write_quaternary_tree(const Target& target) {
-  const LowerIn lower{target.lower};
-  for (std::uint32_t level = 1; level < sampling::quaternary_levels(target.count); ++level) {
-    auto* bounds =
-        reinterpret_cast<std::uint32_t*>(target.nodes) + sampling::detail::quaternary_offset(level);
-    for (std::uint32_t e = 0; e < std::uint32_t{1} << 2 * level; ++e) {
-      bounds[e] = quaternary_bound(lower, target.count, level, e);
-    }
-  }
-}
-
 /// All that the method keeps beside the lower bounds; zeros where there is no mass.
 inline void write_lookup(const Target& target) {
   if (target.lower[0] == sampling::kEmptyTail) {
@@ -241,20 +199,14 @@ inline void write_lookup(const Target& target) {
   switch (target.method) {
     case Method::kRadixForest:
       return narrow ? write_forest<std::uint32_t>(target) : write_forest<std::uint64_t>(target);
-    case Method::kRadixForest4:
-      return write_forest_of_four(target);
     case Method::kBalancedForest:
       return narrow ? write_first_and_last_cells<std::uint16_t>(target)
                     : write_first_and_last_cells<std::uint32_t>(target);
     case Method::kCutpointBinary:
-    case Method::kCutpointLinear:
       return narrow ? write_cutpoints<std::uint16_t>(target) : write_cutpoints<std::uint32_t>(target);
-    case Method::kQuaternaryTree:
-      return write_quaternary_tree(target);
     case Method::kAlias:
       return write_alias(target);
     case Method::kBinarySearch:
-    case Method::kLinearSearch:
       return;
   }
 }

@@ -204,7 +204,7 @@ class RadixForest {
 template <class LowerAt>
 CUMULUS_HOST_DEVICE std::uint64_t guide_entry(Method method, const RadixForest<LowerAt>& forest,
                                               std::uint32_t i, std::uint32_t g, std::uint32_t count) {
-  if (sampling::is_radix_forest(method)) return forest.root(i, g);
+  if (method == Method::kRadixForest) return forest.root(i, g);
   if (method != Method::kBalancedForest) return i;
   return i | std::uint64_t{forest.last_overlapping(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
 }
@@ -224,36 +224,6 @@ CUMULUS_HOST_DEVICE GuideFill guide_fill(Method method, const RadixForest<LowerA
   if (range.begin == range.end) return {range, 0, 0};
   return {range, guide_entry(method, forest, cell.index, range.begin, count),
           guide_entry(method, forest, cell.index, range.end - 1, count)};
-}
-
-/// Node j of kRadixForest4: node j of the binary forest, with its children's children for children.
-template <class LowerAt>
-CUMULUS_HOST_DEVICE sampling::detail::Node4 node_of_four(const RadixForest<LowerAt>& forest,
-                                                         const LowerAt& lower_at, std::uint32_t j) {
-  using sampling::detail::kLeaf4;
-  using sampling::detail::NodePair;
-  const NodePair own = forest.node(j, kLeaf4);
-  const std::uint32_t sides[2] = {own.left, own.right};
-  sampling::detail::Node4 node{};
-  node.bound[1] = lower_at(j);
-  for (std::uint32_t side = 0; side < 2; ++side) {
-    const std::uint32_t child = sides[side];
-    const bool leaf = (child & kLeaf4) != 0;
-    const NodePair below = leaf ? NodePair{child, child} : forest.node(child, kLeaf4);
-    node.child[2 * side] = below.left;
-    node.child[2 * side + 1] = below.right;
-    node.bound[2 * side] = leaf ? node.bound[1] : lower_at(child);
-  }
-  return node;
-}
-
-/// Bound e of level t of a kQuaternaryTree: that of the first cell below it.
-template <class LowerAt>
-CUMULUS_HOST_DEVICE std::uint32_t quaternary_bound(const LowerAt& lower_at, std::uint32_t count,
-                                                   std::uint32_t level, std::uint32_t e) {
-  const std::uint64_t cell = static_cast<std::uint64_t>(e)
-                             << 2 * (sampling::quaternary_levels(count) - level);
-  return cell < count ? lower_at(static_cast<std::uint32_t>(cell)) : kEmptyTail;
 }
 
 }  // namespace cumulus::sampling_table

@@ -23,7 +23,7 @@ CUMULUS_HOST_DEVICE inline std::uint32_t cell_number(const Distribution& cells, 
   return smaller(number, cells.count - 1);
 }
 
-/// kCutpointBinary, kCutpointLinear: the cells between two guide entries.
+/// kCutpointBinary: the cells between two guide entries.
 CUMULUS_HOST_DEVICE inline CellRange cutpoint_range(const Distribution& cells, std::uint32_t x) {
   const std::uint32_t g = guide_cell(cells.guide_size, x);
   const std::uint32_t first = cell_number(cells, g);
@@ -40,39 +40,6 @@ CUMULUS_HOST_DEVICE inline CellRange overlapping_range(const Distribution& cells
   const auto pair = element<std::uint64_t>(cells.guide, g);
   return {smaller(static_cast<std::uint32_t>(pair), cells.count - 1),
           smaller(static_cast<std::uint32_t>(pair >> 32), cells.count - 1)};
-}
-
-// --- the tree of four children a node --------------------------------------------------------------------
-
-/// Where level t (1 to levels - 1) of a kQuaternaryTree begins; it has 4^t bounds.
-CUMULUS_HOST_DEVICE constexpr std::uint32_t quaternary_offset(std::uint32_t level) {
-  return ((std::uint32_t{1} << 2 * level) - 4) / 3;
-}
-
-CUMULUS_HOST_DEVICE inline Cell cell_in_quaternary_tree(const Distribution& cells, std::uint32_t x) {
-  const std::uint32_t key = search_key(x);
-  const std::uint32_t levels = quaternary_levels(cells.count);
-  std::uint32_t first = 0;
-  for (std::uint32_t level = 1; level < levels; ++level) {
-    const auto* bounds =
-        reinterpret_cast<const std::uint32_t*>(cells.nodes) + quaternary_offset(level) + first;
-#if defined(__CUDA_ARCH__)
-    if (cells.quads) {  // then the tree's levels are, too
-      const uint4 quad = *reinterpret_cast<const uint4*>(bounds);
-      first = 4 * (first + (quad.y <= key ? 1 : 0) + (quad.z <= key ? 1 : 0) + (quad.w <= key ? 1 : 0));
-      continue;
-    }
-#endif
-    first += (bounds[1] <= key ? 1 : 0) + (bounds[2] <= key ? 1 : 0) + (bounds[3] <= key ? 1 : 0);
-    first *= 4;
-  }
-  first = smaller(first, cells.count - 1);
-  const CellRange range{first, smaller(first + 3, cells.count - 1)};
-#if defined(__CUDA_ARCH__)
-  if (cells.quads) return cell_by_quads(cells, range.first, range.last + 1, key);
-#endif
-  const std::uint32_t index = walk_to_cell(cells.lower, range.first, range.last, x);
-  return found_between(index, cells.lower[index], bound_at(cells, index + 1));
 }
 
 // --- the alias table -------------------------------------------------------------------------------------
@@ -126,14 +93,7 @@ CUMULUS_HOST_DEVICE inline Located locate_by_alias(const Distribution& cells, st
 CUMULUS_HOST_DEVICE inline Cell cell_of_point(Method method, const Distribution& cells, std::uint32_t x) {
   switch (method) {
     case Method::kRadixForest:
-    case Method::kRadixForest4:
-      return cell_in_forest(method, cells, x);
-    case Method::kQuaternaryTree:
-      return cell_in_quaternary_tree(cells, x);
-    case Method::kLinearSearch:
-      return cell_by_walking(cells, {0, cells.count - 1}, x);
-    case Method::kCutpointLinear:
-      return cell_by_walking(cells, cutpoint_range(cells, x), x);
+      return cell_in_forest(cells, x);
     case Method::kCutpointBinary:
       return cell_in_range(cells, cutpoint_range(cells, x), x);
     case Method::kBalancedForest:

@@ -176,23 +176,6 @@ CUMULUS_HOST_DEVICE inline Cell cell_in_range(const Distribution& cells, const C
   return found_between(index, cells.lower[index], bound_at(cells, index + 1));
 }
 
-/// The same, four cells after another.
-CUMULUS_HOST_DEVICE inline Cell cell_by_walking(const Distribution& cells, const CellRange& range,
-                                                std::uint32_t x) {
-#if defined(__CUDA_ARCH__)
-  if (cells.quads) {
-    const std::uint32_t key = search_key(x);
-    const auto* const quads = reinterpret_cast<const uint4*>(cells.lower);
-    const std::uint32_t last = smaller(range.last + 1, cells.count - 1) / 4;
-    BoundQuad quad{range.first / 4, 0, quads[range.first / 4]};
-    while (key >= quad.bounds.w && quad.at < last) quad = {quad.at + 1, quad.bounds.w, quads[quad.at + 1]};
-    return cell_in_quad(quad, key);
-  }
-#endif
-  const std::uint32_t index = walk_to_cell(cells.lower, range.first, range.last, x);
-  return found_between(index, cells.lower[index], bound_at(cells, index + 1));
-}
-
 /// The guide cell of x.
 CUMULUS_HOST_DEVICE inline std::uint32_t guide_cell(std::uint32_t guide_size, std::uint32_t x) {
 #if defined(__CUDA_ARCH__)  // one instruction, where the compiler would take an address of 64 bits apart

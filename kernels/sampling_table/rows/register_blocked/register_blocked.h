@@ -22,10 +22,8 @@ enum class RowLookup { kNone, kCutpoints, kTrees };
 constexpr RowLookup row_lookup_of(sampling::Method method) {
   switch (method) {
     case sampling::Method::kRadixForest:
-    case sampling::Method::kRadixForest4:
       return RowLookup::kTrees;
     case sampling::Method::kCutpointBinary:
-    case sampling::Method::kCutpointLinear:
       return RowLookup::kCutpoints;
     default:
       return RowLookup::kNone;
