@@ -30,12 +30,6 @@ struct ByBisection {
     return sampling::detail::locate(Method::kBinarySearch, cells, x);
   }
 };
-struct ByOverlap {
-  __device__ explicit ByOverlap(const TableView& /*table*/) {}
-  __device__ sampling::detail::Located operator()(const Distribution& cells, std::uint32_t x) const {
-    return sampling::detail::locate(Method::kBalancedForest, cells, x);
-  }
-};
 
 /// Maps have directions, lines none. What finds columns in shared memory is the same for all methods.
 template <class Locate>
@@ -92,7 +86,6 @@ void draw_by_own_kernel(CudaExecutor& executor, Search search, DeviceSpan<const 
       break;
   }
   if (header.method == Method::kBinarySearch) return draw<ByBisection>(executor, plan, rows, launch);
-  if (header.method == Method::kBalancedForest) return draw<ByOverlap>(executor, plan, rows, launch);
   draw_by<GivenPoints>(executor, plan, launch);
 }
 

@@ -101,7 +101,7 @@ template <class T, class Executor>
 class TableOnExecutor {
  public:
   TableOnExecutor(Executor& executor, const testing::TestMap<T>& map,
-                  sampling::Method method = sampling::Method::kRadixForest)
+                  sampling::Method method = SamplingTableParams{}.method)
       : executor_(&executor),
         params_{
             .height = map.height,

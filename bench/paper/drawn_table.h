@@ -61,9 +61,9 @@ class DrawnTable {
   sampling::TableView view_;
 };
 
-inline constexpr sampling::Method kBothMethods[] = {sampling::Method::kRadixForest, sampling::Method::kAlias};
+inline constexpr sampling::Method kBothMethods[] = {SamplingTableParams{}.method, sampling::Method::kAlias};
 inline const char* title(sampling::Method method) {
-  return method == sampling::Method::kAlias ? "alias table" : "monotone (radix forest)";
+  return method == sampling::Method::kAlias ? "alias table" : "monotone";
 }
 
 }  // namespace cumulus::bench

@@ -175,7 +175,7 @@ void write_interpolations(const std::string& path) {
   Picture picture(path, 1000, 360);
   double left = 10;
   for (const auto interpolation : {sampling::Interpolation::kConstant, sampling::Interpolation::kBilinear}) {
-    const DrawnTable table(map, Method::kRadixForest, interpolation);
+    const DrawnTable table(map, SamplingTableParams{}.method, interpolation);
     for (int i = 0; i < kAcross * kDown; ++i) {
       const int x = i % kAcross;
       const int y = i / kAcross;

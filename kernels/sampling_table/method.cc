@@ -25,7 +25,6 @@ Cells cells_of_marginals(const sampling::TableHeader& header) {
 
 /// Whether there is room for a block that register-blocks these.
 bool register_blocks(const Cells& cells, bool prefetch, const DeviceNumbers& device) {
-  if (cells.method == Method::kBalancedForest) return false;  // its guide has two numbers an entry
   if (cells.count % kThreadCells != 0 || cells.count > kMaxRegisterBlockedCells) return false;
   if (cells.guide_size % 32 != 0 || cells.guide_size > 2 * kMaxRegisterBlockedCells) return false;
   const std::size_t bytes = register_blocked_bytes(register_blocked_threads(cells.count),

@@ -172,7 +172,7 @@ class OracleLookup {
       const std::vector<Leaf> overlapping = leaves(g, from);
       oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : overlapping.front().cell);
       if (method_ == 5)
-        oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : overlapping.back().cell);
+        oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : first_behind(g, from));
     }
   }
 

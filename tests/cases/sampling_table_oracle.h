@@ -57,7 +57,7 @@ inline OracleCells oracle_cells(const std::vector<std::uint64_t>& masses) {
 /// What a table is asked to be. Methods by the numbers of the .cst layout; guide sizes 0: as many as cells.
 struct OracleOptions {
   bool lat_long = true;
-  int method = 6;
+  int method = 5;
   std::uint32_t row_guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
   std::uint32_t layers = 1;

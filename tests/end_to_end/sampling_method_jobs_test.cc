@@ -55,10 +55,10 @@ TEST_F(SamplingMethodJobs, ABilinearTableIsSavedDrawnFromAndEvaluated) {
   succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--interpolation", "bilinear"});
   const sampling::TableHeader header = header_of(read_file(folder_ / "map.cst"));
   EXPECT_EQ(header.interpolation, sampling::Interpolation::kBilinear);
-  EXPECT_EQ(header.version, 4U);  // as every forest's
-  succeed({"sampling-table", kMap, "-o", folder_ / "cut.cst", "--interpolation", "bilinear", "--method",
-           "cutpoint-binary"});
-  EXPECT_EQ(header_of(read_file(folder_ / "cut.cst")).version, 3U);
+  EXPECT_EQ(header.version, 3U);
+  succeed({"sampling-table", kMap, "-o", folder_ / "trees.cst", "--interpolation", "bilinear", "--method",
+           "radix-forest"});
+  EXPECT_EQ(header_of(read_file(folder_ / "trees.cst")).version, 4U);  // as every radix forest's
   succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "samples.npy"});
   succeed({"draw-samples", kMap, "--interpolation", "bilinear", "-n", "300", "-o", folder_ / "again.npy"});
   EXPECT_TRUE(read_file(folder_ / "again.npy") == read_file(folder_ / "samples.npy"));

@@ -50,10 +50,10 @@ TEST_F(SamplingTableMethodsService, BuildsATableByEveryMethodThatDrawsTheSameSam
   }
 }
 
-TEST_F(SamplingTableMethodsService, TheRadixForestIsTheMethodUnlessAnotherIsAskedFor) {
+TEST_F(SamplingTableMethodsService, TheBalancedForestIsTheMethodUnlessAnotherIsAskedFor) {
   ASSERT_TRUE(build(weights({1, 2}, 2)).ok());
   const sampling::TableHeader header = built_header();
-  EXPECT_EQ(header.method, sampling::Method::kRadixForest);
+  EXPECT_EQ(header.method, sampling::Method::kBalancedForest);
 }
 
 TEST_F(SamplingTableMethodsService, TakesGuideSizes) {

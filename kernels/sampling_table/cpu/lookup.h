@@ -42,28 +42,24 @@ void write_cutpoints(const Target& target) {
   }
 }
 
-/// The guide of kBalancedForest, in the same way: the last cell that overlaps a guide cell is the last that
-/// begins in it, or in one before.
+/// The guide of kBalancedForest: each cell notes itself where it begins, as for cutpoints, and a guide cell's
+/// last is the first of the one behind it.
 template <class Number>
 void write_first_and_last_cells(const Target& target) {
   auto* const guide = reinterpret_cast<Number*>(target.guide);
-  const std::uint32_t* const lower = target.lower;
-  const std::uint32_t count = target.count;
   const std::int64_t size = target.guide_size;
   std::fill_n(guide, 2 * size, Number{0});
-  for (std::uint32_t i = 0; i < count && lower[i] != sampling::kEmptyTail; ++i) {
-    const std::int64_t begin = first_entry_from(lower[i], size);
+  for (std::uint32_t i = 0; i < target.count; ++i) {
+    const std::int64_t begin = first_entry_from(target.lower[i], size);
     if (begin < size) guide[2 * begin] = static_cast<Number>(i);
-    guide[2 * (std::int64_t{lower[i]} * size >> 32) + 1] = static_cast<Number>(i);
   }
   Number first = 0;
-  Number last = 0;
   for (std::int64_t g = 0; g < size; ++g) {
     first = std::max(first, guide[2 * g]);
-    last = std::max(last, guide[2 * g + 1]);
     guide[2 * g] = first;
-    guide[2 * g + 1] = last;
+    if (g > 0) guide[2 * g - 1] = first;
   }
+  guide[2 * size - 1] = static_cast<Number>(target.count - 1);
 }
 
 /// Guide and nodes of a radix forest in one pass over the cells, which meet the trees' nodes from left to

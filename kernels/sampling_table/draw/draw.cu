@@ -84,6 +84,9 @@ struct DrawByPlan {
   template <unsigned kShared>
   void draw_rows(std::size_t shared_bytes, const RefinedGuideShape& guide = {}) const {
     switch (draw.table.header.method) {
+      case Method::kBalancedForest:
+        return by<ByKnownMethod<number_of(Method::kBalancedForest)>>().template draw_many<kShared>(
+            shared_bytes, guide);
       case Method::kRadixForest:
         return by<ByKnownMethod<number_of(Method::kRadixForest)>>().template draw_many<kShared>(shared_bytes,
                                                                                                 guide);

@@ -109,15 +109,16 @@ class RadixForest {
             key(last) == own ? last | leaf_bit : split(j, own, last)};
   }
 
-  /// The last cell that overlaps guide cell g, whose smallest x lies in cell i.
-  CUMULUS_HOST_DEVICE std::uint32_t last_overlapping(std::uint32_t i, std::uint32_t g) const {
-    return first_from(i, (std::uint64_t{g} + 1) << 32) - 1;
+  /// The cell that holds the smallest x behind guide cell g, whose own lies in cell i; behind the last guide
+  /// cell the last cell.
+  CUMULUS_HOST_DEVICE std::uint32_t first_of_next(std::uint32_t i, std::uint32_t g) const {
+    return first_from(i, behind_edge(std::uint64_t{g} + 1)) - 1;
   }
 
   /// The entry of guide cell g, whose smallest x lies in cell i.
   CUMULUS_HOST_DEVICE std::uint32_t root(std::uint32_t i, std::uint32_t g) const {
     using namespace sampling::detail;
-    if (!has_tree(i, g)) return entry_of_cells(i, first_from(i, behind_edge(std::uint64_t{g} + 1)) - 1 - i);
+    if (!has_tree(i, g)) return entry_of_cells(i, first_of_next(i, g) - i);
     const std::uint64_t edge = static_cast<std::uint64_t>(g) << 32;
     const std::uint32_t last = first_from(i, edge + kWholeMass) - 1;
     if (last == i) return entry_of_cells(i, 0);
@@ -206,7 +207,7 @@ CUMULUS_HOST_DEVICE std::uint64_t guide_entry(Method method, const RadixForest<L
                                               std::uint32_t i, std::uint32_t g, std::uint32_t count) {
   if (method == Method::kRadixForest) return forest.root(i, g);
   if (method != Method::kBalancedForest) return i;
-  return i | std::uint64_t{forest.last_overlapping(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
+  return i | std::uint64_t{forest.first_of_next(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
 }
 
 /// The guide entries that a cell writes: `inner` to all of `range` but its last, which gets `last`.

@@ -133,7 +133,7 @@ void require_a_guide(const SamplingTableOptions& table) {
   const bool guided = table.method != SamplingMethod::kBinarySearch && table.method != SamplingMethod::kAlias;
   if (guided || (table.guide_size == 0 && table.marginal_guide_size == 0)) return;
   throw CLI::ValidationError(table.guide_size != 0 ? "--guide-size" : "--marginal-guide-size",
-                             "is for methods with a guide table: --method radix-forest, balanced-forest or "
+                             "is for methods with a guide table: --method balanced-forest, radix-forest or "
                              "cutpoint-binary");
 }
 
@@ -236,7 +236,7 @@ OptionList add_table_options(CLI::App& command, const std::string& condition, Sa
   command
       .add_option("--method", table.method,
                   condition +
-                      "radix-forest (default), balanced-forest, cutpoint-binary, binary-search or alias (not "
+                      "balanced-forest (default), radix-forest, cutpoint-binary, binary-search or alias (not "
                       "monotone)")
       ->transform(one_of(kMethods))
       ->transform(no_retired_method())
