@@ -471,13 +471,14 @@ class Client:
     # KD-trees.
 
     def kd_tree(self, points: Union[NDArray, Buffer], *, leaf_size: int = 40, split: str = "widest-spread",
-                **call: "Unpack[CallOptions]") -> KdTree:
+                payload: Optional[Union[NDArray, Buffer]] = None, **call: "Unpack[CallOptions]") -> KdTree:
         """A tree over points, of which neighbours are asked: the one that scikit-learn builds of them.
 
         Args:
             points: [points, dimensions], float32 or float64, 2 to 16 dimensions, no NaN; or [trees, points, dimensions].
             leaf_size: leaves have leaf_size to 2 leaf_size points.
             split: "widest-spread" (scikit-learn's), "round-robin" or "midpoint".
+            payload: what goes with each point, [points, ...] of any dtype: `KdTree.payload` has it in the tree's order.
 
         Returns:
             A tree that stays on the server; `.query()`, `.counts()`, `.lists()`, `.save()`, `.to_sklearn()`.
@@ -486,10 +487,32 @@ class Client:
         """
         request = kd_tree_pb2.BuildKdTreeRequest(leaf_size=leaf_size)
         request.split = choose(kd_tree_pb2.KdTreeSplit, "", split, "split")
+        result = self._build_tree(request, points, payload, call).run(True, 0)
+        names = ("points", "idx_array", "node_data", "node_bounds", "payload")
+        return KdTree(self, {name: result.buffer(name) for name in names if name in result}, leaf_size)
+
+    def _build_tree(self, request: kd_tree_pb2.BuildKdTreeRequest, points: Union[NDArray, Buffer],
+                    payload: Optional[Union[NDArray, Buffer]], options: CallOptions) -> Call:
         source = points if isinstance(points, Buffer) else as_array(points, "points", ("float64", "float32"), (2, 3))
-        result = Call(self, "BuildKdTree", request, call).source(request.points, source, "points").run(True, 0)
-        parts = {name: result.buffer(name) for name in ("points", "idx_array", "node_data", "node_bounds")}
-        return KdTree(self, parts, leaf_size)
+        run = Call(self, "BuildKdTree", request, options).source(request.points, source, "points")
+        if payload is not None:
+            run.source(request.payload, payload if isinstance(payload, Buffer) else as_array(payload, "payload"),
+                       "payload")
+        return run
+
+    def left_balanced_kd_tree(self, points: Union[NDArray, Buffer],
+                              **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
+        """Points arranged as the implicit left-balanced tree, for other programs to search.
+
+        Returns:
+            points and idx_array, int64, node after node: node i has the children 2 i + 1 and 2 i + 2, where these are
+            less than the number of points, and cuts across axis depth modulo dimensions. `Buffer`s where `points` is one.
+        """
+        request = kd_tree_pb2.BuildKdTreeRequest(layout=kd_tree_pb2.LEFT_BALANCED)
+        resident = isinstance(points, Buffer)
+        size = points.nbytes + 8 * points.size if isinstance(points, (np.ndarray, Buffer)) else self._unknown
+        result = self._build_tree(request, points, None, call).run(resident, size)
+        return result.either("points", resident), result.either("idx_array", resident)
 
     # Run lengths.
 

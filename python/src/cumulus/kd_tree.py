@@ -94,6 +94,11 @@ class KdTree:
         """[2, nodes, dimensions]: the least coordinates, then the greatest."""
         return self._array("node_bounds")
 
+    @property
+    def payload(self) -> Optional[NDArray]:
+        """What goes with each point, in the tree's order; None where nothing does."""
+        return self._array("payload") if "payload" in self._parts else None
+
     def to(self, client: "Client") -> "KdTree":
         """This tree on a server, to be asked there."""
         return KdTree(client, {name: client.upload(self._array(name)) for name in PARTS}, self.leaf_size)
