@@ -137,8 +137,8 @@ def test_samples_follow_the_map(client):
     counts = np.histogram2d(position[:, 1], position[:, 0], bins=(16, 32), range=((0, 1), (0, 1)))[0]
     assert np.abs(counts / (1 << 18) - sky / sky.sum()).max() < 1e-4
     assert np.abs(table.probabilities() - sky / sky.sum()).max() < 1e-6
-    assert np.allclose(table.pdf(position[:100]), (sky / sky.mean())[(position[:100, 1] * 16).astype(int),
-                                                                    (position[:100, 0] * 32).astype(int)], rtol=1e-4)
+    x, y = (position[:100] * (32, 16)).astype(int).T
+    assert np.allclose(table.pdf(position[:100]), (sky / sky.mean())[y, x], rtol=1e-4)
 
 
 def test_methods_and_projections_by_name(client):

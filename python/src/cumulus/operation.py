@@ -14,7 +14,7 @@ from .errors import Internal, wrong
 from .v1 import array_pb2
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .client_base import ClientBase
 
 Input = Union[NDArray, Buffer, EncodedImage]
 ImageLike = Union[NDArray, str, "os.PathLike[str]", bytes, EncodedImage]
@@ -52,7 +52,7 @@ class Call:
     call has ended.
     """
 
-    def __init__(self, client: "Client", rpc: str, request: Any, options: Mapping[str, Any]) -> None:
+    def __init__(self, client: "ClientBase", rpc: str, request: Any, options: Mapping[str, Any]) -> None:
         unknown = sorted(set(options) - set(CallOptions.__annotations__))
         if unknown:
             raise TypeError(f"{rpc}: unexpected argument {unknown[0]!r}; besides its own it takes "
@@ -131,12 +131,12 @@ class Call:
 class Result:
     """An operation's arrays by name, each a buffer or an array that came with the answer."""
 
-    def __init__(self, client: "Client", answer: Any, rpc: str) -> None:
+    def __init__(self, client: "ClientBase", answer: Any, rpc: str) -> None:
         self._rpc = rpc
         self._values: Dict[str, Union[NDArray, Buffer]] = {}
         for named in answer.arrays:
             kind = named.WhichOneof("value")
-            self._values[named.name] = (Buffer(client, named.buffer) if kind == "buffer"
+            self._values[named.name] = (Buffer(client.whole, named.buffer) if kind == "buffer"
                                         else read_inline(named.inline_array))
         times = answer.timings
         client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
