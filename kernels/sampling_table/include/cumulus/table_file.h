@@ -59,12 +59,12 @@ class Crc32c {
 
 /// Of a table's bytes, those of the checksum itself taken as 0.
 inline std::uint32_t checksum_of(const unsigned char* table, std::size_t size) {
-  static const Crc32c crc;
+  static const Crc32c kCrc;
   constexpr std::size_t kAt = offsetof(TableHeader, crc32c);
   constexpr unsigned char kZeros[sizeof(std::uint32_t)] = {};
-  std::uint32_t value = crc.extend(0, table, kAt);
-  value = crc.extend(value, kZeros, sizeof(kZeros));
-  return crc.extend(value, table + kAt + sizeof(kZeros), size - kAt - sizeof(kZeros));
+  std::uint32_t value = kCrc.extend(0, table, kAt);
+  value = kCrc.extend(value, kZeros, sizeof(kZeros));
+  return kCrc.extend(value, table + kAt + sizeof(kZeros), size - kAt - sizeof(kZeros));
 }
 
 }  // namespace detail
