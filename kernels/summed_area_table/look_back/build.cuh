@@ -88,7 +88,7 @@ __device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile 
     publish(word, State::kInclusive, left + memory.rows[lane.word()]);
   }
   __syncwarp();
-  const Sum through_row = warp_inclusive_scan(left);
+  const Sum through_row = warp_inclusive_sum(left);
   if (lane.exists()) memory.rows[lane.word()] = through_row;
   if (lane_index() != 31) return;
 

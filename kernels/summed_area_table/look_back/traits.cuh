@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/primitives/multiprocessor.cuh"
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/look_back/look_back.cuh"
 #include "kernels/summed_area_table/look_back/look_back.h"
 #include "kernels/summed_area_table/summand.h"

@@ -75,7 +75,7 @@ __device__ void scan_panels(const PanelArguments<P>& a, PanelMemory<P>& memory) 
 #pragma unroll
     for (int c = warp_index(); c < P::kPart; c += P::kWarps) {
       auto& of_group = memory.groups[lane_index()][c];
-      of_group = before_lane(warp_inclusive_scan(of_group));
+      of_group = before_lane(warp_inclusive_sum(of_group));
     }
     __syncthreads();
     PanelPair<P> above{{memory.groups[group][pair], memory.groups[group][pair + 1]}};

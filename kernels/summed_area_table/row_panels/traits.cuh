@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 #include "kernels/summed_area_table/tuning.h"
 

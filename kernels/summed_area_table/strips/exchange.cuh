@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/strips/traits.cuh"
 
 // Carries between the blocks of strips/build.cuh, one per row of the image and strip. Compute warps publish
@@ -85,10 +85,10 @@ class CarryScanner {
       for (const Pair& strip : totals) through += strip.v[i];
 #pragma unroll
       for (int distance = kLanes; distance < 32; distance *= 2) {
-        const Total other = __shfl_up_sync(~0u, through, distance);
+        const Total other = __shfl_up_sync(kFullWarp, through, distance);
         if (lane_index() >= distance) through += other;
       }
-      const Total before = __shfl_up_sync(~0u, through, kLanes);
+      const Total before = __shfl_up_sync(kFullWarp, through, kLanes);
       if (lane_index() >= kLanes) left.v[i] = before;
     }
 #pragma unroll
@@ -178,7 +178,7 @@ class CarryLoader {
   __device__ void add_rows(std::uint32_t step, Sum (&left)[kLaneRows]) const {
 #pragma unroll
     for (int i = 1; i < kLaneRows; ++i) left[i] += left[i - 1];
-    const Sum through = warp_inclusive_scan(left[kLaneRows - 1]);
+    const Sum through = warp_inclusive_sum(left[kLaneRows - 1]);
     if (lane_index() == 31) send(step, memory_.other_left[step % P::kOtherRing], through);
     const Sum before = before_lane(through);
 #pragma unroll
