@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/tagged_words.cuh"
+#include "kernels/primitives/await_all.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
+#include "kernels/summed_area_table/resident/line_sum.cuh"
 #include "kernels/summed_area_table/resident/resident.h"
 
 // The kernel of small images, all of whose tiles are on the GPU at once: register-resident tiles, one per
@@ -222,12 +223,7 @@ class PrefixGather {
   __device__ void finish(ResidentMemory<P>& memory) {
     bool more = true;
     while (more) {
-      bool poll = false;
-      while (!poll) {
-        poll = above_.poll();
-        poll = left_.poll() && poll;
-        poll = corner_.poll() && poll;
-      }
+      await_together(above_, left_, corner_);
       more = above_.advance();
       more = left_.advance() || more;
       more = corner_.advance() || more;
