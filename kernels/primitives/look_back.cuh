@@ -7,7 +7,8 @@
 
 // Decoupled look-back: the exclusive prefix of a tile from what the tiles before it have published, an
 // aggregate each or an inclusive prefix (D. Merrill and M. Garland, "Single-pass parallel prefix scan with
-// decoupled look-back", 2016). In two dimensions a tile looks back along its column and along its row.
+// decoupled look-back", 2016). In two dimensions a tile looks back along its column and along its row, and
+// blocks take tiles by diagonals (diagonal_tiles.h), so that both ways lead to lower tickets.
 //
 // Why it makes progress: a block takes its tiles by ticket, one after the other, publishes a tile's aggregate
 // before it waits, and waits for lower tickets only. The block with the lowest ticket that is not published

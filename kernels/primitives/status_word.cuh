@@ -12,9 +12,9 @@
 //
 // Why it makes progress: a store needs no other block; a poll comes past the L1 cache, so that it sees the
 // store some time. That the publisher runs at all is its kernel's affair: it is resident, or has a lower
-// ticket. Why nothing is torn: who sees the status sees the value, since both are in one access; nothing else
-// needs to be ordered. Why nothing is overwritten while it is read: a word has one publisher, which writes it
-// again only once its kernel knows that all have read it.
+// ticket. Why nothing is torn: who sees the status sees the value, since both are in one access, or, of a
+// value in two words, each has the tag; nothing else needs to be ordered. Why nothing is overwritten while it
+// is read: a word has one publisher, which writes it again only once its kernel knows that all have read it.
 
 namespace cumulus {
 
