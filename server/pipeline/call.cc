@@ -340,6 +340,7 @@ void OperationCall::answer(const absl::Status& status) {
   log_call({.method = std::string(name_),
             .request_id = options_.request_id(),
             .client = context_.client,
+            .principal = context_.principal.name,
             .bytes = footprint_bytes_,
             .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
             .queue_seconds = absl::ToDoubleSeconds(queue_wait_),

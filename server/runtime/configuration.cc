@@ -28,6 +28,7 @@ using config::v1::ServerConfig;
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kAnySize = static_cast<std::int64_t>(kMaxArrayBytes);
 constexpr std::int64_t kAnyCount = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxQueue = 1 << 20;
 constexpr absl::string_view kDefaultAddress = "127.0.0.1:50651";
 
 class ParseErrors final : public google::protobuf::io::ErrorCollector {
@@ -176,6 +177,34 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
   return limits;
 }
 
+PrincipalLimits resolve_principal(std::string_view path, const config::v1::PrincipalLimits& config,
+                                  const PrincipalLimits& fallback, Fields& fields) {
+  constexpr double kMinWeight = 0.001;
+  constexpr double kMaxWeight = 1000;
+  PrincipalLimits limits = fallback;
+  limits.max_queue_depth = fields.count(concat(path, ".max_queue_depth"), config.max_queue_depth(),
+                                        static_cast<std::int64_t>(fallback.max_queue_depth), kMaxQueue);
+  if (config.weight() == 0) return limits;
+  limits.weight = config.weight();
+  if (!(limits.weight >= kMinWeight && limits.weight <= kMaxWeight)) {  // nor is NaN
+    fields.complain(concat(path, ".weight"),
+                    concat("is ", limits.weight, "; ", kMinWeight, " to ", kMaxWeight,
+                           " is right, or 0 for the default (", fallback.weight, ")"));
+  }
+  return limits;
+}
+
+Principals resolve_principals(const config::v1::Principals& config, Fields& fields) {
+  const PrincipalLimits defaults =
+      resolve_principal("principals.defaults", config.defaults(), PrincipalLimits(), fields);
+  Principals::Overrides overrides;
+  for (const auto& [name, limits] : config.overrides()) {
+    const std::string path = concat("principals.overrides[\"", name, "\"]");
+    overrides.emplace(name, resolve_principal(path, limits, defaults, fields));
+  }
+  return {defaults, std::move(overrides)};
+}
+
 Configuration::Logging resolve_logging(const config::v1::Logging& config, Fields& fields) {
   static const std::pair<std::string_view, LogLevel> kLevels[] = {
       {"", LogLevel::kInfo},     {"trace", LogLevel::kTrace}, {"debug", LogLevel::kDebug},
@@ -231,7 +260,6 @@ absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
 }
 
 absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) {
-  constexpr std::int64_t kMaxQueue = 1 << 20;
   constexpr std::int64_t kMaxThreads = 256;
   Fields fields;
   Configuration result;
@@ -241,8 +269,7 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   result.devices = resolve_devices(config.devices(), fields);
   result.limits = resolve_limits(config.limits(), fields);
   const auto& scheduling = config.scheduling();
-  result.max_queue_depth =
-      fields.count("scheduling.max_queue_depth", scheduling.max_queue_depth(), 256, kMaxQueue);
+  result.principals = resolve_principals(config.principals(), fields);
   result.decode_threads = fields.count("scheduling.decode_threads", scheduling.decode_threads(),
                                        std::min<std::int64_t>(cores(), 4), kMaxThreads);
   result.max_decode_queue =

@@ -10,6 +10,7 @@
 
 #include "cumulus/config/v1/config.pb.h"
 #include "server/runtime/image_decoder.h"
+#include "server/runtime/principal.h"
 
 namespace cumulus::server {
 
@@ -60,7 +61,7 @@ struct Configuration {
   bool reflection = true;
   Devices devices;
   Limits limits;
-  std::size_t max_queue_depth = 0;
+  Principals principals;
   std::size_t decode_threads = 0;
   std::size_t max_decode_queue = 0;
   Shutdown shutdown;
