@@ -43,9 +43,6 @@ class Chooser {
   }
 
   Plan tiled() const {
-    const ExactStripDivision division(shape_.height, shape_.width, strip_blocks_);
-    if (shape_.tma_serves && exact_strips_serve(axes_, division, strip_blocks_))
-      return ExactStripsPlan{division};
     const auto count = static_cast<std::size_t>(shape_.images);
     return TiledPlan{ScratchSize()
                          .add<float>(count * tiles_.border_carries(axes_.order))

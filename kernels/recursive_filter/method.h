@@ -81,8 +81,7 @@ struct ImagesShape {
   std::int64_t images = 1;
   std::int64_t row_stride = 1;  // in elements
   FilterElement element = FilterElement::kFloat;
-  bool aligned = true;      // rows_are_aligned
-  bool tma_serves = false;  // see images.h
+  bool aligned = true;  // rows_are_aligned
 
   std::int64_t element_bytes() const {
     return element == FilterElement::kFloat16 ? 2 : element == FilterElement::kFloat ? 4 : 8;
@@ -100,8 +99,7 @@ ImagesShape images_shape(const FilterImages<const T, S>& images) {
           .element = std::is_same_v<T, double>    ? FilterElement::kDouble
                      : std::is_same_v<T, Float16> ? FilterElement::kFloat16
                                                   : FilterElement::kFloat,
-          .aligned = rows_are_aligned(images),
-          .tma_serves = tma_serves(images)};
+          .aligned = rows_are_aligned(images)};
 }
 
 /// How `device` filters images of `shape`, of the height and width that `filter` is planned for.

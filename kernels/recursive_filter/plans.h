@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <variant>
 
-#include "kernels/recursive_filter/exact_strips/exact_strips.h"
 #include "kernels/recursive_filter/strips/strips.h"
 #include "kernels/recursive_filter/tuning.h"
 #include "kernels/recursive_filter/windows/schedule.h"
@@ -38,12 +37,6 @@ struct TiledPlan {
 
 // A plan's scratch_bytes has one name, constant or not.
 // NOLINTBEGIN(readability-identifier-naming)
-
-/// The same result in two kernels over strips.
-struct ExactStripsPlan {
-  static constexpr std::size_t scratch_bytes = 0;
-  ExactStripDivision division;
-};
 
 /// A block for each tile, all of them resident; pixels in shared memory.
 struct OnChipPlan {
@@ -83,8 +76,8 @@ struct RefusalPlan {
 
 // NOLINTEND(readability-identifier-naming)
 
-using Plan = std::variant<LinesPlan, TiledPlan, ExactStripsPlan, OnChipPlan, RegisterTilesPlan, StripsPlan,
-                          WindowsPlan, RefusalPlan>;
+using Plan =
+    std::variant<LinesPlan, TiledPlan, OnChipPlan, RegisterTilesPlan, StripsPlan, WindowsPlan, RefusalPlan>;
 
 inline std::size_t scratch_bytes_of(const Plan& plan) {
   return std::visit([](const auto& of_method) { return of_method.scratch_bytes; }, plan);

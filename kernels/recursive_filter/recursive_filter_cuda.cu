@@ -2,7 +2,6 @@
 #include <variant>
 
 #include "kernels/recursive_filter/check.h"
-#include "kernels/recursive_filter/exact_strips/exact_strips.h"
 #include "kernels/recursive_filter/lines/lines.h"
 #include "kernels/recursive_filter/on_chip/on_chip.h"
 #include "kernels/recursive_filter/recursive_filter.h"
@@ -36,10 +35,6 @@ struct Dispatch {
   }
   RecursiveFilterRun operator()(const TiledPlan& /*plan*/) const {
     if constexpr (kTiles) filter_in_tiles(executor, images, filter, filtered);
-    return {Method::kTiled};
-  }
-  RecursiveFilterRun operator()(const ExactStripsPlan& plan) const {
-    if constexpr (kFloats) filter_in_exact_strips(executor, images, filter, plan, filtered);
     return {Method::kTiled};
   }
   RecursiveFilterRun operator()(const OnChipPlan& plan) const {

@@ -62,14 +62,6 @@ inline constexpr std::size_t kStripSharedBytes = std::size_t{kStripSlots} * kTil
 /// first of them; and tiles of a strip whose words are kept for that, since older ones are not read.
 inline constexpr int kStripCarryLatency = 3;
 inline constexpr int kStripStateSlots = 2 * kStripCarryLatency + 2;
-/// Of exact strips: with more poles, the suffix states are more than a twentieth of the image.
-inline constexpr int kMaxExactStripOrder = 3;
-/// Neighbouring strips that a block may have then; rows of tiles whose states are kept, a power of two, and a
-/// height that is worth the start.
-inline constexpr int kMaxStripsOfBlock = 2;
-inline constexpr int kMaxExactStateRows = 16;
-inline constexpr int kMinExactStateRows = 8;
-inline constexpr int kMinExactTileRows = 16;
 /// Numbers of a state that a word of gpu/tagged_states.cuh holds; words that a state takes.
 inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
