@@ -6,7 +6,6 @@
 
 #include "kernels/recursive_filter/strips/strips.h"
 #include "kernels/recursive_filter/tuning.h"
-#include "kernels/recursive_filter/windows/schedule.h"
 
 // What method.h chooses: all that a launch needs besides the filter and the images. Each states the scratch
 // bytes that it takes, exactly.
@@ -17,6 +16,7 @@ namespace cumulus {
 enum class MethodObstacle {
   kNone,
   kTiles,         // images of double, or directions that differ where the image is folded back
+  kStrips,        // a filter or a boundary that strips do not take
   kTruncation,    // more would be left out than max_truncation_error
   kTooManyTiles,  // for the chip
 };
@@ -42,8 +42,9 @@ struct TiledPlan {
 struct OnChipPlan {
   static constexpr std::size_t scratch_bytes = 0;
   std::int64_t images_at_once = 0;
-  int parts = 0;       // threads that share a line of a tile: kOnChipParts or kManyOnChipParts
-  int last_parts = 0;  // in the last launch, which may have fewer images
+  std::int64_t channels_at_once = 0;  // all, unless images_at_once is 1
+  int parts = 0;                      // threads that share a line of a tile: kOnChipParts or kManyOnChipParts
+  int last_parts = 0;                 // in launches over fewer images or channels, the last ones
 };
 
 /// The same with pixels in registers.
@@ -59,25 +60,17 @@ struct StripsPlan {
   StripDivision division;
 };
 
-/// Truncated windows in two passes: each tile's states, then each tile.
-struct WindowsPlan {
-  std::size_t scratch_bytes = 0;
-  WindowSchedule schedule;
-  std::size_t state_floats = 0;  // in scratch memory
-};
-
 /// Nothing is done.
 struct RefusalPlan {
   static constexpr std::size_t scratch_bytes = 0;
   MethodObstacle obstacle = MethodObstacle::kNone;
-  std::int64_t tiles = 0;  // kTooManyTiles: of an image, and what the GPU holds
+  std::int64_t tiles = 0;  // kTooManyTiles: of a channel of an image, and what the GPU holds
   std::int64_t tiles_on_chip = 0;
 };
 
 // NOLINTEND(readability-identifier-naming)
 
-using Plan =
-    std::variant<LinesPlan, TiledPlan, OnChipPlan, RegisterTilesPlan, StripsPlan, WindowsPlan, RefusalPlan>;
+using Plan = std::variant<LinesPlan, TiledPlan, OnChipPlan, RegisterTilesPlan, StripsPlan, RefusalPlan>;
 
 inline std::size_t scratch_bytes_of(const Plan& plan) {
   return std::visit([](const auto& of_method) { return of_method.scratch_bytes; }, plan);

@@ -7,7 +7,6 @@
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/strips/strips.h"
 #include "kernels/recursive_filter/tiled/tiled.h"
-#include "kernels/recursive_filter/windows/windows.h"
 
 namespace cumulus {
 
@@ -51,13 +50,6 @@ struct Dispatch {
   RecursiveFilterRun operator()(const StripsPlan& plan) const {
     if constexpr (kTiles) filter_in_strips(executor, images, filter, plan, filtered);
     return {Method::kDecaying, filter.windows()->of_strips->truncation_bound};
-  }
-  RecursiveFilterRun operator()(const WindowsPlan& plan) const {
-    if constexpr (kTiles) {
-      filter.single() ? filter_by_windows<float>(executor, images, filter, plan, filtered)
-                      : filter_by_windows<double>(executor, images, filter, plan, filtered);
-    }
-    return {Method::kDecaying, filter.windows()->truncation_bound};
   }
   RecursiveFilterRun operator()(const RefusalPlan& plan) const {
     throw DoesNotFitOnChip(plan.tiles, plan.tiles_on_chip);

@@ -19,8 +19,9 @@ struct TileImages {
   std::int64_t image_stride;
   std::int64_t row_stride;
   std::int64_t height;
-  CarryMap carries;     // and the output
-  float* first_pixels;  // of each row; in the end, filtered along y
+  std::int64_t channels;  // that a launch filters, of the interleaved ones (carries.channels)
+  CarryMap carries;       // and the output
+  float* first_pixels;    // of each row; in the end, filtered along y
   float* last_pixels;
   int rows_left_out, columns_left_out;  // pixels at the end of runs over the image
   bool along_columns, along_rows;       // where anything is to be filtered at all
@@ -46,6 +47,7 @@ TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
           images.image_stride,
           image.row_stride,
           image.height,
+          image.channels,
           carries,
           nullptr,
           nullptr,
@@ -79,7 +81,7 @@ __device__ inline Tile tile_of(const TileImages& a, std::uint32_t index) {
     index /= divisor;
     return remainder;
   };
-  at.channel = next(a.carries.channels);
+  at.channel = next(a.channels);
   at.column = next(a.carries.tile_columns);
   at.row = next(a.carries.tile_rows);
   at.image = index;
