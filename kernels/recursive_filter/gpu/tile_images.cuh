@@ -59,6 +59,12 @@ TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
           rows_are_aligned(filtered)};
 }
 
+/// Which pixels of a tile's column or row take part in runs over the image: those before `causal_end`, and
+/// those from `anticausal_first` to before `end`.
+struct LineRuns {
+  int causal_end, anticausal_first, end;
+};
+
 /// One tile, and which of its pixels take part in runs.
 struct Tile {
   TileIndex at;
@@ -66,6 +72,8 @@ struct Tile {
   int causal_rows, causal_columns;        // runs from the first end before these
   int anticausal_row, anticausal_column;  // runs from the last end with these
 
+  __device__ LineRuns of_columns() const { return {causal_rows, anticausal_row, rows}; }
+  __device__ LineRuns of_rows() const { return {causal_columns, anticausal_column, columns}; }
   __device__ bool plain() const {
     return causal_rows == kTile && causal_columns == kTile && anticausal_row == 0 && anticausal_column == 0;
   }

@@ -175,15 +175,13 @@ __device__ void scale(Real gain, Real (&state)[Order]) {
   for (int k = 0; k < Order; ++k) state[k] *= gain;
 }
 
-/// The zero-state responses of a line: causal, of its pixels before `causal_end`, and anticausal, of those
-/// from `anticausal_first` to before `end`.
+/// The zero-state responses of a line.
 template <int Order, class Real, class Line>
-__device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& line, int causal_end,
-                              int anticausal_first, int end, Real (&causal)[Order],
-                              Real (&anticausal)[Order]) {
-  if (causal_end < kTile || anticausal_first > 0) {
-    run_ascending(axis.causal, line, 0, causal_end, causal);
-    run_descending(axis.anticausal, line, anticausal_first, end, anticausal);
+__device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& line, const LineRuns& runs,
+                              Real (&causal)[Order], Real (&anticausal)[Order]) {
+  if (runs.causal_end < kTile || runs.anticausal_first > 0) {
+    run_ascending(axis.causal, line, 0, runs.causal_end, causal);
+    run_descending(axis.anticausal, line, runs.anticausal_first, runs.end, anticausal);
     return;
   }
 #pragma unroll 1
