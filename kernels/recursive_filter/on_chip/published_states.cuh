@@ -2,7 +2,7 @@
 
 #include "kernels/primitives/await_all.cuh"
 #include "kernels/recursive_filter/gpu/tagged_states.cuh"
-#include "kernels/recursive_filter/gpu/windows.cuh"
+#include "kernels/recursive_filter/on_chip/window_transitions.cuh"
 
 // The zero-state responses of one line of pixels that tiles publish, and the carries that follow from
 // them.
