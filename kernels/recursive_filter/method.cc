@@ -59,11 +59,12 @@ class Chooser {
   Plan on_chip() const {
     const auto in_registers = register_tiles();
     if (in_registers.has_value()) return *in_registers;
-    const std::int64_t held = tiles_on_chip(kOnChipParts);
-    if (held < channel_tiles()) return RefusalPlan{MethodObstacle::kTooManyTiles, channel_tiles(), held};
+    const std::int64_t resident = tiles_on_chip(kOnChipParts);
+    if (resident < channel_tiles())
+      return RefusalPlan{MethodObstacle::kTooManyTiles, channel_tiles(), resident};
     // Several images, or some of the channels of one.
-    const std::int64_t images = std::clamp(held / tiles_.count(), std::int64_t{1}, shape_.images);
-    const std::int64_t channels = std::min(held / channel_tiles(), shape_.channels);
+    const std::int64_t images = std::clamp(resident / tiles_.count(), std::int64_t{1}, shape_.images);
+    const std::int64_t channels = std::min(resident / channel_tiles(), shape_.channels);
     const std::int64_t last_images = (shape_.images - 1) % images + 1;
     const std::int64_t last_channels = (shape_.channels - 1) % channels + 1;
     return OnChipPlan{images, channels, parts_for(images * channels), parts_for(last_images * last_channels)};
@@ -73,12 +74,12 @@ class Chooser {
   Plan fastest() const {
     if (!filter_.goes_by_tiles()) return lines();
     const bool in_registers = register_tiles().has_value();
-    const std::int64_t held = tiles_on_chip(kOnChipParts);
-    const bool channel_fits = in_registers || channel_tiles() <= held;
+    const std::int64_t resident = tiles_on_chip(kOnChipParts);
+    const bool channel_fits = in_registers || channel_tiles() <= resident;
     // Windows take long to plan.
     if (!channel_fits && strip_blocks_ == 0) return tiled();
     if (!filter_.windows().has_value()) return tiled();
-    const bool image_fits = in_registers || tiles_.count() <= held;
+    const bool image_fits = in_registers || tiles_.count() <= resident;
     if (image_fits && !windows_are_wide()) return on_chip();
     if (strips_can()) return strips();
     return channel_fits && !windows_are_wide() ? on_chip() : tiled();
@@ -117,8 +118,8 @@ class Chooser {
     for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge}) {
       const int side = register_tile_side(form);
       if (shape_.height % side != 0 || shape_.width % side != 0) continue;
-      const std::int64_t held = resident_tiles(register_tile_kernel(form, axes_.order), device_);
-      const std::int64_t at_once = held / ((shape_.height / side) * (shape_.width / side));
+      const std::int64_t resident = resident_tiles(register_tile_kernel(form, axes_.order), device_);
+      const std::int64_t at_once = resident / ((shape_.height / side) * (shape_.width / side));
       if (at_once > 0) return RegisterTilesPlan{form, at_once};
     }
     return std::nullopt;
