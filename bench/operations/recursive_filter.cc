@@ -190,8 +190,8 @@ void bench_pictures(Runner<Executor>& runner, const Variant& variant, const std:
   }
 }
 
-/// Pictures that strips do not filter: a boundary, a width or a decay length that they do not take; and
-/// batches.
+/// Pictures that strips do not filter: a boundary, a width or a decay length that they do not take; by what
+/// is chosen and by tiles. And batches.
 template <class Executor>
 void bench_other_pictures(Runner<Executor>& runner) {
   const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
@@ -215,6 +215,9 @@ void bench_other_pictures(Runner<Executor>& runner) {
     for (const auto& [height, width] : kExtents) {
       for (const Variant& variant : variants) {
         bench_filter<float>(runner, variant, "/pictures/", {height, width, channels}, {variant.filter});
+        if (!std::is_same_v<Executor, CudaExecutor>) continue;
+        bench_filter<float>(runner, variant, "/pictures/tiled/", {height, width, channels}, {variant.filter},
+                            Method::kTiled);
       }
       bench_filter<Float16>(runner, mirror, "/pictures/half/", {height, width, channels}, {mirror.filter});
     }
