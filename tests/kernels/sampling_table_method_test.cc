@@ -91,7 +91,6 @@ SamplingTableParams forest(SamplingTableParams params) {
 }
 
 const BuildChoice kBuildChoices[] = {
-    {{forest({.height = 256, .width = 512})}, {"registers 128 trees; registers 128 trees"}},
     {{forest({.height = 512, .width = 1024})}, {"registers 128 trees; registers 128 trees"}},
     {{forest({.height = 1024, .width = 2048})}, {"registers 128 trees; registers 128 trees"}},
     {{forest({.height = 2048, .width = 4096})}, {"registers 256 trees; registers 128 trees"}},
@@ -132,8 +131,6 @@ const BuildChoice kBuildChoices[] = {
     {{forest({.layers = 16, .height = 1080, .width = 1920})}, {"registers 128 trees; block 512 guides"}},
     {{forest({.height = 100, .width = 1600})}, {"registers 128 trees; block 128 guides"}},
     {{forest({.height = 1, .width = 1})}, {"block 128 guides; block 128 guides"}},
-    {{forest({.height = 1, .width = 2})}, {"block 128 guides; block 128 guides"}},
-    {{forest({.height = 2, .width = 1})}, {"block 128 guides; block 128 guides"}},
     {{forest({.height = 31, .width = 37})}, {"block 128 guides; block 128 guides"}},
     {{forest({.height = 16, .width = 16})}, {"block 128 guides; block 128 guides"}},
     {{forest({.height = 1, .width = 517})}, {"block 128 guides; block 128 guides"}},

@@ -123,4 +123,13 @@ CUMULUS_HOST_DEVICE inline Located locate(Method method, const Distribution& cel
   return locate_in_cell(cell_of_point(method, cells, x), x);
 }
 
+/// Finds cells by a table's method.
+struct ByMethod {
+  Method method;
+
+  CUMULUS_HOST_DEVICE Located operator()(const Distribution& cells, std::uint32_t x) const {
+    return locate(method, cells, x);
+  }
+};
+
 }  // namespace cumulus::sampling::detail

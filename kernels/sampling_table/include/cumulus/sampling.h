@@ -190,15 +190,6 @@ struct PlaceInRow {
   RowBand band;
 };
 
-/// Finds cells by a table's method.
-struct ByMethod {
-  Method method;
-
-  CUMULUS_HOST_DEVICE Located operator()(const Distribution& cells, std::uint32_t x) const {
-    return locate(method, cells, x);
-  }
-};
-
 /// Finds rows by the table's marginal. `band_at(y)` is the band of a row: who draws many may have it near.
 template <class Locate, class BandAt>
 struct RowSearch {
