@@ -126,7 +126,6 @@ const BuildChoice kBuildChoices[] = {
      {"registers 1024 trees; registers 512 trees", "block 1024; registers 512 trees",
       "three passes; block 1024"}},
     {{forest({.height = 1080, .width = 1920})}, {"registers 128 trees; block 512 guides"}},
-    {{forest({.height = 2160, .width = 3840})}, {"registers 256 trees; block 512 guides"}},
     {{forest({.height = 540, .width = 960}), {Type::kFloat, 3}}, {"registers 128 trees; block 256 guides"}},
     {{forest({.layers = 16, .height = 1080, .width = 1920})}, {"registers 128 trees; block 512 guides"}},
     {{forest({.height = 100, .width = 1600})}, {"registers 128 trees; block 128 guides"}},
