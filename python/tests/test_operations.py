@@ -137,8 +137,8 @@ def test_samples_follow_the_map(client):
     counts = np.histogram2d(position[:, 1], position[:, 0], bins=(16, 32), range=((0, 1), (0, 1)))[0]
     assert np.abs(counts / (1 << 18) - sky / sky.sum()).max() < 1e-4
     assert np.abs(table.probabilities() - sky / sky.sum()).max() < 1e-6
-    assert np.allclose(table.pdf(position[:100]), (sky / sky.mean())[(position[:100, 1] * 16).astype(int),
-                                                                    (position[:100, 0] * 32).astype(int)], rtol=1e-4)
+    x, y = (position[:100] * (32, 16)).astype(int).T
+    assert np.allclose(table.pdf(position[:100]), (sky / sky.mean())[y, x], rtol=1e-4)
 
 
 def test_methods_and_projections_by_name(client):
@@ -279,3 +279,20 @@ def test_clips(client):
     boxes = np.array([[0, 0, 5, 5], [3, 3, 9, 9], [0, 0, 0, 0], [1, 1, 2, 2]], np.float32)
     bounds = client.intersect_clips(np.array([1, 0, 2, 0], np.uint8), boxes)
     assert bounds.tolist() == [[0, 0, 5, 5], [3, 3, 5, 5], [0, 0, 5, 5], [1, 1, 2, 2]]
+
+
+def test_left_balanced_trees_and_payloads(client):
+    points = RANDOM.random((500, 3))
+    arranged, order = client.left_balanced_kd_tree(points)
+    assert np.array_equal(points[order], arranged)
+
+    def subtree(node):
+        return [] if node >= 500 else [node] + subtree(2 * node + 1) + subtree(2 * node + 2)
+
+    for node in range(500):
+        axis = ((node + 1).bit_length() - 1) % 3
+        here = arranged[node, axis]
+        assert (arranged[subtree(2 * node + 1), axis] <= here).all()
+        assert (arranged[subtree(2 * node + 2), axis] >= here).all()
+    tree = client.kd_tree(points, payload=np.arange(500, dtype=np.uint16))
+    assert np.array_equal(tree.payload, tree.idx_array) and client.kd_tree(points).payload is None

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs python/tests in the environment of scripts/python_env.
-#   run_tests.sh SOURCE PROGRAMS
+# Runs python/tests, or the notebooks, in the environment of scripts/python_env.
+#   run_tests.sh SOURCE PROGRAMS [notebooks]
 set -eu
 python=$1/build/python_env/bin/python
 if ! "$python" -c 'import grpc, numpy, pytest' 2>/dev/null; then
@@ -12,4 +12,6 @@ if ! command -v protoc >/dev/null; then
   exit 77
 fi
 cd "$1/python"
-CUMULUS_PROGRAMS=$2 exec "$python" -m pytest -q -p no:cacheprovider tests
+export CUMULUS_PROGRAMS="$2"
+if [ "${3:-}" = notebooks ]; then exec "$python" tests/run_notebooks.py; fi
+exec "$python" -m pytest -q -p no:cacheprovider tests

@@ -51,7 +51,10 @@ def _imported(value: Any, field: str) -> NDArray:
         if device()[0] not in (1, 3):  # kDLCPU, kDLCUDAHost
             raise wrong(field, "is an array on a GPU", "its copy in host memory (x.cpu(), cupy.asnumpy(x))")
         if hasattr(np, "from_dlpack"):
-            return np.from_dlpack(value)
+            try:
+                return np.from_dlpack(value)
+            except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16
+                raise wrong(field, f"cannot be taken ({problem})", "an array of a type that numpy has") from problem
     elif hasattr(value, "__cuda_array_interface__"):
         raise wrong(field, "is an array on a GPU", "its copy in host memory (x.copy_to_host(), cupy.asnumpy(x))")
     try:
@@ -98,12 +101,19 @@ def read_inline(inline: Any) -> NDArray:
     return array.reshape(shape).copy()
 
 
+_CHOSEN: Dict[Tuple[int, str, str], int] = {}  # by enum, which lives as long as the program
+
+
 def choose(kinds: Any, prefix: str, name: str, field: str) -> Any:
     """The number of an enum's value by its name: 'radix-forest', 'lat-long', with or without the enum's prefix."""
+    known = _CHOSEN.get((id(kinds), prefix, name))
+    if known is not None:
+        return known
     wanted = str(name).upper().replace("-", "_")
     values: Mapping[str, int] = dict(kinds.items())
     for spelling in (wanted, prefix + wanted):
         if values.get(spelling, 0):
+            _CHOSEN[id(kinds), prefix, name] = values[spelling]
             return values[spelling]
     names = [value[len(prefix):] if value.startswith(prefix) else value for value, number in values.items() if number]
     raise wrong(field, f"is {name!r}", " or ".join(repr(value.lower().replace("_", "-")) for value in names))

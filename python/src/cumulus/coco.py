@@ -83,5 +83,3 @@ def box_of(counts: NDArray, height: int) -> Tuple[int, int, int, int]:
 
 def _bad(what: str) -> InvalidArgument:
     return InvalidArgument(f"not a COCO mask: {what}", field="counts")
-
-

@@ -16,7 +16,7 @@ from .v1 import kd_tree_pb2 as wire
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .client import Client
+    from .client_base import ClientBase
 
 PARTS = ("points", "idx_array", "node_data", "node_bounds")
 NODE = np.dtype([("begin", "<i8"), ("end", "<i8"), ("is_leaf", "<i8"), ("radius", "<f8")])
@@ -48,7 +48,7 @@ class KdTree:
         leaf_size: leaves have leaf_size to 2 leaf_size points.
     """
 
-    def __init__(self, client: Optional["Client"], parts: Dict[str, Any], leaf_size: int) -> None:
+    def __init__(self, client: Optional["ClientBase"], parts: Dict[str, Any], leaf_size: int) -> None:
         self._client = client
         self._parts = parts
         self._fetched: Dict[str, NDArray] = {}
@@ -94,7 +94,12 @@ class KdTree:
         """[2, nodes, dimensions]: the least coordinates, then the greatest."""
         return self._array("node_bounds")
 
-    def to(self, client: "Client") -> "KdTree":
+    @property
+    def payload(self) -> Optional[NDArray]:
+        """What goes with each point, in the tree's order; None where nothing does."""
+        return self._array("payload") if "payload" in self._parts else None
+
+    def to(self, client: "ClientBase") -> "KdTree":
         """This tree on a server, to be asked there."""
         return KdTree(client, {name: client.upload(self._array(name)) for name in PARTS}, self.leaf_size)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypedDict, Union
 
 import numpy as np
 
-from .arrays import NDArray, read_inline
+from .arrays import NDArray, choose, read_inline, write_spec
 from .buffer import Buffer, EncodedImage
 from .connection import MAX_REQUEST_BYTES
 from .errors import Internal, wrong
 from .v1 import array_pb2
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .client_base import ClientBase
 
 Input = Union[NDArray, Buffer, EncodedImage]
 ImageLike = Union[NDArray, str, "os.PathLike[str]", bytes, EncodedImage]
@@ -52,11 +53,11 @@ class Call:
     call has ended.
     """
 
-    def __init__(self, client: "Client", rpc: str, request: Any, options: Mapping[str, Any]) -> None:
-        unknown = sorted(set(options) - set(CallOptions.__annotations__))
-        if unknown:
-            raise TypeError(f"{rpc}: unexpected argument {unknown[0]!r}; besides its own it takes "
-                            + ", ".join(CallOptions.__annotations__))
+    def __init__(self, client: "ClientBase", rpc: str, request: Any, options: Mapping[str, Any]) -> None:
+        for name in options:
+            if name not in CallOptions.__annotations__:
+                raise TypeError(f"{rpc}: unexpected argument {name!r}; besides its own it takes "
+                                + ", ".join(CallOptions.__annotations__))
         self._client = client
         self._rpc = rpc
         self._request = request
@@ -91,8 +92,6 @@ class Call:
     def _array(self, source: Any, array: NDArray) -> None:
         limit = self._client.capabilities.max_inline_bytes
         if array.nbytes <= limit and self._inline_bytes + array.nbytes <= MAX_REQUEST_BYTES // 2:
-            from .arrays import write_spec
-
             self._inline_bytes += array.nbytes
             write_spec(array.dtype, array.shape, source.inline_array.spec)
             source.inline_array.data = array.tobytes()
@@ -116,8 +115,6 @@ class Call:
             options.output.evictable = bool(self._options.get("evictable", False))
         options.request_id = str(self._options.get("request_id", ""))
         if self._options.get("priority", "interactive") != "interactive":
-            from .arrays import choose
-
             options.priority = choose(array_pb2.Priority, "", str(self._options["priority"]), "priority")
         try:
             answer = self._client.call(f"/cumulus.v1.Operations/{self._rpc}", self._request,
@@ -131,12 +128,12 @@ class Call:
 class Result:
     """An operation's arrays by name, each a buffer or an array that came with the answer."""
 
-    def __init__(self, client: "Client", answer: Any, rpc: str) -> None:
+    def __init__(self, client: "ClientBase", answer: Any, rpc: str) -> None:
         self._rpc = rpc
         self._values: Dict[str, Union[NDArray, Buffer]] = {}
         for named in answer.arrays:
             kind = named.WhichOneof("value")
-            self._values[named.name] = (Buffer(client, named.buffer) if kind == "buffer"
+            self._values[named.name] = (Buffer(client.whole, named.buffer) if kind == "buffer"
                                         else read_inline(named.inline_array))
         times = answer.timings
         client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
@@ -166,7 +163,7 @@ class Result:
 
 
 def nbytes(dtype: Any, *shape: int) -> int:
-    return int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
+    return int(np.dtype(dtype).itemsize) * math.prod(shape)
 
 
 def pair(value: Any, field: str, kinds: Tuple[type, ...]) -> Tuple[Any, Any]:

@@ -13,7 +13,7 @@ from .v1 import summed_area_table_pb2 as wire
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .client import Client
+    from .client_base import ClientBase
 
 
 class SummedAreaTable:
@@ -26,7 +26,7 @@ class SummedAreaTable:
         exclusive: whether it begins with a row and a column of zeros.
     """
 
-    def __init__(self, client: "Client", parts: Dict[str, Buffer], exclusive: bool) -> None:
+    def __init__(self, client: "ClientBase", parts: Dict[str, Buffer], exclusive: bool) -> None:
         self._client = client
         self.sums = parts["sums"]
         self.squares = parts.get("squares")
