@@ -143,7 +143,7 @@ __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile
   }
 #pragma unroll
   for (int number = kTotals / kAtOnce * kAtOnce; number < kTotals; ++number) {
-    const Sum total = warp_sum(pending[number % kAtOnce]);
+    const Sum total = warp_sum<Sum>(pending[number % kAtOnce]);
     if (lane_index() == 0) rows[number] = total;
   }
 #pragma unroll
@@ -165,10 +165,10 @@ __device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad, bool exi
     if (exists) __stcs(reinterpret_cast<uint4*>(to), words[0]);
   } else {
     const bool odd = lane_index() % 2 == 1;
-    const bool other_exists = __shfl_xor_sync(~0u, exists, 1);
+    const bool other_exists = __shfl_xor_sync(kFullWarp, exists, 1);
     const uint4 given = odd ? words[0] : words[1];
-    const uint4 taken{__shfl_xor_sync(~0u, given.x, 1), __shfl_xor_sync(~0u, given.y, 1),
-                      __shfl_xor_sync(~0u, given.z, 1), __shfl_xor_sync(~0u, given.w, 1)};
+    const uint4 taken{__shfl_xor_sync(kFullWarp, given.x, 1), __shfl_xor_sync(kFullWarp, given.y, 1),
+                      __shfl_xor_sync(kFullWarp, given.z, 1), __shfl_xor_sync(kFullWarp, given.w, 1)};
     Sum* first = odd ? to - stride + 2 : to;
     if (odd ? other_exists : exists) __stcs(reinterpret_cast<uint4*>(first), odd ? taken : words[0]);
     if (odd ? exists : other_exists) __stcs(reinterpret_cast<uint4*>(first + stride), odd ? words[1] : taken);
@@ -287,9 +287,9 @@ __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<
       Sum before[P::kChannels];
 #pragma unroll
       for (int channel = 0; channel < P::kChannels; ++channel) {
-        const Sum through_lane = warp_inclusive_scan(scan[kElements - P::kChannels + channel]);
+        const Sum through_lane = warp_inclusive_sum(scan[kElements - P::kChannels + channel]);
         before[channel] = base[channel] + before_lane(through_lane);
-        base[channel] += __shfl_sync(~0u, through_lane, 31);
+        base[channel] += __shfl_sync(kFullWarp, through_lane, 31);
       }
 #pragma unroll
       for (int e = 0; e < kElements; ++e) row[s][e / 4].v[e % 4] = before[e % P::kChannels] + scan[e];

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/div.h"
 #include "kernels/sampling_table/rows/arguments.h"
 
 // Register-blocked rows: a block a row, or a marginal, sixteen neighbouring cells in the registers of each
@@ -51,7 +52,7 @@ constexpr int register_blocked_threads(std::uint32_t count) {
 
 /// Of a slot of 16 bits for each guide cell.
 CUMULUS_HOST_DEVICE constexpr std::uint32_t slot_bytes(std::uint32_t guide_size) {
-  return (2 * guide_size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+  return divide_up(2 * guide_size, kSlotAlignment) * kSlotAlignment;
 }
 
 /// Of what threads publish to their block about the edges between their cells, where slots have been: a bit
@@ -75,7 +76,7 @@ CUMULUS_HOST_DEVICE constexpr std::size_t register_blocked_bytes(int threads, Ro
   const std::size_t cell_bytes = static_cast<std::size_t>(threads) * kThreadCells * sizeof(std::uint32_t);
   const std::size_t before = cell_bytes * (trees ? 2 : 1) + slot_or_edge_bytes(threads, lookup, guide_size) +
                              (trees ? guide_size / 8 : 0);
-  return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes + (prefetch ? cell_bytes : 0);
+  return divide_up(before, kQuadBytes) * kQuadBytes + (prefetch ? cell_bytes : 0);
 }
 
 template <class T>

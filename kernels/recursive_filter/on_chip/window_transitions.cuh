@@ -18,8 +18,8 @@ struct WindowTransitions {
       : tile(plan, side),
         tiles(static_cast<int>(tile.tiles)),
         window(static_cast<int>((tiles_seen * kTile + side - 1) / side)) {}
-  __host__ __device__ bool sees_all() const { return window >= tiles - 1; }
 };
+
 /// Indices of the axes.
 constexpr int kAlongY = 0;
 constexpr int kAlongX = 1;
