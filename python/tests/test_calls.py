@@ -49,6 +49,24 @@ def test_chunks_of_an_upload(server):
     assert seen[-1] == (DATA.nbytes, DATA.nbytes) and len(seen) == 4
 
 
+@pytest.mark.parametrize("method", ["WriteBuffer", "ReadBuffer"])
+def test_what_a_progress_function_raises_comes_out(server, method):
+    def write(requests, context):
+        if not receive(requests)[-1].finish_write:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the upload is incomplete")
+        return buffer("sessions/s/buffers/b", DATA)
+
+    def stop(done, total):
+        if method == "WriteBuffer" or server.count("ReadBuffer"):
+            raise RuntimeError("that is enough")
+
+    server.handlers["WriteBuffer"] = write
+    server.handlers["ReadBuffer"] = lambda request, _: (chunk(DATA.tobytes(), at) for at in range(0, DATA.nbytes, CHUNK))
+    with connect(server, progress=stop) as c, pytest.raises(RuntimeError, match="that is enough"):
+        c.upload(DATA).numpy()
+    assert server.count(method) == 1
+
+
 def test_an_empty_array_is_one_message(server):
     got = []
 
