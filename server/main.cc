@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cumulus/v1/operations.grpc.pb.h"
+#include "proto/heap.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/command_line.h"
 #include "server/runtime/lifecycle.h"
@@ -67,6 +68,7 @@ int serve(Configuration configuration) {
 
 int main(int argc, char** argv) {
   using namespace cumulus::server;
+  cumulus::keep_heap();
   prepare_signals();
   const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
   if (const auto* exit = std::get_if<ExitNow>(&command_line)) {
