@@ -3,7 +3,6 @@
 #include <absl/strings/str_join.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +17,7 @@
 
 #include "server/pipeline/text.h"
 #include "server/runtime/array_spec.h"
+#include "server/runtime/host_memory.h"
 #include "server/runtime/listen_address.h"
 
 namespace cumulus::server {
@@ -26,6 +26,7 @@ namespace {
 using config::v1::ServerConfig;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxQueue = 1 << 20;
 constexpr std::int64_t kAnySize = static_cast<std::int64_t>(kMaxArrayBytes);
 constexpr std::int64_t kAnyCount = std::int64_t{1} << 40;
 constexpr absl::string_view kDefaultAddress = "127.0.0.1:50651";
@@ -84,14 +85,7 @@ class Fields {
 
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
-/// Half of what this process may have: the machine's memory, or its container's.
-std::int64_t half_of_memory() {
-  std::int64_t bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  std::int64_t group_bytes = 0;
-  if (group >> group_bytes) bytes = std::min(bytes, group_bytes);
-  return bytes / 2;
-}
+std::int64_t half_of_memory() { return available_memory_bytes() / 2; }
 
 std::vector<std::string> resolve_listen(const ServerConfig& config, Fields& fields) {
   std::vector<std::string> addresses(config.listen().begin(), config.listen().end());
@@ -153,6 +147,11 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
   limits.max_channels = fields.count("limits.max_channels", config.max_channels(), 64, 65536);
   limits.decoded_images_bytes = fields.count("limits.decoded_images_bytes", config.decoded_images_bytes(),
                                              half_of_memory() / 2, kAnySize);
+  constexpr std::int64_t kDecoderBytes = 32 * kMiB;
+  limits.decoder_bytes =
+      fields.count("limits.decoder_bytes", config.decoder_bytes(), kDecoderBytes, kAnySize);
+  limits.decode_time = fields.duration("limits.decode_time", config.decode_time(), config.has_decode_time(),
+                                       absl::Seconds(10), absl::Seconds(1));
   limits.session_quota_bytes =
       fields.count("limits.session_quota_bytes", config.session_quota_bytes(), 0, kAnySize);
   limits.max_sessions = fields.count("limits.max_sessions", config.max_sessions(), 1024,
@@ -173,6 +172,20 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
                     concat("is ", absl::FormatDuration(limits.default_ttl), "; at most limits.max_ttl (",
                            absl::FormatDuration(limits.max_ttl), ") is right"));
   }
+  return limits;
+}
+
+DecodeQueue::Limits resolve_decoding(const config::v1::Scheduling& config, Fields& fields) {
+  constexpr std::int64_t kMaxThreads = 256;
+  DecodeQueue::Limits limits;
+  limits.threads = fields.count("scheduling.decode_threads", config.decode_threads(),
+                                std::clamp<std::int64_t>(cores(), 2, 4), kMaxThreads);
+  limits.threads_per_client =
+      fields.count("scheduling.decode_threads_per_client", config.decode_threads_per_client(),
+                   std::max<std::int64_t>(1, static_cast<std::int64_t>(limits.threads / 2)), kMaxThreads);
+  limits.max_waiting = fields.count("scheduling.max_decode_queue", config.max_decode_queue(), 64, kMaxQueue);
+  limits.max_waiting_per_client = fields.count("scheduling.max_decode_queue_per_client",
+                                               config.max_decode_queue_per_client(), 16, kMaxQueue);
   return limits;
 }
 
@@ -231,8 +244,6 @@ absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
 }
 
 absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) {
-  constexpr std::int64_t kMaxQueue = 1 << 20;
-  constexpr std::int64_t kMaxThreads = 256;
   Fields fields;
   Configuration result;
   result.listen = resolve_listen(config, fields);
@@ -243,10 +254,7 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   const auto& scheduling = config.scheduling();
   result.max_queue_depth =
       fields.count("scheduling.max_queue_depth", scheduling.max_queue_depth(), 256, kMaxQueue);
-  result.decode_threads = fields.count("scheduling.decode_threads", scheduling.decode_threads(),
-                                       std::min<std::int64_t>(cores(), 4), kMaxThreads);
-  result.max_decode_queue =
-      fields.count("scheduling.max_decode_queue", scheduling.max_decode_queue(), 64, kMaxQueue);
+  result.decoding = resolve_decoding(scheduling, fields);
   const auto& shutdown = config.shutdown();
   result.shutdown.lame_duck =
       fields.duration("shutdown.lame_duck", shutdown.lame_duck(), shutdown.has_lame_duck(), absl::Seconds(5),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cumulus/config/v1/config.pb.h"
+#include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/image_decoder.h"
 
 namespace cumulus::server {
@@ -34,6 +35,8 @@ struct Configuration {
     std::size_t max_pixels = 0;
     std::size_t max_channels = 0;
     std::size_t decoded_images_bytes = 0;
+    std::size_t decoder_bytes = 0;
+    absl::Duration decode_time;
     std::size_t session_quota_bytes = 0;  // 0 until apply_device_budget
     std::size_t max_sessions = 0;
     std::size_t max_buffers_per_session = 0;
@@ -61,8 +64,7 @@ struct Configuration {
   Devices devices;
   Limits limits;
   std::size_t max_queue_depth = 0;
-  std::size_t decode_threads = 0;
-  std::size_t max_decode_queue = 0;
+  DecodeQueue::Limits decoding;
   Shutdown shutdown;
   Logging logging;
   std::string port_file;  // where to write the addresses that are served; empty: nowhere
@@ -72,7 +74,8 @@ struct Configuration {
   void apply_device_budget(std::size_t largest_budget_bytes);
 
   ImageLimits image_limits() const {
-    return {limits.max_pixels, limits.max_channels, limits.max_buffer_bytes};
+    return {limits.max_pixels, limits.max_channels, limits.max_buffer_bytes, limits.decoder_bytes,
+            limits.decode_time};
   }
 };
 

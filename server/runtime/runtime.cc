@@ -23,14 +23,16 @@ std::size_t free_bytes(const DeviceSlot& slot) {
 
 }  // namespace
 
-Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots)
+Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots,
+                 std::shared_ptr<DecodeHelper> helper)
     : configuration(settings),
       instance(new_instance()),
       devices(std::move(device_slots)),
       sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}),
       decoded_images(
           MemoryBudget::create("limits:decoded_images_bytes", settings.limits.decoded_images_bytes)),
-      decoders(settings.decode_threads, settings.max_decode_queue),
+      decode_helper(std::move(helper)),
+      decoders(settings.decoding),
       janitor_([this] { sweep(); }) {}
 
 Runtime::~Runtime() {
