@@ -10,7 +10,6 @@
 #include "server/pipeline/errors.h"
 #include "server/runtime/exceptions.h"
 #include "server/runtime/logging.h"
-#include "server/runtime/peer_host.h"
 #include "server/runtime/wire.h"
 
 namespace cumulus::server {
@@ -41,8 +40,8 @@ void OperationCall::begin() {
                                   [](const CallInput& input) { return input.needs_decoding(); });
   if (!decode) return admit();
   const absl::Status posted = runtime_.decoders.post(
-      peer_host(context_.client), {[self = shared_from_this(), this] { decode_inputs(); },
-                                   [self = shared_from_this()] { return self->requested(); }});
+      context_.principal.name, {[self = shared_from_this(), this] { decode_inputs(); },
+                                [self = shared_from_this()] { return self->requested(); }});
   if (!posted.ok()) answer(posted);
 }
 
@@ -347,6 +346,7 @@ void OperationCall::answer(const absl::Status& status) {
   log_call({.method = std::string(name_),
             .request_id = options_.request_id(),
             .client = context_.client,
+            .principal = context_.principal.name,
             .bytes = footprint_bytes_,
             .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
             .queue_seconds = absl::ToDoubleSeconds(queue_wait_),

@@ -29,6 +29,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   struct Context {
     absl::Time deadline;
     std::string client;  // the peer, for the log
+    Principal principal = {};
   };
   /// Called once, with the call's outcome, after `response` has been filled.
   using Respond = std::function<void(grpc::Status)>;
@@ -44,6 +45,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   void abandon(const absl::Status& why) noexcept override { answer(why); }
   JobClass job_class() const override;
   absl::Time deadline() const override { return context_.deadline; }
+  const Principal& principal() const override { return context_.principal; }
   std::size_t cost_bytes() const override;
   bool requested() const override;
 

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -104,15 +103,19 @@ class Pipeline {
                                   v1::OperationResult* response) {
     auto* reactor = new CallReactor;
     reactor->start(std::make_shared<TypedCall<Op>>(
-        runtime_, *request, *response,
-        OperationCall::Context{effective_deadline(context->deadline()), context->peer()},
+        runtime_, *request, *response, make_context(*context),
         [reactor](grpc::Status status) { reactor->Finish(std::move(status)); }));
     return reactor;
   }
 
  private:
-  absl::Time effective_deadline(std::chrono::system_clock::time_point requested) const {
-    return std::min(absl::FromChrono(requested), absl::Now() + runtime_.configuration.limits.max_deadline);
+  OperationCall::Context make_context(const grpc::CallbackServerContext& context) const {
+    const Configuration& configuration = runtime_.configuration;
+    std::string peer = context.peer();
+    Principal principal = configuration.principals.resolve(peer);
+    // A longer deadline counts as the longest.
+    return {std::min(absl::FromChrono(context.deadline()), absl::Now() + configuration.limits.max_deadline),
+            std::move(peer), std::move(principal)};
   }
 
   Runtime& runtime_;

@@ -26,9 +26,9 @@ namespace {
 using config::v1::ServerConfig;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kMaxQueue = 1 << 20;
 constexpr std::int64_t kAnySize = static_cast<std::int64_t>(kMaxArrayBytes);
 constexpr std::int64_t kAnyCount = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxQueue = 1 << 20;
 constexpr absl::string_view kDefaultAddress = "127.0.0.1:50651";
 
 class ParseErrors final : public google::protobuf::io::ErrorCollector {
@@ -189,6 +189,34 @@ DecodeQueue::Limits resolve_decoding(const config::v1::Scheduling& config, Field
   return limits;
 }
 
+PrincipalLimits resolve_principal(std::string_view path, const config::v1::PrincipalLimits& config,
+                                  const PrincipalLimits& fallback, Fields& fields) {
+  constexpr double kMinWeight = 0.001;
+  constexpr double kMaxWeight = 1000;
+  PrincipalLimits limits = fallback;
+  limits.max_queue_depth = fields.count(concat(path, ".max_queue_depth"), config.max_queue_depth(),
+                                        static_cast<std::int64_t>(fallback.max_queue_depth), kMaxQueue);
+  if (config.weight() == 0) return limits;
+  limits.weight = config.weight();
+  if (!(limits.weight >= kMinWeight && limits.weight <= kMaxWeight)) {  // nor is NaN
+    fields.complain(concat(path, ".weight"),
+                    concat("is ", limits.weight, "; ", kMinWeight, " to ", kMaxWeight,
+                           " is right, or 0 for the default (", fallback.weight, ")"));
+  }
+  return limits;
+}
+
+Principals resolve_principals(const config::v1::Principals& config, Fields& fields) {
+  const PrincipalLimits defaults =
+      resolve_principal("principals.defaults", config.defaults(), PrincipalLimits(), fields);
+  Principals::Overrides overrides;
+  for (const auto& [name, limits] : config.overrides()) {
+    const std::string path = concat("principals.overrides[\"", name, "\"]");
+    overrides.emplace(name, resolve_principal(path, limits, defaults, fields));
+  }
+  return {defaults, std::move(overrides)};
+}
+
 Configuration::Logging resolve_logging(const config::v1::Logging& config, Fields& fields) {
   static const std::pair<std::string_view, LogLevel> kLevels[] = {
       {"", LogLevel::kInfo},     {"trace", LogLevel::kTrace}, {"debug", LogLevel::kDebug},
@@ -252,9 +280,8 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   result.devices = resolve_devices(config.devices(), fields);
   result.limits = resolve_limits(config.limits(), fields);
   const auto& scheduling = config.scheduling();
-  result.max_queue_depth =
-      fields.count("scheduling.max_queue_depth", scheduling.max_queue_depth(), 256, kMaxQueue);
   result.decoding = resolve_decoding(scheduling, fields);
+  result.principals = resolve_principals(config.principals(), fields);
   const auto& shutdown = config.shutdown();
   result.shutdown.lame_duck =
       fields.duration("shutdown.lame_duck", shutdown.lame_duck(), shutdown.has_lame_duck(), absl::Seconds(5),

@@ -11,6 +11,7 @@
 #include "cumulus/config/v1/config.pb.h"
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/image_decoder.h"
+#include "server/runtime/principal.h"
 
 namespace cumulus::server {
 
@@ -63,7 +64,7 @@ struct Configuration {
   bool reflection = true;
   Devices devices;
   Limits limits;
-  std::size_t max_queue_depth = 0;
+  Principals principals;
   DecodeQueue::Limits decoding;
   Shutdown shutdown;
   Logging logging;

@@ -21,7 +21,7 @@ absl::Status expired() {
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(Device& device, std::size_t max_depth) : device_(device), max_depth_(max_depth) {
+DeviceQueue::DeviceQueue(Device& device) : device_(device) {
   for (const auto& lane : device.lanes()) free_lanes_.push_back(lane.get());
   thread_ = std::thread([this] { run(); });
 }
@@ -47,10 +47,12 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
   if (draining_ || stopping_) {
     return unavailable("DRAINING", "the server is shutting down; connect to another one", kRetryAfter);
   }
-  if (interactive_.size() + batch_.size() >= max_depth_) {
+  const Principal& principal = job->principal();
+  if (depth_of(principal) >= principal.limits.max_queue_depth) {
     return unavailable(
         "QUEUE_FULL",
-        absl::StrCat(max_depth_, " requests wait for ", device_.name(), " already; try again later"),
+        absl::StrCat(principal.limits.max_queue_depth, " requests of ", principal.name, " wait for ",
+                     device_.name(), " already, the limit (max_queue_depth); try again later"),
         kRetryAfter);
   }
   const absl::Duration wait = absl::Seconds(static_cast<double>(waiting_cost_) * seconds_per_byte_ /
@@ -103,6 +105,12 @@ void DeviceQueue::drain() {
 std::size_t DeviceQueue::depth() const {
   const std::lock_guard lock(mutex_);
   return interactive_.size() + batch_.size();
+}
+
+std::size_t DeviceQueue::depth_of(const Principal& principal) const {
+  const auto is_its = [&](const auto& job) { return job->principal().name == principal.name; };
+  return static_cast<std::size_t>(std::count_if(interactive_.begin(), interactive_.end(), is_its) +
+                                  std::count_if(batch_.begin(), batch_.end(), is_its));
 }
 
 std::shared_ptr<Job> DeviceQueue::take_next() {

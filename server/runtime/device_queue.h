@@ -13,6 +13,7 @@
 
 #include "kernels/core/interrupt.h"
 #include "server/runtime/device.h"
+#include "server/runtime/principal.h"
 
 namespace cumulus::server {
 
@@ -31,6 +32,7 @@ class Job : public Interrupt {
   virtual void abandon(const absl::Status& why) noexcept = 0;
 
   virtual JobClass job_class() const = 0;
+  virtual const Principal& principal() const = 0;
   virtual absl::Time deadline() const = 0;
   /// Relative to other jobs: the bytes that it touches.
   virtual std::size_t cost_bytes() const = 0;
@@ -39,14 +41,14 @@ class Job : public Interrupt {
 /// The calls that wait for one device, and the thread that submits them. Thread-safe.
 class DeviceQueue {
  public:
-  DeviceQueue(Device& device, std::size_t max_depth);
+  explicit DeviceQueue(Device& device);
   /// Abandons what waits and lets what runs finish.
   ~DeviceQueue();
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
-  /// UNAVAILABLE (QUEUE_FULL, DRAINING), or DEADLINE_EXCEEDED where the predicted wait is longer than the
-  /// job can wait; the job is then untouched.
+  /// UNAVAILABLE (QUEUE_FULL of the job's own principal, DRAINING), or DEADLINE_EXCEEDED where the predicted
+  /// wait is longer than the job can wait; the job is then untouched.
   absl::Status push(std::shared_ptr<Job> job);
   /// Takes `job` out of the queue; false where it no longer waits. It is not abandoned.
   bool withdraw(const Job& job);
@@ -60,6 +62,8 @@ class DeviceQueue {
 
  private:
   void run();
+  /// Of the calls that wait, those of one principal.
+  std::size_t depth_of(const Principal& principal) const;
   std::shared_ptr<Job> take_next();
   void start(const std::shared_ptr<Job>& job, Lane& lane);
   void watch(const std::shared_ptr<Job>& job, Lane& lane, absl::Time started);
@@ -69,7 +73,6 @@ class DeviceQueue {
   }
 
   Device& device_;
-  const std::size_t max_depth_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::list<std::shared_ptr<Job>> interactive_;

@@ -155,12 +155,12 @@ std::string text_line(const CallRecord& call, std::string_view code) {
 
 std::string json_fields(const CallRecord& call, std::string_view code) {
   return fmt::format(
-      R"("method":"{}","code":"{}","seconds":{:.6f},"bytes":{},"client":"{}","request_id":"{}",)"
+      R"("method":"{}","code":"{}","seconds":{:.6f},"bytes":{},"client":"{}","principal":"{}","request_id":"{}",)"
       R"("queue_seconds":{:.6f},"input_seconds":{:.6f},"compute_seconds":{:.6f},"output_seconds":{:.6f},)"
       R"("message":"{}")",
-      escaped(call.method), code, call.seconds, call.bytes, escaped(call.client), escaped(call.request_id),
-      call.queue_seconds, call.input_seconds, call.compute_seconds, call.output_seconds,
-      escaped(to_std_view(call.status.message())));
+      escaped(call.method), code, call.seconds, call.bytes, escaped(call.client), escaped(call.principal),
+      escaped(call.request_id), call.queue_seconds, call.input_seconds, call.compute_seconds,
+      call.output_seconds, escaped(to_std_view(call.status.message())));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct CallRecord {
   std::string method;
   std::string request_id;
   std::string client;     // the peer
+  std::string principal;  // who the peer is
   std::size_t bytes = 0;  // that it was admitted with, or moved
   double seconds = 0;     // from its arrival to its answer
   // Of them; all 0 for calls that have no stages.

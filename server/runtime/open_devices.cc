@@ -12,11 +12,11 @@
 namespace cumulus::server {
 namespace {
 
-DeviceSlot with_queue(std::unique_ptr<Device> device, std::size_t max_queue_depth) {
+DeviceSlot with_queue(std::unique_ptr<Device> device) {
   spdlog::info("device {}: {}, {:.1f} GiB", device->name(), device->model(),
                static_cast<double>(device->budget()->limit_bytes()) / (1 << 30));
   DeviceSlot slot{std::move(device), nullptr};
-  slot.queue = std::make_unique<DeviceQueue>(*slot.device, max_queue_depth);
+  slot.queue = std::make_unique<DeviceQueue>(*slot.device);
   return slot;
 }
 
@@ -28,8 +28,7 @@ std::vector<DeviceSlot> open_gpus(const Configuration& configuration, std::size_
                                     .budget_bytes = configuration.devices.gpu_memory_bytes,
                                     .memory_on_demand = configuration.devices.gpu_memory_on_demand,
                                     .streams = configuration.devices.streams,
-                                    .landing_bytes = landing}),
-                   configuration.max_queue_depth));
+                                    .landing_bytes = landing})));
   }
   return slots;
 }
@@ -54,10 +53,8 @@ absl::StatusOr<std::vector<DeviceSlot>> open_devices(Configuration& configuratio
   } else {
     if (wanted.backend == Backend::kAuto)
       spdlog::info("no GPU ({}): the CPU backend", cuda_unavailable_reason());
-    slots.push_back(with_queue(make_cpu_device({.threads = wanted.cpu_threads,
-                                                .budget_bytes = wanted.cpu_memory_bytes,
-                                                .landing_bytes = landing}),
-                               configuration.max_queue_depth));
+    slots.push_back(with_queue(make_cpu_device(
+        {.threads = wanted.cpu_threads, .budget_bytes = wanted.cpu_memory_bytes, .landing_bytes = landing})));
   }
   std::size_t largest = 0;
   for (const DeviceSlot& slot : slots) largest = std::max(largest, slot.device->budget()->limit_bytes());

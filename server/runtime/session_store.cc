@@ -49,8 +49,8 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
                                                      " sessions, its limit; delete one or let one expire"));
   }
   Entry entry;
-  entry.session = std::make_shared<Session>(
-      Session{name, session.slot, session.ttl, MemoryBudget::create(name, session.quota_bytes)});
+  entry.session = std::make_shared<Session>(Session{
+      name, session.slot, session.ttl, MemoryBudget::create(name, session.quota_bytes), session.owner});
   entry.expire_time = absl::Now() + session.ttl;
   SessionHandle handle = entry.session;
   entries_.emplace(name, std::move(entry));

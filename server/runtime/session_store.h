@@ -17,6 +17,7 @@
 #include "server/runtime/device.h"
 #include "server/runtime/device_queue.h"
 #include "server/runtime/memory_budget.h"
+#include "server/runtime/principal.h"
 
 namespace cumulus::server {
 
@@ -50,6 +51,7 @@ struct Session {
   DeviceSlot* slot = nullptr;
   absl::Duration ttl;
   std::shared_ptr<MemoryBudget> quota;
+  Principal owner;  // who made it
 };
 using SessionHandle = std::shared_ptr<const Session>;
 
@@ -76,6 +78,7 @@ class SessionStore {
     DeviceSlot* slot;
     absl::Duration ttl;
     std::size_t quota_bytes;
+    Principal owner = {};
   };
   /// ALREADY_EXISTS, or RESOURCE_EXHAUSTED where there are max_sessions.
   absl::StatusOr<SessionHandle> create_session(const NewSession& session);

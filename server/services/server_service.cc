@@ -20,7 +20,7 @@ void write_limits(const Configuration& configuration, v1::Capabilities& message)
   message.set_session_quota_bytes(static_cast<std::int64_t>(limits.session_quota_bytes));
   *message.mutable_max_ttl() = to_proto(limits.max_ttl);
   *message.mutable_max_deadline() = to_proto(limits.max_deadline);
-  message.set_max_queue_depth(static_cast<std::int32_t>(configuration.max_queue_depth));
+  message.set_max_queue_depth(static_cast<std::int32_t>(configuration.principals.defaults().max_queue_depth));
 }
 
 void write_device(const Device& device, v1::DeviceInfo& message) {

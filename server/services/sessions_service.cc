@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "server/pipeline/errors.h"
 #include "server/runtime/wire.h"
@@ -38,7 +39,8 @@ grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext* context, std::stri
 grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context,
                                                          const v1::CreateSessionRequest* request,
                                                          v1::Session* response) {
-  return answer(context, "CreateSession", create(*request, *response));
+  return answer(context, "CreateSession",
+                create(*request, runtime_.configuration.principals.resolve(context->peer()), *response));
 }
 
 grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1::GetSessionRequest* request,
@@ -69,7 +71,8 @@ grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
   return answer(context, "DeleteBuffer", delete_buffer(*request));
 }
 
-absl::Status SessionsService::create(const v1::CreateSessionRequest& request, v1::Session& response) {
+absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Principal owner,
+                                     v1::Session& response) {
   const auto& limits = runtime_.configuration.limits;
   if (!is_uuid(request.session_id())) {
     return bad_field("session_id",
@@ -91,7 +94,7 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, v1
   const std::size_t quota =
       request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;
   const absl::StatusOr<SessionHandle> session =
-      runtime_.sessions.create_session({request.session_id(), *slot, *ttl, quota});
+      runtime_.sessions.create_session({request.session_id(), *slot, *ttl, quota, std::move(owner)});
   if (!session.ok()) return session.status();
   write_session(**session, response);
   return absl::OkStatus();

@@ -25,7 +25,7 @@ class SessionsService final : public v1::Sessions::CallbackService {
                         google::protobuf::Empty* response) override;
 
  private:
-  absl::Status create(const v1::CreateSessionRequest& request, v1::Session& response);
+  absl::Status create(const v1::CreateSessionRequest& request, Principal owner, v1::Session& response);
   absl::Status get(const v1::GetSessionRequest& request, v1::Session& response);
   absl::Status get_buffer(const v1::GetBufferRequest& request, v1::Buffer& response);
   absl::Status list(const v1::ListBuffersRequest& request, v1::ListBuffersResponse& response);

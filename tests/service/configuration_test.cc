@@ -64,7 +64,8 @@ TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
   EXPECT_EQ(configuration.limits.max_ttl, absl::Hours(24));
   EXPECT_EQ(configuration.limits.max_deadline, absl::Minutes(10));
   EXPECT_EQ(configuration.limits.stalled_transfer, absl::Seconds(30));
-  EXPECT_EQ(configuration.max_queue_depth, 256u);
+  EXPECT_EQ(configuration.principals.defaults().max_queue_depth, 256u);
+  EXPECT_EQ(configuration.principals.defaults().weight, 1);
   EXPECT_GE(configuration.decoding.threads, 2u);
   EXPECT_LE(configuration.decoding.threads, 4u);
   EXPECT_EQ(configuration.decoding.threads_per_client, configuration.decoding.threads / 2);
@@ -120,7 +121,8 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.limits.max_ttl, empty.limits.max_ttl);
   EXPECT_EQ(sample.limits.max_deadline, empty.limits.max_deadline);
   EXPECT_EQ(sample.limits.stalled_transfer, empty.limits.stalled_transfer);
-  EXPECT_EQ(sample.max_queue_depth, empty.max_queue_depth);
+  EXPECT_EQ(sample.principals.defaults().max_queue_depth, empty.principals.defaults().max_queue_depth);
+  EXPECT_EQ(sample.principals.defaults().weight, empty.principals.defaults().weight);
   EXPECT_EQ(sample.decoding.threads, empty.decoding.threads);
   EXPECT_EQ(sample.decoding.threads_per_client, empty.decoding.threads_per_client);
   EXPECT_EQ(sample.decoding.max_waiting_per_client, empty.decoding.max_waiting_per_client);
@@ -132,6 +134,16 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.logging.level, empty.logging.level);
   EXPECT_EQ(sample.logging.max_pending_bytes, empty.logging.max_pending_bytes);
   EXPECT_EQ(sample.logging.flush_limit, empty.logging.flush_limit);
+}
+
+TEST(Configuration, AnOverrideOfAPrincipalKeepsTheDefaultsThatItDoesNotName) {
+  const Configuration configuration = configuration_of(
+                                          "principals { defaults { max_queue_depth: 9 } "
+                                          "overrides { key: 'local' value { weight: 4 } } }")
+                                          .value();
+  EXPECT_EQ(configuration.principals.resolve("ipv4:10.0.0.1:1").limits.weight, 1);
+  EXPECT_EQ(configuration.principals.resolve("unix:").limits.weight, 4);
+  EXPECT_EQ(configuration.principals.resolve("unix:").limits.max_queue_depth, 9u);
 }
 
 TEST(Configuration, AnUnknownFieldIsAnErrorWithItsPlace) {
@@ -169,7 +181,10 @@ TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
       {"limits { max_ttl { seconds: -4 } }", "limits.max_ttl: is -4s"},
       {"limits { max_deadline { seconds: 999999999999 } }", "limits.max_deadline: is 277777777h46m39s"},
       {"limits { stalled_transfer { nanos: 5 } }", "limits.stalled_transfer: is 5ns; at least 1ms"},
-      {"scheduling { max_queue_depth: -1 }", "scheduling.max_queue_depth: is -1"},
+      {"principals { defaults { max_queue_depth: -1 } }", "principals.defaults.max_queue_depth: is -1"},
+      {"principals { defaults { weight: nan } }", "principals.defaults.weight: is nan; 0.001 to 1000"},
+      {"principals { overrides { key: '10.0.0.1' value { weight: -2 } } }",
+       "principals.overrides[\"10.0.0.1\"].weight: is -2; 0.001 to 1000"},
       {"scheduling { decode_threads: 300 }", "scheduling.decode_threads: is 300; 1 to 256"},
       {"scheduling { max_decode_queue: -1 }", "scheduling.max_decode_queue: is -1"},
       {"shutdown { lame_duck { seconds: -1 } }", "shutdown.lame_duck: is -1s; at least 0"},

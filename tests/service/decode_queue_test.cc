@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "server/runtime/peer_host.h"
-
 namespace cumulus::server {
 namespace {
 
@@ -118,13 +116,6 @@ TEST(DecodeQueue, WhatNobodyWantsMakesRoom) {
   EXPECT_EQ(bench.await(5), (std::vector<std::string>{"hog", "gone", "gone", "gone", "gone"}));
   bench.release();
   EXPECT_EQ(bench.await(6).back(), "new");
-}
-
-TEST(PeerHost, IsTheAddressWithoutThePort) {
-  EXPECT_EQ(peer_host("ipv4:10.0.0.7:50312"), "ipv4:10.0.0.7");
-  EXPECT_EQ(peer_host("ipv6:%5B::1%5D:50312"), "ipv6:%5B::1%5D");
-  EXPECT_EQ(peer_host("unix:/run/cumulus.sock"), "unix");
-  EXPECT_EQ(peer_host("inproc"), "inproc");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,8 +16,6 @@ using testing::BlockingJob;
 
 class DeviceQueueTest : public ::testing::Test {
  protected:
-  static constexpr std::size_t kDepth = 3;
-
   std::shared_ptr<BlockingJob> push(std::shared_ptr<BlockingJob> job) {
     EXPECT_TRUE(queue_.push(job).ok());
     return job;
@@ -30,7 +29,7 @@ class DeviceQueueTest : public ::testing::Test {
 
   std::unique_ptr<Device> device_ =
       make_cpu_device({.threads = 1, .budget_bytes = 1 << 20, .landing_bytes = 4096});
-  DeviceQueue queue_{*device_, kDepth};
+  DeviceQueue queue_{*device_};
 };
 
 TEST_F(DeviceQueueTest, RunsInteractiveJobsBeforeBatchJobs) {
@@ -45,11 +44,18 @@ TEST_F(DeviceQueueTest, RunsInteractiveJobsBeforeBatchJobs) {
   EXPECT_TRUE(batch->outcome().ok());
 }
 
-TEST_F(DeviceQueueTest, RefusesMoreThanItsDepthAsUnavailable) {
+TEST_F(DeviceQueueTest, AFullQueueRefusesItsOwnerOnly) {
   const auto running = occupy();
+  const auto job_of = [](const char* name) {
+    return std::make_shared<BlockingJob>(JobClass::kInteractive, absl::InfiniteFuture(),
+                                         Principal{name, {.max_queue_depth = 2}});
+  };
   std::vector<std::shared_ptr<BlockingJob>> waiting;
-  for (std::size_t i = 0; i < kDepth; ++i) waiting.push_back(push(std::make_shared<BlockingJob>()));
-  EXPECT_EQ(queue_.push(std::make_shared<BlockingJob>()).code(), absl::StatusCode::kUnavailable);
+  for (int i = 0; i < 2; ++i) waiting.push_back(push(job_of("greedy")));
+  const absl::Status refused = queue_.push(job_of("greedy"));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(std::string(refused.message()).find("2 requests of greedy wait"), std::string::npos) << refused;
+  waiting.push_back(push(job_of("modest")));
   for (const auto& job : waiting) job->release();
   running->release();
   for (const auto& job : waiting) EXPECT_TRUE(job->outcome().ok());
@@ -119,7 +125,7 @@ TEST(DeviceQueueEnd, AbandonsWhatWaitsAndFinishesWhatRuns) {
   const auto device = make_cpu_device({.threads = 1, .budget_bytes = 1 << 20, .landing_bytes = 4096});
   const auto running = std::make_shared<BlockingJob>();
   const auto waiting = std::make_shared<BlockingJob>();
-  auto queue = std::make_unique<DeviceQueue>(*device, 8);
+  auto queue = std::make_unique<DeviceQueue>(*device);
   ASSERT_TRUE(queue->push(running).ok());
   running->wait_until_running();
   ASSERT_TRUE(queue->push(waiting).ok());

@@ -43,7 +43,10 @@ class Logging : public ::testing::Test {
 };
 
 CallRecord record() {
-  CallRecord call{.method = "FilterBox", .request_id = "frame \"7\"\nforged", .client = "ipv4:127.0.0.1:9"};
+  CallRecord call{.method = "FilterBox",
+                  .request_id = "frame \"7\"\nforged",
+                  .client = "ipv4:127.0.0.1:9",
+                  .principal = "127.0.0.1"};
   call.bytes = 12;
   call.seconds = 0.5;
   call.compute_seconds = 0.25;
@@ -82,6 +85,7 @@ TEST_F(Logging, JsonLinesParseWhateverAClientSends) {
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(lines()[0], &call).ok()) << lines()[0];
   EXPECT_EQ(call.fields().at("method").string_value(), "FilterBox");
   EXPECT_EQ(call.fields().at("request_id").string_value(), "frame \"7\"\nforged");
+  EXPECT_EQ(call.fields().at("principal").string_value(), "127.0.0.1");
   EXPECT_EQ(call.fields().at("seconds").number_value(), 0.5);
   EXPECT_EQ(call.fields().at("level").string_value(), "info");
   google::protobuf::Struct text;

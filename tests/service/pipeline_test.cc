@@ -247,7 +247,7 @@ class SmallQueue : public PipelineTest {
  protected:
   static server::Configuration small() {
     auto configuration = TestServer::configuration();
-    configuration.max_queue_depth = 1;
+    configuration.principals = server::Principals({.max_queue_depth = 1}, {});
     return configuration;
   }
   SmallQueue() : PipelineTest(small()) {}

@@ -15,7 +15,7 @@ class SessionStoreTest : public ::testing::Test {
  protected:
   SessionStoreTest() {
     slot_.device = make_cpu_device({.threads = 1, .budget_bytes = 4096, .landing_bytes = 4096});
-    slot_.queue = std::make_unique<DeviceQueue>(*slot_.device, 4);
+    slot_.queue = std::make_unique<DeviceQueue>(*slot_.device);
   }
 
   SessionHandle create(absl::Duration ttl = absl::Minutes(1), std::size_t quota = 4096) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <utility>
 
 #include "server/runtime/device_queue.h"
 
@@ -14,8 +15,9 @@ namespace cumulus::testing {
 class BlockingJob : public server::Job {
  public:
   explicit BlockingJob(server::JobClass job_class = server::JobClass::kInteractive,
-                       absl::Time deadline = absl::InfiniteFuture())
-      : class_(job_class), deadline_(deadline) {}
+                       absl::Time deadline = absl::InfiniteFuture(),
+                       server::Principal principal = {"test", {}})
+      : class_(job_class), deadline_(deadline), principal_(std::move(principal)) {}
 
   void submit(server::Lane& /*lane*/) noexcept override {
     running_.set_value();
@@ -28,6 +30,7 @@ class BlockingJob : public server::Job {
   void abandon(const absl::Status& why) noexcept override { ended_.set_value(why); }
   server::JobClass job_class() const override { return class_; }
   absl::Time deadline() const override { return deadline_; }
+  const server::Principal& principal() const override { return principal_; }
   std::size_t cost_bytes() const override { return 0; }
   bool requested() const override { return false; }
 
@@ -39,6 +42,7 @@ class BlockingJob : public server::Job {
  private:
   const server::JobClass class_;
   const absl::Time deadline_;
+  const server::Principal principal_;
   std::promise<void> running_;
   std::promise<void> released_;
   std::promise<absl::Status> ended_;

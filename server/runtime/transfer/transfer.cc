@@ -70,6 +70,7 @@ void Transfer::finish_and_log(const absl::Status& status) {
   log_call({.method = std::string(options_.method),
             .request_id = request_id_,
             .client = options_.client,
+            .principal = options_.principal.name,
             .bytes = bytes_,
             .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
             .status = status});

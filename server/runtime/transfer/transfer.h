@@ -17,6 +17,8 @@
 #include <string_view>
 #include <thread>
 
+#include "server/runtime/principal.h"
+
 namespace cumulus::server {
 
 /// What uploads and downloads share: a call that ends once, whoever wants it to end (the client, an error,
@@ -25,7 +27,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
   struct Options {
     std::string_view method;
-    std::string client;
+    std::string client;  // the peer, for the log
+    Principal principal;
     absl::Time deadline;
     absl::Duration max_stall;
   };
@@ -52,6 +55,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   /// Ends the call; false where it has ended already.
   bool end(const absl::Status& status);
   bool ended() const;
+  const Principal& principal() const { return options_.principal; }
 
   void count_bytes(std::size_t bytes) { bytes_ += bytes; }
   void set_request_id(std::string id) { request_id_ = std::move(id); }

@@ -51,7 +51,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* TransferService::ReadBuffer(grpc::Ca
 Transfer::Options TransferService::options(std::string_view method,
                                            const grpc::CallbackServerContext& context) const {
   const auto& limits = runtime_.configuration.limits;
-  return {method, context.peer(),
+  const std::string peer = context.peer();
+  return {method, peer, runtime_.configuration.principals.resolve(peer),
           std::min(absl::FromChrono(context.deadline()), absl::Now() + limits.max_deadline),
           limits.stalled_transfer};
 }
