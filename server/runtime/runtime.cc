@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <utility>
+
+#include "kernels/core/unused_memory.h"
+#include "server/runtime/idle_trim.h"
 
 namespace cumulus::server {
 namespace {
@@ -14,6 +18,13 @@ namespace {
 std::string new_instance() {
   absl::BitGen random;
   return absl::StrFormat("%016x", absl::Uniform<std::uint64_t>(random));
+}
+
+/// That this process has used so far.
+absl::Duration processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
 }
 
 std::size_t free_bytes(const DeviceSlot& slot) {
@@ -72,11 +83,13 @@ void Runtime::set_endpoint(std::string address) {
 }
 
 void Runtime::sweep() {
+  IdleTrim trim;
   std::unique_lock lock(janitor_mutex_);
   while (!janitor_wake_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {
     const absl::Time now = absl::Now();
     sessions.expire(now);
     for (DeviceSlot& slot : devices) slot.queue->sweep(now);
+    if (trim.due(now, processor_time())) release_unused_host_memory();
   }
 }
 
