@@ -23,6 +23,7 @@ namespace cumulus::server {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr int kDeaf = 70;  // EX_SOFTWARE
 
 int fail(const absl::Status& status) {
   constexpr absl::Duration kFlushLimit = absl::Milliseconds(200);
@@ -57,6 +58,10 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
                       v1::BufferTransfer::service_full_name(), v1::Server::service_full_name()});
   if (!announced.ok()) return fail(announced);
+  lifecycle->watch(configuration.connections.watchdog, [&](const std::string& address) {
+    spdlog::critical("{} takes no connection any more: ending, to be started again", address);
+    end_process(kDeaf, configuration.logging.flush_limit);
+  });
   const int signal = wait_for_stop_signal(reopen_log);
   spdlog::info("signal {}: draining", signal);
   stop(*lifecycle, configuration);

@@ -152,6 +152,8 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
       fields.count("limits.decoder_bytes", config.decoder_bytes(), kDecoderBytes, kAnySize);
   limits.decode_time = fields.duration("limits.decode_time", config.decode_time(), config.has_decode_time(),
                                        absl::Seconds(10), absl::Seconds(1));
+  limits.min_upload_rate =
+      fields.count("limits.min_upload_rate", config.min_upload_rate(), std::int64_t{16} << 10, kAnySize);
   limits.session_quota_bytes =
       fields.count("limits.session_quota_bytes", config.session_quota_bytes(), 0, kAnySize);
   limits.max_sessions = fields.count("limits.max_sessions", config.max_sessions(), 1024,
@@ -189,6 +191,28 @@ DecodeQueue::Limits resolve_decoding(const config::v1::Scheduling& config, Field
   return limits;
 }
 
+Configuration::Connections resolve_connections(const config::v1::Connections& config, Fields& fields) {
+  constexpr std::int64_t kMaxConnections = 1 << 20;
+  constexpr std::int64_t kMaxStreams = 1 << 16;
+  constexpr absl::Duration kShortest = absl::Seconds(1);
+  Configuration::Connections result;
+  result.limits.per_client =
+      fields.count("connections.max_per_client", config.max_per_client(), 512, kMaxConnections);
+  result.max_streams =
+      static_cast<int>(fields.count("connections.max_streams", config.max_streams(), 100, kMaxStreams));
+  result.message_bytes =
+      fields.count("connections.message_bytes", config.message_bytes(), 256 * kMiB, kAnySize);
+  result.limits.half_message = fields.duration("connections.half_message", config.half_message(),
+                                               config.has_half_message(), absl::Seconds(30), kShortest);
+  result.keepalive = fields.duration("connections.keepalive", config.keepalive(), config.has_keepalive(),
+                                     absl::Seconds(30), kShortest);
+  result.max_age = fields.duration("connections.max_age", config.max_age(), config.has_max_age(),
+                                   absl::Hours(1), kShortest);
+  result.watchdog = fields.duration("connections.watchdog", config.watchdog(), config.has_watchdog(),
+                                    absl::Seconds(5), kShortest);
+  return result;
+}
+
 PrincipalLimits resolve_principal(std::string_view path, const config::v1::PrincipalLimits& config,
                                   const PrincipalLimits& fallback, Fields& fields) {
   constexpr double kMinWeight = 0.001;
@@ -196,6 +220,12 @@ PrincipalLimits resolve_principal(std::string_view path, const config::v1::Princ
   PrincipalLimits limits = fallback;
   limits.max_queue_depth = fields.count(concat(path, ".max_queue_depth"), config.max_queue_depth(),
                                         static_cast<std::int64_t>(fallback.max_queue_depth), kMaxQueue);
+  limits.max_sessions = fields.count(concat(path, ".max_sessions"), config.max_sessions(),
+                                     static_cast<std::int64_t>(fallback.max_sessions), kMaxQueue);
+  limits.max_transfers = fields.count(concat(path, ".max_transfers"), config.max_transfers(),
+                                      static_cast<std::int64_t>(fallback.max_transfers), kMaxQueue);
+  limits.max_upload_bytes = fields.count(concat(path, ".max_upload_bytes"), config.max_upload_bytes(),
+                                         static_cast<std::int64_t>(fallback.max_upload_bytes), kAnySize);
   if (config.weight() == 0) return limits;
   limits.weight = config.weight();
   if (!(limits.weight >= kMinWeight && limits.weight <= kMaxWeight)) {  // nor is NaN
@@ -282,6 +312,7 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   const auto& scheduling = config.scheduling();
   result.decoding = resolve_decoding(scheduling, fields);
   result.principals = resolve_principals(config.principals(), fields);
+  result.connections = resolve_connections(config.connections(), fields);
   const auto& shutdown = config.shutdown();
   result.shutdown.lame_duck =
       fields.duration("shutdown.lame_duck", shutdown.lame_duck(), shutdown.has_lame_duck(), absl::Seconds(5),

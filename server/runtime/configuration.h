@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cumulus/config/v1/config.pb.h"
+#include "server/runtime/connections/limits.h"
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/principal.h"
@@ -45,6 +46,15 @@ struct Configuration {
     absl::Duration max_ttl;
     absl::Duration max_deadline;
     absl::Duration stalled_transfer;
+    std::size_t min_upload_rate = 0;  // bytes a second
+  };
+  struct Connections {
+    ConnectionLimits limits;
+    int max_streams = 0;
+    std::size_t message_bytes = 0;
+    absl::Duration keepalive;
+    absl::Duration max_age;
+    absl::Duration watchdog;
   };
   struct Shutdown {
     absl::Duration lame_duck;
@@ -66,6 +76,7 @@ struct Configuration {
   Limits limits;
   Principals principals;
   DecodeQueue::Limits decoding;
+  Connections connections;
   Shutdown shutdown;
   Logging logging;
   std::string port_file;  // where to write the addresses that are served; empty: nowhere

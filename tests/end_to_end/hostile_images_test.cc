@@ -111,7 +111,8 @@ TEST(HostileImages, TakeWhatTheyWereAdmittedWith) {
   ASSERT_TRUE(sender.send(small_png()).ok());
   const std::string file = slow_png();
   PeakMemory peak(daemon.program().id());
-  EXPECT_TRUE(sender.send(file).ok());
+  const grpc::Status status = sender.send(file);
+  EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_LE(peak.stop(), std::size_t{100'000'000} + kAllowance);
 }
 
