@@ -183,6 +183,12 @@ class Watch {
     await();
     call_->Read(&response_, tag(3));
     began_ = await();
+    if (!began_) {
+      grpc::Status status;
+      call_->Finish(&status, tag(4));
+      await();
+      ADD_FAILURE() << status.error_code() << ": " << status.error_message();
+    }
   }
   ~Watch() {
     context_.TryCancel();

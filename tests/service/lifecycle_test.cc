@@ -68,7 +68,7 @@ class Lifecycle : public ::testing::Test {
   static std::vector<server::DeviceSlot> one_slot() {
     std::vector<server::DeviceSlot> slots(1);
     slots[0].device = host_device();
-    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, 16);
+    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device);
     return slots;
   }
   const TemporaryFolder folder_;

@@ -103,6 +103,7 @@ void DecodeQueue::run() {
     task.run();
     lock.lock();
     --client->running;
+    clients_.splice(clients_.end(), clients_, client);  // behind those who came meanwhile
     if (client->running == 0 && client->waiting.empty()) clients_.erase(client);
     changed_.notify_all();  // the client may have another, and at the end all threads look again
   }
