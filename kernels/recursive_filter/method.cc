@@ -73,16 +73,16 @@ class Chooser {
   /// The fastest when measured.
   Plan fastest() const {
     if (!filter_.goes_by_tiles()) return lines();
-    const bool in_registers = register_tiles().has_value();
-    const std::int64_t resident = tiles_on_chip(kOnChipParts);
-    const bool channel_fits = in_registers || channel_tiles() <= resident;
+    const std::int64_t channels_at_once = tiles_on_chip(kOnChipParts) / channel_tiles();
+    const bool image_fits = register_tiles().has_value() || channels_at_once >= shape_.channels;
+    const int launches = on_chip_launches(axes_.order, filter_.single());
+    const bool fits_in_parts = channels_at_once * launches >= shape_.channels;
     // Windows take long to plan.
-    if (!channel_fits && strip_blocks_ == 0) return tiled();
+    if (!image_fits && !fits_in_parts && strip_blocks_ == 0) return tiled();
     if (!filter_.windows().has_value()) return tiled();
-    const bool image_fits = in_registers || tiles_.count() <= resident;
     if (image_fits && !windows_are_wide()) return on_chip();
     if (strips_can()) return strips();
-    return channel_fits && !windows_are_wide() ? on_chip() : tiled();
+    return fits_in_parts && !windows_are_wide() ? on_chip() : tiled();
   }
 
  private:

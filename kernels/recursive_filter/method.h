@@ -83,10 +83,6 @@ struct ImagesShape {
   std::int64_t row_stride = 1;  // in elements
   FilterElement element = FilterElement::kFloat;
   bool aligned = true;  // rows_are_aligned
-
-  std::int64_t element_bytes() const {
-    return element == FilterElement::kFloat16 ? 2 : element == FilterElement::kFloat ? 4 : 8;
-  }
 };
 
 template <class T, Space S>

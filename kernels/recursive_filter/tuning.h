@@ -29,6 +29,10 @@ constexpr int on_chip_blocks(int order, int parts) {
   if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
   return order <= 3 ? 8 : 7;
 }
+/// Launches that filter an image on the chip, some of its channels each, before tiles are faster.
+constexpr int on_chip_launches(int order, bool single_precision) {
+  return single_precision && order > 3 ? 3 : 2;
+}
 /// Forms of the on-chip method with pixels in registers. The fewer pixels a thread has, the shorter its
 /// recursions. Where more tiles do not fit that way, larger ones publish fewer words.
 enum class RegisterTiles { kFew, kLarge };

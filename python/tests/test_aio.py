@@ -45,7 +45,9 @@ def test_a_cancelled_task_cancels_its_call():
         async with cumulus.aio.connect(server.address) as c:
             ended = hanging(server, "EncodeRunLengths")
             task = asyncio.ensure_future(c.run_length(np.zeros(5)))
-            await asyncio.sleep(0.3)
+            while not server.count("EncodeRunLengths"):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

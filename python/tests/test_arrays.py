@@ -182,6 +182,17 @@ def test_several_threads(client):
     assert all(np.array_equal(a, b) for a, b in zip(alone, together))
 
 
+def test_a_closed_client_says_so(client):
+    c = cumulus.connect(client.address)
+    resident = c.upload(np.zeros(5))
+    c.close()
+    c.close()
+    for call in (lambda: c.blur(np.zeros((4, 4), np.float32), 2), lambda: c.upload(np.zeros(5)), resident.numpy):
+        with pytest.raises(cumulus.Unavailable, match="has been closed"):
+            call()
+    resident.delete()
+
+
 def test_a_private_daemon_ends_with_its_client():
     with cumulus.connect(backend="cpu") as c:
         daemon = c._daemon

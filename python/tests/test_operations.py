@@ -205,6 +205,21 @@ def test_a_radius_for_each_query_and_periods(client):
     assert np.array_equal(indices == -1, np.isinf(distances)) and (distances[np.isfinite(distances)] <= 0.05).all()
 
 
+def test_many_trees_at_once(client):
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    points, queries = RANDOM.random((3, 400, 2)), RANDOM.random((3, 20, 2))
+    tree = client.kd_tree(points)
+    distances, indices = tree.query(queries, 4)
+    lists = tree.lists(queries, 0.1)
+    for i in range(3):
+        theirs = neighbors.KDTree(points[i])
+        assert np.array_equal(np.stack((distances[i], indices[i])), theirs.query(queries[i], k=4))
+        found = theirs.query_radius(queries[i], 0.1)
+        assert all(np.array_equal(np.sort(lists.of(20 * i + q)[1]), np.sort(found[q])) for q in range(20))
+    resident = tree.query(client.upload(queries), 4)
+    assert np.array_equal(resident[0].numpy(), distances) and np.array_equal(resident[1].numpy(), indices)
+
+
 # Run lengths.
 
 def masks():
@@ -258,6 +273,11 @@ def test_runs_on_the_server(client):
     mask = next(masks())
     runs = client.run_length(client.upload(mask))
     assert runs.resident and isinstance(runs.decode(), cumulus.Buffer) and np.array_equal(runs.numpy(), mask)
+    assert runs.area == mask.sum() and runs.to_coco() == client.run_length(mask).to_coco()
+    pixels = np.repeat(RANDOM.integers(0, 3, (9, 5, 2)), 4, axis=1).astype(np.uint16)
+    for order in ("by-rows", "by-columns"):
+        runs = client.run_length(client.upload(pixels), pixels=True, order=order)
+        assert np.array_equal(runs.numpy(), pixels) and np.array_equal(runs[2:5, 3], pixels[2:5, 3])
 
 
 # Brackets and clips.

@@ -110,7 +110,6 @@ struct ChunkedLine : Access {
     }
   }
 };
-using TileColumn = ChunkedLine<ColumnAccess>;
 using TileRow = ChunkedLine<RowAccess>;
 
 /// Filters the line's first `length` pixels in place, given the causal state before them and the anticausal
@@ -130,12 +129,10 @@ __device__ void filter_line_in_tile(const Axis& axis, Pixels& line, int length, 
   line.descending(length, [&](float& pixel) { filter_with(axis.anticausal, anticausal, pixel); });
 }
 
-/// Filters the line's first `length` pixels in place, given its carries. Returns the causal state of the last
-/// pixel in `last`.
+/// Filters the line's first `length` pixels in place, given its carries.
 template <int Order, class Real, class Pixels>
 __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
-                               const float (&before)[Order], const float (&after)[Order],
-                               float (&last)[Order]) {
+                               const float (&before)[Order], const float (&after)[Order]) {
   Real causal[Order];
   Real anticausal[Order];
 #pragma unroll
@@ -144,14 +141,6 @@ __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, 
     anticausal[k] = static_cast<Real>(after[k]);
   }
   filter_line_in_tile(axis, line, length, causal, anticausal);
-#pragma unroll
-  for (int k = 0; k < Order; ++k) last[k] = static_cast<float>(causal[k]);
-}
-template <int Order, class Real, class Pixels>
-__device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
-                               const float (&before)[Order], const float (&after)[Order]) {
-  float last[Order];
-  filter_between(axis, line, length, before, after, last);
 }
 
 /// Runs over pixels from a zero state.

@@ -89,21 +89,28 @@ __device__ bool beyond(const Arguments<P>& a, Tile tile, int row, int column) {
          std::int64_t{tile.column} * P::kColumns + column >= a.row_elements;
 }
 
-/// What is summed of four neighbouring pixels of the tile.
+/// What is summed of the tile's pixels.
 template <class P, Term kTerm>
-__device__ Quad<typename P::Sum> summands(const Arguments<P>& a, const TileMemory<P>& memory, Tile tile,
-                                          const Offsets<P>& offsets, int row, int column, int element) {
+struct Summands {
   using Sum = typename P::Sum;
-  const auto pixels = quad_at(&memory.pixels[row][column]);
-  Quad<Sum> quad;
+  const Arguments<P>& a;
+  const TileMemory<P>& memory;
+  Tile tile;
+  const Offsets<P>& offsets;
+
+  /// Of four neighbouring pixels, of which the first is number `element` of its lane.
+  __device__ Quad<Sum> at(int row, int column, int element) const {
+    const auto pixels = quad_at(&memory.pixels[row][column]);
+    Quad<Sum> quad;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    quad.v[i] = beyond<P, kTerm>(a, tile, row, column + i)
-                    ? Sum{0}
-                    : summand<kTerm, Sum>(pixels.v[i], offsets.of_channel[(element + i) % P::kChannels]);
+    for (int i = 0; i < 4; ++i) {
+      quad.v[i] = beyond<P, kTerm>(a, tile, row, column + i)
+                      ? Sum{0}
+                      : summand<kTerm, Sum>(pixels.v[i], offsets.of_channel[(element + i) % P::kChannels]);
+    }
+    return quad;
   }
-  return quad;
-}
+};
 
 /// Sums the warp's rows by columns and by rows.
 template <class P, Term kTerm>
@@ -111,6 +118,7 @@ __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile
                               const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
   constexpr int kTotals = P::kRowsPerWarp * P::kChannels;
+  const Summands<P, kTerm> summands{a, memory, tile, offsets};
   Quad<Sum> columns[P::kSegments][P::kQuads] = {};
   Sum* rows = memory.rows + warp_index() * kTotals;
   constexpr int kAtOnce = P::kRowTotalsAtOnce;
@@ -123,7 +131,7 @@ __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile
     for (int s = 0; s < P::kSegments; ++s) {
 #pragma unroll
       for (int q = 0; q < P::kQuads; ++q) {
-        const auto pixels = summands<P, kTerm>(a, memory, tile, offsets, row, quad_column<P>(s, q), q * 4);
+        const auto pixels = summands.at(row, quad_column<P>(s, q), q * 4);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           columns[s][q].v[i] += pixels.v[i];
@@ -249,6 +257,7 @@ __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<
                                 TileMemory<P>& memory, Tile tile, const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
   constexpr int kElements = P::kElements;
+  const Summands<P, kTerm> summands{a, memory, tile, offsets};
   Sum columns[P::kSegments][kElements];
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
@@ -275,8 +284,7 @@ __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<
       Sum scan[kElements];
 #pragma unroll
       for (int q = 0; q < P::kQuads; ++q) {
-        const auto pixels =
-            summands<P, kTerm>(a, memory, tile, offsets, tile_row, quad_column<P>(s, q), q * 4);
+        const auto pixels = summands.at(tile_row, quad_column<P>(s, q), q * 4);
 #pragma unroll
         for (int e = q * 4; e < q * 4 + 4; ++e) {
           columns[s][e] += pixels.v[e % 4];

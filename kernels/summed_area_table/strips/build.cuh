@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "kernels/primitives/async_copy.cuh"
-#include "kernels/primitives/cluster.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
+#include "kernels/summed_area_table/strips/cluster.cuh"
 #include "kernels/summed_area_table/strips/exchange.cuh"
 
 // The kernel of large images: a block goes down a strip of the image, from its first row to its last, and

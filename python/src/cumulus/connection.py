@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 import time
@@ -68,7 +67,7 @@ class Connection:
         self._transfers = [0] * size
         self._lock = threading.Lock()
         self._methods: Dict[str, Callable[..., Any]] = {}
-        self._order = itertools.count()
+        self._closed = False
 
     def wait(self, timeout: float) -> None:
         """Until the server has taken the connection."""
@@ -92,6 +91,7 @@ class Connection:
 
         `request` is a message, or its bytes. KeyboardInterrupt cancels the call.
         """
+        self._check_open()
         data = request if isinstance(request, bytes) else request.SerializeToString()
         stub = self._methods.get(method)
         if stub is None:
@@ -126,7 +126,13 @@ class Connection:
         finally:
             scope.remove(call)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            cure = "cumulus.connect() makes a new one"
+            raise Unavailable(f"the client of {self.address} has been closed; {cure}", cure=cure)
+
     def transfer_channel(self) -> "TransferChannel":
+        self._check_open()
         return TransferChannel(self)
 
     def take(self) -> int:
@@ -143,6 +149,7 @@ class Connection:
         return self._channels[index]
 
     def close(self) -> None:
+        self._closed = True
         for channel in self._channels:
             channel.close()
 

@@ -28,7 +28,7 @@ def find_daemon() -> str:
         return str(cumulus_server.program("cumulusd"))
     found = shutil.which("cumulusd")
     if found is None:
-        cure = "pip install cumulus-server, or name a running server: cumulus.connect('HOST:PORT') or CUMULUS_SERVER"
+        cure = "install the package cumulus-server, or name a running server: connect('HOST:PORT') or CUMULUS_SERVER"
         raise Unavailable(f"cannot find cumulusd, neither of the package cumulus-server nor in PATH; {cure}", cure=cure)
     return found
 

@@ -78,20 +78,36 @@ class _Scope:
             self._call.cancel()
 
 
-def _chunks(spec: bytes, data: NDArray, progress: Optional[Progress]) -> Iterator[bytes]:
-    total = data.size
-    offset = 0
-    while True:
-        part = data[offset : offset + CHUNK_BYTES]
-        end = offset + part.size
-        head = wire.chunk_head(spec if offset == 0 else b"", offset, _crc32c(part) if part.size else 0, end == total,
-                               part.size)
-        yield b"".join((head, part.data))
-        if progress is not None:
-            progress(end, total)
-        if end == total:
-            return
-        offset = end
+class _Chunks:
+    """The messages of an upload. gRPC asks for them on a thread of its own, where an exception would be lost."""
+
+    def __init__(self, spec: bytes, data: NDArray, progress: Optional[Progress]) -> None:
+        self._spec = spec
+        self._data = data
+        self._progress = progress
+        self.problem: Optional[BaseException] = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        total = self._data.size
+        offset = 0
+        while True:
+            part = self._data[offset : offset + CHUNK_BYTES]
+            end = offset + part.size
+            head = wire.chunk_head(self._spec if offset == 0 else b"", offset, _crc32c(part) if part.size else 0,
+                                   end == total, part.size)
+            yield b"".join((head, part.data))
+            if not self._report(end, total) or end == total:
+                return
+            offset = end
+
+    def _report(self, done: int, total: int) -> bool:
+        try:
+            if self._progress is not None:
+                self._progress(done, total)
+            return True
+        except BaseException as problem:  # the caller's own; upload() raises it where the caller is
+            self.problem = problem
+            return False
 
 
 def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, *, timeout: Optional[float] = None,
@@ -103,7 +119,8 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     while True:
         with connection.transfer_channel() as channel:
             stub = channel.stream_unary("/cumulus.v1.BufferTransfer/WriteBuffer")
-            call = stub.future(_chunks(head, data, progress), timeout=max(deadline - time.monotonic(), 0.0))
+            chunks = _Chunks(head, data, progress)
+            call = stub.future(iter(chunks), timeout=max(deadline - time.monotonic(), 0.0))
             try:
                 with _Scope(call):
                     return array_pb2.Buffer.FromString(call.result())
@@ -111,6 +128,8 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
                 raise Cancelled("the upload was cancelled") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, connection.address)
+            if chunks.problem is not None:
+                raise chunks.problem
         retry.wait_after(error)
 
 
