@@ -171,8 +171,7 @@ class OracleLookup {
     for (std::uint64_t g = 0; g < guide_size_; ++g) {
       const std::vector<Leaf> overlapping = leaves(g, from);
       oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : overlapping.front().cell);
-      if (method_ == 5)
-        oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : first_behind(g, from));
+      if (method_ == 5) oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : first_behind(g, from));
     }
   }
 

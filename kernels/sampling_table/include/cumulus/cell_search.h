@@ -30,7 +30,8 @@ CUMULUS_HOST_DEVICE inline CellRange cutpoint_range(const Distribution& cells, s
   return {first, g + 1 < cells.guide_size ? cell_number(cells, g + 1) : cells.count - 1};
 }
 
-/// kBalancedForest: the cells between those that hold the smallest x of a guide cell and of the one behind it.
+/// kBalancedForest: the cells between those that hold the smallest x of a guide cell and of the one behind
+/// it.
 CUMULUS_HOST_DEVICE inline CellRange overlapping_range(const Distribution& cells, std::uint32_t x) {
   const std::uint32_t g = guide_cell(cells.guide_size, x);
   if (cells.count <= kNarrowCells) {  // both numbers by one load
