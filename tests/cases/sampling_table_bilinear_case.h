@@ -21,7 +21,7 @@ struct BilinearShape {
   std::uint32_t height;
   std::uint32_t width;
   int projection = 1;  // by the numbers of the .cst layout
-  int method = 6;
+  int method = 5;
   std::uint32_t layers = 1;
 };
 
