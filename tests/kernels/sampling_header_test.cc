@@ -220,7 +220,8 @@ TEST(PointSequences, FixedPointTakesAnyFloat) {
 class HostileHeader : public ::testing::Test {
  protected:
   const std::vector<unsigned char> table_ =
-      oracle_table(make_map<float>({5, 7}, 1, 0, MapPattern::kRandom), true).bytes();
+      oracle_table(make_map<float>({5, 7}, 1, 0, MapPattern::kRandom), {.method = 6})
+          .bytes();  // all sections
 
   /// The table with `bytes` bytes at `offset` replaced by `value`, as parse_header sees it.
   TableError with(std::size_t offset, std::size_t bytes, std::uint64_t value) const {
