@@ -34,7 +34,7 @@ struct SamplingTableParams {
   std::int64_t width = 0;
   sampling::Projection projection = sampling::Projection::kLatLong;
   sampling::Interpolation interpolation = sampling::Interpolation::kConstant;
-  sampling::Method method = sampling::Method::kRadixForest;
+  sampling::Method method = sampling::Method::kBalancedForest;
   InvalidWeights invalid_weights = InvalidWeights::kRefuse;
   /// Entries of the guide table of each row, and of the marginal, at most sampling::kMaxGuideSize; 0: as many
   /// as there are cells. Must be 0 where the method has no guide table.

@@ -48,10 +48,19 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
     return exhausted("server:sessions", absl::StrCat("the server has ", limits_.max_sessions,
                                                      " sessions, its limit; delete one or let one expire"));
   }
+  const auto own = sessions_of_.find(session.owner.name);
+  if (own != sessions_of_.end() && own->second >= session.owner.limits.max_sessions) {
+    return exhausted(
+        absl::StrCat("principal:", session.owner.name, ":max_sessions"),
+        absl::StrCat("this client has ", own->second, " sessions, its limit; delete one or let one expire"));
+  }
   Entry entry;
   entry.session = std::make_shared<Session>(Session{
       name, session.slot, session.ttl, MemoryBudget::create(name, session.quota_bytes), session.owner});
   entry.expire_time = absl::Now() + session.ttl;
+  entry.due = entry.expire_time;
+  due_.emplace(entry.due, name);
+  ++sessions_of_[session.owner.name];
   SessionHandle handle = entry.session;
   entries_.emplace(name, std::move(entry));
   return handle;
@@ -69,9 +78,20 @@ absl::Status SessionStore::delete_session(std::string_view name) {
   const std::lock_guard lock(mutex_);
   const auto entry = find_entry(name);
   if (!entry.ok()) return entry.status();
-  ended = std::move((*entry)->second);
-  entries_.erase(*entry);
+  ended = remove(*entry);
   return absl::OkStatus();
+}
+
+SessionStore::Entry SessionStore::remove(Entries::iterator entry) {
+  Entry removed = std::move(entry->second);
+  due_.erase({removed.due, entry->first});
+  for (const auto& [number, buffer] : removed.buffers) {
+    if (buffer->expire_time != absl::InfiniteFuture()) due_.erase({buffer->expire_time, buffer->name});
+  }
+  const auto own = sessions_of_.find(removed.session->owner.name);
+  if (--own->second == 0) sessions_of_.erase(own);
+  entries_.erase(entry);
+  return removed;
 }
 
 absl::Time SessionStore::lease_end(const Session& session) const {
@@ -84,6 +104,7 @@ absl::StatusOr<Admission> SessionStore::admit(Device& device, const Session* ses
   Admission admission;
   if (session != nullptr) {
     absl::StatusOr<Reservation> quota = session->quota->reserve(bytes);
+    if (!quota.ok() && evict_own(*session, bytes)) quota = session->quota->reserve(bytes);
     if (!quota.ok()) return quota.status();
     admission.session = *std::move(quota);
   }
@@ -106,6 +127,11 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   buffer->evictable = fresh.evictable;
   buffer->last_use = buffer->create_time;
 
+  if (buffer->session_bytes.bytes() < kBufferCost) {
+    absl::StatusOr<Reservation> rest = session.quota->reserve(kBufferCost - buffer->session_bytes.bytes());
+    if (!rest.ok()) return rest.status();
+    buffer->upkeep_bytes = *std::move(rest);
+  }
   const std::lock_guard lock(mutex_);
   const auto entry = find_entry(session.name);
   if (!entry.ok()) return entry.status();
@@ -117,6 +143,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   const std::uint64_t number = owner.next_buffer++;
   buffer->name = absl::StrCat(session.name, kBuffersInfix, number);
   owner.buffers.emplace(number, buffer);
+  if (buffer->expire_time != absl::InfiniteFuture()) due_.emplace(buffer->expire_time, buffer->name);
   return buffer;
 }
 
@@ -142,6 +169,7 @@ absl::Status SessionStore::delete_buffer(std::string_view name) {
   const auto found = buffers.find(parts.number);
   if (found == buffers.end()) return missing_buffer(name);
   dropped = std::move(found->second);
+  due_.erase({dropped->expire_time, dropped->name});
   buffers.erase(found);
   return absl::OkStatus();
 }
@@ -167,27 +195,37 @@ absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_
 
 void SessionStore::expire(absl::Time now) {
   std::vector<Entry> ended;  // their buffers go after the lock
-  std::vector<std::shared_ptr<ResidentBuffer>> dropped;
+  Dropped dropped;
   const std::lock_guard lock(mutex_);
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    if (entry->second.expire_time <= now) {
-      remember_end(entry->first, "SESSION_EXPIRED");
-      ended.push_back(std::move(entry->second));
-      entry = entries_.erase(entry);
-      continue;
+  while (!due_.empty() && due_.begin()->first <= now) {
+    const auto [time, name] = std::move(due_.extract(due_.begin()).value());
+    const BufferName parts = split_buffer_name(name);
+    const auto entry = entries_.find(parts.session);
+    if (entry == entries_.end()) continue;
+    if (parts.number == 0) {
+      expire_session(entry, now, ended);
+    } else {
+      expire_buffer(entry->second, parts.number, time, dropped);
     }
-    auto& buffers = entry->second.buffers;
-    for (auto buffer = buffers.begin(); buffer != buffers.end();) {
-      if (buffer->second->expire_time > now) {
-        ++buffer;
-        continue;
-      }
-      remember_end(buffer->second->name, "BUFFER_EXPIRED");
-      dropped.push_back(std::move(buffer->second));
-      buffer = buffers.erase(buffer);
-    }
-    ++entry;
   }
+}
+
+void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended) {
+  if (entry->second.expire_time <= now) {
+    remember_end(entry->first, "SESSION_EXPIRED");
+    ended.push_back(remove(entry));
+    return;
+  }
+  entry->second.due = entry->second.expire_time;  // it was renewed
+  due_.emplace(entry->second.due, entry->first);
+}
+
+void SessionStore::expire_buffer(Entry& entry, std::uint64_t number, absl::Time time, Dropped& dropped) {
+  const auto found = entry.buffers.find(number);
+  if (found == entry.buffers.end() || found->second->expire_time != time) return;
+  remember_end(found->second->name, "BUFFER_EXPIRED");
+  dropped.push_back(std::move(found->second));
+  entry.buffers.erase(found);
 }
 
 std::size_t SessionStore::session_count() const {
@@ -249,34 +287,52 @@ void SessionStore::remember_end(const std::string& name, std::string_view reason
 }
 
 bool SessionStore::evict(const Device& device, std::size_t bytes) {
-  struct Candidate {
-    absl::Time last_use;
-    Entry* owner;
-    std::uint64_t number;
-  };
-  std::vector<std::shared_ptr<ResidentBuffer>> dropped;  // their memory goes after the lock
+  Dropped dropped;
   const std::lock_guard lock(mutex_);
   std::vector<Candidate> candidates;
   for (auto& [name, entry] : entries_) {
-    if (entry.session->slot->device.get() != &device) continue;
-    for (const auto& [number, buffer] : entry.buffers) {
-      // Only the session holds it: no running call does, and none can begin to while we hold the lock.
-      if (buffer->evictable && buffer.use_count() == 1)
-        candidates.push_back({buffer->last_use, &entry, number});
-    }
+    if (entry.session->slot->device.get() == &device) add_candidates(entry, candidates);
   }
+  return drop(std::move(candidates), *device.budget(), bytes, dropped);
+}
+
+bool SessionStore::evict_own(const Session& session, std::size_t bytes) {
+  Dropped dropped;
+  const std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(session.name);
+  if (entry == entries_.end()) return false;
+  std::vector<Candidate> candidates;
+  add_candidates(entry->second, candidates);
+  return drop(std::move(candidates), *session.quota, bytes, dropped);
+}
+
+void SessionStore::add_candidates(Entry& entry, std::vector<Candidate>& candidates) {
+  for (const auto& [number, buffer] : entry.buffers) {
+    // Only the session holds it: no running call does, and none can begin to while we hold the lock.
+    if (buffer->evictable && buffer.use_count() == 1)
+      candidates.push_back({buffer->last_use, &entry, number});
+  }
+}
+
+bool SessionStore::drop(std::vector<Candidate> candidates, const MemoryBudget& budget, std::size_t bytes,
+                        Dropped& dropped) {
+  std::size_t free = budget.limit_bytes() - budget.reserved_bytes();
+  std::size_t evictable = 0;
+  for (const Candidate& candidate : candidates)
+    evictable += candidate.owner->buffers.at(candidate.number)->device_bytes.bytes();
+  if (free + evictable < bytes) return false;
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.last_use < b.last_use; });
-  std::size_t free = device.budget()->limit_bytes() - device.budget()->reserved_bytes();
   for (const Candidate& candidate : candidates) {
     if (free >= bytes) break;
     const auto found = candidate.owner->buffers.find(candidate.number);
     free += found->second->device_bytes.bytes();
     remember_end(found->second->name, "BUFFER_EVICTED");
+    due_.erase({found->second->expire_time, found->second->name});
     dropped.push_back(std::move(found->second));
     candidate.owner->buffers.erase(found);
   }
-  return !dropped.empty();
+  return true;
 }
 
 }  // namespace cumulus::server

@@ -42,7 +42,7 @@ function allowed_from(path, stem) {
   if (path ~ /^proto\//) return "^$"
   if (path ~ /^images\//) return "^images/"
   if (path ~ /^server\/runtime\//) {
-    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1)/|google/rpc/|proto/checksums[.]h$)"
+    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1|decoding/v1)/|google/rpc/|proto/checksums[.]h$)"
   }
   if (path ~ /^server\/pipeline\//) return "^(server/(pipeline|runtime)/|kernels/core/|cumulus/v1/|google/rpc/)"
   if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"

@@ -27,7 +27,7 @@ class StructureOperations(ClientBase):
     # Sampling tables.
 
     def sampling_table(self, weights: Union[ImageLike, Buffer], *, projection: str = "lat-long",
-                       method: str = "radix-forest", interpolation: str = "constant", luminance: Any = "rec-709",
+                       method: str = "balanced-forest", interpolation: str = "constant", luminance: Any = "rec-709",
                        invalid_weights: str = "refuse", mis_compensation: bool = False,
                        uniform_if_all_zero: bool = False, layered: bool = False,
                        guide_sizes: Tuple[int, int] = (0, 0), **call: "Unpack[CallOptions]") -> SamplingTable:

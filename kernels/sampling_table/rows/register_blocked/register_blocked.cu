@@ -180,6 +180,8 @@ void with_constants(const RegisterBlockedPlan& plan, const Launch& launch) {
     switch (plan.lookup) {
       case RowLookup::kTrees:
         return launch(threads, std::integral_constant<RowLookup, RowLookup::kTrees>{});
+      case RowLookup::kRanges:
+        return launch(threads, std::integral_constant<RowLookup, RowLookup::kRanges>{});
       case RowLookup::kCutpoints:
         return launch(threads, std::integral_constant<RowLookup, RowLookup::kCutpoints>{});
       default:

@@ -17,17 +17,18 @@ inline constexpr std::uint32_t kMaxRegisterBlockedCells = 16384;
 inline constexpr int kPrefetchThreads = 1024;          // of a block that may prefetch
 inline constexpr std::uint32_t kSlotAlignment = 1024;  // bytes; static shared memory takes no more
 
-/// What is built beside the lower bounds: nothing, a guide whose entries are one number, or guide and trees.
-enum class RowLookup { kNone, kCutpoints, kTrees };
+/// What is built beside the lower bounds: nothing, a guide whose entries are one number or two, or guide and
+/// trees.
+enum class RowLookup { kNone, kCutpoints, kRanges, kTrees };
 
 constexpr RowLookup row_lookup_of(sampling::Method method) {
   switch (method) {
     case sampling::Method::kRadixForest:
-    case sampling::Method::kRadixForest4:
       return RowLookup::kTrees;
     case sampling::Method::kCutpointBinary:
-    case sampling::Method::kCutpointLinear:
       return RowLookup::kCutpoints;
+    case sampling::Method::kBalancedForest:
+      return RowLookup::kRanges;
     default:
       return RowLookup::kNone;
   }
