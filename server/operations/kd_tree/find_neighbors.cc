@@ -1,5 +1,7 @@
 #include "server/operations/kd_tree/find_neighbors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -147,6 +149,20 @@ absl::Status conclude_lists(const Plan& plan, std::int64_t listed) {
       {{"neighbors", concat(listed)}});
 }
 
+/// `number` counts the leaves of all trees.
+absl::Status wrong_leaf(const Plan& plan, std::int64_t number) {
+  const KdTreeShape& forest = plan.shape.forest;
+  const std::int64_t leaves = forest.nodes() / 2 + 1;
+  const std::int64_t tree = number / leaves;
+  const std::int64_t node = forest.nodes() / 2 + number % leaves;
+  return no_answer(
+      "WRONG_TREE",
+      concat("tree.node_data: ", plan.shape.batched ? concat("tree ", tree, ", ") : "", "node ", node,
+             " is a leaf that does not begin where the one before it ends, or end within the ", forest.points,
+             " points; the last leaf ends with them; arrays as BuildKdTree makes them are right"),
+      {{"tree", concat(tree)}, {"node", concat(node)}});
+}
+
 }  // namespace
 
 std::int64_t FindNeighbors::Plan::all_queries() const { return shape.forest.trees * search.queries; }
@@ -224,6 +240,7 @@ absl::Status FindNeighbors::conclude(const Plan& plan, const Report& found) {
                             report.axis, "]]; bring them into it before the build"),
                      {{"tree", concat(report.query)}, {"dimension", concat(report.axis)}});
   }
+  if (report.fault == Fault::kLeaves) return wrong_leaf(plan, report.query);
   const std::int64_t tree = report.query / plan.search.queries;
   const std::int64_t query = report.query % plan.search.queries;
   const std::string place = concat(plan.shape.batched ? concat("tree ", tree, ", ") : "", "query ", query);
