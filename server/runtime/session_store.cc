@@ -36,7 +36,29 @@ BufferName split_buffer_name(std::string_view name) {
   return {name.substr(0, infix), parse_number(name.substr(infix + kBuffersInfix.size()))};
 }
 
+absl::Status not_now(const MemoryBudget& budget, std::size_t bytes) {
+  constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+  return unavailable("NO_MEMORY_NOW",
+                     absl::StrCat("needs ", bytes, " bytes of ", budget.subject(),
+                                  ", which others hold; try again once they have given it back"),
+                     kRetryAfter);
+}
+
 }  // namespace
+
+SessionUse& SessionUse::operator=(SessionUse&& other) noexcept {
+  if (this != &other) {
+    end();
+    store_ = std::exchange(other.store_, nullptr);
+    session_ = std::move(other.session_);
+  }
+  return *this;
+}
+
+void SessionUse::end() {
+  if (store_ != nullptr) store_->end_use(session_);
+  store_ = nullptr;
+}
 
 absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& session) {
   const std::string name = absl::StrCat("sessions/", session.id);
@@ -64,6 +86,22 @@ absl::StatusOr<SessionHandle> SessionStore::find_session(std::string_view name) 
   return (*entry)->second.session;
 }
 
+absl::StatusOr<SessionUse> SessionStore::use_session(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = find_entry(name);
+  if (!entry.ok()) return entry.status();
+  ++(*entry)->second.uses;
+  return SessionUse(*this, (*entry)->second.session);
+}
+
+void SessionStore::end_use(const SessionHandle& session) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(session->name);
+  if (entry == entries_.end() || entry->second.session != session) return;  // it was deleted
+  --entry->second.uses;
+  entry->second.expire_time = absl::Now() + session->ttl;
+}
+
 absl::Status SessionStore::delete_session(std::string_view name) {
   Entry ended;  // its buffers go after the lock
   const std::lock_guard lock(mutex_);
@@ -81,17 +119,47 @@ absl::Time SessionStore::lease_end(const Session& session) const {
 }
 
 absl::StatusOr<Admission> SessionStore::admit(Device& device, const Session* session, std::size_t bytes) {
+  if (const absl::Status room = check_room(device, session, bytes); !room.ok()) return room;
   Admission admission;
   if (session != nullptr) {
     absl::StatusOr<Reservation> quota = session->quota->reserve(bytes);
-    if (!quota.ok()) return quota.status();
+    if (!quota.ok()) return not_now(*session->quota, bytes);
     admission.session = *std::move(quota);
   }
   absl::StatusOr<Reservation> memory = device.budget()->reserve(bytes);
-  if (!memory.ok() && evict(device, bytes)) memory = device.budget()->reserve(bytes);
-  if (!memory.ok()) return memory.status();
+  if (!memory.ok()) {
+    evict(device, bytes);
+    memory = device.budget()->reserve(bytes);
+  }
+  if (!memory.ok()) return not_now(*device.budget(), bytes);
   admission.device = *std::move(memory);
   return admission;
+}
+
+absl::StatusOr<Admission> SessionStore::admit_upload(Device& device, const Session& session,
+                                                     std::size_t bytes) {
+  const MemoryBudget& budget = *device.budget();
+  const std::size_t reserved = budget.reserved_bytes();
+  if (reserved > budget.kept_bytes() && bytes > (budget.limit_bytes() - reserved) / 2) {
+    evict(device, 2 * bytes);
+    const absl::Status room = check_room(device, &session, bytes);
+    if (!room.ok()) return room;
+    if (bytes > (budget.limit_bytes() - budget.reserved_bytes()) / 2) return not_now(budget, bytes);
+  }
+  return admit(device, &session, bytes);
+}
+
+absl::Status SessionStore::check_room(const Device& device, const Session* session, std::size_t bytes) const {
+  const MemoryBudget& budget = *device.budget();
+  std::size_t own = 0;  // what nobody but the session's owner gives back
+  if (session != nullptr) {
+    own = session->quota->kept_bytes();
+    if (bytes > session->quota->limit_bytes() - own) return session->quota->shortage(bytes);
+  }
+  if (own <= budget.limit_bytes() && bytes <= budget.limit_bytes() - own) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  const std::size_t evictable = session != nullptr ? evictable_bytes(*session) : 0;
+  return bytes + own <= budget.limit_bytes() + evictable ? absl::OkStatus() : budget.shortage(bytes);
 }
 
 absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, NewBuffer fresh) {
@@ -116,6 +184,8 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   }
   const std::uint64_t number = owner.next_buffer++;
   buffer->name = absl::StrCat(session.name, kBuffersInfix, number);
+  buffer->session_bytes.set_kept(true);
+  buffer->device_bytes.set_kept(true);
   owner.buffers.emplace(number, buffer);
   return buffer;
 }
@@ -142,6 +212,7 @@ absl::Status SessionStore::delete_buffer(std::string_view name) {
   const auto found = buffers.find(parts.number);
   if (found == buffers.end()) return missing_buffer(name);
   dropped = std::move(found->second);
+  dropped->session_bytes.set_kept(false);  // calls that hold it give it back
   buffers.erase(found);
   return absl::OkStatus();
 }
@@ -170,7 +241,7 @@ void SessionStore::expire(absl::Time now) {
   std::vector<std::shared_ptr<ResidentBuffer>> dropped;
   const std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
-    if (entry->second.expire_time <= now) {
+    if (has_expired(entry->second, now)) {
       remember_end(entry->first, "SESSION_EXPIRED");
       ended.push_back(std::move(entry->second));
       entry = entries_.erase(entry);
@@ -183,6 +254,7 @@ void SessionStore::expire(absl::Time now) {
         continue;
       }
       remember_end(buffer->second->name, "BUFFER_EXPIRED");
+      buffer->second->session_bytes.set_kept(false);
       dropped.push_back(std::move(buffer->second));
       buffer = buffers.erase(buffer);
     }
@@ -206,7 +278,7 @@ absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::st
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return missing_session(name);
   const absl::Time now = absl::Now();
-  if (entry->second.expire_time <= now) return missing_session(name);  // `expire` has not come by yet
+  if (has_expired(entry->second, now)) return missing_session(name);  // `expire` has not come by yet
   entry->second.expire_time = now + entry->second.session->ttl;
   return entry;
 }
@@ -248,7 +320,21 @@ void SessionStore::remember_end(const std::string& name, std::string_view reason
   }
 }
 
-bool SessionStore::evict(const Device& device, std::size_t bytes) {
+bool SessionStore::is_idle(const std::shared_ptr<ResidentBuffer>& buffer) {
+  // Only the session holds it: no running call does, and none can begin to while we hold the lock.
+  return buffer->evictable && buffer.use_count() == 1;
+}
+
+std::size_t SessionStore::evictable_bytes(const Session& session) const {
+  const auto entry = entries_.find(session.name);
+  if (entry == entries_.end()) return 0;
+  std::size_t bytes = 0;
+  for (const auto& [number, buffer] : entry->second.buffers)
+    bytes += is_idle(buffer) ? buffer->device_bytes.bytes() : 0;
+  return bytes;
+}
+
+void SessionStore::evict(const Device& device, std::size_t bytes) {
   struct Candidate {
     absl::Time last_use;
     Entry* owner;
@@ -257,17 +343,19 @@ bool SessionStore::evict(const Device& device, std::size_t bytes) {
   std::vector<std::shared_ptr<ResidentBuffer>> dropped;  // their memory goes after the lock
   const std::lock_guard lock(mutex_);
   std::vector<Candidate> candidates;
+  std::size_t free = device.budget()->limit_bytes() - device.budget()->reserved_bytes();
+  std::size_t evictable = 0;
   for (auto& [name, entry] : entries_) {
     if (entry.session->slot->device.get() != &device) continue;
     for (const auto& [number, buffer] : entry.buffers) {
-      // Only the session holds it: no running call does, and none can begin to while we hold the lock.
-      if (buffer->evictable && buffer.use_count() == 1)
-        candidates.push_back({buffer->last_use, &entry, number});
+      if (!is_idle(buffer)) continue;
+      candidates.push_back({buffer->last_use, &entry, number});
+      evictable += buffer->device_bytes.bytes();
     }
   }
+  if (free + evictable < bytes) return;
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.last_use < b.last_use; });
-  std::size_t free = device.budget()->limit_bytes() - device.budget()->reserved_bytes();
   for (const Candidate& candidate : candidates) {
     if (free >= bytes) break;
     const auto found = candidate.owner->buffers.find(candidate.number);
@@ -276,7 +364,6 @@ bool SessionStore::evict(const Device& device, std::size_t bytes) {
     dropped.push_back(std::move(found->second));
     candidate.owner->buffers.erase(found);
   }
-  return !dropped.empty();
 }
 
 }  // namespace cumulus::server
