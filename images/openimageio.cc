@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "images/image_library.h"
 
@@ -144,9 +145,58 @@ Header header(const OpenFile& file) {
           .bytes = spec.image_bytes(true)};
 }
 
+/// Converts rows from the file's own samples, channel by channel where they differ.
+bool convert_rows(const OIIO::ImageSpec& spec, int first_channel, int end_channel, int rows,
+                  const std::byte* from, OIIO::TypeDesc type, std::byte* to) {
+  const int channels = end_channel - first_channel;
+  if (spec.channelformats.empty())
+    return OIIO::convert_pixel_values(spec.format, from, type, to, spec.width * rows * channels);
+  const auto from_pixel = static_cast<OIIO::stride_t>(spec.pixel_bytes(first_channel, end_channel, true));
+  const auto to_pixel = static_cast<OIIO::stride_t>(type.size()) * channels;
+  for (int channel = first_channel; channel < end_channel; ++channel) {
+    const OIIO::TypeDesc own = spec.channelformats[static_cast<std::size_t>(channel)];
+    if (!OIIO::convert_image(1, spec.width, rows, 1, from, own, from_pixel, OIIO::AutoStride,
+                             OIIO::AutoStride, to, type, to_pixel, OIIO::AutoStride, OIIO::AutoStride))
+      return false;
+    from += own.size();
+    to += type.size();
+  }
+  return true;
+}
+
+/// As read_image, of a file without tiles: that takes 64 MiB for every picture that it converts.
+bool read_rows(OpenFile& file, int first_channel, int end_channel, OIIO::TypeDesc type, std::byte* pixels) {
+  constexpr int kBandBytes = 1 << 20;
+  const OIIO::ImageSpec spec = file.input->spec();
+  const std::size_t native_bytes =
+      static_cast<std::size_t>(spec.width) * spec.pixel_bytes(first_channel, end_channel, true);
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(spec.width * (end_channel - first_channel)) * type.size();
+  // Whole strips of a TIFF, which are decompressed at once.
+  const int strip = std::max(1, spec.get_int_attribute("tiff:RowsPerStrip", 64));
+  const auto band = static_cast<int>(kBandBytes / (native_bytes + 1));
+  const int rows = std::min(spec.height, std::max(1, band / strip) * strip);
+  const bool as_stored = type == spec.format && spec.channelformats.empty();
+  std::vector<std::byte> native(as_stored ? 0 : native_bytes * static_cast<std::size_t>(rows));
+  for (int row = 0; row < spec.height; row += rows) {
+    const int count = std::min(rows, spec.height - row);
+    const int y = spec.y + row;
+    std::byte* const to = pixels + row_bytes * static_cast<std::size_t>(row);
+    if (!file.input->read_native_scanlines(file.picture, 0, y, y + count, 0, first_channel, end_channel,
+                                           as_stored ? to : native.data()))
+      return false;
+    if (!as_stored && !convert_rows(spec, first_channel, end_channel, count, native.data(), type, to))
+      return false;
+  }
+  return true;
+}
+
 std::string read(OpenFile& file, int first_channel, int end_channel, Samples samples, void* pixels) {
+  const OIIO::ImageSpec& spec = file.input->spec();
   const bool complete =
-      file.input->read_image(file.picture, 0, first_channel, end_channel, type_of(samples), pixels);
+      spec.tile_width == 0 && spec.depth <= 1
+          ? read_rows(file, first_channel, end_channel, type_of(samples), static_cast<std::byte*>(pixels))
+          : file.input->read_image(file.picture, 0, first_channel, end_channel, type_of(samples), pixels);
   // Readers that patch up what is missing (JPEG's) say so in an error beside their success.
   if (complete && !file.input->has_error()) return {};
   return reason(file.input->geterror());

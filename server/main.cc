@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cumulus/v1/operations.grpc.pb.h"
+#include "proto/heap.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/command_line.h"
 #include "server/runtime/lifecycle.h"
@@ -23,6 +24,7 @@ namespace cumulus::server {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr int kDeaf = 70;  // EX_SOFTWARE
 
 int fail(const absl::Status& status) {
   constexpr absl::Duration kFlushLimit = absl::Milliseconds(200);
@@ -42,10 +44,10 @@ int fail(const absl::Status& status) {
   end_process(0, flush_limit);
 }
 
-int serve(Configuration configuration) {
+int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
   absl::StatusOr<std::vector<DeviceSlot>> devices = open_devices(configuration);
   if (!devices.ok()) return fail(devices.status());
-  Runtime runtime(configuration, *std::move(devices));
+  Runtime runtime(configuration, *std::move(devices), std::move(helper));
   const std::unique_ptr<grpc::Service> operations = make_operations_service(runtime);
   SessionsService sessions(runtime);
   TransferService transfer(runtime);
@@ -57,6 +59,10 @@ int serve(Configuration configuration) {
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
                       v1::BufferTransfer::service_full_name(), v1::Server::service_full_name()});
   if (!announced.ok()) return fail(announced);
+  lifecycle->watch(configuration.connections.watchdog, [&](const std::string& address) {
+    spdlog::critical("{} takes no connection any more: ending, to be started again", address);
+    end_process(kDeaf, configuration.logging.flush_limit);
+  });
   const int signal = wait_for_stop_signal(reopen_log);
   spdlog::info("signal {}: draining", signal);
   stop(*lifecycle, configuration);
@@ -67,6 +73,7 @@ int serve(Configuration configuration) {
 
 int main(int argc, char** argv) {
   using namespace cumulus::server;
+  cumulus::keep_heap();
   prepare_signals();
   const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
   if (const auto* exit = std::get_if<ExitNow>(&command_line)) {
@@ -74,11 +81,14 @@ int main(int argc, char** argv) {
     return exit->code;
   }
   const Configuration& configuration = std::get<Configuration>(command_line);
+  // Before any thread exists, of the log or of a library.
+  absl::StatusOr<std::shared_ptr<DecodeHelper>> helper = DecodeHelper::start();
+  if (!helper.ok()) return fail(helper.status());
   const absl::Status logging = start_logging(configuration.logging);
   if (!logging.ok()) return fail(logging);
   raise_file_limit();
   try {
-    return serve(configuration);
+    return serve(configuration, *std::move(helper));
   } catch (const std::exception& problem) {  // a device that has no memory for its staging ring, say
     return fail(absl::InternalError(problem.what()));
   }

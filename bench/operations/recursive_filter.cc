@@ -90,14 +90,16 @@ Steps direction_by_direction(const RecursiveFilter& filter) {
 struct Size {
   std::int64_t height, width;
   std::int64_t channels = 1;
+  std::int64_t images = 1;
 
   Size(std::int64_t side, std::int64_t of_channels = 1)  // NOLINT(google-explicit-constructor)
       : Size(side, side, of_channels) {}
-  Size(std::int64_t of_height, std::int64_t of_width, std::int64_t of_channels)
-      : height(of_height), width(of_width), channels(of_channels) {}
+  Size(std::int64_t of_height, std::int64_t of_width, std::int64_t of_channels, std::int64_t count = 1)
+      : height(of_height), width(of_width), channels(of_channels), images(count) {}
   std::string name() const {
-    const std::string extents = std::to_string(height) + "x" + std::to_string(width);
-    return channels == 1 ? extents : extents + "x" + std::to_string(channels);
+    std::string extents = std::to_string(height) + "x" + std::to_string(width);
+    if (channels > 1) extents += "x" + std::to_string(channels);
+    return images == 1 ? extents : extents + "-batch" + std::to_string(images);
   }
 };
 
@@ -108,7 +110,16 @@ const FilterImage& random_image(FilterShape shape) {
   return image;
 }
 
-/// One filter of one image. `label` tells how, between slashes, where that is not the usual way.
+template <class T>
+std::vector<T> repeated(const std::vector<T>& once, std::int64_t times) {
+  std::vector<T> all;
+  all.reserve(once.size() * static_cast<std::size_t>(times));
+  for (std::int64_t i = 0; i < times; ++i) all.insert(all.end(), once.begin(), once.end());
+  return all;
+}
+
+/// One filter of one image, or of several that are alike. `label` says how, between slashes, where that is
+/// not the usual way.
 template <class T, class Executor>
 void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::string& label,
                   const Size& size, const Steps& steps, const RecursiveFilterChoice& choice = {}) {
@@ -116,13 +127,18 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   const std::string name = "recursive_filter/" + variant.name + label + size.name();
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  const auto [height, width, channels] = size;
+  const auto [height, width, channels, images] = size;
   const FilterShape shape{height, width, channels};
   FilterImage image = random_image(shape);
-  const Array<T, Executor> pixels(executor, testing::elements_as<T>(image));
-  const Array<T, Executor> result(executor, image.elements.size());
-  const Array<T, Executor> other(executor, steps.size() > 1 ? image.elements.size() : 1);
-  const ImageView<const T, kSpace> view(pixels.data(), height, width, channels);
+  const std::size_t elements = image.elements.size() * static_cast<std::size_t>(images);
+  const Array<T, Executor> pixels(executor, repeated(testing::elements_as<T>(image), images));
+  const Array<T, Executor> result(executor, elements);
+  const Array<T, Executor> other(executor, steps.size() > 1 ? elements : 1);
+  const auto view_of = [&, height = height, width = width, channels = channels,
+                        images = images]<class E>(E* first) {
+    return FilterImages<E, kSpace>(ImageView<E, kSpace>(first, height, width, channels), images);
+  };
+  const FilterImages<const T, kSpace> view = view_of(static_cast<const T*>(pixels.data()));
   std::size_t scratch_bytes = 0;
   for (const RecursiveFilter& step : steps) {
     scratch_bytes = std::max(scratch_bytes, apply_recursive_filter_scratch_bytes<T, kSpace>(
@@ -130,24 +146,28 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   }
   RecursiveFilterRun done{};
   const auto run = [&] {
-    ImageView<const T, kSpace> source = view;
+    const T* source = pixels.data();
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const ImageView<T, kSpace> target((steps.size() - i) % 2 == 1 ? result.data() : other.data(), height,
-                                        width, channels);
+      T* target = (steps.size() - i) % 2 == 1 ? result.data() : other.data();
       executor.reuse_scratch();
-      done = apply_recursive_filter<T>(executor, source, steps[i], target, choice);
+      done = apply_recursive_filter<T>(executor, view_of(source), steps[i], view_of(target), choice);
       source = target;
     }
   };
   const bool whole = height * width <= 512 * 512;
   runner.measure({
       .name = name,
-      .bytes = testing::recursive_filter_bytes<T>(shape),
-      .items = static_cast<double>(height * width),
+      .bytes = testing::recursive_filter_bytes<T>(shape) * static_cast<std::size_t>(images),
+      .items = static_cast<double>(height * width * images),
       .unit = "pixels",
       .scratch_bytes = scratch_bytes,
       .run = run,
-      .verify = [&] { return verify_window(image, variant.filter, result.to_host(), done.truncation_bound); },
+      .verify =
+          [&] {
+            const std::vector<T> last =
+                result.to_host(elements - image.elements.size(), image.elements.size());
+            return verify_window(image, variant.filter, last, done.truncation_bound);
+          },
       .verified_by = whole ? "serial oracle, every pixel" : "serial oracle, a window in the middle",
   });
 }
@@ -167,6 +187,44 @@ void bench_pictures(Runner<Executor>& runner, const Variant& variant, const std:
                         {variant.filter}, method);
       }
     }
+  }
+}
+
+/// Pictures that strips do not filter: a boundary, a width or a decay length that they do not take; by what
+/// is chosen and by tiles. And batches.
+template <class Executor>
+void bench_other_pictures(Runner<Executor>& runner) {
+  const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
+  const std::vector<double> five = {-0.5, 0.1, -0.2, 0.05, 0.1};
+  const Variant map{
+      "gaussian-8-map",
+      {gaussian_filter(8, FilterBoundary::kClamp), gaussian_filter(8, FilterBoundary::kRepeat)}};
+  const Variant mirror{"gaussian-8-mirror", both(gaussian_filter(8, FilterBoundary::kMirror))};
+  const Variant young{"gaussian-8-clamp", both(gaussian_filter(8, FilterBoundary::kClamp))};
+  const Variant variants[] = {
+      mirror,
+      {"deriche-8-mirror", both(deriche_filter(8, 0, FilterBoundary::kMirror))},
+      {"gaussian-15-clamp", both(gaussian_filter(15, FilterBoundary::kClamp))},
+      {"gaussian-32-clamp", both(gaussian_filter(32, FilterBoundary::kClamp))},
+      {"deriche-32-clamp", both(deriche_filter(32, 0, FilterBoundary::kClamp))},
+      {"five-poles-clamp", both(feedback_filter(0.4, five, five, FilterBoundary::kClamp))},
+  };
+  constexpr std::int64_t kExtents[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048}};
+  for (const std::int64_t channels : {1, 3, 4}) {
+    bench_filter<float>(runner, map, "/pictures/", {1000, 2000, channels}, {map.filter});
+    for (const auto& [height, width] : kExtents) {
+      for (const Variant& variant : variants) {
+        bench_filter<float>(runner, variant, "/pictures/", {height, width, channels}, {variant.filter});
+        if (!std::is_same_v<Executor, CudaExecutor>) continue;
+        bench_filter<float>(runner, variant, "/pictures/tiled/", {height, width, channels}, {variant.filter},
+                            Method::kTiled);
+      }
+      bench_filter<Float16>(runner, mirror, "/pictures/half/", {height, width, channels}, {mirror.filter});
+    }
+  }
+  for (const std::int64_t channels : {1, 3}) {
+    bench_filter<float>(runner, young, "/pictures/", {500, 500, channels, 100}, {young.filter});
+    bench_filter<float>(runner, mirror, "/pictures/", {500, 500, channels, 100}, {mirror.filter});
   }
 }
 
@@ -195,6 +253,7 @@ void bench_all(Runner<Executor>& runner) {
       bench_pictures<float>(runner, variant, "");
       bench_pictures<Float16>(runner, variant, "half/");
     }
+    bench_other_pictures(runner);
   }
   for (const std::int64_t side : sides) {
     bench_filter<float>(runner, cubic, "/", side, {cubic.filter});

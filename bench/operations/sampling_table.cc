@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bench/baselines/sampling_table_plain.h"
-#include "bench/baselines/sampling_table_warps.h"
 #include "bench/harness/bench.h"
+#include "bench/operations/sampling_table_comparison.h"
 #include "bench/operations/sampling_table_maps.h"
 #include "bench/operations/sampling_table_subjects.h"
 #include "tests/cases/sampling_table_case.h"
@@ -60,43 +60,6 @@ void bench_draw(Runner<Executor>& runner, MapShape shape, std::int64_t count, Po
                 4096);
 }
 
-#if CUMULUS_WITH_CUDA
-/// Of random points in a line, by whole warps.
-void measure_searches(Runner<CudaExecutor>& runner, const std::string& name,
-                      const TableOnExecutor<float, CudaExecutor>& table) {
-  constexpr std::uint32_t kThreads = 1u << 20;
-  constexpr std::uint32_t kChecked = 256;
-  const sampling::TableHeader header = table.header();
-  const Array<std::uint32_t, CudaExecutor> sums(runner.executor(), kThreads);
-  runner.measure({
-      .name = name,
-      .bytes = table.bytes() + sums.size() * sizeof(std::uint32_t),
-      .items = static_cast<double>(kThreads) * kSearchesOfThread,
-      .unit = "searches",
-      .scratch_bytes = 0,
-      .run = [&] { search_cells(runner.executor(), header, table.span(), sums.span()); },
-      .verify = [&]() -> std::string {
-        const auto bytes = table.to_host();
-        const auto* const lower =
-            reinterpret_cast<const std::uint32_t*>(bytes.data() + header.row_cdf_offset);
-        const auto found = sums.to_host();
-        for (std::uint32_t k = 0; k < kChecked; ++k) {
-          const std::uint32_t thread = k * (kThreads / kChecked) + k % 32;
-          std::uint32_t expected = 0;
-          for (std::uint32_t i = 0; i < kSearchesOfThread; ++i) {
-            const std::uint32_t x = std::min(searched_point(thread, i), sampling::kEmptyTail - 1);
-            expected +=
-                static_cast<std::uint32_t>(std::upper_bound(lower, lower + header.width, x) - lower - 1);
-          }
-          if (found[thread] != expected) return "thread " + std::to_string(thread) + " found other cells";
-        }
-        return "";
-      },
-      .verified_by = "upper_bound, " + std::to_string(kChecked) + " threads",
-  });
-}
-#endif
-
 /// Builds by one method, draws from what was built, and samples it at points that are ready. `make_map` makes
 /// the map, where any of that is wanted.
 template <class Executor, class MakeMap>
@@ -110,20 +73,12 @@ void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std:
   const bool points =
       std::any_of(std::begin(kReadyPoints), std::end(kReadyPoints),
                   [&](const ReadyPoints& ready) { return runner.wants(points_name(ready, tail, samples)); });
-  const std::string search_name = "search_cells/" + tail;
-  const bool searches = std::is_same_v<Executor, CudaExecutor> && named.method != sampling::Method::kAlias &&
-                        runner.wants(search_name);
-  if (!runner.wants(build_name) && !draws && !points && !searches) return;
+  if (!runner.wants(build_name) && !draws && !points) return;
   const TestMap<float> map = make_map();
   TableOnExecutor<float, Executor> table(runner.executor(), map, named.method);
   if (runner.wants(build_name)) measure_build(runner, build_name, map, table, 16);
-  if (!draws && !points && !searches) return;
+  if (!draws && !points) return;
   table.build_now();
-#if CUMULUS_WITH_CUDA
-  if constexpr (std::is_same_v<Executor, CudaExecutor>) {
-    if (searches && map.height == 1) measure_searches(runner, search_name, table);
-  }
-#endif
   OracleOfMap<float> oracle(map, named.method);
   if (draws) {
     measure_draws(runner, draw_name, table, oracle,
@@ -135,29 +90,9 @@ void bench_method(Runner<Executor>& runner, const NamedMethod& named, const std:
   }
 }
 
-/// One row of the weights that `weight` gives to x in [0, 1).
-template <class Weight>
-TestMap<float> line_of(std::int64_t n, const Weight& weight) {
-  TestMap<float> map{1, n, 1, n, {}};
-  for (std::int64_t i = 0; i < n; ++i) map.elements.push_back(static_cast<float>(weight(i, n)));
-  return map;
-}
-
 /// Every method on a sky with a sun, and on distributions like those of Binder and Keller's Table 1.
 template <class Executor>
 void bench_methods(Runner<Executor>& runner, MapShape shape, std::int64_t samples) {
-  const auto power = [](std::int64_t i, std::int64_t n) {
-    return std::pow(static_cast<double>(i + 1) / static_cast<double>(n), 20);
-  };
-  const auto saw = [](std::int64_t i, std::int64_t /*n*/) {
-    return std::pow(static_cast<double>(i % 32 + 1) / 32, 25);
-  };
-  const auto long_saw = [](std::int64_t i, std::int64_t /*n*/) {
-    return std::pow(static_cast<double>(i % 64 + 1) / 64, 35);
-  };
-  const auto spikes = [](std::int64_t i, std::int64_t n) {
-    return i % (n / 4) == n / 8 ? 0.8 / 4 : 0.2 / static_cast<double>(n - 4);
-  };
   const std::int64_t longest = runner.quick() ? 1 << 12 : 1 << 20;
   PointsOnExecutor<Executor> points(runner.executor(), static_cast<std::size_t>(samples));
   for (const NamedMethod& method : kSamplingMethods) {
@@ -167,14 +102,10 @@ void bench_methods(Runner<Executor>& runner, MapShape shape, std::int64_t sample
     for (const std::int64_t n : {std::int64_t{100}, longest}) {
       std::string size = "/";  // in two steps: gcc 12 sees an overlap in one
       size += std::to_string(n);
-      bench_method(
-          runner, method, "power20" + size, [&] { return line_of(n, power); }, points);
-      bench_method(
-          runner, method, "mod32" + size, [&] { return line_of(n, saw); }, points);
-      bench_method(
-          runner, method, "mod64" + size, [&] { return line_of(n, long_saw); }, points);
-      bench_method(
-          runner, method, "spikes" + size, [&] { return line_of(n, spikes); }, points);
+      for (const NamedLine& line : kLines) {
+        bench_method(
+            runner, method, line.name + size, [&] { return line_of(n, line.weight); }, points);
+      }
     }
   }
 }
@@ -189,12 +120,11 @@ struct PlainPeer {
 /// What the CPU backend takes for a map of 8192 x 4096 beside a build as one writes it down, by one thread.
 void bench_plain(Runner<CpuExecutor>& runner, MapShape shape) {
   using sampling::Method;
-  const PlainPeer peers[] = {{"sums", PlainSearch::kSums, {Method::kBinarySearch, Method::kQuaternaryTree}},
-                             {"guide",
-                              PlainSearch::kGuide,
-                              {Method::kCutpointBinary, Method::kCutpointLinear, Method::kBalancedForest}},
-                             {"forest", PlainSearch::kForest, {Method::kRadixForest, Method::kRadixForest4}},
-                             {"alias", PlainSearch::kAlias, {Method::kAlias}}};
+  const PlainPeer peers[] = {
+      {"sums", PlainSearch::kSums, {Method::kBinarySearch}},
+      {"guide", PlainSearch::kGuide, {Method::kCutpointBinary, Method::kBalancedForest}},
+      {"forest", PlainSearch::kForest, {Method::kRadixForest}},
+      {"alias", PlainSearch::kAlias, {Method::kAlias}}};
   const std::string size = "/" + size_name(shape, 1);
   std::optional<TestMap<float>> random;
   const auto map = [&]() -> const TestMap<float>& {
@@ -258,6 +188,7 @@ void bench_all(Runner<Executor>& runner) {
   bench_draw(runner, drawn_map, samples, PointSequence::kSobol);
   bench_draw(runner, drawn_map, samples, PointSequence::kRandom);
   bench_methods(runner, drawn_map, samples);
+  bench_comparison(runner);
   for (const std::string& path : runner.maps()) bench_map_file(runner, path, samples);
   if constexpr (!kGpu) bench_plain(runner, runner.quick() ? shapes.front() : MapShape{4096, 8192});
 }

@@ -1,5 +1,7 @@
 #include "bench/operations/sampling_table_maps.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -8,9 +10,7 @@
 #include "cli/files/picture.h"
 
 namespace cumulus::bench {
-namespace {
 
-/// What is below zero, as resampling leaves it in photographs, becomes zero.
 testing::TestMap<float> read_map(const std::string& path) {
   const absl::StatusOr<cumulus::Array> picture = cli::read_picture(path);
   if (!picture.ok()) throw std::runtime_error(std::string(picture.status().message()));
@@ -26,6 +26,38 @@ testing::TestMap<float> read_map(const std::string& path) {
   }
   return map;
 }
+
+testing::TestMap<float> resized(const testing::TestMap<float>& map, testing::MapShape shape) {
+  const auto weight = [&map](std::int64_t y, std::int64_t x) {
+    y = std::clamp<std::int64_t>(y, 0, map.height - 1);
+    x = (x + map.width) % map.width;
+    if (map.channels < 3) return map.at(y, x * map.channels);
+    const std::int64_t texel = x * map.channels;
+    return testing::oracle_luminance(map.at(y, texel), map.at(y, texel + 1), map.at(y, texel + 2));
+  };
+  testing::TestMap<float> wide{shape.height, shape.width, 1, shape.width, {}};
+  wide.elements.reserve(static_cast<std::size_t>(shape.height * shape.width));
+  for (std::int64_t y = 0; y < shape.height; ++y) {
+    const double v =
+        (static_cast<double>(y) + 0.5) * static_cast<double>(map.height) / static_cast<double>(shape.height) -
+        0.5;
+    const auto y0 = static_cast<std::int64_t>(std::floor(v));
+    const auto down = static_cast<float>(v - std::floor(v));
+    for (std::int64_t x = 0; x < shape.width; ++x) {
+      const double u =
+          (static_cast<double>(x) + 0.5) * static_cast<double>(map.width) / static_cast<double>(shape.width) -
+          0.5;
+      const auto x0 = static_cast<std::int64_t>(std::floor(u));
+      const auto across = static_cast<float>(u - std::floor(u));
+      const float above = weight(y0, x0) * (1 - across) + weight(y0, x0 + 1) * across;
+      const float below = weight(y0 + 1, x0) * (1 - across) + weight(y0 + 1, x0 + 1) * across;
+      wide.elements.push_back(above * (1 - down) + below * down);
+    }
+  }
+  return wide;
+}
+
+namespace {
 
 struct NamedSequence {
   const char* name;

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/baselines/sampling_table_draws.h"
 #include "bench/harness/bench.h"
 #include "kernels/sampling_table/sampling_table.h"
 #include "tests/cases/sampling_table_case.h"
@@ -22,13 +24,67 @@ struct NamedMethod {
   sampling::Method method;
 };
 inline constexpr NamedMethod kSamplingMethods[] = {{"radix-forest", sampling::Method::kRadixForest},
-                                                   {"radix-forest-4", sampling::Method::kRadixForest4},
                                                    {"balanced-forest", sampling::Method::kBalancedForest},
                                                    {"cutpoint-binary", sampling::Method::kCutpointBinary},
-                                                   {"cutpoint-linear", sampling::Method::kCutpointLinear},
                                                    {"binary-search", sampling::Method::kBinarySearch},
-                                                   {"quaternary-tree", sampling::Method::kQuaternaryTree},
                                                    {"alias", sampling::Method::kAlias}};
+
+/// Every search there is or was, by the table that it needs.
+struct Contender {
+  const char* name;
+  sampling::Method method;
+  Search search = Search::kOfTable;
+};
+inline constexpr Contender kContenders[] = {
+    {"radix-forest", sampling::Method::kRadixForest},
+    {"balanced-forest", sampling::Method::kBalancedForest},
+    {"cutpoint-binary", sampling::Method::kCutpointBinary},
+    {"binary-search", sampling::Method::kBinarySearch},
+    {"alias", sampling::Method::kAlias},
+    {"radix-forest-4", sampling::Method::kRadixForest, Search::kRadixForest4},
+    {"cutpoint-linear", sampling::Method::kCutpointBinary, Search::kCutpointLinear},
+    {"quaternary-tree", sampling::Method::kBinarySearch, Search::kQuaternaryTree},
+    {"linear-search", sampling::Method::kBinarySearch, Search::kLinearSearch}};
+
+/// Whether it walks through few cells only.
+inline bool is_quick(const Contender& contender, const testing::TestMap<float>& map) {
+  constexpr std::int64_t kFew = 256;
+  return contender.search != Search::kLinearSearch || map.width <= kFew;
+}
+
+/// In the executor's memory, of a table that has been built.
+template <class Executor>
+Array<std::uint32_t, Executor> nodes_of(Executor& executor, const Contender& contender,
+                                        const sampling::TableHeader& header,
+                                        const std::vector<std::byte>& table) {
+  const sampling::TableView view{header, reinterpret_cast<const unsigned char*>(table.data()), 0};
+  return {executor, retired_nodes(contender.search, view)};
+}
+
+/// One row of n weights, like the distributions of Binder and Keller's Table 1.
+struct NamedLine {
+  const char* name;
+  double (*weight)(std::int64_t i, std::int64_t n);
+};
+inline constexpr NamedLine kLines[] = {
+    {"power20",
+     [](std::int64_t i, std::int64_t n) {
+       return std::pow(static_cast<double>(i + 1) / static_cast<double>(n), 20);
+     }},
+    {"mod32",
+     [](std::int64_t i, std::int64_t /*n*/) { return std::pow(static_cast<double>(i % 32 + 1) / 32, 25); }},
+    {"mod64",
+     [](std::int64_t i, std::int64_t /*n*/) { return std::pow(static_cast<double>(i % 64 + 1) / 64, 35); }},
+    {"spikes", [](std::int64_t i, std::int64_t n) {
+       return i % (n / 4) == n / 8 ? 0.8 / 4 : 0.2 / static_cast<double>(n - 4);
+     }}};
+
+template <class Weight>
+testing::TestMap<float> line_of(std::int64_t n, const Weight& weight) {
+  testing::TestMap<float> map{1, n, 1, n, {}};
+  for (std::int64_t i = 0; i < n; ++i) map.elements.push_back(static_cast<float>(weight(i, n)));
+  return map;
+}
 
 /// A map is lat-long, a single row a line.
 template <class T>
@@ -45,7 +101,7 @@ template <class T, class Executor>
 class TableOnExecutor {
  public:
   TableOnExecutor(Executor& executor, const testing::TestMap<T>& map,
-                  sampling::Method method = sampling::Method::kRadixForest)
+                  sampling::Method method = SamplingTableParams{}.method)
       : executor_(&executor),
         params_{
             .height = map.height,
@@ -141,18 +197,37 @@ inline testing::UnitPoint oracle_point(const DrawParameters& parameters, std::si
   return {point.x, point.y};
 }
 
+/// A number of all words and their places, as bench/baselines/sampling_table_draws.h has it for a GPU.
+inline std::uint64_t hash_of(CpuExecutor& /*executor*/, HostSpan<const float> words) {
+  std::uint64_t hash = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &words.data()[i], sizeof(bits));
+    hash = (hash ^ bits) * 0x100000001B3u;
+  }
+  return hash;
+}
+
 /// Where samples go, of a lat-long table with their directions.
 template <class Executor>
 class SampleMemory {
  public:
   SampleMemory(Executor& executor, std::size_t count, const sampling::TableHeader& header)
-      : position_(executor, 2 * count),
+      : executor_(&executor),
+        position_(executor, 2 * count),
         direction_(executor, sampling::on_sphere(header.projection) ? 3 * count : 0),
         pdf_(executor, count) {}
 
   std::size_t bytes() const { return (position_.size() + direction_.size() + pdf_.size()) * sizeof(float); }
 
   DrawnSamples<Executor::kSpace> span() const { return {position_.span(), direction_.span(), pdf_.span()}; }
+
+  /// Of all words.
+  std::uint64_t hash() const {
+    Executor& executor = *executor_;
+    return hash_of(executor, position_.span()) ^ 3 * hash_of(executor, direction_.span()) ^
+           5 * hash_of(executor, pdf_.span());
+  }
 
   /// Compares `checked` of the samples, spread over all, with the oracle's at `point_at(i)`.
   template <class PointAt>
@@ -169,6 +244,7 @@ class SampleMemory {
   }
 
  private:
+  Executor* executor_;
   Array<float, Executor> position_;
   Array<float, Executor> direction_;
   Array<float, Executor> pdf_;

@@ -5,113 +5,19 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <iomanip>
 #include <sstream>
-#include <stdexcept>
 #include <vector>
 
-#include "cumulus/sampling.h"
-#include "kernels/sampling_table/sampling_table.h"
+#include "bench/paper/distributions.h"
+#include "bench/paper/drawn_table.h"
+#include "bench/paper/picture.h"
 
 namespace cumulus::bench {
 namespace {
 
 using sampling::FixedPoint2;
 using sampling::Method;
-
-struct Density {
-  std::uint32_t height;
-  std::uint32_t width;
-  std::vector<float> weights;
-};
-
-class Table {
- public:
-  Table(const Density& density, Method method,
-        sampling::Interpolation interpolation = sampling::Interpolation::kConstant) {
-    CpuExecutor executor;
-    const SamplingTableParams params{.height = density.height,
-                                     .width = density.width,
-                                     .projection = sampling::Projection::kPlane,
-                                     .interpolation = interpolation,
-                                     .method = method};
-    bytes_.resize(sampling_table_bytes(params));
-    executor.reserve_scratch(sampling_table_scratch_bytes<Space::kHost>(params));
-    SamplingTableReport report;
-    build_sampling_table(executor,
-                         HostImage<const float>(density.weights.data(), params.height, params.width), params,
-                         {bytes_.data(), bytes_.size()}, &report);
-    view_ = {sampling_table_header(params), reinterpret_cast<const unsigned char*>(bytes_.data())};
-  }
-
-  sampling::Sample sample(FixedPoint2 point) const { return sampling::sample(view_, point.x, point.y); }
-  double density(double u, double v) const {
-    return static_cast<double>(sampling::pdf(view_, static_cast<float>(u), static_cast<float>(v)));
-  }
-  /// The probability of each texel.
-  std::vector<double> probabilities() const {
-    std::vector<double> all;
-    const sampling::TableHeader& header = view_.header;
-    for (std::uint32_t y = 0; y < header.height; ++y) {
-      for (std::uint32_t x = 0; x < header.width; ++x) {
-        const float u = (static_cast<float>(x) + 0.5F) / static_cast<float>(header.width);
-        const float v = (static_cast<float>(y) + 0.5F) / static_cast<float>(header.height);
-        all.push_back(static_cast<double>(sampling::pdf(view_, u, v)) / (header.width * header.height));
-      }
-    }
-    return all;
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-  sampling::TableView view_;
-};
-
-/// An SVG that is there when it goes out of scope.
-class Picture {
- public:
-  Picture(const std::string& path, int width, int height) : path_(path) {
-    svg_ << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << width << ' ' << height
-         << "\" font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"" << width << "\" height=\""
-         << height << "\" fill=\"#fff\"/>\n"
-         << std::fixed << std::setprecision(1);
-  }
-  void save() {
-    svg_ << "</svg>\n";
-    std::ofstream file(path_);
-    file << svg_.str();
-    if (!file) throw std::runtime_error("cannot write " + path_);
-  }
-
-  void box(double x, double y, double width, double height, const std::string& fill) {
-    svg_ << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << width << "\" height=\"" << height
-         << "\" fill=\"" << fill << "\"/>\n";
-  }
-  void text(double x, double y, const std::string& words) {
-    svg_ << "<text x=\"" << x << "\" y=\"" << y << "\">" << words << "</text>\n";
-  }
-  void dots(const std::vector<std::array<double, 2>>& at, double size, const char* colour) {
-    svg_ << "<path stroke=\"" << colour << "\" stroke-width=\"" << size << "\" stroke-linecap=\"round\" d=\"";
-    for (const auto& [x, y] : at) svg_ << 'M' << x << ' ' << y << "h0";
-    svg_ << "\"/>\n";
-  }
-  void line(const std::vector<std::array<double, 2>>& through, const char* colour, bool dashed) {
-    svg_ << "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" << colour << '"'
-         << (dashed ? " stroke-dasharray=\"6 4\"" : "") << " points=\"";
-    for (const auto& [x, y] : through) svg_ << x << ',' << y << ' ';
-    svg_ << "\"/>\n";
-  }
-
- private:
-  std::string path_;
-  std::ostringstream svg_;
-};
-
-constexpr Method kBothMethods[] = {Method::kRadixForest, Method::kAlias};
-const char* title(Method method) {
-  return method == Method::kAlias ? "alias table" : "monotone (radix forest)";
-}
 
 /// Figure 1: the first coordinate chooses the column and the height in it, the second the place across.
 void write_figure1(const std::string& path) {
@@ -128,7 +34,7 @@ void write_figure1(const std::string& path) {
   Picture picture(path, 1000, 420);
   double left = 10;
   for (const Method method : kBothMethods) {
-    const Table table(density, method);
+    const DrawnTable table(density, method);
     const std::vector<double> probability = table.probabilities();
     const double wide = kPanel / kColumns;
     for (std::uint32_t i = 0; i < kColumns; ++i) {
@@ -166,6 +72,71 @@ Density sky(std::uint32_t height, std::uint32_t width) {
   return density;
 }
 
+/// Figure 7: how often each of 64 cells is drawn, beside how often it should be, by points of the van der
+/// Corput sequence. The paper does not say what its density is; this one has a broad hill and a narrow one.
+void write_figure7(const std::string& path) {
+  constexpr std::uint32_t kColumns = 64;
+  constexpr double kPanel = 480;
+  Density density{1, kColumns, {}};
+  for (std::uint32_t i = 0; i < kColumns; ++i) {
+    const double x = (i + 0.5) / kColumns;
+    density.weights.push_back(static_cast<float>(0.05 + std::exp(-30 * std::pow(x - 0.35, 2)) +
+                                                 1.5 * std::exp(-400 * std::pow(x - 0.8, 2))));
+  }
+  Picture picture(path, 1000, 640);
+  std::printf("\nFigure 7: quadratic error on a line of 64 cells\n");
+  double top = 10;
+  for (const std::uint32_t points : {128u, 1024u}) {
+    double left = 10;
+    for (const Method method : kBothMethods) {
+      const DrawnTable table(density, method);
+      const std::vector<double> probability = table.probabilities();
+      std::vector<std::uint32_t> count(kColumns);
+      for (std::uint32_t i = 0; i < points; ++i) ++count[table.sample({sampling::sobol_point(i).x, 0}).x];
+      const double wide = kPanel / kColumns;
+      const double base = top + 290;
+      std::vector<std::array<double, 2>> curve;
+      double error = 0;
+      for (std::uint32_t i = 0; i < kColumns; ++i) {
+        const double share = static_cast<double>(count[i]) / points;
+        error += std::pow(share - probability[i], 2);
+        picture.box(left + i * wide, base - 4000 * share, wide - 1, 4000 * share, "#b9cbe4");
+        curve.push_back({left + (i + 0.5) * wide, base - 4000 * probability[i]});
+      }
+      picture.line(curve, "#000", false);
+      picture.text(left, top + 14, std::to_string(points) + " points, " + title(method));
+      std::printf("  %5u points, %-24s %10.3g\n", points, title(method), error);
+      left += kPanel + 20;
+    }
+    top += 315;
+  }
+  picture.save();
+}
+
+/// Figure 12: the distributions of Table 1, the logarithm of each weight.
+void write_figure12(const std::string& path) {
+  constexpr double kPanel = 480;
+  Picture picture(path, 1000, 640);
+  int panel = 0;
+  for (const Distribution& distribution : distributions()) {
+    const double left = 10 + panel % 2 * (kPanel + 20);
+    const double base = 300 + panel / 2 * 315;
+    const std::vector<double> weights = weights_of(distribution, kReadings[0]);
+    const auto [least, largest] = std::minmax_element(weights.begin(), weights.end());
+    const double decades = std::log10(*largest / *least);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double wide = kPanel / static_cast<double>(weights.size());
+      const double tall = 5 + 255 * std::log10(weights[i] / *least) / decades;
+      picture.box(left + static_cast<double>(i) * wide, base - tall, wide - 1, tall, "#6b8fbf");
+    }
+    std::ostringstream title;
+    title << distribution.name << ": " << std::setprecision(2) << decades << " decades";
+    picture.text(left, base - 275, title.str());
+    ++panel;
+  }
+  picture.save();
+}
+
 /// Figure 8: Hammersley points on a map.
 void write_figure8(const std::string& path) {
   constexpr std::uint32_t kPoints = 4096;
@@ -182,7 +153,7 @@ void write_figure8(const std::string& path) {
         picture.box(left + x * 10, 30 + y * 10, 10.2, 10.2, "rgb(" + level + "," + level + "," + level + ")");
       }
     }
-    const Table table(map, method);
+    const DrawnTable table(map, method);
     std::vector<std::array<double, 2>> dots;
     for (std::uint32_t i = 0; i < kPoints; ++i) {
       const sampling::Sample drawn = table.sample(sampling::hammersley_point(i, kPoints));
@@ -204,7 +175,7 @@ void write_interpolations(const std::string& path) {
   Picture picture(path, 1000, 360);
   double left = 10;
   for (const auto interpolation : {sampling::Interpolation::kConstant, sampling::Interpolation::kBilinear}) {
-    const Table table(map, Method::kRadixForest, interpolation);
+    const DrawnTable table(map, SamplingTableParams{}.method, interpolation);
     for (int i = 0; i < kAcross * kDown; ++i) {
       const int x = i % kAcross;
       const int y = i / kAcross;
@@ -239,7 +210,7 @@ constexpr PointSet kPointSets[] = {
 };
 
 /// The sum over texels of (p - c / n)^2.
-double quadratic_error(const Table& table, std::uint32_t width, const std::vector<double>& probability,
+double quadratic_error(const DrawnTable& table, std::uint32_t width, const std::vector<double>& probability,
                        const PointSet& set, int log2_samples) {
   const std::uint64_t total = std::uint64_t{1} << log2_samples;
   std::vector<std::uint32_t> count(probability.size());
@@ -279,7 +250,7 @@ void write_figure9(const std::string& path, int log2_samples) {
     for (int log2 = kFewest; log2 <= log2_samples; ++log2) {
       double errors[2];
       for (int k = 0; k < 2; ++k) {
-        const Table table(map, kBothMethods[k]);
+        const DrawnTable table(map, kBothMethods[k]);
         errors[k] = quadratic_error(table, map.width, table.probabilities(), set, log2);
         curves[k].push_back({across(log2), down(errors[k])});
       }
@@ -301,6 +272,8 @@ void write_figure9(const std::string& path, int log2_samples) {
 void write_figures(const std::string& folder, int log2_samples) {
   write_figure1(folder + "/sampling_paper_fig1.svg");
   write_figure8(folder + "/sampling_paper_fig8.svg");
+  write_figure7(folder + "/sampling_paper_fig7.svg");
+  write_figure12(folder + "/sampling_paper_fig12.svg");
   write_interpolations(folder + "/sampling_interpolations.svg");
   write_figure9(folder + "/sampling_paper_fig9.svg", log2_samples);
 }

@@ -1,63 +1,30 @@
-// Reproduces Table 1 and Figures 1, 8 and 9 of N. Binder and A. Keller, "Massively Parallel Construction of
-// Radix Tree Forests for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions",
-// 2020: prints the table beside the paper's, and writes the figures as SVG.
+// Reproduces Table 1 and Figures 1, 7, 8, 9 and 12 of N. Binder and A. Keller, "Massively Parallel
+// Construction of Radix Tree Forests for the Efficient Sampling of Discrete or Piecewise Constant Probability
+// Distributions", 2020: prints the table beside the paper's, and writes the figures as SVG.
 #include "cumulus/sampling.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "bench/paper/distributions.h"
 #include "bench/paper/figures.h"
 #include "kernels/sampling_table/sampling_table.h"
 
 namespace cumulus::bench {
 namespace {
 
-constexpr std::uint32_t kCells = 100;
-
-struct Loads {
-  int most = 0;
-  double average = 0;
-  double average32 = 0;  // of the slowest of 32 independent searches
-};
-
-struct Distribution {
-  const char* name;
-  std::function<double(int)> weight;  // of i = 1 to 100
-  Loads paper_binary;
-  Loads paper_forest;
-};
-
-/// The paper gives no numbers for the spikes: four that share 0.8 of the mass, as its plot suggests.
-double spike(int i) { return i % 25 == 13 ? 0.8 / 4 : 0.2 / 96; }
-
-const std::vector<Distribution>& distributions() {
-  static const std::vector<Distribution> all = {
-      {"i^20", [](int i) { return std::pow(i, 20); }, {8, 1.25, 3.66}, {16, 1.23, 3.46}},
-      {"(i mod 32 + 1)^25",
-       [](int i) { return std::pow(i % 32 + 1, 25); },
-       {6, 1.30, 4.62},
-       {13, 1.22, 3.72}},
-      {"(i mod 64 + 1)^35",
-       [](int i) { return std::pow(i % 64 + 1, 35); },
-       {7, 1.19, 4.33},
-       {13, 1.11, 2.46}},
-      {"4 spikes", spike, {4, 1.60, 3.98}, {5, 1.67, 4.93}}};
-  return all;
-}
-
 /// Where cells begin in [0, 1], in the precision of double.
-std::vector<double> bounds_of(const Distribution& distribution) {
+std::vector<double> bounds_of(const std::vector<double>& weights) {
   std::vector<double> bounds = {0.0};
-  for (int i = 1; i <= static_cast<int>(kCells); ++i)
-    bounds.push_back(bounds.back() + distribution.weight(i));
+  for (const double weight : weights) bounds.push_back(bounds.back() + weight);
   for (double& bound : bounds) bound /= bounds.back();
   bounds.back() = 1.0;
   return bounds;
@@ -229,12 +196,10 @@ int forest_loads(const sampling::detail::Distribution& cells, std::uint32_t x, s
   return loads;
 }
 
-Loads cumulus_forest(const Distribution& distribution, std::uint32_t bounds_a_load) {
+Loads cumulus_forest(const std::vector<double>& exact, std::uint32_t bounds_a_load) {
   std::vector<float> weights;
-  const double largest = distribution.weight(63) + distribution.weight(100) + distribution.weight(31);
-  for (int i = 1; i <= static_cast<int>(kCells); ++i) {
-    weights.push_back(static_cast<float>(distribution.weight(i) / largest));
-  }
+  const double largest = *std::max_element(exact.begin(), exact.end());
+  for (const double weight : exact) weights.push_back(static_cast<float>(weight / largest));
   const RowTable table = build_row(weights, sampling::Method::kRadixForest);
   const sampling::detail::Distribution cells = sampling::detail::row(table.view, 0);
   Histogram histogram;
@@ -256,20 +221,26 @@ void print_row(const char* name, const Loads& loads) {
   std::printf("  %-58s %4d %8.2f %8.2f\n", name, loads.most, loads.average, loads.average32);
 }
 
+void print_reading(const Distribution& distribution, const Reading& reading) {
+  const std::vector<double> weights = weights_of(distribution, reading);
+  const std::vector<double> bounds = bounds_of(weights);
+  std::printf(" %s\n", reading.name);
+  print_row("cutpoint + binary search, here", paper_binary_search(bounds));
+  print_row("Algorithm 1, always a root for the cell from the left", PaperForest(bounds, true).loads());
+  print_row("Algorithm 1, such a root where a cell reaches in", PaperForest(bounds, false).loads());
+  print_row("the same with floats for keys", PaperForest(bounds, false, Keys::kFloat).loads());
+  print_row("Cumulus: radix-forest", cumulus_forest(weights, 1));
+  print_row("Cumulus: radix-forest, up to four bounds a load", cumulus_forest(weights, 4));
+}
+
 void print_table() {
   std::printf("Table 1 (100 cells, 100 guide cells; a load: the guide entry, and each bound compared)\n");
   std::printf("  %-58s %4s %8s %8s\n", "", "most", "average", "of 32");
   for (const Distribution& distribution : distributions()) {
-    const std::vector<double> bounds = bounds_of(distribution);
     std::printf("%s\n", distribution.name);
     print_row("cutpoint + binary search, paper", distribution.paper_binary);
-    print_row("cutpoint + binary search, here", paper_binary_search(bounds));
     print_row("cutpoint + radix forest, paper", distribution.paper_forest);
-    print_row("Algorithm 1, always a root for the cell from the left", PaperForest(bounds, true).loads());
-    print_row("Algorithm 1, such a root where a cell reaches in", PaperForest(bounds, false).loads());
-    print_row("the same with floats for keys", PaperForest(bounds, false, Keys::kFloat).loads());
-    print_row("Cumulus: radix-forest", cumulus_forest(distribution, 1));
-    print_row("Cumulus: radix-forest, up to four bounds a load", cumulus_forest(distribution, 4));
+    for (const Reading& reading : kReadings) print_reading(distribution, reading);
   }
 }
 
@@ -278,13 +249,14 @@ void print_table() {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Table 1 and Figures 1, 8 and 9 of Binder and Keller's radix tree forests, and a picture of bilinear "
+      "Table 1 and Figures 1, 7, 8, 9 and 12 of Binder and Keller's radix tree forests, and a picture of "
+      "bilinear "
       "interpolation");
   std::string folder;
   int log2_samples = 22;
-  app.add_option(
-      "--figures", folder,
-      "Folder for sampling_paper_fig1.svg, ..._fig8.svg, ..._fig9.svg and sampling_interpolations.svg");
+  app.add_option("--figures", folder,
+                 "Folder for sampling_paper_fig1.svg, ..._fig7, ..._fig8, ..._fig9, ..._fig12 and "
+                 "sampling_interpolations.svg");
   app.add_option("--samples", log2_samples, "Figure 9 goes up to 2^this")->check(CLI::Range(8, 30));
   CLI11_PARSE(app, argc, argv);
   cumulus::bench::print_table();

@@ -11,6 +11,7 @@
 #include "cli/app/exit_codes.h"
 #include "cli/app/invocation.h"
 #include "cli/job/job.h"
+#include "proto/heap.h"
 
 namespace cumulus::cli {
 namespace {
@@ -82,4 +83,7 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace cumulus::cli
 
-int main(int argc, char** argv) { return cumulus::cli::main(argc, argv); }
+int main(int argc, char** argv) {
+  cumulus::keep_heap();
+  return cumulus::cli::main(argc, argv);
+}

@@ -56,20 +56,12 @@ v1::SamplingMethod to_wire(SamplingMethod method) {
   switch (method) {
     case SamplingMethod::kRadixForest:
       return v1::RADIX_FOREST;
-    case SamplingMethod::kRadixForest4:
-      return v1::RADIX_FOREST_4;
     case SamplingMethod::kBalancedForest:
       return v1::BALANCED_FOREST;
     case SamplingMethod::kCutpointBinary:
       return v1::CUTPOINT_BINARY;
-    case SamplingMethod::kCutpointLinear:
-      return v1::CUTPOINT_LINEAR;
     case SamplingMethod::kBinarySearch:
       return v1::BINARY_SEARCH;
-    case SamplingMethod::kLinearSearch:
-      return v1::LINEAR_SEARCH;
-    case SamplingMethod::kQuaternaryTree:
-      return v1::QUATERNARY_TREE;
     case SamplingMethod::kAlias:
       return v1::ALIAS;
   }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bracket_match/scratch.h"
+#include "kernels/bracket_match/method.h"
 #include "kernels/bracket_match/table.h"
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
@@ -60,8 +60,8 @@ struct BracketReport {
 // The outputs that are requested have the input's size; Index is std::int32_t (inputs of at most 2^31 - 1
 // elements) or std::int64_t. Anything else throws std::invalid_argument before anything runs. Before the
 // call the caller reserves match_brackets_scratch_bytes. Depth is not limited, the time of the worst input
-// is; no block waits for another. There is one method, for all inputs and devices: nothing chooses. A failing
-// device throws CudaError, a caller who has lost interest Interrupted (checked between kernels).
+// is; no block waits for another. A failing device throws CudaError, a caller who has lost interest
+// Interrupted (checked between kernels).
 //
 // `report` is host memory; it holds what was found once executor.synchronize() has returned. Keep it until
 // then; where it is pinned the call stays asynchronous.

@@ -36,9 +36,4 @@ void intersect_clips(CpuExecutor& executor, HostSpan<const std::uint8_t> element
 void intersect_clips(CudaExecutor& executor, DeviceSpan<const std::uint8_t> elements,
                      DeviceSpan<const float> boxes, DeviceSpan<float> bounds, ClipReport* report);
 
-/// Scratch memory that intersect_clips takes for `count` elements: exact. 4 bytes for each on the host, 8 on
-/// a GPU (twice that from 2^31 elements on), and match_brackets' own.
-template <Space S>
-std::size_t intersect_clips_scratch_bytes(std::int64_t count);
-
 }  // namespace cumulus

@@ -12,6 +12,9 @@ inline constexpr int kThreadItems = 32;
 /// Threads of a block, which matches one tile.
 inline constexpr int kTileThreads = 128;
 inline constexpr int kTileItems = kTileThreads * kThreadItems;
+inline constexpr int kTileWarps = kTileThreads / 32;
+/// Tiles of a block that links: one for each warp.
+inline constexpr int kLinkedTiles = kTileWarps;
 /// Threads of a block that scans tiles, and tiles that each of them takes.
 inline constexpr int kScanThreads = 1024;
 inline constexpr int kScanTilesPerThread = 4;
@@ -23,5 +26,11 @@ inline constexpr int kListed = 2 * kTileThreads;
 inline constexpr int kManyServed = 64;
 /// Closes of a chunk.
 inline constexpr int kLinkedAtOnce = 512;
+
+/// Threads of a block that intersects clips. So many blocks are enough to fill any GPU.
+inline constexpr int kClipThreads = 256;
+inline constexpr std::int64_t kMaxClipBlocks = 4096;
+/// As many as a number of elements has bits.
+inline constexpr int kMaxClipRounds = 64;
 
 }  // namespace cumulus::bracket_match

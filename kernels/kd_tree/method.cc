@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/core/div.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/cpu/candidate.h"
@@ -150,7 +151,7 @@ CountPlan choose_count() { return {fault_bytes().bytes()}; }
 
 ListPlan choose_list(const KdTreeShape& shape, const NeighborSearch& search) {
   const std::int64_t queries = shape.trees * search.queries;
-  const std::int64_t tiles = (queries + kAccumulationTile - 1) / kAccumulationTile;
+  const std::int64_t tiles = divide_up(queries, kAccumulationTile);
   return {tiles, fault_bytes().add<std::int64_t>(size_of(tiles)).bytes()};
 }
 

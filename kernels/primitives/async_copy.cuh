@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Asynchronous copies of 16 and 4 bytes from device to shared memory, and the L2 eviction policies that
-// they and TMA take.
+// they take.
 
 namespace cumulus {
 

@@ -7,8 +7,8 @@
 //
 // Why it makes progress: a wait ends when the publishers have stored; the kernel that waits says why they
 // run. Why nothing is overwritten while it is read: a word that has come is not stored again before its
-// readers have shown that they have it (status_word.cuh); await_all loads words again that have come,
-// await_missing does not.
+// readers have shown that they have it (status_word.cuh); await_all loads words again that have come, the
+// others do not.
 
 namespace cumulus {
 
@@ -45,6 +45,15 @@ __device__ __forceinline__ void await_missing(std::uint32_t missing, const Load&
       if ((missing >> i & 1) != 0 && has(i)) missing &= ~(1U << i);
     }
     if (missing != 0) delay();
+  }
+}
+
+/// The same of several batches: poll() loads what of one has not come once more, and is true where all has.
+template <class First, class... Others>
+__device__ __forceinline__ void await_together(First& first, Others&... others) {
+  for (bool all = false; !all;) {
+    all = first.poll();
+    ((all = others.poll() && all), ...);
   }
 }
 

@@ -7,7 +7,8 @@
 
 // Decoupled look-back: the exclusive prefix of a tile from what the tiles before it have published, an
 // aggregate each or an inclusive prefix (D. Merrill and M. Garland, "Single-pass parallel prefix scan with
-// decoupled look-back", 2016). In two dimensions a tile looks back along its column and along its row.
+// decoupled look-back", 2016). In two dimensions a tile looks back along its column and along its row, and
+// blocks take tiles by diagonals (diagonal_tiles.h), so that both ways lead to lower tickets.
 //
 // Why it makes progress: a block takes its tiles by ticket, one after the other, publishes a tile's aggregate
 // before it waits, and waits for lower tickets only. The block with the lowest ticket that is not published
@@ -32,12 +33,14 @@ __device__ void publish(typename StatusWord<Value>::Bits* to, LookBackState stat
 /// made so: the result has the same bits whichever tiles were ready.
 template <class Value, int kWindow, int kFirst>
 __device__ Value look_back(const typename StatusWord<Value>::Bits* word, std::int64_t stride, int available) {
-  LookBackState states[kWindow];
-  Value values[kWindow];
+  struct Seen {
+    LookBackState state;
+    Value value;
+  };
+  Seen window[kWindow];
 #pragma unroll
   for (int k = 0; k < kWindow; ++k) {
-    states[k] = k < available ? LookBackState::kEmpty : LookBackState::kInclusive;  // of nothing: 0
-    values[k] = Value{0};
+    window[k] = {k < available ? LookBackState::kEmpty : LookBackState::kInclusive, Value{0}};  // of nothing
   }
   for (bool whole_window = false;; whole_window = true) {
 #pragma unroll
@@ -45,20 +48,21 @@ __device__ Value look_back(const typename StatusWord<Value>::Bits* word, std::in
       // Of aggregates only the farthest can end the wait.
       const bool farthest = k == kWindow - 1;
       const bool wanted = whole_window || k < kFirst;
-      if (wanted &&
-          (states[k] == LookBackState::kEmpty || (farthest && states[k] == LookBackState::kAggregate))) {
+      if (wanted && (window[k].state == LookBackState::kEmpty ||
+                     (farthest && window[k].state == LookBackState::kAggregate))) {
         StatusWord<Value> read;
         read.load(word - (k + 1) * stride);
-        states[k] = static_cast<LookBackState>(read.status());
-        values[k] = read.value();
+        window[k] = {static_cast<LookBackState>(read.status()), read.value()};
       }
     }
     Value sum{0};
     bool reached = false;
 #pragma unroll
     for (int k = kWindow - 1; k >= 0; --k) {
-      sum = states[k] == LookBackState::kInclusive ? values[k] : sum + values[k];
-      reached = states[k] == LookBackState::kInclusive || (reached && states[k] == LookBackState::kAggregate);
+      const Seen& seen = window[k];
+      sum = seen.state == LookBackState::kInclusive ? seen.value : sum + seen.value;
+      reached =
+          seen.state == LookBackState::kInclusive || (reached && seen.state == LookBackState::kAggregate);
     }
     if (reached) return sum;
   }

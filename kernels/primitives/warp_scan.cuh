@@ -96,4 +96,47 @@ __device__ inline std::uint32_t warp_min(std::uint32_t value) {
 }
 __device__ inline std::uint32_t warp_max(std::uint32_t value) { return ~warp_min(~value); }
 
+/// Sums several values over the warp at once, 8 of them in 9 exchanges instead of 40: each step halves the
+/// values that a lane has. The lane gets the sum of value number lane_index() / (32 / kCount).
+template <int kCount, class T>
+__device__ T warp_sums(T (&values)[kCount]) {
+  int distance = 16;
+#pragma unroll
+  for (int half = kCount / 2; half > 0; half /= 2, distance /= 2) {
+    const bool upper = (lane_index() & distance) != 0;
+#pragma unroll
+    for (int k = 0; k < half; ++k) {
+      const T kept = upper ? values[k + half] : values[k];
+      const T given = upper ? values[k] : values[k + half];
+      values[k] = kept + __shfl_xor_sync(kFullWarp, given, distance);
+    }
+  }
+  T sum = values[0];
+#pragma unroll
+  for (; distance > 0; distance /= 2) sum += __shfl_xor_sync(kFullWarp, sum, distance);
+  return sum;
+}
+
+/// Each value over the lanes up to and including this one, in aligned groups of kLanes: together, since each
+/// step has to wait for the one before.
+template <int kLanes = 32, int kCount, class T>
+__device__ void warp_inclusive_sums(T (&values)[kCount]) {
+#pragma unroll
+  for (int distance = 1; distance < kLanes; distance *= 2) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const T before = __shfl_up_sync(kFullWarp, values[i], distance, kLanes);
+      if (lane_index() % kLanes >= distance) values[i] += before;
+    }
+  }
+}
+
+/// What the lane before this one has, in aligned groups of kLanes; 0 for the first: of an inclusive sum the
+/// exclusive one.
+template <int kLanes = 32, class T>
+__device__ T before_lane(T inclusive) {
+  const T before = __shfl_up_sync(kFullWarp, inclusive, 1, kLanes);
+  return lane_index() % kLanes == 0 ? T{0} : before;
+}
+
 }  // namespace cumulus

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/core/views.h"
 
@@ -36,16 +35,6 @@ template <class T, Space S>
 bool rows_are_aligned(const FilterImages<T, S>& images) {
   return images.first.channels == 1 && images.first.row_stride % 4 == 0 && images.image_stride % 4 == 0 &&
          reinterpret_cast<std::uintptr_t>(images.first.data) % (4 * sizeof(T)) == 0;
-}
-
-/// Whether TMA can copy images, if they begin at a multiple of 16 bytes, as all that the device allocates
-/// does.
-template <class T, Space S>
-bool tma_serves(const FilterImages<T, S>& images) {
-  constexpr std::int64_t kFloats = 4;  // 16 bytes
-  return std::is_same_v<std::remove_const_t<T>, float> && images.first.channels == 1 &&
-         images.first.width % kFloats == 0 && images.first.row_stride % kFloats == 0 &&
-         images.image_stride % kFloats == 0;
 }
 
 }  // namespace cumulus::recursive_filter

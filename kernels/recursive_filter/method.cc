@@ -20,8 +20,11 @@ constexpr std::int64_t kLongestRegisterStride = std::int64_t{1} << 30;
 MethodObstacle obstacle_to(const PlannedFilter& filter, Method method) {
   if (method == Method::kAutomatic || method == Method::kLines) return MethodObstacle::kNone;
   if (!filter.goes_by_tiles()) return MethodObstacle::kTiles;
-  if (method == Method::kTiled || filter.windows().has_value()) return MethodObstacle::kNone;
-  return MethodObstacle::kTruncation;
+  if (method == Method::kTiled) return MethodObstacle::kNone;
+  if (!filter.windows().has_value()) return MethodObstacle::kTruncation;
+  if (method == Method::kOnChip) return MethodObstacle::kNone;
+  if (!filter.single() || !strips_serve(filter.axes().y, filter.axes().x)) return MethodObstacle::kStrips;
+  return filter.windows()->of_strips.has_value() ? MethodObstacle::kNone : MethodObstacle::kTruncation;
 }
 
 /// The plans of one job, and where they can be had.
@@ -43,9 +46,6 @@ class Chooser {
   }
 
   Plan tiled() const {
-    const ExactStripDivision division(shape_.height, shape_.width, strip_blocks_);
-    if (shape_.tma_serves && exact_strips_serve(axes_, division, strip_blocks_))
-      return ExactStripsPlan{division};
     const auto count = static_cast<std::size_t>(shape_.images);
     return TiledPlan{ScratchSize()
                          .add<float>(count * tiles_.border_carries(axes_.order))
@@ -54,53 +54,40 @@ class Chooser {
                          .bytes()};
   }
 
-  Plan decaying() const { return strips_can() ? strips() : windows(); }
+  Plan decaying() const { return strips_can() ? strips() : tiled(); }
 
   Plan on_chip() const {
     const auto in_registers = register_tiles();
     if (in_registers.has_value()) return *in_registers;
     const std::int64_t resident = tiles_on_chip(kOnChipParts);
-    if (tiles_.count() > resident)
-      return RefusalPlan{MethodObstacle::kTooManyTiles, tiles_.count(), resident};
-    return on_chip_by(std::min(shape_.images, resident / tiles_.count()));
+    if (resident < channel_tiles())
+      return RefusalPlan{MethodObstacle::kTooManyTiles, channel_tiles(), resident};
+    // Several images, or some of the channels of one.
+    const std::int64_t images = std::clamp(resident / tiles_.count(), std::int64_t{1}, shape_.images);
+    const std::int64_t channels = std::min(resident / channel_tiles(), shape_.channels);
+    const std::int64_t last_images = (shape_.images - 1) % images + 1;
+    const std::int64_t last_channels = (shape_.channels - 1) % channels + 1;
+    return OnChipPlan{images, channels, parts_for(images * channels), parts_for(last_images * last_channels)};
   }
 
   /// The fastest when measured.
   Plan fastest() const {
     if (!filter_.goes_by_tiles()) return lines();
+    const std::int64_t channels_at_once = tiles_on_chip(kOnChipParts) / channel_tiles();
+    const bool image_fits = register_tiles().has_value() || channels_at_once >= shape_.channels;
+    const int launches = on_chip_launches(axes_.order, filter_.single());
+    const bool fits_in_parts = channels_at_once * launches >= shape_.channels;
     // Windows take long to plan.
-    if (!is_small() && strip_blocks_ == 0) return tiled();
+    if (!image_fits && !fits_in_parts && strip_blocks_ == 0) return tiled();
     if (!filter_.windows().has_value()) return tiled();
-    return shape_.channels > 1 && filter_.single() ? fastest_of_colours() : fastest_of_gray();
+    if (image_fits && !windows_are_wide()) return on_chip();
+    if (strips_can()) return strips();
+    return fits_in_parts && !windows_are_wide() ? on_chip() : tiled();
   }
 
  private:
-  /// Tiles are faster than the two passes of large images, and than windows that are wide.
-  Plan fastest_of_gray() const {
-    if (!is_small()) return strips_can() ? strips() : tiled();
-    if (windows_are_wide()) return tiled();
-    const auto in_registers = register_tiles();
-    if (in_registers.has_value()) return *in_registers;
-    // As many images as the two passes would take at once, or none.
-    const WindowSchedule schedule = windows().schedule;
-    const bool fit = schedule.rows.all_in_scratch() &&
-                     tiles_.count() * schedule.images_at_once <= tiles_on_chip(kOnChipParts);
-    return fit ? on_chip_by(schedule.images_at_once) : Plan(windows());
-  }
-
-  /// Strips take several channels of any size that does not fit on the chip faster than windows and tiles.
-  Plan fastest_of_colours() const {
-    const bool may_use_windows = is_small() && !windows_are_wide();
-    if (may_use_windows && tiles_.count() <= tiles_on_chip(kOnChipParts)) return on_chip();
-    if (strips_can()) return strips();
-    return may_use_windows ? Plan(windows()) : tiled();
-  }
-
-  /// An image of one channel that the chip holds in tiles of floats.
-  bool is_small() const {
-    const int blocks = filter_.single() ? kWindowTiles : kWindowTilesInDouble;
-    return tiles_.rows * tiles_.columns <= std::int64_t{blocks} * device_.multiprocessors;
-  }
+  std::int64_t channel_tiles() const { return tiles_.rows * tiles_.columns; }
+  /// Tiles are faster then.
   bool windows_are_wide() const { return std::max(filter_.windows()->y, filter_.windows()->x) > kMaxWindow; }
 
   bool strips_can() const { return strip_blocks_ > 0 && filter_.windows()->of_strips.has_value(); }
@@ -108,29 +95,14 @@ class Chooser {
     return StripsPlan{StripDivision(tiles_, shape_.images, filter_.windows()->of_strips->x, strip_blocks_)};
   }
 
-  WindowsPlan windows() const {
-    WindowsPlan plan{};
-    with_order(axes_.order, [&]<int Order>() {
-      plan.schedule = window_schedule<Order>(
-          tiles_, {shape_.width * shape_.channels * shape_.element_bytes(), shape_.images}, axes_.y,
-          *filter_.windows());
-      plan.state_floats = plan.schedule.scratch_floats<Order>(tiles_.columns, tiles_.channels);
-    });
-    plan.scratch_bytes = ScratchSize().add<float>(plan.state_floats).bytes();
-    return plan;
-  }
-
   std::int64_t tiles_on_chip(int parts) const {
     return resident_tiles(on_chip_kernel(axes_.order, axes_.precision, parts), device_);
   }
-  /// With more threads a tile where there are few tiles.
-  int parts_for(std::int64_t images) const {
-    const bool few = filter_.single() && images * tiles_.count() <= tiles_on_chip(kManyOnChipParts);
+  /// For a launch over `channels` channels, of all images: with more threads a tile where there are few
+  /// tiles.
+  int parts_for(std::int64_t channels) const {
+    const bool few = filter_.single() && channels * channel_tiles() <= tiles_on_chip(kManyOnChipParts);
     return few ? kManyOnChipParts : kOnChipParts;
-  }
-  Plan on_chip_by(std::int64_t images_at_once) const {
-    const std::int64_t last = (shape_.images - 1) % images_at_once + 1;
-    return OnChipPlan{images_at_once, parts_for(images_at_once), parts_for(last)};
   }
 
   bool register_tiles_serve() const {
@@ -146,8 +118,8 @@ class Chooser {
     for (const RegisterTiles form : {RegisterTiles::kFew, RegisterTiles::kLarge}) {
       const int side = register_tile_side(form);
       if (shape_.height % side != 0 || shape_.width % side != 0) continue;
-      const std::int64_t held = resident_tiles(register_tile_kernel(form, axes_.order), device_);
-      const std::int64_t at_once = held / ((shape_.height / side) * (shape_.width / side));
+      const std::int64_t resident = resident_tiles(register_tile_kernel(form, axes_.order), device_);
+      const std::int64_t at_once = resident / ((shape_.height / side) * (shape_.width / side));
       if (at_once > 0) return RegisterTilesPlan{form, at_once};
     }
     return std::nullopt;
@@ -194,8 +166,13 @@ void require_possible(const Plan& plan, const RecursiveFilterChoice& choice) {
     case MethodObstacle::kTiles:
       refuse(
           "tiles do not serve images of double, nor a boundary that folds the image back (reflect, mirror) "
-          "for "
-          "a filter whose directions differ; the line method does");
+          "for a filter whose directions differ; the line method does");
+      break;
+    case MethodObstacle::kStrips:
+      refuse(
+          "strips take filters of at most 4 poles within 15/16 of the origin, no mirror along x, and there "
+          "repeat or reflect only with a width that is a multiple of 64 and more than 256; the tiled method "
+          "takes all");
       break;
     case MethodObstacle::kTruncation:
       refuse("the filter remembers too much of this image to leave out no more than " +
@@ -210,7 +187,7 @@ namespace cumulus {
 
 DoesNotFitOnChip::DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chip)
     : std::invalid_argument("recursive_filter: the on-chip method holds " + std::to_string(tiles_on_chip) +
-                            " tiles of 64 x 64 pixels of one channel on this device; the image has " +
+                            " tiles of 64 x 64 pixels on this device; a channel of the image has " +
                             std::to_string(tiles)),
       tiles_(tiles),
       tiles_on_chip_(tiles_on_chip) {}

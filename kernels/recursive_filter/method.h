@@ -24,10 +24,11 @@ enum class RecursiveFilterMethod {
   kTiled,      // reads the image twice, writes it once; not for images of double, nor for filters whose
                // directions have different poles while a boundary is kReflect or kMirror
   kOnChip,     // reads and writes the image once: all tiles stay on the chip, where each needs the
-               // neighbours within the decay length. Where kTiled can do it, and the image fits
-  kDecaying,   // the same for images of any size: in strips (strips/strips.h) where they serve,
-               // otherwise in two passes. Where the decay length is at most kMaxWindow tiles, or the axis has
-               // at most kMaxWholeAxis
+               // neighbours within the decay length. Where kTiled can do it, the decay length is at most
+               // kMaxWindow tiles, or the axis has at most kMaxWholeAxis, and a channel of an image fits
+  kDecaying,   // the same for images of any size, in strips: where strips_serve, in single precision, and the
+               // decay length is at most kMaxStripWindow tiles. On GPUs that have no strip_blocks, kTiled
+               // stands in, which leaves nothing out
 };
 
 /// Rounding of float32 images errs by more.
@@ -46,12 +47,12 @@ struct RecursiveFilterChoice {
   bool operator==(const RecursiveFilterChoice&) const = default;
 };
 
-/// Whether any GPU can filter images of `height` x `width` pixels as chosen: kNone, kTiles or kTruncation.
+/// Whether any GPU can filter images of `height` x `width` pixels as chosen; not kTooManyTiles.
 /// Throws std::invalid_argument where a pole is unstable.
 MethodObstacle obstacle_to(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                            bool of_doubles, const RecursiveFilterChoice& choice);
 
-/// The image has more tiles than the device holds at once.
+/// A channel of the image has more tiles than the device holds at once.
 class DoesNotFitOnChip : public std::invalid_argument {
  public:
   DoesNotFitOnChip(std::int64_t tiles, std::int64_t tiles_on_chip);
@@ -81,12 +82,7 @@ struct ImagesShape {
   std::int64_t images = 1;
   std::int64_t row_stride = 1;  // in elements
   FilterElement element = FilterElement::kFloat;
-  bool aligned = true;      // rows_are_aligned
-  bool tma_serves = false;  // see images.h
-
-  std::int64_t element_bytes() const {
-    return element == FilterElement::kFloat16 ? 2 : element == FilterElement::kFloat ? 4 : 8;
-  }
+  bool aligned = true;  // rows_are_aligned
 };
 
 template <class T, Space S>
@@ -100,8 +96,7 @@ ImagesShape images_shape(const FilterImages<const T, S>& images) {
           .element = std::is_same_v<T, double>    ? FilterElement::kDouble
                      : std::is_same_v<T, Float16> ? FilterElement::kFloat16
                                                   : FilterElement::kFloat,
-          .aligned = rows_are_aligned(images),
-          .tma_serves = tma_serves(images)};
+          .aligned = rows_are_aligned(images)};
 }
 
 /// How `device` filters images of `shape`, of the height and width that `filter` is planned for.

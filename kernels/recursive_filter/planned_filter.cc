@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/recursive_filter/strips/strips.h"
-
 namespace cumulus::recursive_filter {
 namespace {
 
@@ -14,10 +12,10 @@ bool same(const OneWayFilter& a, const OneWayFilter& b) {
 }
 
 FilterAxes axes_of(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
-                   Precision precision, Rounded rounded) {
+                   Precision precision) {
   const int order = kernel_order(filter);
-  return {precision, order, plan_axis(filter.y, height, order, precision, rounded),
-          plan_axis(filter.x, width, order, precision, rounded)};
+  return {precision, order, plan_axis(filter.y, height, order, precision),
+          plan_axis(filter.x, width, order, precision)};
 }
 
 /// Those of the last few calls, of all threads.
@@ -67,9 +65,7 @@ bool tiles_serve(const RecursiveFilter& filter) {
 
 PlannedFilter::PlannedFilter(const RecursiveFilter& filter, std::int64_t height, std::int64_t width,
                              bool of_doubles, double max_truncation_error)
-    : filter_(filter),
-      axes_(axes_of(filter, height, width, of_doubles ? Precision::kDouble : precision_for(filter),
-                    Rounded::kSections)),
+    : axes_(axes_of(filter, height, width, of_doubles ? Precision::kDouble : precision_for(filter))),
       max_truncation_error_(max_truncation_error),
       goes_by_tiles_(!of_doubles && tiles_serve(filter)) {}
 
@@ -77,16 +73,6 @@ const std::optional<Windows>& PlannedFilter::windows() const {
   std::call_once(windows_once_, [&] { windows_ = plan_windows(axes_.y, axes_.x, max_truncation_error_); });
   return windows_;
 }
-
-bool PlannedFilter::has_direct_form() const {
-  std::call_once(direct_form_once_, [&] {
-    if (!direct_form_serves(axes_.y, axes_.x)) return;
-    direct_form_ = axes_of(filter_, axes_.y.length, axes_.x.length, axes_.precision, Rounded::kDirectForm);
-  });
-  return direct_form_.has_value();
-}
-
-const FilterAxes& PlannedFilter::strip_axes() const { return has_direct_form() ? *direct_form_ : axes_; }
 
 std::shared_ptr<const PlannedFilter> planned_filter(const RecursiveFilter& filter, std::int64_t height,
                                                     std::int64_t width, bool of_doubles,

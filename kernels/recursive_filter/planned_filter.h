@@ -56,21 +56,14 @@ class PlannedFilter {
   bool goes_by_tiles() const { return goes_by_tiles_; }
   /// Truncated windows that leave out no more than `max_truncation_error`; none: they would be too wide.
   const std::optional<Windows>& windows() const;
-  /// Whether strips run pairs of poles in direct form: where rounding then errs by no more than about a half
-  /// of what recursive_filter.h promises. Three poles in single precision.
-  bool has_direct_form() const;
-  /// As strips run it.
-  const FilterAxes& strip_axes() const;
   KernelConstants& constants() const { return constants_; }
 
  private:
-  RecursiveFilter filter_;
   FilterAxes axes_;
   double max_truncation_error_;
   bool goes_by_tiles_;
-  mutable std::once_flag windows_once_, direct_form_once_;
+  mutable std::once_flag windows_once_;
   mutable std::optional<Windows> windows_;
-  mutable std::optional<FilterAxes> direct_form_;
   mutable KernelConstants constants_;
 };
 

@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <variant>
 
-#include "kernels/recursive_filter/exact_strips/exact_strips.h"
 #include "kernels/recursive_filter/strips/strips.h"
 #include "kernels/recursive_filter/tuning.h"
-#include "kernels/recursive_filter/windows/schedule.h"
 
 // What method.h chooses: all that a launch needs besides the filter and the images. Each states the scratch
 // bytes that it takes, exactly.
@@ -18,6 +16,7 @@ namespace cumulus {
 enum class MethodObstacle {
   kNone,
   kTiles,         // images of double, or directions that differ where the image is folded back
+  kStrips,        // a filter or a boundary that strips do not take
   kTruncation,    // more would be left out than max_truncation_error
   kTooManyTiles,  // for the chip
 };
@@ -39,18 +38,13 @@ struct TiledPlan {
 // A plan's scratch_bytes has one name, constant or not.
 // NOLINTBEGIN(readability-identifier-naming)
 
-/// The same result in two kernels over strips.
-struct ExactStripsPlan {
-  static constexpr std::size_t scratch_bytes = 0;
-  ExactStripDivision division;
-};
-
 /// A block for each tile, all of them resident; pixels in shared memory.
 struct OnChipPlan {
   static constexpr std::size_t scratch_bytes = 0;
   std::int64_t images_at_once = 0;
-  int parts = 0;       // threads that share a line of a tile: kOnChipParts or kManyOnChipParts
-  int last_parts = 0;  // in the last launch, which may have fewer images
+  std::int64_t channels_at_once = 0;  // all, unless images_at_once is 1
+  int parts = 0;                      // threads that share a line of a tile: kOnChipParts or kManyOnChipParts
+  int last_parts = 0;                 // in launches over fewer images or channels, the last ones
 };
 
 /// The same with pixels in registers.
@@ -66,25 +60,17 @@ struct StripsPlan {
   StripDivision division;
 };
 
-/// Truncated windows in two passes: each tile's states, then each tile.
-struct WindowsPlan {
-  std::size_t scratch_bytes = 0;
-  WindowSchedule schedule;
-  std::size_t state_floats = 0;  // in scratch memory
-};
-
 /// Nothing is done.
 struct RefusalPlan {
   static constexpr std::size_t scratch_bytes = 0;
   MethodObstacle obstacle = MethodObstacle::kNone;
-  std::int64_t tiles = 0;  // kTooManyTiles: of an image, and what the GPU holds
+  std::int64_t tiles = 0;  // kTooManyTiles: of a channel of an image, and what the GPU holds
   std::int64_t tiles_on_chip = 0;
 };
 
 // NOLINTEND(readability-identifier-naming)
 
-using Plan = std::variant<LinesPlan, TiledPlan, ExactStripsPlan, OnChipPlan, RegisterTilesPlan, StripsPlan,
-                          WindowsPlan, RefusalPlan>;
+using Plan = std::variant<LinesPlan, TiledPlan, OnChipPlan, RegisterTilesPlan, StripsPlan, RefusalPlan>;
 
 inline std::size_t scratch_bytes_of(const Plan& plan) {
   return std::visit([](const auto& of_method) { return of_method.scratch_bytes; }, plan);

@@ -2,13 +2,11 @@
 #include <variant>
 
 #include "kernels/recursive_filter/check.h"
-#include "kernels/recursive_filter/exact_strips/exact_strips.h"
 #include "kernels/recursive_filter/lines/lines.h"
 #include "kernels/recursive_filter/on_chip/on_chip.h"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "kernels/recursive_filter/strips/strips.h"
 #include "kernels/recursive_filter/tiled/tiled.h"
-#include "kernels/recursive_filter/windows/windows.h"
 
 namespace cumulus {
 
@@ -38,10 +36,6 @@ struct Dispatch {
     if constexpr (kTiles) filter_in_tiles(executor, images, filter, filtered);
     return {Method::kTiled};
   }
-  RecursiveFilterRun operator()(const ExactStripsPlan& plan) const {
-    if constexpr (kFloats) filter_in_exact_strips(executor, images, filter, plan, filtered);
-    return {Method::kTiled};
-  }
   RecursiveFilterRun operator()(const OnChipPlan& plan) const {
     if constexpr (kTiles) {
       filter.single() ? filter_in_shared_tiles<float>(executor, images, filter, plan, filtered)
@@ -56,13 +50,6 @@ struct Dispatch {
   RecursiveFilterRun operator()(const StripsPlan& plan) const {
     if constexpr (kTiles) filter_in_strips(executor, images, filter, plan, filtered);
     return {Method::kDecaying, filter.windows()->of_strips->truncation_bound};
-  }
-  RecursiveFilterRun operator()(const WindowsPlan& plan) const {
-    if constexpr (kTiles) {
-      filter.single() ? filter_by_windows<float>(executor, images, filter, plan, filtered)
-                      : filter_by_windows<double>(executor, images, filter, plan, filtered);
-    }
-    return {Method::kDecaying, filter.windows()->truncation_bound};
   }
   RecursiveFilterRun operator()(const RefusalPlan& plan) const {
     throw DoesNotFitOnChip(plan.tiles, plan.tiles_on_chip);

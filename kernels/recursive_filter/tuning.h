@@ -19,20 +19,19 @@ constexpr int filter_blocks(int order, bool single_precision) {
   return !single_precision ? 1 : order <= 3 ? 12 : 8;
 }
 
-/// The same for the passes that sum neighbours' states.
-template <class Real>
-constexpr int window_blocks(int order) {
-  return sizeof(Real) > sizeof(float) ? 6 : order <= 3 ? 10 : 8;
-}
 /// Threads that share a line of the on-chip method's tiles, and where tiles are few.
 inline constexpr int kOnChipParts = 2;
 inline constexpr int kManyOnChipParts = 4;
-/// The same for the on-chip method, whose blocks have to be there all at once.
+/// Blocks of the on-chip method that a multiprocessor is to hold: they have to be there all at once.
 template <class Real>
 constexpr int on_chip_blocks(int order, int parts) {
   if (sizeof(Real) > sizeof(float)) return 5;
   if (parts > kOnChipParts) return order <= 3 ? 4 : 2;
   return order <= 3 ? 8 : 7;
+}
+/// Launches that filter an image on the chip, some of its channels each, before tiles are faster.
+constexpr int on_chip_launches(int order, bool single_precision) {
+  return single_precision && order > 3 ? 3 : 2;
 }
 /// Forms of the on-chip method with pixels in registers. The fewer pixels a thread has, the shorter its
 /// recursions. Where more tiles do not fit that way, larger ones publish fewer words.
@@ -62,28 +61,11 @@ inline constexpr std::size_t kStripSharedBytes = std::size_t{kStripSlots} * kTil
 /// first of them; and tiles of a strip whose words are kept for that, since older ones are not read.
 inline constexpr int kStripCarryLatency = 3;
 inline constexpr int kStripStateSlots = 2 * kStripCarryLatency + 2;
-/// Of exact strips: with more poles, the suffix states are more than a twentieth of the image.
-inline constexpr int kMaxExactStripOrder = 3;
-/// Neighbouring strips that a block may have then; rows of tiles whose states are kept, a power of two, and a
-/// height that is worth the start.
-inline constexpr int kMaxStripsOfBlock = 2;
-inline constexpr int kMaxExactStateRows = 16;
-inline constexpr int kMinExactStateRows = 8;
-inline constexpr int kMinExactTileRows = 16;
 /// Numbers of a state that a word of gpu/tagged_states.cuh holds; words that a state takes.
 inline constexpr int kTaggedNumbers = 3;
 constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
 /// The longest axis, in tiles, that is summed as a whole where the decay length is more.
 inline constexpr int kMaxWholeAxis = 40;
-/// An image that takes windows by default has at most so many tiles for each multiprocessor: as many, or
-/// nearly, as the chip holds.
-inline constexpr int kWindowTiles = 8;
-inline constexpr int kWindowTilesInDouble = 5;
-/// Images of at most so many bytes, together, are filtered at once, all their states in scratch memory. They
-/// are still in the L2 cache when the second pass reads them.
-inline constexpr std::int64_t kImageBytesAtOnce = 24 << 20;
-/// States that lie in the output begin at a multiple of so many bytes.
-inline constexpr std::int64_t kStateAlignment = 16;
 
 /// The carries of `kCarryLines` neighbouring columns (or rows) are completed by one block, in both directions
 /// and in at most carry_segments() segments of tiles at once, none of fewer than kMinCarryTiles: segments

@@ -8,6 +8,7 @@
 
 #include "cumulus/point_sequences.h"
 #include "cumulus/table_format.h"
+#include "kernels/core/div.h"
 
 namespace cumulus {
 
@@ -33,7 +34,7 @@ struct SamplingTableParams {
   std::int64_t width = 0;
   sampling::Projection projection = sampling::Projection::kLatLong;
   sampling::Interpolation interpolation = sampling::Interpolation::kConstant;
-  sampling::Method method = sampling::Method::kRadixForest;
+  sampling::Method method = sampling::Method::kBalancedForest;
   InvalidWeights invalid_weights = InvalidWeights::kRefuse;
   /// Entries of the guide table of each row, and of the marginal, at most sampling::kMaxGuideSize; 0: as many
   /// as there are cells. Must be 0 where the method has no guide table.
@@ -121,8 +122,7 @@ inline sampling::TableHeader sampling_table_header(const SamplingTableParams& pa
   const auto place = [&end](std::uint64_t bytes) -> std::uint64_t {
     if (bytes == 0) return 0;
     const std::uint64_t offset = end;
-    end +=
-        (bytes + sampling::kSectionAlignment - 1) / sampling::kSectionAlignment * sampling::kSectionAlignment;
+    end += divide_up(bytes, sampling::kSectionAlignment) * sampling::kSectionAlignment;
     return offset;
   };
   const sampling::SectionBytes bytes = sampling::section_bytes(header);

@@ -25,7 +25,6 @@ Cells cells_of_marginals(const sampling::TableHeader& header) {
 
 /// Whether there is room for a block that register-blocks these.
 bool register_blocks(const Cells& cells, bool prefetch, const DeviceNumbers& device) {
-  if (cells.method == Method::kBalancedForest) return false;  // its guide has two numbers an entry
   if (cells.count % kThreadCells != 0 || cells.count > kMaxRegisterBlockedCells) return false;
   if (cells.guide_size % 32 != 0 || cells.guide_size > 2 * kMaxRegisterBlockedCells) return false;
   const std::size_t bytes = register_blocked_bytes(register_blocked_threads(cells.count),
@@ -88,22 +87,46 @@ MarginalPlan choose_marginals(const sampling::TableHeader& header, const DeviceN
   return ThreePassPlan{};
 }
 
-constexpr std::uint32_t whole_quads(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>((bytes + 15) / 16 * 16);
-}
-
-MarginalBytes marginal_bytes(const sampling::TableHeader& header) {
-  const bool lat_long = header.projection == sampling::Projection::kLatLong;
-  return {whole_quads(sizeof(std::uint32_t) * header.height),
-          whole_quads(header.marginal_guide_size * sampling::guide_entry_bytes(header.method, header.height)),
-          whole_quads(sampling::node_bytes(header.method, header.height)),
-          lat_long ? whole_quads(2 * sizeof(float) * header.height) : 0};
-}
-
 /// Dynamic shared memory of a block that draws, at most.
 std::size_t room_beside(std::size_t static_bytes, const DeviceNumbers& device) {
   if (device.block_shared_bytes <= static_bytes) return 0;
   return std::min(kMaxDrawSharedBytes, device.block_shared_bytes - static_bytes);
+}
+
+/// The same of the kernels by their threads.
+struct DrawRoom {
+  std::size_t ready_rows;
+  std::size_t others;
+};
+
+DrawPlan choose_single_row(const sampling::TableHeader& header, const DrawRoom& room) {
+  if (header.method == Method::kAlias) {
+    const std::size_t bytes = ready_alias_column_bytes(header.width);
+    // A single cell has no columns to speak of.
+    if (header.width > 1 && bytes <= room.others) return ReadyAliasColumnsPlan{bytes};
+    return SingleRowPlan{};
+  }
+  const std::size_t bytes = ready_column_bytes(header.width);
+  if (bytes <= room.others) return ReadyColumnsPlan{bytes};
+  return SingleRowPlan{};
+}
+
+DrawPlan choose_alias_rows(std::uint32_t rows, const DrawRoom& room) {
+  if (ready_alias_row_bytes(rows) <= room.ready_rows) return ReadyAliasRowsPlan{ready_alias_row_bytes(rows)};
+  if (alias_row_bytes(rows) <= room.others) return AliasRowsPlan{alias_row_bytes(rows)};
+  return GlobalTablePlan{};
+}
+
+DrawPlan choose_monotone_rows(const sampling::TableHeader& header, const DrawRoom& room) {
+  const std::size_t ready = ready_row_bytes(header.height);
+  if (ready <= room.ready_rows) return ReadyRowsPlan{ready};
+  const bool lat_long = header.projection == sampling::Projection::kLatLong;
+  for (const RefinedGuideShape& guide : kRefinedGuides) {
+    if (guide.bands && !lat_long) continue;
+    const std::size_t bytes = refined_row_bytes(header.height, guide);
+    if (bytes <= room.others) return RefinedRowsPlan{guide, bytes};
+  }
+  return GlobalTablePlan{};
 }
 
 }  // namespace
@@ -124,21 +147,11 @@ DrawPlan choose(const DrawJob& job, const DeviceNumbers& device) {
   const sampling::TableHeader& header = job.header;
   if (header.interpolation == sampling::Interpolation::kBilinear) return BilinearPlan{};
   if (job.samples < kMinSharedSamples) return GlobalTablePlan{};
-  const std::size_t room = room_beside(staged_bytes(job.directions, kDrawThreads), device);
-  MarginalBytes bytes = marginal_bytes(header);
-  if (bytes.all() > room) bytes.bands = 0;
-  if (bytes.all() > room) return GlobalTablePlan{};
-  if (header.method == Method::kRadixForest && header.height > 1) {
-    const std::size_t refined = refined_row_bytes(header.height);
-    if (refined <= room_beside(staged_bytes(job.directions, kRefinedRowsThreads), device)) {
-      return RefinedRowsPlan{refined};
-    }
-  }
-  if (header.method == Method::kRadixForest && header.height == 1) {
-    const std::size_t refined = refined_column_bytes(header.width);
-    if (refined <= room) return RefinedColumnsPlan{refined};
-  }
-  return SharedMarginalPlan{bytes};
+  const DrawRoom room{room_beside(staged_bytes(job.directions, kReadyRowsThreads), device),
+                      room_beside(staged_bytes(job.directions, kDrawThreads), device)};
+  if (header.height == 1) return choose_single_row(header, room);
+  if (header.method == Method::kAlias) return choose_alias_rows(header.height, room);
+  return choose_monotone_rows(header, room);
 }
 
 }  // namespace cumulus::sampling_table

@@ -13,9 +13,10 @@
 
 namespace cumulus {
 
-// Sampling tables of images (marginal + conditional inversion in fixed point) by nine methods; the default is
-// the radix tree forest of N. Binder and A. Keller, "Massively Parallel Construction of Radix Tree Forests
-// for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions", 2020.
+// Sampling tables of images (marginal + conditional inversion in fixed point) by five methods; the default is
+// the balanced forest: a guide table, and bisection of the cells that overlap a guide cell, the last few by
+// one look. The radix forest is that of N. Binder and A. Keller, "Massively Parallel Construction of Radix
+// Tree Forests for the Efficient Sampling of Discrete or Piecewise Constant Probability Distributions", 2020.
 // docs/operations/sampling_table_format.md has the arithmetic; it is integer from the weights on, so that
 // tables are the same bytes on both backends, from run to run, on any number of threads.
 //

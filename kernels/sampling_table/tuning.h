@@ -19,7 +19,7 @@ inline constexpr int kDrawThreads = 512;
 inline constexpr std::uint32_t kMinSharedSamples = 1 << 20;  // from which on filling shared memory pays
 inline constexpr std::size_t kMaxDrawSharedBytes =
     72 * 1024;  // so that an H200's multiprocessor holds three blocks
-inline constexpr int kRefinedRowsThreads = 1024;
+inline constexpr int kReadyRowsThreads = 1024;
 inline constexpr int kVertexThreads = 256;
 
 }  // namespace cumulus::sampling_table

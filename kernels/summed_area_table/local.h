@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 
 namespace cumulus {
@@ -20,12 +21,8 @@ namespace cumulus {
 inline constexpr std::int64_t kLocalTileRows = 64;
 inline constexpr std::int64_t kLocalTileColumns = 128;
 
-constexpr std::int64_t local_tile_rows(std::int64_t height) {
-  return summed_area_table::divide_up(height, kLocalTileRows);
-}
-constexpr std::int64_t local_tile_columns(std::int64_t width) {
-  return summed_area_table::divide_up(width, kLocalTileColumns);
-}
+constexpr std::int64_t local_tile_rows(std::int64_t height) { return divide_up(height, kLocalTileRows); }
+constexpr std::int64_t local_tile_columns(std::int64_t width) { return divide_up(width, kLocalTileColumns); }
 /// Elements of `above`: [tile rows + 1, width + 1, channels], an exclusive table.
 constexpr std::int64_t local_above_elements(std::int64_t height, std::int64_t width, std::int64_t channels) {
   return (local_tile_rows(height) + 1) * (width + 1) * channels;

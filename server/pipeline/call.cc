@@ -40,10 +40,10 @@ void OperationCall::begin() {
   const bool decode = std::any_of(inputs_.begin(), inputs_.end(),
                                   [](const CallInput& input) { return input.needs_decoding(); });
   if (!decode) return admit();
-  if (!runtime_.decoders.try_post([self = shared_from_this(), this] { decode_inputs(); })) {
-    answer(unavailable("QUEUE_FULL", "too many images wait to be decoded; try again later",
-                       absl::Milliseconds(100)));
-  }
+  const absl::Status posted = runtime_.decoders.post(
+      context_.principal.name, {[self = shared_from_this(), this] { decode_inputs(); },
+                                [self = shared_from_this()] { return self->requested(); }});
+  if (!posted.ok()) answer(posted);
 }
 
 void OperationCall::cancel() {
@@ -57,6 +57,12 @@ JobClass OperationCall::job_class() const {
 }
 
 bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
+
+absl::Status OperationCall::wanted() const {
+  if (cancelled_) return cancelled();
+  if (context_.deadline > absl::Now()) return absl::OkStatus();
+  return absl::DeadlineExceededError("the deadline passed before the images were decoded");
+}
 
 absl::Status OperationCall::check_options() {
   if (const absl::Status id = check_request_id(options_.request_id(), "options.request_id"); !id.ok())
@@ -101,9 +107,9 @@ absl::Status OperationCall::resolve_inputs() {
 void OperationCall::decode_inputs() {
   const absl::Time start = absl::Now();
   for (CallInput& input : inputs_) {
-    if (requested()) return answer(cancelled());
     if (!input.needs_decoding()) continue;
-    const absl::Status status = input.decode(runtime_);
+    absl::Status status = wanted();
+    if (status.ok()) status = input.decode(runtime_, [this] { return wanted(); });
     if (!status.ok()) return answer(status);
   }
   input_time_ = absl::Now() - start;

@@ -79,6 +79,8 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Status check_destination();
   absl::Status resolve_inputs();
   void decode_inputs();
+  /// CANCELLED or DEADLINE_EXCEEDED once nobody waits for the answer any more.
+  absl::Status wanted() const;
   void admit();
   absl::Status prepare();
   absl::Status check_outputs() const;

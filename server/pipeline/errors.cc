@@ -21,11 +21,8 @@ constexpr std::size_t kMaxTextBytes = 1024;
 /// `text`, cut between characters where it is too long for a trailer.
 std::string bounded(std::string_view text) {
   if (text.size() <= kMaxTextBytes) return std::string(text);
-  const auto continues_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   constexpr std::string_view kCut = "...";
-  std::size_t end = kMaxTextBytes - kCut.size();
-  while (end > 0 && continues_character(text[end])) --end;
-  return concat(text.substr(0, end), kCut);
+  return concat(cut_text(text, kMaxTextBytes - kCut.size()), kCut);
 }
 
 std::string type_url(const google::protobuf::Message& detail) {

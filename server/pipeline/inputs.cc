@@ -85,7 +85,11 @@ absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Se
   return bad_field(source.field, "has an unknown kind of source; set buffer, inline_array or encoded");
 }
 
-absl::Status CallInput::decode(Runtime& runtime) {
+absl::Status CallInput::decode(Runtime& runtime, const std::function<absl::Status()>& wanted) {
+  const std::string field = absl::StrCat(std::string(field_), ".encoded");
+  if (runtime.decode_helper == nullptr)
+    return unsupported("IMAGES_UNSUPPORTED",
+                       absl::StrCat(field, ": this server decodes no images; send an array"));
   Reservation working;
   const auto admit = [&](std::size_t bytes) {
     absl::StatusOr<Reservation> reserved = runtime.decoded_images->reserve(bytes);
@@ -93,8 +97,9 @@ absl::Status CallInput::decode(Runtime& runtime) {
     working = *std::move(reserved);
     return absl::OkStatus();
   };
-  absl::StatusOr<DecodedImage> image = decode_image(*encoded_, runtime.configuration.image_limits(),
-                                                    absl::StrCat(std::string(field_), ".encoded"), admit);
+  absl::StatusOr<DecodedImage> image =
+      decode_image(*runtime.decode_helper, *encoded_, runtime.configuration.image_limits(), field,
+                   {.admit = admit, .wanted = wanted});
   if (!image.ok()) return image.status();
   reservation_ = working.split(image->pixels.bytes());
   shape_ = std::move(image->shape);

@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -21,9 +22,9 @@ class CallInput {
                                            Runtime& runtime);
 
   bool needs_decoding() const { return encoded_ != nullptr; }
-  /// Blocking work, for a thread of its own. The pixels stay in the runtime's budget of decoded images as
-  /// long as this lives.
-  absl::Status decode(Runtime& runtime);
+  /// Blocking work, for a thread of its own, which the error of `wanted` ends. The pixels stay in the
+  /// runtime's budget of decoded images as long as this lives.
+  absl::Status decode(Runtime& runtime, const std::function<absl::Status()>& wanted);
 
   /// The input as an operation's `validate` sees it.
   InputArray describe() const;

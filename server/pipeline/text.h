@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/string_view.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,6 +30,14 @@ decltype(auto) absl_part(const Part& part) {
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   return absl::StrCat(internal::absl_part(parts)...);
+}
+
+/// As much of `text` as fits into `max_bytes` without a cut through a character of UTF-8.
+inline std::string_view cut_text(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  std::size_t end = max_bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
 }
 
 }  // namespace cumulus::server

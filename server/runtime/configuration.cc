@@ -3,7 +3,6 @@
 #include <absl/strings/str_join.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +17,7 @@
 
 #include "server/pipeline/text.h"
 #include "server/runtime/array_spec.h"
+#include "server/runtime/host_memory.h"
 #include "server/runtime/listen_address.h"
 
 namespace cumulus::server {
@@ -85,14 +85,7 @@ class Fields {
 
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
-/// Half of what this process may have: the machine's memory, or its container's.
-std::int64_t half_of_memory() {
-  std::int64_t bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  std::int64_t group_bytes = 0;
-  if (group >> group_bytes) bytes = std::min(bytes, group_bytes);
-  return bytes / 2;
-}
+std::int64_t half_of_memory() { return available_memory_bytes() / 2; }
 
 std::vector<std::string> resolve_listen(const ServerConfig& config, Fields& fields) {
   std::vector<std::string> addresses(config.listen().begin(), config.listen().end());
@@ -156,6 +149,13 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
   limits.max_channels = fields.count("limits.max_channels", config.max_channels(), 64, 65536);
   limits.decoded_images_bytes = fields.count("limits.decoded_images_bytes", config.decoded_images_bytes(),
                                              half_of_memory() / 2, kAnySize);
+  constexpr std::int64_t kDecoderBytes = 32 * kMiB;
+  limits.decoder_bytes =
+      fields.count("limits.decoder_bytes", config.decoder_bytes(), kDecoderBytes, kAnySize);
+  limits.decode_time = fields.duration("limits.decode_time", config.decode_time(), config.has_decode_time(),
+                                       absl::Seconds(10), absl::Seconds(1));
+  limits.min_upload_rate =
+      fields.count("limits.min_upload_rate", config.min_upload_rate(), std::int64_t{16} << 10, kAnySize);
   limits.session_quota_bytes =
       fields.count("limits.session_quota_bytes", config.session_quota_bytes(), 0, kAnySize);
   limits.max_sessions = fields.count("limits.max_sessions", config.max_sessions(), 1024,
@@ -179,6 +179,42 @@ Configuration::Limits resolve_limits(const config::v1::Limits& config, Fields& f
   return limits;
 }
 
+DecodeQueue::Limits resolve_decoding(const config::v1::Scheduling& config, Fields& fields) {
+  constexpr std::int64_t kMaxThreads = 256;
+  DecodeQueue::Limits limits;
+  limits.threads = fields.count("scheduling.decode_threads", config.decode_threads(),
+                                std::clamp<std::int64_t>(cores(), 2, 4), kMaxThreads);
+  limits.threads_per_client =
+      fields.count("scheduling.decode_threads_per_client", config.decode_threads_per_client(),
+                   std::max<std::int64_t>(1, static_cast<std::int64_t>(limits.threads / 2)), kMaxThreads);
+  limits.max_waiting = fields.count("scheduling.max_decode_queue", config.max_decode_queue(), 64, kMaxQueue);
+  limits.max_waiting_per_client = fields.count("scheduling.max_decode_queue_per_client",
+                                               config.max_decode_queue_per_client(), 16, kMaxQueue);
+  return limits;
+}
+
+Configuration::Connections resolve_connections(const config::v1::Connections& config, Fields& fields) {
+  constexpr std::int64_t kMaxConnections = 1 << 20;
+  constexpr std::int64_t kMaxStreams = 1 << 16;
+  constexpr absl::Duration kShortest = absl::Seconds(1);
+  Configuration::Connections result;
+  result.limits.per_client =
+      fields.count("connections.max_per_client", config.max_per_client(), 512, kMaxConnections);
+  result.max_streams =
+      static_cast<int>(fields.count("connections.max_streams", config.max_streams(), 100, kMaxStreams));
+  result.message_bytes =
+      fields.count("connections.message_bytes", config.message_bytes(), 256 * kMiB, kAnySize);
+  result.limits.half_message = fields.duration("connections.half_message", config.half_message(),
+                                               config.has_half_message(), absl::Seconds(30), kShortest);
+  result.keepalive = fields.duration("connections.keepalive", config.keepalive(), config.has_keepalive(),
+                                     absl::Seconds(30), kShortest);
+  result.max_age = fields.duration("connections.max_age", config.max_age(), config.has_max_age(),
+                                   absl::Hours(1), kShortest);
+  result.watchdog = fields.duration("connections.watchdog", config.watchdog(), config.has_watchdog(),
+                                    absl::Seconds(5), kShortest);
+  return result;
+}
+
 PrincipalLimits resolve_principal(std::string_view path, const config::v1::PrincipalLimits& config,
                                   const PrincipalLimits& fallback, Fields& fields) {
   constexpr double kMinWeight = 0.001;
@@ -186,6 +222,12 @@ PrincipalLimits resolve_principal(std::string_view path, const config::v1::Princ
   PrincipalLimits limits = fallback;
   limits.max_queue_depth = fields.count(concat(path, ".max_queue_depth"), config.max_queue_depth(),
                                         static_cast<std::int64_t>(fallback.max_queue_depth), kMaxQueue);
+  limits.max_sessions = fields.count(concat(path, ".max_sessions"), config.max_sessions(),
+                                     static_cast<std::int64_t>(fallback.max_sessions), kMaxQueue);
+  limits.max_transfers = fields.count(concat(path, ".max_transfers"), config.max_transfers(),
+                                      static_cast<std::int64_t>(fallback.max_transfers), kMaxQueue);
+  limits.max_upload_bytes = fields.count(concat(path, ".max_upload_bytes"), config.max_upload_bytes(),
+                                         static_cast<std::int64_t>(fallback.max_upload_bytes), kAnySize);
   if (config.weight() == 0) return limits;
   limits.weight = config.weight();
   if (!(limits.weight >= kMinWeight && limits.weight <= kMaxWeight)) {  // nor is NaN
@@ -262,7 +304,6 @@ absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
 }
 
 absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) {
-  constexpr std::int64_t kMaxThreads = 256;
   Fields fields;
   Configuration result;
   result.listen = resolve_listen(config, fields);
@@ -271,11 +312,9 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   result.devices = resolve_devices(config.devices(), fields);
   result.limits = resolve_limits(config.limits(), fields);
   const auto& scheduling = config.scheduling();
+  result.decoding = resolve_decoding(scheduling, fields);
   result.principals = resolve_principals(config.principals(), fields);
-  result.decode_threads = fields.count("scheduling.decode_threads", scheduling.decode_threads(),
-                                       std::min<std::int64_t>(cores(), 4), kMaxThreads);
-  result.max_decode_queue =
-      fields.count("scheduling.max_decode_queue", scheduling.max_decode_queue(), 64, kMaxQueue);
+  result.connections = resolve_connections(config.connections(), fields);
   const auto& shutdown = config.shutdown();
   result.shutdown.lame_duck =
       fields.duration("shutdown.lame_duck", shutdown.lame_duck(), shutdown.has_lame_duck(), absl::Seconds(5),

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "cumulus/config/v1/config.pb.h"
+#include "server/runtime/connections/limits.h"
+#include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/principal.h"
 
@@ -36,6 +38,8 @@ struct Configuration {
     std::size_t max_pixels = 0;
     std::size_t max_channels = 0;
     std::size_t decoded_images_bytes = 0;
+    std::size_t decoder_bytes = 0;
+    absl::Duration decode_time;
     std::size_t session_quota_bytes = 0;  // 0 until apply_device_budget
     std::size_t max_sessions = 0;
     std::size_t max_buffers_per_session = 0;
@@ -43,6 +47,15 @@ struct Configuration {
     absl::Duration max_ttl;
     absl::Duration max_deadline;
     absl::Duration stalled_transfer;
+    std::size_t min_upload_rate = 0;  // bytes a second
+  };
+  struct Connections {
+    ConnectionLimits limits;
+    int max_streams = 0;
+    std::size_t message_bytes = 0;
+    absl::Duration keepalive;
+    absl::Duration max_age;
+    absl::Duration watchdog;
   };
   struct Shutdown {
     absl::Duration lame_duck;
@@ -63,8 +76,8 @@ struct Configuration {
   Devices devices;
   Limits limits;
   Principals principals;
-  std::size_t decode_threads = 0;
-  std::size_t max_decode_queue = 0;
+  DecodeQueue::Limits decoding;
+  Connections connections;
   Shutdown shutdown;
   Logging logging;
   std::string port_file;  // where to write the addresses that are served; empty: nowhere
@@ -74,7 +87,8 @@ struct Configuration {
   void apply_device_budget(std::size_t largest_budget_bytes);
 
   ImageLimits image_limits() const {
-    return {limits.max_pixels, limits.max_channels, limits.max_buffer_bytes};
+    return {limits.max_pixels, limits.max_channels, limits.max_buffer_bytes, limits.decoder_bytes,
+            limits.decode_time};
   }
 };
 

@@ -25,7 +25,7 @@ namespace cumulus::server {
 /// The calls that wait for one device, and the threads that run them. Thread-safe.
 ///
 /// Each principal's interactive calls, and its batch calls, are a flow. A flow pays for the device's time, by
-/// its weight; whoever has paid least has the next turn. docs/decisions/0014 says why, and what that
+/// its weight; whoever has paid least has the next turn. docs/decisions/0016 says why, and what that
 /// promises.
 class DeviceQueue {
  public:

@@ -1,21 +1,26 @@
 #include "server/runtime/image_decoder.h"
 
 #include <absl/strings/ascii.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <new>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cumulus/decoding/v1/decoding.pb.h"
 #include "images/load.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
+#include "server/runtime/decode/png_chunks.h"
 
 namespace cumulus::server {
 namespace {
@@ -56,20 +61,27 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-/// One image file in memory, and the way from its header to its pixels.
+using decoding::v1::Answer;
+using decoding::v1::Failure;
+
+/// A worker with one image, and the way from the image's header to its pixels. What the worker says is as
+/// little trusted as the file: it decides nothing here.
 class Decoder {
  public:
-  Decoder(const images::ImageLibrary& library, const v1::EncodedImage& image, const ImageLimits& limits,
-          std::string_view field)
-      : library_(library), image_(image), limits_(limits), field_(field) {}
+  Decoder(DecodeHelper& helper, const v1::EncodedImage& image, const ImageLimits& limits,
+          std::string_view field, const DecodeControl& control)
+      : helper_(helper), image_(image), limits_(limits), field_(field), control_(control) {}
+  ~Decoder() { end_worker(); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
-  absl::StatusOr<DecodedImage> decode(const AdmitBytes& admit) {
+  absl::StatusOr<DecodedImage> decode() {
     if (absl::Status status = open(); !status.ok()) return status;
     if (absl::Status status = check_header(); !status.ok()) return status;
     if (absl::Status status = select_channels(); !status.ok()) return status;
     if (absl::Status status = check_size(); !status.ok()) return status;
-    if (admit) {
-      if (absl::Status status = admit(held_bytes()); !status.ok()) return status;
+    if (control_.admit) {
+      if (absl::Status status = control_.admit(admitted_bytes()); !status.ok()) return status;
     }
     return read();
   }
@@ -82,21 +94,73 @@ class Decoder {
     if (image_.subimage() < 0) {
       return bad_field(concat(field_, ".subimage"), concat("is ", image_.subimage(), "; 0 is the first"));
     }
-    const std::string reader(format->reader);
-    if (!library_.reads_from_memory(reader)) {
-      return unsupported("IMAGES_UNSUPPORTED",
-                         concat(field_, ".data: this server's OpenImageIO cannot read ", reader,
-                                " from memory; use another format or send an array"));
+    std::vector<std::string_view> pieces = {image_.data()};
+    if (format->reader == "png") {
+      PngChunks png = parse_png_chunks(image_.data());
+      if (const absl::Status status = check_png(png.size); !status.ok()) return status;
+      pieces = std::move(png.kept);
     }
-    auto [file, error] = library_.open_memory(reader, image_.data());
-    if (file == nullptr) return damaged(error);
-    file_ = std::move(file);
-    if (image_.subimage() > 0 && !library_.select_picture(*file_, image_.subimage())) {
-      return bad_field(concat(field_, ".subimage"),
-                       concat("is ", image_.subimage(), "; the file has fewer images (0 is the first)"));
-    }
-    header_ = library_.header(*file_);
+    const absl::StatusOr<Descriptor> file = sealed_copy(pieces);
+    if (!file.ok()) return file.status();
+    if (const absl::Status started = start_worker(); !started.ok()) return started;
+    decoding::v1::Open request;
+    request.set_reader(std::string(format->reader));
+    request.set_subimage(image_.subimage());
+    const absl::StatusOr<Answer> answer = ask(request, *file);
+    if (!answer.ok()) return answer.status();
+    if (answer->has_failure()) return failed(answer->failure(), limits_.working_bytes);
+    take_header(answer->opened());
     return absl::OkStatus();
+  }
+
+  absl::Status start_worker() {
+    absl::StatusOr<DecodeHelper::Worker> worker =
+        helper_.start_worker({limits_.working_bytes, limits_.processor_time});
+    if (worker.ok()) {
+      worker_ = *std::move(worker);
+      return absl::OkStatus();
+    }
+    if (!absl::IsUnimplemented(worker.status())) return worker.status();
+    return unsupported("IMAGES_UNSUPPORTED",
+                       concat(field_, ": this server decodes no images: ", worker.status().message(),
+                              ", or decode the image in the client and send an array"));
+  }
+
+  /// Before a worker sees it: a PNG says all of that in its first bytes.
+  absl::Status check_png(const std::optional<PngChunks::Size>& size) {
+    constexpr std::uint32_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
+    if (!size || size->width > kMaxExtent || size->height > kMaxExtent) return absl::OkStatus();
+    header_ = {.width = static_cast<int>(size->width),
+               .height = static_cast<int>(size->height),
+               .depth = 1,
+               .channels = size->channels};
+    header_.bytes = std::size_t{size->width} * size->height *
+                    static_cast<std::size_t>(size->channels * size->bytes_per_channel);
+    return check_header();
+  }
+
+  void take_header(const decoding::v1::Opened& opened) {
+    header_ = {.width = opened.width(),
+               .height = opened.height(),
+               .depth = opened.depth(),
+               .channels = opened.channels(),
+               .deep = opened.deep(),
+               .samples = opened.bytes() ? images::Samples::kUint8 : images::Samples::kFloat32,
+               .bytes = opened.file_bytes()};
+    header_.channel_names.assign(opened.channel_names().begin(), opened.channel_names().end());
+  }
+
+  /// Sends `request` with `file` and waits for the answer, as long as it is wanted.
+  absl::StatusOr<Answer> ask(const google::protobuf::MessageLite& request, const Descriptor& file) {
+    constexpr std::chrono::milliseconds kInterval(20);
+    Answer answer;
+    if (!worker_->channel.send(request, file)) return crashed();
+    while (!worker_->channel.wait(kInterval)) {
+      if (!control_.wanted) continue;
+      if (const absl::Status wanted = control_.wanted(); !wanted.ok()) return wanted;
+    }
+    if (!worker_->channel.receive(answer) || answer.answer_case() == Answer::ANSWER_NOT_SET) return crashed();
+    return answer;
   }
 
   absl::Status check_header() const {
@@ -155,34 +219,66 @@ class Decoder {
 
   absl::StatusOr<DecodedImage> read() {
     DecodedImage result{shape(channels_.size()), {}};
-    result.pixels = allocate_host(result.shape.bytes());
-    if (in_order_) {
-      if (absl::Status status = read_into(result.pixels); !status.ok()) return status;
-      return result;
-    }
-    HostMemory range = allocate_host(shape(read_channels_).bytes());
-    if (absl::Status status = read_into(range); !status.ok()) return status;
-    gather(range, result.pixels);
+    const absl::StatusOr<Descriptor> pixels = shared_memory(result.shape.bytes());
+    if (!pixels.ok()) return pixels.status();
+    if (const absl::Status status = helper_.raise_memory(*worker_, admitted_bytes()); !status.ok())
+      return status;
+    decoding::v1::Read request;
+    request.mutable_channels()->Assign(channels_.begin(), channels_.end());
+    request.set_bytes(bytes_per_sample() == 1);
+    const absl::StatusOr<Answer> answer = ask(request, *pixels);
+    if (!answer.ok()) return answer.status();
+    if (!answer->has_done()) return failed(answer->failure(), limits_.working_bytes + admitted_bytes());
+    end_worker();  // before its pixels are looked at, which it could change
+    absl::StatusOr<HostMemory> finished = map_finished(*pixels, result.shape.bytes());
+    if (!finished.ok()) return finished.status();
+    result.pixels = *std::move(finished);
     return result;
   }
 
-  absl::Status read_into(const HostMemory& pixels) {
-    const std::string problem = library_.read(
-        *file_, first_, first_ + static_cast<int>(read_channels_),
-        bytes_per_sample() == 1 ? images::Samples::kUint8 : images::Samples::kFloat32, pixels.data());
-    return problem.empty() ? absl::OkStatus() : damaged(problem);
+  absl::Status failed(const Failure& failure, std::size_t allowed) const {
+    switch (failure.kind()) {
+      case Failure::UNSUPPORTED:
+        return unsupported("IMAGES_UNSUPPORTED",
+                           concat(field_,
+                                  ".data: this server's OpenImageIO cannot read this format from "
+                                  "memory; use another format or send an array"));
+      case Failure::NO_SUBIMAGE:
+        return bad_field(concat(field_, ".subimage"),
+                         concat("is ", image_.subimage(), "; the file has fewer images (0 is the first)"));
+      case Failure::OUT_OF_MEMORY:
+        return over_limit("decoder_bytes", concat("takes more than the ", allowed,
+                                                  " bytes that reading it may take; send it "
+                                                  "without its metadata, or as an array"));
+      case Failure::EXCEPTION:
+        return bad_data(concat("cannot be decoded (", printable(failure.text()), ")"));
+      default:
+        return damaged(failure.text());
+    }
   }
 
-  void gather(const HostMemory& from, const HostMemory& to) const {
-    const std::size_t sample = bytes_per_sample();
-    std::byte* out = to.data();
-    for (const std::byte* pixel = from.data(); pixel != from.data() + from.bytes();
-         pixel += read_channels_ * sample) {
-      for (const int channel : channels_) {
-        std::memcpy(out, pixel + static_cast<std::size_t>(channel - first_) * sample, sample);
-        out += sample;
-      }
+  /// Why the worker is gone without an answer.
+  absl::Status crashed() {
+    const int status = end_worker();
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (signal == SIGXCPU) {
+      return over_limit("decode_time",
+                        concat("takes more than ", absl::FormatDuration(limits_.processor_time),
+                               " of processor time to decode; send an array"));
     }
+    if (signal == SIGKILL) {
+      return exhausted("machine:memory",
+                       concat(field_, ".data: the machine has no memory left to decode it"));
+    }
+    return bad_data(concat("made its decoder end (", signal > 0 ? ::strsignal(signal) : "without an answer",
+                           "); write the file anew, or send an array"));
+  }
+
+  int end_worker() {
+    if (!worker_) return 0;
+    const int status = helper_.end_worker(*worker_);
+    worker_.reset();
+    return status;
   }
 
   std::size_t bytes_per_sample() const {
@@ -192,8 +288,15 @@ class Decoder {
     return {bytes_per_sample() == 1 ? v1::UINT8 : v1::FLOAT32,
             {header_.height, header_.width, static_cast<std::int64_t>(channels)}};
   }
+  /// The result, and the range of channels that it is gathered from.
   std::size_t held_bytes() const {
     return shape(channels_.size()).bytes() + (in_order_ ? 0 : shape(read_channels_).bytes());
+  }
+  /// Progressive, interlaced and single-tile files are held twice by their readers, in the file's samples;
+  /// of small ones that is among what reading may take anyway.
+  std::size_t admitted_bytes() const {
+    const std::size_t reading = 2 * std::min(header_.bytes, kMaxArrayBytes);
+    return held_bytes() + (reading > limits_.working_bytes ? reading - limits_.working_bytes : 0);
   }
 
   std::string channel_list() const {
@@ -213,23 +316,18 @@ class Decoder {
     return exhausted(concat("limits:", limit), concat(field_, ".data: ", what));
   }
 
-  const images::ImageLibrary& library_;
+  DecodeHelper& helper_;
   const v1::EncodedImage& image_;
   const ImageLimits& limits_;
   const std::string_view field_;
-  images::ImageFile file_;
+  const DecodeControl& control_;
+  std::optional<DecodeHelper::Worker> worker_;
   images::Header header_;
   std::vector<int> channels_;  // those to keep, as the file numbers them
   int first_ = 0;              // the range of the file's channels that holds them all
   std::size_t read_channels_ = 0;
   bool in_order_ = true;  // the range is just the channels
 };
-
-/// Decoding shares the machine with calls that compute: every reader works on the thread that asks it.
-void keep_to_one_thread(const images::ImageLibrary& library) {
-  static std::once_flag once;
-  std::call_once(once, library.keep_to_one_thread);
-}
 
 }  // namespace
 
@@ -238,22 +336,10 @@ std::span<const std::string_view> image_formats() {
   return kFormatNames;
 }
 
-absl::StatusOr<DecodedImage> decode_image(const v1::EncodedImage& image, const ImageLimits& limits,
-                                          std::string_view field, const AdmitBytes& admit) {
-  const absl::StatusOr<const images::ImageLibrary*> library = images::load_image_library();
-  if (!library.ok()) {
-    return unsupported("IMAGES_UNSUPPORTED",
-                       concat(field, ": this server decodes no images: ", library.status().message(),
-                              ", or decode the image in the client and send an array"));
-  }
-  keep_to_one_thread(**library);
-  try {
-    return Decoder(**library, image, limits, field).decode(admit);
-  } catch (const std::bad_alloc&) {
-    return exhausted("machine:memory", concat(field, ".data: the machine has no memory left to decode it"));
-  } catch (const std::exception& error) {
-    return bad_field(concat(field, ".data"), concat("cannot be decoded (", printable(error.what()), ")"));
-  }
+absl::StatusOr<DecodedImage> decode_image(DecodeHelper& helper, const v1::EncodedImage& image,
+                                          const ImageLimits& limits, std::string_view field,
+                                          const DecodeControl& control) {
+  return Decoder(helper, image, limits, field, control).decode();
 }
 
 }  // namespace cumulus::server

@@ -11,10 +11,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <future>
+#include <iterator>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -32,6 +38,7 @@ namespace {
 // Messages carry at most a chunk or an inline array; api.md has the measurements behind it.
 constexpr int kMaxMessageBytes = 4 << 20;
 constexpr int kMinPingInterval = 500;  // milliseconds
+constexpr int kMaxMetadataBytes = 16 << 10;
 
 sigset_t stop_signals() {
   sigset_t signals;
@@ -114,6 +121,35 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
   return absl::OkStatus();
 }
 
+void configure(grpc::ServerBuilder& builder, const Configuration::Connections& limits,
+               std::shared_ptr<OpenCalls> calls) {
+  const auto milliseconds = [](absl::Duration duration) {
+    return static_cast<int>(
+        std::min<std::int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
+  };
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  // Clients ping while their calls compute, to notice a server that is gone; gRPC would take that for abuse.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingInterval);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(limits.keepalive));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(absl::Seconds(10)));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, milliseconds(limits.max_age));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, milliseconds(absl::Minutes(10)));
+  // gRPC closes an idle connection within twice this time, and so before the acceptor does: what the
+  // acceptor finds without a call has a call that never becomes whole.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             milliseconds(limits.limits.half_message * 0.45));
+  builder.AddChannelArgument("grpc.server_handshake_timeout_ms", milliseconds(limits.limits.half_message));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.max_streams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  grpc::ResourceQuota quota("messages");
+  quota.Resize(limits.message_bytes);
+  builder.SetResourceQuota(quota);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(make_call_interceptors(std::move(calls)));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
+}
+
 }  // namespace
 
 void prepare_signals() {
@@ -166,34 +202,44 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   gpr_set_log_function(log_for_grpc);
   grpc::EnableDefaultHealthCheckService(true);
   if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
-  // Clients ping while their calls compute, to notice a server that is gone; gRPC would take that for abuse.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingInterval);
-  const absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
+  absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
   if (!addresses.ok()) return addresses.status();
-  std::vector<int> ports(addresses->size(), -1);
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    builder.AddListeningPort((*addresses)[i].text, grpc::InsecureServerCredentials(), &ports[i]);
-  }
-  for (grpc::Service* service : services) builder.RegisterService(service);
   ServerLifecycle lifecycle;
-  const mode_t mask = ::umask(0177);  // a Unix socket is its owner's alone
-  lifecycle.server_ = builder.BuildAndStart();
-  ::umask(mask);
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const ListenAddress& address = (*addresses)[i];
-    if (lifecycle.server_ == nullptr || ports[i] <= 0) {
-      return absl::InvalidArgumentError(concat(
-          "listen: cannot bind ", address.text,
-          "; it is in use, is not an address of this machine, or is a port (below 1024) that takes rights"));
-    }
-    lifecycle.addresses_.push_back(address.is_unix() ? address.text : address.with_port(ports[i]));
+  std::vector<Descriptor> listeners;
+  for (ListenAddress& address : *addresses) {
+    absl::StatusOr<std::vector<Descriptor>> sockets = listen_at(address, address.port);
+    if (!sockets.ok()) return sockets.status();
+    std::move(sockets->begin(), sockets->end(), std::back_inserter(listeners));
+    lifecycle.addresses_.push_back(address.is_unix() ? address.text : address.with_port(address.port));
+    if (address.is_unix()) lifecycle.socket_paths_.push_back(address.socket_path);
     spdlog::info("serving on {}", lifecycle.addresses_.back());
   }
+  lifecycle.calls_ = std::make_shared<OpenCalls>();
+  grpc::ServerBuilder builder;
+  configure(builder, configuration.connections, lifecycle.calls_);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> hand =
+      builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD,
+                                                           grpc::InsecureServerCredentials());
+  lifecycle.server_ = builder.BuildAndStart();
+  if (lifecycle.server_ == nullptr) return absl::InternalError("gRPC does not start; its log lines say why");
   lifecycle.set_serving(false);
+  lifecycle.acceptor_ = std::make_unique<Acceptor>(
+      std::move(listeners), configuration.connections.limits, lifecycle.calls_,
+      [hand](int listener, int connection) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+        parameters.listener_fd = listener;
+        parameters.fd = connection;
+        hand->HandleNewConnection(&parameters);
+      });
+  lifecycle.listens_at_ = *std::move(addresses);
   return lifecycle;
+}
+
+void ServerLifecycle::watch(absl::Duration interval, std::function<void(const std::string&)> deaf) {
+  watchdog_ =
+      std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval}, std::move(deaf));
 }
 
 absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {
@@ -210,10 +256,27 @@ void ServerLifecycle::set_serving(bool serving) {
 }
 
 void ServerLifecycle::drain(const Configuration::Shutdown& limits) {
+  watchdog_.reset();
   set_serving(false);
   absl::SleepFor(limits.lame_duck);
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + limits.drain));
-  server_->Wait();
+  acceptor_.reset();
+  for (const std::string& path : socket_paths_) ::unlink(path.c_str());
+  // It also waits for streams that are nobody's work, such as health's Watch, and for half messages.
+  std::promise<void> done;
+  std::future<void> shut_down = done.get_future();
+  shutdown_ = std::thread(
+      [server = server_.get(), deadline = absl::Now() + limits.drain, done = std::move(done)]() mutable {
+        server->Shutdown(absl::ToChronoTime(deadline));
+        server->Wait();
+        done.set_value();
+      });
+  calls_->wait_for_none(limits.drain);
+  // What is left has its answer on the way.
+  shut_down.wait_for(std::chrono::milliseconds(200));
+}
+
+ServerLifecycle::~ServerLifecycle() {
+  if (shutdown_.joinable()) shutdown_.join();
 }
 
 }  // namespace cumulus::server

@@ -8,9 +8,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/runtime/configuration.h"
+#include "server/runtime/connections/acceptor.h"
+#include "server/runtime/connections/watchdog.h"
+#include "server/runtime/listen_address.h"
 
 namespace cumulus::server {
 
@@ -34,6 +38,10 @@ void end_process_after(absl::Duration limit, absl::Duration flush_limit);
 /// The gRPC server on its addresses, with health and, where configured, reflection.
 class ServerLifecycle {
  public:
+  ServerLifecycle(ServerLifecycle&&) = default;
+  /// Waits for a drain's end.
+  ~ServerLifecycle();
+
   /// Binds every address of `configuration.listen` and serves `services`; health says NOT_SERVING still.
   /// INVALID_ARGUMENT naming the address that cannot be bound.
   static absl::StatusOr<ServerLifecycle> start(const Configuration& configuration,
@@ -44,15 +52,24 @@ class ServerLifecycle {
 
   /// Health says SERVING, for the server and for each service of `names`; the port file is written.
   absl::Status announce(const Configuration& configuration, std::vector<std::string> names);
+  /// From now on calls `deaf` with an address that this server does not answer any more.
+  void watch(absl::Duration interval, std::function<void(const std::string&)> deaf);
   /// Health says NOT_SERVING while calls are still taken (lame duck), then new calls are refused and those in
-  /// flight get until the drain deadline; what is left then is cancelled. Returns when none is left.
+  /// flight get until the drain deadline; what is left then is cancelled. Returns when none of Cumulus's
+  /// calls is left; others, such as health's Watch, may then still be open until the deadline.
   void drain(const Configuration::Shutdown& limits);
 
  private:
   ServerLifecycle() = default;
   void set_serving(bool serving);
 
+  std::shared_ptr<OpenCalls> calls_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::thread shutdown_;
+  std::vector<ListenAddress> listens_at_;
+  std::vector<std::string> socket_paths_;
   std::vector<std::string> addresses_;
   std::vector<std::string> names_;
 };

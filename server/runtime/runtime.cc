@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <utility>
+
+#include "kernels/core/unused_memory.h"
+#include "server/runtime/idle_trim.h"
 
 namespace cumulus::server {
 namespace {
@@ -16,6 +20,13 @@ std::string new_instance() {
   return absl::StrFormat("%016x", absl::Uniform<std::uint64_t>(random));
 }
 
+/// That this process has used so far.
+absl::Duration processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
+
 std::size_t free_bytes(const DeviceSlot& slot) {
   const MemoryBudget& budget = *slot.device->budget();
   return budget.limit_bytes() - budget.reserved_bytes();
@@ -23,14 +34,16 @@ std::size_t free_bytes(const DeviceSlot& slot) {
 
 }  // namespace
 
-Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots)
+Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots,
+                 std::shared_ptr<DecodeHelper> helper)
     : configuration(settings),
       instance(new_instance()),
       devices(std::move(device_slots)),
       sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}),
       decoded_images(
           MemoryBudget::create("limits:decoded_images_bytes", settings.limits.decoded_images_bytes)),
-      decoders(settings.decode_threads, settings.max_decode_queue),
+      decode_helper(std::move(helper)),
+      decoders(settings.decoding),
       janitor_([this] { sweep(); }) {}
 
 Runtime::~Runtime() {
@@ -70,11 +83,13 @@ void Runtime::set_endpoint(std::string address) {
 }
 
 void Runtime::sweep() {
+  IdleTrim trim;
   std::unique_lock lock(janitor_mutex_);
   while (!janitor_wake_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {
     const absl::Time now = absl::Now();
     sessions.expire(now);
     for (DeviceSlot& slot : devices) slot.queue->sweep(now);
+    if (trim.due(now, processor_time())) release_unused_host_memory();
   }
 }
 

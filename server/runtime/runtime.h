@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "server/runtime/configuration.h"
+#include "server/runtime/decode/decode_queue.h"
+#include "server/runtime/decode/helper.h"
 #include "server/runtime/memory_budget.h"
 #include "server/runtime/session_store.h"
-#include "server/runtime/worker_pool.h"
 
 namespace cumulus::server {
 
@@ -20,8 +21,9 @@ namespace cumulus::server {
 /// outlives the services.
 class Runtime {
  public:
-  /// At least one device.
-  Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots);
+  /// At least one device. Without a helper no images are decoded.
+  Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots,
+          std::shared_ptr<DecodeHelper> helper = nullptr);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -42,7 +44,8 @@ class Runtime {
   std::vector<DeviceSlot> devices;
   SessionStore sessions;
   const std::shared_ptr<MemoryBudget> decoded_images;  // host memory of encoded images, decoding and decoded
-  WorkerPool decoders;
+  const std::shared_ptr<DecodeHelper> decode_helper;
+  DecodeQueue decoders;
 
  private:
   /// How late a lease or a deadline may be noticed.

@@ -36,14 +36,6 @@ BufferName split_buffer_name(std::string_view name) {
   return {name.substr(0, infix), parse_number(name.substr(infix + kBuffersInfix.size()))};
 }
 
-absl::Status not_now(const MemoryBudget& budget, std::size_t bytes) {
-  constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
-  return unavailable("NO_MEMORY_NOW",
-                     absl::StrCat("needs ", bytes, " bytes of ", budget.subject(),
-                                  ", which others hold; try again once they have given it back"),
-                     kRetryAfter);
-}
-
 }  // namespace
 
 SessionUse& SessionUse::operator=(SessionUse&& other) noexcept {
@@ -70,10 +62,19 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
     return exhausted("server:sessions", absl::StrCat("the server has ", limits_.max_sessions,
                                                      " sessions, its limit; delete one or let one expire"));
   }
+  const auto own = sessions_of_.find(session.owner.name);
+  if (own != sessions_of_.end() && own->second >= session.owner.limits.max_sessions) {
+    return exhausted(
+        absl::StrCat("principal:", session.owner.name, ":max_sessions"),
+        absl::StrCat("this client has ", own->second, " sessions, its limit; delete one or let one expire"));
+  }
   Entry entry;
   entry.session = std::make_shared<Session>(Session{
       name, session.slot, session.ttl, MemoryBudget::create(name, session.quota_bytes), session.owner});
   entry.expire_time = absl::Now() + session.ttl;
+  entry.due = entry.expire_time;
+  due_.emplace(entry.due, name);
+  ++sessions_of_[session.owner.name];
   SessionHandle handle = entry.session;
   entries_.emplace(name, std::move(entry));
   return handle;
@@ -98,8 +99,13 @@ void SessionStore::end_use(const SessionHandle& session) {
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(session->name);
   if (entry == entries_.end() || entry->second.session != session) return;  // it was deleted
-  --entry->second.uses;
-  entry->second.expire_time = absl::Now() + session->ttl;
+  Entry& owner = entry->second;
+  --owner.uses;
+  owner.expire_time = absl::Now() + session->ttl;
+  if (owner.due <= owner.expire_time) return;
+  due_.erase({owner.due, entry->first});
+  owner.due = owner.expire_time;
+  due_.emplace(owner.due, entry->first);
 }
 
 absl::Status SessionStore::delete_session(std::string_view name) {
@@ -107,59 +113,26 @@ absl::Status SessionStore::delete_session(std::string_view name) {
   const std::lock_guard lock(mutex_);
   const auto entry = find_entry(name);
   if (!entry.ok()) return entry.status();
-  ended = std::move((*entry)->second);
-  entries_.erase(*entry);
+  ended = remove(*entry);
   return absl::OkStatus();
+}
+
+SessionStore::Entry SessionStore::remove(Entries::iterator entry) {
+  Entry removed = std::move(entry->second);
+  due_.erase({removed.due, entry->first});
+  for (const auto& [number, buffer] : removed.buffers) {
+    if (buffer->expire_time != absl::InfiniteFuture()) due_.erase({buffer->expire_time, buffer->name});
+  }
+  const auto own = sessions_of_.find(removed.session->owner.name);
+  if (--own->second == 0) sessions_of_.erase(own);
+  entries_.erase(entry);
+  return removed;
 }
 
 absl::Time SessionStore::lease_end(const Session& session) const {
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(session.name);
   return entry != entries_.end() ? entry->second.expire_time : absl::InfinitePast();
-}
-
-absl::StatusOr<Admission> SessionStore::admit(Device& device, const Session* session, std::size_t bytes) {
-  if (const absl::Status room = check_room(device, session, bytes); !room.ok()) return room;
-  Admission admission;
-  if (session != nullptr) {
-    absl::StatusOr<Reservation> quota = session->quota->reserve(bytes);
-    if (!quota.ok()) return not_now(*session->quota, bytes);
-    admission.session = *std::move(quota);
-  }
-  absl::StatusOr<Reservation> memory = device.budget()->reserve(bytes);
-  if (!memory.ok()) {
-    evict(device, bytes);
-    memory = device.budget()->reserve(bytes);
-  }
-  if (!memory.ok()) return not_now(*device.budget(), bytes);
-  admission.device = *std::move(memory);
-  return admission;
-}
-
-absl::StatusOr<Admission> SessionStore::admit_upload(Device& device, const Session& session,
-                                                     std::size_t bytes) {
-  const MemoryBudget& budget = *device.budget();
-  const std::size_t reserved = budget.reserved_bytes();
-  if (reserved > budget.kept_bytes() && bytes > (budget.limit_bytes() - reserved) / 2) {
-    evict(device, 2 * bytes);
-    const absl::Status room = check_room(device, &session, bytes);
-    if (!room.ok()) return room;
-    if (bytes > (budget.limit_bytes() - budget.reserved_bytes()) / 2) return not_now(budget, bytes);
-  }
-  return admit(device, &session, bytes);
-}
-
-absl::Status SessionStore::check_room(const Device& device, const Session* session, std::size_t bytes) const {
-  const MemoryBudget& budget = *device.budget();
-  std::size_t own = 0;  // what nobody but the session's owner gives back
-  if (session != nullptr) {
-    own = session->quota->kept_bytes();
-    if (bytes > session->quota->limit_bytes() - own) return session->quota->shortage(bytes);
-  }
-  if (own <= budget.limit_bytes() && bytes <= budget.limit_bytes() - own) return absl::OkStatus();
-  const std::lock_guard lock(mutex_);
-  const std::size_t evictable = session != nullptr ? evictable_bytes(*session) : 0;
-  return bytes + own <= budget.limit_bytes() + evictable ? absl::OkStatus() : budget.shortage(bytes);
 }
 
 absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, NewBuffer fresh) {
@@ -174,6 +147,11 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   buffer->evictable = fresh.evictable;
   buffer->last_use = buffer->create_time;
 
+  if (buffer->session_bytes.bytes() < kBufferCost) {
+    absl::StatusOr<Reservation> rest = session.quota->reserve(kBufferCost - buffer->session_bytes.bytes());
+    if (!rest.ok()) return rest.status();
+    buffer->upkeep_bytes = *std::move(rest);
+  }
   const std::lock_guard lock(mutex_);
   const auto entry = find_entry(session.name);
   if (!entry.ok()) return entry.status();
@@ -187,6 +165,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   buffer->session_bytes.set_kept(true);
   buffer->device_bytes.set_kept(true);
   owner.buffers.emplace(number, buffer);
+  if (buffer->expire_time != absl::InfiniteFuture()) due_.emplace(buffer->expire_time, buffer->name);
   return buffer;
 }
 
@@ -213,6 +192,7 @@ absl::Status SessionStore::delete_buffer(std::string_view name) {
   if (found == buffers.end()) return missing_buffer(name);
   dropped = std::move(found->second);
   dropped->session_bytes.set_kept(false);  // calls that hold it give it back
+  due_.erase({dropped->expire_time, dropped->name});
   buffers.erase(found);
   return absl::OkStatus();
 }
@@ -238,28 +218,40 @@ absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_
 
 void SessionStore::expire(absl::Time now) {
   std::vector<Entry> ended;  // their buffers go after the lock
-  std::vector<std::shared_ptr<ResidentBuffer>> dropped;
+  Dropped dropped;
   const std::lock_guard lock(mutex_);
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    if (has_expired(entry->second, now)) {
-      remember_end(entry->first, "SESSION_EXPIRED");
-      ended.push_back(std::move(entry->second));
-      entry = entries_.erase(entry);
-      continue;
+  while (!due_.empty() && due_.begin()->first <= now) {
+    const auto [time, name] = std::move(due_.extract(due_.begin()).value());
+    const BufferName parts = split_buffer_name(name);
+    const auto entry = entries_.find(parts.session);
+    if (entry == entries_.end()) continue;
+    if (parts.number == 0) {
+      expire_session(entry, now, ended);
+    } else {
+      expire_buffer(entry->second, parts.number, time, dropped);
     }
-    auto& buffers = entry->second.buffers;
-    for (auto buffer = buffers.begin(); buffer != buffers.end();) {
-      if (buffer->second->expire_time > now) {
-        ++buffer;
-        continue;
-      }
-      remember_end(buffer->second->name, "BUFFER_EXPIRED");
-      buffer->second->session_bytes.set_kept(false);
-      dropped.push_back(std::move(buffer->second));
-      buffer = buffers.erase(buffer);
-    }
-    ++entry;
   }
+}
+
+void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended) {
+  Entry& session = entry->second;
+  if (has_expired(session, now)) {
+    remember_end(entry->first, "SESSION_EXPIRED");
+    ended.push_back(remove(entry));
+    return;
+  }
+  // It was renewed; a use renews it at its end.
+  session.due = session.uses > 0 ? now + session.session->ttl : session.expire_time;
+  due_.emplace(entry->second.due, entry->first);
+}
+
+void SessionStore::expire_buffer(Entry& entry, std::uint64_t number, absl::Time time, Dropped& dropped) {
+  const auto found = entry.buffers.find(number);
+  if (found == entry.buffers.end() || found->second->expire_time != time) return;
+  remember_end(found->second->name, "BUFFER_EXPIRED");
+  found->second->session_bytes.set_kept(false);  // calls that hold it give it back
+  dropped.push_back(std::move(found->second));
+  entry.buffers.erase(found);
 }
 
 std::size_t SessionStore::session_count() const {
@@ -317,52 +309,6 @@ void SessionStore::remember_end(const std::string& name, std::string_view reason
   if (ends_order_.size() > kRememberedEnds) {
     ends_.erase(ends_order_.front());
     ends_order_.pop_front();
-  }
-}
-
-bool SessionStore::is_idle(const std::shared_ptr<ResidentBuffer>& buffer) {
-  // Only the session holds it: no running call does, and none can begin to while we hold the lock.
-  return buffer->evictable && buffer.use_count() == 1;
-}
-
-std::size_t SessionStore::evictable_bytes(const Session& session) const {
-  const auto entry = entries_.find(session.name);
-  if (entry == entries_.end()) return 0;
-  std::size_t bytes = 0;
-  for (const auto& [number, buffer] : entry->second.buffers)
-    bytes += is_idle(buffer) ? buffer->device_bytes.bytes() : 0;
-  return bytes;
-}
-
-void SessionStore::evict(const Device& device, std::size_t bytes) {
-  struct Candidate {
-    absl::Time last_use;
-    Entry* owner;
-    std::uint64_t number;
-  };
-  std::vector<std::shared_ptr<ResidentBuffer>> dropped;  // their memory goes after the lock
-  const std::lock_guard lock(mutex_);
-  std::vector<Candidate> candidates;
-  std::size_t free = device.budget()->limit_bytes() - device.budget()->reserved_bytes();
-  std::size_t evictable = 0;
-  for (auto& [name, entry] : entries_) {
-    if (entry.session->slot->device.get() != &device) continue;
-    for (const auto& [number, buffer] : entry.buffers) {
-      if (!is_idle(buffer)) continue;
-      candidates.push_back({buffer->last_use, &entry, number});
-      evictable += buffer->device_bytes.bytes();
-    }
-  }
-  if (free + evictable < bytes) return;
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.last_use < b.last_use; });
-  for (const Candidate& candidate : candidates) {
-    if (free >= bytes) break;
-    const auto found = candidate.owner->buffers.find(candidate.number);
-    free += found->second->device_bytes.bytes();
-    remember_end(found->second->name, "BUFFER_EVICTED");
-    dropped.push_back(std::move(found->second));
-    candidate.owner->buffers.erase(found);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,7 @@ struct ResidentBuffer {
   ArrayShape shape;
   Reservation device_bytes;  // declared before `memory`, so that memory goes first and its count after
   Reservation session_bytes;
+  Reservation upkeep_bytes;  // of a small one: what its cost is more than its size
   BufferMemory memory;
   // The first kHeadBytes, or all: on the host, so that a request which names the buffer can be checked before
   // it runs (a table's header, say).
@@ -102,7 +104,7 @@ class SessionStore {
     std::size_t quota_bytes;
     Principal owner = {};
   };
-  /// ALREADY_EXISTS, or RESOURCE_EXHAUSTED where there are max_sessions.
+  /// ALREADY_EXISTS, or RESOURCE_EXHAUSTED where there are max_sessions, in all or of this owner.
   absl::StatusOr<SessionHandle> create_session(const NewSession& session);
   /// Renews the lease. NOT_FOUND.
   absl::StatusOr<SessionHandle> find_session(std::string_view name);
@@ -123,6 +125,8 @@ class SessionStore {
   /// OK where `admit` can succeed, now or later; else RESOURCE_EXHAUSTED.
   absl::Status check_room(const Device& device, const Session* session, std::size_t bytes) const;
 
+  /// What a buffer takes of the daemon's own memory, or a little more.
+  static constexpr std::size_t kBufferCost = 1024;
   struct NewBuffer {
     ArrayShape shape;
     Admission admission;  // of the memory's size
@@ -131,7 +135,8 @@ class SessionStore {
     absl::Duration ttl = absl::InfiniteDuration();
     bool evictable = false;
   };
-  /// Publishes a finished array. NOT_FOUND where the session has ended meanwhile.
+  /// Publishes a finished array, which takes at least kBufferCost of the session's quota. NOT_FOUND where the
+  /// session has ended meanwhile, RESOURCE_EXHAUSTED where that does not fit.
   absl::StatusOr<BufferHandle> add_buffer(const Session& session, NewBuffer buffer);
   /// Renews the session's lease. NOT_FOUND, with the reason if it is still known.
   absl::StatusOr<BufferHandle> find_buffer(std::string_view name);
@@ -145,7 +150,7 @@ class SessionStore {
   absl::StatusOr<BufferPage> list_buffers(std::string_view session, std::size_t page_size,
                                           std::string_view page_token);
 
-  /// Ends sessions whose lease is over and drops buffers whose time has come.
+  /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only.
   void expire(absl::Time now);
 
   std::size_t session_count() const;
@@ -155,11 +160,18 @@ class SessionStore {
   struct Entry {
     std::shared_ptr<Session> session;
     absl::Time expire_time;  // where there are no uses
+    absl::Time due;          // where it stands in due_: renewals do not move it
     std::size_t uses = 0;
     std::uint64_t next_buffer = 1;
     std::map<std::uint64_t, std::shared_ptr<ResidentBuffer>> buffers;  // by creation
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
+  struct Candidate {
+    absl::Time last_use;
+    Entry* owner;
+    std::uint64_t number;
+  };
+  using Dropped = std::vector<std::shared_ptr<ResidentBuffer>>;  // their memory goes after the lock
 
   friend class SessionUse;
 
@@ -171,9 +183,17 @@ class SessionStore {
   absl::Status missing_session(std::string_view name) const;
   absl::Status missing_buffer(std::string_view name) const;
   void remember_end(const std::string& name, std::string_view reason);
-  /// Drops the least recently used idle evictable buffers of `device` until `bytes` could fit; none where
-  /// they never would.
-  void evict(const Device& device, std::size_t bytes);
+  /// Takes the session out, with all that refers to it.
+  Entry remove(Entries::iterator entry);
+  void expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended);
+  void expire_buffer(Entry& entry, std::uint64_t number, absl::Time time, Dropped& dropped);
+  /// Drop the least recently used idle evictable buffers, of `device` or of `session` alone, until `bytes`
+  /// could fit; true where that suffices, and else nothing is dropped.
+  bool evict(const Device& device, std::size_t bytes);
+  bool evict_own(const Session& session, std::size_t bytes);
+  void add_candidates(Entry& entry, std::vector<Candidate>& candidates);
+  bool drop(std::vector<Candidate> candidates, const MemoryBudget& budget, std::size_t bytes,
+            Dropped& dropped);
   /// Bytes of the session's idle evictable buffers.
   std::size_t evictable_bytes(const Session& session) const;
   static bool is_idle(const std::shared_ptr<ResidentBuffer>& buffer);
@@ -181,6 +201,9 @@ class SessionStore {
   const SessionStoreLimits limits_;
   mutable std::mutex mutex_;
   Entries entries_;
+  std::map<std::string, std::size_t> sessions_of_;  // by their owners' names
+  // When to look at a session, or at a buffer that does not last for ever; by name.
+  std::set<std::pair<absl::Time, std::string>> due_;
   // Why sessions and buffers that are gone are gone, for the most recent of them.
   std::map<std::string, std::string, std::less<>> ends_;
   std::deque<std::string> ends_order_;

@@ -18,10 +18,15 @@ void write_limits(const Configuration& configuration, const Principal& caller, v
   message.set_max_buffer_bytes(static_cast<std::int64_t>(limits.max_buffer_bytes));
   message.set_max_pixels(static_cast<std::int64_t>(limits.max_pixels));
   message.set_max_channels(static_cast<std::int32_t>(limits.max_channels));
+  const PrincipalLimits& own = configuration.principals.defaults();
+  message.set_max_sessions(static_cast<std::int32_t>(own.max_sessions));
+  message.set_max_transfers(static_cast<std::int32_t>(own.max_transfers));
+  message.set_max_upload_bytes(static_cast<std::int64_t>(own.max_upload_bytes));
+  message.set_min_upload_rate(static_cast<std::int64_t>(limits.min_upload_rate));
   message.set_session_quota_bytes(static_cast<std::int64_t>(limits.session_quota_bytes));
   *message.mutable_max_ttl() = to_proto(limits.max_ttl);
   *message.mutable_max_deadline() = to_proto(limits.max_deadline);
-  message.set_max_queue_depth(static_cast<std::int32_t>(caller.limits.max_queue_depth));
+  message.set_max_queue_depth(static_cast<std::int32_t>(own.max_queue_depth));
 }
 
 void write_device(const Device& device, v1::DeviceInfo& message) {

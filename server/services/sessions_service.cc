@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "server/pipeline/errors.h"
+#include "server/pipeline/text.h"
 #include "server/runtime/wire.h"
 
 namespace cumulus::server {
@@ -76,7 +77,7 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Pr
   const auto& limits = runtime_.configuration.limits;
   if (!is_uuid(request.session_id())) {
     return bad_field("session_id",
-                     absl::StrCat("is '", request.session_id().substr(0, 64),
+                     absl::StrCat("is '", std::string(cut_text(request.session_id(), 64)),
                                   "'; make a UUID of the form "
                                   "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lower-case hexadecimal"));
   }

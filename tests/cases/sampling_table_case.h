@@ -32,8 +32,8 @@ inline const std::vector<MapShape> kSamplingTableShapes = {
 inline const std::vector<MapShape> kExtremeShapes = {{3, 32768}, {2, 24577}, {32768, 3}, {1, 32767}};
 
 /// Every method, by its number in the .cst layout, and those that keep the order of points.
-inline constexpr int kSamplingMethods[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-inline constexpr int kMonotoneMethods[] = {1, 2, 3, 4, 5, 6, 7, 8};
+inline constexpr int kSamplingMethods[] = {1, 2, 5, 6, 9};
+inline constexpr int kMonotoneMethods[] = {1, 2, 5, 6};
 inline constexpr int kAliasMethod = 9;
 
 enum class MapPattern {

@@ -105,7 +105,7 @@ class OracleLookup {
   };
 
   /// Methods by the numbers of the .cst layout.
-  static bool has_guide(int method) { return method == 1 || method == 3 || (method >= 5 && method <= 7); }
+  static bool has_guide(int method) { return method == 1 || method == 5 || method == 6; }
 
   /// With `early_forest` a radix forest is one of versions 2 and 3.
   OracleLookup(const OracleCells& cells, int method, std::uint32_t guide_size, bool early_forest)
@@ -118,12 +118,10 @@ class OracleLookup {
   Bytes bytes() const {
     Bytes all;
     for (std::size_t i = 0; i < cells_->count(); ++i) oracle_append(all.lower, 4, cells_->stored(i));
-    if (method_ == 6 || method_ == 7) {
+    if (method_ == 6) {
       append_forest(all);
     } else if (has_guide(method_)) {
       append_guide(all.guide);
-    } else if (method_ == 8) {
-      append_quaternary_tree(all.nodes);
     } else if (method_ == 9) {
       append_alias(all.nodes);
     }
@@ -174,7 +172,7 @@ class OracleLookup {
       const std::vector<Leaf> overlapping = leaves(g, from);
       oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : overlapping.front().cell);
       if (method_ == 5)
-        oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : overlapping.back().cell);
+        oracle_append(guide, number_bytes_, overlapping.empty() ? 0 : first_behind(g, from));
     }
   }
 
@@ -219,49 +217,12 @@ class OracleLookup {
       oracle_append(all.guide, 4, entry);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (method_ == 6) {
-        oracle_append(all.nodes, number_bytes_, used[i] ? marked(nodes[i].left, 8 * number_bytes_ - 1) : 0);
-        oracle_append(all.nodes, number_bytes_, used[i] ? marked(nodes[i].right, 8 * number_bytes_ - 1) : 0);
-      } else {
-        append_node_of_four(nodes, i, used[i], all.nodes);
-      }
+      oracle_append(all.nodes, number_bytes_, used[i] ? marked(nodes[i].left, 8 * number_bytes_ - 1) : 0);
+      oracle_append(all.nodes, number_bytes_, used[i] ? marked(nodes[i].right, 8 * number_bytes_ - 1) : 0);
     }
   }
   static std::uint64_t marked(std::uint64_t child, std::size_t bit) {
     return (child & kLeaf) != 0 ? (child & ~kLeaf) | std::uint64_t{1} << bit : child;
-  }
-
-  void append_node_of_four(const std::vector<Node>& nodes, std::size_t i, bool used,
-                           std::vector<unsigned char>& blob) const {
-    std::uint64_t bound[3] = {0, 0, 0};
-    std::uint64_t child[4] = {0, 0, 0, 0};
-    if (used) {
-      const auto open = [&](std::uint64_t side, std::uint64_t& middle, std::uint64_t* two) {
-        const bool leaf = (side & kLeaf) != 0;
-        two[0] = marked(leaf ? side : nodes[side].left, 31);
-        two[1] = marked(leaf ? side : nodes[side].right, 31);
-        middle = cells_->begin[leaf ? i : side];
-      };
-      open(nodes[i].left, bound[0], child);
-      bound[1] = cells_->begin[i];
-      open(nodes[i].right, bound[2], child + 2);
-    }
-    for (const std::uint64_t value : bound) oracle_append(blob, 4, value);
-    for (const std::uint64_t value : child) oracle_append(blob, 4, value);
-    oracle_append(blob, 4, 0);
-  }
-
-  /// Level after level from the top: the bound of every cell that is the first of 4^k, and as many as a full
-  /// tree has.
-  void append_quaternary_tree(std::vector<unsigned char>& blob) const {
-    std::size_t full = 4;
-    while (full < cells_->count()) full *= 4;
-    for (std::size_t step = full / 4; step > 1; step /= 4) {
-      for (std::size_t cell = 0; cell < full; cell += step) {
-        const bool there = cells_->has_mass() && cell < cells_->count();
-        oracle_append(blob, 4, !cells_->has_mass() ? 0 : there ? cells_->stored(cell) : 0xFFFFFFFFu);
-      }
-    }
   }
 
   void append_alias(std::vector<unsigned char>& blob) const {

@@ -57,7 +57,7 @@ inline OracleCells oracle_cells(const std::vector<std::uint64_t>& masses) {
 /// What a table is asked to be. Methods by the numbers of the .cst layout; guide sizes 0: as many as cells.
 struct OracleOptions {
   bool lat_long = true;
-  int method = 6;
+  int method = 5;
   std::uint32_t row_guide_size = 0;
   std::uint32_t marginal_guide_size = 0;
   std::uint32_t layers = 1;
@@ -94,6 +94,8 @@ class OracleTable {
   std::uint32_t width() const { return width_; }
   bool lat_long() const { return options_.lat_long; }
   int method() const { return options_.method; }
+  /// Bounds are the same for every method.
+  void use_method(int method) { options_.method = method; }
   const OracleCells& marginal(std::size_t layer = 0) const { return marginals_[layer]; }
   const OracleCells& row(std::size_t y, std::size_t layer = 0) const { return rows_[layer * height_ + y]; }
   bool every_layer_has_mass() const {
@@ -142,7 +144,7 @@ class OracleTable {
       blob.resize((blob.size() + 255) / 256 * 256, 0);
     }
     std::memcpy(blob.data(), "CUMST\0\r\n", 8);
-    const bool forest = (options_.method == 6 || options_.method == 7) && !options_.early_forest;
+    const bool forest = options_.method == 6 && !options_.early_forest;
     oracle_put(blob, 8, 4, forest ? 4 : vertices.empty() ? 2 : 3);
     oracle_put(blob, 12, 4, 256);
     oracle_put(blob, 16, 8, blob.size());

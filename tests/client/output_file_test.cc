@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -44,6 +45,21 @@ TEST_F(OutputFiles, WhatIsNotCommittedLeavesTheFileThatWasThere) {
   ASSERT_TRUE(write(path, "after").ok());
   EXPECT_EQ(read(path), "after");
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(OutputFiles, ExpectedBytesAreTakenFromTheDiskAndNotOfTheFilesSize) {
+  const std::string path = folder_ / "a";
+  OutputFile file(path);
+  file.expect(1 << 20);
+  struct stat seen {};
+  const fs::path unfinished = fs::directory_iterator(folder_.path())->path();
+  ASSERT_EQ(stat(unfinished.c_str(), &seen), 0);
+  EXPECT_EQ(seen.st_size, 0);
+  if (seen.st_blocks == 0) GTEST_SKIP() << "this file system takes no space in advance";
+  EXPECT_GE(seen.st_blocks * 512, 1 << 20);
+  EXPECT_TRUE(file.write(std::as_bytes(std::span("short", 5))));
+  ASSERT_TRUE(file.commit().ok());
+  EXPECT_EQ(read(path), "short");
 }
 
 TEST_F(OutputFiles, ALinkStaysOneAndItsTargetIsReplaced) {

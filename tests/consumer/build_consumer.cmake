@@ -18,6 +18,15 @@ run(${WORK}/build/consumer)
 foreach(program cumulus cumulusd)
   run(${WORK}/prefix/bin/${program} --help)
 endforeach()
+set(table)
 if(IMAGE)
-  run(${WORK}/prefix/bin/cumulus --backend cpu sampling-table ${IMAGE} -o ${WORK}/table.cst)
+  set(table ${WORK}/table.cst)
+  run(${WORK}/prefix/bin/cumulus --backend cpu sampling-table ${IMAGE} -o ${table})
 endif()
+
+# The headers of cumulus/sampling.h by themselves, which a renderer takes without building anything of Cumulus.
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/headers --component sampling)
+run(${CMAKE_COMMAND} -S ${SOURCE}/sampling -B ${WORK}/renderer -G Ninja -DCMAKE_BUILD_TYPE=Release
+  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/headers)
+run(${CMAKE_COMMAND} --build ${WORK}/renderer)
+run(${WORK}/renderer/renderer ${table})

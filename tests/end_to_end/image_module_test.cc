@@ -33,13 +33,21 @@ absl::StatusOr<Result> decode_picture(const Client& client) {
   return client.run(build_summed_area_table(EncodedImage{.file = std::as_bytes(std::span(file))}));
 }
 
-bool has_mapped_openimageio(const Program& program) {
-  const std::string maps = read_file("/proc/" + std::to_string(program.id()) + "/maps");
+bool has_mapped_openimageio(pid_t process) {
+  const std::string maps = read_file("/proc/" + std::to_string(process) + "/maps");
   EXPECT_NE(maps.find("libgrpc"), std::string::npos) << "these are not its libraries: " << maps;
   return maps.find("OpenImageIO") != std::string::npos;
 }
 
-TEST(ImageModule, IsMappedByADaemonFromItsFirstImageOn) {
+bool has_mapped_openimageio(const Program& program) { return has_mapped_openimageio(program.id()); }
+
+/// The process that starts its decoders.
+pid_t decode_helper_of(const Program& daemon) {
+  const std::string id = std::to_string(daemon.id());
+  return static_cast<pid_t>(std::stoi(read_file("/proc/" + id + "/task/" + id + "/children")));
+}
+
+TEST(ImageModule, IsMappedByADaemonsHelperFromItsFirstImageOn) {
   Daemon daemon;
   const absl::StatusOr<Client> client = Client::connect(daemon.address());
   ASSERT_TRUE(client.ok()) << client.status();
@@ -49,10 +57,12 @@ TEST(ImageModule, IsMappedByADaemonFromItsFirstImageOn) {
   const auto capabilities = client->capabilities();
   ASSERT_TRUE(capabilities.ok()) << capabilities.status();
   EXPECT_FALSE(capabilities->image_formats.empty());
-  EXPECT_FALSE(has_mapped_openimageio(daemon.program()));
+  const pid_t helper = decode_helper_of(daemon.program());
+  EXPECT_FALSE(has_mapped_openimageio(helper));
   const auto decoded = decode_picture(*client);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_TRUE(has_mapped_openimageio(daemon.program()));
+  EXPECT_TRUE(has_mapped_openimageio(helper));
+  EXPECT_FALSE(has_mapped_openimageio(daemon.program()));
 }
 
 /// Copies of the two programs in a folder like an installation's, with the libraries that lie beside them,

@@ -14,6 +14,7 @@
 
 #include "cumulus/client.h"
 #include "cumulus/errors.h"
+#include "cumulus/kd_tree.h"
 #include "cumulus/recursive_filter.h"
 #include "cumulus/sampling_table.h"
 #include "cumulus/summed_area_table.h"
@@ -35,30 +36,40 @@ std::vector<float> ramp(std::size_t count) {
   return values;
 }
 
-/// One operation that computes for about as long as wanted, on any machine: linear search through many cells.
-class LongDraws {
+/// One operation that computes for about as long as wanted, on any machine: the neighbours of many queries
+/// within a radius that all points are in.
+class LongCounts {
  public:
-  explicit LongDraws(const Session& session) {
-    const std::vector<float> line(1 << 22, 1.0F);
-    SamplingTableOptions options;
-    options.projection = MapProjection::kPlane;
-    options.method = SamplingMethod::kLinearSearch;
-    auto weights = session.upload(ArrayView(line));
-    auto built = session.run(build_sampling_table(*weights, options));
-    table_ = std::make_unique<Buffer>(*built->take_buffer("table"));
+  explicit LongCounts(const Session& session) : session_(&session) {
+    constexpr std::int64_t kPoints = 1 << 17;
+    std::vector<float> cloud(3 * kPoints);
+    for (std::size_t i = 0; i < cloud.size(); ++i) cloud[i] = static_cast<float>(i * 2654435761U % 4096);
+    points_ = std::make_unique<Buffer>(*session.upload(ArrayView(cloud, {kPoints, 3})));
+    tree_ = std::make_unique<Result>(*session.run(build_kd_tree(*points_)));
     constexpr std::int64_t kProbe = 64;
-    const auto probe = session.run(draw_samples(*table_, {.count = kProbe}));
-    seconds_a_draw_ = absl::ToDoubleSeconds(probe->timings().compute) / kProbe;
+    const auto probe = session.run(of_queries(kProbe));
+    seconds_a_query_ = absl::ToDoubleSeconds(probe->timings().compute) / kProbe;
   }
 
-  Operation of_seconds(double seconds) const {
-    const auto count = static_cast<std::int64_t>(seconds / seconds_a_draw_);
-    return draw_samples(*table_, {.count = std::clamp<std::int64_t>(count, 1, 1 << 24)});
+  Operation of_seconds(double seconds) {
+    const auto queries = static_cast<std::int64_t>(seconds / seconds_a_query_);
+    return of_queries(std::clamp<std::int64_t>(queries, 1, 1 << 20));
   }
 
  private:
-  std::unique_ptr<Buffer> table_;
-  double seconds_a_draw_ = 0;
+  Operation of_queries(std::int64_t count) {
+    const std::vector<float> queries(3 * static_cast<std::size_t>(count));
+    queries_ = std::make_unique<Buffer>(*session_->upload(ArrayView(queries, {count, 3})));
+    const auto part = [this](const char* name) -> const Buffer& { return *tree_->buffer(name); };
+    return count_neighbors({part("points"), part("idx_array"), part("node_data"), part("node_bounds")},
+                           *queries_, {.radius = 1e6});
+  }
+
+  const Session* session_;
+  std::unique_ptr<Buffer> points_;
+  std::unique_ptr<Buffer> queries_;
+  std::unique_ptr<Result> tree_;
+  double seconds_a_query_ = 0;
 };
 
 TEST(ClientLibrary, ChainsOperationsOnBuffers) {
@@ -273,8 +284,8 @@ TEST(ClientLibrary, NoticesAServerThatDiesInTheMiddleOfACall) {
   const Client client = connect(daemon);
   const absl::StatusOr<Session> session = client.create_session();
   ASSERT_TRUE(session.ok()) << session.status();
-  const LongDraws draws(*session);
-  auto call = session->run_async(draws.of_seconds(60));
+  LongCounts counts(*session);
+  auto call = session->run_async(counts.of_seconds(60));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const absl::Time killed = absl::Now();
   daemon.program().send(SIGKILL);
@@ -289,8 +300,8 @@ TEST(ClientLibrary, NoticesAServerThatStandsStillInTheMiddleOfACall) {
   ASSERT_TRUE(client.ok()) << client.status();
   const absl::StatusOr<Session> session = client->create_session();
   ASSERT_TRUE(session.ok()) << session.status();
-  const LongDraws draws(*session);
-  auto call = session->run_async(draws.of_seconds(60));
+  LongCounts counts(*session);
+  auto call = session->run_async(counts.of_seconds(60));
   daemon.program().send(SIGSTOP);
   const absl::Time stopped = absl::Now();
   EXPECT_TRUE(absl::IsUnavailable(call.get().status()));
@@ -303,12 +314,12 @@ TEST(ClientLibrary, LetsACallComputeForLongerThanADeadServerIsSilent) {
   ASSERT_TRUE(client.ok()) << client.status();
   const absl::StatusOr<Session> session = client->create_session();
   ASSERT_TRUE(session.ok()) << session.status();
-  const LongDraws draws(*session);
+  LongCounts counts(*session);
   absl::Duration longest;
   for (double seconds = 8; seconds < 300 && longest < absl::Seconds(6); seconds *= 2) {
-    const absl::StatusOr<Result> drawn = session->run(draws.of_seconds(seconds));
-    ASSERT_TRUE(drawn.ok()) << drawn.status();
-    longest = drawn->timings().compute;
+    const absl::StatusOr<Result> counted = session->run(counts.of_seconds(seconds));
+    ASSERT_TRUE(counted.ok()) << counted.status();
+    longest = counted->timings().compute;
   }
   EXPECT_GT(longest, absl::Seconds(6));
 }

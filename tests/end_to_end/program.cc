@@ -92,13 +92,12 @@ Daemon::Daemon(std::vector<std::string> arguments, const fs::path& program) {
   arguments.insert(arguments.end(),
                    {"--listen", "127.0.0.1:0", "--port-file", port_file, "--backend", "cpu"});
   program_ = std::make_unique<Program>(program, arguments);
-  while (address_.empty()) {
+  while (addresses_.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::ifstream file(port_file);
-    std::string line;
-    // Whole only with its line break.
-    if (std::getline(file, line) && !file.eof()) address_ = line;
-    if (address_.empty() && !program_->running()) {
+    std::ifstream file(port_file);  // which is renamed into place
+    for (std::string line; std::getline(file, line);) addresses_.push_back(line);
+    if (addresses_.empty() && !program_->running()) {
+      addresses_.emplace_back();
       ADD_FAILURE() << "cumulusd ended: " << program_->wait().errors;
       return;
     }

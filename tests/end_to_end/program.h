@@ -53,13 +53,14 @@ class Daemon {
   explicit Daemon(std::vector<std::string> arguments = {},
                   const std::filesystem::path& program = test_program("cumulusd"));
 
-  const std::string& address() const { return address_; }
+  /// The first, or another, in the order of `arguments`; that of 127.0.0.1 is the last.
+  const std::string& address(std::size_t index = 0) const { return addresses_.at(index); }
   Program& program() { return *program_; }
 
  private:
   TemporaryFolder folder_;
   std::unique_ptr<Program> program_;
-  std::string address_;
+  std::vector<std::string> addresses_;
 };
 
 std::string read_file(const std::filesystem::path& path);

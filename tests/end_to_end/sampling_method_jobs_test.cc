@@ -26,8 +26,7 @@ class SamplingMethodJobs : public ServedJobs {
 TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
   succeed({"draw-samples", kMap, "-n", "300", "-o", folder_ / "samples.npy"});
   const std::string expected = read_file(folder_ / "samples.npy");
-  for (const char* method : {"radix-forest-4", "balanced-forest", "cutpoint-binary", "cutpoint-linear",
-                             "binary-search", "linear-search", "quaternary-tree"}) {
+  for (const char* method : {"radix-forest", "balanced-forest", "cutpoint-binary", "binary-search"}) {
     succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method});
     succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "again.npy"});
     EXPECT_TRUE(read_file(folder_ / "again.npy") == expected) << method;
@@ -43,14 +42,23 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
        "layer");
 }
 
+TEST_F(SamplingMethodJobs, ARetiredMethodIsRefusedByName) {
+  for (const char* method : {"cutpoint-linear", "linear-search", "radix-forest-4", "quaternary-tree"}) {
+    fail({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method},
+         std::string(method) + " is a method no more");
+  }
+  const std::string stored = test_data("sampling_tables/version_2_radix_forest_4.cst");
+  fail({"draw-samples", stored, "-n", "3", "-o", folder_ / "samples.npy"}, "7 (radix-forest-4)");
+}
+
 TEST_F(SamplingMethodJobs, ABilinearTableIsSavedDrawnFromAndEvaluated) {
   succeed({"sampling-table", kMap, "-o", folder_ / "map.cst", "--interpolation", "bilinear"});
   const sampling::TableHeader header = header_of(read_file(folder_ / "map.cst"));
   EXPECT_EQ(header.interpolation, sampling::Interpolation::kBilinear);
-  EXPECT_EQ(header.version, 4U);  // as every forest's
-  succeed({"sampling-table", kMap, "-o", folder_ / "cut.cst", "--interpolation", "bilinear", "--method",
-           "cutpoint-binary"});
-  EXPECT_EQ(header_of(read_file(folder_ / "cut.cst")).version, 3U);
+  EXPECT_EQ(header.version, 3U);
+  succeed({"sampling-table", kMap, "-o", folder_ / "trees.cst", "--interpolation", "bilinear", "--method",
+           "radix-forest"});
+  EXPECT_EQ(header_of(read_file(folder_ / "trees.cst")).version, 4U);  // as every radix forest's
   succeed({"draw-samples", folder_ / "map.cst", "-n", "300", "-o", folder_ / "samples.npy"});
   succeed({"draw-samples", kMap, "--interpolation", "bilinear", "-n", "300", "-o", folder_ / "again.npy"});
   EXPECT_TRUE(read_file(folder_ / "again.npy") == read_file(folder_ / "samples.npy"));

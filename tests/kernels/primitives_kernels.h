@@ -21,9 +21,18 @@ struct Affine {
 /// that the device holds poll it. Returns how often a value was seen that does not belong to its status.
 std::uint64_t count_torn_words(CudaExecutor& executor, int value_bytes, int rounds);
 
+/// Calls of a kernel whose blocks publish tagged values, of 4 bytes and of 8 by turns, in memory that is not
+/// cleared between them and holds what looks like the next call's tag. Returns how often a value was wrong.
+std::uint64_t count_wrong_tagged_values(CudaExecutor& executor, int calls);
+
+enum class Await { kAll, kMissing, kTogether };
 /// All blocks that the device holds publish, round by round, in two places by turns, and wait for four
-/// neighbours on each side. Returns how often a neighbour's value was wrong; `missing`: by await_missing.
-std::uint64_t count_wrong_neighbours(CudaExecutor& executor, int rounds, bool missing);
+/// neighbours on each side. Returns how often a neighbour's value was wrong.
+std::uint64_t count_wrong_neighbours(CudaExecutor& executor, int rounds, Await how);
+
+/// At most `blocks` blocks scan sixteen lines of theirs, round by round, each round by a warp of another
+/// block. Returns how often a carry was wrong.
+std::uint64_t count_wrong_carries(CudaExecutor& executor, int blocks, int rounds);
 
 /// Exclusive products of tiles of 32 values each, a warp and a block a tile.
 std::vector<Affine> scan_by_warps(CudaExecutor& executor, const std::vector<Affine>& values);
@@ -36,15 +45,17 @@ struct SumsBefore {
 SumsBefore look_back_along_both(CudaExecutor& executor, const std::vector<std::uint64_t>& values, int rows,
                                 int columns);
 
+/// By one warp: of eight values a lane, in turn the sums over the warp of each (lane 4 k has value k's),
+/// the inclusive sums over 16 lanes and the exclusive ones of these.
+struct WarpSums {
+  std::vector<std::uint32_t> sums;       // 32
+  std::vector<std::uint32_t> inclusive;  // 8 x 32
+  std::vector<std::uint32_t> exclusive;  // likewise
+};
+WarpSums sum_by_warp(CudaExecutor& executor, const std::vector<std::uint32_t>& values);
+
 /// Exclusive products by one block of 128 or 1024 threads, then the product of all.
 std::vector<Affine> scan_by_block(CudaExecutor& executor, const std::vector<Affine>& values);
-
-/// Whether the device has TMA and mbarriers, of compute capability 9.0.
-bool has_stage_rings();
-/// Sums of the rows of an array, by tiles of 4 x 32 that TMA brings into a ring of three slots, of each of
-/// `blocks` blocks, which all sum the whole array.
-std::vector<float> sum_rows_through_ring(CudaExecutor& executor, const std::vector<float>& values, int rows,
-                                         int columns, int blocks);
 
 /// Whether a cooperative launch of one block more than fit is refused, and one of as many is not.
 bool launches_cooperatively_what_fits(CudaExecutor& executor);

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/cuda_executor.h"
 
-// Memory of the kernels that test kernels/primitives.
+// What the kernels that test kernels/primitives share: memory, values, launches.
 
 namespace cumulus::testing {
 
@@ -36,6 +37,16 @@ std::vector<T> host_copy(CudaExecutor& executor, const DeviceMemory& memory, std
 template <class T>
 T* data_of(const DeviceMemory& memory) {
   return reinterpret_cast<T*>(memory.data());
+}
+
+inline void require(bool launched) {
+  if (!launched) CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
+}
+
+__host__ __device__ inline std::uint32_t hashed(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t x = a * 2654435761U ^ (b + 0x9E3779B9U) * 2246822519U;
+  x = (x ^ x >> 15) * 3266489917U;
+  return x ^ x >> 13;
 }
 
 __device__ inline void count_if(bool wrong, unsigned long long* count) {

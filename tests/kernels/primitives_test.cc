@@ -1,15 +1,70 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <vector>
 
+#include "kernels/primitives/diagonal_tiles.h"
 #include "tests/kernels/primitives_kernels.h"
 
-// Against serial oracles. On a GPU only: nothing of kernels/primitives that blocks wait in runs elsewhere.
+// Against serial oracles; on a GPU, but for what needs none.
 
 namespace cumulus::testing {
 namespace {
+
+/// The next tile in the order of the diagonals.
+GridTile tile_behind(const GridTile& tile, std::int32_t rows, std::int32_t columns) {
+  if (tile.column > 0 && tile.row + 1 < rows) return {tile.row + 1, tile.column - 1, tile.plane};
+  const std::int32_t diagonal = tile.row + tile.column + 1;
+  const std::int32_t row = std::max(0, diagonal - (columns - 1));
+  return {row, diagonal - row, tile.plane};
+}
+
+bool same(const GridTile& a, const GridTile& b) {
+  return a.row == b.row && a.column == b.column && a.plane == b.plane;
+}
+
+TEST(DiagonalTiles, AreTakenDiagonalByDiagonal) {
+  for (std::int32_t rows = 1; rows <= 20; ++rows) {
+    for (std::int32_t columns = 1; columns <= 20; ++columns) {
+      const auto at = [=](std::int32_t ticket) {
+        return tile_of_ticket(3, static_cast<std::uint32_t>(ticket), static_cast<std::uint32_t>(rows),
+                              static_cast<std::uint32_t>(columns));
+      };
+      EXPECT_TRUE(same(at(0), {0, 0, 3}));
+      for (std::int32_t ticket = 1; ticket < rows * columns; ++ticket) {
+        EXPECT_TRUE(same(at(ticket), tile_behind(at(ticket - 1), rows, columns)))
+            << ticket << " of " << rows << " x " << columns;
+      }
+      EXPECT_TRUE(same(at(rows * columns - 1), {rows - 1, columns - 1, 3}));
+    }
+  }
+}
+
+TEST(DiagonalTiles, AreTakenSoInGridsOfBillions) {
+  struct Grid {
+    std::uint32_t rows, columns;
+  };
+  std::mt19937 random(2);
+  for (const Grid grid : {Grid{65535, 65535}, Grid{1, 4000000000}, Grid{4000000000, 1}, Grid{3, 1 << 30},
+                          Grid{40000, 100000}}) {
+    std::uniform_int_distribution<std::uint32_t> tickets(0, grid.rows * grid.columns - 2);
+    for (int i = 0; i < 20000; ++i) {
+      const std::uint32_t ticket = i == 0 ? grid.rows * grid.columns - 2 : tickets(random);
+      const GridTile tile = tile_of_ticket(0, ticket, grid.rows, grid.columns);
+      // Numbers of rows and columns above 2^31 do not fit; such a grid has one of the other.
+      if (grid.rows > INT32_MAX || grid.columns > INT32_MAX) {
+        EXPECT_EQ(static_cast<std::uint32_t>(tile.row) + static_cast<std::uint32_t>(tile.column), ticket);
+        continue;
+      }
+      const GridTile next =
+          tile_behind(tile, static_cast<std::int32_t>(grid.rows), static_cast<std::int32_t>(grid.columns));
+      ASSERT_TRUE(same(tile_of_ticket(0, ticket + 1, grid.rows, grid.columns), next)) << ticket;
+    }
+  }
+}
 
 class PrimitivesCuda : public ::testing::Test {
  protected:
@@ -49,9 +104,20 @@ TEST_F(PrimitivesCuda, StatusWordsAreSeenWholeByAllBlocks) {
   for (const int bytes : {4, 8, 12}) EXPECT_EQ(count_torn_words(executor(), bytes, 20000), 0u) << bytes;
 }
 
+TEST_F(PrimitivesCuda, TaggedValuesOfTwoSizesShareMemoryThatIsNotCleared) {
+  EXPECT_EQ(count_wrong_tagged_values(executor(), 500), 0u);
+}
+
 TEST_F(PrimitivesCuda, BatchesComeWholeRoundAfterRound) {
-  EXPECT_EQ(count_wrong_neighbours(executor(), 2000, false), 0u);
-  EXPECT_EQ(count_wrong_neighbours(executor(), 2000, true), 0u);
+  for (const Await how : {Await::kAll, Await::kMissing, Await::kTogether}) {
+    EXPECT_EQ(count_wrong_neighbours(executor(), 2000, how), 0u) << static_cast<int>(how);
+  }
+}
+
+TEST_F(PrimitivesCuda, BlocksGetCarriesRoundAfterRound) {
+  for (const int blocks : {1, 2, 31, 32, 33, 128}) {
+    EXPECT_EQ(count_wrong_carries(executor(), blocks, 1000), 0u) << blocks;
+  }
 }
 
 TEST_F(PrimitivesCuda, WarpsLookBackOverThousandsOfTiles) {
@@ -104,18 +170,23 @@ TEST_F(PrimitivesCuda, BlocksScanWhatDoesNotCommute) {
   }
 }
 
-TEST_F(PrimitivesCuda, TilesGoThroughARingOfStagesInOrder) {
-  if (!has_stage_rings()) GTEST_SKIP() << "compute capability 9.0 is needed";
-  constexpr int kRows = 256, kColumns = 512, kBlocks = 2000;
-  std::vector<float> values(kRows * kColumns);
-  std::mt19937 random(3);
-  for (float& value : values) value = static_cast<float>(random() % 1000);  // sums are exact
-  std::vector<float> expected(kRows);
-  for (std::size_t i = 0; i < values.size(); ++i) expected[i / kColumns] += 2 * values[i];
-  const std::vector<float> sums = sum_rows_through_ring(executor(), values, kRows, kColumns, kBlocks);
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) wrong += sums[i] != expected[i % kRows];
-  EXPECT_EQ(wrong, 0u);
+TEST_F(PrimitivesCuda, WarpsSumSeveralValuesTogether) {
+  constexpr std::size_t kValues = 8, kLanes = 16;
+  std::vector<std::uint32_t> values(kValues * 32);
+  std::mt19937 random(4);
+  for (std::uint32_t& value : values) value = static_cast<std::uint32_t>(random());
+  const WarpSums sums = sum_by_warp(executor(), values);
+  for (std::size_t k = 0; k < kValues; ++k) {
+    std::uint32_t all = 0, before = 0;
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      if (lane % kLanes == 0) before = 0;
+      EXPECT_EQ(sums.exclusive[k * 32 + lane], before);
+      before += values[k * 32 + lane];
+      EXPECT_EQ(sums.inclusive[k * 32 + lane], before);
+      all += values[k * 32 + lane];
+    }
+    EXPECT_EQ(sums.sums[k * 32 / kValues], all) << k;
+  }
 }
 
 TEST_F(PrimitivesCuda, CooperativeLaunchesAreRefusedWhereBlocksDoNotFit) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/recursive_filter/recursive_filter.h"
@@ -79,15 +78,11 @@ using LargeRecursiveFilterOnCuda = testing::OnEveryBackend<testing::CudaBackend>
 /// Takes 5 GB of the device's memory.
 TEST_F(LargeRecursiveFilterOnCuda, SlowIsRightBeyondTwoToThe31Bytes) {
   const std::vector<float> image = repeat(small_image());
-  // Strips, and with sigma 40 two passes.
-  for (const auto& [method, sigma] : {std::pair(Method::kDecaying, 8.0),
-                                      {Method::kDecaying, 40.0},
-                                      {Method::kTiled, 8.0},
-                                      {Method::kLines, 8.0}}) {
-    SCOPED_TRACE("method " + std::to_string(static_cast<int>(method)) + ", sigma " + std::to_string(sigma));
+  for (const Method method : {Method::kDecaying, Method::kTiled, Method::kLines}) {
+    SCOPED_TRACE("method " + std::to_string(static_cast<int>(method)));
     const std::vector<float> filtered =
-        testing::apply_to<float>(backend(), image, kLarge, kLarge.width, 1, blur(sigma), method);
-    EXPECT_EQ(verify(small_image(), blur(sigma), filtered), "");
+        testing::apply_to<float>(backend(), image, kLarge, kLarge.width, 1, blur(8), method);
+    EXPECT_EQ(verify(small_image(), blur(8), filtered), "");
   }
 }
 

@@ -17,7 +17,6 @@ namespace cumulus {
 namespace {
 
 using recursive_filter::choose;
-using recursive_filter::ExactStripsPlan;
 using recursive_filter::FilterElement;
 using recursive_filter::ImagesShape;
 using recursive_filter::LinesPlan;
@@ -29,7 +28,6 @@ using recursive_filter::RegisterTiles;
 using recursive_filter::RegisterTilesPlan;
 using recursive_filter::StripsPlan;
 using recursive_filter::TiledPlan;
-using recursive_filter::WindowsPlan;
 using Method = RecursiveFilterMethod;
 
 constexpr DeviceNumbers kH200{90, 132, 2048, 228 * 1024, 227 * 1024, std::size_t{50} << 20};
@@ -63,9 +61,13 @@ RecursiveFilter filter_of(const std::string& name) {
 struct Described {
   std::string operator()(const LinesPlan& /*plan*/) const { return "lines"; }
   std::string operator()(const TiledPlan& /*plan*/) const { return "tiled"; }
-  std::string operator()(const ExactStripsPlan& /*plan*/) const { return "exact strips"; }
   std::string operator()(const OnChipPlan& plan) const {
-    return "on chip, " + std::to_string(plan.parts) + " threads a line" + at_once(plan.images_at_once);
+    std::string text = "on chip, " + std::to_string(plan.parts) + " threads a line";
+    if (plan.channels_at_once < channels) {
+      text += ", " + std::to_string(plan.channels_at_once);
+      text += plan.channels_at_once == 1 ? " channel at once" : " channels at once";
+    }
+    return text + at_once(plan.images_at_once);
   }
   std::string operator()(const RegisterTilesPlan& plan) const {
     const std::string form = plan.form == RegisterTiles::kFew ? "few" : "large";
@@ -74,15 +76,13 @@ struct Described {
   std::string operator()(const StripsPlan& plan) const {
     return "strips" + at_once(plan.division.images_at_once);
   }
-  std::string operator()(const WindowsPlan& plan) const {
-    return "windows" + at_once(plan.schedule.images_at_once);
-  }
   std::string operator()(const RefusalPlan& plan) const {
     if (plan.obstacle == MethodObstacle::kTiles) return "refused: tiles";
+    if (plan.obstacle == MethodObstacle::kStrips) return "refused: strips";
     if (plan.obstacle == MethodObstacle::kTruncation) return "refused: truncation";
     return "refused: holds " + std::to_string(plan.tiles_on_chip);
   }
-  std::int64_t images;
+  std::int64_t images, channels;
   /// Where there are several, how many a launch takes.
   std::string at_once(std::int64_t count) const {
     return images == 1 ? "" : ", " + std::to_string(std::min(count, images)) + " at once";
@@ -99,7 +99,7 @@ struct Row {
   ImagesShape shape() const {
     const std::int64_t row = width * channels;
     const bool aligned = channels == 1 && width % 4 == 0;
-    return {height, width, channels, images, row, element, aligned, aligned && element == kFloat};
+    return {height, width, channels, images, row, element, aligned};
   }
   Plan plan(const DeviceNumbers& device) const {
     const auto planned =
@@ -109,7 +109,7 @@ struct Row {
   std::string chosen(const DeviceNumbers& device) const {
     const Plan of_device = plan(device);
     const std::size_t bytes = scratch_bytes_of(of_device);
-    const std::string method = std::visit(Described{images}, of_device);
+    const std::string method = std::visit(Described{images, channels}, of_device);
     return bytes == 0 ? method : method + "; " + std::to_string(bytes);
   }
   std::string name() const {
@@ -123,21 +123,21 @@ const std::vector<Row>& rows() {
   // height, width, channels, images, element, filter, choice, on an H200, on an RTX 4090, on a small GPU
   static const std::vector<Row> rows = {
     {1, 1, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "on chip, 4 threads a line"},
-    {1, 4096, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 245760"},
+    {1, 4096, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 197120"},
     {1, 1000000, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 48000512", "tiled; 48000512"},
-    {4096, 1, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 245760"},
-    {1, 4096, 3, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 737280"},
-    {4096, 1, 3, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 737280"},
+    {4096, 1, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 229376"},
+    {1, 4096, 3, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 591360"},
+    {4096, 1, 3, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 688128"},
     {64, 64, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "registers, few"},
     {256, 256, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "registers, few"},
-    {512, 512, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "windows; 245760"},
+    {512, 512, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "tiled; 50176"},
     {1000, 1000, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 103424"},
     {1024, 1024, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "tiled; 103424"},
     {1080, 1920, 1, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 2 threads a line", "tiled; 150016"},
     {1024, 2048, 1, 1, kFloat, "young 8", {}, "registers, few", "registers, few", "tiled; 152576"},
-    {1600, 1600, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 2400000", "tiled; 163328"},
-    {1600, 1728, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 2592000", "tiled; 169472"},
-    {2048, 2048, 1, 1, kFloat, "young 8", {}, "registers, large", "windows; 3932160", "tiled; 209920"},
+    {1600, 1600, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "tiled; 163328", "tiled; 163328"},
+    {1600, 1728, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "tiled; 169472", "tiled; 169472"},
+    {2048, 2048, 1, 1, kFloat, "young 8", {}, "registers, large", "tiled; 209920", "tiled; 209920"},
     {2112, 2048, 1, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "tiled; 213504", "tiled; 213504"},
     {2112, 2112, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 216576", "tiled; 216576"},
     {2048, 4096, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 308224", "tiled; 308224"},
@@ -145,96 +145,100 @@ const std::vector<Row>& rows() {
     {6000, 6016, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 622592", "tiled; 622592"},
     {8192, 16384, 1, 1, kFloat, "young 8", {}, "strips", "tiled; 1242112", "tiled; 1242112"},
     {256, 512, 1, 1, kFloat, "map 8", {}, "registers, few", "registers, few", "registers, few"},
-    {512, 1024, 1, 1, kFloat, "map 8", {}, "registers, few", "registers, few", "windows; 491520"},
+    {512, 1024, 1, 1, kFloat, "map 8", {}, "registers, few", "registers, few", "tiled; 74752"},
     {1024, 2048, 1, 1, kFloat, "map 8", {}, "registers, few", "registers, few", "tiled; 152576"},
     {2048, 4096, 1, 1, kFloat, "map 8", {}, "strips", "tiled; 308224", "tiled; 308224"},
     {8192, 16384, 1, 1, kFloat, "map 8", {}, "strips", "tiled; 1242112", "tiled; 1242112"},
-    {256, 512, 3, 1, kFloat, "map 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 368640"},
-    {512, 1024, 3, 1, kFloat, "map 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 1474560"},
-    {1024, 2048, 3, 1, kFloat, "map 8", {}, "strips", "windows; 5898240", "tiled; 457728"},
+    {256, 512, 3, 1, kFloat, "map 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 107520"},
+    {512, 1024, 3, 1, kFloat, "map 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 224256"},
+    {1024, 2048, 3, 1, kFloat, "map 8", {}, "strips", "tiled; 457728", "tiled; 457728"},
     {2048, 4096, 3, 1, kFloat, "map 8", {}, "strips", "tiled; 924672", "tiled; 924672"},
     {4096, 8192, 3, 1, kFloat, "map 8", {}, "strips", "tiled; 1858560", "tiled; 1858560"},
     {8192, 16384, 3, 1, kFloat, "map 8", {}, "strips", "tiled; 3726336", "tiled; 3726336"},
-    {500, 1000, 3, 1, kFloat, "map 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 1474560"},
-    {1000, 2000, 3, 1, kFloat, "map 8", {}, "windows; 5898240", "windows; 5898240", "tiled; 457728"},
+    {500, 1000, 3, 1, kFloat, "map 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 224256"},
+    {1000, 2000, 3, 1, kFloat, "map 8", {}, "on chip, 2 threads a line, 2 channels at once", "tiled; 457728", "tiled; 457728"},
     {2000, 4000, 3, 1, kFloat, "map 8", {}, "tiled; 915456", "tiled; 915456", "tiled; 915456"},
     {64, 64, 3, 1, kFloat, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "on chip, 4 threads a line"},
-    {1024, 1024, 3, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 2949120", "tiled; 310272"},
-    {1024, 1408, 3, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 4055040", "tiled; 365568"},
-    {1152, 1280, 3, 1, kFloat, "young 8", {}, "strips", "windows; 4147200", "tiled; 368640"},
-    {1080, 1920, 3, 1, kFloat, "young 8", {}, "strips", "windows; 5875200", "tiled; 450048"},
-    {2048, 2048, 3, 1, kFloat, "young 8", {}, "strips", "windows; 3317760", "tiled; 629760"},
+    {1024, 1024, 3, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "on chip, 2 threads a line, 2 channels at once", "tiled; 310272"},
+    {1024, 1408, 3, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "tiled; 365568", "tiled; 365568"},
+    {1152, 1280, 3, 1, kFloat, "young 8", {}, "strips", "tiled; 368640", "tiled; 368640"},
+    {1080, 1920, 3, 1, kFloat, "young 8", {}, "strips", "tiled; 450048", "tiled; 450048"},
+    {2048, 2048, 3, 1, kFloat, "young 8", {}, "strips", "tiled; 629760", "tiled; 629760"},
     {6000, 6016, 3, 1, kFloat, "young 8", {}, "strips", "tiled; 1867776", "tiled; 1867776"},
-    {1024, 1024, 4, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "windows; 3932160", "tiled; 413696"},
-    {1024, 1088, 4, 1, kFloat, "young 8", {}, "strips", "windows; 4177920", "tiled; 425984"},
-    {2048, 2048, 4, 1, kFloat, "young 8", {}, "strips", "windows; 4423680", "tiled; 839680"},
-    {2048, 2048, 2, 1, kFloat, "young 8", {}, "strips", "windows; 2211840", "tiled; 419840"},
-    {512, 512, 1, 1, kHalf, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "windows; 245760"},
-    {2048, 2048, 1, 1, kHalf, "young 8", {}, "on chip, 2 threads a line", "windows; 3932160", "tiled; 209920"},
+    {1024, 1024, 4, 1, kFloat, "young 8", {}, "on chip, 2 threads a line", "on chip, 2 threads a line, 2 channels at once", "tiled; 413696"},
+    {1024, 1088, 4, 1, kFloat, "young 8", {}, "strips", "tiled; 425984", "tiled; 425984"},
+    {2048, 2048, 4, 1, kFloat, "young 8", {}, "strips", "tiled; 839680", "tiled; 839680"},
+    {2048, 2048, 2, 1, kFloat, "young 8", {}, "strips", "tiled; 419840", "tiled; 419840"},
+    {512, 512, 1, 1, kHalf, "young 8", {}, "on chip, 4 threads a line", "on chip, 4 threads a line", "tiled; 50176"},
+    {2048, 2048, 1, 1, kHalf, "young 8", {}, "on chip, 2 threads a line", "tiled; 209920", "tiled; 209920"},
     {4096, 8192, 1, 1, kHalf, "young 8", {}, "strips", "tiled; 619520", "tiled; 619520"},
-    {1024, 1024, 3, 1, kHalf, "young 8", {}, "on chip, 2 threads a line", "windows; 2949120", "tiled; 310272"},
-    {1024, 2048, 3, 1, kHalf, "young 8", {}, "strips", "windows; 5898240", "tiled; 457728"},
-    {2048, 2048, 3, 1, kHalf, "young 8", {}, "strips", "windows; 11796480", "tiled; 629760"},
+    {1024, 1024, 3, 1, kHalf, "young 8", {}, "on chip, 2 threads a line", "on chip, 2 threads a line, 2 channels at once", "tiled; 310272"},
+    {1024, 2048, 3, 1, kHalf, "young 8", {}, "strips", "tiled; 457728", "tiled; 457728"},
+    {2048, 2048, 3, 1, kHalf, "young 8", {}, "strips", "tiled; 629760", "tiled; 629760"},
     {4096, 8192, 3, 1, kHalf, "young 8", {}, "strips", "tiled; 1858560", "tiled; 1858560"},
-    {2048, 2048, 4, 1, kHalf, "young 8", {}, "strips", "windows; 6389760", "tiled; 839680"},
+    {2048, 2048, 4, 1, kHalf, "young 8", {}, "strips", "tiled; 839680", "tiled; 839680"},
     {512, 512, 1, 1, kDouble, "young 8", {}, "lines", "lines", "lines"},
     {4096, 8192, 3, 1, kDouble, "young 8", {}, "lines", "lines", "lines"},
     {256, 256, 1, 16, kFloat, "young 8", {}, "registers, few, 16 at once", "registers, few, 16 at once", "registers, few, 3 at once"},
-    {512, 512, 1, 100, kFloat, "young 8", {}, "registers, few, 8 at once", "registers, few, 8 at once", "windows, 24 at once; 5898240"},
-    {500, 500, 1, 4, kFloat, "young 8", {}, "on chip, 4 threads a line, 4 at once", "on chip, 4 threads a line, 4 at once", "windows, 4 at once; 983040"},
-    {500, 500, 1, 100, kFloat, "young 8", {}, "windows, 25 at once; 6144000", "windows, 25 at once; 6144000", "windows, 25 at once; 6144000"},
-    {256, 256, 3, 16, kFloat, "young 8", {}, "on chip, 2 threads a line, 16 at once", "on chip, 2 threads a line, 10 at once", "windows, 16 at once; 2949120"},
-    {256, 256, 3, 100, kFloat, "young 8", {}, "on chip, 2 threads a line, 22 at once", "on chip, 2 threads a line, 10 at once", "windows, 32 at once; 5898240"},
-    {1080, 1920, 3, 10, kFloat, "young 8", {}, "strips, 1 at once", "windows, 1 at once; 5875200", "tiled; 4500480"},
-    {2048, 2048, 1, 8, kFloat, "young 8", {}, "registers, large, 1 at once", "windows, 1 at once; 3932160", "tiled; 1679360"},
+    {512, 512, 1, 100, kFloat, "young 8", {}, "registers, few, 8 at once", "registers, few, 8 at once", "tiled; 5017600"},
+    {500, 500, 1, 4, kFloat, "young 8", {}, "on chip, 4 threads a line, 4 at once", "on chip, 4 threads a line, 4 at once", "tiled; 200704"},
+    {500, 500, 1, 100, kFloat, "young 8", {}, "on chip, 2 threads a line, 16 at once", "on chip, 2 threads a line, 8 at once", "tiled; 5017600"},
+    {256, 256, 3, 16, kFloat, "young 8", {}, "on chip, 2 threads a line, 16 at once", "on chip, 2 threads a line, 10 at once", "on chip, 4 threads a line, 2 channels at once, 1 at once"},
+    {256, 256, 3, 100, kFloat, "young 8", {}, "on chip, 2 threads a line, 22 at once", "on chip, 2 threads a line, 10 at once", "on chip, 4 threads a line, 2 channels at once, 1 at once"},
+    {1080, 1920, 3, 10, kFloat, "young 8", {}, "strips, 1 at once", "tiled; 4500480", "tiled; 4500480"},
+    {2048, 2048, 1, 8, kFloat, "young 8", {}, "registers, large, 1 at once", "tiled; 1679360", "tiled; 1679360"},
     {1024, 1024, 1, 1, kFloat, "deriche 8", {}, "registers, few", "registers, few", "tiled; 135168"},
-    {1984, 2112, 1, 1, kFloat, "deriche 8", {}, "windows; 5123328", "windows; 5123328", "tiled; 273920"},
-    {1980, 2100, 1, 1, kFloat, "deriche 8", {}, "windows; 5123328", "windows; 5123328", "tiled; 273920"},
+    {1984, 2112, 1, 1, kFloat, "deriche 8", {}, "strips", "tiled; 273920", "tiled; 273920"},
+    {1980, 2100, 1, 1, kFloat, "deriche 8", {}, "strips", "tiled; 273920", "tiled; 273920"},
     {4096, 8192, 1, 1, kFloat, "deriche 8", {}, "strips", "tiled; 815104", "tiled; 815104"},
-    {1024, 1024, 3, 1, kFloat, "deriche 8", {}, "on chip, 2 threads a line", "windows; 3846144", "tiled; 405504"},
-    {1024, 1280, 3, 1, kFloat, "deriche 8", {}, "strips", "windows; 4807680", "tiled; 454656"},
-    {2048, 2048, 3, 1, kFloat, "deriche 8", {}, "strips", "windows; 4807680", "tiled; 823296"},
-    {2048, 2048, 1, 1, kFloat, "cubic", {}, "registers, large", "windows; 1638400", "tiled; 80896"},
-    {2048, 2048, 3, 1, kFloat, "cubic", {}, "strips", "windows; 921600", "tiled; 242688"},
-    {2048, 2048, 3, 1, kFloat, "zero 8", {}, "strips", "windows; 3317760", "tiled; 629760"},
-    {2048, 2048, 3, 1, kFloat, "reflect 8", {}, "strips", "windows; 5160960", "tiled; 629760"},
-    {1024, 1024, 3, 1, kFloat, "mirror 8", {}, "on chip, 2 threads a line", "windows; 2949120", "tiled; 310272"},
-    {2048, 2048, 3, 1, kFloat, "mirror 8", {}, "windows; 5160960", "windows; 5160960", "tiled; 629760"},
+    {1024, 1024, 3, 1, kFloat, "deriche 8", {}, "on chip, 2 threads a line", "on chip, 2 threads a line, 2 channels at once", "tiled; 405504"},
+    {1024, 1280, 3, 1, kFloat, "deriche 8", {}, "strips", "on chip, 2 threads a line, 1 channel at once", "tiled; 454656"},
+    {2048, 2048, 3, 1, kFloat, "deriche 8", {}, "strips", "tiled; 823296", "tiled; 823296"},
+    {2048, 2048, 1, 1, kFloat, "cubic", {}, "registers, large", "tiled; 80896", "tiled; 80896"},
+    {2048, 2048, 3, 1, kFloat, "cubic", {}, "strips", "tiled; 242688", "tiled; 242688"},
+    {2048, 2048, 3, 1, kFloat, "zero 8", {}, "strips", "tiled; 629760", "tiled; 629760"},
+    {2048, 2048, 3, 1, kFloat, "reflect 8", {}, "strips", "tiled; 629760", "tiled; 629760"},
+    {1024, 1024, 3, 1, kFloat, "mirror 8", {}, "on chip, 2 threads a line", "on chip, 2 threads a line, 2 channels at once", "tiled; 310272"},
+    {1080, 1920, 4, 1, kFloat, "mirror 8", {}, "on chip, 2 threads a line, 2 channels at once", "tiled; 600064", "tiled; 600064"},
+    {2048, 2048, 3, 1, kFloat, "mirror 8", {}, "tiled; 629760", "tiled; 629760", "tiled; 629760"},
     {4096, 8192, 3, 1, kFloat, "mirror 8", {}, "tiled; 1858560", "tiled; 1858560", "tiled; 1858560"},
     {6000, 6016, 1, 1, kFloat, "mirror 8", {}, "tiled; 622592", "tiled; 622592", "tiled; 622592"},
-    {2048, 2048, 1, 1, kFloat, "five poles", {}, "registers, large", "windows; 6356992", "tiled; 338944"},
-    {1024, 2048, 3, 1, kFloat, "five poles", {}, "windows; 9535488", "windows; 9535488", "tiled; 746496"},
+    {2048, 2048, 1, 1, kFloat, "five poles", {}, "registers, large", "tiled; 338944", "tiled; 338944"},
+    {1024, 2048, 3, 1, kFloat, "five poles", {}, "on chip, 2 threads a line, 1 channel at once", "tiled; 746496", "tiled; 746496"},
     {4096, 8192, 3, 1, kHalf, "five poles", {}, "tiled; 3032064", "tiled; 3032064", "tiled; 3032064"},
-    {2048, 2048, 3, 1, kFloat, "along x", {}, "strips", "windows; 2580480", "tiled; 629760"},
-    {512, 512, 1, 1, kFloat, "young 32", {}, "on chip, 2 threads a line", "on chip, 2 threads a line", "windows; 245760"},
+    {2048, 2048, 3, 1, kFloat, "along x", {}, "strips", "tiled; 629760", "tiled; 629760"},
+    {512, 512, 1, 1, kFloat, "young 32", {}, "on chip, 2 threads a line", "on chip, 2 threads a line", "tiled; 50176"},
     {1600, 1664, 1, 1, kFloat, "young 32", {}, "on chip, 2 threads a line", "tiled; 166400", "tiled; 166400"},
     {2048, 2048, 1, 1, kFloat, "young 32", {}, "tiled; 209920", "tiled; 209920", "tiled; 209920"},
-    {512, 512, 3, 1, kFloat, "young 32", {}, "on chip, 2 threads a line", "on chip, 2 threads a line", "windows; 737280"},
-    {1600, 1664, 3, 1, kFloat, "young 32", {}, "windows; 3893760", "tiled; 499200", "tiled; 499200"},
+    {512, 512, 3, 1, kFloat, "young 32", {}, "on chip, 2 threads a line", "on chip, 2 threads a line", "tiled; 150528"},
+    {1600, 1664, 3, 1, kFloat, "young 32", {}, "tiled; 499200", "tiled; 499200", "tiled; 499200"},
     {2048, 2048, 3, 1, kFloat, "young 32", {}, "tiled; 629760", "tiled; 629760", "tiled; 629760"},
     {1024, 1024, 1, 1, kFloat, "young 400", {}, "on chip, 2 threads a line", "on chip, 2 threads a line", "tiled; 103424"},
     {2048, 2048, 1, 1, kFloat, "young 400", {}, "tiled; 209920", "tiled; 209920", "tiled; 209920"},
     {6000, 6016, 3, 1, kFloat, "young 400", {}, "tiled; 1867776", "tiled; 1867776", "tiled; 1867776"},
     {512, 512, 1, 1, kFloat, "one way, mirror", {}, "lines", "lines", "lines"},
     {1024, 2048, 3, 1, kHalf, "one way, mirror", {}, "lines; 25165824", "lines; 25165824", "lines; 25165824"},
-    {512, 512, 1, 1, kFloat, "young 8", {Method::kAutomatic, 0}, "registers, few", "registers, few", "windows; 245760"},
+    {512, 512, 1, 1, kFloat, "young 8", {Method::kAutomatic, 0}, "registers, few", "registers, few", "tiled; 50176"},
     {1024, 2048, 3, 1, kFloat, "young 8", {Method::kAutomatic, 0}, "tiled; 457728", "tiled; 457728", "tiled; 457728"},
-    {4096, 8192, 1, 1, kFloat, "young 8", {Method::kAutomatic, 0}, "exact strips", "tiled; 619520", "tiled; 619520"},
+    {4096, 8192, 1, 1, kFloat, "young 8", {Method::kAutomatic, 0}, "tiled; 619520", "tiled; 619520", "tiled; 619520"},
     {4096, 8192, 3, 1, kFloat, "young 8", {Method::kAutomatic, 0}, "tiled; 1858560", "tiled; 1858560", "tiled; 1858560"},
     {1024, 2048, 3, 1, kFloat, "young 8", Method::kLines, "lines", "lines", "lines"},
     {1024, 2048, 3, 1, kHalf, "young 8", Method::kLines, "lines; 25165824", "lines; 25165824", "lines; 25165824"},
     {1024, 2048, 1, 1, kFloat, "young 8", Method::kTiled, "tiled; 152576", "tiled; 152576", "tiled; 152576"},
-    {4096, 8192, 1, 1, kFloat, "young 8", Method::kTiled, "exact strips", "tiled; 619520", "tiled; 619520"},
+    {4096, 8192, 1, 1, kFloat, "young 8", Method::kTiled, "tiled; 619520", "tiled; 619520", "tiled; 619520"},
     {4096, 8192, 3, 1, kFloat, "young 8", Method::kTiled, "tiled; 1858560", "tiled; 1858560", "tiled; 1858560"},
     {4096, 8190, 1, 1, kFloat, "young 8", Method::kTiled, "tiled; 619520", "tiled; 619520", "tiled; 619520"},
     {4096, 8192, 1, 1, kHalf, "young 8", Method::kTiled, "tiled; 619520", "tiled; 619520", "tiled; 619520"},
     {1024, 1024, 1, 1, kFloat, "young 8", Method::kOnChip, "registers, few", "registers, few", "refused: holds 40"},
-    {2048, 2112, 3, 1, kFloat, "young 8", Method::kOnChip, "refused: holds 1056", "refused: holds 512", "refused: holds 40"},
+    {2048, 2112, 3, 1, kFloat, "young 8", Method::kOnChip, "on chip, 2 threads a line, 1 channel at once", "refused: holds 512", "refused: holds 40"},
+    {2112, 2112, 3, 1, kFloat, "young 8", Method::kOnChip, "refused: holds 1056", "refused: holds 512", "refused: holds 40"},
     {500, 500, 1, 100, kFloat, "young 8", Method::kOnChip, "on chip, 2 threads a line, 16 at once", "on chip, 2 threads a line, 8 at once", "refused: holds 40"},
     {4096, 2624, 1, 1, kFloat, "young 400", Method::kOnChip, "refused: truncation", "refused: truncation", "refused: truncation"},
-    {1024, 2048, 3, 1, kFloat, "young 8", Method::kDecaying, "strips", "windows; 5898240", "windows; 5898240"},
-    {512, 512, 1, 1, kFloat, "young 8", Method::kDecaying, "strips", "windows; 245760", "windows; 245760"},
-    {2704, 2504, 1, 1, kFloat, "five poles", Method::kDecaying, "windows; 3476480", "windows; 3476480", "windows; 3476480"},
+    {1024, 2048, 3, 1, kFloat, "young 8", Method::kDecaying, "strips", "tiled; 457728", "tiled; 457728"},
+    {512, 512, 1, 1, kFloat, "young 8", Method::kDecaying, "strips", "tiled; 50176", "tiled; 50176"},
+    {2704, 2504, 1, 1, kFloat, "five poles", Method::kDecaying, "refused: strips", "refused: strips", "refused: strips"},
+    {1024, 2048, 3, 1, kFloat, "mirror 8", Method::kDecaying, "refused: strips", "refused: strips", "refused: strips"},
+    {1024, 2048, 3, 1, kFloat, "young 8", {Method::kDecaying, 0}, "refused: truncation", "refused: truncation", "refused: truncation"},
     {8192, 16384, 1, 1, kFloat, "young 400", Method::kDecaying, "refused: truncation", "refused: truncation", "refused: truncation"},
     {512, 512, 1, 1, kDouble, "young 8", Method::kTiled, "refused: tiles", "refused: tiles", "refused: tiles"},
   };
@@ -281,11 +285,9 @@ struct GrayOnH200 {
   }
   std::string method() const {
     const std::int64_t tiles = (row.height + 63) / 64 * ((row.width + 63) / 64);
-    const bool small = tiles <= (single ? 1056 : 660);
-    if (!small) return single && windows.of_strips.has_value() ? "strips" : "tiled";
     if (std::max(windows.y, windows.x) > 16) return "tiled";
     if (const std::string form = in_registers(); !form.empty()) return form;
-    if (tiles > held("2 threads")) return "windows";
+    if (tiles > held("2 threads")) return single && windows.of_strips.has_value() ? "strips" : "tiled";
     return single && tiles <= held("4 threads") ? "on chip, 4 threads a line" : "on chip, 2 threads a line";
   }
 };
@@ -301,7 +303,7 @@ TEST(RecursiveFilterMethod, OfGrayImagesIsTheOneThatWasMeasured) {
         const auto planned = planned_filter(filter_of(filter), height, width, false, kNegligibleTruncation);
         ASSERT_TRUE(planned->windows().has_value());
         const GrayOnH200 rule{row, planned->axes().order, planned->single(), *planned->windows()};
-        const std::string chosen = std::visit(Described{1}, row.plan(kH200));
+        const std::string chosen = std::visit(Described{1, 1}, row.plan(kH200));
         EXPECT_EQ(chosen, rule.method()) << row.name();
         ++shapes;
       }
@@ -315,7 +317,6 @@ TEST(RecursiveFilterMethod, TakesScratchOnlyWhereItIsUsed) {
     for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallGpu}) {
       const Plan plan = row.plan(device);
       const bool uses = std::holds_alternative<TiledPlan>(plan) ||
-                        std::holds_alternative<WindowsPlan>(plan) ||
                         (std::holds_alternative<LinesPlan>(plan) && row.element == kHalf);
       EXPECT_EQ(scratch_bytes_of(plan) > 0, uses) << row.name();
     }

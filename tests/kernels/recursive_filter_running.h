@@ -74,4 +74,11 @@ inline std::map<std::string, RecursiveFilter> filters_with(FilterBoundary bounda
   };
 }
 
+/// Where a GPU has no strips, tiles stand in.
+inline RecursiveFilterMethod method_that_runs(RecursiveFilterMethod asked, const DeviceNumbers& device) {
+  const bool tiles_stand_in =
+      asked == RecursiveFilterMethod::kDecaying && recursive_filter::strip_blocks(device) == 0;
+  return tiles_stand_in ? RecursiveFilterMethod::kTiled : asked;
+}
+
 }  // namespace cumulus::testing

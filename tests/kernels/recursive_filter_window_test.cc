@@ -114,37 +114,6 @@ TEST(RecursiveFilterWindows, KeepToTheSumOfBothAxes) {
   }
 }
 
-TEST(RecursiveFilterRuns, GoOverOutputsWhereRoundingKeepsToItsBound) {
-  constexpr FilterBoundary kAny = FilterBoundary::kZero;
-  const auto use_direct_form = [](const AxisFilter& along_y, const AxisFilter& along_x) {
-    const auto [y, x] = plans_of(along_y, along_x, kLong);
-    return recursive_filter::direct_form_serves(y, x);
-  };
-  const AxisFilter narrow = gaussian_filter(8, kAny);
-  const AxisFilter wide = gaussian_filter(12, kAny);
-  EXPECT_TRUE(use_direct_form(narrow, gaussian_filter(0.5, kAny)));
-  EXPECT_TRUE(use_direct_form({}, narrow));
-  EXPECT_FALSE(use_direct_form(narrow, wide));
-  EXPECT_FALSE(use_direct_form(wide, {}));
-  const std::vector<double> hardly_a_pair = {-0.9, 0.01, 0};
-  EXPECT_FALSE(use_direct_form(feedback_filter(std::nullopt, hardly_a_pair, hardly_a_pair, kAny), narrow));
-  EXPECT_FALSE(use_direct_form(bspline_prefilter(5, kAny), bspline_prefilter(5, kAny)));
-  EXPECT_FALSE(use_direct_form(deriche_filter(4, 0, kAny), narrow));
-}
-
-TEST(RecursiveFilterRuns, RoundWhatTheyRunWith) {
-  const AxisFilter filter = gaussian_filter(8, FilterBoundary::kClamp);
-  const AxisPlan plan = plan_axis(filter, kLong, 3, recursive_filter::Precision::kSingle,
-                                  recursive_filter::Rounded::kDirectForm);
-  const auto& sections = plan.causal.sections;
-  const auto outputs = recursive_filter::direct_form_of(sections.pairs[0]);
-  for (const long double number : {outputs.last, outputs.before, sections.single}) {
-    EXPECT_EQ(static_cast<double>(number), static_cast<double>(static_cast<float>(number)));
-  }
-  const long double denominator = (1 - sections.single) * (1 - outputs.last - outputs.before);
-  EXPECT_NEAR(static_cast<double>(sections.gain / denominator), 1, 1e-14);
-}
-
 TEST(RecursiveFilterWindows, LeaveNothingOutOrDoNotExistWhereNothingMayBeLeftOut) {
   const AxisFilter narrow = gaussian_filter(2, FilterBoundary::kReflect);
   const AxisFilter wide = gaussian_filter(400, FilterBoundary::kReflect);

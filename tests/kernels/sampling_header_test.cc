@@ -267,6 +267,9 @@ TEST_F(HostileHeader, IsRefusedForEachField) {
   EXPECT_EQ(with(36, 4, 99), TableError::kUnknownProjection);
   EXPECT_EQ(with(40, 4, 0), TableError::kUnknownMethod);
   EXPECT_EQ(with(40, 4, 99), TableError::kUnknownMethod);
+  for (const sampling::RetiredMethod& retired : sampling::kRetiredMethods) {
+    EXPECT_EQ(with(40, 4, retired.number), TableError::kRetiredMethod) << retired.name;
+  }
   EXPECT_EQ(with(44, 4, 1), TableError::kMisalignedSection) << "a bilinear table without vertices";
   EXPECT_EQ(with(44, 4, 2), TableError::kUnknownOption);
   EXPECT_EQ(with(48, 4, 1), TableError::kUnknownOption);
@@ -290,7 +293,7 @@ TEST_F(HostileHeader, IsDescribedForEachError) {
   for (int error = 0; error <= static_cast<int>(TableError::kSectionOutOfBounds); ++error) {
     texts.insert(sampling::describe(static_cast<TableError>(error)));
   }
-  EXPECT_EQ(texts.size(), 13u);
+  EXPECT_EQ(texts.size(), 14u);
 }
 
 TEST(HostileHeaders, NeverLeadOutOfBoundsWhateverTheirBytes) {

@@ -77,8 +77,7 @@ TEST_P(SamplingHeaderMethods, FindTheRightCellOfALineWithMoreThan32768) {
     const std::vector<unsigned char> table = oracle.bytes();
     const sampling::TableView view = view_of(table);
     const testing::OracleCells& cells = oracle.row(0);
-    for (std::size_t i = 0; i < cells.count();
-         i += GetParam() == 4 ? 97 : 1) {  // linear search is slow there
+    for (std::size_t i = 0; i < cells.count(); ++i) {
       if (cells.mass(i) == 0) continue;
       ASSERT_EQ(sample(view, static_cast<std::uint32_t>(cells.begin[i]), 0).x, i) << name_of(pattern);
       ASSERT_EQ(sample(view, static_cast<std::uint32_t>(cells.end[i] - 1), 0).x, i) << name_of(pattern);
@@ -153,23 +152,21 @@ TEST(SamplingHeader, FindsTheRightCellBelowTheLastNodeThatIsVisited) {
 }
 
 TEST(SamplingHeader, ReadsRadixForestsOfVersionTwo) {
-  for (const int method : {6, 7}) {
-    for (const MapPattern pattern : testing::map_patterns<float>()) {
-      for (const MapShape shape : {MapShape{1, 300}, MapShape{37, 61}}) {
-        const OracleTable oracle =
-            oracle_table(make_map<float>(shape, 1, 0, pattern), {.method = method, .early_forest = true});
-        if (!oracle.marginal().has_mass()) continue;
-        const std::vector<unsigned char> table = oracle.bytes();
-        ASSERT_EQ(table[8], 2);
-        const sampling::TableView view = view_of(table);
-        const auto y = static_cast<std::uint32_t>(oracle.height() / 3);
-        const auto x1 = static_cast<std::uint32_t>(oracle.marginal().begin[y]);
-        for (const std::uint32_t x0 : breakpoints(oracle.row(y))) {
-          const sampling::Sample drawn = sample(view, x0, x1);
-          const float position[2] = {drawn.u, drawn.v};
-          ASSERT_EQ(verify_sample(oracle, {x0, x1}, position, drawn.pdf, drawn.direction), "")
-              << name_of(pattern);
-        }
+  for (const MapPattern pattern : testing::map_patterns<float>()) {
+    for (const MapShape shape : {MapShape{1, 300}, MapShape{37, 61}}) {
+      const OracleTable oracle =
+          oracle_table(make_map<float>(shape, 1, 0, pattern), {.method = 6, .early_forest = true});
+      if (!oracle.marginal().has_mass()) continue;
+      const std::vector<unsigned char> table = oracle.bytes();
+      ASSERT_EQ(table[8], 2);
+      const sampling::TableView view = view_of(table);
+      const auto y = static_cast<std::uint32_t>(oracle.height() / 3);
+      const auto x1 = static_cast<std::uint32_t>(oracle.marginal().begin[y]);
+      for (const std::uint32_t x0 : breakpoints(oracle.row(y))) {
+        const sampling::Sample drawn = sample(view, x0, x1);
+        const float position[2] = {drawn.u, drawn.v};
+        ASSERT_EQ(verify_sample(oracle, {x0, x1}, position, drawn.pdf, drawn.direction), "")
+            << name_of(pattern);
       }
     }
   }

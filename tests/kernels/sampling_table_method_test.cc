@@ -28,7 +28,7 @@ constexpr DeviceNumbers kSmall{.architecture = 75,
                                .block_shared_bytes = 48 * 1024,
                                .l2_bytes = 1024 * 1024};
 std::string name_of(const RegisterBlockedPlan& plan) {
-  constexpr const char* kLookups[] = {"", " cutpoints", " trees"};
+  constexpr const char* kLookups[] = {"", " cutpoints", " ranges", " trees"};
   return "registers " + std::to_string(plan.threads) + kLookups[static_cast<int>(plan.lookup)] +
          (plan.prefetch ? " prefetch x" + std::to_string(plan.blocks) : "");
 }
@@ -48,14 +48,25 @@ std::string name_of(const DrawPlan& plan) {
   struct Names {
     std::string operator()(const BilinearPlan&) const { return "bilinear"; }
     std::string operator()(const GlobalTablePlan&) const { return "global"; }
-    std::string operator()(const SharedMarginalPlan& shared) const {
-      return "marginal " + std::to_string(shared.bytes.all()) + (shared.bytes.bands > 0 ? " bands" : "");
+    std::string operator()(const ReadyRowsPlan& ready) const {
+      return "rows " + std::to_string(ready.shared_bytes);
     }
     std::string operator()(const RefinedRowsPlan& refined) const {
-      return "rows " + std::to_string(refined.shared_bytes);
+      return "guide x" + std::to_string(refined.guide.cells_each) + (refined.guide.bands ? " bands " : " ") +
+             std::to_string(refined.shared_bytes);
     }
-    std::string operator()(const RefinedColumnsPlan& refined) const {
-      return "columns " + std::to_string(refined.shared_bytes);
+    std::string operator()(const SingleRowPlan&) const { return "single row"; }
+    std::string operator()(const ReadyColumnsPlan& ready) const {
+      return "columns " + std::to_string(ready.shared_bytes);
+    }
+    std::string operator()(const ReadyAliasRowsPlan& ready) const {
+      return "alias rows " + std::to_string(ready.shared_bytes);
+    }
+    std::string operator()(const AliasRowsPlan& rows) const {
+      return "alias copy " + std::to_string(rows.shared_bytes);
+    }
+    std::string operator()(const ReadyAliasColumnsPlan& ready) const {
+      return "alias columns " + std::to_string(ready.shared_bytes);
     }
   };
   return std::visit(Names{}, plan);
@@ -73,106 +84,121 @@ struct BuildChoice {
   Choices right;  ///< Rows; marginals.
 };
 
+/// By trees, which take the most shared memory.
+SamplingTableParams forest(SamplingTableParams params) {
+  params.method = Method::kRadixForest;
+  return params;
+}
+
 const BuildChoice kBuildChoices[] = {
-    {{{.height = 256, .width = 512}}, {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 512, .width = 1024}}, {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 1024, .width = 2048}}, {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 2048, .width = 4096}}, {"registers 256 trees; registers 128 trees"}},
-    {{{.height = 4096, .width = 8192}},
+    {{forest({.height = 256, .width = 512})}, {"registers 128 trees; registers 128 trees"}},
+    {{forest({.height = 512, .width = 1024})}, {"registers 128 trees; registers 128 trees"}},
+    {{forest({.height = 1024, .width = 2048})}, {"registers 128 trees; registers 128 trees"}},
+    {{forest({.height = 2048, .width = 4096})}, {"registers 256 trees; registers 128 trees"}},
+    {{forest({.height = 4096, .width = 8192})},
      {"registers 512 trees; registers 256 trees", "registers 512 trees; registers 256 trees",
       "block 512; registers 256 trees"}},
-    {{{.height = 8192, .width = 16384}},
+    {{forest({.height = 8192, .width = 16384})},
      {"registers 1024 trees prefetch x132; registers 512 trees", "block 1024; registers 512 trees",
       "three passes; block 1024"}},
-    {{{.height = 1024, .width = 2048}, {Type::kFloat, 3}}, {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 2048, .width = 4096}, {Type::kFloat, 3}}, {"registers 256 trees; registers 128 trees"}},
-    {{{.height = 4096, .width = 8192}, {Type::kFloat, 3}},
+    {{forest({.height = 1024, .width = 2048}), {Type::kFloat, 3}},
+     {"registers 128 trees; registers 128 trees"}},
+    {{forest({.height = 2048, .width = 4096}), {Type::kFloat, 3}},
+     {"registers 256 trees; registers 128 trees"}},
+    {{forest({.height = 4096, .width = 8192}), {Type::kFloat, 3}},
      {"registers 512 trees; registers 256 trees", "registers 512 trees; registers 256 trees",
       "block 512; registers 256 trees"}},
-    {{{.height = 4096, .width = 8192}, {Type::kHalf, 1}},
+    {{forest({.height = 4096, .width = 8192}), {Type::kHalf, 1}},
      {"registers 512 trees; registers 256 trees", "registers 512 trees; registers 256 trees",
       "block 512; registers 256 trees"}},
-    {{{.height = 4096, .width = 8192}, {Type::kByte, 1}},
+    {{forest({.height = 4096, .width = 8192}), {Type::kByte, 1}},
      {"registers 512 trees; registers 256 trees", "registers 512 trees; registers 256 trees",
       "block 512; registers 256 trees"}},
-    {{{.height = 8192, .width = 16384}, {Type::kFloat, 3}},
+    {{forest({.height = 8192, .width = 16384}), {Type::kFloat, 3}},
      {"registers 1024 trees; registers 512 trees", "block 1024; registers 512 trees",
       "three passes; block 1024"}},
-    {{{.height = 8192, .width = 16384}, {Type::kHalf, 4}},
+    {{forest({.height = 8192, .width = 16384}), {Type::kHalf, 4}},
      {"registers 1024 trees; registers 512 trees", "block 1024; registers 512 trees",
       "three passes; block 1024"}},
-    {{{.height = 8192, .width = 16384}, {Type::kByte, 1}},
+    {{forest({.height = 8192, .width = 16384}), {Type::kByte, 1}},
      {"registers 1024 trees; registers 512 trees", "block 1024; registers 512 trees",
       "three passes; block 1024"}},
-    {{{.height = 8192, .width = 16384}, {Type::kFloat, 1, false}},
+    {{forest({.height = 8192, .width = 16384}), {Type::kFloat, 1, false}},
      {"registers 1024 trees; registers 512 trees", "block 1024; registers 512 trees",
       "three passes; block 1024"}},
-    {{{.height = 1080, .width = 1920}}, {"registers 128 trees; block 512 guides"}},
-    {{{.height = 2160, .width = 3840}}, {"registers 256 trees; block 512 guides"}},
-    {{{.height = 540, .width = 960}, {Type::kFloat, 3}}, {"registers 128 trees; block 256 guides"}},
-    {{{.layers = 16, .height = 1080, .width = 1920}}, {"registers 128 trees; block 512 guides"}},
-    {{{.height = 100, .width = 1600}}, {"registers 128 trees; block 128 guides"}},
-    {{{.height = 1, .width = 1}}, {"block 128 guides; block 128 guides"}},
-    {{{.height = 1, .width = 2}}, {"block 128 guides; block 128 guides"}},
-    {{{.height = 2, .width = 1}}, {"block 128 guides; block 128 guides"}},
-    {{{.height = 31, .width = 37}}, {"block 128 guides; block 128 guides"}},
-    {{{.height = 16, .width = 16}}, {"block 128 guides; block 128 guides"}},
-    {{{.height = 1, .width = 517}}, {"block 128 guides; block 128 guides"}},
-    {{{.height = 517, .width = 1}}, {"block 128 guides; block 256 guides"}},
-    {{{.height = 1, .width = 16384}},
+    {{forest({.height = 1080, .width = 1920})}, {"registers 128 trees; block 512 guides"}},
+    {{forest({.height = 2160, .width = 3840})}, {"registers 256 trees; block 512 guides"}},
+    {{forest({.height = 540, .width = 960}), {Type::kFloat, 3}}, {"registers 128 trees; block 256 guides"}},
+    {{forest({.layers = 16, .height = 1080, .width = 1920})}, {"registers 128 trees; block 512 guides"}},
+    {{forest({.height = 100, .width = 1600})}, {"registers 128 trees; block 128 guides"}},
+    {{forest({.height = 1, .width = 1})}, {"block 128 guides; block 128 guides"}},
+    {{forest({.height = 1, .width = 2})}, {"block 128 guides; block 128 guides"}},
+    {{forest({.height = 2, .width = 1})}, {"block 128 guides; block 128 guides"}},
+    {{forest({.height = 31, .width = 37})}, {"block 128 guides; block 128 guides"}},
+    {{forest({.height = 16, .width = 16})}, {"block 128 guides; block 128 guides"}},
+    {{forest({.height = 1, .width = 517})}, {"block 128 guides; block 128 guides"}},
+    {{forest({.height = 517, .width = 1})}, {"block 128 guides; block 256 guides"}},
+    {{forest({.height = 1, .width = 16384})},
      {"registers 1024 trees prefetch x1; block 128 guides", "block 1024; block 128 guides",
       "three passes; block 128 guides"}},
-    {{{.height = 16384, .width = 1}},
+    {{forest({.height = 16384, .width = 1})},
      {"block 128 guides; registers 1024 trees", "block 128 guides; block 1024",
       "block 128 guides; three passes"}},
-    {{{.height = 1, .width = 32767}}, {"block 1024; block 128 guides", "three passes; block 128 guides"}},
-    {{{.height = 1, .width = 32768}}, {"block 1024; block 128 guides", "three passes; block 128 guides"}},
-    {{{.height = 1, .width = 32769}}, {"tiled 9; block 128 guides"}},
-    {{{.height = 1, .width = 1048576}}, {"tiled 256; block 128 guides"}},
-    {{{.height = 1, .width = 4194304}}, {"tiled 1024; block 128 guides"}},
-    {{{.height = 32768, .width = 3}}, {"block 128 guides; block 1024", "block 128 guides; three passes"}},
-    {{{.height = 3, .width = 32768}}, {"block 1024; block 128 guides", "three passes; block 128 guides"}},
-    {{{.height = 32768, .width = 32768}}, {"block 1024; block 1024", "three passes; three passes"}},
-    {{{.height = 32767, .width = 12000}},
+    {{forest({.height = 1, .width = 32767})},
+     {"block 1024; block 128 guides", "three passes; block 128 guides"}},
+    {{forest({.height = 1, .width = 32768})},
+     {"block 1024; block 128 guides", "three passes; block 128 guides"}},
+    {{forest({.height = 1, .width = 32769})}, {"tiled 9; block 128 guides"}},
+    {{forest({.height = 1, .width = 1048576})}, {"tiled 256; block 128 guides"}},
+    {{forest({.height = 1, .width = 4194304})}, {"tiled 1024; block 128 guides"}},
+    {{forest({.height = 32768, .width = 3})},
+     {"block 128 guides; block 1024", "block 128 guides; three passes"}},
+    {{forest({.height = 3, .width = 32768})},
+     {"block 1024; block 128 guides", "three passes; block 128 guides"}},
+    {{forest({.height = 32768, .width = 32768})}, {"block 1024; block 1024", "three passes; three passes"}},
+    {{forest({.height = 32767, .width = 12000})},
      {"registers 1024 trees prefetch x132; block 1024", "block 512 guides; three passes",
       "three passes; three passes"}},
-    {{{.height = 2, .width = 24577}},
+    {{forest({.height = 2, .width = 24577})},
      {"block 1024 guides; block 128 guides", "block 1024; block 128 guides",
       "three passes; block 128 guides"}},
-    {{{.height = 13001, .width = 13001}},
+    {{forest({.height = 13001, .width = 13001})},
      {"block 1024 guides; block 1024 guides", "block 1024; block 1024", "three passes; three passes"}},
-    {{{.height = 13000, .width = 25000}},
+    {{forest({.height = 13000, .width = 25000})},
      {"block 1024 guides; block 1024 guides", "three passes; block 1024", "three passes; three passes"}},
-    {{{.height = 16400, .width = 17000}},
+    {{forest({.height = 16400, .width = 17000})},
      {"block 1024 guides; block 1024 guides", "block 1024; block 1024", "three passes; three passes"}},
-    {{{.height = 64, .width = 8193}},
+    {{forest({.height = 64, .width = 8193})},
      {"block 512 guides; registers 128 trees", "block 512 guides; registers 128 trees",
       "block 512; registers 128 trees"}},
-    {{{.height = 64, .width = 8208}},
+    {{forest({.height = 64, .width = 8208})},
      {"block 512 guides; registers 128 trees", "block 512 guides; registers 128 trees",
       "block 512; registers 128 trees"}},
-    {{{.height = 64, .width = 16368}},
+    {{forest({.height = 64, .width = 16368})},
      {"block 1024 guides; registers 128 trees", "block 1024; registers 128 trees",
       "three passes; registers 128 trees"}},
-    {{{.height = 512, .width = 512, .projection = Projection::kEqualArea}},
+    {{forest({.height = 512, .width = 512, .projection = Projection::kEqualArea})},
      {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 2048, .width = 2048, .projection = Projection::kEqualArea}},
+    {{forest({.height = 2048, .width = 2048, .projection = Projection::kEqualArea})},
      {"registers 128 trees; registers 128 trees"}},
-    {{{.layers = 4096, .height = 256, .width = 256, .projection = Projection::kPlane}},
+    {{forest({.layers = 4096, .height = 256, .width = 256, .projection = Projection::kPlane})},
      {"registers 128 trees; registers 128 trees"}},
-    {{{.layers = 65536, .height = 64, .width = 64, .projection = Projection::kPlane}},
+    {{forest({.layers = 65536, .height = 64, .width = 64, .projection = Projection::kPlane})},
      {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 2048, .width = 4096, .method = Method::kRadixForest4}},
-     {"registers 256 trees; registers 128 trees"}},
-    {{{.height = 2048, .width = 4096, .method = Method::kBalancedForest}},
-     {"block 256 guides; block 512 guides"}},
+    {{{.height = 2048, .width = 4096}}, {"registers 256 ranges; registers 128 ranges"}},
+    {{{.height = 1024, .width = 2048}}, {"registers 128 ranges; registers 128 ranges"}},
+    {{{.height = 1024, .width = 2048}, {Type::kFloat, 3}}, {"registers 128 ranges; registers 128 ranges"}},
+    {{{.height = 4096, .width = 8192}},
+     {"registers 512 ranges; registers 256 ranges", "registers 512 ranges; registers 256 ranges",
+      "block 512; registers 256 ranges"}},
+    {{{.height = 8192, .width = 16384}},
+     {"registers 1024 ranges; registers 512 ranges", "registers 1024 ranges; registers 512 ranges",
+      "three passes; block 1024"}},
+    {{{.height = 1080, .width = 1920}}, {"registers 128 ranges; block 512 guides"}},
+    {{{.height = 1, .width = 1048576}}, {"tiled 256; block 128 guides"}},
     {{{.height = 2048, .width = 4096, .method = Method::kBinarySearch}}, {"registers 256; registers 128"}},
-    {{{.height = 2048, .width = 4096, .method = Method::kLinearSearch}}, {"registers 256; registers 128"}},
     {{{.height = 2048, .width = 4096, .method = Method::kCutpointBinary}},
      {"registers 256 cutpoints; registers 128 cutpoints"}},
-    {{{.height = 2048, .width = 4096, .method = Method::kCutpointLinear}},
-     {"registers 256 cutpoints; registers 128 cutpoints"}},
-    {{{.height = 2048, .width = 4096, .method = Method::kQuaternaryTree}}, {"registers 256; registers 128"}},
     {{{.height = 2048, .width = 4096, .method = Method::kAlias}}, {"registers 256; registers 128"}},
     {{{.height = 8192, .width = 16384, .method = Method::kCutpointBinary}},
      {"registers 1024 cutpoints; registers 512 cutpoints",
@@ -181,24 +207,27 @@ const BuildChoice kBuildChoices[] = {
      {"registers 1024; registers 512", "registers 1024; registers 512", "three passes; registers 512"}},
     {{{.height = 4000, .width = 30000, .method = Method::kCutpointBinary}},
      {"block 1024; registers 256 cutpoints", "three passes; registers 256 cutpoints"}},
-    {{{.height = 1024, .width = 2048, .row_guide_size = 32}}, {"registers 128 trees; registers 128 trees"}},
-    {{{.height = 1024, .width = 2048, .row_guide_size = 1000}}, {"block 128 guides; registers 128 trees"}},
-    {{{.height = 1024, .width = 2048, .row_guide_size = 65536}}, {"block 128; registers 128 trees"}},
-    {{{.height = 64, .width = 16384, .row_guide_size = 32768}},
+    {{forest({.height = 1024, .width = 2048, .row_guide_size = 32})},
+     {"registers 128 trees; registers 128 trees"}},
+    {{forest({.height = 1024, .width = 2048, .row_guide_size = 1000})},
+     {"block 128 guides; registers 128 trees"}},
+    {{forest({.height = 1024, .width = 2048, .row_guide_size = 65536})}, {"block 128; registers 128 trees"}},
+    {{forest({.height = 64, .width = 16384, .row_guide_size = 32768})},
      {"registers 1024 trees; registers 128 trees", "block 1024; registers 128 trees",
       "three passes; registers 128 trees"}},
-    {{{.height = 1024, .width = 2048, .row_guide_size = 16777216}}, {"block 128; registers 128 trees"}},
-    {{{.height = 1024, .width = 2048, .interpolation = Interpolation::kBilinear}},
+    {{forest({.height = 1024, .width = 2048, .row_guide_size = 16777216})},
+     {"block 128; registers 128 trees"}},
+    {{forest({.height = 1024, .width = 2048, .interpolation = Interpolation::kBilinear})},
      {"vertices, block 256 guides; block 512 guides"}},
-    {{{.height = 2048, .width = 4095, .interpolation = Interpolation::kBilinear}},
+    {{forest({.height = 2048, .width = 4095, .interpolation = Interpolation::kBilinear})},
      {"vertices, block 256 guides; block 512 guides"}},
-    {{{.height = 1080, .width = 1920, .interpolation = Interpolation::kBilinear}, {Type::kFloat, 3}},
+    {{forest({.height = 1080, .width = 1920, .interpolation = Interpolation::kBilinear}), {Type::kFloat, 3}},
      {"vertices, block 128 guides; block 512 guides"}},
-    {{{.height = 1, .width = 100000, .interpolation = Interpolation::kBilinear}},
+    {{forest({.height = 1, .width = 100000, .interpolation = Interpolation::kBilinear})},
      {"vertices, tiled 25; block 128 guides"}},
-    {{{.height = 1024, .width = 2048, .mis_compensation = true}},
+    {{forest({.height = 1024, .width = 2048, .mis_compensation = true})},
      {"reduction, registers 128 trees; registers 128 trees"}},
-    {{{.layers = 3, .height = 64, .width = 1000, .uniform_if_all_zero = true}},
+    {{forest({.layers = 3, .height = 64, .width = 1000, .uniform_if_all_zero = true})},
      {"reduction, block 128 guides; registers 128 trees"}},
 };
 
@@ -230,15 +259,20 @@ const DrawChoice kDrawChoices[] = {
     {{.height = 1024, .width = 2048}, kMany, true, {"rows 32788"}},
     {{.height = 1024, .width = 2048}, kMany, false, {"rows 32788"}},
     {{.height = 1152, .width = 2304}, kMany, false, {"rows 36884"}},
-    {{.height = 1536, .width = 3072}, kMany, true, {"rows 49172", "rows 49172", "marginal 30720 bands"}},
-    {{.height = 1536, .width = 3072}, kMany, false, {"rows 49172", "rows 49172", "marginal 30720 bands"}},
-    {{.height = 2048, .width = 4096}, kMany, true, {"rows 65556", "rows 65556", "marginal 40960 bands"}},
-    {{.height = 2400, .width = 4800},
+    {{.height = 1536, .width = 3072}, kMany, true, {"rows 49172", "rows 49172", "guide x2 bands 24596"}},
+    {{.height = 1536, .width = 3072}, kMany, false, {"rows 49172", "rows 49172", "guide x2 bands 24596"}},
+    {{.height = 2048, .width = 4096}, kMany, true, {"rows 65556", "rows 65556", "guide x2 bands 32788"}},
+    {{.height = 2400, .width = 4800}, kMany, true, {"guide x2 bands 38420"}},
+    {{.height = 4096, .width = 8192},
      kMany,
      true,
-     {"marginal 48000 bands", "marginal 48000 bands", "marginal 28800"}},
-    {{.height = 4096, .width = 8192}, kMany, true, {"marginal 49152", "marginal 49152", "global"}},
-    {{.height = 8192, .width = 16384}, kMany, true, {"global"}},
+     {"guide x2 bands 65556", "guide x2 bands 65556", "guide x2 32788"}},
+    {{.height = 4096, .width = 8192, .projection = Projection::kPlane},
+     kMany,
+     false,
+     {"guide x4 49172", "guide x4 49172", "guide x2 32788"}},
+    {{.height = 8192, .width = 16384}, kMany, true, {"guide x2 65556", "guide x2 65556", "global"}},
+    {{.height = 12000, .width = 24000}, kMany, true, {"guide x1 72020", "guide x1 72020", "global"}},
     {{.height = 16384, .width = 32768}, kMany, false, {"global"}},
     {{.height = 1024, .width = 1024, .projection = Projection::kEqualArea}, kMany, true, {"rows 32788"}},
     {{.height = 1080, .width = 1920, .projection = Projection::kPlane}, kMany, false, {"rows 34580"}},
@@ -246,28 +280,35 @@ const DrawChoice kDrawChoices[] = {
     {{.height = 1, .width = 3000, .projection = Projection::kPlane},
      kMany,
      false,
-     {"columns 60020", "columns 60020", "marginal 48"}},
-    {{.height = 1, .width = 4000, .projection = Projection::kPlane}, kMany, false, {"marginal 48"}},
-    {{.height = 1, .width = 1048576, .projection = Projection::kPlane}, kMany, false, {"marginal 48"}},
-    {{.height = 1024, .width = 2048, .method = Method::kCutpointBinary},
+     {"columns 60020", "columns 60020", "single row"}},
+    {{.height = 1, .width = 4000, .projection = Projection::kPlane}, kMany, false, {"single row"}},
+    {{.height = 1, .width = 1048576, .projection = Projection::kPlane}, kMany, false, {"single row"}},
+    {{.height = 1024, .width = 2048, .method = Method::kCutpointBinary}, kMany, true, {"rows 32788"}},
+    {{.height = 1024, .width = 2048, .method = Method::kBinarySearch}, kMany, false, {"rows 32788"}},
+    {{.height = 1024, .width = 2048, .method = Method::kAlias}, kMany, true, {"alias rows 28672"}},
+    {{.height = 2048, .width = 4096, .method = Method::kAlias},
      kMany,
      true,
-     {"marginal 14336 bands"}},
-    {{.height = 1024, .width = 2048, .method = Method::kAlias}, kMany, true, {"marginal 20480 bands"}},
+     {"alias rows 57344", "alias rows 57344", "alias copy 24576"}},
     {{.height = 4096, .width = 8192, .method = Method::kAlias},
      kMany,
      true,
-     {"marginal 49152", "marginal 49152", "global"}},
-    {{.height = 1024, .width = 2048, .method = Method::kBinarySearch},
+     {"alias copy 49152", "alias copy 49152", "global"}},
+    {{.height = 8192, .width = 16384, .method = Method::kAlias}, kMany, true, {"global"}},
+    {{.height = 1, .width = 1000, .projection = Projection::kPlane, .method = Method::kAlias},
      kMany,
      false,
-     {"marginal 12288 bands"}},
-    {{.height = 1024, .width = 2048, .method = Method::kRadixForest4},
+     {"alias columns 20000"}},
+    {{.height = 1, .width = 1, .projection = Projection::kPlane, .method = Method::kAlias},
      kMany,
      false,
-     {"marginal 49152 bands", "marginal 49152 bands", "marginal 40960"}},
+     {"single row"}},
+    {{.height = 1, .width = 4000, .projection = Projection::kPlane, .method = Method::kAlias},
+     kMany,
+     false,
+     {"single row"}},
     {{.height = 1024, .width = 2048, .interpolation = Interpolation::kBilinear}, kMany, true, {"bilinear"}},
-    {{.height = 1024, .width = 2048, .marginal_guide_size = 65536}, kMany, true, {"global"}},
+    {{.height = 1024, .width = 2048, .marginal_guide_size = 65536}, kMany, true, {"rows 32788"}},
 };
 
 TEST(SamplingTableMethod, IsChosenForEachDraw) {
@@ -310,14 +351,13 @@ std::size_t shared_bytes_of(const BilinearPlan& /*plan*/, bool /*directions*/) {
 std::size_t shared_bytes_of(const GlobalTablePlan& /*plan*/, bool directions) {
   return staged_bytes(directions, kDrawThreads);
 }
-std::size_t shared_bytes_of(const SharedMarginalPlan& plan, bool directions) {
-  return plan.bytes.all() + staged_bytes(directions, kDrawThreads);
+std::size_t shared_bytes_of(const SingleRowPlan& /*plan*/, bool directions) {
+  return staged_bytes(directions, kDrawThreads);
 }
-std::size_t shared_bytes_of(const RefinedRowsPlan& plan, bool directions) {
-  return plan.shared_bytes + staged_bytes(directions, kRefinedRowsThreads);
-}
-std::size_t shared_bytes_of(const RefinedColumnsPlan& plan, bool directions) {
-  return plan.shared_bytes + staged_bytes(directions, kDrawThreads);
+template <class Plan>
+std::size_t shared_bytes_of(const Plan& plan, bool directions) {
+  constexpr bool kReadyRows = std::is_same_v<Plan, ReadyRowsPlan> || std::is_same_v<Plan, ReadyAliasRowsPlan>;
+  return plan.shared_bytes + staged_bytes(directions, kReadyRows ? kReadyRowsThreads : kDrawThreads);
 }
 
 TEST(SamplingTableMethod, FitsTheDeviceWhateverTheTable) {

@@ -87,7 +87,8 @@ TEST_F(SamplingTablePlansOnCuda, BuildTheSameTableOfAnyWeights) {
 TEST_F(SamplingTablePlansOnCuda, DrawTheSameSamples) {
   constexpr std::int64_t kCount = kMinSharedSamples + 77;
   const PointSource points({.count = kCount, .sequence = PointSequence::kRandom, .seed = 5});
-  for (const testing::MapShape shape : {testing::MapShape{1536, 40}, {1, 3000}, {1024, 31}}) {
+  for (const testing::MapShape shape :
+       {testing::MapShape{1536, 40}, {1, 3000}, {1, 1}, {1024, 31}, {2600, 12}, {5000, 6}, {9000, 5}}) {
     for (const int method : testing::kSamplingMethods) {
       testing::CpuBackend cpu;
       const auto map = testing::make_map<float>(shape, 1, 0, testing::MapPattern::kSun);
@@ -95,17 +96,18 @@ TEST_F(SamplingTablePlansOnCuda, DrawTheSameSamples) {
       const testing::BackendArray<testing::CudaBackend, unsigned char> table(backend(), built.table);
       sampling::TableView view = testing::view_of(built.table);
       view.data = table.const_span().data();
-      const auto draw = [&](const DeviceNumbers& device) {
+      const auto draw = [&](const DrawPlan& plan) {
         testing::BackendArray<testing::CudaBackend, float> samples(backend(), 6 * kCount);
         float* const out = samples.span().data();
-        const DrawPlan plan = choose(DrawJob{view.header, kCount, true}, device);
         draw_by<PointSource>(executor(), plan,
                              {view, points, kCount, {out, out + 2 * kCount, out + 5 * kCount}});
         return samples.to_host();
       };
-      const std::vector<float> right = draw(executor().device().numbers());
-      for (const DeviceNumbers& device : {kDesktop, kSmall, kTiny})
-        EXPECT_TRUE(draw(device) == right) << shape.height << " rows, method " << method;
+      const std::vector<float> right = draw(GlobalTablePlan{});
+      for (const DeviceNumbers& device : {executor().device().numbers(), kDesktop, kSmall, kTiny}) {
+        EXPECT_TRUE(draw(choose(DrawJob{view.header, kCount, true}, device)) == right)
+            << shape.height << " rows, method " << method << ", " << device.block_shared_bytes << " bytes";
+      }
     }
   }
 }

@@ -66,9 +66,13 @@ TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
   EXPECT_EQ(configuration.limits.stalled_transfer, absl::Seconds(30));
   EXPECT_EQ(configuration.principals.defaults().max_queue_depth, 256u);
   EXPECT_EQ(configuration.principals.defaults().weight, 1);
-  EXPECT_GE(configuration.decode_threads, 1u);
-  EXPECT_LE(configuration.decode_threads, 4u);
-  EXPECT_EQ(configuration.max_decode_queue, 64u);
+  EXPECT_GE(configuration.decoding.threads, 2u);
+  EXPECT_LE(configuration.decoding.threads, 4u);
+  EXPECT_EQ(configuration.decoding.threads_per_client, configuration.decoding.threads / 2);
+  EXPECT_EQ(configuration.decoding.max_waiting, 64u);
+  EXPECT_EQ(configuration.decoding.max_waiting_per_client, 16u);
+  EXPECT_EQ(configuration.limits.decoder_bytes, std::size_t{32} << 20);
+  EXPECT_EQ(configuration.limits.decode_time, absl::Seconds(10));
   EXPECT_EQ(configuration.shutdown.lame_duck, absl::Seconds(5));
   EXPECT_EQ(configuration.shutdown.drain, absl::Seconds(30));
   EXPECT_EQ(configuration.shutdown.grace, absl::Seconds(2));
@@ -120,7 +124,11 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.limits.stalled_transfer, empty.limits.stalled_transfer);
   EXPECT_EQ(sample.principals.defaults().max_queue_depth, empty.principals.defaults().max_queue_depth);
   EXPECT_EQ(sample.principals.defaults().weight, empty.principals.defaults().weight);
-  EXPECT_EQ(sample.decode_threads, empty.decode_threads);
+  EXPECT_EQ(sample.decoding.threads, empty.decoding.threads);
+  EXPECT_EQ(sample.decoding.threads_per_client, empty.decoding.threads_per_client);
+  EXPECT_EQ(sample.decoding.max_waiting_per_client, empty.decoding.max_waiting_per_client);
+  EXPECT_EQ(sample.limits.decoder_bytes, empty.limits.decoder_bytes);
+  EXPECT_EQ(sample.limits.decode_time, empty.limits.decode_time);
   EXPECT_EQ(sample.shutdown.lame_duck, empty.shutdown.lame_duck);
   EXPECT_EQ(sample.shutdown.drain, empty.shutdown.drain);
   EXPECT_EQ(sample.shutdown.grace, empty.shutdown.grace);
@@ -157,6 +165,10 @@ TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
       {"devices { gpu_memory_bytes: -5 }", "devices.gpu_memory_bytes: is -5"},
       {"devices { streams: 9 }", "devices.streams: is 9; 1 to 8 is right, or 0 for the default (2)"},
       {"limits { decoded_images_bytes: -1 }", "limits.decoded_images_bytes: is -1"},
+      {"limits { decoder_bytes: -1 }", "limits.decoder_bytes: is -1"},
+      {"limits { decode_time { nanos: 5 } }", "limits.decode_time: is 5ns; at least 1s is right"},
+      {"scheduling { decode_threads_per_client: -1 }", "scheduling.decode_threads_per_client: is -1"},
+      {"scheduling { max_decode_queue_per_client: -1 }", "scheduling.max_decode_queue_per_client: is -1"},
       {"limits { max_inline_bytes: 3145729 }", "limits.max_inline_bytes: is 3145729; 1 to 3145728"},
       {"limits { max_encoded_bytes: 4000000 }", "limits.max_encoded_bytes: is 4000000; 1 to 3145728"},
       {"limits { max_buffer_bytes: -1 }", "limits.max_buffer_bytes: is -1"},

@@ -8,6 +8,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/pipeline/text.h"
 
 namespace cumulus::server {
 namespace {
@@ -120,6 +121,14 @@ TEST(Errors, ALongTextIsCutBetweenCharactersToFitATrailer) {
   EXPECT_THAT(status.error_message(), EndsWith("\u00fc..."));
   EXPECT_THAT(detail_of<google::rpc::BadRequest>(status).field_violations(0).description(),
               EndsWith("\u00fc..."));
+}
+
+TEST(Errors, TextsAreCutBetweenCharacters) {
+  EXPECT_EQ(cut_text("a\u00fcb", 4), "a\u00fcb");
+  EXPECT_EQ(cut_text("a\u00fcb", 3), "a\u00fc");
+  EXPECT_EQ(cut_text("a\u00fcb", 2), "a");
+  EXPECT_EQ(cut_text("\u20ac", 2), "");
+  EXPECT_EQ(cut_text("", 2), "");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/decode_helper.h"
 #include "tests/support/temporary_folder.h"
 
 #ifdef CUMULUS_TEST_OPENIMAGEIO
@@ -34,8 +35,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr ImageLimits kLimits{
-    .max_pixels = std::size_t{1} << 24, .max_channels = 16, .max_bytes = std::size_t{1} << 28};
+constexpr ImageLimits kLimits{.max_pixels = std::size_t{1} << 24,
+                              .max_channels = 16,
+                              .max_bytes = std::size_t{1} << 28,
+                              .working_bytes = std::size_t{32} << 20,
+                              .processor_time = absl::Seconds(10)};
 
 v1::EncodedImage encoded(std::string data, const std::vector<std::string>& channels = {}) {
   v1::EncodedImage image;
@@ -45,7 +49,7 @@ v1::EncodedImage encoded(std::string data, const std::vector<std::string>& chann
 }
 
 absl::StatusOr<DecodedImage> decode(const v1::EncodedImage& image, const ImageLimits& limits = kLimits) {
-  return decode_image(image, limits, "weights.encoded");
+  return decode_image(*testing::decode_helper(), image, limits, "weights.encoded");
 }
 
 #ifdef CUMULUS_TEST_OPENIMAGEIO
@@ -224,10 +228,12 @@ TEST(ImageDecoder, WhatTheHeaderClaimsIsHeldAgainstTheLimits) {
 TEST(ImageDecoder, AsksBeforeItHoldsMemory) {
   const v1::EncodedImage image = encoded(float_file("exr"), {"B", "R"});
   std::size_t asked = 0;
-  const auto refused = decode_image(image, kLimits, "image.encoded", [&](std::size_t bytes) {
+  const auto admit = [&](std::size_t bytes) {
     asked = bytes;
     return absl::ResourceExhaustedError("no");
-  });
+  };
+  const auto refused =
+      decode_image(*testing::decode_helper(), image, kLimits, "image.encoded", {.admit = admit});
   EXPECT_EQ(refused.status().message(), "no");
   EXPECT_EQ(asked,
             std::size_t{kWidth} * kHeight * (2 + 3) * sizeof(float));  // the result, and R to B beside it

@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,7 +68,7 @@ class Lifecycle : public ::testing::Test {
   static std::vector<server::DeviceSlot> one_slot() {
     std::vector<server::DeviceSlot> slots(1);
     slots[0].device = host_device();
-    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, 16);
+    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device);
     return slots;
   }
   const TemporaryFolder folder_;
@@ -176,6 +177,27 @@ TEST_F(Lifecycle, TheDrainCancelsWhatDoesNotEndInTime) {
   lifecycle->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)});
   EXPECT_FALSE(writer->Finish().ok());
   EXPECT_EQ(reserved(), 0U);
+}
+
+TEST_F(Lifecycle, TheWatchdogHearsAServerThatServes) {
+  auto lifecycle = start({"127.0.0.1:0", "unix:" + socket_path()});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  for (const std::string& address : lifecycle->addresses())
+    EXPECT_TRUE(server::answers(server::parse_listen_address(address).value(), absl::Seconds(5))) << address;
+  lifecycle->drain(configuration({}).shutdown);
+}
+
+TEST_F(Lifecycle, TheWatchdogNoticesAServerThatTakesNoConnection) {
+  // The kernel takes a few connections for a socket that nobody accepts from, and nobody answers them.
+  server::ListenAddress address = server::parse_listen_address("127.0.0.1:0").value();
+  const auto sockets = server::listen_at(address, address.port);
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  std::promise<std::string> deaf;
+  server::Watchdog watchdog({address}, {.interval = absl::Milliseconds(50), .failures = 2},
+                            [&](const std::string& text) { deaf.set_value(text); });
+  std::future<std::string> said = deaf.get_future();
+  ASSERT_EQ(said.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(said.get(), address.text);
 }
 
 TEST(EndOfTheProcess, ComesInTimeWhateverRuns) {

@@ -189,6 +189,12 @@ TEST_F(RecursiveFilterService, RefusesAMethodThatCannotDoIt) {
     request.set_method(method);
     expect_bad_field(apply(request), "max_truncation_error", "remembers too much");
   }
+  request.mutable_x()->mutable_gaussian()->set_sigma(40);
+  request.set_method(v1::FILTER_DECAYING);
+  expect_bad_field(apply(request), "method", "FILTER_DECAYING, which takes filters of at most 4 poles");
+  request.mutable_x()->mutable_gaussian()->set_sigma(3);
+  request.mutable_x()->set_boundary(v1::FILTER_MIRROR);
+  expect_bad_field(apply(request), "method", "no FILTER_MIRROR along x");
   request.set_method(v1::FILTER_TILED);
   EXPECT_TRUE(apply(request).ok());
   auto& feedback = *request.mutable_x()->mutable_feedback();

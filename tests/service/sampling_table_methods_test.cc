@@ -50,10 +50,10 @@ TEST_F(SamplingTableMethodsService, BuildsATableByEveryMethodThatDrawsTheSameSam
   }
 }
 
-TEST_F(SamplingTableMethodsService, TheRadixForestIsTheMethodUnlessAnotherIsAskedFor) {
+TEST_F(SamplingTableMethodsService, TheBalancedForestIsTheMethodUnlessAnotherIsAskedFor) {
   ASSERT_TRUE(build(weights({1, 2}, 2)).ok());
   const sampling::TableHeader header = built_header();
-  EXPECT_EQ(header.method, sampling::Method::kRadixForest);
+  EXPECT_EQ(header.method, sampling::Method::kBalancedForest);
 }
 
 TEST_F(SamplingTableMethodsService, TakesGuideSizes) {
@@ -72,13 +72,18 @@ TEST_F(SamplingTableMethodsService, RefusesWrongMethodsAndGuideSizes) {
     q.set_method(static_cast<v1::SamplingMethod>(method));
     expect_bad_field(build(q), "method", std::to_string(method));
   }
-  q.set_method(v1::CUTPOINT_LINEAR);
+  for (const sampling::RetiredMethod& retired : sampling::kRetiredMethods) {
+    q.set_method(static_cast<v1::SamplingMethod>(retired.number));
+    expect_bad_field(build(q), "method", retired.name);
+    expect_bad_field(build(q), "method", "CUTPOINT_BINARY");
+  }
+  q.set_method(v1::CUTPOINT_BINARY);
   q.set_guide_size((1u << 24) + 1);
   expect_bad_field(build(q), "guide_size", "16777217");
   q.set_guide_size(0);
   q.set_marginal_guide_size((1u << 24) + 1);
   expect_bad_field(build(q), "marginal_guide_size", "16777217");
-  for (const auto method : {v1::BINARY_SEARCH, v1::LINEAR_SEARCH, v1::QUATERNARY_TREE, v1::ALIAS}) {
+  for (const auto method : {v1::BINARY_SEARCH, v1::ALIAS}) {
     q.set_method(method);
     q.set_guide_size(1);
     expect_bad_field(build(q), "guide_size", v1::SamplingMethod_Name(method));

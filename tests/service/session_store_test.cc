@@ -166,9 +166,78 @@ TEST_F(SessionStoreTest, ALeaseDoesNotEndBeforeItsUses) {
 }
 
 TEST_F(SessionStoreTest, ASessionsQuotaIsNotExceededWhereTheDeviceHasRoom) {
-  const auto session = create(absl::Minutes(1), 1000);
-  EXPECT_EQ(add(*session, 1001).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(add(*session, 1000).ok());
+  const auto session = create(absl::Minutes(1), 2000);
+  EXPECT_EQ(add(*session, 2001).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(add(*session, 2000).ok());
+}
+
+TEST_F(SessionStoreTest, AClientHasItsShareOfTheSessions) {
+  Principal owner{"10.0.0.7", {}};
+  owner.limits.max_sessions = 1;
+  const auto make = [&](const char* id) {
+    return store_.create_session({id, &slot_, absl::Seconds(10), 4096, owner});
+  };
+  ASSERT_TRUE(make("a").ok());
+  const absl::Status refused = make("b").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(reason(refused).find("this client has 1 sessions, its limit"), std::string::npos);
+  EXPECT_TRUE(store_.create_session({"c", &slot_, absl::Minutes(1), 4096, {"other", {}}}).ok());
+  ASSERT_TRUE(store_.delete_session("sessions/a").ok());
+  ASSERT_TRUE(make("b").ok());
+  store_.expire(absl::Now() + absl::Seconds(11));
+  EXPECT_TRUE(make("a").ok());
+}
+
+TEST_F(SessionStoreTest, ABufferCostsAKibibyteOfItsQuotaAtLeast) {
+  const auto session = create(absl::Minutes(1), 2 * SessionStore::kBufferCost);
+  const std::string first = (*add(*session, 0))->name;
+  ASSERT_TRUE(add(*session, 10).ok());
+  EXPECT_EQ(add(*session, 0).status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(store_.delete_buffer(first).ok());
+  EXPECT_TRUE(add(*session, 0).ok());
+  EXPECT_EQ(reserved(), 10u) << "of the device only what it has";
+}
+
+TEST_F(SessionStoreTest, EvictsNothingWhereThatDoesNotSuffice) {
+  const auto session = create(absl::Minutes(1), 1 << 20);
+  const std::string evictable = (*add(*session, 1500, true))->name;
+  ASSERT_TRUE(add(*session, 2000, false).ok());
+  EXPECT_FALSE(store_.admit(*slot_.device, session.get(), 3000).ok());
+  EXPECT_TRUE(store_.find_buffer(evictable).ok());
+}
+
+TEST_F(SessionStoreTest, EvictsWithinASessionsOwnQuota) {
+  const auto session = create(absl::Minutes(1), 3000);
+  const auto other = store_.create_session({"other", &slot_, absl::Minutes(1), 3000});
+  ASSERT_TRUE(other.ok());
+  const std::string others = (*add(**other, 1000, true))->name;
+  const std::string own = (*add(*session, 1500, true))->name;
+  ASSERT_TRUE(store_.admit(*slot_.device, session.get(), 2000).ok());
+  EXPECT_FALSE(store_.find_buffer(own).ok());
+  EXPECT_TRUE(store_.find_buffer(others).ok());
+}
+
+TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
+  constexpr std::size_t kBuffers = 100'000;
+  DeviceSlot slot;
+  slot.device = make_cpu_device({.threads = 1, .budget_bytes = 4096, .landing_bytes = 4096});
+  slot.queue = std::make_unique<DeviceQueue>(*slot.device);
+  SessionStore store({.max_sessions = 2, .max_buffers_per_session = kBuffers});
+  const auto session =
+      store.create_session({kId, &slot, absl::Hours(1), kBuffers * SessionStore::kBufferCost});
+  ASSERT_TRUE(session.ok());
+  for (std::size_t i = 0; i < kBuffers; ++i) {
+    SessionStore::NewBuffer fresh;
+    fresh.shape = {v1::UINT8, {0}};
+    fresh.admission = store.admit(*slot.device, session->get(), 0).value();
+    fresh.ttl = i % 2 == 0 ? absl::Minutes(30) : absl::InfiniteDuration();
+    ASSERT_TRUE(store.add_buffer(**session, std::move(fresh)).ok());
+  }
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < 1000; ++i) store.expire(absl::Now());
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(100));  // a look at each would take seconds
+  store.expire(absl::Now() + absl::Minutes(31));
+  EXPECT_EQ(store.buffer_count(), kBuffers / 2);
 }
 
 TEST_F(SessionStoreTest, RefusesMoreBuffersThanItsLimit) {

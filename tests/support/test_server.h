@@ -25,6 +25,7 @@
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/decode_helper.h"
 #include "tests/support/grpc_engine.h"
 #include "tests/support/status_details.h"
 
@@ -54,7 +55,7 @@ class TestServer {
 
   explicit TestServer(server::Configuration settings = configuration())
       : devices_(open(settings)),
-        runtime(settings, std::move(devices_)),
+        runtime(settings, std::move(devices_), decode_helper()),
         operations_service_(server::make_operations_service(runtime)),
         sessions_service_(runtime),
         server_service_(runtime),

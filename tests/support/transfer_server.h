@@ -173,7 +173,7 @@ class TransferServer {
   static std::vector<server::DeviceSlot> one_slot(std::unique_ptr<server::Device> device) {
     std::vector<server::DeviceSlot> slots(1);
     slots[0].device = std::move(device);
-    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device, 16);
+    slots[0].queue = std::make_unique<server::DeviceQueue>(*slots[0].device);
     return slots;
   }
 

@@ -130,6 +130,7 @@ std::string npy_descr(ElementType type) {
 absl::Status write_npy(const std::string& path, const ArrayView& array) {
   OutputFile file(path);
   const std::string header = npy_header(npy_descr(array.type()), array.shape());
+  file.expect(static_cast<std::int64_t>(header.size() + array.bytes().size()));
   file.write(std::as_bytes(std::span(header)));
   file.write(array.bytes());
   return file.commit();

@@ -1,6 +1,7 @@
 #include "cli/files/output.h"
 
 #include <absl/strings/str_cat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -80,6 +81,15 @@ OutputFile::OutputFile(const std::string& path) : place_(path) {
   errno = 0;
   stream_.open(place_.unfinished(), std::ios::binary);
   note_failure();
+}
+
+void OutputFile::expect(std::int64_t bytes) {
+  if (stream_.fail() || bytes == 0 || is_special(place_.unfinished())) return;
+  const int file = open(place_.unfinished().c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  // A file system that cannot, or has not that much, says so when the bytes come.
+  (void)fallocate(file, FALLOC_FL_KEEP_SIZE, 0, bytes);
+  close(file);
 }
 
 bool OutputFile::write(std::span<const std::byte> bytes) {

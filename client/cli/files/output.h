@@ -41,6 +41,9 @@ class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
 
+  /// Takes the disk space of what will be written. Where the file replaces another, ext4 would otherwise find
+  /// room for all of it at the rename, which then takes longer than the writing.
+  void expect(std::int64_t bytes);
   /// False once the disk is full, say; commit() tells why.
   bool write(std::span<const std::byte> bytes);
   /// Goes on writing at this byte of the file.

@@ -107,12 +107,15 @@ class Array {
   ArrayView view() const { return {type_, bytes(), shape_}; }
 
  private:
+  struct Release {
+    void operator()(std::byte* bytes) const;
+  };
   absl::Status check_type(ElementType wanted) const;
 
   ElementType type_ = ElementType::kUint8;
   Shape shape_ = {0};
   std::size_t size_ = 0;
-  std::unique_ptr<std::byte[]> bytes_;
+  std::unique_ptr<std::byte[], Release> bytes_;
 };
 
 }  // namespace cumulus

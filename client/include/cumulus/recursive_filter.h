@@ -63,12 +63,11 @@ struct AxisKernel {
 
 /// How a GPU goes about it; the CPU has one way, by lines, exact, and takes any of these for it.
 enum class FilterMethod {
-  kFastest = 0,  ///< that can do it within max_truncation_error
-  kLines = 1,    ///< a thread for each row or column; takes everything
-  kTiled = 2,    ///< reads the image twice, writes it once; not float64
-  kOnChip = 3,   ///< reads and writes it once, where it fits on the chip and the filter remembers little
-  kDecaying =
-      4,  ///< images of any size, where the filter remembers little: reads and writes it once, or twice
+  kFastest = 0,   ///< that can do it within max_truncation_error
+  kLines = 1,     ///< a thread for each row or column; takes everything
+  kTiled = 2,     ///< reads the image twice, writes it once; not float64
+  kOnChip = 3,    ///< reads and writes it once, where it fits on the chip and the filter remembers little
+  kDecaying = 4,  ///< the same for images of any size, where the filter remembers even less
 };
 
 /// An absent one leaves its axis as it is; at least one is there.

@@ -47,14 +47,10 @@ enum class MapInterpolation {
 /// Constant Probability Distributions", 2020, the forests). All but kAlias map points monotonically, so that
 /// low-discrepancy points keep their evenness, and all of these draw the same samples.
 enum class SamplingMethod {
+  kBalancedForest,  ///< a guide table, then bisection of the cells that overlap its cell
   kRadixForest,     ///< a guide table of first cells and, where many overlap, of roots of radix trees
-  kRadixForest4,    ///< the same with four children a node; 32 bytes a texel
-  kBalancedForest,  ///< a guide table, then the implicit balanced tree over the cells that overlap its cell
   kCutpointBinary,  ///< a guide table, then binary search
-  kCutpointLinear,  ///< a guide table, then one cell after another
   kBinarySearch,    ///< over all cells; no guide table, the smallest table
-  kLinearSearch,    ///< one cell after another; no guide table; for few cells
-  kQuaternaryTree,  ///< one implicit tree with four children a node; no guide table
   kAlias,           ///< Walker's alias table; not monotone
 };
 
@@ -70,7 +66,7 @@ struct SamplingTableOptions {
   bool mis_compensation = false;
   bool uniform_if_all_zero = false;  ///< Where all weights are zero, all count as 1.
   MapInterpolation interpolation = MapInterpolation::kConstant;
-  SamplingMethod method = SamplingMethod::kRadixForest;
+  SamplingMethod method = SamplingMethod::kBalancedForest;
   /// Entries of each row's guide table, and of the one that chooses the row: at most 2^24; 0: as many as
   /// the table has columns, rows. 0 where the method has no guide table.
   std::uint32_t guide_size = 0;

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -20,10 +19,6 @@ inline BracketTable clip_table() {
   table.mate[kBeginClip] = kEndClip;
   table.mate[kEndClip] = kBeginClip;
   return table;
-}
-
-inline bool needs_wide_indices(std::size_t count) {
-  return count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
 }
 
 inline void check_boxes(const char* name, std::size_t elements, std::size_t floats) {

@@ -1,6 +1,5 @@
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cuda/atomic>
 
 #include "kernels/bracket_match/clips/boxes.h"
@@ -11,18 +10,6 @@ namespace {
 
 using namespace bracket_match;
 
-constexpr int kThreads = 256;
-/// Enough to fill any GPU; each thread goes on to further elements.
-constexpr std::int64_t kMaxBlocks = 4096;
-/// As many as a number of elements has bits.
-constexpr int kMaxRounds = 64;
-
-/// Of all rounds, for the kernels and the host.
-struct Progress {
-  unsigned long long wrong_element;
-  unsigned int unfinished[kMaxRounds];  // not 0: the round has left links to follow
-};
-
 template <class Index>
 struct Scene {
   const std::uint8_t* elements;
@@ -30,7 +17,7 @@ struct Scene {
   const Index* tops;  // of the stack after each element
   float4* bounds;
   Index* links;  // of begins: an enclosing clip that their bounds do not have in them yet; of all others -1
-  Progress* progress;
+  ClipProgress* progress;
   std::int64_t count;
 
   /// The clip that encloses the element, or that it ends; -1: none.
@@ -57,16 +44,16 @@ __device__ void store_relaxed(float4& box, const float4& value) {
   Shared<float>(box.w).store(value.w, kOrder);
 }
 
-__device__ std::int64_t first_element() { return std::int64_t{blockIdx.x} * kThreads + threadIdx.x; }
-__device__ std::int64_t stride() { return std::int64_t{gridDim.x} * kThreads; }
+__device__ std::int64_t first_element() { return std::int64_t{blockIdx.x} * kClipThreads + threadIdx.x; }
+__device__ std::int64_t stride() { return std::int64_t{gridDim.x} * kClipThreads; }
 
-/// owns: every gridDim.x * kThreads-th element for each thread.
+/// owns: every gridDim.x * kClipThreads-th element for each thread.
 /// reads: elements, boxes, tops.
 /// writes: links; bounds of begins; the first wrong element (atomicMin).
 /// waits for: nothing of other blocks.
 /// source: R. Levien, "The stack monoid revisited", 2021: clips along the links of matched brackets.
 template <class Index>
-__global__ void __launch_bounds__(kThreads) begin_chains(const Scene<Index> scene) {
+__global__ void __launch_bounds__(kClipThreads) begin_chains(const Scene<Index> scene) {
   for (std::int64_t i = first_element(); i < scene.count; i += stride()) {
     const std::uint8_t what = scene.elements[i];
     const bool begins = what == kBeginClip;
@@ -83,15 +70,15 @@ __global__ void __launch_bounds__(kThreads) begin_chains(const Scene<Index> scen
 
 /// A round of pointer jumping: each begin intersects its bounds with those of the clip that it links to, and
 /// takes over that clip's link; the number of enclosing clips in its bounds at least doubles. owns: every
-/// gridDim.x * kThreads-th element for each thread. reads: links and bounds of begins, which other threads
-/// change in the same round. Bounds only shrink, and a link is published
+/// gridDim.x * kClipThreads-th element for each thread. reads: links and bounds of begins, which other
+/// threads change in the same round. Bounds only shrink, and a link is published
 ///   (release) after the bounds that reach up to it: who reads the link (acquire) reads bounds that reach as
 ///   far or further. Further does no harm: intersection is idempotent.
 /// writes: links and bounds of its begins; `unfinished` of the round.
 /// waits for: nothing of other blocks.
 /// source: list ranking by pointer jumping (J. Wyllie, 1979).
 template <class Index>
-__global__ void __launch_bounds__(kThreads) follow_links(const Scene<Index> scene, int round) {
+__global__ void __launch_bounds__(kClipThreads) follow_links(const Scene<Index> scene, int round) {
   if (round > 0 && scene.progress->unfinished[round - 1] == 0) return;
   bool unfinished = false;
   for (std::int64_t i = first_element(); i < scene.count; i += stride()) {
@@ -108,13 +95,13 @@ __global__ void __launch_bounds__(kThreads) follow_links(const Scene<Index> scen
 }
 
 /// Elements that begin no clip get the bounds of the clip around them.
-/// owns: every gridDim.x * kThreads-th element for each thread.
+/// owns: every gridDim.x * kClipThreads-th element for each thread.
 /// reads: elements, boxes, tops, bounds of begins.
 /// writes: bounds of all other elements.
 /// waits for: nothing of other blocks; the rounds have ended.
 /// source: as begin_chains.
 template <class Index>
-__global__ void __launch_bounds__(kThreads) end_chains(const Scene<Index> scene) {
+__global__ void __launch_bounds__(kClipThreads) end_chains(const Scene<Index> scene) {
   for (std::int64_t i = first_element(); i < scene.count; i += stride()) {
     const std::uint8_t what = scene.elements[i];
     if (what == kBeginClip) continue;
@@ -125,63 +112,55 @@ __global__ void __launch_bounds__(kThreads) end_chains(const Scene<Index> scene)
   }
 }
 
+struct ClipJob {
+  DeviceSpan<const std::uint8_t> elements;
+  DeviceSpan<const float> boxes;
+  DeviceSpan<float> bounds;
+  ClipReport* report;
+};
+
 /// kNoFault is -1 as a signed number.
 static_assert(static_cast<std::int64_t>(kNoFault) == -1);
 
 template <class Index>
-void intersect(CudaExecutor& executor, DeviceSpan<const std::uint8_t> elements, DeviceSpan<const float> boxes,
-               DeviceSpan<float> bounds, ClipReport* report) {
-  const DeviceSpan<Index> tops = executor.scratch<Index>(elements.size());
-  const DeviceSpan<Index> links = executor.scratch<Index>(elements.size());
-  Progress* progress = executor.scratch<Progress>(1).data();
+void intersect(CudaExecutor& executor, const ClipsPlan& plan, const ClipJob& job) {
+  const DeviceSpan<Index> tops = executor.scratch<Index>(job.elements.size());
+  const DeviceSpan<Index> links = executor.scratch<Index>(job.elements.size());
+  ClipProgress* progress = executor.scratch<ClipProgress>(1).data();
   BracketOutputs<Index, Space::kDevice> outputs;
   outputs.top = tops;
-  match_brackets(executor, elements, clip_table(), {}, outputs, &report->nesting);
+  match_brackets(executor, job.elements, clip_table(), {}, outputs, &job.report->nesting);
 
-  const Scene<Index> scene{elements.data(),
-                           reinterpret_cast<const float4*>(boxes.data()),
-                           tops.data(),
-                           reinterpret_cast<float4*>(bounds.data()),
-                           links.data(),
-                           progress,
-                           static_cast<std::int64_t>(elements.size())};
-  CUMULUS_CUDA(cudaMemsetAsync(progress, 0, sizeof(Progress), executor.stream()));
+  const Scene<Index> scene{job.elements.data(), reinterpret_cast<const float4*>(job.boxes.data()),
+                           tops.data(),         reinterpret_cast<float4*>(job.bounds.data()),
+                           links.data(),        progress,
+                           plan.count};
+  CUMULUS_CUDA(cudaMemsetAsync(progress, 0, sizeof(ClipProgress), executor.stream()));
   CUMULUS_CUDA(
       cudaMemsetAsync(&progress->wrong_element, 0xFF, sizeof(progress->wrong_element), executor.stream()));
   if (scene.count > 0) {
-    const auto blocks = static_cast<unsigned int>(std::min(divide_up(scene.count, kThreads), kMaxBlocks));
-    begin_chains<<<blocks, kThreads, 0, executor.stream()>>>(scene);
-    int round = 0;
-    for (std::int64_t known = 1; known < scene.count; known *= 2, ++round) {
+    const auto blocks = static_cast<unsigned int>(plan.blocks);
+    begin_chains<<<blocks, kClipThreads, 0, executor.stream()>>>(scene);
+    for (int round = 0; round < plan.rounds; ++round) {
       executor.check_interrupt();
-      follow_links<<<blocks, kThreads, 0, executor.stream()>>>(scene, round);
+      follow_links<<<blocks, kClipThreads, 0, executor.stream()>>>(scene, round);
     }
-    end_chains<<<blocks, kThreads, 0, executor.stream()>>>(scene);
+    end_chains<<<blocks, kClipThreads, 0, executor.stream()>>>(scene);
     CUMULUS_CUDA(cudaGetLastError());
   }
-  CUMULUS_CUDA(cudaMemcpyAsync(&report->wrong_element, &progress->wrong_element, sizeof(std::int64_t),
+  CUMULUS_CUDA(cudaMemcpyAsync(&job.report->wrong_element, &progress->wrong_element, sizeof(std::int64_t),
                                cudaMemcpyDeviceToHost, executor.stream()));
 }
 
 }  // namespace
 
-template <>
-std::size_t intersect_clips_scratch_bytes<Space::kDevice>(std::int64_t count) {
-  const auto elements = static_cast<std::size_t>(count);
-  ScratchSize size;
-  for (int array = 0; array < 2; ++array) {
-    needs_wide_indices(elements) ? size.add<std::int64_t>(elements) : size.add<std::int32_t>(elements);
-  }
-  size.add<Progress>(1);
-  return size.bytes() + match_brackets_scratch_bytes<Space::kDevice>(count, false);
-}
-
 void intersect_clips(CudaExecutor& executor, DeviceSpan<const std::uint8_t> elements,
                      DeviceSpan<const float> boxes, DeviceSpan<float> bounds, ClipReport* report) {
   check_boxes("boxes", elements.size(), boxes.size());
   check_boxes("bounds", elements.size(), bounds.size());
-  needs_wide_indices(elements.size()) ? intersect<std::int64_t>(executor, elements, boxes, bounds, report)
-                                      : intersect<std::int32_t>(executor, elements, boxes, bounds, report);
+  const ClipsPlan plan = choose_clips(static_cast<std::int64_t>(elements.size()));
+  const ClipJob job{elements, boxes, bounds, report};
+  plan.wide ? intersect<std::int64_t>(executor, plan, job) : intersect<std::int32_t>(executor, plan, job);
 }
 
 }  // namespace cumulus

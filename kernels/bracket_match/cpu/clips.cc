@@ -39,7 +39,7 @@ class ClipChains {
         tops_(tops),
         bounds_(bounds),
         count_(static_cast<std::int64_t>(elements.size())),
-        tile_count_(tiles_of(count_, Space::kHost)),
+        tile_count_(host_tiles(count_)),
         below_(executor.scratch<Box>(static_cast<std::size_t>(tile_count_))),
         lowest_top_(executor.scratch<std::int64_t>(static_cast<std::size_t>(tile_count_))) {}
 
@@ -160,31 +160,17 @@ void intersect(CpuExecutor& executor, HostSpan<const std::uint8_t> elements, Hos
 
 }  // namespace
 
-template <>
-std::size_t intersect_clips_scratch_bytes<Space::kHost>(std::int64_t count) {
-  const auto elements = static_cast<std::size_t>(count);
-  const auto tiles = static_cast<std::size_t>(tiles_of(count, Space::kHost));
-  ScratchSize size;
-  needs_wide_indices(elements) ? size.add<std::int64_t>(elements) : size.add<std::int32_t>(elements);
-  size.add<Box>(tiles);
-  size.add<std::int64_t>(tiles);
-  return size.bytes() + match_brackets_scratch_bytes<Space::kHost>(count, false);
-}
-
 void intersect_clips(CpuExecutor& executor, HostSpan<const std::uint8_t> elements,
                      HostSpan<const float> boxes, HostSpan<float> bounds, ClipReport* report) {
   check_boxes("boxes", elements.size(), boxes.size());
   check_boxes("bounds", elements.size(), bounds.size());
-  needs_wide_indices(elements.size()) ? intersect<std::int64_t>(executor, elements, boxes, bounds, report)
-                                      : intersect<std::int32_t>(executor, elements, boxes, bounds, report);
+  needs_wide_indices(static_cast<std::int64_t>(elements.size()))
+      ? intersect<std::int64_t>(executor, elements, boxes, bounds, report)
+      : intersect<std::int32_t>(executor, elements, boxes, bounds, report);
 }
 
 #if !CUMULUS_WITH_CUDA
 // A build without CUDA has no device to make an executor of: these satisfy the linker.
-template <>
-std::size_t intersect_clips_scratch_bytes<Space::kDevice>(std::int64_t /*count*/) {
-  return 0;
-}
 void intersect_clips(CudaExecutor& /*executor*/, DeviceSpan<const std::uint8_t> /*elements*/,
                      DeviceSpan<const float> /*boxes*/, DeviceSpan<float> /*bounds*/,
                      ClipReport* /*report*/) {

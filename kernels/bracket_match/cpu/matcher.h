@@ -33,7 +33,7 @@ class Matcher {
         text_(text),
         segments_(segments),
         count_(static_cast<std::int64_t>(text.size())),
-        tile_count_(tiles_of(count_, Space::kHost)),
+        tile_count_(host_tiles(count_)),
         outputs_(outputs) {
     const auto tiles = static_cast<std::size_t>(tile_count_);
     const std::size_t words = tiles * static_cast<std::size_t>(HostTiles::kWords);

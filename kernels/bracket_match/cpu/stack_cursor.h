@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bracket_match/scratch.h"
+#include "kernels/bracket_match/records.h"
 #include "kernels/core/views.h"
 
 namespace cumulus::bracket_match {

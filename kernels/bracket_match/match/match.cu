@@ -74,21 +74,20 @@ __global__ void __launch_bounds__(kTileThreads)
   TileTreeWriter<Symbol, Index>(a, *reinterpret_cast<TreeMemory<Symbol, Index>*>(memory)).run();
 }
 
-/// A block for each `tiles_each` tiles, with `Memory` in shared memory.
+/// With `Memory` in shared memory.
 template <class Memory, class Kernel, class Tiles, class... Others>
-void launch_over_tiles(CudaExecutor& executor, Kernel* kernel, std::int64_t tiles_each,
-                       const Tiles& arguments, const Others&... others) {
+void launch_over_tiles(CudaExecutor& executor, Kernel* kernel, std::int64_t blocks, const Tiles& arguments,
+                       const Others&... others) {
   static_assert(sizeof(Memory) <= 64 * 1024,
                 "the oldest architecture has 64 KiB of shared memory for a block");
-  if (arguments.tiles.count == 0) return;
-  launch(executor.stream(), kernel,
-         {divide_up(arguments.tiles.count, tiles_each), kTileThreads, sizeof(Memory)}, arguments, others...);
+  if (blocks == 0) return;
+  launch(executor.stream(), kernel, {blocks, kTileThreads, sizeof(Memory)}, arguments, others...);
 }
 
-DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
+DeviceTiles take_tiles(CudaExecutor& executor, const MatchPlan& plan) {
   DeviceTiles tiles{};
-  tiles.count = tiles_of(count, Space::kDevice);
-  tiles.tree = TileTree::of(tiles.count);
+  tiles.count = plan.tiles;
+  tiles.tree = plan.tree;
   const auto size = static_cast<std::size_t>(tiles.count);
   tiles.surviving_opens = executor.scratch<std::uint32_t>(size * kTileThreads).data();
   tiles.reaching_closes = executor.scratch<std::uint32_t>(size * kTileThreads).data();
@@ -96,14 +95,15 @@ DeviceTiles take_tiles(CudaExecutor& executor, std::int64_t count) {
   tiles.change = executor.scratch<StackChange<std::int32_t>>(size).data();
   tiles.depth = executor.scratch<std::int64_t>(size).data();
   tiles.bottoms = executor.scratch<std::int64_t>(static_cast<std::size_t>(tiles.tree.total)).data();
-  const auto groups = static_cast<std::size_t>(scan_groups_of(tiles.count));
+  const auto groups = static_cast<std::size_t>(plan.scan_groups);
   tiles.groups = executor.scratch<StackChange<std::int64_t>>(groups).data();
   return tiles;
 }
 
 /// Step 2.
-void scan(CudaExecutor& executor, const DeviceTiles& tiles, Findings* findings) {
-  const std::int64_t groups = std::max(scan_groups_of(tiles.count), std::int64_t{1});
+void scan(CudaExecutor& executor, const MatchPlan& plan, const DeviceTiles& tiles, Findings* findings) {
+  const std::int64_t groups =
+      std::max(plan.scan_groups, std::int64_t{1});  // of no tiles the final depth is 0
   if (groups > 1) launch(executor.stream(), sum_groups, {groups, kScanThreads}, tiles);
   launch(executor.stream(), scan_tiles, {groups, kScanThreads}, tiles, findings);
   if (groups > 1) launch(executor.stream(), finish_tree, {std::int64_t{1}, kScanThreads}, tiles);
@@ -112,11 +112,11 @@ void scan(CudaExecutor& executor, const DeviceTiles& tiles, Findings* findings) 
 constexpr int kMarkThreads = 256;
 
 /// A bit for each element at which a document begins; null where there are no segments.
-std::uint32_t* mark_segments(CudaExecutor& executor, DeviceSpan<const std::int64_t> segments,
-                             std::int64_t count, Findings* findings) {
-  if (segments.empty()) return nullptr;
-  const auto words = executor.scratch<std::uint32_t>(
-      static_cast<std::size_t>(tiles_of(count, Space::kDevice)) * kTileThreads);
+std::uint32_t* mark_segments(CudaExecutor& executor, const MatchPlan& plan,
+                             DeviceSpan<const std::int64_t> segments, std::int64_t count,
+                             Findings* findings) {
+  if (!plan.segmented) return nullptr;
+  const auto words = executor.scratch<std::uint32_t>(static_cast<std::size_t>(plan.tiles) * kTileThreads);
   const auto segment_count = static_cast<std::int64_t>(segments.size());
   CUMULUS_CUDA(cudaMemsetAsync(words.data(), 0, words.bytes(), executor.stream()));
   launch(executor.stream(), mark_beginnings, {divide_up(segment_count, kMarkThreads), kMarkThreads},
@@ -132,12 +132,13 @@ void match_elements(CudaExecutor& executor, DeviceSpan<const Symbol> text, const
   executor.bind_thread();
   executor.check_interrupt();
   const auto count = static_cast<std::int64_t>(text.size());
-  DeviceTiles tiles = take_tiles(executor, count);
+  const MatchPlan plan = choose_match(count, !segments.empty());
+  DeviceTiles tiles = take_tiles(executor, plan);
   Findings* findings = executor.scratch<Findings>(1).data();
   static_assert(sizeof(BracketReport) <= kReportBytes);
   auto* device_report = reinterpret_cast<BracketReport*>(executor.scratch<std::byte>(kReportBytes).data());
   CUMULUS_CUDA(cudaMemsetAsync(findings, 0, sizeof(Findings), executor.stream()));
-  tiles.begins = mark_segments(executor, segments, count, findings);
+  tiles.begins = mark_segments(executor, plan, segments, count, findings);
   const Arguments<Symbol, Index> arguments{
       text.data(),
       count,
@@ -146,12 +147,12 @@ void match_elements(CudaExecutor& executor, DeviceSpan<const Symbol> text, const
       {outputs.partner.data(), outputs.parent.data(), outputs.depth.data(), outputs.top.data()},
       findings,
       codes.exact};
-  launch_over_tiles<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, 1, arguments, codes);
-  scan(executor, tiles, findings);
+  launch_over_tiles<MatchMemory<Symbol>>(executor, match_tiles<Symbol, Index>, plan.tiles, arguments, codes);
+  scan(executor, plan, tiles, findings);
   executor.check_interrupt();
-  launch_over_tiles<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, kLinkedTiles, arguments);
+  launch_over_tiles<LinkMemory<Symbol>>(executor, link_tiles<Symbol, Index>, plan.link_blocks(), arguments);
   if (wants_tree(outputs))
-    launch_over_tiles<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, 1, arguments);
+    launch_over_tiles<TreeMemory<Symbol, Index>>(executor, write_trees<Symbol, Index>, plan.tiles, arguments);
   launch(executor.stream(), write_report<Symbol, Index>, {std::int64_t{1}, 32}, arguments,
          Segments{segments.data(), static_cast<std::int64_t>(segments.size())}, wants_tree(outputs),
          device_report, outputs.maximum_depth.data(), outputs.unmatched.data());

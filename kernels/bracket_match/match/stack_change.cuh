@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/bracket_match/scratch.h"
+#include "kernels/bracket_match/records.h"
 
 // The bicyclic monoid on the device, and bits of a word.
 

@@ -3,14 +3,13 @@
 #include <cstdint>
 
 #include "kernels/bracket_match/match/stack_change.cuh"
-#include "kernels/bracket_match/scratch.h"
+#include "kernels/bracket_match/records.h"
 #include "kernels/primitives/warp_scan.cuh"
 
 // Where in earlier tiles the opens of the stack are.
 
 namespace cumulus::bracket_match {
 
-inline constexpr int kTileWarps = kTileThreads / 32;
 static_assert(kTileWarps == 4, "the counts before a tile's chunks are read as one word");
 
 /// What a tile leaves to others is listed, as 16-bit entries, where the entries fit into the words that hold

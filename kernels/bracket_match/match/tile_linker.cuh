@@ -9,9 +9,6 @@
 
 namespace cumulus::bracket_match {
 
-/// Tiles of a block: one for each warp.
-inline constexpr int kLinkedTiles = kTileWarps;
-
 /// The elements that one tile leaves to others, or those of them that are opens, where they are too many to
 /// be listed: the words of bits in shared memory, each with how many bits are set in those before. By a warp.
 class LeftItems {

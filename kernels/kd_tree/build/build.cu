@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/build/blocks.cuh"
 #include "kernels/kd_tree/build/build.h"
 #include "kernels/kd_tree/build/layout.h"
@@ -16,9 +17,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-}
+unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 template <class T>
 struct Buffers {

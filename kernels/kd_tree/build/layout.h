@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/tuning.h"
 
@@ -55,7 +56,7 @@ inline std::int64_t max_segment_points(const KdTreeShape& shape, const KdTreeOpt
 /// Tiles of each segment of `level`.
 inline std::int64_t segment_tiles(const KdTreeShape& shape, const KdTreeOptions& options, int level) {
   const std::int64_t points = max_segment_points(shape, options, level);
-  return std::max<std::int64_t>(1, (points + kTilePoints - 1) / kTilePoints);
+  return std::max<std::int64_t>(1, divide_up(points, kTilePoints));
 }
 
 /// Passes of a radix selection among numbers of so many bytes.

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/build/build.h"
 
 namespace cumulus::kd_tree {
@@ -8,9 +9,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-}
+unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 /// Brings rows into the trees' order.
 /// Owns: thread i the i-th `Word` of the forest's rows.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/cpu/candidate.h"
 
 // Exact selection by sampling (R. Floyd and R. Rivest, "Expected time bounds for selection", CACM 1975),
@@ -20,7 +21,7 @@ inline constexpr std::size_t kChunkPoints = std::size_t{1} << 13;
 inline constexpr std::size_t kParallelPoints = 4 * kChunkPoints;
 
 constexpr std::size_t chunk_count(std::size_t count) {
-  return count < kParallelPoints ? 1 : (count + kChunkPoints - 1) / kChunkPoints;
+  return count < kParallelPoints ? 1 : divide_up(count, kChunkPoints);
 }
 
 /// Calls body(chunk, first, last) for each chunk of [0, count), in parallel.

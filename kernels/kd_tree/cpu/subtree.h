@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/cpu/nodes.h"
 #include "kernels/kd_tree/math/arithmetic.h"
 
@@ -32,7 +33,7 @@ class AxisSort {
     const Key least = ordered_key(lower);
     const auto bits = static_cast<int>(std::bit_width(static_cast<Key>(ordered_key(upper) - least)));
     const int dropped = std::max(0, bits - kSortedBits);
-    const int digits = (bits - dropped + kDigitBits - 1) / kDigitBits;
+    const int digits = divide_up(bits - dropped, kDigitBits);
     Element* from = elements_[0].data();
     Element* to = elements_[1].data();
     for (int digit = 0; digit < digits; ++digit) counts_[static_cast<std::size_t>(digit)].fill(0);
@@ -84,7 +85,7 @@ class AxisSort {
   }
 
   std::array<std::vector<Element>, 2> elements_;
-  std::array<std::array<std::uint32_t, 1 << kDigitBits>, (kSortedBits + kDigitBits - 1) / kDigitBits> counts_;
+  std::array<std::array<std::uint32_t, 1 << kDigitBits>, divide_up(kSortedBits, kDigitBits)> counts_;
 };
 
 /// A subtree: its root, and the range of the tree's order that its points have.

@@ -3,6 +3,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/build/take_points.cuh"
 #include "kernels/kd_tree/left_balanced/arrange.h"
 #include "kernels/kd_tree/left_balanced/places.h"
@@ -16,9 +17,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-}
+unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 __device__ std::int64_t thread_number() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

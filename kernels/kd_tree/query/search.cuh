@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/query/traversal.h"
 #include "kernels/kd_tree/tuning.h"
@@ -12,7 +13,7 @@
 namespace cumulus::kd_tree {
 
 inline unsigned search_blocks(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kSearchThreads - 1) / kSearchThreads);
+  return static_cast<unsigned>(divide_up(threads, kSearchThreads));
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/kd_tree/query/faults.cuh"
 #include "kernels/kd_tree/query/search.h"
 #include "kernels/kd_tree/query/search_sorted.cuh"
@@ -50,7 +51,7 @@ void sort_queries(CUstream_st* stream, const Search<float>& search, const Neares
   CUMULUS_CUDA(cudaMemsetAsync(sorted.counts.data(), 0, sorted.counts.bytes(), stream));
   CUMULUS_CUDA(cudaMemsetAsync(sorted.reserved.data(), 0, sorted.reserved.bytes(), stream));
   const unsigned blocks = search_blocks(search.all_queries());
-  const unsigned node_blocks = ((1u << sort.level) + kPlacedNodes - 1) / kPlacedNodes;
+  const unsigned node_blocks = divide_up(1u << sort.level, kPlacedNodes);
   route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, sorted.boxes.data(), sort);
   place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kPlacedNodes, 0, stream>>>(
       sort, node_blocks);
@@ -60,7 +61,7 @@ void sort_queries(CUstream_st* stream, const Search<float>& search, const Neares
 template <int D, class List>
 void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<float>& search,
                  const SortBuffers& sorted, const NearestJob<float, Space::kDevice>& job) {
-  const auto blocks = static_cast<unsigned>((search.all_queries() + List::kThreads - 1) / List::kThreads);
+  const auto blocks = static_cast<unsigned>(divide_up(search.all_queries(), List::kThreads));
   search_sorted<D, List><<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
       search, sorted.boxes.data(), job.neighbors, sorted.order.data(), job.indices.data(),
       job.distances.data());

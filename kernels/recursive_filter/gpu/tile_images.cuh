@@ -19,8 +19,9 @@ struct TileImages {
   std::int64_t image_stride;
   std::int64_t row_stride;
   std::int64_t height;
-  CarryMap carries;     // and the output
-  float* first_pixels;  // of each row; in the end, filtered along y
+  std::int64_t channels;  // that a launch filters, of the interleaved ones (carries.channels)
+  CarryMap carries;       // and the output
+  float* first_pixels;    // of each row; in the end, filtered along y
   float* last_pixels;
   int rows_left_out, columns_left_out;  // pixels at the end of runs over the image
   bool along_columns, along_rows;       // where anything is to be filtered at all
@@ -46,6 +47,7 @@ TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
           images.image_stride,
           image.row_stride,
           image.height,
+          image.channels,
           carries,
           nullptr,
           nullptr,
@@ -57,6 +59,12 @@ TileImages tile_images(const FilterImages<const T, Space::kDevice>& images,
           rows_are_aligned(filtered)};
 }
 
+/// Which pixels of a tile's column or row take part in runs over the image: those before `causal_end`, and
+/// those from `anticausal_first` to before `end`.
+struct LineRuns {
+  int causal_end, anticausal_first, end;
+};
+
 /// One tile, and which of its pixels take part in runs.
 struct Tile {
   TileIndex at;
@@ -64,6 +72,8 @@ struct Tile {
   int causal_rows, causal_columns;        // runs from the first end before these
   int anticausal_row, anticausal_column;  // runs from the last end with these
 
+  __device__ LineRuns of_columns() const { return {causal_rows, anticausal_row, rows}; }
+  __device__ LineRuns of_rows() const { return {causal_columns, anticausal_column, columns}; }
   __device__ bool plain() const {
     return causal_rows == kTile && causal_columns == kTile && anticausal_row == 0 && anticausal_column == 0;
   }
@@ -79,7 +89,7 @@ __device__ inline Tile tile_of(const TileImages& a, std::uint32_t index) {
     index /= divisor;
     return remainder;
   };
-  at.channel = next(a.carries.channels);
+  at.channel = next(a.channels);
   at.column = next(a.carries.tile_columns);
   at.row = next(a.carries.tile_rows);
   at.image = index;

@@ -26,7 +26,6 @@ struct TileAxis {
 };
 
 constexpr int kChunk = 16;
-constexpr int kChunks = kTile / kChunk;
 
 struct ColumnAccess {
   float* first;
@@ -111,7 +110,6 @@ struct ChunkedLine : Access {
     }
   }
 };
-using TileColumn = ChunkedLine<ColumnAccess>;
 using TileRow = ChunkedLine<RowAccess>;
 
 /// Filters the line's first `length` pixels in place, given the causal state before them and the anticausal
@@ -131,12 +129,10 @@ __device__ void filter_line_in_tile(const Axis& axis, Pixels& line, int length, 
   line.descending(length, [&](float& pixel) { filter_with(axis.anticausal, anticausal, pixel); });
 }
 
-/// Filters the line's first `length` pixels in place, given its carries. Returns the causal state of the last
-/// pixel in `last`.
+/// Filters the line's first `length` pixels in place, given its carries.
 template <int Order, class Real, class Pixels>
 __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
-                               const float (&before)[Order], const float (&after)[Order],
-                               float (&last)[Order]) {
+                               const float (&before)[Order], const float (&after)[Order]) {
   Real causal[Order];
   Real anticausal[Order];
 #pragma unroll
@@ -145,27 +141,7 @@ __device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, 
     anticausal[k] = static_cast<Real>(after[k]);
   }
   filter_line_in_tile(axis, line, length, causal, anticausal);
-#pragma unroll
-  for (int k = 0; k < Order; ++k) last[k] = static_cast<float>(causal[k]);
 }
-template <int Order, class Real, class Pixels>
-__device__ void filter_between(const TileAxis<Order, Real>& axis, Pixels& line, int length,
-                               const float (&before)[Order], const float (&after)[Order]) {
-  float last[Order];
-  filter_between(axis, line, length, before, after, last);
-}
-
-/// Transition matrices over chunks: `of[j]` over j of them.
-template <int Order, class Real>
-struct ChunkTransitions {
-  SmallMatrix<Order, Real> of[kChunks];
-
-  explicit ChunkTransitions(const DirectionPlan& direction) {
-    for (int j = 0; j < kChunks; ++j) {
-      of[j] = small_matrix<Order, Real>(power(direction.transition, j * kChunk));
-    }
-  }
-};
 
 /// Runs over pixels from a zero state.
 template <int Order, class Real, class Line>
@@ -188,15 +164,13 @@ __device__ void scale(Real gain, Real (&state)[Order]) {
   for (int k = 0; k < Order; ++k) state[k] *= gain;
 }
 
-/// The zero-state responses of a line: causal, of its pixels before `causal_end`, and anticausal, of those
-/// from `anticausal_first` to before `end`.
+/// The zero-state responses of a line.
 template <int Order, class Real, class Line>
-__device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& line, int causal_end,
-                              int anticausal_first, int end, Real (&causal)[Order],
-                              Real (&anticausal)[Order]) {
-  if (causal_end < kTile || anticausal_first > 0) {
-    run_ascending(axis.causal, line, 0, causal_end, causal);
-    run_descending(axis.anticausal, line, anticausal_first, end, anticausal);
+__device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& line, const LineRuns& runs,
+                              Real (&causal)[Order], Real (&anticausal)[Order]) {
+  if (runs.causal_end < kTile || runs.anticausal_first > 0) {
+    run_ascending(axis.causal, line, 0, runs.causal_end, causal);
+    run_descending(axis.anticausal, line, runs.anticausal_first, runs.end, anticausal);
     return;
   }
 #pragma unroll 1
@@ -213,37 +187,6 @@ __device__ void run_both_ways(const TileAxis<Order, Real>& axis, const Line& lin
   }
   scale(axis.causal.gain, causal);
   scale(axis.anticausal.gain, anticausal);
-}
-
-/// Filters a whole column from zero initial conditions, and finds its zero-state responses.
-template <int Order, class Real>
-__device__ void filter_alone(const TileAxis<Order, Real>& axis,
-                             const ChunkTransitions<Order, Real>& anticausal_transitions, TileColumn& column,
-                             Real (&causal)[Order], Real (&anticausal)[Order]) {
-#pragma unroll 1
-  for (int j = 0; j < kChunks; ++j) {
-    float pixels[kChunk];
-    column.load(j * kChunk, pixels);
-    Real backward[Order] = {};
-    float filtered[kChunk];
-#pragma unroll
-    for (int k = 0; k < kChunk; ++k) {
-      axis.anticausal.advance_unit_gain(backward, static_cast<Real>(pixels[kChunk - 1 - k]));
-      Real value = static_cast<Real>(pixels[k]);
-      axis.causal.filter(causal, value);
-      filtered[k] = static_cast<float>(value);
-    }
-    column.store(j * kChunk, filtered);
-    anticausal_transitions.of[j].add_product(backward, anticausal);
-  }
-  scale(axis.anticausal.gain, anticausal);
-  Real state[Order] = {};
-  axis.through_causal.add_product(causal, state);
-  column.descending(kTile, [&](float& pixel) {
-    Real value = static_cast<Real>(pixel);
-    axis.anticausal.filter(state, value);
-    pixel = static_cast<float>(value);
-  });
 }
 
 }  // namespace cumulus::recursive_filter

@@ -57,19 +57,16 @@ Real response_to_constant(const DirectionPlan& plan) {
   return plan.sections.gain / product;
 }
 
-/// Rounds what a direction runs with to float, and keeps the response to a constant as it was.
-void round_to_float(DirectionPlan& plan, Rounded rounding) {
+/// Rounds what a direction runs with to float, so that matrices and pixels obey the same filter, and keeps
+/// the response to a constant as it was.
+void round_to_float(DirectionPlan& plan) {
   const Real wanted = response_to_constant(plan);
   const auto round = [](Real& value) { value = static_cast<float>(value); };
   round(plan.sections.single);
   for (auto& pair : plan.sections.pairs) {
-    const PairDirectForm<Real> form = direct_form_of(pair);
     round(pair.first);
     round(pair.second);
     round(pair.coupling);
-    if (rounding == Rounded::kSections || pair.second == 0) continue;
-    pair.first = -static_cast<float>(form.before) / pair.second;
-    pair.coupling = pair.first + pair.second - static_cast<float>(form.last);
   }
   const Real rounded = response_to_constant(plan);
   if (rounded != 0) plan.sections.gain *= wanted / rounded;
@@ -171,7 +168,7 @@ void find_weights(DirectionPlan& plan, const OneWayFilter& filter, Real scale) {
   for (std::size_t k = 0; k <= last; ++k) plan.sections.weights[k] = weights[k];
 }
 
-DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision precision, Rounded rounded) {
+DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision precision) {
   if (const auto pole = unstable_pole(filter)) {
     throw std::invalid_argument("recursive filter: the pole " + std::to_string(pole->real()) + " + " +
                                 std::to_string(pole->imag()) + "i has radius " +
@@ -182,7 +179,7 @@ DirectionPlan plan_direction(const OneWayFilter& filter, int order, Precision pr
   // Where weights make the filtered pixel of the state, the state itself is brought to the image's size.
   if (!filter.only_poles()) plan.sections.gain /= response_to_constant(plan);
   const Real scale = filter.gain / plan.sections.gain;
-  if (precision == Precision::kSingle) round_to_float(plan, rounded);
+  if (precision == Precision::kSingle) round_to_float(plan);
   find_weights(plan, filter, scale);
   find_matrices(plan);
   return plan;
@@ -326,16 +323,15 @@ Precision precision_for(const RecursiveFilter& filter) {
   return Precision::kSingle;
 }
 
-AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,
-                   Rounded rounded) {
+AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision) {
   AxisPlan plan;
   plan.order = order;
   plan.length = length;
   plan.boundary = filter.boundary;
   // The mirror image of one pixel is that pixel for ever, and a run that leaves it out has nothing.
   if (length == 1 && filter.boundary == FilterBoundary::kMirror) plan.boundary = FilterBoundary::kClamp;
-  plan.causal = plan_direction(filter.causal, order, precision, rounded);
-  plan.anticausal = plan_direction(filter.anticausal, order, precision, rounded);
+  plan.causal = plan_direction(filter.causal, order, precision);
+  plan.anticausal = plan_direction(filter.anticausal, order, precision);
   const auto is_identity = [](const OneWayFilter& direction) {
     return direction.order == 0 && direction.gain == 1;
   };

@@ -92,13 +92,8 @@ void with_order(int order, const Body& body) {
 
 Precision precision_for(const RecursiveFilter& filter);
 
-/// What single precision rounds, so that matrices and pixels obey the same filter: the sections' numbers, or,
-/// of three poles, those of its pair in direct form (DirectForm).
-enum class Rounded { kSections, kDirectForm };
-
 /// Throws std::invalid_argument where a pole is unstable.
-AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision,
-                   Rounded rounded = Rounded::kSections);
+AxisPlan plan_axis(const AxisFilter& filter, std::int64_t length, int order, Precision precision);
 
 template <int Order, class Real>
 Sections<Order, Real> sections_of(const DirectionPlan& direction) {

@@ -90,15 +90,4 @@ struct Sections {
   }
 };
 
-/// A pair of poles in direct form, y = x + last y_1 + before y_2.
-template <class Real>
-struct PairDirectForm {
-  Real last, before;
-};
-template <class Pair>
-auto direct_form_of(const Pair& pair) {
-  return PairDirectForm<decltype(pair.first)>{pair.first + pair.second - pair.coupling,
-                                              -pair.first * pair.second};
-}
-
 }  // namespace cumulus::recursive_filter

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/recursive_filter/math/tile_responses.h"
+#include "kernels/recursive_filter/math/line.h"
 #include "kernels/recursive_filter/strips/strips.h"
+#include "kernels/recursive_filter/tuning.h"
 
 namespace cumulus::recursive_filter {
 namespace {
@@ -75,6 +76,32 @@ StateVector product_of_magnitudes(const StateMatrix& matrix, const StateVector& 
   }
   return product;
 }
+
+/// Responses of the pixels of a tile's column to the column's carries: `of[y][k]` to the k-th number of the
+/// causal carry, then of the anticausal one.
+template <int Order>
+struct TileResponses {
+  float of[kTile][2 * Order];
+
+  TileResponses(const AxisPlan& plan, std::int64_t rows) : of{} {
+    const auto causal = sections_of<Order, Real>(plan.causal);
+    const auto anticausal = sections_of<Order, Real>(plan.anticausal);
+    const auto through_causal = small_matrix<Order, Real>(plan.through_causal);
+    const auto through_anticausal = small_matrix<Order, Real>(plan.through_anticausal);
+    for (int k = 0; k < 2 * Order; ++k) {
+      Real before[Order] = {};
+      Real after[Order] = {};
+      (k < Order ? before[k] : after[k - Order]) = 1;
+      Real line[kTile] = {};
+      for (std::int64_t y = 0; y < rows; ++y) causal.filter(before, line[y]);
+      Real state[Order] = {};
+      through_causal.add_product(before, state);
+      through_anticausal.add_product(after, state);
+      for (std::int64_t y = rows - 1; y >= 0; --y) anticausal.filter(state, line[y]);
+      for (std::int64_t y = 0; y < rows; ++y) of[y][k] = static_cast<float>(line[y]);
+    }
+  }
+};
 
 /// One axis: what windows of each size leave out.
 class AxisTruncation {

@@ -91,12 +91,11 @@ class TileLines {
     } else if (part_ == 0 && inside_) {
       Real states[2][Order] = {};
       const ChunkedLine<LineAccess> line{pixels_};
-      const int length = along_y_ ? tile_.rows : tile_.columns;
-      run_both_ways(axis_.line, line, along_y_ ? tile_.causal_rows : tile_.causal_columns,
-                    along_y_ ? tile_.anticausal_row : tile_.anticausal_column, length, states[0], states[1]);
+      const LineRuns runs = along_y_ ? tile_.of_columns() : tile_.of_rows();
+      run_both_ways(axis_.line, line, runs, states[0], states[1]);
       line_states_.publish(0, states[0]);
       line_states_.publish(1, states[1]);
-      if (!along_y_) line_states_.publish_border(pixels_.at(0), pixels_.at(length - 1));
+      if (!along_y_) line_states_.publish_border(pixels_.at(0), pixels_.at(runs.end - 1));
     }
   }
 

@@ -44,6 +44,17 @@ struct OnChipLaunch {
   }
 };
 
+template <int Order, class Real>
+void launch_tiles(CudaExecutor& executor, const PlannedFilter& filter, const TileImages& images,
+                  std::int64_t tiles, int parts) {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (parts == kManyOnChipParts) {
+      return OnChipLaunch<Order, Real, kManyOnChipParts>::run(executor, filter, images, tiles);
+    }
+  }
+  OnChipLaunch<Order, Real, kOnChipParts>::run(executor, filter, images, tiles);
+}
+
 template <int Order, class Real, class T>
 void filter_all(CudaExecutor& executor, const FilterImages<const T, Space::kDevice>& images,
                 const PlannedFilter& filter, const OnChipPlan& plan,
@@ -52,19 +63,16 @@ void filter_all(CudaExecutor& executor, const FilterImages<const T, Space::kDevi
   const FilterTiles tiles(image.height, image.width, image.channels);
   TileImages tiled = tile_images(images, filtered, filter.axes().y, filter.axes().x);
   for (std::int64_t first = 0; first < images.count; first += plan.images_at_once) {
-    executor.check_interrupt();
-    const std::int64_t rest = images.count - first;
-    const std::int64_t all_tiles = tiles.count() * std::min(plan.images_at_once, rest);
-    tiled.images = source_elements(image.data + first * images.image_stride);
-    tiled.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
-    if constexpr (std::is_same_v<Real, float>) {
-      const int parts = rest <= plan.images_at_once ? plan.last_parts : plan.parts;
-      if (parts == kManyOnChipParts) {
-        OnChipLaunch<Order, Real, kManyOnChipParts>::run(executor, filter, tiled, all_tiles);
-        continue;
-      }
+    for (std::int64_t channel = 0; channel < image.channels; channel += plan.channels_at_once) {
+      executor.check_interrupt();
+      const std::int64_t count = std::min(plan.images_at_once, images.count - first);
+      tiled.channels = std::min(plan.channels_at_once, image.channels - channel);
+      tiled.images = source_elements(image.data + first * images.image_stride + channel);
+      tiled.carries.filtered = target_elements(filtered.first.data + first * filtered.image_stride + channel);
+      const bool all = count == plan.images_at_once && tiled.channels == plan.channels_at_once;
+      launch_tiles<Order, Real>(executor, filter, tiled, count * tiles.rows * tiles.columns * tiled.channels,
+                                all ? plan.parts : plan.last_parts);
     }
-    OnChipLaunch<Order, Real, kOnChipParts>::run(executor, filter, tiled, all_tiles);
   }
 }
 

@@ -87,9 +87,9 @@ class PublishedLines {
     const std::int64_t row = along_y ? 0 : at.row;
     const std::int64_t column = along_y ? at.column : 0;
     const std::int64_t first_tile =
-        ((at.image * c.tile_rows + row) * c.tile_columns + column) * c.channels + at.channel;
+        ((at.image * c.tile_rows + row) * c.tile_columns + column) * f.a.channels + at.channel;
     return {f.published.words + first_tile * Words::kCount + line,
-            static_cast<int>((along_y ? c.tile_columns : 1) * c.channels * Words::kCount), f.published.tag};
+            static_cast<int>((along_y ? c.tile_columns : 1) * f.a.channels * Words::kCount), f.published.tag};
   }
 
   __device__ float border_pixel(bool last) const {

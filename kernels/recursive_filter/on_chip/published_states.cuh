@@ -1,7 +1,8 @@
 #pragma once
 
+#include "kernels/primitives/await_all.cuh"
 #include "kernels/recursive_filter/gpu/tagged_states.cuh"
-#include "kernels/recursive_filter/gpu/windows.cuh"
+#include "kernels/recursive_filter/on_chip/window_transitions.cuh"
 
 // The zero-state responses of one line of pixels that tiles publish, and the carries that follow from
 // them.
@@ -29,9 +30,7 @@ struct PublishedWords {
   }
   __device__ float await_border(int tile, int word, bool last) const {
     TaggedState<2> published;
-    do {
-      published.load(of(tile) + word, 0);
-    } while (!published.has(tag));
+    await_all<1>([&](int) { published.load(of(tile) + word, 0); }, [&](int) { return published.has(tag); });
     float pixels[2];
     published.get(pixels);
     return last ? pixels[1] : pixels[0];
@@ -132,16 +131,9 @@ class PublishedStates {
 #pragma unroll 1
     for (int i = 0; i < count; i += kAtOnce) {
       TaggedState<Order> published[kAtOnce];
-      bool all = false;
-      while (!all) {
-        all = true;
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) {
-          published[j].load(words(first + step * min(i + j, count - 1), anticausal), kLines);
-        }
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) all = all && published[j].has(words_.tag);
-      }
+      await_all<kAtOnce>(
+          [&](int j) { published[j].load(words(first + step * min(i + j, count - 1), anticausal), kLines); },
+          [&](int j) { return published[j].has(words_.tag); });
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         if (i + j >= count) continue;

@@ -19,29 +19,12 @@ namespace cumulus::recursive_filter {
 template <int Order>
 inline constexpr int kStripChunk = Order > 3 ? 8 : 16;
 
-/// A direction of three poles whose pair runs in direct form, over its last two outputs. The pair's state
-/// (inner, outer) is (y - second y_1, y).
-struct DirectForm {
-  float single, last, before, second, inverse_second;
-
-  explicit DirectForm(const DirectionPlan& direction) {
-    const auto& pair = direction.sections.pairs[0];
-    const auto form = direct_form_of(pair);
-    single = static_cast<float>(direction.sections.single);
-    last = static_cast<float>(form.last);
-    before = static_cast<float>(form.before);
-    second = static_cast<float>(pair.second);
-    inverse_second = pair.second == 0 ? 0 : static_cast<float>(1 / pair.second);
-  }
-};
-
 /// One axis' plan, with unit gains.
 template <int Order>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
   Sections<Order, float> causal, anticausal;
-  DirectForm causal_direct, anticausal_direct;
   Matrix chunk_transitions[kTile / kStripChunk<Order>];  // anticausal
   Matrix forward, backward;                              // over a tile
   AnticausalSums<Order, kStripChunk<Order>> anticausal_sums;
@@ -57,8 +40,6 @@ struct StripAxis {
   explicit StripAxis(const UnitGainAxis& axis)
       : causal(sections_of<Order, float>(axis.plan.causal)),
         anticausal(sections_of<Order, float>(axis.plan.anticausal)),
-        causal_direct(axis.plan.causal),
-        anticausal_direct(axis.plan.anticausal),
         forward(transition_over(axis.plan.causal, kTile)),
         backward(transition_over(axis.plan.anticausal, kTile)),
         anticausal_sums(axis.plan.anticausal, axis.plan.through_anticausal),

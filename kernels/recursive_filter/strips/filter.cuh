@@ -17,7 +17,7 @@ namespace cumulus::recursive_filter {
 
 // Images of one channel and of several have kernels of their own: the code of both beside the other stages
 // would not fit the instruction caches.
-template <int Order, bool kDirectForm, bool kInterleaved>
+template <int Order, bool kInterleaved>
 class Strip {
  public:
   __device__ Strip(const StripFilter<Order>& f, StripMemory<Order>& memory)
@@ -127,7 +127,7 @@ class Strip {
 #pragma unroll
         for (int k = 0; k < Order; ++k) response[k] = next[k];
       }
-      descend_anticausally<kDirectForm>(f_.y, column, last, state);
+      descend_anticausally(f_.y, column, last, state);
     });
   }
 
@@ -170,7 +170,6 @@ class Strip {
 
   static constexpr int kChunk = kStripChunk<Order>;
   static constexpr int kHalf = kChunk / 2;
-  using Run = StripRun<Order, kDirectForm>;
   using Neighbours = typename StripStates<Order>::Neighbours;
 
   /// The anticausal state over the causal result below the image; `response` is, before, its part that
@@ -189,12 +188,11 @@ class Strip {
                                  float (&through)[Order]) const {
     ChunkResponses<Order> responses;
     float sum[Order];
-    const Run run(f_.y.causal, f_.y.causal_direct, causal);
     const auto take_in = [&](int first, float(&v)[kHalf]) {
 #pragma unroll
       for (int k = 0; k < kHalf; ++k) {
         add_weighted(f_.y.anticausal_sums.of[first + k], v[k], sum);
-        run.filter(v[k]);
+        f_.y.causal.template filter_unit_gain<true>(causal, v[k]);
       }
     };
     ascend<kHalf>(
@@ -208,7 +206,6 @@ class Strip {
           take_in(kHalf, v);
           responses.add(f_.y, first / kChunk, sum, through);
         });
-    run.finish();
     responses.finish(f_.y, through);
     float now[Order] = {};
     f_.y.through_causal.add_product(causal, now);
@@ -267,7 +264,7 @@ class Strip {
       state[k] = from[k * kTile + line_];
       anticausal_carry[k] = from[(Order + k) * kTile + line_];
     }
-    ascend_causally<kDirectForm>(f_.x, pixels.row(line_), state);
+    ascend_causally(f_.x, pixels.row(line_), state);
     f_.x.through_causal.add_product(state, anticausal_carry);
     pixels.store_state(line_, anticausal_carry);
   }
@@ -278,7 +275,7 @@ class Strip {
     const RowAccess row = pixels.row(line_);
     float last[kHalf];
     row.load(kTile - kHalf, last);
-    descend_anticausally<kDirectForm>(f_.x, row, last, state);
+    descend_anticausally(f_.x, row, last, state);
   }
 
   const StripFilter<Order>& f_;
@@ -300,11 +297,11 @@ extern __shared__ float4 strip_memory[];
 ///   or beyond it. A word is used again after state_slots > 2 kStripCarryLatency tiles, when all neighbours
 ///   have read it.
 /// Source: carries as in Nehab et al. (2011), truncated at the decay length; a ring as in CUTLASS.
-template <int Order, bool kDirectForm, bool kInterleaved>
+template <int Order, bool kInterleaved>
 __global__ void __launch_bounds__(kStripThreads, 1)
     filter_strips(const __grid_constant__ StripFilter<Order> f) {
 #if __CUDA_ARCH__ >= 900
-  Strip<Order, kDirectForm, kInterleaved>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
+  Strip<Order, kInterleaved>(f, *reinterpret_cast<StripMemory<Order>*>(strip_memory)).run();
 #endif
 }
 

@@ -15,7 +15,7 @@ namespace cumulus::recursive_filter {
 namespace {
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
-template <int Order, bool kDirectForm, bool kInterleaved>
+template <int Order, bool kInterleaved>
 void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const StripDivision& division,
                    int first_column, std::int64_t images) {
   const int columns = filter.tile_columns;
@@ -37,7 +37,7 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
   filter.states = reinterpret_cast<uint4*>(words.words.data());
   filter.first_tag = words.tag;
   const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
-  if (!launch_cooperative(executor, filter_strips<Order, kDirectForm, kInterleaved>,
+  if (!launch_cooperative(executor, filter_strips<Order, kInterleaved>,
                           {blocks, kStripThreads, sizeof(StripMemory<Order>)}, filter)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
@@ -48,7 +48,7 @@ StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& ima
                                 const PlannedFilter& planned, const StripDivision& division,
                                 const FilterImages<T, Space::kDevice>& filtered) {
   using Axes = StripAxes<Order>;
-  const FilterAxes& plan = planned.strip_axes();
+  const FilterAxes& plan = planned.axes();
   const Windows::OfStrips& windows = *planned.windows()->of_strips;
   const auto& axes = planned.constants().template get<Axes>([&] { return Axes(plan); });
   StripFilter<Order> filter{{}, axes.y, axes.x};
@@ -85,7 +85,7 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
                       const FilterImages<T, Space::kDevice>& filtered) {
   const DeviceImage<const T>& image = images.first;
   const StripDivision& division = plan.division;
-  const auto filter_all = [&]<int Order, bool kDirectForm, bool kInterleaved>() {
+  const auto filter_all = [&]<int Order, bool kInterleaved>() {
     StripFilter<Order> filter = strip_filter<Order>(images, planned, division, filtered);
     for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
       filter.images = source_elements(image.data + first * images.image_stride);
@@ -93,17 +93,16 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
       const std::int64_t count = std::min(division.images_at_once, images.count - first);
       for (int column = 0; column < filter.tile_columns; column += division.panel_columns) {
         executor.check_interrupt();
-        launch_strips<Order, kDirectForm, kInterleaved>(executor, filter, division, column, count);
+        launch_strips<Order, kInterleaved>(executor, filter, division, column, count);
       }
     }
   };
-  const auto filter_pixels = [&]<int Order, bool kDirectForm>() {
-    if (image.channels > 1) return filter_all.template operator()<Order, kDirectForm, true>();
-    filter_all.template operator()<Order, kDirectForm, false>();
+  const auto filter_pixels = [&]<int Order>() {
+    if (image.channels > 1) return filter_all.template operator()<Order, true>();
+    filter_all.template operator()<Order, false>();
   };
-  if (planned.has_direct_form()) return filter_pixels.template operator()<3, true>();
   with_order(planned.axes().order, [&]<int Order>() {
-    if constexpr (Order <= kMaxStripOrder) filter_pixels.template operator()<Order, false>();
+    if constexpr (Order <= kMaxStripOrder) filter_pixels.template operator()<Order>();
   });
 }
 

@@ -25,10 +25,6 @@ int strip_blocks(const DeviceNumbers& device);
 /// whole and no pixel is left out.
 bool strips_serve(const AxisPlan& y, const AxisPlan& x);
 
-/// Whether strips run the pair of three poles, along both axes of a plan in float, in direct form: where
-/// rounding then errs by no more than about a half of what recursive_filter.h promises.
-bool direct_form_serves(const AxisPlan& y, const AxisPlan& x);
-
 /// How images are divided among launches and blocks: columns of tiles, in panels where they are too
 /// many to be resident, then segments of their height, then images.
 struct StripDivision {

@@ -25,21 +25,20 @@ struct GatherAxis {
         weights(plan) {}
 };
 
-/// The zero-state responses of a line: causal, of its pixels before `causal_end`, and anticausal, of those
-/// from `anticausal_first` to before `end`.
+/// The zero-state responses of a line.
 template <int Order, class Line>
-__device__ void run_over(const RunWeights<Order>& weights, const Line& line, int causal_end,
-                         int anticausal_first, int end, float (&causal)[Order], float (&anticausal)[Order]) {
+__device__ void run_over(const RunWeights<Order>& weights, const Line& line, const LineRuns& runs,
+                         float (&causal)[Order], float (&anticausal)[Order]) {
 #pragma unroll 4
-  for (int i = 0; i < causal_end; ++i) {
+  for (int i = 0; i < runs.causal_end; ++i) {
 #pragma unroll
-    for (int k = 0; k < Order; ++k) causal[k] += weights.causal[i + kTile - causal_end][k] * line.at(i);
+    for (int k = 0; k < Order; ++k) causal[k] += weights.causal[i + kTile - runs.causal_end][k] * line.at(i);
   }
 #pragma unroll 4
-  for (int i = anticausal_first; i < end; ++i) {
+  for (int i = runs.anticausal_first; i < runs.end; ++i) {
 #pragma unroll
     for (int k = 0; k < Order; ++k) {
-      anticausal[k] += weights.anticausal[i - anticausal_first][k] * line.at(i);
+      anticausal[k] += weights.anticausal[i - runs.anticausal_first][k] * line.at(i);
     }
   }
 }
@@ -47,18 +46,17 @@ __device__ void run_over(const RunWeights<Order>& weights, const Line& line, int
 /// The zero-state responses of a column or row: the causal one goes to `first` of the carries, the anticausal
 /// one behind it.
 template <int Order, class Line>
-__device__ void gather_line(const GatherAxis<Order>& axis, const Line& line, int causal_end,
-                            int anticausal_first, int end, const TileCarries& carries, int first,
-                            int position) {
+__device__ void gather_line(const GatherAxis<Order>& axis, const Line& line, const LineRuns& runs,
+                            const TileCarries& carries, int first, int position) {
   float causal[Order] = {};
   float anticausal[Order] = {};
-  if (axis.alike && causal_end == kTile && anticausal_first == 0) {
+  if (axis.alike && runs.causal_end == kTile && runs.anticausal_first == 0) {
     float pixels[kTile];
     line.load(0, pixels);
     axis.sums.find(pixels, causal, anticausal);
     scale(axis.anticausal_gain, anticausal);
   } else {
-    run_over(axis.weights, line, causal_end, anticausal_first, end, causal, anticausal);
+    run_over(axis.weights, line, runs, causal, anticausal);
   }
   store_state(carries, first, position, causal);
   store_state(carries, first + Order, position, anticausal);
@@ -79,16 +77,14 @@ __global__ void __launch_bounds__(kTile, gather_blocks(Order))
   finish_loading();
   const int position = static_cast<int>(threadIdx.x);
   if (a.along_columns && position < tile.columns) {
-    gather_line(y, ColumnAccess{&pixels[0][position]}, tile.causal_rows, tile.anticausal_row, tile.rows,
-                carries, 0, position);
+    gather_line(y, ColumnAccess{&pixels[0][position]}, tile.of_columns(), carries, 0, position);
   }
   if (a.along_rows && position < tile.rows) {
     const RowAccess row{pixels[position]};
     const std::int64_t border = border_index(a, tile.at, position);
     if (tile.at.column == 0) a.first_pixels[border] = row.at(0);
     if (tile.at.column == a.carries.tile_columns - 1) a.last_pixels[border] = row.at(tile.columns - 1);
-    gather_line(x, row, tile.causal_columns, tile.anticausal_column, tile.columns, carries, 2 * Order,
-                position);
+    gather_line(x, row, tile.of_rows(), carries, 2 * Order, position);
   }
 }
 

@@ -42,28 +42,24 @@ void write_cutpoints(const Target& target) {
   }
 }
 
-/// The guide of kBalancedForest, in the same way: the last cell that overlaps a guide cell is the last that
-/// begins in it, or in one before.
+/// The guide of kBalancedForest: each cell notes itself where it begins, as for cutpoints, and a guide cell's
+/// last is the first of the one behind it.
 template <class Number>
 void write_first_and_last_cells(const Target& target) {
   auto* const guide = reinterpret_cast<Number*>(target.guide);
-  const std::uint32_t* const lower = target.lower;
-  const std::uint32_t count = target.count;
   const std::int64_t size = target.guide_size;
   std::fill_n(guide, 2 * size, Number{0});
-  for (std::uint32_t i = 0; i < count && lower[i] != sampling::kEmptyTail; ++i) {
-    const std::int64_t begin = first_entry_from(lower[i], size);
+  for (std::uint32_t i = 0; i < target.count; ++i) {
+    const std::int64_t begin = first_entry_from(target.lower[i], size);
     if (begin < size) guide[2 * begin] = static_cast<Number>(i);
-    guide[2 * (std::int64_t{lower[i]} * size >> 32) + 1] = static_cast<Number>(i);
   }
   Number first = 0;
-  Number last = 0;
   for (std::int64_t g = 0; g < size; ++g) {
     first = std::max(first, guide[2 * g]);
-    last = std::max(last, guide[2 * g + 1]);
     guide[2 * g] = first;
-    guide[2 * g + 1] = last;
+    if (g > 0) guide[2 * g - 1] = first;
   }
+  guide[2 * size - 1] = static_cast<Number>(target.count - 1);
 }
 
 /// Guide and nodes of a radix forest in one pass over the cells, which meet the trees' nodes from left to
@@ -188,48 +184,6 @@ void write_forest(const Target& target) {
   ForestWriter(target, sampling::detail::leaf_bit(target.count), set_node).write();
 }
 
-/// kRadixForest4. Until the last pass a node's outer bounds are its children in the binary forest.
-inline void write_forest_of_four(const Target& target) {
-  using sampling::detail::kLeaf4;
-  using sampling::detail::Node4;
-  auto* const nodes = reinterpret_cast<Node4*>(target.nodes);
-  std::fill_n(nodes, target.count, Node4{});
-  const auto set_node = [nodes](std::uint32_t j, std::uint32_t left, std::uint32_t right) {
-    nodes[j].bound[0] = left;
-    nodes[j].bound[2] = right;
-  };
-  ForestWriter(target, kLeaf4, set_node).write();
-  const auto is_node = [nodes](std::uint32_t j) { return nodes[j].bound[0] != 0 || nodes[j].bound[2] != 0; };
-  for (std::uint32_t j = 0; j < target.count; ++j) {
-    if (!is_node(j)) continue;
-    for (std::uint32_t side = 0; side < 2; ++side) {
-      const std::uint32_t child = nodes[j].bound[2 * side];
-      const bool leaf = (child & kLeaf4) != 0;
-      nodes[j].child[2 * side] = leaf ? child : nodes[child].bound[0];
-      nodes[j].child[2 * side + 1] = leaf ? child : nodes[child].bound[2];
-    }
-  }
-  for (std::uint32_t j = 0; j < target.count; ++j) {
-    if (!is_node(j)) continue;
-    nodes[j].bound[1] = target.lower[j];
-    for (const std::uint32_t side : {0U, 2U}) {
-      const std::uint32_t child = nodes[j].bound[side];
-      nodes[j].bound[side] = target.lower[(child & kLeaf4) != 0 ? j : child];
-    }
-  }
-}
-
-inline void write_quaternary_tree(const Target& target) {
-  const LowerIn lower{target.lower};
-  for (std::uint32_t level = 1; level < sampling::quaternary_levels(target.count); ++level) {
-    auto* bounds =
-        reinterpret_cast<std::uint32_t*>(target.nodes) + sampling::detail::quaternary_offset(level);
-    for (std::uint32_t e = 0; e < std::uint32_t{1} << 2 * level; ++e) {
-      bounds[e] = quaternary_bound(lower, target.count, level, e);
-    }
-  }
-}
-
 /// All that the method keeps beside the lower bounds; zeros where there is no mass.
 inline void write_lookup(const Target& target) {
   if (target.lower[0] == sampling::kEmptyTail) {
@@ -241,20 +195,14 @@ inline void write_lookup(const Target& target) {
   switch (target.method) {
     case Method::kRadixForest:
       return narrow ? write_forest<std::uint32_t>(target) : write_forest<std::uint64_t>(target);
-    case Method::kRadixForest4:
-      return write_forest_of_four(target);
     case Method::kBalancedForest:
       return narrow ? write_first_and_last_cells<std::uint16_t>(target)
                     : write_first_and_last_cells<std::uint32_t>(target);
     case Method::kCutpointBinary:
-    case Method::kCutpointLinear:
       return narrow ? write_cutpoints<std::uint16_t>(target) : write_cutpoints<std::uint32_t>(target);
-    case Method::kQuaternaryTree:
-      return write_quaternary_tree(target);
     case Method::kAlias:
       return write_alias(target);
     case Method::kBinarySearch:
-    case Method::kLinearSearch:
       return;
   }
 }

@@ -10,55 +10,86 @@
 
 namespace cumulus::sampling_table {
 
-/// Bytes of a block's shared memory for each part of a marginal.
-struct MarginalBytes {
-  std::uint32_t lower = 0;
-  std::uint32_t guide = 0;
-  std::uint32_t nodes = 0;
-  std::uint32_t bands = 0;  ///< 0 where bands are computed.
-
-  CUMULUS_HOST_DEVICE std::uint32_t all() const { return lower + guide + nodes + bands; }
-};
-
 /// A thread a sample of a bilinear table.
 struct BilinearPlan {};
 
 /// A thread a sample of a constant table, which stays in global memory.
 struct GlobalTablePlan {};
 
-/// Many samples a thread; each block has a copy of the marginal in shared memory.
-struct SharedMarginalPlan {
-  MarginalBytes bytes;
+// Many samples a thread, from what each block has of the table in its shared memory.
+
+/// What a block has in shared memory of a distribution's guide.
+struct RefinedGuideShape {
+  std::uint32_t cells_each = 0;  ///< Guide cells to each of the distribution's.
+  bool bands = false;            ///< Of rows: their bands are there, too.
 };
 
-/// Many samples a thread; each block has a refined guide of the rows of a radix forest in shared memory.
+/// Of a map by a monotone method: a refined guide of the rows, and what else a sample needs of its row.
+struct ReadyRowsPlan {
+  std::size_t shared_bytes;
+};
+/// The same of more rows: a refined guide of them.
 struct RefinedRowsPlan {
+  RefinedGuideShape guide;
+  std::size_t shared_bytes;
+};
+/// Of a single row: nothing.
+struct SingleRowPlan {};
+/// Of a single row by a monotone method: a refined guide of its columns, and what a sample needs of its own.
+struct ReadyColumnsPlan {
+  std::size_t shared_bytes;
+};
+/// The same of an alias table over rows: its columns, and what a sample needs of its row.
+struct ReadyAliasRowsPlan {
+  std::size_t shared_bytes;
+};
+/// A copy of an alias table over rows, and of their lower bounds.
+struct AliasRowsPlan {
+  std::size_t shared_bytes;
+};
+/// Of a single row by an alias table.
+struct ReadyAliasColumnsPlan {
   std::size_t shared_bytes;
 };
 
-/// The same of the columns of a single row.
-struct RefinedColumnsPlan {
-  std::size_t shared_bytes;
-};
+using DrawPlan = std::variant<BilinearPlan, GlobalTablePlan, ReadyRowsPlan, RefinedRowsPlan, SingleRowPlan,
+                              ReadyColumnsPlan, ReadyAliasRowsPlan, AliasRowsPlan, ReadyAliasColumnsPlan>;
 
-using DrawPlan =
-    std::variant<BilinearPlan, GlobalTablePlan, SharedMarginalPlan, RefinedRowsPlan, RefinedColumnsPlan>;
+/// Of more rows than are made ready, the best first.
+inline constexpr RefinedGuideShape kRefinedGuides[] = {{2, true}, {4, false}, {2, false}, {1, false}};
 
-/// A refined guide has four cells to each of the distribution's.
+/// Guide cells to each of the distribution's where all that a sample needs is ready.
 inline constexpr std::uint32_t kRefinement = 4;
 
-/// Shared memory of a refined guide of `count` cells, with a value of `value_bytes` for each.
-CUMULUS_HOST_DEVICE constexpr std::size_t refined_guide_bytes(std::uint32_t count, std::size_t value_bytes) {
-  return std::size_t{count} * value_bytes + (std::size_t{count} + 4) * sizeof(std::uint32_t) +
-         (std::size_t{count} * kRefinement + 2) * sizeof(std::uint16_t);
+/// Shared memory of a refined guide over `count` cells, their bounds included.
+CUMULUS_HOST_DEVICE constexpr std::size_t refined_guide_bytes(std::uint32_t count, std::uint32_t cells_each) {
+  return (std::size_t{count} + 4) * sizeof(std::uint32_t) +
+         (std::size_t{count} * cells_each + 2) * sizeof(std::uint16_t);
 }
-/// Of rows: four floats, and where each row's mass begins to be counted from.
-CUMULUS_HOST_DEVICE constexpr std::size_t refined_row_bytes(std::uint32_t rows) {
-  return sizeof(std::uint32_t) * rows + refined_guide_bytes(rows, 4 * sizeof(float));
+/// Four floats a row, and where its mass begins to be counted from.
+CUMULUS_HOST_DEVICE constexpr std::size_t ready_row_bytes(std::uint32_t rows) {
+  return (4 * sizeof(float) + sizeof(std::uint32_t)) * rows + refined_guide_bytes(rows, kRefinement);
 }
-/// Of columns: two floats.
-CUMULUS_HOST_DEVICE constexpr std::size_t refined_column_bytes(std::uint32_t columns) {
-  return refined_guide_bytes(columns, 2 * sizeof(float));
+CUMULUS_HOST_DEVICE constexpr std::size_t refined_row_bytes(std::uint32_t rows,
+                                                            const RefinedGuideShape& guide) {
+  return (guide.bands ? 2 * sizeof(float) * rows : 0) + refined_guide_bytes(rows, guide.cells_each);
+}
+/// Two floats a column.
+CUMULUS_HOST_DEVICE constexpr std::size_t ready_column_bytes(std::uint32_t columns) {
+  return 2 * sizeof(float) * columns + refined_guide_bytes(columns, kRefinement);
+}
+/// Of an alias table's column: split and alias, and the reciprocals of its two parts.
+inline constexpr std::size_t kAliasColumnBytes = 2 * sizeof(std::uint32_t) + 2 * sizeof(float);
+/// Three floats a row besides.
+CUMULUS_HOST_DEVICE constexpr std::size_t ready_alias_row_bytes(std::uint32_t rows) {
+  return (kAliasColumnBytes + 3 * sizeof(float)) * rows;
+}
+CUMULUS_HOST_DEVICE constexpr std::size_t ready_alias_column_bytes(std::uint32_t columns) {
+  return (kAliasColumnBytes + sizeof(float)) * columns;
+}
+/// Split, alias and lower bound.
+CUMULUS_HOST_DEVICE constexpr std::size_t alias_row_bytes(std::uint32_t rows) {
+  return 3 * sizeof(std::uint32_t) * rows;
 }
 
 /// Static shared memory of a block of so many threads, at most: directions are staged there.

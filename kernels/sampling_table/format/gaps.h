@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cumulus/table_format.h"
+#include "kernels/core/div.h"
 
 namespace cumulus::sampling_table {
 
@@ -28,8 +29,7 @@ inline TableGaps table_gaps(const sampling::TableHeader& header) {
   TableGaps gaps{};
   for (int i = 0; i < 7; ++i) {
     const std::uint64_t end = sections[i][0] + sections[i][1];
-    const std::uint64_t aligned =
-        (end + sampling::kSectionAlignment - 1) / sampling::kSectionAlignment * sampling::kSectionAlignment;
+    const std::uint64_t aligned = divide_up(end, sampling::kSectionAlignment) * sampling::kSectionAlignment;
     gaps.gaps[i] = {end, aligned};
   }
   return gaps;

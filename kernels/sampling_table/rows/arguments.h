@@ -23,7 +23,7 @@ struct RowsArguments {
 struct MarginalsArguments {
   sampling::TableHeader header;
   std::byte* table;
-  const RowMass* row_masses;  // their words are kNotPublished before the rows' kernel writes them
+  const RowMass* row_masses;  // all bits are set before the rows' kernel publishes them
   BuildFindings* findings;
   bool early;  ///< The kernel before it on the stream is that of the rows, and may still run.
 };

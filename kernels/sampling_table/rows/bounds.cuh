@@ -3,6 +3,7 @@
 // One distribution of up to 32768 cells by one block, which goes through memory once: masses come in, lower
 // bounds, guide and radix trees go out.
 
+#include "kernels/core/div.h"
 #include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/sampling_table/format/target.h"
@@ -23,7 +24,7 @@ struct WarpChunks {
   static __device__ WarpChunks of(std::uint32_t count) {
     constexpr std::uint32_t kWarps = kThreads / 32;
     const std::uint32_t chunks = chunks_of(count);
-    const std::uint32_t each = (chunks + kWarps - 1) / kWarps;
+    const std::uint32_t each = divide_up(chunks, kWarps);
     const std::uint32_t begin = min(threadIdx.x / 32 * each, chunks);
     return {begin, min(begin + each, chunks)};
   }

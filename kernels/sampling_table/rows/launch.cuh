@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/core/cuda_executor.h"
 #include "kernels/primitives/launch.cuh"
 
@@ -25,6 +27,21 @@ void launch(const CudaExecutor& executor, const LaunchShape& shape, bool early,
     launch_dependent<kKernel>(executor.stream(), shape, arguments...);
   } else {
     cumulus::launch(executor.stream(), kKernel, shape, arguments...);
+  }
+}
+
+/// Calls `launch` with the threads of a block as a constant.
+template <class Launch>
+void with_threads(int threads, const Launch& launch) {
+  switch (threads) {
+    case 128:
+      return launch(std::integral_constant<int, 128>{});
+    case 256:
+      return launch(std::integral_constant<int, 256>{});
+    case 512:
+      return launch(std::integral_constant<int, 512>{});
+    default:
+      return launch(std::integral_constant<int, 1024>{});
   }
 }
 

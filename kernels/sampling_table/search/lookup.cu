@@ -71,31 +71,8 @@ __device__ void write_pair(const Target& target, std::uint32_t j) {
   reinterpret_cast<Word*>(target.nodes)[j] = word;
 }
 
-__device__ void write_node_of_four(const Target& target, std::uint32_t j) {
-  const Forest forest = forest_of(target);
-  reinterpret_cast<sampling::detail::Node4*>(target.nodes)[j] =
-      forest.has_node(j) ? node_of_four(forest, LowerIn{target.lower}, j) : sampling::detail::Node4{};
-}
-
-/// Bound `i` of all levels.
-__device__ void write_quaternary_bound(const Target& target, std::uint32_t i) {
-  std::uint32_t level = 1;
-  while (sampling::detail::quaternary_offset(level + 1) <= i) ++level;
-  reinterpret_cast<std::uint32_t*>(target.nodes)[i] =
-      has_mass(target) ? quaternary_bound(LowerIn{target.lower}, target.count, level,
-                                          i - sampling::detail::quaternary_offset(level))
-                       : 0;
-}
-
-/// Nodes of a distribution of a method other than kAlias.
-__host__ __device__ std::uint32_t nodes_of(const Target& target) {
-  const std::uint64_t bytes = target.node_bytes();
-  const bool bounds = target.method == Method::kQuaternaryTree;
-  return bytes > 0 && !bounds ? target.count : static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
-}
-
-/// Nodes of trees from lower bounds.
-/// owns: `blocks_each` blocks have a distribution, a thread one node, or one bound of a quaternary tree.
+/// Nodes of radix forests from lower bounds.
+/// owns: `blocks_each` blocks have a distribution, a thread one node.
 /// reads: the distribution's lower bounds, by bisection.
 /// writes: its node.
 /// waits for: nothing of other blocks, so that there is no deadlock; the lower bounds' kernel has ended.
@@ -104,12 +81,8 @@ __global__ void __launch_bounds__(kLookupThreads)
     write_nodes(const __grid_constant__ Distributions distributions, unsigned blocks_each) {
   const ThreadElement thread(blocks_each);
   const Target target = distributions[thread.distribution];
-  if (thread.element >= nodes_of(target)) return;
-  if (target.method == Method::kQuaternaryTree) {
-    write_quaternary_bound(target, thread.element);
-  } else if (target.method == Method::kRadixForest4) {
-    write_node_of_four(target, thread.element);
-  } else if (target.count <= sampling::kNarrowCells) {
+  if (thread.element >= target.count) return;
+  if (target.count <= sampling::kNarrowCells) {
     write_pair<std::uint32_t>(target, thread.element);
   } else {
     write_pair<std::uint64_t>(target, thread.element);
@@ -200,8 +173,8 @@ void write_lookup(CudaExecutor& executor, const Distributions& distributions, bo
   if (any.method == Method::kAlias) {
     write_aliases<<<distributions.number(), kAliasThreads, 0, executor.stream()>>>(distributions);
     CUMULUS_CUDA(cudaGetLastError());
-  } else if (!guides_written || any.method != Method::kRadixForest) {
-    launch_for_each(executor, write_nodes, distributions, nodes_of(any));
+  } else if (!guides_written && any.method == Method::kRadixForest) {
+    launch_for_each(executor, write_nodes, distributions, any.count);
   }
 }
 

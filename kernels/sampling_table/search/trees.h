@@ -109,15 +109,16 @@ class RadixForest {
             key(last) == own ? last | leaf_bit : split(j, own, last)};
   }
 
-  /// The last cell that overlaps guide cell g, whose smallest x lies in cell i.
-  CUMULUS_HOST_DEVICE std::uint32_t last_overlapping(std::uint32_t i, std::uint32_t g) const {
-    return first_from(i, (std::uint64_t{g} + 1) << 32) - 1;
+  /// The cell that holds the smallest x behind guide cell g, whose own lies in cell i; behind the last guide
+  /// cell the last cell.
+  CUMULUS_HOST_DEVICE std::uint32_t first_of_next(std::uint32_t i, std::uint32_t g) const {
+    return first_from(i, behind_edge(std::uint64_t{g} + 1)) - 1;
   }
 
   /// The entry of guide cell g, whose smallest x lies in cell i.
   CUMULUS_HOST_DEVICE std::uint32_t root(std::uint32_t i, std::uint32_t g) const {
     using namespace sampling::detail;
-    if (!has_tree(i, g)) return entry_of_cells(i, first_from(i, behind_edge(std::uint64_t{g} + 1)) - 1 - i);
+    if (!has_tree(i, g)) return entry_of_cells(i, first_of_next(i, g) - i);
     const std::uint64_t edge = static_cast<std::uint64_t>(g) << 32;
     const std::uint32_t last = first_from(i, edge + kWholeMass) - 1;
     if (last == i) return entry_of_cells(i, 0);
@@ -204,9 +205,9 @@ class RadixForest {
 template <class LowerAt>
 CUMULUS_HOST_DEVICE std::uint64_t guide_entry(Method method, const RadixForest<LowerAt>& forest,
                                               std::uint32_t i, std::uint32_t g, std::uint32_t count) {
-  if (sampling::is_radix_forest(method)) return forest.root(i, g);
+  if (method == Method::kRadixForest) return forest.root(i, g);
   if (method != Method::kBalancedForest) return i;
-  return i | std::uint64_t{forest.last_overlapping(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
+  return i | std::uint64_t{forest.first_of_next(i, g)} << (count <= sampling::kNarrowCells ? 16 : 32);
 }
 
 /// The guide entries that a cell writes: `inner` to all of `range` but its last, which gets `last`.
@@ -224,36 +225,6 @@ CUMULUS_HOST_DEVICE GuideFill guide_fill(Method method, const RadixForest<LowerA
   if (range.begin == range.end) return {range, 0, 0};
   return {range, guide_entry(method, forest, cell.index, range.begin, count),
           guide_entry(method, forest, cell.index, range.end - 1, count)};
-}
-
-/// Node j of kRadixForest4: node j of the binary forest, with its children's children for children.
-template <class LowerAt>
-CUMULUS_HOST_DEVICE sampling::detail::Node4 node_of_four(const RadixForest<LowerAt>& forest,
-                                                         const LowerAt& lower_at, std::uint32_t j) {
-  using sampling::detail::kLeaf4;
-  using sampling::detail::NodePair;
-  const NodePair own = forest.node(j, kLeaf4);
-  const std::uint32_t sides[2] = {own.left, own.right};
-  sampling::detail::Node4 node{};
-  node.bound[1] = lower_at(j);
-  for (std::uint32_t side = 0; side < 2; ++side) {
-    const std::uint32_t child = sides[side];
-    const bool leaf = (child & kLeaf4) != 0;
-    const NodePair below = leaf ? NodePair{child, child} : forest.node(child, kLeaf4);
-    node.child[2 * side] = below.left;
-    node.child[2 * side + 1] = below.right;
-    node.bound[2 * side] = leaf ? node.bound[1] : lower_at(child);
-  }
-  return node;
-}
-
-/// Bound e of level t of a kQuaternaryTree: that of the first cell below it.
-template <class LowerAt>
-CUMULUS_HOST_DEVICE std::uint32_t quaternary_bound(const LowerAt& lower_at, std::uint32_t count,
-                                                   std::uint32_t level, std::uint32_t e) {
-  const std::uint64_t cell = static_cast<std::uint64_t>(e)
-                             << 2 * (sampling::quaternary_levels(count) - level);
-  return cell < count ? lower_at(static_cast<std::uint32_t>(cell)) : kEmptyTail;
 }
 
 }  // namespace cumulus::sampling_table

@@ -9,11 +9,20 @@
 namespace cumulus {
 namespace {
 
-/// One row of the image: local sums on top of the tile's row above (null: the tile begins here), the row's
-/// sums by tile into `rows`, its pixels added to `columns`.
+/// Where the sums of a row of the image are.
+struct RowSums {
+  const float* above;  // the table's row above in the tile; null: the tile begins here
+  float* local;
+  double* columns;
+  double* rows;
+};
+
+/// One row of the image: local sums on top of the row above, the row's sums by tile into `rows`, its pixels
+/// added to `columns`.
 template <class Input>
-void sum_row(const Input* pixels, std::int64_t width, std::int64_t channels, const float* above, float* local,
-             double* columns, double* rows) {
+void sum_row(const Input* pixels, std::int64_t width, std::int64_t channels, const RowSums& sums) {
+  const auto [above, local, columns, first_rows] = sums;
+  double* rows = first_rows;
   for (std::int64_t left = 0; left < width; left += kLocalTileColumns, rows += channels) {
     const std::int64_t right = std::min(left + kLocalTileColumns, width);
     std::array<float, 4> running{};
@@ -54,8 +63,9 @@ void build_local_summed_area_table(CpuExecutor& executor, const LocalTableJob<In
       std::fill_n(sums_of_rows, kLocalTileRows * row_sums, 0.0);
       const std::int64_t top = tile * kLocalTileRows;
       for (std::int64_t y = top; y < std::min(top + kLocalTileRows, image.height); ++y) {
-        sum_row(image.row(y), image.width, image.channels, y > top ? job.local.row(y - 1) : nullptr,
-                job.local.row(y), sums_of_columns, sums_of_rows + (y - top) * row_sums);
+        sum_row(image.row(y), image.width, image.channels,
+                {y > top ? job.local.row(y - 1) : nullptr, job.local.row(y), sums_of_columns,
+                 sums_of_rows + (y - top) * row_sums});
       }
     }
   });

@@ -1,8 +1,8 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/check.h"
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
 #include "kernels/summed_area_table/local.h"
 
 namespace cumulus {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) sum_tiles_locally(const LocalArgumen
       scan[i] = running;
       sum += static_cast<double>(value);
     }
-    const float before = before_lane(warp_inclusive_scan(running));
+    const float before = before_lane(warp_inclusive_sum(running));
 #pragma unroll
     for (int i = 0; i < kLaneColumns; ++i) row_scans[row][lane_index() * kLaneColumns + i] = before + scan[i];
     sum = warp_sum(sum);

@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/look_back/look_back.cuh"
+#include "kernels/primitives/diagonal_tiles.h"
+#include "kernels/primitives/look_back.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 
@@ -47,16 +48,16 @@ __device__ typename P::Sum scan_warp_columns(TileMemory<P>& memory, int column) 
 
 /// Publishes the tile's aggregates, and turns memory.warp_columns into exclusive prefixes over the warps.
 template <class P>
-__device__ void publish_aggregates(TileMemory<P>& memory, Tile tile, Word<typename P::Sum>* words) {
+__device__ void publish_aggregates(TileMemory<P>& memory, Tile tile, typename P::WordBits* words) {
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
       const RowOfLane<P> lane(job);
-      const State state = tile.column == 0 ? State::kInclusive : State::kAggregate;
+      const LookBackState state = tile.column == 0 ? LookBackState::kInclusive : LookBackState::kAggregate;
       if (lane.exists()) publish(words + P::kRowWord + lane.word(), state, memory.rows[lane.word()]);
     } else {
       const int column = (job - P::kRowJobs) * 32 + lane_index();
       const typename P::Sum sum = scan_warp_columns(memory, column);
-      publish(words + column, tile.row == 0 ? State::kInclusive : State::kAggregate, sum);
+      publish(words + column, tile.row == 0 ? LookBackState::kInclusive : LookBackState::kAggregate, sum);
       memory.above[column] = sum;
     }
   }
@@ -65,12 +66,13 @@ __device__ void publish_aggregates(TileMemory<P>& memory, Tile tile, Word<typena
 /// Finds one column's exclusive prefix, and publishes its inclusive one.
 template <class P>
 __device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
-                               Word<typename P::Sum>* words, int column) {
+                               typename P::WordBits* words, int column) {
   using Sum = typename P::Sum;
   Sum above = 0;
   if (tile.row > 0) {
-    above = look_back(words + column, a.tile_columns * a.words_per_tile, tile.row);
-    publish(words + column, State::kInclusive, above + memory.above[column]);
+    above = look_back<Sum, kLookBackWindow, kFirstLook>(words + column, a.tile_columns * a.words_per_tile,
+                                                        tile.row);
+    publish(words + column, LookBackState::kInclusive, above + memory.above[column]);
   }
   memory.above[column] = above;
 }
@@ -78,28 +80,28 @@ __device__ void resolve_column(const Arguments<P>& a, TileMemory<P>& memory, Til
 /// Finds, for one channel of a group of rows, the exclusive prefix of each along x, and the corner.
 template <class P>
 __device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
-                             Word<typename P::Sum>* words, int job) {
+                             typename P::WordBits* words, int job) {
   using Sum = typename P::Sum;
   const RowOfLane<P> lane(job);
   Sum left = 0;
   if (tile.column > 0 && lane.exists()) {
-    Word<Sum>* word = words + P::kRowWord + lane.word();
-    left = look_back(word, a.words_per_tile, tile.column);
-    publish(word, State::kInclusive, left + memory.rows[lane.word()]);
+    typename P::WordBits* word = words + P::kRowWord + lane.word();
+    left = look_back<Sum, kLookBackWindow, kFirstLook>(word, a.words_per_tile, tile.column);
+    publish(word, LookBackState::kInclusive, left + memory.rows[lane.word()]);
   }
   __syncwarp();
-  const Sum through_row = warp_inclusive_scan(left);
+  const Sum through_row = warp_inclusive_sum(left);
   if (lane.exists()) memory.rows[lane.word()] = through_row;
   if (lane_index() != 31) return;
 
   memory.group_left[job] = through_row;
   Sum corner = 0;
   if (tile.column > 0) {
-    Word<Sum>* word = words + P::kCornerWord + job;
-    publish(word, tile.row == 0 ? State::kInclusive : State::kAggregate, through_row);
+    typename P::WordBits* word = words + P::kCornerWord + job;
+    publish(word, tile.row == 0 ? LookBackState::kInclusive : LookBackState::kAggregate, through_row);
     if (tile.row > 0) {
-      corner = look_back(word, a.tile_columns * a.words_per_tile, tile.row);
-      publish(word, State::kInclusive, corner + through_row);
+      corner = look_back<Sum, kLookBackWindow, kFirstLook>(word, a.tile_columns * a.words_per_tile, tile.row);
+      publish(word, LookBackState::kInclusive, corner + through_row);
     }
   }
   memory.group_corner[job] = corner;
@@ -107,7 +109,7 @@ __device__ void resolve_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile 
 
 template <class P>
 __device__ void resolve(const Arguments<P>& a, TileMemory<P>& memory, Tile tile,
-                        Word<typename P::Sum>* words) {
+                        typename P::WordBits* words) {
   for (int job = warp_index(); job < P::kJobs; job += P::kWarps) {
     if (job < P::kRowJobs) {
       resolve_rows<P>(a, memory, tile, words, job);
@@ -143,7 +145,7 @@ struct Tickets {
 /// `kLastUse`.
 template <class P, Term kTerm, bool kLastUse>
 __device__ void build_tile(const Arguments<P>& a, const typename Arguments<P>::Table& table,
-                           TileMemory<P>& memory, Tile tile, Word<typename P::Sum>* words) {
+                           TileMemory<P>& memory, Tile tile, typename P::WordBits* words) {
   const Tickets<P> tickets{a, memory};
   const Offsets<P> offsets(a, tile);
   sum_warp_rows<P, kTerm>(a, memory, tile, offsets);
@@ -184,7 +186,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kResidentBlocks) build_table(c
   Tile tile = memory.next_tile;
   if (tile.row >= 0) load_warp_rows(a, memory, tile);
   while (tile.row >= 0) {
-    Word<typename P::Sum>* words =
+    typename P::WordBits* words =
         a.words + (std::int64_t{tile.row} * a.tile_columns + tile.column) * a.words_per_tile;
     if constexpr (P::kLayout != Layout::kOne) words += tile.plane * a.words_of_plane();
     finish_copies();

@@ -50,14 +50,14 @@ void launch_after_clearing(CudaExecutor& executor, std::int64_t tiles, const Arg
 
 template <class P, class Job>
 void launch(CudaExecutor& executor, const Job& job, const LookBackPlan& plan, DeviceSpan<std::byte> scratch) {
-  using Sum = typename P::Sum;
-  static_assert(sizeof(Word<Sum>) == (sizeof(Sum) <= 4 ? 8 : 16));
+  using Word = typename P::WordBits;
+  static_assert(sizeof(Word) == (sizeof(typename P::Sum) <= 4 ? 8 : 16));
   const TileGrid& grid = plan.grid;
   clear_before_table(executor, scratch);
   auto arguments = arguments_of<P>(job, plan.planes, grid.tile_rows, grid.tile_columns);
   arguments.words_per_tile = grid.words_per_tile;
   arguments.next_ticket = reinterpret_cast<std::uint32_t*>(scratch.data());
-  arguments.words = reinterpret_cast<Word<Sum>*>(scratch.data() + kBlockAlignment);
+  arguments.words = reinterpret_cast<Word*>(scratch.data() + kBlockAlignment);
   launch_after_clearing<P>(executor, plan.planes * grid.tiles_per_plane(), arguments);
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/core/views.h"
 #include "kernels/summed_area_table/build_shape.h"
@@ -17,8 +18,6 @@ struct TableJob;
 // Tables by decoupled look-back over tiles (look_back/build.cuh), of every image.
 
 namespace cumulus::summed_area_table {
-
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
 /// What one build sums: the pixels; the pixels and, from the same reading, their squares; or the pixels less
 /// their offsets.

@@ -89,21 +89,28 @@ __device__ bool beyond(const Arguments<P>& a, Tile tile, int row, int column) {
          std::int64_t{tile.column} * P::kColumns + column >= a.row_elements;
 }
 
-/// What is summed of four neighbouring pixels of the tile.
+/// What is summed of the tile's pixels.
 template <class P, Term kTerm>
-__device__ Quad<typename P::Sum> summands(const Arguments<P>& a, const TileMemory<P>& memory, Tile tile,
-                                          const Offsets<P>& offsets, int row, int column, int element) {
+struct Summands {
   using Sum = typename P::Sum;
-  const auto pixels = quad_at(&memory.pixels[row][column]);
-  Quad<Sum> quad;
+  const Arguments<P>& a;
+  const TileMemory<P>& memory;
+  Tile tile;
+  const Offsets<P>& offsets;
+
+  /// Of four neighbouring pixels, of which the first is number `element` of its lane.
+  __device__ Quad<Sum> at(int row, int column, int element) const {
+    const auto pixels = quad_at(&memory.pixels[row][column]);
+    Quad<Sum> quad;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    quad.v[i] = beyond<P, kTerm>(a, tile, row, column + i)
-                    ? Sum{0}
-                    : summand<kTerm, Sum>(pixels.v[i], offsets.of_channel[(element + i) % P::kChannels]);
+    for (int i = 0; i < 4; ++i) {
+      quad.v[i] = beyond<P, kTerm>(a, tile, row, column + i)
+                      ? Sum{0}
+                      : summand<kTerm, Sum>(pixels.v[i], offsets.of_channel[(element + i) % P::kChannels]);
+    }
+    return quad;
   }
-  return quad;
-}
+};
 
 /// Sums the warp's rows by columns and by rows.
 template <class P, Term kTerm>
@@ -111,6 +118,7 @@ __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile
                               const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
   constexpr int kTotals = P::kRowsPerWarp * P::kChannels;
+  const Summands<P, kTerm> summands{a, memory, tile, offsets};
   Quad<Sum> columns[P::kSegments][P::kQuads] = {};
   Sum* rows = memory.rows + warp_index() * kTotals;
   constexpr int kAtOnce = P::kRowTotalsAtOnce;
@@ -123,7 +131,7 @@ __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile
     for (int s = 0; s < P::kSegments; ++s) {
 #pragma unroll
       for (int q = 0; q < P::kQuads; ++q) {
-        const auto pixels = summands<P, kTerm>(a, memory, tile, offsets, row, quad_column<P>(s, q), q * 4);
+        const auto pixels = summands.at(row, quad_column<P>(s, q), q * 4);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           columns[s][q].v[i] += pixels.v[i];
@@ -143,7 +151,7 @@ __device__ void sum_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile
   }
 #pragma unroll
   for (int number = kTotals / kAtOnce * kAtOnce; number < kTotals; ++number) {
-    const Sum total = warp_sum(pending[number % kAtOnce]);
+    const Sum total = warp_sum<Sum>(pending[number % kAtOnce]);
     if (lane_index() == 0) rows[number] = total;
   }
 #pragma unroll
@@ -165,10 +173,10 @@ __device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad, bool exi
     if (exists) __stcs(reinterpret_cast<uint4*>(to), words[0]);
   } else {
     const bool odd = lane_index() % 2 == 1;
-    const bool other_exists = __shfl_xor_sync(~0u, exists, 1);
+    const bool other_exists = __shfl_xor_sync(kFullWarp, exists, 1);
     const uint4 given = odd ? words[0] : words[1];
-    const uint4 taken{__shfl_xor_sync(~0u, given.x, 1), __shfl_xor_sync(~0u, given.y, 1),
-                      __shfl_xor_sync(~0u, given.z, 1), __shfl_xor_sync(~0u, given.w, 1)};
+    const uint4 taken{__shfl_xor_sync(kFullWarp, given.x, 1), __shfl_xor_sync(kFullWarp, given.y, 1),
+                      __shfl_xor_sync(kFullWarp, given.z, 1), __shfl_xor_sync(kFullWarp, given.w, 1)};
     Sum* first = odd ? to - stride + 2 : to;
     if (odd ? other_exists : exists) __stcs(reinterpret_cast<uint4*>(first), odd ? taken : words[0]);
     if (odd ? exists : other_exists) __stcs(reinterpret_cast<uint4*>(first + stride), odd ? words[1] : taken);
@@ -249,6 +257,7 @@ __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<
                                 TileMemory<P>& memory, Tile tile, const Offsets<P>& offsets) {
   using Sum = typename P::Sum;
   constexpr int kElements = P::kElements;
+  const Summands<P, kTerm> summands{a, memory, tile, offsets};
   Sum columns[P::kSegments][kElements];
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
@@ -275,8 +284,7 @@ __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<
       Sum scan[kElements];
 #pragma unroll
       for (int q = 0; q < P::kQuads; ++q) {
-        const auto pixels =
-            summands<P, kTerm>(a, memory, tile, offsets, tile_row, quad_column<P>(s, q), q * 4);
+        const auto pixels = summands.at(tile_row, quad_column<P>(s, q), q * 4);
 #pragma unroll
         for (int e = q * 4; e < q * 4 + 4; ++e) {
           columns[s][e] += pixels.v[e % 4];
@@ -287,9 +295,9 @@ __device__ void store_warp_rows(const Arguments<P>& a, const typename Arguments<
       Sum before[P::kChannels];
 #pragma unroll
       for (int channel = 0; channel < P::kChannels; ++channel) {
-        const Sum through_lane = warp_inclusive_scan(scan[kElements - P::kChannels + channel]);
+        const Sum through_lane = warp_inclusive_sum(scan[kElements - P::kChannels + channel]);
         before[channel] = base[channel] + before_lane(through_lane);
-        base[channel] += __shfl_sync(~0u, through_lane, 31);
+        base[channel] += __shfl_sync(kFullWarp, through_lane, 31);
       }
 #pragma unroll
       for (int e = 0; e < kElements; ++e) row[s][e / 4].v[e % 4] = before[e % P::kChannels] + scan[e];

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/primitives/diagonal_tiles.h"
 #include "kernels/primitives/multiprocessor.cuh"
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
-#include "kernels/summed_area_table/look_back/look_back.cuh"
+#include "kernels/primitives/status_word.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/look_back/look_back.h"
 #include "kernels/summed_area_table/summand.h"
 #include "kernels/summed_area_table/tuning.h"
@@ -14,6 +15,8 @@
 // What the kernels of tiles know at compile time, their arguments, and their shared memory.
 
 namespace cumulus::summed_area_table {
+
+using Tile = GridTile;
 
 /// Four neighbouring elements, moved as one word or two.
 template <class T>
@@ -36,6 +39,7 @@ template <class InputType, class SumType, int ChannelCount, Terms kWhat, Layout 
 struct TileTraits {
   using Input = InputType;
   using Sum = SumType;
+  using WordBits = typename StatusWord<Sum>::Bits;
   static constexpr Layout kLayout = kWhere;
   static constexpr int kChannels = ChannelCount;
   static constexpr Terms kTerms = kWhat;
@@ -108,7 +112,7 @@ struct Arguments {
   std::uint32_t tile_columns;
   std::int64_t words_per_tile;
   std::uint32_t* next_ticket;
-  Word<typename P::Sum>* words;
+  typename P::WordBits* words;
   bool exclusive;  // the row above each table and the column before it are to be zeroed
 
   __device__ std::int64_t words_of_plane() const {

@@ -1,8 +1,8 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/check.h"
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
 #include "kernels/summed_area_table/summed_area_table.h"
 
 // The mean of each channel of an image, for tables of pixels less their means.

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/queries.h"
 
 // Box filters of a small radius need no table: a warp goes down a few hundred columns of the image, keeps the
@@ -159,7 +159,7 @@ class SmallBoxWarp {
     for (int e = kChannels; e < kLaneElements; ++e) scan[e] += scan[e - kChannels];
 #pragma unroll
     for (int channel = 0; channel < kChannels; ++channel) {
-      const Sum before = before_lane(warp_inclusive_scan(scan[kLaneElements - kChannels + channel]));
+      const Sum before = before_lane(warp_inclusive_sum(scan[kLaneElements - kChannels + channel]));
 #pragma unroll
       for (int e = channel; e < kLaneElements; e += kChannels) scan[e] += before;
     }

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/tagged_words.cuh"
+#include "kernels/primitives/await_all.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
+#include "kernels/summed_area_table/resident/line_sum.cuh"
 #include "kernels/summed_area_table/resident/resident.h"
 
 // The kernel of small images, all of whose tiles are on the GPU at once: register-resident tiles, one per
@@ -151,14 +152,7 @@ class ResidentRows {
       }
       through[r] = sums[r].v[3];
     }
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-#pragma unroll
-      for (int r = 0; r < kAtOnce; ++r) {
-        const Sum before = __shfl_up_sync(~0u, through[r], distance);
-        if (lane_index() >= distance) through[r] += before;
-      }
-    }
+    warp_inclusive_sums(through);
 #pragma unroll
     for (int r = 0; r < kAtOnce; ++r) {
       const Sum before = before_lane(through[r]);
@@ -183,7 +177,7 @@ __device__ void publish_row_aggregates(const ResidentArguments<P>& a, const Resi
     const int row = warp_index() * P::kRowsPerWarp + lane_index() / kLanes;
     a.values.publish(values + ResidentValues<P>::kRows + row, total);
   }
-  const Sum of_rows = warp_sum(publishes ? total : Sum{0});
+  const Sum of_rows = warp_sum<Sum>(publishes ? total : Sum{0});
   if (lane_index() == 0) memory.totals[warp_index()] = of_rows;
 }
 
@@ -229,12 +223,7 @@ class PrefixGather {
   __device__ void finish(ResidentMemory<P>& memory) {
     bool more = true;
     while (more) {
-      bool poll = false;
-      while (!poll) {
-        poll = above_.poll();
-        poll = left_.poll() && poll;
-        poll = corner_.poll() && poll;
-      }
+      await_together(above_, left_, corner_);
       more = above_.advance();
       more = left_.advance() || more;
       more = corner_.advance() || more;
@@ -242,7 +231,7 @@ class PrefixGather {
     memory.above[thread() / P::kColumns][thread() % P::kColumns] = above_.sum();
     memory.left[thread() / P::kRows][thread() % P::kRows] = left_.sum();
     __syncwarp();
-    const Sum corner = warp_sum(corner_.sum());
+    const Sum corner = warp_sum<Sum>(corner_.sum());
     if (lane_index() == 0) memory.corners[warp_index()] = corner;
   }
 
@@ -298,7 +287,7 @@ class RowsBefore {
       through += left;
       sums_[i] = through;
     }
-    const Sum before = before_lane(warp_inclusive_scan(through));
+    const Sum before = before_lane(warp_inclusive_sum(through));
     Sum corner = 0;
 #pragma unroll
     for (const Sum of_warp : memory.corners) corner += of_warp;
@@ -310,7 +299,7 @@ class RowsBefore {
   __device__ Sum operator[](int row) const {
     static_assert(P::kRowsPerWarp % kLaneRows == 0, "a warp's rows begin with a lane's first");
     const int lane = (warp_index() * P::kRowsPerWarp + row) / kLaneRows;
-    return __shfl_sync(~0u, sums_[row % kLaneRows], lane);
+    return __shfl_sync(kFullWarp, sums_[row % kLaneRows], lane);
   }
 
  private:
@@ -331,7 +320,7 @@ __device__ Quad<typename P::Sum> table_above(const ResidentMemory<P>& memory) {
   }
 #pragma unroll
   for (int i = 1; i < 4; ++i) above.v[i] += above.v[i - 1];
-  const Sum before = before_lane(warp_inclusive_scan(above.v[3]));
+  const Sum before = before_lane(warp_inclusive_sum(above.v[3]));
 #pragma unroll
   for (int i = 0; i < 4; ++i) above.v[i] += before;
   return above;

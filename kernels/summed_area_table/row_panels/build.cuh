@@ -24,13 +24,13 @@ __device__ void find_left(PanelMemory<P>& memory, typename P::Sum (&left)[P::kSe
 #pragma unroll
   for (int row = warp_index(); row < kPanelRows; row += P::kWarps) {
     const Sum total = exists ? memory.totals[row][lane_index()] : 0;
-    const Sum before = before_lane(warp_inclusive_scan(total));
+    const Sum before = before_lane(warp_inclusive_sum(total));
     if (exists) memory.totals[row][lane_index()] = before;
   }
   __syncthreads();
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s)
-    left[s] = warp_inclusive_scan(memory.totals[lane_index()][panel_segment<P>(s)]);
+    left[s] = warp_inclusive_sum(memory.totals[lane_index()][panel_segment<P>(s)]);
 }
 
 /// Scans the table's row above the row panel within segments, and adds their exclusive prefixes along x to
@@ -46,9 +46,9 @@ __device__ void scan_above(PanelMemory<P>& memory, PanelRow<P>& above,
   }
   __syncthreads();
   const Sum total = lane_index() < P::kAllSegments ? memory.above[lane_index()] : 0;
-  const Sum before = before_lane(warp_inclusive_scan(total));
+  const Sum before = before_lane(warp_inclusive_sum(total));
 #pragma unroll
-  for (int s = 0; s < P::kSegments; ++s) left[s] += __shfl_sync(~0u, before, panel_segment<P>(s));
+  for (int s = 0; s < P::kSegments; ++s) left[s] += __shfl_sync(kFullWarp, before, panel_segment<P>(s));
 }
 
 template <class P>
@@ -60,7 +60,7 @@ __device__ void store_panel(const PanelArguments<P>& a, const PanelRows<P>& rows
     add_row<P>(above, sums);
 #pragma unroll
     for (int s = 0; s < P::kSegments; ++s) {
-      const Sum before = __shfl_sync(~0u, left[s], row);
+      const Sum before = __shfl_sync(kFullWarp, left[s], row);
       Quad<Sum> out = above[s];
 #pragma unroll
       for (Sum& sum : out.v) sum += before;

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/tagged_words.cuh"
+#include "kernels/primitives/await_all.cuh"
+#include "kernels/primitives/cross_block_scan.cuh"
+#include "kernels/primitives/status_word.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/row_panels/traits.cuh"
 
 // Carries between the blocks of row_panels/build.cuh, two hops away: each block publishes the sums of its
@@ -12,9 +15,7 @@ namespace cumulus::summed_area_table {
 
 /// Sums of two neighbouring columns.
 template <class P>
-struct PanelPair {
-  typename P::Sum v[2];
-};
+using PanelPair = LinePair<typename P::Sum>;
 
 /// Publishes the panel's aggregates by column.
 template <class P>
@@ -28,25 +29,6 @@ __device__ void publish_column_aggregates(const PanelArguments<P>& a, const Pane
   }
 }
 
-/// Reads the pairs at at(0), at(1) and so on, waiting for those that have another tag; null: zeros.
-template <class P, int kCount, class At>
-__device__ void read_pairs(PanelPair<P> (&pairs)[kCount], std::uint32_t tag, const At& at) {
-  TaggedValue<PanelPair<P>> values[kCount];
-  bool poll = false;
-  while (!poll) {
-    poll = true;
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      if (at(k) != nullptr) values[k].load(at(k));
-    }
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) poll = poll && (at(k) == nullptr || values[k].has(tag));
-  }
-  __syncwarp();
-#pragma unroll
-  for (int k = 0; k < kCount; ++k) pairs[k] = at(k) != nullptr ? values[k].value() : PanelPair<P>{};
-}
-
 /// Adds up the block's share of the columns over all row panels. Columns are taken in parts, block after
 /// block; a thread has two of them in kPanelsOfThread row panels.
 template <class P>
@@ -58,33 +40,20 @@ __device__ void scan_panels(const PanelArguments<P>& a, PanelMemory<P>& memory) 
 #pragma unroll 1
   for (int first = static_cast<int>(blockIdx.x) * P::kPart; first < a.width; first += panels * P::kPart) {
     const int column = first + pair;
-    const auto at = [&](int k) {
-      return first_panel + k < panels && column < a.width ? a.word(first_panel + k, column) : nullptr;
-    };
-    PanelPair<P> sums[kPanelsOfThread];
-    read_pairs<P>(sums, a.tag, at);
-    PanelPair<P> sum{};
-#pragma unroll
-    for (const PanelPair<P>& one : sums) {
-      sum.v[0] += one.v[0];
-      sum.v[1] += one.v[1];
-    }
-    memory.groups[group][pair] = sum.v[0];
-    memory.groups[group][pair + 1] = sum.v[1];
+    const auto exists = [&](int k) { return first_panel + k < panels && column < a.width; };
+    const auto at = [&](int k) { return a.word(first_panel + k, column); };
+    const BlocksOfThread<typename P::Sum, kPanelsOfThread> aggregates(a.tag, exists, at);
+    memory.groups[group][pair] = aggregates.sum(0);
+    memory.groups[group][pair + 1] = aggregates.sum(1);
     __syncthreads();
 #pragma unroll
     for (int c = warp_index(); c < P::kPart; c += P::kWarps) {
       auto& of_group = memory.groups[lane_index()][c];
-      of_group = before_lane(warp_inclusive_scan(of_group));
+      of_group = before_lane(warp_inclusive_sum(of_group));
     }
     __syncthreads();
-    PanelPair<P> above{{memory.groups[group][pair], memory.groups[group][pair + 1]}};
-#pragma unroll
-    for (int k = 0; k < kPanelsOfThread; ++k) {
-      if (at(k) != nullptr) TaggedValue<PanelPair<P>>(a.tag + 1, above).store(at(k));
-      above.v[0] += sums[k].v[0];
-      above.v[1] += sums[k].v[1];
-    }
+    aggregates.publish_carries(a.tag + 1, {{memory.groups[group][pair], memory.groups[group][pair + 1]}},
+                               exists, at);
     __syncthreads();
   }
 }
@@ -92,15 +61,20 @@ __device__ void scan_panels(const PanelArguments<P>& a, PanelMemory<P>& memory) 
 /// Waits for the exclusive prefix of each of the panel's columns.
 template <class P>
 __device__ void read_above(const PanelArguments<P>& a, PanelRow<P>& above) {
-  PanelPair<P> pairs[2 * P::kSegments];
-  read_pairs<P>(pairs, a.tag + 1, [&](int k) {
-    const int column = panel_column<P>(k / 2);
-    return column < a.width ? a.word(blockIdx.x, column) + k % 2 * 2 : nullptr;
-  });
+  constexpr int kCount = 2 * P::kSegments;
+  const auto exists = [&](int k) { return panel_column<P>(k / 2) < a.width; };
+  TaggedValue<PanelPair<P>> carries[kCount];
+  await_all<kCount>(
+      [&](int k) {
+        if (exists(k)) carries[k].load(a.word(blockIdx.x, panel_column<P>(k / 2)) + k % 2 * 2);
+      },
+      [&](int k) { return !exists(k) || carries[k].has(a.tag + 1); });
+  __syncwarp();
 #pragma unroll
-  for (int k = 0; k < 2 * P::kSegments; ++k) {
-    above[k / 2].v[k % 2 * 2] = pairs[k].v[0];
-    above[k / 2].v[k % 2 * 2 + 1] = pairs[k].v[1];
+  for (int k = 0; k < kCount; ++k) {
+    const PanelPair<P> pair = exists(k) ? carries[k].value() : PanelPair<P>{};
+    above[k / 2].v[k % 2 * 2] = pair.v[0];
+    above[k / 2].v[k % 2 * 2 + 1] = pair.v[1];
   }
 }
 

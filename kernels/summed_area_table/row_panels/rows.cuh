@@ -12,19 +12,6 @@
 
 namespace cumulus::summed_area_table {
 
-/// Sums each value over the lanes up to this one: together, since each step has to wait for the one before.
-template <class Sum, int kCount>
-__device__ void scan_together(Sum (&values)[kCount]) {
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-#pragma unroll
-    for (Sum& value : values) {
-      const Sum before = __shfl_up_sync(~0u, value, distance);
-      if (lane_index() >= distance) value += before;
-    }
-  }
-}
-
 /// Turns a row into sums from its segments' left edges.
 template <class P>
 __device__ void scan_segments(PanelRow<P>& row) {
@@ -35,7 +22,7 @@ __device__ void scan_segments(PanelRow<P>& row) {
     for (int i = 1; i < 4; ++i) row[s].v[i] += row[s].v[i - 1];
     through[s] = row[s].v[3];
   }
-  scan_together(through);
+  warp_inclusive_sums(through);
 #pragma unroll
   for (int s = 0; s < P::kSegments; ++s) {
     const auto before = before_lane(through[s]);
@@ -107,7 +94,7 @@ class PanelRows {
         const int row = first + n / P::kSegments * 2;
         through[n] = total(row, n % P::kSegments) | total(row + 1, n % P::kSegments) << 16;
       }
-      scan_together(through);
+      warp_inclusive_sums(through);
 #pragma unroll
       for (int n = 0; n < kValues; ++n) {
         const int row = first + n / P::kSegments * 2;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 #include "kernels/summed_area_table/tuning.h"
 
@@ -41,8 +41,8 @@ struct PanelArguments {
   std::int64_t height;
   std::int32_t width;
   std::int32_t panel_rows;  // the last row panel may have fewer
-  /// Tagged words (tagged_words.cuh), one for each column of each row panel: with `tag` the sum of the row
-  /// panel's own pixels, with the next tag that of all above the row panel.
+  /// Tagged words (primitives/status_word.cuh), one for each column of each row panel: with `tag` the sum of
+  /// the row panel's own pixels, with the next tag that of all above the row panel.
   std::uint64_t* words;
   std::uint32_t tag;
 

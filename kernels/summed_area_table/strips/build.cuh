@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "kernels/primitives/async_copy.cuh"
-#include "kernels/primitives/cluster.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
+#include "kernels/summed_area_table/strips/cluster.cuh"
 #include "kernels/summed_area_table/strips/exchange.cuh"
 
 // The kernel of large images: a block goes down a strip of the image, from its first row to its last, and
@@ -32,24 +32,6 @@ template <int kPending>
 __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
   __syncwarp();
-}
-
-/// Sums over the lanes of each group of kWidth up to this one.
-template <int kWidth, class Sum, int kCount>
-__device__ void scan_lanes(Sum (&values)[kCount]) {
-#pragma unroll
-  for (int distance = 1; distance < kWidth; distance *= 2) {
-#pragma unroll
-    for (Sum& value : values) {
-      const Sum before = __shfl_up_sync(~0u, value, distance, kWidth);
-      if (lane_index() % kWidth >= distance) value += before;
-    }
-  }
-}
-template <int kWidth, class Sum>
-__device__ Sum before_lanes(Sum inclusive) {
-  const Sum before = __shfl_up_sync(~0u, inclusive, 1, kWidth);
-  return lane_index() % kWidth == 0 ? Sum{0} : before;
 }
 
 /// A thread that sums: four columns and kGroupRows rows of each of the block's bands. A warp copies and reads
@@ -148,11 +130,11 @@ class ComputeWarp {
     for (int i = 0; i < 4; ++i) {
 #pragma unroll
       for (int distance = P::kRowLanes; distance < 32; distance *= 2) {
-        const Sum other = __shfl_up_sync(~0u, sums.v[i], distance);
+        const Sum other = __shfl_up_sync(kFullWarp, sums.v[i], distance);
         if (lane_index() >= distance) sums.v[i] += other;
       }
       if constexpr (P::kRowLanes < 32) {
-        const Sum other = __shfl_up_sync(~0u, sums.v[i], P::kRowLanes);
+        const Sum other = __shfl_up_sync(kFullWarp, sums.v[i], P::kRowLanes);
         if (lane_index() >= P::kRowLanes) before.v[i] = other;
       }
     }
@@ -187,7 +169,7 @@ class ComputeWarp {
       columns = {__dp4a(pixels, 0x00000001U, columns.v[0]), __dp4a(pixels, 0x00000101U, columns.v[1]),
                  __dp4a(pixels, 0x00010101U, columns.v[2]), __dp4a(pixels, 0x01010101U, columns.v[3])};
     }
-    scan_lanes<P::kRowLanes>(through);
+    warp_inclusive_sums<P::kRowLanes>(through);
     publish(step, through);
 #pragma unroll
     for (int r = 0; r < P::kGroupRows; ++r) {
@@ -209,11 +191,11 @@ class ComputeWarp {
       for (int i = 1; i < 4; ++i) rows[r].v[i] += rows[r].v[i - 1];
       through[r] = rows[r].v[3];
     }
-    scan_lanes<P::kRowLanes>(through);
+    warp_inclusive_sums<P::kRowLanes>(through);
     publish(step, through);
 #pragma unroll
     for (int r = 0; r < P::kGroupRows; ++r) {
-      const Sum before = before_lanes<P::kRowLanes>(through[r]);
+      const Sum before = before_lane<P::kRowLanes>(through[r]);
 #pragma unroll
       for (Sum& sum : rows[r].v) sum += before;
       if (r > 0) add(rows[r], rows[r - 1]);
@@ -235,8 +217,8 @@ class ComputeWarp {
     Total second = 0;
 #pragma unroll
     for (int i = 0; i < P::kGroupRows / 2; ++i) {
-      const Total even = __shfl_sync(~0u, totals[2 * i], P::kRowLanes - 1, P::kRowLanes);
-      const Total odd = __shfl_sync(~0u, totals[2 * i + 1], P::kRowLanes - 1, P::kRowLanes);
+      const Total even = __shfl_sync(kFullWarp, totals[2 * i], P::kRowLanes - 1, P::kRowLanes);
+      const Total odd = __shfl_sync(kFullWarp, totals[2 * i + 1], P::kRowLanes - 1, P::kRowLanes);
       if (pair == i) {
         first = even;
         second = odd;

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 
-#include "kernels/summed_area_table/gpu/warp_sums.cuh"
+#include "kernels/primitives/await_all.cuh"
+#include "kernels/primitives/cross_block_scan.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/strips/traits.cuh"
 
 // Carries between the blocks of strips/build.cuh, one per row of the image and strip. Compute warps publish
@@ -40,13 +42,12 @@ class CarryScanner {
       // band's totals, and one poll finds them all.
       if (a_.steps() > 0)
         memory_.wait_for_totals(min(band / P::kBlocksPerStrip + kScannerPollDelay, a_.steps() - 1));
-      Pair totals[P::kLaneStrips];
-      read(band, row, totals);
-      publish(band, row, totals);
+      scan(band, row);
     }
   }
 
  private:
+  using Totals = BlocksOfThread<Total, P::kLaneStrips>;
   static constexpr int kLanes = kScannerRows / 2;  // of a strip
 
   __device__ bool has(int k) const {
@@ -54,52 +55,31 @@ class CarryScanner {
     return strip < a_.words.lane_strips && first_strip_ + strip < a_.words.strips;
   }
 
-  __device__ void read(std::uint32_t band, int row, Pair (&totals)[P::kLaneStrips]) const {
+  __device__ void scan(std::uint32_t band, int row) const {
     const std::uint64_t* from = a_.words.totals(band, static_cast<std::uint32_t>(lane_index() / kLanes), row);
-    const std::uint32_t tag = a_.words.tag(band);
-    TaggedValue<Pair> values[P::kLaneStrips];
-    std::uint32_t missing = 0;
-#pragma unroll
-    for (int k = 0; k < P::kLaneStrips; ++k) missing |= static_cast<std::uint32_t>(has(k)) << k;
-    while (missing != 0) {
-#pragma unroll
-      for (int k = 0; k < P::kLaneStrips; ++k) {
-        if ((missing >> k & 1) != 0) values[k].load(from + k * kStripsAtOnce * kScannerRows);
-      }
-#pragma unroll
-      for (int k = 0; k < P::kLaneStrips; ++k) {
-        if ((missing >> k & 1) != 0 && values[k].has(tag)) missing &= ~(1U << k);
-      }
-    }
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < P::kLaneStrips; ++k) totals[k] = has(k) ? values[k].value() : Pair{};
+    const auto exists = [&](int k) { return has(k); };
+    const Totals totals(a_.words.tag(band), exists,
+                        [&](int k) { return from + k * kStripsAtOnce * kScannerRows; });
+    totals.publish_carries(a_.words.tag(band), left_of_lane(totals), exists, [&](int k) {
+      return a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row);
+    });
   }
 
-  __device__ void publish(std::uint32_t band, int row, const Pair (&totals)[P::kLaneStrips]) const {
+  /// The sum over the strips of all lanes before that have the same rows.
+  static __device__ Pair left_of_lane(const Totals& totals) {
     Pair left{};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      Total through = 0;
-#pragma unroll
-      for (const Pair& strip : totals) through += strip.v[i];
+      Total through = totals.sum(i);
 #pragma unroll
       for (int distance = kLanes; distance < 32; distance *= 2) {
-        const Total other = __shfl_up_sync(~0u, through, distance);
+        const Total other = __shfl_up_sync(kFullWarp, through, distance);
         if (lane_index() >= distance) through += other;
       }
-      const Total before = __shfl_up_sync(~0u, through, kLanes);
+      const Total before = __shfl_up_sync(kFullWarp, through, kLanes);
       if (lane_index() >= kLanes) left.v[i] = before;
     }
-#pragma unroll
-    for (int k = 0; k < P::kLaneStrips; ++k) {
-      if (has(k)) {
-        const std::uint32_t strip = first_strip_ + static_cast<std::uint32_t>(k);
-        a_.words.publish(a_.words.left(band, strip, row), band, left.v[0], left.v[1]);
-      }
-#pragma unroll
-      for (int i = 0; i < 2; ++i) left.v[i] += totals[k].v[i];
-    }
+    return left;
   }
 
   const StripArguments<P>& a_;
@@ -162,14 +142,8 @@ class CarryLoader {
     const std::uint64_t* from = a_.words.left(band, a_.strip(), lane_index() * kLaneRows);
     const std::uint32_t tag = a_.words.tag(band);
     TaggedValue<Pair> values[kLaneRows / 2];
-    bool poll = false;
-    while (!poll) {
-      poll = true;
-#pragma unroll
-      for (int i = 0; i < kLaneRows / 2; ++i) values[i].load(from + i * 2);
-#pragma unroll
-      for (int i = 0; i < kLaneRows / 2; ++i) poll = poll && values[i].has(tag);
-    }
+    await_all<kLaneRows / 2>([&](int i) { values[i].load(from + i * 2); },
+                             [&](int i) { return values[i].has(tag); });
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kLaneRows; ++i) left[i] = values[i / 2].value().v[i % 2];
@@ -178,7 +152,7 @@ class CarryLoader {
   __device__ void add_rows(std::uint32_t step, Sum (&left)[kLaneRows]) const {
 #pragma unroll
     for (int i = 1; i < kLaneRows; ++i) left[i] += left[i - 1];
-    const Sum through = warp_inclusive_scan(left[kLaneRows - 1]);
+    const Sum through = warp_inclusive_sum(left[kLaneRows - 1]);
     if (lane_index() == 31) send(step, memory_.other_left[step % P::kOtherRing], through);
     const Sum before = before_lane(through);
 #pragma unroll

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/cross_block_scan.cuh"
 #include "kernels/primitives/mbarrier.cuh"
-#include "kernels/summed_area_table/gpu/tagged_words.cuh"
+#include "kernels/primitives/status_word.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
 #include "kernels/summed_area_table/strips/strips.h"
 #include "kernels/summed_area_table/tuning.h"
@@ -53,9 +54,7 @@ struct StripTraits {
 template <class P>
 struct StripWords {
   using Total = typename P::Total;
-  struct Pair {
-    Total v[2];
-  };
+  using Pair = LinePair<Total>;
   static constexpr int kBands = P::kRing * P::kBlocksPerStrip;
 
   std::uint64_t* words;

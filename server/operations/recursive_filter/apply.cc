@@ -173,6 +173,12 @@ absl::Status check_choice(const Plan& plan) {
           "method",
           "goes by tiles, which take no FLOAT64 image, nor FILTER_REFLECT and FILTER_MIRROR for a "
           "filter whose two directions have different poles; FILTER_BY_LINES is right");
+    case MethodObstacle::kStrips:
+      return bad_field(
+          "method",
+          "is FILTER_DECAYING, which takes filters of at most 4 poles (a Gaussian's sigma up to "
+          "about 14), no FILTER_MIRROR along x, and FILTER_REPEAT and FILTER_REFLECT along x only "
+          "where the width is a multiple of 64 and more than 256; FILTER_TILED is right");
     case MethodObstacle::kTruncation:
       return bad_field("max_truncation_error",
                        concat("is ", plan.choice.max_truncation_error,
@@ -309,8 +315,8 @@ absl::Status ApplyRecursiveFilter::conclude(const Plan& /*plan*/, const Report& 
   if (report.tiles_on_chip >= report.tiles) return absl::OkStatus();
   return no_answer("DOES_NOT_FIT_ON_CHIP",
                    concat("method: is FILTER_ON_CHIP; this device holds ", report.tiles_on_chip,
-                          " tiles of 64 x 64 pixels of one channel, the image has ", report.tiles,
-                          "; FILTER_DECAYING or FILTER_TILED is right"),
+                          " tiles of 64 x 64 pixels, a channel of the image has ", report.tiles,
+                          "; FILTER_TILED, or no method at all, is right"),
                    {{"tiles", concat(report.tiles)}, {"tiles_on_chip", concat(report.tiles_on_chip)}});
 }
 

@@ -144,13 +144,21 @@ absl::Status read_guide_size(const char* field, std::uint32_t asked, v1::Samplin
   return absl::OkStatus();
 }
 
+absl::Status bad_method(v1::SamplingMethod method) {
+  constexpr const char* kRight =
+      "BALANCED_FOREST, RADIX_FOREST, CUTPOINT_BINARY, BINARY_SEARCH or ALIAS is right";
+  const int number = method;
+  const auto* const retired = sampling::retired_method(static_cast<std::uint32_t>(number));
+  if (retired == nullptr) return bad_field("method", concat("is ", number, "; ", kRight));
+  return bad_field(
+      "method", concat("is ", number, " (", retired->name, "), by which nothing is drawn any more; ", kRight,
+                       ", of which all but ALIAS draw the same samples"));
+}
+
 absl::Status read_method(const Request& request, SamplingTableParams& params) {
   const v1::SamplingMethod method =
-      request.method() == v1::SAMPLING_METHOD_UNSPECIFIED ? v1::RADIX_FOREST : request.method();
-  if (!v1::SamplingMethod_IsValid(method)) {
-    return bad_field("method", concat("is ", static_cast<int>(method),
-                                      "; RADIX_FOREST (6) or another of 1 to 9 is right"));
-  }
+      request.method() == v1::SAMPLING_METHOD_UNSPECIFIED ? v1::BALANCED_FOREST : request.method();
+  if (!v1::SamplingMethod_IsValid(method)) return bad_method(method);
   params.method = static_cast<sampling::Method>(method);
   absl::Status status = read_guide_size("guide_size", request.guide_size(), method, params.row_guide_size);
   if (!status.ok()) return status;

@@ -33,6 +33,10 @@ Download::Download(Runtime& runtime, FindRing find_ring, Options options,
 
 void Download::begin(const grpc::ByteBuffer& message) {
   self_ = shared_from_this();
+  if (const absl::Status share = take_share(); !share.ok()) {
+    end(share);
+    return;
+  }
   grpc::ByteBuffer copy = message;  // of references to its slices
   grpc::ProtoBufferReader reader(&copy);
   v1::ReadBufferRequest request;
@@ -109,9 +113,10 @@ void Download::make_next() {
     made(offset, lend({buffer_->memory.host_data() + offset, size}, buffer_));
     return;
   }
-  ring_->acquire([self = shared_from_this(), this, offset, size](StagingRing::Slot slot) {
-    if (!ended()) make_from_slot(std::move(slot), offset, size);
-  });
+  ring_->acquire(StagingRing::Use::kDownload,
+                 [self = shared_from_this(), this, offset, size](StagingRing::Slot slot) {
+                   if (!ended()) make_from_slot(std::move(slot), offset, size);
+                 });
 }
 
 void Download::make_from_slot(StagingRing::Slot slot, std::size_t offset, std::size_t size) {

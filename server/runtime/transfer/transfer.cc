@@ -2,6 +2,7 @@
 
 #include <absl/time/clock.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,43 @@ void Transfer::check(absl::Time now) {
     give_up(absl::DeadlineExceededError(concat("the client moved nothing for ",
                                                absl::FormatDuration(options_.max_stall),
                                                "; begin the transfer again")));
+    return;
   }
+  if (options_.min_rate > 0) check_rate(now);
+}
+
+std::int64_t Transfer::current_wait(std::int64_t now) const {
+  const std::int64_t since = waiting_since_;
+  return since == kNotWaiting
+             ? 0
+             : std::max<std::int64_t>(0, now - std::max<std::int64_t>(since, measured_since_));
+}
+
+void Transfer::check_rate(absl::Time now) {
+  const std::int64_t nanos = absl::ToUnixNanos(now);
+  const absl::Duration waited = absl::Nanoseconds(waited_ + current_wait(nanos));
+  if (waited < options_.max_stall) return;
+  const std::size_t came = bytes_ - bytes_then_;
+  if (static_cast<double>(came) < static_cast<double>(options_.min_rate) * absl::ToDoubleSeconds(waited)) {
+    give_up(absl::DeadlineExceededError(concat(
+        "the client sent ", came, " bytes while it was waited for for ", absl::FormatDuration(waited),
+        "; at least ", options_.min_rate, " a second are asked for: upload again over a faster connection")));
+    return;
+  }
+  bytes_then_ = bytes_;
+  measured_since_ = nanos;
+  waited_ = 0;
+}
+
+absl::Status Transfer::take_share() {
+  absl::StatusOr<TransferShares::Share> share = options_.shares->begin(options_.principal);
+  if (share.ok()) share_ = *std::move(share);
+  return share.status();
+}
+
+absl::Status Transfer::announce(std::size_t bytes, std::size_t fallback) {
+  const std::size_t own = options_.principal.limits.max_upload_bytes;
+  return share_.announce(bytes, own > 0 ? own : fallback);
 }
 
 void Transfer::use_call(const std::function<void()>& operation) {
@@ -47,7 +84,10 @@ void Transfer::wait_for_client(const std::function<void()>& operation) {
   use_call(operation);
 }
 
-void Transfer::client_moved() { waiting_since_ = kNotWaiting; }
+void Transfer::client_moved() {
+  waited_ += current_wait(absl::GetCurrentTimeNanos());
+  waiting_since_ = kNotWaiting;
+}
 
 bool Transfer::end(const absl::Status& status) {
   {
@@ -74,6 +114,7 @@ void Transfer::finish_and_log(const absl::Status& status) {
             .bytes = bytes_,
             .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
             .status = status});
+  share_ = {};
   finish(to_grpc(with_context(status, options_.method)));
 }
 

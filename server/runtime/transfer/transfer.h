@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "server/runtime/principal.h"
+#include "server/runtime/transfer/transfer_shares.h"
 
 namespace cumulus::server {
 
@@ -31,6 +32,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     Principal principal;
     absl::Time deadline;
     absl::Duration max_stall;
+    std::shared_ptr<TransferShares> shares;
+    std::size_t min_rate = 0;  // bytes a second, while the client is waited for; of uploads
   };
 
   explicit Transfer(Options options);
@@ -56,6 +59,11 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool end(const absl::Status& status);
   bool ended() const;
   const Principal& principal() const { return options_.principal; }
+  /// First of all. RESOURCE_EXHAUSTED where the principal has as many transfers as it may.
+  absl::Status take_share();
+  /// That `bytes` are to come. RESOURCE_EXHAUSTED where the principal's uploads would be more than its
+  /// max_upload_bytes, which is `fallback` where it has none.
+  absl::Status announce(std::size_t bytes, std::size_t fallback);
 
   void count_bytes(std::size_t bytes) { bytes_ += bytes; }
   void set_request_id(std::string id) { request_id_ = std::move(id); }
@@ -64,12 +72,20 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   static constexpr std::int64_t kNotWaiting = std::numeric_limits<std::int64_t>::max();
 
   void finish_and_log(const absl::Status& status);
+  /// Of the wait that goes on, what belongs to the measurement.
+  std::int64_t current_wait(std::int64_t now) const;
+  void check_rate(absl::Time now);
 
   const Options options_;
   const absl::Time begin_time_;
   std::string request_id_;
   std::atomic<std::size_t> bytes_ = 0;
   std::atomic<std::int64_t> waiting_since_ = kNotWaiting;  // in nanoseconds of the Unix epoch
+  // Since when the rate is measured, for how long the client was waited for since then, and what had come.
+  std::atomic<std::int64_t> measured_since_ = 0;
+  std::atomic<std::int64_t> waited_ = 0;
+  std::size_t bytes_then_ = 0;
+  TransferShares::Share share_;
   mutable std::mutex mutex_;
   int uses_ = 0;        // operations that are running
   bool ended_ = false;  // no operation begins any more

@@ -12,6 +12,7 @@ namespace cumulus::server {
 namespace {
 
 constexpr std::size_t kStagingSlots = 64;
+constexpr std::size_t kSlotsForUploads = 16;
 
 /// How late a stall or a deadline may be noticed.
 absl::Duration watch_interval(absl::Duration max_stall) {
@@ -24,14 +25,18 @@ TransferService::TransferService(Runtime& runtime)
     : runtime_(runtime), watch_(watch_interval(runtime.configuration.limits.stalled_transfer)) {
   for (const DeviceSlot& slot : runtime.devices) {
     if (slot.device->space() == Space::kHost) continue;
-    rings_[slot.device.get()] = StagingRing::create(*slot.device, kStagingSlots, kMaxChunkBytes);
+    rings_[slot.device.get()] = StagingRing::create(
+        *slot.device,
+        {.slots = kStagingSlots, .slot_bytes = kMaxChunkBytes, .kept_for_uploads = kSlotsForUploads});
   }
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* TransferService::WriteBuffer(grpc::CallbackServerContext* context,
                                                                         grpc::ByteBuffer* response) {
+  Transfer::Options upload_options = options("WriteBuffer", *context);
+  upload_options.min_rate = runtime_.configuration.limits.min_upload_rate;
   const auto upload = std::make_shared<Upload>(
-      runtime_, [this](const Device& device) { return find_ring(device); }, options("WriteBuffer", *context),
+      runtime_, [this](const Device& device) { return find_ring(device); }, std::move(upload_options),
       response);
   watch_.add(upload);
   upload->begin();
@@ -52,9 +57,12 @@ Transfer::Options TransferService::options(std::string_view method,
                                            const grpc::CallbackServerContext& context) const {
   const auto& limits = runtime_.configuration.limits;
   const std::string peer = context.peer();
-  return {method, peer, runtime_.configuration.principals.resolve(peer),
+  return {method,
+          peer,
+          runtime_.configuration.principals.resolve(peer),
           std::min(absl::FromChrono(context.deadline()), absl::Now() + limits.max_deadline),
-          limits.stalled_transfer};
+          limits.stalled_transfer,
+          shares_};
 }
 
 std::shared_ptr<StagingRing> TransferService::find_ring(const Device& device) const {

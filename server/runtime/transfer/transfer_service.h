@@ -35,6 +35,7 @@ class TransferService final
 
   Runtime& runtime_;
   std::map<const Device*, std::shared_ptr<StagingRing>> rings_;
+  const std::shared_ptr<TransferShares> shares_ = TransferShares::create();
   TransferWatch watch_;
 };
 

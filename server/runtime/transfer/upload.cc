@@ -23,6 +23,10 @@ Upload::Upload(Runtime& runtime, FindRing find_ring, Options options, grpc::Byte
 
 void Upload::begin() {
   self_ = shared_from_this();
+  if (const absl::Status share = take_share(); !share.ok()) {
+    end(share);
+    return;
+  }
   read_next();
 }
 
@@ -38,10 +42,21 @@ void Upload::OnReadDone(bool ok) {
     end(status);
   } else if (ring_ == nullptr || chunk_.data_bytes == 0) {
     place_directly();
-  } else {
-    ring_->acquire(
-        [self = shared_from_this(), this](StagingRing::Slot slot) { place_staged(std::move(slot)); });
+  } else if (!hold_back()) {
+    acquire_slot();
   }
+}
+
+bool Upload::hold_back() {
+  const std::lock_guard lock(copies_mutex_);
+  held_back_ = copies_in_flight_ >= kMaxSlots;
+  return held_back_;
+}
+
+void Upload::acquire_slot() {
+  ring_->acquire(StagingRing::Use::kUpload, [self = shared_from_this(), this](StagingRing::Slot slot) {
+    place_staged(std::move(slot));
+  });
 }
 
 void Upload::OnCancel() { end(absl::CancelledError("the client cancelled the upload")); }
@@ -88,6 +103,8 @@ absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
   absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session());
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
+  const std::size_t budget = session_->slot->device->budget()->limit_bytes();
+  if (const absl::Status announced = announce(total_bytes_, budget / 2); !announced.ok()) return announced;
   buffer_.shape = *std::move(shape);
   buffer_.ttl = *ttl;
   buffer_.evictable = spec.evictable();
@@ -211,12 +228,16 @@ void Upload::chunk_placed() {
 }
 
 void Upload::copied(const absl::Status& status) {
+  bool go_on = false;
   {
     const std::lock_guard lock(copies_mutex_);
     --copies_in_flight_;
+    go_on = std::exchange(held_back_, false);
   }
   if (!status.ok()) {
     end(status);
+  } else if (go_on) {
+    acquire_slot();
   } else {
     publish_if_complete();
   }

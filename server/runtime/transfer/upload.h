@@ -43,6 +43,9 @@ class Upload final : public Transfer, public grpc::ServerReadReactor<grpc::ByteB
 
   /// Put the chunk where it belongs, and go on.
   void place_directly();
+  /// True where as many copies are on their way as one upload may have: the next that ends goes on.
+  bool hold_back();
+  void acquire_slot();
   void place_staged(StagingRing::Slot slot);
   /// Copies the chunk's data to `target`; an error where it is not what its checksum says.
   absl::Status copy_data(std::byte* target);
@@ -66,7 +69,9 @@ class Upload final : public Transfer, public grpc::ServerReadReactor<grpc::ByteB
   std::size_t received_bytes_ = 0;
 
   std::mutex copies_mutex_;
+  static constexpr std::size_t kMaxSlots = 8;
   std::size_t copies_in_flight_ = 0;
+  bool held_back_ = false;
   bool all_received_ = false;
   bool published_ = false;
 };

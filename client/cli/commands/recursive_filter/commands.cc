@@ -135,8 +135,8 @@ absl::Status explain(const absl::Status& refusal, const Options& options) {
   std::map<std::string, std::string> facts = error_metadata(refusal);
   return absl::FailedPreconditionError(
       absl::StrCat("--algorithm: is on-chip; this device holds ", facts["tiles_on_chip"],
-                   " tiles of 64 x 64 pixels of one channel, and ", options.input, " has ", facts["tiles"],
-                   "; decaying or tiled is right, or auto, the fastest way"));
+                   " tiles of 64 x 64 pixels, and a channel of ", options.input, " has ", facts["tiles"],
+                   "; tiled is right, or auto, the fastest way"));
 }
 
 /// The name of the one that ran.

@@ -21,6 +21,7 @@
 #include "cli/commands/sampling_table/table_export.h"
 #include "cli/commands/sampling_table/table_file.h"
 #include "cli/files/extension.h"
+#include "cumulus/sampling.h"
 #include "cumulus/sampling_table.h"
 
 namespace cumulus::cli {
@@ -38,13 +39,9 @@ const std::map<std::string, Luminance> kLuminances = {{"rec709", Luminance::kRec
                                                       {"acescg", Luminance::kAcesCg},
                                                       {"average", Luminance::kAverage}};
 const std::map<std::string, SamplingMethod> kMethods = {{"radix-forest", SamplingMethod::kRadixForest},
-                                                        {"radix-forest-4", SamplingMethod::kRadixForest4},
                                                         {"balanced-forest", SamplingMethod::kBalancedForest},
                                                         {"cutpoint-binary", SamplingMethod::kCutpointBinary},
-                                                        {"cutpoint-linear", SamplingMethod::kCutpointLinear},
                                                         {"binary-search", SamplingMethod::kBinarySearch},
-                                                        {"linear-search", SamplingMethod::kLinearSearch},
-                                                        {"quaternary-tree", SamplingMethod::kQuaternaryTree},
                                                         {"alias", SamplingMethod::kAlias}};
 const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence::kSobol},
                                                          {"hammersley", PointSequence::kHammersley},
@@ -133,13 +130,25 @@ void require_a_fitting_name(const TableOptions& options) {
 }
 
 void require_a_guide(const SamplingTableOptions& table) {
-  const bool guided =
-      table.method != SamplingMethod::kBinarySearch && table.method != SamplingMethod::kLinearSearch &&
-      table.method != SamplingMethod::kQuaternaryTree && table.method != SamplingMethod::kAlias;
+  const bool guided = table.method != SamplingMethod::kBinarySearch && table.method != SamplingMethod::kAlias;
   if (guided || (table.guide_size == 0 && table.marginal_guide_size == 0)) return;
   throw CLI::ValidationError(table.guide_size != 0 ? "--guide-size" : "--marginal-guide-size",
-                             "is for methods with a guide table: --method radix-forest, radix-forest-4, "
-                             "balanced-forest, cutpoint-binary or cutpoint-linear");
+                             "is for methods with a guide table: --method balanced-forest, radix-forest or "
+                             "cutpoint-binary");
+}
+
+/// Refuses what was a method once; other names are for the next check.
+CLI::Validator no_retired_method() {
+  return {[](const std::string& name) -> std::string {
+            for (const sampling::RetiredMethod& retired : sampling::kRetiredMethods) {
+              if (name != retired.name) continue;
+              return name +
+                     " is a method no more, since others are as fast wherever it was of use; "
+                     "leave --method out: the default draws the same samples";
+            }
+            return "";
+          },
+          ""};
 }
 
 void require_an_output(const DrawingOptions& options) {
@@ -225,12 +234,12 @@ OptionList add_table_options(CLI::App& command, const std::string& condition, Sa
   command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
                    condition + "Where all weights are zero, draw evenly instead of failing");
   command
-      .add_option(
-          "--method", table.method,
-          condition +
-              "radix-forest (default), radix-forest-4, balanced-forest, cutpoint-binary, "
-              "cutpoint-linear, binary-search, linear-search, quaternary-tree or alias (not monotone)")
+      .add_option("--method", table.method,
+                  condition +
+                      "balanced-forest (default), radix-forest, cutpoint-binary, binary-search or alias (not "
+                      "monotone)")
       ->transform(one_of(kMethods))
+      ->transform(no_retired_method())
       ->type_name("NAME");
   command
       .add_option("--guide-size", table.guide_size,

@@ -40,6 +40,7 @@ absl::Status write_table(const std::string& path, const ArrayView& table) {
   set_checksum(copy->mutable_bytes(), 0);
   set_checksum(copy->mutable_bytes(), crc32c(copy->bytes()));
   OutputFile file(path);
+  file.expect(static_cast<std::int64_t>(copy->bytes().size()));
   file.write(copy->bytes());
   return file.commit();
 }

@@ -106,6 +106,76 @@ struct CellRange {
   std::uint32_t last;
 };
 
+/// Cells after the first that are looked at side by side. Part of the format of the radix forests: where a
+/// guide cell has more, a tree has them.
+inline constexpr std::uint32_t kMaxFurther = 7;
+
+#if defined(__CUDA_ARCH__)
+/// Four neighbouring lower bounds.
+struct BoundQuad {
+  std::uint32_t at;      ///< Which four of the distribution's.
+  std::uint32_t before;  ///< The bound in front of them.
+  uint4 bounds;
+};
+
+/// The cell of `key`, where the quad's first bound, or that in front of it, is at most `key`, and the last,
+/// or that behind it, is above it.
+__device__ inline Cell cell_in_quad(const BoundQuad& quad, std::uint32_t key) {
+  const bool second = key >= quad.bounds.y;
+  const std::uint32_t low = second ? quad.bounds.y : quad.before;
+  const std::uint32_t middle = second ? quad.bounds.z : quad.bounds.x;
+  const std::uint32_t high = second ? quad.bounds.w : quad.bounds.y;
+  const bool upper = key >= middle;
+  const bool behind = key >= quad.bounds.w;  // the last cell of all
+  const std::uint32_t lower = behind ? quad.bounds.w : upper ? middle : low;
+  const std::uint32_t next = behind ? kEmptyTail : upper ? high : middle;
+  const std::uint32_t index = 4 * quad.at + (second ? 2 : 0) + (upper ? 1 : 0) + (behind ? 1 : 0);
+  return found_between(index > 0 ? index - 1 : 0, lower, next);
+}
+
+/// The cell of `key` among those from `first` to the one in front of `behind`, at most kMaxFurther + 1, four
+/// bounds at a time. Bounds before these cells are no larger than `key`, those behind them are larger.
+__device__ inline Cell cell_by_quads(const Distribution& cells, std::uint32_t first, std::uint32_t behind,
+                                     std::uint32_t key) {
+  const auto* const quads = reinterpret_cast<const uint4*>(cells.lower);
+  const std::uint32_t last = smaller(behind, cells.count - 1) / 4;
+  BoundQuad quad{first / 4, 0, quads[first / 4]};
+  if (quad.at < last) {
+    const uint4 following = quads[quad.at + 1];  // on its way beside the first
+    if (key >= quad.bounds.w) {
+      quad = {quad.at + 1, quad.bounds.w, following};
+      if (key >= quad.bounds.w && quad.at < last) quad = {quad.at + 1, quad.bounds.w, quads[quad.at + 1]};
+    }
+  }
+  return cell_in_quad(quad, key);
+}
+#endif
+
+/// The cell of x among those of `range`: bisected down to few, which are looked at side by side where that
+/// can be.
+CUMULUS_HOST_DEVICE inline Cell cell_in_range(const Distribution& cells, const CellRange& range,
+                                              std::uint32_t x) {
+#if defined(__CUDA_ARCH__)
+  if (cells.quads) {
+    const std::uint32_t key = search_key(x);
+    std::uint32_t first = range.first;
+    std::uint32_t last = range.last > first ? range.last : first;
+#pragma unroll 1
+    while (last - first > kMaxFurther) {
+      const std::uint32_t middle = first + (last - first + 1) / 2;
+      if (cells.lower[middle] <= key) {
+        first = middle;
+      } else {
+        last = middle - 1;
+      }
+    }
+    return cell_by_quads(cells, first, last + 1, key);
+  }
+#endif
+  const std::uint32_t index = find_cell(cells.lower, range.first, range.last, x);
+  return found_between(index, cells.lower[index], bound_at(cells, index + 1));
+}
+
 /// The guide cell of x.
 CUMULUS_HOST_DEVICE inline std::uint32_t guide_cell(std::uint32_t guide_size, std::uint32_t x) {
 #if defined(__CUDA_ARCH__)  // one instruction, where the compiler would take an address of 64 bits apart

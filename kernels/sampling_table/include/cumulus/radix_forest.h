@@ -12,7 +12,7 @@
 
 namespace cumulus::sampling::detail {
 
-/// A guide entry of the radix forests: its kind in the upper two bits.
+/// A guide entry of a radix forest: its kind in the upper two bits.
 enum class RootKind : std::uint32_t {
   kCells = 0,     ///< Few cells: in kFirstBits the first, above them how many more may overlap.
   kTwoCells = 1,  ///< This cell and the one before; in tables of versions 2 and 3.
@@ -22,8 +22,6 @@ inline constexpr std::uint32_t kRootNumberBits = 30;
 inline constexpr std::uint32_t kRootNumber = (std::uint32_t{1} << kRootNumberBits) - 1;
 inline constexpr std::uint32_t kFirstBits = 27;
 inline constexpr std::uint32_t kFirst = (std::uint32_t{1} << kFirstBits) - 1;
-/// Cells after the first that are looked at one by one; where there are more, a tree has them.
-inline constexpr std::uint32_t kMaxFurther = 7;
 
 /// Whether a guide cell is kCells: `first` holds its smallest x, `first_of_next` that of the next one; behind
 /// the last guide cell this is the last cell.
@@ -81,34 +79,8 @@ CUMULUS_HOST_DEVICE inline std::uint32_t descend(const Distribution& cells, std:
   return find_cell(cells.lower, 0, cells.count - 1, x);
 }
 
-/// A node of kRadixForest4: a binary node and its children that are nodes.
-struct Node4 {
-  std::uint32_t bound[3];  ///< Lower bounds between the four children.
-  std::uint32_t child[4];  ///< With the upper bit a cell's number, without a node's.
-  std::uint32_t padding;   ///< 0.
-};
-static_assert(sizeof(Node4) == 32, "part of the format");
-inline constexpr std::uint32_t kLeaf4 = 0x80000000u;
-
-CUMULUS_HOST_DEVICE inline std::uint32_t descend4(const Distribution& cells, std::uint32_t root,
-                                                  std::uint32_t x) {
-  std::uint32_t index = root;
-  for (int visited = 0; visited < kMaxNodes; ++visited) {
-    const auto node = element<Node4>(cells.nodes, index);
-    const bool upper = x >= node.bound[1];
-    const bool odd = x >= node.bound[upper ? 2 : 0];
-    const std::uint32_t low = odd ? node.child[1] : node.child[0];
-    const std::uint32_t high = odd ? node.child[3] : node.child[2];
-    const std::uint32_t child = upper ? high : low;
-    index = smaller(child & ~kLeaf4, cells.count - 1);
-    if ((child & kLeaf4) != 0) return index;
-  }
-  return find_cell(cells.lower, 0, cells.count - 1, x);
-}
-
-CUMULUS_HOST_DEVICE inline std::uint32_t find_in_tree(Method method, const Distribution& cells,
-                                                      std::uint32_t root, std::uint32_t x) {
-  if (method == Method::kRadixForest4) return descend4(cells, root, x);
+CUMULUS_HOST_DEVICE inline std::uint32_t find_in_tree(const Distribution& cells, std::uint32_t root,
+                                                      std::uint32_t x) {
   return cells.count <= kNarrowCells ? descend<true>(cells, root, x) : descend<false>(cells, root, x);
 }
 
@@ -120,8 +92,8 @@ CUMULUS_HOST_DEVICE inline CellRange cells_of_entry(std::uint32_t entry, std::ui
 
 /// For an entry that is not kCells, one that is and has the cell of x. Before a tree is descended the three
 /// cells about its root's bound are looked at, which most points are in: the root is in the middle.
-CUMULUS_HOST_DEVICE inline std::uint32_t entry_for(Method method, const Distribution& cells,
-                                                   std::uint32_t entry, std::uint32_t x) {
+CUMULUS_HOST_DEVICE inline std::uint32_t entry_for(const Distribution& cells, std::uint32_t entry,
+                                                   std::uint32_t x) {
   const std::uint32_t named = smaller(entry & kRootNumber, cells.count - 1);
   if (static_cast<RootKind>(entry >> kRootNumberBits) == RootKind::kTwoCells) {
     return named > 0 ? entry_of_cells(named - 1, 1) : entry_of_cells(0, 0);
@@ -129,50 +101,18 @@ CUMULUS_HOST_DEVICE inline std::uint32_t entry_for(Method method, const Distribu
   const std::uint32_t before = named > 0 ? named - 1 : 0;
   const std::uint32_t key = search_key(x);
   if (cells.lower[before] <= key && key < bound_at(cells, named + 2)) return entry_of_cells(before, 2);
-  return entry_of_cells(find_in_tree(method, cells, named, x), 0);
+  return entry_of_cells(find_in_tree(cells, named, x), 0);
 }
 
-#if defined(__CUDA_ARCH__)
-/// The cell of `key` among those of an entry of kCells, four bounds at a time. Bounds before these cells are
-/// no larger than `key`, those behind them are larger.
-__device__ inline Cell cell_by_quads(const Distribution& cells, std::uint32_t entry, std::uint32_t key) {
-  const auto* const quads = reinterpret_cast<const uint4*>(cells.lower);
-  const std::uint32_t first = smaller(entry & kFirst, cells.count - 1);
-  const std::uint32_t last = smaller(first + (entry >> kFirstBits) + 1, cells.count - 1) / 4;
-  std::uint32_t at = first / 4;
-  std::uint32_t before = 0;
-  uint4 quad = quads[at];
-  if (at < last) {
-    const uint4 following = quads[at + 1];  // on its way beside the first
-    if (key >= quad.w) {
-      before = quad.w;
-      quad = following;
-      ++at;
-      if (key >= quad.w && at < last) {
-        before = quad.w;
-        quad = quads[++at];
-      }
-    }
-  }
-  const bool second = key >= quad.y;
-  const std::uint32_t low = second ? quad.y : before;
-  const std::uint32_t middle = second ? quad.z : quad.x;
-  const std::uint32_t high = second ? quad.w : quad.y;
-  const bool upper = key >= middle;
-  const bool behind = key >= quad.w;  // the last cell of all
-  const std::uint32_t lower = behind ? quad.w : upper ? middle : low;
-  const std::uint32_t next = behind ? kEmptyTail : upper ? high : middle;
-  const std::uint32_t index = 4 * at + (second ? 2 : 0) + (upper ? 1 : 0) + (behind ? 1 : 0);
-  return found_between(index > 0 ? index - 1 : 0, lower, next);
-}
-#endif
-
-CUMULUS_HOST_DEVICE inline Cell cell_in_forest(Method method, const Distribution& cells, std::uint32_t x) {
+CUMULUS_HOST_DEVICE inline Cell cell_in_forest(const Distribution& cells, std::uint32_t x) {
   auto entry = element<std::uint32_t>(cells.guide, guide_cell(cells.guide_size, x));
-  if (entry >> kRootNumberBits != 0) entry = entry_for(method, cells, entry, x);
+  if (entry >> kRootNumberBits != 0) entry = entry_for(cells, entry, x);
   const std::uint32_t key = search_key(x);
 #if defined(__CUDA_ARCH__)
-  if (cells.quads) return cell_by_quads(cells, entry, key);
+  if (cells.quads) {
+    const std::uint32_t first = smaller(entry & kFirst, cells.count - 1);
+    return cell_by_quads(cells, first, first + (entry >> kFirstBits) + 1, key);
+  }
 #endif
   const CellRange range = cells_of_entry(entry, cells.count);
   std::uint32_t index = range.first;

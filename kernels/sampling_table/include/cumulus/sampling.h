@@ -190,15 +190,24 @@ struct PlaceInRow {
   RowBand band;
 };
 
-/// Finds rows by the table's marginal. `band_at(y)` is the band of a row: who draws many may have it near.
-template <class BandAt>
-struct RowSearch {
+/// Finds cells by a table's method.
+struct ByMethod {
   Method method;
+
+  CUMULUS_HOST_DEVICE Located operator()(const Distribution& cells, std::uint32_t x) const {
+    return locate(method, cells, x);
+  }
+};
+
+/// Finds rows by the table's marginal. `band_at(y)` is the band of a row: who draws many may have it near.
+template <class Locate, class BandAt>
+struct RowSearch {
+  Locate locate;
   Distribution marginal;
   BandAt band_at;
 
   CUMULUS_HOST_DEVICE PlaceInRow operator()(const TableHeader& header, std::uint32_t x) const {
-    const Located row = locate(method, marginal, x);
+    const Located row = locate(marginal, x);
     RowBand band = band_at(row.cell.index);
     if (marginal.count == 1 && header.projection == Projection::kLatLong) {
       band.south = row.rest < row.fraction;  // both poles are this row's
@@ -216,12 +225,13 @@ struct PlaceInColumn {
 };
 
 /// Finds columns by the table's rows.
+template <class Locate>
 struct ColumnSearch {
-  Method method;
+  Locate locate;
   Rows rows;
 
   CUMULUS_HOST_DEVICE PlaceInColumn operator()(std::uint32_t y, std::uint32_t x) const {
-    const Located column = locate(method, rows[y], x);
+    const Located column = locate(rows[y], x);
     return {column.cell.index, column.fraction, share_of_all(column.cell.mass)};
   }
 };
@@ -259,10 +269,10 @@ CUMULUS_HOST_DEVICE Sample sample_constant(const TableHeader& header, const Exte
 
 CUMULUS_HOST_DEVICE inline Sample sample_constant(const TableView& table, std::uint32_t x0,
                                                   std::uint32_t x1) {
-  const Method method = table.header.method;
-  const detail::RowSearch<detail::BandOfRow> row_of{
-      method, detail::marginal(table), {table.header.projection, table.header.height}};
-  const detail::ColumnSearch column_of{method, detail::rows_of(table, method)};
+  const detail::ByMethod locate{table.header.method};
+  const detail::RowSearch<detail::ByMethod, detail::BandOfRow> row_of{
+      locate, detail::marginal(table), {table.header.projection, table.header.height}};
+  const detail::ColumnSearch<detail::ByMethod> column_of{locate, detail::rows_of(table, locate.method)};
   const detail::Extents extents{detail::Extent(table.header.width), detail::Extent(table.header.height)};
   return detail::sample_constant(table.header, extents, row_of, column_of, x0, x1);
 }

@@ -28,15 +28,28 @@ constexpr bool on_sphere(Projection projection) { return projection != Projectio
 enum class Method : std::uint32_t {
   kCutpointBinary = 1,  ///< A guide table, then binary search between two of its entries.
   kBinarySearch = 2,    ///< Binary search over all cells; no guide table.
-  kCutpointLinear = 3,  ///< A guide table, then one cell after another.
-  kLinearSearch = 4,    ///< One cell after another from the first; no guide table. For few cells.
   kBalancedForest =
-      5,              ///< A guide table of first and last cells, and the implicit balanced tree between them.
-  kRadixForest = 6,   ///< A guide table of first cells and, where many overlap, of roots of radix trees.
-  kRadixForest4 = 7,  ///< The same, two levels of the trees collapsed into one.
-  kQuaternaryTree = 8,  ///< One implicit tree over all cells, four children a node; no guide table.
-  kAlias = 9,           ///< Walker's alias table. Not monotone.
+      5,             ///< A guide table of first and last cells, and the implicit balanced tree between them.
+  kRadixForest = 6,  ///< A guide table of first cells and, where many overlap, of roots of radix trees.
+  kAlias = 9,        ///< Walker's alias table. Not monotone.
 };
+
+/// A method that tables had once: nothing draws from such a table any more, since another method is as fast
+/// or faster wherever it would be chosen. Numbers are not given again.
+struct RetiredMethod {
+  std::uint32_t number;
+  const char* name;  ///< As the command line had it.
+};
+inline constexpr RetiredMethod kRetiredMethods[] = {
+    {3, "cutpoint-linear"}, {4, "linear-search"}, {7, "radix-forest-4"}, {8, "quaternary-tree"}};
+
+/// Null where it is none.
+constexpr const RetiredMethod* retired_method(std::uint32_t number) {
+  for (const RetiredMethod& retired : kRetiredMethods) {
+    if (retired.number == number) return &retired;
+  }
+  return nullptr;
+}
 
 /// What lies between the numbers of a map.
 enum class Interpolation : std::uint32_t {
@@ -45,14 +58,10 @@ enum class Interpolation : std::uint32_t {
   kBilinear = 1,
 };
 
-CUMULUS_HOST_DEVICE constexpr bool is_radix_forest(Method method) {
-  return method == Method::kRadixForest || method == Method::kRadixForest4;
-}
-
 /// Whether a method has a guide table; the others have guide sizes of 0.
 CUMULUS_HOST_DEVICE constexpr bool has_guide(Method method) {
-  return method == Method::kCutpointBinary || method == Method::kCutpointLinear ||
-         method == Method::kBalancedForest || is_radix_forest(method);
+  return method == Method::kCutpointBinary || method == Method::kBalancedForest ||
+         method == Method::kRadixForest;
 }
 
 inline constexpr char kMagic[8] = {'C', 'U', 'M', 'S', 'T', '\0', '\r', '\n'};
@@ -63,7 +72,7 @@ inline constexpr std::uint32_t kFormatVersion = 4;
 /// The first version that has bilinear tables.
 inline constexpr std::uint32_t kBilinearVersion = 3;
 CUMULUS_HOST_DEVICE constexpr std::uint32_t version_of(Method method, Interpolation interpolation) {
-  if (is_radix_forest(method)) return kFormatVersion;
+  if (method == Method::kRadixForest) return kFormatVersion;
   return interpolation == Interpolation::kConstant ? 2 : kBilinearVersion;
 }
 inline constexpr std::uint32_t kHeaderBytes = 256;
@@ -84,14 +93,7 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t guide_entry_bytes(Method method, std
   const std::uint64_t number = cells <= kNarrowCells ? 2 : 4;
   if (!has_guide(method)) return 0;
   if (method == Method::kBalancedForest) return 2 * number;
-  return is_radix_forest(method) ? 4 : number;
-}
-
-/// Levels of kQuaternaryTree below its root, the cells themselves being the last.
-CUMULUS_HOST_DEVICE constexpr std::uint32_t quaternary_levels(std::uint32_t cells) {
-  std::uint32_t levels = 1;
-  while (std::uint64_t{1} << 2 * levels < cells) ++levels;
-  return levels;
+  return method == Method::kRadixForest ? 4 : number;
 }
 
 /// Bytes of the nodes of a distribution over `cells` cells.
@@ -99,10 +101,6 @@ CUMULUS_HOST_DEVICE constexpr std::uint64_t node_bytes(Method method, std::uint3
   switch (method) {
     case Method::kRadixForest:
       return std::uint64_t{cells} * (cells <= kNarrowCells ? 4 : 8);
-    case Method::kRadixForest4:
-      return std::uint64_t{cells} * 32;
-    case Method::kQuaternaryTree:
-      return ((std::uint64_t{1} << 2 * quaternary_levels(cells)) - 4) / 3 * 4;
     case Method::kAlias:
       return std::uint64_t{cells} * 8;
     default:
@@ -176,6 +174,7 @@ enum class TableError {
   kBadExtent,
   kUnknownProjection,
   kUnknownMethod,
+  kRetiredMethod,
   kUnknownOption,
   kBadGuideSize,
   kMisalignedSection,
@@ -203,7 +202,11 @@ inline const char* describe(TableError error) {
     case TableError::kUnknownProjection:
       return "the table's projection must be 1 (lat-long), 2 (plane) or 3 (equal-area)";
     case TableError::kUnknownMethod:
-      return "the table's method must be 1 to 9, and 1 (cutpoint with binary search) in version 1";
+      return "the table's method must be 1, 2, 5, 6 or 9, and 1 (cutpoint with binary search) in version 1";
+    case TableError::kRetiredMethod:
+      return "the table's method is 3 (cutpoint-linear), 4 (linear-search), 7 (radix-forest-4) or 8 "
+             "(quaternary-tree), which nothing draws by any more; build the table again from its map, by any "
+             "other method, and all but alias draw the same samples";
     case TableError::kUnknownOption:
       return "the table uses an option that its version does not have: flags and the reserved bytes must be "
              "0; "
@@ -300,9 +303,20 @@ constexpr bool known_options_only(const TableHeader& header) {
 }
 
 constexpr bool known_method(const TableHeader& header) {
-  const std::uint32_t last =
-      static_cast<std::uint32_t>(header.version == 1 ? Method::kCutpointBinary : Method::kAlias);
-  return static_cast<std::uint32_t>(header.method) >= 1 && static_cast<std::uint32_t>(header.method) <= last;
+  switch (header.method) {
+    case Method::kCutpointBinary:
+      return true;
+    case Method::kBinarySearch:
+    case Method::kBalancedForest:
+    case Method::kRadixForest:
+    case Method::kAlias:
+      return header.version > 1;
+  }
+  return false;
+}
+
+constexpr bool has_retired_method(const TableHeader& header) {
+  return header.version > 1 && retired_method(static_cast<std::uint32_t>(header.method)) != nullptr;
 }
 
 constexpr bool extents_in_range(const TableHeader& header) {
@@ -328,6 +342,7 @@ inline TableError check_header(const TableHeader& header, std::uint64_t table_by
   if (header.total_bytes != table_bytes) return TableError::kWrongTotalSize;
   if (!detail::extents_in_range(header)) return TableError::kBadExtent;
   if (!detail::known_projection(header.projection)) return TableError::kUnknownProjection;
+  if (detail::has_retired_method(header)) return TableError::kRetiredMethod;
   if (!detail::known_method(header)) return TableError::kUnknownMethod;
   if (!detail::known_options_only(header)) return TableError::kUnknownOption;
   if (!detail::guide_size_in_range(header, header.marginal_guide_size) ||

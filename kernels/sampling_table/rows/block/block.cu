@@ -39,7 +39,8 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t exponent = row_exponent(largest, header.width);
   const Tally all = build_distribution<kThreads>(target, memory, lookup, WeightTally{exponent});
   if (threadIdx.x == 0) {
-    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent, 0};
+    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent,
+                                 kPublished};
   }
 }
 
@@ -73,21 +74,6 @@ __global__ void __launch_bounds__(kThreads)
   const Tally all = build_distribution<kThreads>(target, memory, lookup, mass_of);
   if (threadIdx.x == 0 && all.positive == 0) atomicMin(&findings->first_empty, blockIdx.x);
   wait_for_primary_kernel();
-}
-
-/// Calls `launch` with the threads of a block as a constant.
-template <class Launch>
-void with_threads(int threads, const Launch& launch) {
-  switch (threads) {
-    case 128:
-      return launch(std::integral_constant<int, 128>{});
-    case 256:
-      return launch(std::integral_constant<int, 256>{});
-    case 512:
-      return launch(std::integral_constant<int, 512>{});
-    default:
-      return launch(std::integral_constant<int, 1024>{});
-  }
 }
 
 }  // namespace

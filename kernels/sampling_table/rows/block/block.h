@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/div.h"
 #include "kernels/sampling_table/rows/arguments.h"
 
 // A block a row, or a marginal, whose cells stay in its shared memory from the weights to the guide: of any
@@ -27,11 +28,9 @@ struct BlockPlan {
 inline constexpr std::size_t kBlockStaticBytes = 2048;
 
 CUMULUS_HOST_DEVICE constexpr std::uint32_t chunks_of(std::uint32_t count) {
-  return (count + kChunk - 1) / kChunk;
+  return divide_up(count, kChunk);
 }
-CUMULUS_HOST_DEVICE constexpr std::uint32_t quads_of(std::uint32_t count) {
-  return (count + kQuad - 1) / kQuad;
-}
+CUMULUS_HOST_DEVICE constexpr std::uint32_t quads_of(std::uint32_t count) { return divide_up(count, kQuad); }
 
 /// Dynamic shared memory for the cells alone, and for a slot of each guide cell besides.
 constexpr std::size_t block_cell_bytes(std::uint32_t count) {

@@ -140,6 +140,12 @@ __device__ bool write_register_blocked_guide(const Target& target,
       }
       store_words(memory.staged(), entries, at, target.guide_size,
                   reinterpret_cast<std::uint32_t*>(target.guide));
+    } else if constexpr (kLookup == RowLookup::kRanges) {
+      std::uint32_t entries[kThreadCells];
+#pragma unroll
+      for (std::uint32_t k = 0; k < kThreadCells; ++k) entries[k] = cells[k] | cells[k + 1] << 16;
+      store_words(memory.lower(), entries, at, target.guide_size,
+                  reinterpret_cast<std::uint32_t*>(target.guide));
     } else if (g < target.guide_size) {
       store_numbers(reinterpret_cast<std::uint16_t*>(target.guide) + g, cells);
     }

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads
               weights.bits);
     build_register_blocked<kThreads, kLookup>(target, memory, own, range.all_positive, [&](const Tally& all) {
       if (threadIdx.x > 0) return;
-      publish_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, 0});
+      publish_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, kPublished});
     });
     if constexpr (!kPrefetch) return;
   }
@@ -173,21 +173,6 @@ __global__ void __launch_bounds__(kThreads)
   wait_for_primary_kernel();
 }
 
-/// Calls `launch` with the threads of a block as a constant.
-template <class Launch>
-void with_threads(int threads, const Launch& launch) {
-  switch (threads) {
-    case 128:
-      return launch(std::integral_constant<int, 128>{});
-    case 256:
-      return launch(std::integral_constant<int, 256>{});
-    case 512:
-      return launch(std::integral_constant<int, 512>{});
-    default:
-      return launch(std::integral_constant<int, 1024>{});
-  }
-}
-
 /// Calls `launch` with the threads of a block, and what it builds, as constants.
 template <class Launch>
 void with_constants(const RegisterBlockedPlan& plan, const Launch& launch) {
@@ -195,6 +180,8 @@ void with_constants(const RegisterBlockedPlan& plan, const Launch& launch) {
     switch (plan.lookup) {
       case RowLookup::kTrees:
         return launch(threads, std::integral_constant<RowLookup, RowLookup::kTrees>{});
+      case RowLookup::kRanges:
+        return launch(threads, std::integral_constant<RowLookup, RowLookup::kRanges>{});
       case RowLookup::kCutpoints:
         return launch(threads, std::integral_constant<RowLookup, RowLookup::kCutpoints>{});
       default:

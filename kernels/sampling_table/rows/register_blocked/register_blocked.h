@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/div.h"
 #include "kernels/sampling_table/rows/arguments.h"
 
 // Register-blocked rows: a block a row, or a marginal, sixteen neighbouring cells in the registers of each
@@ -16,17 +17,18 @@ inline constexpr std::uint32_t kMaxRegisterBlockedCells = 16384;
 inline constexpr int kPrefetchThreads = 1024;          // of a block that may prefetch
 inline constexpr std::uint32_t kSlotAlignment = 1024;  // bytes; static shared memory takes no more
 
-/// What is built beside the lower bounds: nothing, a guide whose entries are one number, or guide and trees.
-enum class RowLookup { kNone, kCutpoints, kTrees };
+/// What is built beside the lower bounds: nothing, a guide whose entries are one number or two, or guide and
+/// trees.
+enum class RowLookup { kNone, kCutpoints, kRanges, kTrees };
 
 constexpr RowLookup row_lookup_of(sampling::Method method) {
   switch (method) {
     case sampling::Method::kRadixForest:
-    case sampling::Method::kRadixForest4:
       return RowLookup::kTrees;
     case sampling::Method::kCutpointBinary:
-    case sampling::Method::kCutpointLinear:
       return RowLookup::kCutpoints;
+    case sampling::Method::kBalancedForest:
+      return RowLookup::kRanges;
     default:
       return RowLookup::kNone;
   }
@@ -51,7 +53,7 @@ constexpr int register_blocked_threads(std::uint32_t count) {
 
 /// Of a slot of 16 bits for each guide cell.
 CUMULUS_HOST_DEVICE constexpr std::uint32_t slot_bytes(std::uint32_t guide_size) {
-  return (2 * guide_size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+  return divide_up(2 * guide_size, kSlotAlignment) * kSlotAlignment;
 }
 
 /// Of what threads publish to their block about the edges between their cells, where slots have been: a bit
@@ -75,7 +77,7 @@ CUMULUS_HOST_DEVICE constexpr std::size_t register_blocked_bytes(int threads, Ro
   const std::size_t cell_bytes = static_cast<std::size_t>(threads) * kThreadCells * sizeof(std::uint32_t);
   const std::size_t before = cell_bytes * (trees ? 2 : 1) + slot_or_edge_bytes(threads, lookup, guide_size) +
                              (trees ? guide_size / 8 : 0);
-  return (before + kQuadBytes - 1) / kQuadBytes * kQuadBytes + (prefetch ? cell_bytes : 0);
+  return divide_up(before, kQuadBytes) * kQuadBytes + (prefetch ? cell_bytes : 0);
 }
 
 template <class T>

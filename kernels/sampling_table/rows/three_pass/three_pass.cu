@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(kThreads)
   };
   const Tally all = write_distribution(target, mass_of);
   if (threadIdx.x == 0) {
-    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent, 0};
+    arguments.row_masses[row] = {row_mass(all.sum, row_weight(header, row % header.height)), exponent,
+                                 kPublished};
   }
 }
 

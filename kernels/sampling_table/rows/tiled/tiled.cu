@@ -1,6 +1,7 @@
 #include <cub/block/block_reduce.cuh>
 
 #include "kernels/sampling_table/bilinear/vertices.h"
+#include "kernels/sampling_table/rows/masses.cuh"
 #include "kernels/sampling_table/rows/texels.cuh"
 #include "kernels/sampling_table/rows/tiled/tiled.h"
 
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kTileThreads)
                              [](std::uint32_t, const std::uint32_t(&)[kQuad], std::uint32_t) {});
   if (threadIdx.x == 0 && tile.index == 0) {
     arguments.rows.row_masses[tile.row] = {row_mass(all.sum, row_weight(header, tile.row % header.height)),
-                                           exponent, 0};
+                                           exponent, kPublished};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/div.h"
 #include "kernels/sampling_table/rows/arguments.h"
 
 // Tiled rows: many blocks a row, for single rows of millions of cells.
@@ -31,7 +32,7 @@ struct TiledPlan {
 };
 
 constexpr TiledPlan tiled_plan(const sampling::TableHeader& header) {
-  const std::uint32_t row_tiles = (header.width + kTileCells - 1) / kTileCells;
+  const std::uint32_t row_tiles = divide_up(header.width, kTileCells);
   return {row_tiles, std::size_t{header.layers} * header.height * row_tiles};
 }
 

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The Python client beside the C++ one, on one server, in turns: transfers, and calls on data in the server's memory.
+
+    PYTHONPATH=python/src bench/service/python_client.py CUMULUS CUMULUSD [--size 2048] [--rounds 5] [--json FILE]
+
+CUMULUS is the command line, whose `bench` measures the C++ client. Each round runs both; the medians are compared.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+
+import cumulus
+import numpy as np
+
+
+def serve(program):
+    """A server on a free port of TCP."""
+    for port in range(50700, 50800):
+        daemon = subprocess.Popen([program, "--listen", f"127.0.0.1:{port}", "--backend", "cpu", "--lame-duck", "0"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            cumulus.connect(f"127.0.0.1:{port}", connect_timeout=10).close()
+        except cumulus.Unavailable:
+            daemon.kill()
+        if daemon.poll() is None:
+            return daemon, f"127.0.0.1:{port}"
+    raise SystemExit("no server started")
+
+
+def cpp(program, address, size):
+    said = json.loads(subprocess.run([program, "--server", address, "--json", "bench", "--size", str(size),
+                                      "--repeat", "5"], check=True, capture_output=True).stdout)
+    rows = {row["name"]: row for row in said["operations"]}
+    blur = next(row for name, row in rows.items() if "blur" in name)
+    return {"upload_gb_s": said["upload_gigabytes_per_second"], "download_gb_s": said["download_gigabytes_per_second"],
+            "round_trip_us": said["round_trip_seconds"] * 1e6,
+            "beyond_computing_us": (blur["call_seconds"] - blur["compute_seconds"]) * 1e6}
+
+
+def median(count, call):
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def python(client, size):
+    image = np.random.default_rng(1).random((size, size), dtype=np.float32)
+    upload = median(5, lambda: client.upload(image))
+    resident = client.upload(image)
+    download = median(5, lambda: resident.numpy(np.empty_like(image)))
+    beyond = []
+    for _ in range(5):
+        start = time.perf_counter()
+        resident.blur(8)
+        beyond.append(time.perf_counter() - start - client.timings.compute)
+    gigabytes = image.nbytes / 1e9
+    return {"upload_gb_s": gigabytes / upload, "download_gb_s": gigabytes / download,
+            "round_trip_us": median(50, client.session.renew) * 1e6,
+            "beyond_computing_us": statistics.median(beyond) * 1e6}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cumulus")
+    parser.add_argument("cumulusd")
+    parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    daemon, address = serve(options.cumulusd)
+    try:
+        rounds = []
+        with cumulus.connect(address) as client:
+            for _ in range(options.rounds):
+                rounds.append((python(client, options.size), cpp(options.cumulus, address, options.size)))
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    middles = {name: [statistics.median(side[name] for side in sides) for sides in zip(*rounds)] for name in rounds[0][0]}
+    print(f"{'':24}{'Python':>10}{'C++':>10}{'ratio':>8}")
+    for name, (ours, theirs) in middles.items():
+        print(f"{name:24}{ours:10.2f}{theirs:10.2f}{ours / theirs:8.2f}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"size": options.size, "rounds": options.rounds, "python": {n: m[0] for n, m in middles.items()},
+                       "cpp": {n: m[1] for n, m in middles.items()}}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

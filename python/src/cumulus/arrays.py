@@ -1,0 +1,119 @@
+"""Arrays between numpy and the wire: dense, row-major, little-endian."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import Internal, wrong
+from .v1 import array_pb2
+
+NDArray = npt.NDArray[Any]
+
+_KINDS: Dict[int, "np.dtype[Any]"] = {
+    number: np.dtype(name.lower()).newbyteorder("<")
+    for name, number in array_pb2.ElementType.items()
+    if number
+}
+_NUMBERS = {dtype.name: number for number, dtype in _KINDS.items()}
+DTYPES: Tuple[str, ...] = tuple(_NUMBERS)
+"""The dtypes that Cumulus has: uint8 to uint64, int32, int64, float16 to float64."""
+
+MAX_EXTENTS = 8
+
+
+def dtype_of(element_type: int) -> "np.dtype[Any]":
+    if element_type in _KINDS:
+        return _KINDS[element_type]
+    raise Internal(f"the server sent an array of element type {element_type}, which this client does not know",
+                   cure="use a client of the server's version")
+
+
+def write_spec(dtype: "np.dtype[Any]", shape: Sequence[int], spec: Any) -> None:
+    """Fills an ArraySpec."""
+    spec.element_type = _NUMBERS[dtype.name]
+    spec.shape.extend(shape)
+
+
+def bytes_of(array: NDArray) -> NDArray:
+    """The bytes of a contiguous array, as uint8 [bytes], without a copy."""
+    return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
+
+
+def _imported(value: Any, field: str) -> NDArray:
+    """Any object with an array in host memory, without a copy where that can be."""
+    if isinstance(value, np.ndarray):
+        return value
+    device = getattr(value, "__dlpack_device__", None)
+    if device is not None:
+        if device()[0] not in (1, 3):  # kDLCPU, kDLCUDAHost
+            raise wrong(field, "is an array on a GPU", "its copy in host memory (x.cpu(), cupy.asnumpy(x))")
+        if hasattr(np, "from_dlpack"):
+            try:
+                return np.from_dlpack(value)
+            except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16
+                raise wrong(field, f"cannot be taken ({problem})", "an array of a type that numpy has") from problem
+    elif hasattr(value, "__cuda_array_interface__"):
+        raise wrong(field, "is an array on a GPU", "its copy in host memory (x.copy_to_host(), cupy.asnumpy(x))")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as problem:
+        raise wrong(field, f"is no array ({problem})", "a numpy array") from problem
+
+
+def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Optional[Sequence[int]] = None) -> NDArray:
+    """`value` as a contiguous array of one of `dtypes`, and with one of these numbers of extents.
+
+    What is contiguous and little-endian is not copied. bool counts as uint8. InvalidArgument, with `field`, otherwise.
+    """
+    array = _imported(value, field)
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)
+    if array.dtype.name not in dtypes:
+        raise wrong(field, f"has elements of {array.dtype}", " or ".join(dtypes) + f" ({field}.astype('{dtypes[-1]}'))")
+    if extents is not None and array.ndim not in extents:
+        raise wrong(field, f"has the shape {list(array.shape)}",
+                    " or ".join(str(count) for count in extents) + " extents")
+    if array.ndim > MAX_EXTENTS:
+        raise wrong(field, f"has {array.ndim} extents", f"at most {MAX_EXTENTS}")
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+
+
+def check_image(shape: Sequence[int], field: str, batch: bool = False) -> None:
+    """[height, width] or [height, width, channels], 1 to 4 channels; `batch`: also with images in front."""
+    extents = (2, 3, 4) if batch else (2, 3)
+    right = "[height, width] or [height, width, channels]" + (" or [images, height, width, channels]" if batch else "")
+    if len(shape) not in extents:
+        raise wrong(field, f"has the shape {list(shape)}", right)
+    if len(shape) > 2 and not 1 <= shape[-1] <= 4:
+        raise wrong(field, f"has {shape[-1]} channels", f"1 to 4 ({right})")
+
+
+def read_inline(inline: Any) -> NDArray:
+    """An InlineArray as an array of its own memory."""
+    dtype = dtype_of(inline.spec.element_type)
+    shape = tuple(inline.spec.shape)
+    array = np.frombuffer(inline.data, dtype)
+    if array.size != int(np.prod(shape, dtype=np.int64)):
+        raise Internal(f"the server sent {len(inline.data)} bytes for an array of shape {list(shape)}")
+    return array.reshape(shape).copy()
+
+
+_CHOSEN: Dict[Tuple[int, str, str], int] = {}  # by enum, which lives as long as the program
+
+
+def choose(kinds: Any, prefix: str, name: str, field: str) -> Any:
+    """The number of an enum's value by its name: 'radix-forest', 'lat-long', with or without the enum's prefix."""
+    known = _CHOSEN.get((id(kinds), prefix, name))
+    if known is not None:
+        return known
+    wanted = str(name).upper().replace("-", "_")
+    values: Mapping[str, int] = dict(kinds.items())
+    for spelling in (wanted, prefix + wanted):
+        if values.get(spelling, 0):
+            _CHOSEN[id(kinds), prefix, name] = values[spelling]
+            return values[spelling]
+    names = [value[len(prefix):] if value.startswith(prefix) else value for value, number in values.items() if number]
+    raise wrong(field, f"is {name!r}", " or ".join(repr(value.lower().replace("_", "-")) for value in names))

@@ -1,0 +1,138 @@
+"""An array that stays on the server."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
+
+import numpy as np
+
+from . import transfer
+from .arrays import NDArray, bytes_of, dtype_of
+from .errors import wrong
+
+if TYPE_CHECKING:
+    from .brackets import Brackets
+    from .client import Client
+    from .kd_tree import KdTree
+    from .run_length import RunLengths
+    from .sampling_table import SamplingTable
+    from .summed_area_table import SummedAreaTable
+
+
+class Buffer:
+    """An array on the server, immutable. Operations on it run there, and their results stay there.
+
+    Made by `Client.upload` and by operations on other buffers. The server's memory is released with the last
+    reference to it. It is lost, and calls that name it raise `NotFound`, once its session is gone.
+
+    Attributes:
+        name: sessions/{session}/buffers/{buffer}.
+        shape: extents, outermost first.
+        dtype: of its elements.
+    """
+
+    def __init__(self, client: "Client", message: Any) -> None:
+        self.client = client
+        self.name: str = message.name
+        self.shape: Tuple[int, ...] = tuple(message.spec.shape)
+        self.dtype: "np.dtype[Any]" = dtype_of(message.spec.element_type)
+        self._release = weakref.finalize(self, client.session.release, self.name)
+        self._release.atexit = False  # the session's end releases all
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<cumulus.Buffer {self.dtype.name} {list(self.shape)} on {self.client.address}>"
+
+    def numpy(self, out: Optional[NDArray] = None, *, timeout: Optional[float] = None) -> NDArray:
+        """Fetches the array: a new one, or into `out`, contiguous, of the same dtype and shape."""
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        elif out.dtype != self.dtype or out.shape != self.shape or not out.flags.c_contiguous or not out.flags.writeable:
+            raise wrong("out", f"is {out.dtype} {list(out.shape)}",
+                        f"a contiguous, writeable array of {self.dtype.name} {list(self.shape)}")
+        with self.client.progress_of(self.nbytes, "download") as progress:
+            transfer.download(self.client.connection, self.name, bytes_of(out), timeout=timeout, progress=progress)
+        return out
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def delete(self) -> None:
+        """Releases the server's memory now rather than with the last reference."""
+        self._release()
+
+    # The operations of the client, on this array.
+
+    def blur(self, sigma: Union[float, Tuple[float, float]], **options: Any) -> "Buffer":
+        """`Client.blur` of this image."""
+        return self.client.blur(self, sigma, **options)
+
+    def filter(self, **options: Any) -> "Buffer":
+        """`Client.filter` of this image."""
+        return self.client.filter(self, **options)
+
+    def bspline_prefilter(self, degree: int = 3, **options: Any) -> "Buffer":
+        """`Client.bspline_prefilter` of this image."""
+        return self.client.bspline_prefilter(self, degree, **options)
+
+    def box_filter(self, radius: Union[int, Tuple[int, int], NDArray, "Buffer"], **options: Any) -> "Buffer":
+        """`Client.box_filter` of this image."""
+        return self.client.box_filter(self, radius, **options)
+
+    def summed_area_table(self, **options: Any) -> "SummedAreaTable":
+        """`Client.summed_area_table` of this image."""
+        return self.client.summed_area_table(self, **options)
+
+    def sampling_table(self, **options: Any) -> "SamplingTable":
+        """`Client.sampling_table` of these weights."""
+        return self.client.sampling_table(self, **options)
+
+    def kd_tree(self, **options: Any) -> "KdTree":
+        """`Client.kd_tree` of these points."""
+        return self.client.kd_tree(self, **options)
+
+    def run_length(self, **options: Any) -> "RunLengths":
+        """`Client.run_length` of this array."""
+        return self.client.run_length(self, **options)
+
+    def match_brackets(self, **options: Any) -> "Brackets":
+        """`Client.match_brackets` of this text."""
+        return self.client.match_brackets(self, **options)
+
+
+class EncodedImage:
+    """An image file, OpenEXR, Radiance HDR, PNG, TIFF or JPEG, that the server decodes.
+
+    Args:
+        file: its bytes, or its path (str or os.PathLike). At most Capabilities.max_encoded_bytes (3 MiB by default).
+        channels: names of those to keep, in this order ("R", "G", "B"); none: all.
+        subimage: 0 is the first.
+    """
+
+    def __init__(self, file: Any, *, channels: Tuple[str, ...] = (), subimage: int = 0) -> None:
+        self.path = ""
+        if isinstance(file, (bytes, bytearray, memoryview)):
+            self.data = bytes(file)
+        else:
+            self.path = str(file)
+            with open(file, "rb") as stream:
+                self.data = stream.read()
+        self.channels = tuple(channels)
+        self.subimage = subimage

@@ -1,0 +1,67 @@
+"""The client of a Cumulus server, and how one connects."""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+from . import transfer
+from .connection import Connection
+from .daemon import PrivateDaemon, server_address
+from .errors import wrong
+from .image_operations import ImageOperations
+from .structure_operations import StructureOperations
+
+
+class Client(ImageOperations, StructureOperations):
+    """A connection to one server, and the arrays that it keeps there. Made by `connect`; close it, or use it as a context.
+
+    What an operation is given decides where its results are: of numpy arrays (or image files) it answers numpy arrays;
+    of a `Buffer` the results stay on the server as buffers, and the next operation on them transfers nothing. Arrays
+    are sent without a copy where they are contiguous and little-endian; bool counts as uint8. Pairs are (along x, along
+    y). Methods may be called from several threads at once.
+
+    Every operation takes `timeout`, `request_id`, `priority`, `ttl` and `evictable` besides its own arguments
+    (`CallOptions`), and may raise any `Error`.
+    """
+
+
+def connect(address: Optional[str] = None, *, backend: str = "", device: str = "", timeout: float = 300.0,
+            connect_timeout: float = 10.0, connections: int = 1, lease: Optional[float] = None,
+            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0) -> "Client":
+    """Connects to a server.
+
+    Args:
+        address: HOST:PORT, [HOST6]:PORT or unix:PATH. Without one CUMULUS_SERVER, and without that a private cumulusd
+            that lives as long as the client.
+        backend: of a private cumulusd, "cpu" or "cuda"; it chooses without.
+        device: of the server, "cuda0" for instance; the one with most memory free without.
+        timeout: seconds for calls that name none. Transfers get one more for each 16 MiB.
+        connect_timeout: seconds for the first answer.
+        connections: TCP connections; transfers of several threads are spread over them.
+        lease: seconds that the server keeps buffers of a client that has vanished; its default without.
+        progress: True shows bars of tqdm, where that is installed, for transfers of 16 MiB and more; or a function that
+            is called with the bytes that are done and all bytes.
+        dead_after: seconds without a sign of life after which a server counts as dead.
+
+    Raises:
+        Unavailable: no server answers, or none can be started; the text says what to do.
+
+    The connection is not encrypted and uses no HTTP proxy.
+    """
+    if connections < 1:
+        raise wrong("connections", f"is {connections}", "at least 1")
+    daemon = None
+    target = address or server_address()
+    if not target:
+        daemon = PrivateDaemon(backend)
+        target = daemon.address
+    connection = Connection(target, size=connections, connect_timeout=connect_timeout, call_timeout=timeout,
+                            dead_after=dead_after)
+    try:
+        connection.wait(connect_timeout)
+        return Client(connection, daemon, device=device, lease=lease, progress=progress)
+    except BaseException:
+        connection.close()
+        if daemon is not None:
+            daemon.stop()
+        raise

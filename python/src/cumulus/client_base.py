@@ -1,0 +1,149 @@
+"""What operations stand on: the connection, the session, and arrays on their way to the server."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, TypeVar, Union, cast
+
+from . import transfer
+from .arrays import as_array, bytes_of, write_spec
+from .buffer import Buffer
+from .connection import Connection
+from .daemon import PrivateDaemon
+from .errors import Error, NotFound
+from .operation import Timings
+from .session import Session
+from .v1 import server_pb2, transfer_pb2
+
+if TYPE_CHECKING:
+    from .client import Client
+
+Response = TypeVar("Response")
+
+_GONE = ("SESSION_EXPIRED", "SESSION_NOT_FOUND", "INSTANCE_RESTARTED")
+
+
+class ClientBase:
+    """A connection to one server, and the arrays that it keeps there."""
+
+    def __init__(self, connection: Connection, daemon: Optional[PrivateDaemon], *, device: str,
+                 lease: Optional[float], progress: Union[bool, transfer.Progress]) -> None:
+        self.connection = connection
+        self._daemon = daemon
+        self._device = device
+        self._lease = lease
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._session: Optional[Session] = None
+        self._local = threading.local()
+        self.capabilities = self._capabilities()
+
+    @property
+    def whole(self) -> "Client":
+        """This, with the operations: there are no other clients."""
+        return cast("Client", self)
+
+    def _capabilities(self) -> server_pb2.Capabilities:
+        return self.call("/cumulus.v1.Server/GetCapabilities", server_pb2.GetCapabilitiesRequest(),
+                         server_pb2.Capabilities.FromString)
+
+    @property
+    def address(self) -> str:
+        return self.connection.address
+
+    def __repr__(self) -> str:
+        devices = ", ".join(f"{device.name} {device.model}" for device in self.capabilities.devices)
+        return f"<cumulus.Client of {self.address}: {devices}>"
+
+    def __enter__(self) -> "Client":
+        return self.whole
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deletes what the client keeps on the server, and ends a private server."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None and not session.lost:
+            session.close()
+        self.connection.close()
+        if self._daemon is not None:
+            self._daemon.stop()
+
+    @property
+    def session(self) -> Session:
+        """The session that owns the buffers; made when it is first needed, and anew once it has been lost."""
+        with self._lock:
+            if self._session is None or self._session.lost:
+                self._session = Session(self.connection, device=self._device, ttl=self._lease)
+            return self._session
+
+    @property
+    def timings(self) -> Timings:
+        """Of the last operation on this thread."""
+        return getattr(self._local, "timings", Timings(0.0, 0.0, 0.0, 0.0, ""))
+
+    @timings.setter
+    def timings(self, timings: Timings) -> None:
+        self._local.timings = timings
+
+    def call(self, method: str, request: Any, response: Callable[[bytes], Response],
+             timeout: Optional[float] = None) -> Response:
+        """One call of the wire, by its full name; for what the other methods do not cover."""
+        try:
+            return self.connection.call(method, request, response, timeout)
+        except NotFound as error:
+            self._forget(error)
+            raise
+
+    def _forget(self, error: Error) -> None:
+        if error.reason in _GONE and self._session is not None:
+            self._session.lost = True
+
+    @contextlib.contextmanager
+    def progress_of(self, size: int, what: str) -> Iterator[Optional[transfer.Progress]]:
+        """What to call as a transfer of `size` bytes goes on."""
+        if callable(self._progress):
+            yield self._progress
+            return
+        if not self._progress or size < 16 << 20:
+            yield None
+            return
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            yield None
+            return
+        with tqdm(total=size, unit="B", unit_scale=True, unit_divisor=1024, desc=what, leave=False) as bar:
+            yield lambda done, total: bar.update(done - bar.n)
+
+    # Arrays on the server.
+
+    def upload(self, array: Any, *, timeout: Optional[float] = None, ttl: Optional[float] = None,
+               evictable: bool = False, request_id: str = "") -> Buffer:
+        """Copies an array to the server, in chunks that carry a crc32c each.
+
+        Args:
+            array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8.
+            ttl: seconds that the buffer lives; without, as long as the client.
+            evictable: the server may drop it when the device runs out of memory.
+        """
+        data = as_array(array, "array")
+        spec = transfer_pb2.WriteSpec(session=self.session.name, evictable=evictable, request_id=request_id)
+        write_spec(data.dtype, data.shape, spec.spec)
+        if ttl is not None:
+            spec.ttl.FromNanoseconds(int(ttl * 1e9))
+        try:
+            with self.progress_of(data.nbytes, "upload") as progress:
+                written = transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress)
+            return Buffer(self.whole, written)
+        except NotFound as error:
+            self._forget(error)
+            raise
+
+    @property
+    def _unknown(self) -> int:
+        """For results whose size only the server knows: too large to come inline."""
+        return self.capabilities.max_inline_bytes + 1

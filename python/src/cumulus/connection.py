@@ -1,0 +1,212 @@
+"""Channels to one server, and the one way in which every unary call goes over them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
+
+import grpc
+
+from .errors import Cancelled, Error, Unavailable, from_status
+
+Response = TypeVar("Response")
+
+MAX_MESSAGE_BYTES = 8 << 20  # above the server's 4 MiB, so that its own limit is the one that speaks
+MAX_REQUEST_BYTES = 4 << 20
+
+
+class BackOff:
+    """Waiting times between repetitions: 50 ms, doubling up to 5 s, each varied by a quarter."""
+
+    def __init__(self) -> None:
+        self._delay = 0.05
+
+    def next(self) -> float:
+        delay = self._delay * random.uniform(0.75, 1.25)
+        self._delay = min(2 * self._delay, 5.0)
+        return delay
+
+
+def _options(connect_timeout: float, dead_after: float) -> Sequence[Tuple[str, Any]]:
+    half = int(min(max(dead_after, 2.0), 86400.0) * 500)
+    return [
+        ("grpc.keepalive_time_ms", half),
+        ("grpc.keepalive_timeout_ms", half),
+        ("grpc.http2.max_pings_without_data", 0),  # a call that computes moves no data; 0: any number
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", int(min(connect_timeout, 3600.0) * 1000)),
+        ("grpc.max_reconnect_backoff_ms", 5000),
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.use_local_subchannel_pool", 1),  # each channel has a connection of its own
+        # A stream is read by the thread that iterates over it, without handing each message to another.
+        ("SingleThreadedUnaryStream", 1),
+    ]
+
+
+def error_of(failure: grpc.RpcError, address: str) -> Error:
+    """The exception for what gRPC raised."""
+    trailer = b""
+    for key, value in failure.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            trailer = value
+    return from_status(failure.code().name, failure.details() or "", trailer, address)
+
+
+class Connection:
+    """`size` channels: unary calls go over the first, transfers over the one that has the fewest."""
+
+    def __init__(self, address: str, *, size: int, connect_timeout: float, call_timeout: float,
+                 dead_after: float) -> None:
+        self.address = address
+        self.call_timeout = call_timeout
+        options = _options(connect_timeout, dead_after)
+        self._channels: List[grpc.Channel] = [grpc.insecure_channel(address, options) for _ in range(size)]
+        self._transfers = [0] * size
+        self._lock = threading.Lock()
+        self._methods: Dict[str, Callable[..., Any]] = {}
+        self._closed = False
+
+    def wait(self, timeout: float) -> None:
+        """Until the server has taken the connection."""
+        ready = grpc.channel_ready_future(self._channels[0])
+        try:
+            ready.result(timeout)
+        except grpc.FutureTimeoutError:
+            cure = f"start cumulusd at {self.address}, or name another address"
+            raise Unavailable(f"no Cumulus server answers at {self.address} within {timeout:g} s; {cure}",
+                              cure=cure) from None
+        finally:
+            ready.cancel()
+
+    def deadline(self, timeout: Optional[float], allowance: float = 0.0) -> float:
+        """When a call that starts now has to end, on the monotonic clock."""
+        return time.monotonic() + (self.call_timeout + allowance if timeout is None else timeout)
+
+    def call(self, method: str, request: Any, response: Callable[[bytes], Response],
+             timeout: Optional[float] = None) -> Response:
+        """Calls "/package.Service/Method". Repeats it while it is UNAVAILABLE with a time to come back.
+
+        `request` is a message, or its bytes. KeyboardInterrupt cancels the call.
+        """
+        self._check_open()
+        data = request if isinstance(request, bytes) else request.SerializeToString()
+        stub = self._methods.get(method)
+        if stub is None:
+            stub = self._methods.setdefault(method, self._channels[0].unary_unary(method))
+        deadline = self.deadline(timeout)
+        back_off = BackOff()
+        while True:
+            try:
+                return response(self._attempt(stub, data, deadline))
+            except grpc.RpcError as failure:
+                error = error_of(failure, self.address)
+            if not (isinstance(error, Unavailable) and error.retry_delay is not None):
+                raise error
+            delay = max(error.retry_delay, back_off.next())
+            if time.monotonic() + delay >= deadline:
+                raise error
+            time.sleep(delay)
+
+    def _attempt(self, stub: Any, data: bytes, deadline: float) -> bytes:
+        timeout = max(deadline - time.monotonic(), 0.0)
+        scope = cancellation()
+        if scope is None:  # half the time of a future; an exception, KeyboardInterrupt too, drops and so cancels it
+            answer: bytes = stub(data, timeout=timeout)
+            return answer
+        call = stub.future(data, timeout=timeout)
+        scope.add(call)
+        try:
+            answer = call.result()
+            return answer
+        except grpc.FutureCancelledError:
+            raise Cancelled("the call was cancelled") from None
+        finally:
+            scope.remove(call)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            cure = "cumulus.connect() makes a new one"
+            raise Unavailable(f"the client of {self.address} has been closed; {cure}", cure=cure)
+
+    def transfer_channel(self) -> "TransferChannel":
+        self._check_open()
+        return TransferChannel(self)
+
+    def take(self) -> int:
+        with self._lock:
+            index = min(range(len(self._channels)), key=lambda i: (self._transfers[i], i))
+            self._transfers[index] += 1
+            return index
+
+    def give_back(self, index: int) -> None:
+        with self._lock:
+            self._transfers[index] -= 1
+
+    def channel(self, index: int) -> grpc.Channel:
+        return self._channels[index]
+
+    def close(self) -> None:
+        self._closed = True
+        for channel in self._channels:
+            channel.close()
+
+
+class TransferChannel:
+    """A channel for one transfer, as a context."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._index = -1
+
+    def __enter__(self) -> grpc.Channel:
+        self._index = self._connection.take()
+        return self._connection.channel(self._index)
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.give_back(self._index)
+
+
+class Cancellation:
+    """Stops the calls that are made within it, from another thread. What cumulus.aio cancels tasks with."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: List[Any] = []
+        self._cancelled = False
+
+    def add(self, call: Any) -> None:
+        with self._lock:
+            self._calls.append(call)
+            cancelled = self._cancelled
+        if cancelled:
+            call.cancel()
+
+    def remove(self, call: Any) -> None:
+        with self._lock:
+            self._calls.remove(call)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+
+    def __enter__(self) -> "Cancellation":
+        _current.scope = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.scope = None
+
+
+_current = threading.local()
+
+
+def cancellation() -> Optional[Cancellation]:
+    """The scope that this thread's calls belong to, if any."""
+    scope: Optional[Cancellation] = getattr(_current, "scope", None)
+    return scope

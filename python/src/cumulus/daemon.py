@@ -1,0 +1,116 @@
+"""A cumulusd of one's own, for as long as this process lives."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from typing import Optional
+
+from .errors import Unavailable
+
+START_TIMEOUT = 60.0  # seconds; a GPU's context takes some
+STOP_TIMEOUT = 3.0
+
+
+def find_daemon() -> str:
+    """The program of the package cumulus-server, or the cumulusd in PATH."""
+    try:
+        import cumulus_server
+    except ImportError:
+        pass
+    else:
+        return str(cumulus_server.program("cumulusd"))
+    found = shutil.which("cumulusd")
+    if found is None:
+        cure = "install the package cumulus-server, or name a running server: connect('HOST:PORT') or CUMULUS_SERVER"
+        raise Unavailable(f"cannot find cumulusd, neither of the package cumulus-server nor in PATH; {cure}", cure=cure)
+    return found
+
+
+class PrivateDaemon:
+    """Serves on a Unix socket in a folder that nobody else can enter, until stop() or the end of this process.
+
+    A shell that waits for the end of its input ends the daemon even where this process is killed.
+    """
+
+    def __init__(self, backend: str = "") -> None:
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="cumulus-"))
+        self.address = f"unix:{self._folder / 'socket'}"
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        self._watcher: Optional[subprocess.Popen[bytes]] = None
+        atexit.register(self.stop)
+        try:
+            self._start(backend)
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, backend: str) -> None:
+        words = [find_daemon(), "--listen", self.address, "--lame-duck", "0", "--memory-on-demand"]
+        if backend:
+            words += ["--backend", backend]
+        with open(self._folder / "log", "wb") as log:
+            # A session of its own: Ctrl-C is for this process, which then ends the daemon.
+            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                             start_new_session=True)
+        self._watcher = subprocess.Popen(["/bin/sh", "-c", f"read _; kill {self._process.pid} 2>/dev/null"],
+                                         stdin=subprocess.PIPE, start_new_session=True)
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        give_up = time.monotonic() + START_TIMEOUT
+        while not self._accepts():
+            if self._process.poll() is not None:
+                raise Unavailable(f"the private cumulusd did not start: {self._log_tail()}")
+            if time.monotonic() > give_up:
+                raise Unavailable(f"the private cumulusd was not ready after {START_TIMEOUT:.0f} s: {self._log_tail()}")
+            time.sleep(0.005)
+
+    def _accepts(self) -> bool:
+        probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            probe.connect(self.address[len("unix:"):])
+            return True
+        except OSError:
+            return False
+        finally:
+            probe.close()
+
+    def _log_tail(self) -> str:
+        log = (self._folder / "log").read_text(errors="replace").rstrip("\n")
+        return log[-2000:] if log else "it wrote no log"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process else 0
+
+    def stop(self) -> None:
+        """Ends the daemon and removes its folder. Does nothing the second time."""
+        atexit.unregister(self.stop)
+        process, self._process = self._process, None
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:  # first: the daemon's number may be another's afterwards
+            watcher.kill()
+            watcher.wait()
+            if watcher.stdin:
+                watcher.stdin.close()
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(STOP_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def server_address() -> str:
+    """CUMULUS_SERVER, or nothing."""
+    return os.environ.get("CUMULUS_SERVER", "")

@@ -1,0 +1,243 @@
+"""The client's operations on images: recursive filters, box filters and summed-area tables."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union, overload
+
+import numpy as np
+
+from . import filters
+from .arrays import NDArray, as_array, check_image, choose
+from .buffer import Buffer, EncodedImage
+from .client_base import ClientBase
+from .operation import Call, CallOptions, ImageLike, Input, nbytes, pair
+from .summed_area_table import SummedAreaTable
+from .v1 import array_pb2, recursive_filter_pb2, summed_area_table_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Pair = Union[float, Tuple[float, float]]
+Names = Union[str, Tuple[str, str]]
+
+FILTERED = ("float16", "float64", "float32")
+SUMMED = ("uint8", "uint16", "uint32", "int32", "float16", "float64", "float32")
+
+
+class ImageOperations(ClientBase):
+    """A part of `Client`."""
+
+    # Filters.
+
+    @overload
+    def blur(self, image: Buffer, sigma: Pair, *, boundary: Names = ..., method: str = ...,
+             derivative: Union[int, Tuple[int, int]] = ..., algorithm: str = ...,
+             max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
+
+    @overload
+    def blur(self, image: ImageLike, sigma: Pair, *, boundary: Names = ..., method: str = ...,
+             derivative: Union[int, Tuple[int, int]] = ..., algorithm: str = ...,
+             max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> NDArray: ...
+
+    def blur(self, image: Union[ImageLike, Buffer], sigma: Pair, *, boundary: Names = "clamp", method: str = "deriche",
+             derivative: Union[int, Tuple[int, int]] = 0, algorithm: str = "",
+             max_truncation_error: Optional[float] = None,
+             **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
+        """Blurs with a Gaussian, or differentiates with its derivatives; at one price for any sigma.
+
+        Args:
+            image: [height, width], [height, width, channels] or [images, height, width, channels], 1 to 4 channels,
+                each filtered alone; float16 (filtered in float32), float32 or float64; or an image file.
+            sigma: pixels, 0.5 to 10000; 0 leaves an axis as it is.
+            boundary: what lies beyond the edges: "clamp", "zero", "repeat", "reflect" (cba|abc) or "mirror" (cb|abc);
+                of a lat-long map ("repeat", "clamp").
+            method: "deriche" or "young".
+            derivative: 0, 1 (per pixel) or 2 (per pixel squared), by "deriche" alone.
+            algorithm: as `filter`.
+            max_truncation_error: as `filter`.
+
+        Returns:
+            The image, of the same type and shape.
+
+        Source: R. Deriche, "Recursively implementing the Gaussian and its derivatives", 1993; exact boundaries after D.
+        Nehab and A. Maximo, "Parallel recursive filtering of infinite input extensions", 2016.
+        """
+        orders = pair(derivative, "derivative", (int, np.integer))
+        kernels = [filters.Gaussian(float(each), method, int(order)) if each or order else None
+                   for each, order in zip(pair(sigma, "sigma", (int, float, np.integer, np.floating)), orders)]
+        return self._filter(image, kernels, boundary, (algorithm, max_truncation_error), None, call)
+
+    @overload
+    def bspline_prefilter(self, image: Buffer, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,
+                          max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
+
+    @overload
+    def bspline_prefilter(self, image: ImageLike, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,
+                          max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> NDArray: ...
+
+    def bspline_prefilter(self, image: Union[ImageLike, Buffer], degree: int = 3, *, boundary: Names = "mirror",
+                          algorithm: str = "", max_truncation_error: Optional[float] = None,
+                          **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
+        """The coefficients of the B-spline of degree 3 or 5 through the pixels, along both axes.
+
+        Image, boundary and result are as `blur` has them. Source: M. Unser, A. Aldroubi and M. Eden, "B-spline signal
+        processing", 1993.
+        """
+        kernel = filters.BsplinePrefilter(degree)
+        return self._filter(image, [kernel, kernel], boundary, (algorithm, max_truncation_error), None, call)
+
+    @overload
+    def filter(self, image: Buffer, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
+               boundary: Names = ..., accumulate: Optional[Union[NDArray, Buffer]] = ..., weight: float = ...,
+               algorithm: str = ..., max_truncation_error: Optional[float] = ...,
+               **call: "Unpack[CallOptions]") -> Buffer: ...
+
+    @overload
+    def filter(self, image: ImageLike, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
+               boundary: Names = ..., accumulate: Optional[Union[NDArray, Buffer]] = ..., weight: float = ...,
+               algorithm: str = ..., max_truncation_error: Optional[float] = ...,
+               **call: "Unpack[CallOptions]") -> NDArray: ...
+
+    def filter(self, image: Union[ImageLike, Buffer], *, x: Optional[filters.Kernel] = None,
+               y: Optional[filters.Kernel] = None, boundary: Names = "clamp",
+               accumulate: Optional[Union[NDArray, Buffer]] = None, weight: float = 1.0, algorithm: str = "",
+               max_truncation_error: Optional[float] = None,
+               **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
+        """Runs a recursive filter along the rows (x), the columns (y), or both.
+
+        Args:
+            image: as `blur`.
+            x, y: a `Gaussian`, `BsplinePrefilter`, `Exponential` or `Feedback`; None leaves that axis as it is.
+            boundary: as `blur`.
+            accumulate: of the image's type and shape: the result is accumulate + weight * the filtered image.
+            algorithm: "filter-by-lines", "filter-tiled", "filter-on-chip" or "filter-decaying"; without, the fastest.
+            max_truncation_error: what may be left out, relative to the image's largest magnitude, 0 to 1; 0: nothing.
+
+        Source: D. Nehab, A. Maximo, R. Lima and H. Hoppe, "GPU-efficient recursive filtering and summed-area tables",
+        2011.
+        """
+        return self._filter(image, [x, y], boundary, (algorithm, max_truncation_error),
+                            None if accumulate is None else (accumulate, weight), call)
+
+    def _filter(self, image: Union[ImageLike, Buffer], kernels: Sequence[Optional[filters.Kernel]], boundary: Names,
+                way: Tuple[str, Optional[float]], accumulate: Optional[Tuple[Union[NDArray, Buffer], float]],
+                options: CallOptions) -> Union[NDArray, Buffer]:
+        request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
+        for name, kernel, edge in zip("xy", kernels, pair(boundary, "boundary", (str,))):
+            if kernel is not None:
+                filters.write_axis(getattr(request, name), kernel, edge, name)
+        algorithm, error = way
+        if algorithm:
+            request.method = choose(recursive_filter_pb2.RecursiveFilterMethod, "FILTER_", algorithm, "algorithm")
+        if error is not None:
+            request.max_truncation_error = error
+        source = self._image(image, "image", FILTERED, batch=True)
+        call = Call(self, "ApplyRecursiveFilter", request, options).source(request.image, source, "image")
+        if accumulate is not None:
+            array, request.weight = accumulate
+            call.source(request.accumulate, array if isinstance(array, Buffer) else as_array(array, "accumulate", FILTERED),
+                        "accumulate")
+        resident = isinstance(source, Buffer)
+        size = self._size(source)
+        return call.run(resident, size).either("image", resident)
+
+    @overload
+    def box_filter(self, image: Buffer, radius: Union[int, Tuple[int, int], NDArray, Buffer], *, boundary: Names = ...,
+                   max_radius: int = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
+
+    @overload
+    def box_filter(self, image: ImageLike, radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
+                   boundary: Names = ..., max_radius: int = ..., **call: "Unpack[CallOptions]") -> NDArray: ...
+
+    def box_filter(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
+                   boundary: Names = "exact", max_radius: int = 0,
+                   **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
+        """The mean over the box of 2 radius + 1 pixels a side around each pixel; at one price for any radius.
+
+        Args:
+            image: [height, width] or [height, width, channels], 1 to 4 channels; uint8, uint16, uint32, int32, float16,
+                float32 or float64; or an image file.
+            radius: in pixels, for both axes or (along x, along y); or a radius for each pixel, float32 [height, width].
+            boundary: "exact" (the mean of what lies inside), "zero", "clamp", "repeat" or "reflect".
+            max_radius: of a radius for each pixel, what none exceeds; 0: the image's larger side.
+
+        Returns:
+            float32, of the image's shape.
+
+        Source: F. Crow, "Summed-area tables for texture mapping", 1984.
+        """
+        return self._box_filter(image, radius, (boundary, max_radius), False, call)[0]
+
+    def box_statistics(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
+                       boundary: Names = "exact", max_radius: int = 0,
+                       **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
+        """Mean and standard deviation over the box around each pixel, as `box_filter`; not of uint32 and int32."""
+        means, deviations = self._box_filter(image, radius, (boundary, max_radius), True, call)
+        return means, deviations
+
+    def _box_filter(self, image: Union[ImageLike, Buffer], radius: Any, edges: Tuple[Names, int], deviation: bool,
+                    options: CallOptions) -> Sequence[Union[NDArray, Buffer]]:
+        request = summed_area_table_pb2.FilterBoxRequest(deviation=deviation)
+        boundary, max_radius = edges
+        request.boundary_x, request.boundary_y = (
+            choose(summed_area_table_pb2.BoxBoundary, "BOX_", each, "boundary")
+            for each in pair(boundary, "boundary", (str,)))
+        source = self._image(image, "image", SUMMED, batch=False)
+        call = Call(self, "FilterBox", request, options).source(request.image, source, "image")
+        if isinstance(radius, (Buffer, np.ndarray)):
+            radii = radius if isinstance(radius, Buffer) else as_array(radius, "radius", ("float32",), (2,))
+            call.source(request.radius_map, radii, "radius")
+            request.radius = max_radius
+        else:
+            request.radius_x, request.radius_y = (
+                int(each) for each in pair(radius, "radius", (int, np.integer)))
+        resident = isinstance(source, Buffer)
+        size = 0 if isinstance(source, EncodedImage) else nbytes("float32", *source.shape)
+        result = call.run(resident, (1 + deviation) * (size or self._unknown))
+        return [result.either(name, resident) for name in (("image", "deviation") if deviation else ("image",))]
+
+    # Summed-area tables.
+
+    def summed_area_table(self, image: Union[ImageLike, Buffer], *, accumulator: str = "", squares: bool = False,
+                          exclusive: bool = False, precision: str = "plain-sums", wrap: bool = False,
+                          **call: "Unpack[CallOptions]") -> SummedAreaTable:
+        """The sums over all rows up to y and columns up to x, of which any rectangle's sum takes four reads.
+
+        Args:
+            image: as `box_filter`.
+            accumulator: dtype of the sums. Without: uint32 of uint8, uint64 of uint16 and uint32, int64 of int32,
+                float64 of floats; with squares the one of 64 bits.
+            squares: also the sums of the squared pixels, for variances.
+            exclusive: begin with a row and a column of zeros, as OpenCV's integral.
+            precision: "plain-sums", "mean-subtracted-sums" or "tile-local-sums" (float32 with less lost).
+            wrap: let integer sums that could exceed the accumulator wrap around instead of refusing the image.
+
+        Returns:
+            A table that stays on the server: `.numpy()` fetches it, `.sum(rectangles)` asks it.
+
+        Source: F. Crow, "Summed-area tables for texture mapping", 1984.
+        """
+        request = summed_area_table_pb2.BuildSummedAreaTableRequest(exclusive=exclusive, squares=squares)
+        if accumulator:
+            request.accumulator = choose(array_pb2.ElementType, "", accumulator, "accumulator")
+        request.precision = choose(summed_area_table_pb2.SumPrecision, "", precision, "precision")
+        if wrap:
+            request.overflow = summed_area_table_pb2.WRAP_OVERFLOW
+        source = self._image(image, "image", SUMMED)
+        result = Call(self, "BuildSummedAreaTable", request, call).source(request.image, source, "image").run(True, 0)
+        parts = {name: result.buffer(name) for name in ("sums", "squares", "offsets", "above", "left") if name in result}
+        return SummedAreaTable(self, parts, exclusive)
+
+    def _image(self, image: Union[ImageLike, Buffer], field: str, dtypes: Sequence[str], batch: bool = False) -> Input:
+        if isinstance(image, (str, os.PathLike, bytes)):
+            return EncodedImage(image)
+        if isinstance(image, EncodedImage):
+            return image
+        array = image if isinstance(image, Buffer) else as_array(image, field, dtypes)
+        check_image(array.shape, field, batch)
+        return array
+
+    def _size(self, source: Input) -> int:
+        """Bytes of a result that is as large as `source`."""
+        return self._unknown if isinstance(source, EncodedImage) else source.nbytes

@@ -1,0 +1,175 @@
+"""One call of an operation: its inputs on their way, and its results where they are wanted."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypedDict, Union
+
+import numpy as np
+
+from .arrays import NDArray, choose, read_inline, write_spec
+from .buffer import Buffer, EncodedImage
+from .connection import MAX_REQUEST_BYTES
+from .errors import Internal, wrong
+from .v1 import array_pb2
+
+if TYPE_CHECKING:
+    from .client_base import ClientBase
+
+Input = Union[NDArray, Buffer, EncodedImage]
+ImageLike = Union[NDArray, str, "os.PathLike[str]", bytes, EncodedImage]
+"""What images and weights may be besides buffers: arrays, or an image file by its path or its bytes."""
+
+
+class CallOptions(TypedDict, total=False):
+    """What every operation takes besides its own arguments."""
+
+    timeout: Optional[float]  # seconds, from now to the end, repetitions included; the connection's without
+    request_id: str  # at most 128 bytes, which the server repeats in its log
+    priority: str  # "interactive" or "batch": runs when no interactive request waits
+    ttl: Optional[float]  # seconds, lifetime of new buffers; without as long as the session
+    evictable: bool  # the server may drop new buffers when the device runs out of memory
+
+
+class Timings(NamedTuple):
+    """Where a call's time went, in seconds on the server's clock, and the device that ran it."""
+
+    queue: float
+    input: float
+    compute: float
+    output: float
+    device: str
+
+
+def _seconds(duration: Any) -> float:
+    return float(duration.seconds) + float(duration.nanos) * 1e-9
+
+
+class Call:
+    """Fills in a request's sources, runs it, and takes the results.
+
+    Arrays travel inline as far as the server's limits allow, and are uploaded otherwise, as buffers that live until the
+    call has ended.
+    """
+
+    def __init__(self, client: "ClientBase", rpc: str, request: Any, options: Mapping[str, Any]) -> None:
+        for name in options:
+            if name not in CallOptions.__annotations__:
+                raise TypeError(f"{rpc}: unexpected argument {name!r}; besides its own it takes "
+                                + ", ".join(CallOptions.__annotations__))
+        self._client = client
+        self._rpc = rpc
+        self._request = request
+        self._options = options
+        self._uploaded: List[Buffer] = []
+        self._inline_bytes = 0
+        self._needs_session = False
+
+    def source(self, source: Any, value: Input, field: str) -> "Call":
+        """Fills in one source, checking only what the server could not say better."""
+        if isinstance(value, Buffer):
+            if value.client is not self._client:
+                raise wrong(field, "is a buffer of another client", "one of the client that is called")
+            self._needs_session = True
+            source.buffer = value.name
+        elif isinstance(value, EncodedImage):
+            self._encoded(source.encoded, value, field)
+        else:
+            self._array(source, value)
+        return self
+
+    def _encoded(self, encoded: Any, image: EncodedImage, field: str) -> None:
+        most = self._client.capabilities.max_encoded_bytes
+        if len(image.data) > most:
+            raise wrong(field, f"the image file has {len(image.data)} bytes, and the server decodes {most} at most",
+                        "an array of its pixels, decoded here")
+        encoded.data = image.data
+        encoded.subimage = image.subimage
+        encoded.channels.extend(image.channels)
+        self._inline_bytes += len(image.data)
+
+    def _array(self, source: Any, array: NDArray) -> None:
+        limit = self._client.capabilities.max_inline_bytes
+        if array.nbytes <= limit and self._inline_bytes + array.nbytes <= MAX_REQUEST_BYTES // 2:
+            self._inline_bytes += array.nbytes
+            write_spec(array.dtype, array.shape, source.inline_array.spec)
+            source.inline_array.data = array.tobytes()
+            return
+        buffer = self._client.upload(array, timeout=self._options.get("timeout"))
+        self._uploaded.append(buffer)
+        self._needs_session = True
+        source.buffer = buffer.name
+
+    def run(self, resident: bool, result_bytes: int) -> "Result":
+        """`result_bytes`: of all results together, at most, as far as one can know."""
+        inline = not resident and result_bytes <= self._client.capabilities.max_inline_bytes
+        options = self._request.options
+        if self._needs_session or not inline:
+            options.session = self._client.session.name
+        if inline:
+            options.output.inline_array.SetInParent()
+        elif resident:
+            if self._options.get("ttl") is not None:
+                options.output.ttl.FromNanoseconds(int(float(self._options["ttl"]) * 1e9))
+            options.output.evictable = bool(self._options.get("evictable", False))
+        options.request_id = str(self._options.get("request_id", ""))
+        if self._options.get("priority", "interactive") != "interactive":
+            options.priority = choose(array_pb2.Priority, "", str(self._options["priority"]), "priority")
+        try:
+            answer = self._client.call(f"/cumulus.v1.Operations/{self._rpc}", self._request,
+                                       array_pb2.OperationResult.FromString, self._options.get("timeout"))
+        finally:
+            for buffer in self._uploaded:
+                buffer.delete()
+        return Result(self._client, answer, self._rpc)
+
+
+class Result:
+    """An operation's arrays by name, each a buffer or an array that came with the answer."""
+
+    def __init__(self, client: "ClientBase", answer: Any, rpc: str) -> None:
+        self._rpc = rpc
+        self._values: Dict[str, Union[NDArray, Buffer]] = {}
+        for named in answer.arrays:
+            kind = named.WhichOneof("value")
+            self._values[named.name] = (Buffer(client.whole, named.buffer) if kind == "buffer"
+                                        else read_inline(named.inline_array))
+        times = answer.timings
+        client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
+                                 _seconds(times.output), times.device)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def buffer(self, name: str) -> Buffer:
+        value = self._value(name)
+        if isinstance(value, Buffer):
+            return value
+        raise Internal(f"{self._rpc}: the array {name!r} came inline, and was to stay on the server")
+
+    def array(self, name: str) -> NDArray:
+        value = self._value(name)
+        return value.numpy() if isinstance(value, Buffer) else value
+
+    def either(self, name: str, resident: bool) -> Union[NDArray, Buffer]:
+        return self.buffer(name) if resident else self.array(name)
+
+    def _value(self, name: str) -> Union[NDArray, Buffer]:
+        if name in self._values:
+            return self._values[name]
+        raise Internal(f"{self._rpc}: the server sent no array {name!r}, only " + ", ".join(self._values),
+                       cure="use a client of the server's version")
+
+
+def nbytes(dtype: Any, *shape: int) -> int:
+    return int(np.dtype(dtype).itemsize) * math.prod(shape)
+
+
+def pair(value: Any, field: str, kinds: Tuple[type, ...]) -> Tuple[Any, Any]:
+    """One value for both axes, or (along x, along y), as on the command line."""
+    if isinstance(value, kinds) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(each, kinds) for each in value):
+        return value[0], value[1]
+    raise wrong(field, f"is {value!r}", "one value, or two: (along x, along y)")

@@ -1,0 +1,191 @@
+"""Bulk data in chunks that carry their own checksum: at most one copy on this side of gRPC each way."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Iterator, Optional
+
+import google_crc32c
+import grpc
+import numpy as np
+
+from . import wire
+from .arrays import NDArray
+from .connection import BackOff, Connection, cancellation, error_of
+from .errors import Cancelled, DataLoss, Error, Unavailable
+from .v1 import array_pb2, transfer_pb2
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that are done and all bytes, after each chunk."""
+
+CHUNK_BYTES = 1 << 20
+MAX_BREAKS = 6  # of a connection in a row, where the server does not say when to come back
+
+
+def _crc32c(data: NDArray) -> int:
+    """Of bytes in an array: the C implementation takes arrays without a copy."""
+    value: int = google_crc32c.extend(0, data if google_crc32c.implementation == "c" else data.tobytes())
+    return value
+
+
+class _Retry:
+    """Whether and when an interrupted transfer begins again, as the C++ library does."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._back_off = BackOff()
+        self._breaks = 0
+
+    def wait_after(self, error: Error) -> None:
+        """Returns where the transfer is to be tried again; raises `error` otherwise."""
+        if not isinstance(error, Unavailable):
+            raise error
+        if error.retry_delay is None:
+            self._breaks += 1
+            if self._breaks > MAX_BREAKS:
+                raise error
+        delay = max(error.retry_delay or 0.0, self._back_off.next())
+        if time.monotonic() + delay >= self._deadline:
+            raise error
+        time.sleep(delay)
+
+    def note_progress(self) -> None:
+        self._breaks = 0
+        self._back_off = BackOff()
+
+
+def allowance(size: int) -> float:
+    """Seconds that a transfer may take beyond a call: one for 16 MiB."""
+    return size / (16 << 20)
+
+
+class _Scope:
+    """A call that KeyboardInterrupt, or the thread's Cancellation, ends."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._scope = cancellation()
+
+    def __enter__(self) -> Any:
+        if self._scope is not None:
+            self._scope.add(self._call)
+        return self._call
+
+    def __exit__(self, kind: Optional[type], *_: object) -> None:
+        if self._scope is not None:
+            self._scope.remove(self._call)
+        if kind is not None:
+            self._call.cancel()
+
+
+class _Chunks:
+    """The messages of an upload. gRPC asks for them on a thread of its own, where an exception would be lost."""
+
+    def __init__(self, spec: bytes, data: NDArray, progress: Optional[Progress]) -> None:
+        self._spec = spec
+        self._data = data
+        self._progress = progress
+        self.problem: Optional[BaseException] = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        total = self._data.size
+        offset = 0
+        while True:
+            part = self._data[offset : offset + CHUNK_BYTES]
+            end = offset + part.size
+            head = wire.chunk_head(self._spec if offset == 0 else b"", offset, _crc32c(part) if part.size else 0,
+                                   end == total, part.size)
+            yield b"".join((head, part.data))
+            if not self._report(end, total) or end == total:
+                return
+            offset = end
+
+    def _report(self, done: int, total: int) -> bool:
+        try:
+            if self._progress is not None:
+                self._progress(done, total)
+            return True
+        except BaseException as problem:  # the caller's own; upload() raises it where the caller is
+            self.problem = problem
+            return False
+
+
+def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, *, timeout: Optional[float] = None,
+           progress: Optional[Progress] = None) -> array_pb2.Buffer:
+    """Writes bytes, uint8 [bytes], as a new buffer; begins again where the connection breaks."""
+    deadline = connection.deadline(timeout, allowance(data.size))
+    retry = _Retry(deadline)
+    head = spec.SerializeToString()
+    while True:
+        with connection.transfer_channel() as channel:
+            stub = channel.stream_unary("/cumulus.v1.BufferTransfer/WriteBuffer")
+            chunks = _Chunks(head, data, progress)
+            call = stub.future(iter(chunks), timeout=max(deadline - time.monotonic(), 0.0))
+            try:
+                with _Scope(call):
+                    return array_pb2.Buffer.FromString(call.result())
+            except grpc.FutureCancelledError:
+                raise Cancelled("the upload was cancelled") from None
+            except grpc.RpcError as failure:
+                error = error_of(failure, connection.address)
+            if chunks.problem is not None:
+                raise chunks.problem
+        retry.wait_after(error)
+
+
+class _Receiver:
+    """Receives a buffer chunk by chunk into its place."""
+
+    def __init__(self, destination: NDArray) -> None:
+        self._destination = destination
+        self.received = 0
+
+    def take(self, message: bytes) -> None:
+        try:
+            offset, checksum, data = wire.read_chunk(message)
+        except (ValueError, IndexError):
+            raise self._broken("is damaged") from None
+        end = self.received + len(data)
+        if offset != self.received:
+            raise self._broken(f"says that it is at byte {offset}")
+        if end > self._destination.size:
+            raise self._broken("is longer than the buffer")
+        place = self._destination[self.received : end]
+        place[:] = np.frombuffer(data, np.uint8)
+        if _crc32c(place) != checksum:
+            raise self._broken("does not match its crc32c")
+        self.received = end
+
+    def _broken(self, what: str) -> DataLoss:
+        return DataLoss(f"download: the chunk at byte {self.received} {what}; download it again",
+                        cure="download it again")
+
+    def check_complete(self) -> None:
+        if self.received < self._destination.size:
+            raise self._broken(f"never came: the server sent fewer than {self._destination.size} bytes")
+
+
+def download(connection: Connection, name: str, destination: NDArray, *, timeout: Optional[float] = None,
+             progress: Optional[Progress] = None) -> None:
+    """Reads a buffer into bytes, uint8 [bytes]; goes on where it stopped when the connection breaks."""
+    deadline = connection.deadline(timeout, allowance(destination.size))
+    retry = _Retry(deadline)
+    receiver = _Receiver(destination)
+    while True:
+        before = receiver.received
+        request = transfer_pb2.ReadBufferRequest(name=name, read_offset=before)
+        with connection.transfer_channel() as channel:
+            stub = channel.unary_stream("/cumulus.v1.BufferTransfer/ReadBuffer")
+            call = stub(request.SerializeToString(), timeout=max(deadline - time.monotonic(), 0.0))
+            try:
+                with _Scope(call):
+                    for message in call:
+                        receiver.take(message)
+                        if progress is not None:
+                            progress(receiver.received, destination.size)
+                return receiver.check_complete()
+            except grpc.RpcError as failure:
+                error = error_of(failure, connection.address)
+        if receiver.received > before:
+            retry.note_progress()
+        retry.wait_after(error)

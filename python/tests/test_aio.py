@@ -1,0 +1,69 @@
+"""cumulus.aio: the same results, at once; cancelled tasks cancel their calls."""
+
+import asyncio
+
+import cumulus
+import cumulus.aio
+import numpy as np
+import pytest
+from fake_server import FakeServer
+from test_calls import hanging
+
+RANDOM = np.random.default_rng(9)
+
+
+def test_the_same_results(client):
+    image = RANDOM.random((200, 300), dtype=np.float32)
+    points = RANDOM.random((500, 3))
+
+    async def run():
+        async with cumulus.aio.connect(client.address) as c:
+            blurred, table, tree, runs = await asyncio.gather(
+                c.blur(image, 8), c.sampling_table(image), c.kd_tree(points), c.run_length(image > 0.5))
+            resident = await c.upload(image)
+            assert resident.shape == image.shape and "aio" in repr(resident)
+            chained = await (await (await c.blur(resident, 8)).summed_area_table()).numpy()
+            return (blurred, await table.sample(100), await tree.query(points, 2), await runs.to_coco(), chained,
+                    await (await c.blur(resident, 8)).numpy())
+
+    blurred, samples, (distances, indices), coco, chained, again = asyncio.run(run())
+    assert np.array_equal(blurred, client.blur(image, 8)) and np.array_equal(again, blurred)
+    assert np.array_equal(samples.pdf, client.sampling_table(image).sample(100).pdf)
+    assert np.array_equal(distances, client.kd_tree(points).query(points, 2)[0]) and (indices[:, 0] == range(500)).all()
+    assert coco == client.run_length(image > 0.5).to_coco()
+    assert np.array_equal(chained, client.upload(image).blur(8).summed_area_table().numpy())
+
+
+def test_every_operation_is_there():
+    plain = {name for name in dir(cumulus.Client) if not name.startswith("_")}
+    there = {name for name in dir(cumulus.aio.Client) if not name.startswith("_")}
+    assert plain - there == {"address", "call", "progress_of", "session", "timings", "whole"}
+
+
+def test_a_cancelled_task_cancels_its_call():
+    async def run(server):
+        async with cumulus.aio.connect(server.address) as c:
+            ended = hanging(server, "EncodeRunLengths")
+            task = asyncio.ensure_future(c.run_length(np.zeros(5)))
+            while not server.count("EncodeRunLengths"):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await asyncio.to_thread(ended.wait, 2)
+
+    with FakeServer() as server:
+        assert asyncio.run(run(server)), "the server was not told"
+
+
+def test_errors_and_awaited_connections(client):
+    async def run():
+        c = await cumulus.aio.connect(client.address)
+        try:
+            with pytest.raises(cumulus.InvalidArgument):
+                await c.blur(np.zeros((4, 4), np.float32), 0.1)
+        finally:
+            await c.close()
+
+    asyncio.run(run())

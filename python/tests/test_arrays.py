@@ -1,0 +1,224 @@
+"""Arrays on their way to the server and back, handles, image files, and errors."""
+
+import cumulus
+import numpy as np
+import pytest
+
+RANDOM = np.random.default_rng(6)
+DTYPES = ["uint8", "uint16", "uint32", "uint64", "int32", "int64", "float16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4, 5), (0, 4), (1, 1), ()])
+def test_round_trip(client, dtype, shape):
+    array = (RANDOM.random(shape) * 100).astype(dtype)
+    resident = client.upload(array)
+    assert resident.shape == shape and resident.dtype == dtype and resident.nbytes == array.nbytes
+    back = resident.numpy()
+    assert back.dtype == array.dtype and np.array_equal(back, array) and back.flags.writeable
+
+
+def test_large_arrays(client):
+    array = RANDOM.random((1500, 1501), dtype=np.float32)
+    assert np.array_equal(client.upload(array).numpy(), array)
+    assert client.blur(array, 2).shape == array.shape
+
+
+def test_views_and_byte_orders(client):
+    array = RANDOM.random((64, 48))
+    for view in (array.T, array[::2, ::-3], array[3:, 5:], array.astype(">f8"), np.asfortranarray(array)):
+        assert np.array_equal(client.upload(view).numpy(), view)
+
+
+def test_contiguous_views_are_not_copied():
+    from cumulus.arrays import as_array, bytes_of
+
+    array = RANDOM.random((64, 48))
+    for view in (array, array[10:20], array.view(np.uint64), array[:, :].reshape(48, 64)):
+        assert np.shares_memory(bytes_of(as_array(view, "array")), array)
+    read_only = array[10:20]
+    read_only.flags.writeable = False
+    assert np.shares_memory(as_array(read_only, "array"), array)
+
+
+def test_read_only_arrays(client):
+    array = np.frombuffer(RANDOM.bytes(1 << 21), np.uint8)
+    assert np.array_equal(client.upload(array).numpy(), array)
+
+
+def test_dlpack(client):
+    class Foreign:
+        """An array of another library, in host memory."""
+
+        def __init__(self, array):
+            self._array = array
+
+        def __dlpack__(self, **options):
+            return self._array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self._array.__dlpack_device__()
+
+    array = RANDOM.random((5, 6), dtype=np.float32)
+    assert np.array_equal(client.upload(Foreign(array)).numpy(), array)
+
+    class OnAGpu(Foreign):
+        def __dlpack_device__(self):
+            return (2, 0)
+
+    with pytest.raises(cumulus.InvalidArgument, match="GPU.*cpu"):
+        client.upload(OnAGpu(array))
+
+
+def test_into_an_array(client):
+    array = RANDOM.random((5, 6))
+    out = np.empty((5, 6))
+    resident = client.upload(array)
+    assert resident.numpy(out) is out and np.array_equal(out, array)
+    for wrong in (np.empty((6, 5)), np.empty((5, 6), np.float32), np.empty((5, 12))[:, ::2]):
+        with pytest.raises(cumulus.InvalidArgument, match="out:"):
+            resident.numpy(wrong)
+
+
+def test_handles_chain_without_a_transfer(client, monkeypatch):
+    image = RANDOM.random((300, 400), dtype=np.float32)
+    resident = client.upload(image)
+    for name in ("upload", "download"):
+        monkeypatch.setattr(f"cumulus.transfer.{name}", lambda *_, **__: pytest.fail("a transfer"))
+    table = client.blur(resident, 8).summed_area_table()
+    boxes = resident.box_filter(3).bspline_prefilter()
+    tree = client.sampling_table(resident.blur(2))
+    monkeypatch.undo()
+    assert np.abs(table.numpy() - client.blur(image, 8).astype(float).cumsum(0).cumsum(1)).max() < 0.1
+    assert isinstance(boxes, cumulus.Buffer) and tree.sample(5).pdf.shape == (5,)
+
+
+def test_released_buffers_are_gone(client):
+    resident = client.upload(np.zeros(10))
+    name = resident.name
+    resident.delete()
+    from cumulus.v1 import sessions_pb2
+
+    for _ in range(200):
+        try:
+            client.call("/cumulus.v1.Sessions/GetBuffer", sessions_pb2.GetBufferRequest(name=name), bytes)
+        except cumulus.NotFound:
+            return
+    pytest.fail("the buffer is still there")
+
+
+def test_image_files(client, sunrise):
+    by_path = client.blur(sunrise, 4)
+    assert by_path.shape == (512, 1024, 3) and by_path.dtype == np.float32
+    assert np.array_equal(client.blur(sunrise.read_bytes(), 4), by_path)
+    red = client.blur(cumulus.EncodedImage(sunrise, channels=("R",)), 4)
+    assert np.array_equal(red[..., 0], by_path[..., 0]) and red.shape[2] == 1
+    assert client.sampling_table(str(sunrise), invalid_weights="clamp").header.width == 1024
+
+
+def test_a_directory_of_sessions_is_left_empty(client):
+    with cumulus.connect(client.address) as other:
+        kept = other.upload(np.zeros(100))
+        assert kept.client is other
+        with pytest.raises(cumulus.InvalidArgument, match="another client"):
+            client.run_length(kept)
+
+
+@pytest.mark.parametrize("call, field, cure", [
+    (lambda c: c.blur(np.zeros((4, 4), np.int64), 2), "image", "float32"),
+    (lambda c: c.blur(np.zeros(4, np.float32), 2), "image", "height, width"),
+    (lambda c: c.blur(np.zeros((4, 4, 5), np.float32), 2), "image", "1 to 4"),
+    (lambda c: c.blur(np.zeros((4, 4), np.float32), 0.1), "y.gaussian.sigma", "0.5 to 10000"),
+    (lambda c: c.blur(np.zeros((4, 4), np.float32), (1, 2, 3)), "sigma", "along x, along y"),
+    (lambda c: c.blur(np.zeros((4, 4), np.float32), 2, boundary="wrap"), "boundary", "'repeat'"),
+    (lambda c: c.filter(np.zeros((4, 4), np.float32), x="gaussian"), "x", "Gaussian"),
+    (lambda c: c.kd_tree(np.zeros((4, 3), int)), "points", "float32"),
+    (lambda c: c.kd_tree(np.zeros((4, 3))).query(np.zeros((4, 2))), "queries", "[queries, 3]"),
+    (lambda c: c.kd_tree(np.zeros((4, 3))).query(np.zeros((4, 3)), k=200), "nearest", "128"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).sample(0), "points", "at least 1"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).local().sample(np.zeros((4, 3))), "points", "[count, 2]"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).local().pdf(np.zeros((4, 4))), "points", "directions"),
+    (lambda c: c.summed_area_table(np.ones((4, 4))).sum(np.zeros((3, 3), int)), "rectangles", "[count, 4]"),
+    (lambda c: c.run_length(np.full((4, 4), 255, np.uint8)).to_coco(), "mask", "mask > 0"),
+    (lambda c: c.upload(np.zeros(4, complex)), "array", "float32"),
+    (lambda c: c.upload(object()), "array", "float32"),
+])
+def test_wrong_arguments_say_field_and_cure(client, call, field, cure):
+    with pytest.raises(cumulus.InvalidArgument) as refused:
+        call(client)
+    assert refused.value.field == field and cure in refused.value.cure, str(refused.value)
+    assert field in str(refused.value) and isinstance(refused.value, ValueError)
+
+
+def test_unanswerable_input_says_where(client):
+    with pytest.raises(cumulus.FailedPrecondition) as refused:
+        client.match_brackets("([)")
+    assert refused.value.reason == "UNBALANCED_BRACKETS" and refused.value.metadata["position"] == "2"
+    weights = np.ones((4, 4), np.float32)
+    weights[2, 3] = np.nan
+    with pytest.raises(cumulus.FailedPrecondition) as refused:
+        client.sampling_table(weights)
+    assert (refused.value.metadata["row"], refused.value.metadata["column"]) == ("2", "3")
+
+
+def test_options_that_no_operation_has(client):
+    with pytest.raises(TypeError, match="unexpected argument 'time_out'"):
+        client.blur(np.zeros((4, 4), np.float32), 2, time_out=3)
+
+
+def test_call_options(client):
+    image = client.upload(np.zeros((4, 4), np.float32))
+    assert client.blur(image, 2, timeout=10, request_id="test", priority="batch", ttl=5, evictable=True).shape == (4, 4)
+    assert client.timings.device == "cpu"
+
+
+def test_several_threads(client):
+    import concurrent.futures
+
+    images = [RANDOM.random((200, 300), dtype=np.float32) for _ in range(16)]
+    alone = [client.blur(image, 3) for image in images]
+    with cumulus.connect(client.address, connections=3) as c, concurrent.futures.ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda image: c.blur(c.upload(image), 3).numpy(), images))
+    assert all(np.array_equal(a, b) for a, b in zip(alone, together))
+
+
+def test_a_closed_client_says_so(client):
+    c = cumulus.connect(client.address)
+    resident = c.upload(np.zeros(5))
+    c.close()
+    c.close()
+    for call in (lambda: c.blur(np.zeros((4, 4), np.float32), 2), lambda: c.upload(np.zeros(5)), resident.numpy):
+        with pytest.raises(cumulus.Unavailable, match="has been closed"):
+            call()
+    resident.delete()
+
+
+def test_a_private_daemon_ends_with_its_client():
+    with cumulus.connect(backend="cpu") as c:
+        daemon = c._daemon
+        folder, pid = daemon._folder, daemon.pid
+        assert folder.is_dir() and pid > 0
+    assert not folder.exists() and daemon.pid == 0
+
+
+def test_a_private_daemon_ends_with_a_killed_process(tmp_path):
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    script = "import cumulus, sys, time; c = cumulus.connect(backend='cpu'); print(c._daemon.pid, flush=True); time.sleep(60)"
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment)
+    daemon = int(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    for _ in range(500):
+        try:
+            os.kill(daemon, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+    pytest.fail("the daemon outlives its client")

@@ -1,0 +1,277 @@
+"""How calls go wrong, are repeated, resumed, renewed and cancelled: against a server that a test chooses."""
+
+import signal
+import threading
+import time
+
+import cumulus
+import google_crc32c
+import grpc
+import numpy as np
+import pytest
+from cumulus.v1 import transfer_pb2
+from fake_server import FakeServer, abort, buffer
+
+CHUNK = 1 << 20
+DATA = np.arange(3 * CHUNK // 4 + 7, dtype=np.uint32)
+
+
+@pytest.fixture
+def server():
+    with FakeServer() as running:
+        yield running
+
+
+def connect(server, **options):
+    return cumulus.connect(server.address, **options)
+
+
+def receive(requests):
+    return [transfer_pb2.WriteBufferRequest.FromString(message) for message in requests]
+
+
+def test_chunks_of_an_upload(server):
+    got = []
+
+    def write(requests, _):
+        got.extend(receive(requests))
+        return buffer("sessions/s/buffers/b", DATA)
+
+    server.handlers["WriteBuffer"] = write
+    seen = []
+    with connect(server, progress=lambda done, total: seen.append((done, total))) as c:
+        c.upload(DATA)
+    assert [message.write_offset for message in got] == [0, CHUNK, 2 * CHUNK, 3 * CHUNK]
+    assert [message.finish_write for message in got] == [False, False, False, True]
+    assert [message.HasField("spec") for message in got] == [True, False, False, False]
+    assert b"".join(message.data for message in got) == DATA.tobytes()
+    assert all(message.crc32c == google_crc32c.value(message.data) for message in got)
+    assert seen[-1] == (DATA.nbytes, DATA.nbytes) and len(seen) == 4
+
+
+@pytest.mark.parametrize("method", ["WriteBuffer", "ReadBuffer"])
+def test_what_a_progress_function_raises_comes_out(server, method):
+    def write(requests, context):
+        if not receive(requests)[-1].finish_write:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the upload is incomplete")
+        return buffer("sessions/s/buffers/b", DATA)
+
+    def stop(done, total):
+        if method == "WriteBuffer" or server.count("ReadBuffer"):
+            raise RuntimeError("that is enough")
+
+    server.handlers["WriteBuffer"] = write
+    server.handlers["ReadBuffer"] = lambda request, _: (chunk(DATA.tobytes(), at) for at in range(0, DATA.nbytes, CHUNK))
+    with connect(server, progress=stop) as c, pytest.raises(RuntimeError, match="that is enough"):
+        c.upload(DATA).numpy()
+    assert server.count(method) == 1
+
+
+def test_an_empty_array_is_one_message(server):
+    got = []
+
+    def write(requests, _):
+        got.extend(receive(requests))
+        return buffer("sessions/s/buffers/b", np.empty((0, 3), np.float32))
+
+    server.handlers["WriteBuffer"] = write
+    with connect(server) as c:
+        assert c.upload(np.empty((0, 3), np.float32)).shape == (0, 3)
+    assert len(got) == 1 and got[0].finish_write and not got[0].HasField("crc32c")
+
+
+def test_an_upload_that_is_turned_away_begins_again(server):
+    attempts = []
+
+    def write(requests, context):
+        attempts.append(b"".join(message.data for message in receive(requests)))
+        if len(attempts) < 3:
+            abort(context, grpc.StatusCode.UNAVAILABLE, "QUEUE_FULL", 0.01)
+        return buffer("sessions/s/buffers/b", DATA)
+
+    server.handlers["WriteBuffer"] = write
+    with connect(server) as c:
+        c.upload(DATA)
+    assert attempts == [DATA.tobytes()] * 3
+
+
+def chunk(data, offset, checksum=None):
+    part = data[offset : offset + CHUNK]
+    checksum = google_crc32c.value(part) if checksum is None else checksum
+    return transfer_pb2.ReadBufferResponse(offset=offset, crc32c=checksum, data=part).SerializeToString()
+
+
+def resident(server, c):
+    server.handlers["WriteBuffer"] = lambda requests, _: (list(requests), buffer("sessions/s/buffers/b", DATA))[1]
+    return c.upload(DATA)
+
+
+def test_a_download_goes_on_where_it_broke(server):
+    offsets = []
+
+    def read(request, context):
+        offsets.append(transfer_pb2.ReadBufferRequest.FromString(request).read_offset)
+        for offset in range(offsets[-1], DATA.nbytes, CHUNK):
+            if offset - offsets[-1] == CHUNK and len(offsets) < 3:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "the connection broke")
+            yield chunk(DATA.tobytes(), offset)
+
+    server.handlers["ReadBuffer"] = read
+    with connect(server) as c:
+        assert np.array_equal(resident(server, c).numpy(), DATA)
+    assert offsets == [0, CHUNK, 2 * CHUNK]
+
+
+@pytest.mark.parametrize("message, says", [
+    (chunk(DATA.tobytes(), 0, checksum=1), "crc32c"), (chunk(DATA.tobytes(), CHUNK), "says that it is at byte"),
+    (b"\xff\xff", "damaged"), (chunk(bytes(DATA.nbytes + 4), 0)[:-1], "damaged")])
+def test_damaged_chunks_are_refused(server, message, says):
+    server.handlers["ReadBuffer"] = lambda request, context: iter([message])
+    with connect(server) as c, pytest.raises(cumulus.DataLoss, match=says):
+        resident(server, c).numpy()
+
+
+def test_a_download_that_ends_early_is_refused(server):
+    server.handlers["ReadBuffer"] = lambda request, context: iter([chunk(DATA.tobytes(), 0)])
+    with connect(server) as c, pytest.raises(cumulus.DataLoss, match="never came"):
+        resident(server, c).numpy()
+
+
+def test_a_call_is_repeated_while_the_server_says_when_to_come_back(server):
+    server.handlers["GetSession"] = lambda request, context: (
+        b"" if server.count("GetSession") > 2 else abort(context, grpc.StatusCode.UNAVAILABLE, "QUEUE_FULL", 0.01))
+    with connect(server) as c:
+        c.session.renew()
+    assert server.count("GetSession") == 3
+
+
+def test_a_call_is_not_repeated_beyond_its_deadline(server):
+    server.handlers["GetSession"] = lambda request, context: abort(
+        context, grpc.StatusCode.UNAVAILABLE, "QUEUE_FULL", 60)
+    with connect(server, timeout=0.5) as c:
+        start = time.monotonic()
+        with pytest.raises(cumulus.Unavailable) as refused:
+            c.session.renew()
+    assert time.monotonic() - start < 2
+    assert refused.value.reason == "QUEUE_FULL" and refused.value.retry_delay == 60
+
+
+def test_other_codes_are_not_repeated(server):
+    server.handlers["GetSession"] = lambda request, context: abort(
+        context, grpc.StatusCode.RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED", 0.01)
+    with connect(server) as c, pytest.raises(cumulus.ResourceExhausted):
+        c.session.renew()
+    assert server.count("GetSession") == 1
+
+
+def test_leases_are_renewed_and_buffers_released(server):
+    def wait_for(method):
+        start = time.monotonic()
+        while not server.count(method) and time.monotonic() < start + 10:
+            time.sleep(0.01)
+        return time.monotonic() - start
+
+    with connect(server, lease=3.0) as c:
+        array = resident(server, c)
+        assert 0.5 < wait_for("GetSession") < 3.0  # a third of the lease
+        assert server.count("DeleteBuffer") == 0
+        del array
+        wait_for("DeleteBuffer")
+        assert server.count("DeleteBuffer") == 1
+    assert server.count("DeleteSession") == 1
+
+
+def test_a_lost_session_is_made_anew(server):
+    server.handlers["EncodeRunLengths"] = lambda request, context: abort(
+        context, grpc.StatusCode.NOT_FOUND, "SESSION_EXPIRED")
+    with connect(server) as c:
+        array = resident(server, c)
+        with pytest.raises(cumulus.NotFound) as lost:
+            c.run_length(array)
+        assert "upload again" in lost.value.cure
+        resident(server, c)
+    assert server.count("CreateSession") == 2
+
+
+def hanging(server, method):
+    ended = threading.Event()
+
+    def hang(request, context):
+        context.add_callback(ended.set)
+        ended.wait(10)
+        return b""
+
+    server.handlers[method] = hang
+    return ended
+
+
+def interrupt(_, __):
+    raise KeyboardInterrupt
+
+
+def once_called(server, method, then):
+    """Does something from another thread when the server has had the call for a moment."""
+    before = server.count(method)
+
+    def watch():
+        while server.count(method) == before:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        then()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def interrupted(server, method, call):
+    """Calls, and interrupts it; how long it went on after that."""
+    signal.signal(signal.SIGALRM, interrupt)
+    at = []
+    once_called(server, method, lambda: (at.append(time.monotonic()), signal.pthread_kill(
+        threading.main_thread().ident, signal.SIGALRM)))
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    return time.monotonic() - at[0]
+
+
+def test_keyboard_interrupt_cancels_a_call(server):
+    with connect(server) as c:
+        c.session
+        ended = hanging(server, "GetSession")
+        assert interrupted(server, "GetSession", c.session.renew) < 1.5
+        assert ended.wait(2), "the server was not told"
+
+
+@pytest.mark.parametrize("method", ["WriteBuffer", "ReadBuffer"])
+def test_keyboard_interrupt_cancels_a_transfer(server, method):
+    with connect(server) as c:
+        array = resident(server, c)
+        ended = hanging(server, method)
+        call = array.numpy if method == "ReadBuffer" else lambda: c.upload(DATA)
+        assert interrupted(server, method, call) < 1.5
+        assert ended.wait(2), "the server was not told"
+
+
+def test_a_cancellation_stops_the_calls_within_it(server):
+    with connect(server) as c:
+        c.session
+        ended = hanging(server, "GetSession")
+        scope = cumulus.Cancellation()
+        once_called(server, "GetSession", scope.cancel)
+        with scope, pytest.raises(cumulus.Cancelled):
+            c.session.renew()
+        assert ended.wait(2)
+
+
+def test_a_deadline_ends_a_call(server):
+    with connect(server, timeout=0.3) as c:
+        c.session
+        hanging(server, "GetSession")
+        with pytest.raises(cumulus.DeadlineExceeded):
+            c.session.renew()
+
+
+def test_no_server():
+    with pytest.raises(cumulus.Unavailable) as refused:
+        cumulus.connect("127.0.0.1:1", connect_timeout=0.3)
+    assert "start cumulusd at 127.0.0.1:1" in refused.value.cure
+    assert isinstance(refused.value, ConnectionError)

@@ -1,0 +1,26 @@
+"""What docs/python.md and README show runs, as it stands there."""
+
+import re
+
+from conftest import ROOT
+
+
+def blocks(text):
+    return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+
+
+def run(code, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    exec(compile(code, "<docs>", "exec"), {"__name__": "docs"})
+
+
+def test_the_page_of_python(tmp_path, monkeypatch, capsys):
+    run(blocks((ROOT / "docs" / "python.md").read_text(encoding="utf-8")), tmp_path, monkeypatch)
+    assert "y.gaussian.sigma is 0.1; 0.5 to 10000 pixels is right" in capsys.readouterr().out
+
+
+def test_readme(tmp_path, monkeypatch):
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## In Python\n")[1].split("\n## ")[0]
+    code = blocks(section)
+    assert "cumulus.connect()" in code
+    run(code, tmp_path, monkeypatch)

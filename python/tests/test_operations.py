@@ -1,0 +1,318 @@
+"""Each operation beside the packages that people use for it today."""
+
+import pickle
+
+import cumulus
+import numpy as np
+import pytest
+
+RANDOM = np.random.default_rng(5)
+
+
+@pytest.fixture(scope="module")
+def image():
+    return RANDOM.random((97, 131), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def colours():
+    return RANDOM.random((61, 83, 3), dtype=np.float32)
+
+
+# Filters.
+
+@pytest.mark.parametrize("boundary, mode", [("clamp", "nearest"), ("repeat", "wrap"), ("reflect", "reflect"),
+                                            ("mirror", "mirror"), ("zero", "constant")])
+def test_blur_is_scipys(client, image, boundary, mode):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    theirs = ndimage.gaussian_filter(image.astype(float), 5, mode=mode, truncate=10)
+    assert np.abs(client.blur(image, 5, boundary=boundary) - theirs).max() < 3e-4  # of the method's 0.03 %
+
+
+def test_blur_of_two_sigmas_and_boundaries(client, image):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    theirs = ndimage.gaussian_filter(image.astype(float), (2, 6), mode=("nearest", "wrap"), truncate=10)
+    assert np.abs(client.blur(image, (6, 2), boundary=("repeat", "clamp")) - theirs).max() < 5e-4
+    alone = ndimage.gaussian_filter1d(image.astype(float), 6, axis=1, mode="nearest", truncate=10)
+    assert np.abs(client.blur(image, (6, 0)) - alone).max() < 3e-4
+
+
+def test_derivatives(client, image):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    theirs = ndimage.gaussian_filter(image.astype(float), 4, order=(0, 1), mode="nearest", truncate=10)
+    assert np.abs(client.blur(image, 4, derivative=(1, 0)) - theirs).max() < 2e-3 * np.abs(theirs).max() + 1e-5
+
+
+def test_blur_is_opencvs(client, colours):
+    cv2 = pytest.importorskip("cv2")
+    theirs = cv2.GaussianBlur(colours, (51, 51), 5, borderType=cv2.BORDER_REPLICATE)
+    assert np.abs(client.blur(colours, 5) - theirs).max() < 3e-4
+
+
+def test_half_and_double(client, image):
+    single = client.blur(image, 3)
+    half = client.blur(image.astype(np.float16), 3)
+    double = client.blur(image.astype(np.float64), 3)
+    assert half.dtype == np.float16 and np.abs(half - single).max() < 2e-3
+    assert double.dtype == np.float64 and np.abs(double - single).max() < 1e-5
+
+
+def test_bspline_prefilter_is_scipys(client, image):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    for degree in (3, 5):
+        theirs = ndimage.spline_filter(image.astype(float), degree, mode="mirror")
+        assert np.abs(client.bspline_prefilter(image.astype(float), degree) - theirs).max() < 1e-9
+
+
+def test_feedback_is_scipys_lfilter(client, image):
+    signal = pytest.importorskip("scipy.signal")
+    ours = client.filter(image.astype(float), x=cumulus.Feedback(causal=(-1.2, 0.5), gain=0.3), boundary="zero")
+    assert np.abs(ours - signal.lfilter([0.3], [1, -1.2, 0.5], image.astype(float), axis=1)).max() < 1e-12
+    decay = client.filter(image.astype(float), y=cumulus.Exponential(0.5), boundary="zero")
+    beyond = np.pad(image.astype(float), ((0, 60), (0, 0)))  # the first filter goes on behind the last row
+    once = signal.lfilter([0.5], [1, -0.5], beyond, axis=0)
+    assert np.abs(decay - signal.lfilter([0.5], [1, -0.5], once[::-1], axis=0)[::-1][:-60]).max() < 1e-12
+
+
+def test_accumulate(client, image):
+    ours = client.filter(image, x=cumulus.Gaussian(2), accumulate=image, weight=-1)
+    assert np.abs(ours - (image - client.blur(image, (2, 0)))).max() < 1e-6
+
+
+def test_box_filter_is_opencvs(client, colours):
+    cv2 = pytest.importorskip("cv2")
+    theirs = cv2.blur(colours, (9, 5), borderType=cv2.BORDER_REPLICATE)
+    assert np.abs(client.box_filter(colours, (4, 2), boundary="clamp") - theirs).max() < 1e-5
+    eight = (colours * 255).astype(np.uint8)
+    theirs = cv2.blur(eight.astype(np.float64), (9, 9), borderType=cv2.BORDER_REFLECT)
+    assert np.abs(client.box_filter(eight, 4, boundary="reflect") - theirs).max() < 1e-3
+
+
+def test_box_filter_with_a_radius_for_each_pixel(client, image):
+    radii = np.where(np.arange(131) < 60, 2, 5).astype(np.float32)[None].repeat(97, 0)
+    ours = client.box_filter(image, radii)
+    assert np.allclose(ours[:, :60], client.box_filter(image, 2)[:, :60], atol=1e-6)
+    assert np.allclose(ours[:, 60:], client.box_filter(image, 5)[:, 60:], atol=1e-6)
+
+
+def test_box_statistics(client, image):
+    means, deviations = client.box_statistics(image, 3)
+    box = image[10:17, 20:27].astype(float)
+    assert abs(means[13, 23] - box.mean()) < 1e-6 and abs(deviations[13, 23] - box.std()) < 1e-5
+
+
+# Summed-area tables.
+
+def test_summed_area_table_is_opencvs_integral(client):
+    cv2 = pytest.importorskip("cv2")
+    image = RANDOM.integers(0, 256, (70, 90), dtype=np.uint8)
+    table = client.summed_area_table(image, exclusive=True)
+    assert np.array_equal(table.numpy(), cv2.integral(image)) and table.dtype == np.uint32
+    assert np.array_equal(np.asarray(client.summed_area_table(image)), image.astype(int).cumsum(0).cumsum(1))
+
+
+@pytest.mark.parametrize("options", [{}, {"exclusive": True}, {"precision": "mean-subtracted-sums"},
+                                     {"precision": "tile-local-sums"}])
+def test_rectangles(client, colours, options):
+    table = client.summed_area_table(colours, **options)
+    rectangles = np.array([[0, 0, 61, 83], [5, 7, 6, 8], [10, 0, 40, 83]])
+    theirs = np.array([colours[a:c, b:d].astype(float).sum((0, 1)) for a, b, c, d in rectangles])
+    assert np.abs(table.sum(rectangles) - theirs).max() < 1e-2
+    assert np.abs(table.mean(rectangles) - theirs / [[61 * 83], [1], [30 * 83]]).max() < 1e-5
+
+
+def test_variances(client, image):
+    table = client.summed_area_table(image, squares=True)
+    assert abs(table.variance(np.array([[3, 4, 50, 60]]))[0] - image[3:50, 4:60].astype(float).var()) < 1e-9
+    with pytest.raises(cumulus.InvalidArgument, match="squares=True"):
+        client.summed_area_table(image).variance(np.array([[3, 4, 50, 60]]))
+
+
+# Sampling tables.
+
+def test_samples_follow_the_map(client):
+    sky = RANDOM.random((16, 32), dtype=np.float32) ** 6
+    table = client.sampling_table(sky, projection="plane")
+    position = table.sample(1 << 18).position
+    counts = np.histogram2d(position[:, 1], position[:, 0], bins=(16, 32), range=((0, 1), (0, 1)))[0]
+    assert np.abs(counts / (1 << 18) - sky / sky.sum()).max() < 1e-4
+    assert np.abs(table.probabilities() - sky / sky.sum()).max() < 1e-6
+    x, y = (position[:100] * (32, 16)).astype(int).T
+    assert np.allclose(table.pdf(position[:100]), (sky / sky.mean())[y, x], rtol=1e-4)
+
+
+def test_methods_and_projections_by_name(client):
+    sky = RANDOM.random((8, 8), dtype=np.float32)
+    for method in ("radix-forest", "RADIX_FOREST", "cutpoint-binary", "binary-search", "alias"):
+        table = client.sampling_table(sky, projection="equal-area", method=method)
+        assert table.header.method_name == method.lower().replace("_", "-")
+        assert table.header.projection_name == "equal-area"
+    with pytest.raises(cumulus.InvalidArgument, match="'radix-forest'"):
+        client.sampling_table(sky, method="radix-tree")
+
+
+def test_luminance(client, colours):
+    custom = client.sampling_table(colours, luminance=(0, 1, 0))
+    green = client.sampling_table(np.ascontiguousarray(colours[..., 1]))
+    assert np.array_equal(custom.table, green.table)
+
+
+# KD-trees.
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours_are_scikit_learns(client, dtype):
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    points = RANDOM.random((3001, 3)).astype(dtype)
+    queries = RANDOM.random((200, 3)).astype(dtype)
+    theirs = neighbors.KDTree(points.astype(float), leaf_size=40)
+    tree = client.kd_tree(points)
+    distances, indices = theirs.query(queries.astype(float), k=8)
+    ours, which = tree.query(queries, k=8)
+    assert np.array_equal(which, indices) and np.allclose(ours, distances, rtol=1e-6)
+    counts = theirs.query_radius(queries.astype(float), 0.15, count_only=True)
+    assert np.abs(tree.counts(queries, 0.15) - counts).max() <= (dtype == np.float32)
+    lists = tree.lists(queries, 0.15)
+    assert sorted(lists.of(7)[1]) == sorted(which for which in lists.indices[lists.offsets[7]:lists.offsets[8]])
+    if dtype == np.float64:
+        expected = theirs.query_radius(queries, 0.15)
+        assert all(np.array_equal(np.sort(lists.of(i)[1]), np.sort(expected[i])) for i in range(200))
+
+
+def test_a_pickled_scikit_learn_tree_of_ours(client):
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    points = RANDOM.random((5003, 4))
+    theirs = neighbors.KDTree(points, leaf_size=20)
+    ours = pickle.loads(pickle.dumps(client.kd_tree(points, leaf_size=20).to_sklearn()))
+    for mine, other in zip(ours.get_arrays(), theirs.get_arrays()):
+        if mine.dtype.names:
+            assert all(np.array_equal(mine[name], other[name]) for name in ("idx_start", "idx_end", "is_leaf"))
+        elif mine.dtype == np.float64:
+            assert np.array_equal(mine, other)
+    queries = RANDOM.random((100, 4))
+    assert all(np.array_equal(a, b) for a, b in zip(ours.query(queries, k=5), theirs.query(queries, k=5)))
+
+
+def test_a_radius_for_each_query_and_periods(client):
+    spatial = pytest.importorskip("scipy.spatial")
+    points, queries = RANDOM.random((1000, 2)), RANDOM.random((50, 2))
+    radii = RANDOM.random(50) * 0.2
+    tree = client.kd_tree(points)
+    theirs = spatial.cKDTree(points)
+    assert np.array_equal(tree.counts(queries, radii), theirs.query_ball_point(queries, radii, return_length=True))
+    around = spatial.cKDTree(points, boxsize=1)
+    assert np.allclose(tree.query(queries, 4, period=(1, 1))[0], around.query(queries, 4)[0])
+    distances, indices = tree.query(queries, 30, radius=0.05)
+    assert np.array_equal(indices == -1, np.isinf(distances)) and (distances[np.isfinite(distances)] <= 0.05).all()
+
+
+def test_many_trees_at_once(client):
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    points, queries = RANDOM.random((3, 400, 2)), RANDOM.random((3, 20, 2))
+    tree = client.kd_tree(points)
+    distances, indices = tree.query(queries, 4)
+    lists = tree.lists(queries, 0.1)
+    for i in range(3):
+        theirs = neighbors.KDTree(points[i])
+        assert np.array_equal(np.stack((distances[i], indices[i])), theirs.query(queries[i], k=4))
+        found = theirs.query_radius(queries[i], 0.1)
+        assert all(np.array_equal(np.sort(lists.of(20 * i + q)[1]), np.sort(found[q])) for q in range(20))
+    resident = tree.query(client.upload(queries), 4)
+    assert np.array_equal(resident[0].numpy(), distances) and np.array_equal(resident[1].numpy(), indices)
+
+
+# Run lengths.
+
+def masks():
+    mask = np.zeros((57, 83), bool)
+    mask[5:20, 7:30] = True
+    mask[30:33] = True
+    yield mask
+    yield RANDOM.random((31, 17)) < 0.5
+    yield np.zeros((5, 7), bool)
+    yield np.ones((5, 7), bool)
+
+
+@pytest.mark.parametrize("order", ["by-rows", "by-columns"])
+def test_masks_are_pycocotools(client, order):
+    mask_module = pytest.importorskip("pycocotools.mask")
+    for mask in masks():
+        runs = client.run_length(mask, order=order)
+        theirs = mask_module.encode(np.asfortranarray(mask.astype(np.uint8)))
+        ours = runs.to_coco()
+        assert ours["counts"].encode() == theirs["counts"] and ours["size"] == theirs["size"]
+        assert np.array_equal(mask_module.decode(ours), mask)
+        assert runs.area == mask_module.area(theirs) and list(runs.box) == list(mask_module.toBbox(theirs))
+        assert np.array_equal(cumulus.RunLengths.from_coco(theirs).numpy(), mask)
+        assert np.array_equal(runs.numpy(), mask)
+
+
+def test_a_batch_of_masks(client):
+    mask_module = pytest.importorskip("pycocotools.mask")
+    batch = RANDOM.random((4, 19, 23)) < 0.7
+    ours = client.run_length(batch).to_coco()
+    assert [np.array_equal(mask_module.decode(each), mask) for each, mask in zip(ours, batch)] == [True] * 4
+
+
+@pytest.mark.parametrize("order", ["by-rows", "by-columns"])
+@pytest.mark.parametrize("key", [np.s_[10:20, 5:9], np.s_[3], np.s_[:, 4], np.s_[-1, -2], np.s_[::3, ::-2], np.s_[5:5]])
+def test_slices(client, order, key):
+    array = np.repeat(RANDOM.integers(0, 5, (40, 10)), 3, axis=1).astype(np.int32)
+    assert np.array_equal(client.run_length(array, order=order)[key], array[key])
+
+
+def test_slices_of_pixels(client):
+    array = np.repeat(RANDOM.integers(0, 2, (20, 10, 3)), 4, axis=1).astype(np.uint8)
+    for order in ("by-rows", "by-columns"):
+        runs = client.run_length(array, pixels=True, order=order)
+        assert np.array_equal(runs[4:9, 10:30], array[4:9, 10:30])
+        assert np.array_equal(runs[4:9, 10:30, 1], array[4:9, 10:30, 1])
+        assert np.array_equal(runs.numpy(), array) and runs.area == array.any(axis=2).sum()
+
+
+def test_runs_on_the_server(client):
+    mask = next(masks())
+    runs = client.run_length(client.upload(mask))
+    assert runs.resident and isinstance(runs.decode(), cumulus.Buffer) and np.array_equal(runs.numpy(), mask)
+    assert runs.area == mask.sum() and runs.to_coco() == client.run_length(mask).to_coco()
+    pixels = np.repeat(RANDOM.integers(0, 3, (9, 5, 2)), 4, axis=1).astype(np.uint16)
+    for order in ("by-rows", "by-columns"):
+        runs = client.run_length(client.upload(pixels), pixels=True, order=order)
+        assert np.array_equal(runs.numpy(), pixels) and np.array_equal(runs[2:5, 3], pixels[2:5, 3])
+
+
+# Brackets and clips.
+
+def test_brackets(client):
+    text = "(a[b]{c})"
+    found = client.match_brackets(text, outputs=("partner", "parent", "depth", "stack_top", "maximum-depth"))
+    assert found.partner.tolist() == [8, -1, 4, -1, 2, 7, -1, 5, 0]
+    assert found.parent.tolist() == [-1, 0, 0, 2, 0, 0, 5, 0, -1]
+    assert found.depth.tolist() == [0, 1, 1, 2, 1, 1, 2, 1, 0] and found.maximum_depth == 2
+    assert client.match_brackets("<a>", pairs="<>").partner.tolist() == [2, -1, 0]
+    lenient = client.match_brackets(np.array([1, 2, -1], np.int32), lenient=True)
+    assert lenient.unmatched == 3 and lenient.partner.tolist() == [-1, -1, -1]
+    parts = client.match_brackets("()()", segments=np.array([0, 2]))
+    assert parts.partner.tolist() == [1, 0, 3, 2]
+
+
+def test_clips(client):
+    boxes = np.array([[0, 0, 5, 5], [3, 3, 9, 9], [0, 0, 0, 0], [1, 1, 2, 2]], np.float32)
+    bounds = client.intersect_clips(np.array([1, 0, 2, 0], np.uint8), boxes)
+    assert bounds.tolist() == [[0, 0, 5, 5], [3, 3, 5, 5], [0, 0, 5, 5], [1, 1, 2, 2]]
+
+
+def test_left_balanced_trees_and_payloads(client):
+    points = RANDOM.random((500, 3))
+    arranged, order = client.left_balanced_kd_tree(points)
+    assert np.array_equal(points[order], arranged)
+
+    def subtree(node):
+        return [] if node >= 500 else [node] + subtree(2 * node + 1) + subtree(2 * node + 2)
+
+    for node in range(500):
+        axis = ((node + 1).bit_length() - 1) % 3
+        here = arranged[node, axis]
+        assert (arranged[subtree(2 * node + 1), axis] <= here).all()
+        assert (arranged[subtree(2 * node + 2), axis] >= here).all()
+    tree = client.kd_tree(points, payload=np.arange(500, dtype=np.uint16))
+    assert np.array_equal(tree.payload, tree.idx_array) and client.kd_tree(points).payload is None

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <absl/time/time.h>
+
+#include <cstddef>
+
+namespace cumulus::server {
+
+struct ConnectionLimits {
+  std::size_t per_client = 0;   // connections of one address
+  absl::Duration half_message;  // a connection on which no call begins for so long is closed
+};
+
+}  // namespace cumulus::server

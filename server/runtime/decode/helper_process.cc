@@ -1,0 +1,192 @@
+#include "server/runtime/decode/helper_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "cumulus/decoding/v1/decoding.pb.h"
+#include "images/load.h"
+#include "server/pipeline/text.h"
+#include "server/runtime/decode/system_calls.h"
+#include "server/runtime/decode/worker.h"
+
+namespace cumulus::server {
+namespace {
+
+using decoding::v1::Order;
+using decoding::v1::Reply;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // maps terabytes, and reports to standard error
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// What this process maps.
+std::size_t address_space_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages = 0;
+  statm >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+}
+
+/// What this process may map from now on. The soft limit only: the hard one could not be raised again, and no
+/// worker gets as far as raising either.
+bool limit_address_space(std::size_t more_bytes) {
+  const rlimit limit{address_space_bytes() + more_bytes, RLIM_INFINITY};
+  return kSanitized || ::setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+/// Lets a worker map more than it may.
+bool raise_address_space(pid_t worker, std::size_t more_bytes) {
+  rlimit limit{};
+  if (kSanitized) return true;
+  if (::prlimit(worker, RLIMIT_AS, nullptr, &limit) != 0) return false;
+  limit.rlim_cur += more_bytes;
+  return ::prlimit(worker, RLIMIT_AS, &limit, nullptr) == 0;
+}
+
+bool limit(int resource, rlim_t soft, rlim_t hard) {
+  const rlimit limits{soft, hard};
+  return ::setrlimit(static_cast<__rlimit_resource_t>(resource), &limits) == 0;
+}
+
+/// Everything that a worker may not: no more memory, time, files and rights than it needs.
+bool bound_worker(const Order& order) {
+  constexpr rlim_t kOpenFiles = 16;
+  const auto seconds = static_cast<rlim_t>((order.processor_milliseconds() + 999) / 1000);
+  // The machine's memory running out, a worker goes before the daemon.
+  std::ofstream("/proc/self/oom_score_adj") << "1000";
+  return ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && limit(RLIMIT_CPU, seconds, seconds + 1) &&
+         limit(RLIMIT_CORE, 0, 0) && limit(RLIMIT_FSIZE, 0, 0) &&
+         limit(RLIMIT_NOFILE, kOpenFiles, kOpenFiles) && limit_address_space(order.bytes()) &&
+         (kSanitized || confine_process());
+}
+
+constexpr std::pair<const char*, const char*> kFormats[] = {
+    {"openexr", "a.exr"}, {"hdr", "a.hdr"}, {"png", "a.png"}, {"tiff", "a.tif"}, {"jpeg", "a.jpg"}};
+
+/// Writes and reads a picture of that format, so that what the libraries look for on the disk and allocate
+/// once (64 MiB for OpenImageIO's strings) is there before workers are forked, which then share it.
+void exercise(const images::ImageLibrary& library, const std::string& format, const std::string& name) {
+  std::array<float, 2 * 2 * 3> pixels{};
+  std::string file;
+  const auto keep = [&](std::int64_t position, std::span<const std::byte> bytes) {
+    const auto place = static_cast<std::size_t>(position);
+    file.resize(std::max(file.size(), place + bytes.size()));
+    std::memcpy(file.data() + place, bytes.data(), bytes.size());
+    return true;
+  };
+  const images::Picture picture{.width = 2,
+                                .height = 2,
+                                .channels = 3,
+                                .pixels = pixels.data(),
+                                .samples = images::Samples::kFloat32,
+                                .stored = images::Samples::kFloat32};
+  if (!library.writes(name) || !library.write(name, picture, keep).empty()) return;
+  const images::OpenedFile opened = library.open_memory(format, file);
+  if (opened.file != nullptr)
+    (void)library.read(*opened.file, 0, 3, images::Samples::kFloat32, pixels.data());
+}
+
+class Helper {
+ public:
+  explicit Helper(Channel daemon) : daemon_(std::move(daemon)) {}
+
+  [[noreturn]] void run() {
+    Order order;
+    Descriptor file;
+    while (daemon_.receive(order, &file)) {
+      Channel worker(std::move(file));
+      if (!daemon_.send(carry_out(order, worker))) break;
+    }
+    ::_exit(0);  // workers end with this process
+  }
+
+ private:
+  Reply carry_out(const Order& order, const Channel& worker) {
+    switch (order.kind()) {
+      case Order::START:
+        return start(order, worker);
+      case Order::RAISE_MEMORY: {
+        Reply reply;
+        if (!raise_address_space(order.worker(), order.bytes()))
+          reply.set_problem(concat("a decoder cannot be bounded: ", std::strerror(errno)));
+        return reply;
+      }
+      default:
+        return end(order);
+    }
+  }
+
+  Reply start(const Order& order, const Channel& channel) {
+    Reply reply;
+    if (library_ == nullptr) {
+      const auto loaded = images::load_image_library();
+      if (!loaded.ok()) {
+        reply.set_problem(std::string(loaded.status().message()));
+        return reply;
+      }
+      prepare(**loaded);
+    }
+    const pid_t worker = ::fork();
+    if (worker < 0) reply.set_problem(concat("it cannot start a decoder: ", std::strerror(errno)));
+    if (worker == 0) {
+      daemon_.close();
+      if (!bound_worker(order)) ::_exit(1);
+      run_decode_worker(*library_, channel);
+    }
+    reply.set_worker(worker);
+    return reply;
+  }
+
+  /// Once for all workers.
+  void prepare(const images::ImageLibrary& library) {
+    library.keep_to_one_thread();
+    for (const auto& [format, name] : kFormats) exercise(library, format, name);
+    library_ = &library;
+  }
+
+  static Reply end(const Order& order) {
+    Reply reply;
+    int status = 0;
+    // Before the kill: what ended by itself says why.
+    if (::waitpid(order.worker(), &status, WNOHANG) == 0) {
+      ::kill(order.worker(), SIGKILL);
+      ::waitpid(order.worker(), &status, 0);
+    }
+    reply.set_wait_status(status);
+    return reply;
+  }
+
+  Channel daemon_;
+  const images::ImageLibrary* library_ = nullptr;
+};
+
+}  // namespace
+
+void run_decode_helper(Channel daemon) {
+  ::prctl(PR_SET_NAME, "cumulus-decode");
+  // A drain may still want images; the end of the connection ends this process.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::signal(signal, SIG_IGN);
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (nowhere >= 0 && !(kSanitized && stream == STDERR_FILENO)) ::dup2(nowhere, stream);
+  }
+  Helper(std::move(daemon)).run();
+}
+
+}  // namespace cumulus::server

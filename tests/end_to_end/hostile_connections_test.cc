@@ -1,0 +1,319 @@
+// Connections that attack the daemon: idle ones, half messages, streams that never end.
+#include <absl/strings/match.h>
+#include <arpa/inet.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cumulus/v1/operations.grpc.pb.h"
+#include "cumulus/v1/server.grpc.pb.h"
+#include "cumulus/v1/sessions.grpc.pb.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/process_tree.h"
+#include "tests/support/status_details.h"
+
+namespace cumulus::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// A TCP connection that says what it is told.
+class Raw {
+ public:
+  explicit Raw(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
+  }
+  Raw(Raw&& other) noexcept : socket_(std::exchange(other.socket_, -1)), connected_(other.connected_) {}
+  Raw(const Raw&) = delete;
+  ~Raw() {
+    if (socket_ >= 0) ::close(socket_);
+  }
+  bool connected() const { return connected_; }
+  bool send(std::string_view bytes) const {
+    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  /// Reads until the other end closes the connection; false where it has not within `limit`.
+  bool wait_for_end(Clock::duration limit) const {
+    std::string bytes(4096, '\0');
+    for (const auto end = Clock::now() + limit; Clock::now() < end;) {
+      pollfd entry{socket_, POLLIN, 0};
+      if (::poll(&entry, 1, 50) > 0 && ::recv(socket_, bytes.data(), bytes.size(), 0) <= 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  int socket_;
+  bool connected_ = false;
+};
+
+std::string frame(char type, char flags, int stream, const std::string& payload) {
+  const auto size = payload.size();
+  return std::string{static_cast<char>(size >> 16),
+                     static_cast<char>(size >> 8),
+                     static_cast<char>(size),
+                     type,
+                     flags,
+                     0,
+                     0,
+                     0,
+                     static_cast<char>(stream)} +
+         payload;
+}
+
+std::string header(const std::string& name, const std::string& value) {
+  return std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) +
+         value;
+}
+
+/// What begins a call of `method`, whose message has 1000 bytes, and 10 of them.
+std::string half_a_message(const std::string& method) {
+  constexpr char kHeaders = 1;
+  constexpr char kEndHeaders = 4;
+  const std::string fields = header(":method", "POST") + header(":scheme", "http") + header(":path", method) +
+                             header(":authority", "x") + header("te", "trailers") +
+                             header("content-type", "application/grpc");
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "") + frame(kHeaders, kEndHeaders, 1, fields) +
+         frame(0, 0, 1, std::string("\0\0\0\x03\xe8", 5) + std::string(10, 'x'));
+}
+
+const std::string kMethod = "/cumulus.v1.Operations/BuildSummedAreaTable";
+
+std::shared_ptr<grpc::Channel> connect(const Daemon& daemon) {
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(daemon.address(), grpc::InsecureChannelCredentials(), own);
+}
+
+grpc::Status capabilities(const Daemon& daemon, milliseconds limit) {
+  const auto stub = v1::Server::NewStub(connect(daemon));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + limit);
+  context.set_wait_for_ready(true);
+  v1::Capabilities response;
+  return stub->GetCapabilities(&context, {}, &response);
+}
+
+std::unique_ptr<Daemon> start(const std::string& config, const std::string& limits = "true") {
+  static const TemporaryFolder folder;
+  std::ofstream(folder / "config") << config;
+  return std::make_unique<Daemon>(
+      std::vector<std::string>{"-c", limits + "; exec \"$@\"", "sh", test_program("cumulusd").string(),
+                               "--lame-duck", "0", "--config", folder / "config"},
+      "/bin/sh");
+}
+
+double seconds_to_end(Daemon& daemon) {
+  const auto start = Clock::now();
+  daemon.program().send(SIGTERM);
+  while (daemon.program().running() && Clock::now() - start < seconds(20))
+    std::this_thread::sleep_for(milliseconds(1));
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+TEST(HostileConnections, ThatAreIdleLeaveRoomForOthers) {
+  const auto daemon = start("", "ulimit -n 256");
+  std::vector<Raw> idle;
+  for (int i = 0; i < 300; ++i) idle.emplace_back(daemon->address());
+  EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
+  idle.clear();
+  EXPECT_TRUE(capabilities(*daemon, seconds(1)).ok());
+}
+
+TEST(HostileConnections, OfOneClientAreBounded) {
+  const auto daemon = start("connections { max_per_client: 5 }");
+  std::vector<Raw> open;
+  for (int i = 0; i < 5; ++i) {
+    open.emplace_back(daemon->address());
+    EXPECT_TRUE(open.back().connected());
+  }
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_TRUE(Raw(daemon->address()).wait_for_end(seconds(5)));
+  EXPECT_FALSE(open.front().wait_for_end(milliseconds(200)));
+  open.clear();
+  EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
+}
+
+TEST(HostileConnections, OpenedAndClosedByTheThousandDeafenNobody) {
+  const auto daemon = start("");
+  for (int i = 0; i < 5000; ++i) Raw(daemon->address());
+  EXPECT_TRUE(capabilities(*daemon, seconds(1)).ok());
+}
+
+TEST(HostileConnections, WithHalfAMessageEnd) {
+  const auto daemon = start("connections { half_message { seconds: 2 } }");
+  const Raw half(daemon->address());
+  ASSERT_TRUE(half.send(half_a_message(kMethod)));
+  EXPECT_FALSE(half.wait_for_end(seconds(1)));
+  EXPECT_TRUE(half.wait_for_end(seconds(4)));
+  const Raw silent(daemon->address());
+  EXPECT_TRUE(silent.wait_for_end(seconds(5)));
+}
+
+/// A Watch of health, which lasts as long as its client likes.
+class Watch {
+ public:
+  explicit Watch(const Daemon& daemon) : stub_(connect(daemon)) {
+    call_ = stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
+    call_->StartCall(tag(1));
+    await();
+    const grpc::Slice empty;
+    call_->Write(grpc::ByteBuffer(&empty, 1), grpc::WriteOptions().set_last_message(), tag(2));
+    await();
+    call_->Read(&response_, tag(3));
+    began_ = await();
+    if (!began_) {
+      grpc::Status status;
+      call_->Finish(&status, tag(4));
+      await();
+      ADD_FAILURE() << status.error_code() << ": " << status.error_message();
+    }
+  }
+  ~Watch() {
+    context_.TryCancel();
+    grpc::Status status;
+    call_->Finish(&status, tag(4));
+    await();
+    queue_.Shutdown();
+    while (await()) {
+    }
+  }
+  bool began() const { return began_; }
+
+ private:
+  static void* tag(std::intptr_t number) { return reinterpret_cast<void*>(number); }
+  bool await() {
+    void* got = nullptr;
+    bool ok = false;
+    return queue_.Next(&got, &ok) && ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  grpc::ByteBuffer response_;
+  bool began_ = false;
+};
+
+TEST(HostileConnections, WithAWatchHoldNoDrain) {
+  const auto daemon = start("shutdown { drain { seconds: 10 } }");
+  const Watch watch(*daemon);
+  ASSERT_TRUE(watch.began());
+  EXPECT_LT(seconds_to_end(*daemon), 1.5);
+  EXPECT_EQ(daemon->program().wait().exit_code, 0);
+}
+
+TEST(HostileConnections, WithHalfAMessageHoldNoDrain) {
+  const auto daemon = start("shutdown { drain { seconds: 10 } }");
+  const Raw half(daemon->address());
+  ASSERT_TRUE(half.send(half_a_message(kMethod)));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_LT(seconds_to_end(*daemon), 1.5);
+  EXPECT_EQ(daemon->program().wait().exit_code, 0);
+}
+
+TEST(HostileConnections, WithAWatchAreNotTakenForHalfMessages) {
+  const auto daemon = start("connections { half_message { seconds: 1 } }");
+  const Raw watch(daemon->address());
+  const std::string call = half_a_message("/grpc.health.v1.Health/Watch");
+  const std::string whole_empty_message = frame(0, 1, 1, std::string(5, '\0'));
+  ASSERT_TRUE(watch.send(call.substr(0, call.size() - 24) + whole_empty_message));
+  EXPECT_FALSE(watch.wait_for_end(seconds(4)));
+}
+
+/// Calls that leave buffers of some MiB each in a session, which then goes.
+void fill_and_empty(const Daemon& daemon) {
+  const auto channel = connect(daemon);
+  const auto sessions = v1::Sessions::NewStub(channel);
+  v1::Session session;
+  {
+    grpc::ClientContext context;
+    v1::CreateSessionRequest request;
+    request.set_session_id("6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e2f");
+    ASSERT_TRUE(sessions->CreateSession(&context, request, &session).ok());
+  }
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 4; ++client) {
+    clients.emplace_back([&] {
+      const auto operations = v1::Operations::NewStub(connect(daemon));
+      v1::BuildSummedAreaTableRequest request;
+      request.mutable_options()->set_session(session.name());
+      auto& array = *request.mutable_image()->mutable_inline_array();
+      array.mutable_spec()->set_element_type(v1::UINT8);
+      for (int extent = 0; extent < 2; ++extent) array.mutable_spec()->add_shape(1000);
+      array.set_data(std::string(1'000'000, 'x'));
+      for (int call = 0; call < 30; ++call) {
+        grpc::ClientContext context;
+        v1::OperationResult result;
+        const grpc::Status status = operations->BuildSummedAreaTable(&context, request, &result);
+        EXPECT_TRUE(status.ok()) << status.error_message();
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  grpc::ClientContext context;
+  v1::DeleteSessionRequest request;
+  request.set_name(session.name());
+  google::protobuf::Empty response;
+  EXPECT_TRUE(sessions->DeleteSession(&context, request, &response).ok());
+}
+
+TEST(IdleDaemon, GivesBackTheMemoryOfItsLoad) {
+  const auto daemon = start("");
+  fill_and_empty(*daemon);
+  const auto memory = [&] { return memory_of_tree(daemon->program().id()); };
+  const std::size_t after_load = memory();
+  const auto start = Clock::now();
+  constexpr std::size_t kAllowance = std::size_t{200} << 20;
+  while (memory() > kAllowance && Clock::now() - start < seconds(10))
+    std::this_thread::sleep_for(milliseconds(100));
+  std::this_thread::sleep_for(seconds(4));
+  std::printf("%.0f MiB after load, %.0f MiB idle\n", static_cast<double>(after_load) / (1 << 20),
+              static_cast<double>(memory()) / (1 << 20));
+  EXPECT_LE(memory(), kAllowance);
+}
+
+TEST(MalformedMessage, IsTheClientsFault) {
+  const auto daemon = start("");
+  grpc::GenericStub stub(connect(*daemon));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const grpc::Slice garbage("\xff\xff\xff\xff garbage");
+  const auto call = stub.PrepareUnaryCall(&context, kMethod, grpc::ByteBuffer(&garbage, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(absl::StrContains(status.error_message(), "the message is none that " + kMethod + " takes"))
+      << status.error_message();
+  EXPECT_EQ(detail_of<google::rpc::ErrorInfo>(status).reason(), "MALFORMED_MESSAGE");
+}
+
+}  // namespace
+}  // namespace cumulus::testing

@@ -1,0 +1,53 @@
+// What uploads cost the daemon's memory.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cumulus/client.h"
+#include "tests/end_to_end/program.h"
+
+namespace cumulus::testing {
+namespace {
+
+/// The page faults of a process so far that read nothing from a disk: field 10 of proc(5)'s stat.
+long minor_faults(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 2));  // the second may hold spaces
+  std::string skipped;
+  for (int field = 3; field < 10; ++field) fields >> skipped;
+  long faults = -1;
+  fields >> faults;
+  return faults;
+}
+
+TEST(TransferMemory, UploadsTakeFewPageFaults) {
+  Daemon daemon;
+  const absl::StatusOr<Client> client = Client::connect(daemon.address());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  ASSERT_TRUE(session.ok()) << session.status();
+  constexpr int kMebibytes = 8;
+  const std::vector<std::uint8_t> bytes(kMebibytes << 20, 7);
+  const auto upload = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const absl::StatusOr<Buffer> buffer = session->upload(ArrayView(bytes));
+      ASSERT_TRUE(buffer.ok()) << buffer.status();
+    }
+  };
+  upload(8);  // the heap grows
+  const long before = minor_faults(daemon.program().id());
+  ASSERT_GT(before, 0);
+  constexpr int kUploads = 16;
+  upload(kUploads);
+  const double per_mebibyte =
+      static_cast<double>(minor_faults(daemon.program().id()) - before) / (kUploads * kMebibytes);
+  EXPECT_LE(per_mebibyte, 15) << "page faults for each MiB";
+}
+
+}  // namespace
+}  // namespace cumulus::testing
