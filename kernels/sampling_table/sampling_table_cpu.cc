@@ -176,27 +176,15 @@ void build(CpuExecutor& executor, HostImage<const T> weights, const SamplingTabl
   *report = report_of(findings, weights, static_cast<std::uint32_t>(params.height));
 }
 
-/// Fewer where cells are searched one after another, so that a task takes no longer for it.
-std::int64_t samples_per_task(const sampling::TableHeader& header) {
-  using sampling::Method;
-  if (header.method != Method::kLinearSearch && header.method != Method::kCutpointLinear)
-    return kSamplesPerTask;
-  constexpr std::int64_t kCellsOfASample = 64;  // which take as long as other methods do
-  const std::uint32_t cells = header.width / std::max(1U, header.row_guide_size) +
-                              header.height / std::max(1U, header.marginal_guide_size);
-  return std::clamp<std::int64_t>(kSamplesPerTask * kCellsOfASample / (cells + 1), 1, kSamplesPerTask);
-}
-
 template <class Points>
 void draw(CpuExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
           const SampleArrays& arrays) {
-  parallel_ranges(executor, count, samples_per_task(table.header),
-                  [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t i = first; i < last; ++i) {
-                      const sampling::FixedPoint2 point = points.point(i);
-                      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
-                    }
-                  });
+  parallel_ranges(executor, count, kSamplesPerTask, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const sampling::FixedPoint2 point = points.point(i);
+      store_sample(sampling::sample(table, point.x, point.y), i, arrays);
+    }
+  });
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "server/operations/sampling_table/draw_samples.h"
 
-#include <algorithm>
-#include <cstdint>
-
 #include "server/operations/sampling_table/table.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/read_enum.h"
@@ -74,21 +71,10 @@ std::vector<OutputSpec> DrawSamples::outputs(const Plan& plan) {
 }
 
 Cost DrawSamples::cost(const Plan& plan) {
-  // A sample, and a cell that it looks at: where they are searched one after another, half of those of a row,
-  // or of a cell of its guide table, and half of the rows.
-  constexpr double kCoreSeconds = 80e-9;
-  constexpr double kCellCoreSeconds = 0.4e-9;
+  constexpr double kCoreSeconds = 80e-9;  // a sample
   constexpr double kGpuSeconds = 0.2e-9;
-  constexpr double kCellGpuSeconds = 0.01e-9;
-  using sampling::Method;
-  const sampling::TableHeader& table = plan.header;
-  const bool linear = table.method == Method::kLinearSearch || table.method == Method::kCutpointLinear;
-  const std::uint32_t searched = table.width / std::max(1U, table.row_guide_size) +
-                                 table.height / std::max(1U, table.marginal_guide_size);
-  const double cells = linear ? searched / 2.0 : 0;
-  const double samples = static_cast<double>(plan.draw.count);
-  return {samples * (kCoreSeconds + cells * kCellCoreSeconds),
-          samples * (kGpuSeconds + cells * kCellGpuSeconds)};
+  const auto samples = static_cast<double>(plan.draw.count);
+  return {samples * kCoreSeconds, samples * kGpuSeconds};
 }
 
 template <class E>
