@@ -97,6 +97,7 @@ class TreeBuilder {
     if (kd_tree::chunk_count(count) == 1) return box_of(points, count, nodes_.dimensions());
     std::vector<Box<T, D>> boxes(kd_tree::chunk_count(count));
     for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+      executor_.check_interrupt();
       boxes[chunk] = box_of(points + first * width(), last - first, nodes_.dimensions());
     });
     Box<T, D> box;
@@ -141,6 +142,7 @@ class TreeBuilder {
     std::vector<std::size_t> lefts(kd_tree::chunk_count(count));  // then where each chunk's left points go
     if (lefts.size() > 1) {
       for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+        executor_.check_interrupt();
         std::size_t found = 0;
         for (std::size_t i = first; i < last; ++i) found += candidate(i) < pivot ? 1 : 0;
         lefts[chunk] = found;
@@ -149,6 +151,7 @@ class TreeBuilder {
       for (std::size_t& chunk : lefts) before += std::exchange(chunk, before);
     }
     for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+      if (lefts.size() > 1) executor_.check_interrupt();
       std::size_t next_left = lefts[chunk];
       std::size_t next_right = left + first - next_left;
       for (std::size_t i = first; i < last; ++i) {

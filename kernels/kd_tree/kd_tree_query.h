@@ -13,7 +13,8 @@ namespace cumulus {
 //
 // The square of a distance is the sum, axis after axis, of squared differences in the points' own type, each
 // operation correctly rounded; a distance is its correctly rounded root. Results are the same bits on both
-// backends. Whatever the arrays of the tree hold, no memory outside them is read.
+// backends. Whatever the arrays of the tree hold, no memory outside them is read, and no query looks at a
+// point twice: that the leaves part the points is checked first.
 
 inline constexpr int kMaxNeighbors = 128;
 
@@ -81,10 +82,12 @@ struct NeighborReport {
     kQueryOutside,   ///< of [0, period]
     kRadius,         ///< NaN or negative
     kTreeOutside,    ///< of [0, period]: the root's box
+    kLeaves,  ///< a leaf does not begin where the one before it ends, or the last not end with the points
   };
   Fault fault = Fault::kNone;
   std::int32_t axis = -1;
-  std::int64_t query = -1;  ///< the first at fault, counted through all trees; kTreeOutside: the tree
+  std::int64_t query =
+      -1;  ///< the first at fault, counted through all trees; kTreeOutside: the tree, kLeaves: the leaf
 };
 
 struct NeighborListReport {

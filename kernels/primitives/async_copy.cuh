@@ -63,4 +63,16 @@ __device__ inline void copy_async_word(float* to, const float* from, std::uint64
 #endif
 }
 
+/// The same without a policy; where `is_there` is false, nothing is read and zeros are written.
+__device__ inline void copy_async_word_or_zero(float* to, const float* from, bool is_there) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(is_there ? 4 : 0)
+               : "memory");
+#else
+  *to = is_there ? __ldcs(from) : 0;
+#endif
+}
+
 }  // namespace cumulus

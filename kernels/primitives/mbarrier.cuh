@@ -31,6 +31,11 @@ class Mbarrier {
   __device__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
   }
+  /// An arrival that happens once the asynchronous copies that the thread has begun (async_copy.cuh) are
+  /// there.
+  __device__ void arrive_when_copied() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address()) : "memory");
+  }
   /// An arrival after which the phase ends only when so many bytes have come in asynchronously, too.
   __device__ void arrive_expect_bytes(int bytes) {
     asm volatile(

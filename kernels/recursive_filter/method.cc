@@ -92,7 +92,9 @@ class Chooser {
 
   bool strips_can() const { return strip_blocks_ > 0 && filter_.windows()->of_strips.has_value(); }
   Plan strips() const {
-    return StripsPlan{StripDivision(tiles_, shape_.images, filter_.windows()->of_strips->x, strip_blocks_)};
+    const StripGrid grid(shape_.height, shape_.width, shape_.channels, *filter_.windows()->of_strips);
+    const bool repeats = axes_.x.boundary == FilterBoundary::kRepeat;
+    return StripsPlan{StripDivision(grid, shape_.images, repeats, strip_blocks_)};
   }
 
   std::int64_t tiles_on_chip(int parts) const {

@@ -50,6 +50,11 @@ inline constexpr int kMaxWindow = 16;
 /// The widest window of a strip, in tiles, and the order of its filter.
 inline constexpr int kMaxStripWindow = 4;
 inline constexpr int kMaxStripOrder = 4;
+inline constexpr int kMaxStripChannels = 4;
+/// Strips of several channels: a block has all channels of its pixels, in tiles of this many rows and
+/// columns. Such strips have at most so many tiles in the ring.
+inline constexpr int kColourTile = 32;
+inline constexpr int kMaxColourSlots = 16;
 /// Tiles that a strip's block holds: the shared memory of a multiprocessor.
 inline constexpr int kStripSlots = 13;
 /// Its shared memory for kMaxStripOrder poles: tiles, carries of rows both ways, mbarriers of the stages.

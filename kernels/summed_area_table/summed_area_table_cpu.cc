@@ -91,9 +91,13 @@ void build_in_bands(CpuExecutor& executor, std::int64_t height, std::int64_t row
 
   using Band = std::pair<std::int64_t, std::int64_t>;
   std::int64_t next_row = 0;
-  const auto next_band = [&](oneapi::tbb::flow_control& control) {
+  const auto next_band = [&](oneapi::tbb::flow_control& control, const Slice& slice) {
     const Band band(next_row, std::min(next_row + band_rows, height));
-    if (band.first == height) control.stop();
+    if (band.first == height || slice.over()) {
+      control.stop();
+      return Band();
+    }
+    executor.check_interrupt();
     next_row = band.second;
     return band;
   };
@@ -109,13 +113,18 @@ void build_in_bands(CpuExecutor& executor, std::int64_t height, std::int64_t row
 
   using oneapi::tbb::filter_mode;
   using oneapi::tbb::make_filter;
-  executor.run([&] {
+  const auto run_slice = [&](const Slice& slice) {
+    const auto next = [&](oneapi::tbb::flow_control& control) { return next_band(control, slice); };
     oneapi::tbb::parallel_pipeline(2 * static_cast<std::size_t>(executor.threads()),
-                                   make_filter<void, Band>(filter_mode::serial_in_order, next_band) &
+                                   make_filter<void, Band>(filter_mode::serial_in_order, next) &
                                        make_filter<Band, Band>(filter_mode::parallel, sum) &
                                        make_filter<Band, Band>(filter_mode::serial_in_order, carry) &
                                        make_filter<Band, void>(filter_mode::parallel, fill));
-  });
+  };
+  while (next_row < height) {
+    const Slice slice(executor);
+    executor.run([&] { run_slice(slice); });
+  }
 }
 
 /// The part of a table below its zero row, which it fills, and to the right of its zero column.
@@ -149,6 +158,7 @@ void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>
 
 void for_each_plane(CpuExecutor& executor, std::int64_t planes,
                     const std::function<void(std::int64_t)>& build) {
+  if (planes == 1) return build(0);  // in slices of its own
   parallel_ranges(executor, planes, 1, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t plane = first; plane < end; ++plane) build(plane);
   });

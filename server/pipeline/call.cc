@@ -15,8 +15,9 @@
 namespace cumulus::server {
 namespace {
 
-// Added to every job's bytes, so that the speed of small jobs says something about large ones.
-constexpr std::size_t kFixedCostBytes = std::size_t{4} << 20;
+// What every call takes besides its kernels: to begin and end on the device, and to move what it carries.
+constexpr double kFixedSeconds = 50e-6;
+constexpr double kBytesPerSecond = 5e9;
 
 absl::Status cancelled() { return absl::CancelledError("the client cancelled the request"); }
 
@@ -55,8 +56,6 @@ JobClass OperationCall::job_class() const {
   return options_.priority() == v1::BATCH ? JobClass::kBatch : JobClass::kInteractive;
 }
 
-std::size_t OperationCall::cost_bytes() const { return footprint_bytes_ + kFixedCostBytes; }
-
 bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
 
 absl::Status OperationCall::wanted() const {
@@ -73,12 +72,12 @@ absl::Status OperationCall::check_options() {
                      absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
   }
   if (!options_.session().empty()) {
-    absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(options_.session());
+    absl::StatusOr<SessionUse> session = runtime_.sessions.use_session(options_.session());
     if (!session.ok()) return session.status();
     session_ = *std::move(session);
   }
-  slot_ = session_ != nullptr ? session_->slot : &runtime_.least_loaded();
-  inline_outputs_ = options_.output().has_inline_array() || session_ == nullptr;
+  slot_ = session_.get() != nullptr ? session_.get()->slot : &runtime_.least_loaded();
+  inline_outputs_ = options_.output().has_inline_array() || session_.get() == nullptr;
   return check_destination();
 }
 
@@ -120,10 +119,8 @@ void OperationCall::decode_inputs() {
 void OperationCall::admit() {
   const absl::Status status = prepare();
   if (!status.ok() || options_.validate_only()) return answer(status);
-  absl::StatusOr<Admission> admission =
-      runtime_.sessions.admit(*slot_->device, session_.get(), footprint_bytes_);
-  if (!admission.ok()) return answer(admission.status());
-  admission_ = *std::move(admission);
+  const absl::Status room = runtime_.sessions.check_room(*slot_->device, session_.get(), footprint_bytes_);
+  if (!room.ok()) return answer(room);
   queue_time_ = absl::Now();
   // Held over the push, so that a cancellation either finds the job in the queue or is seen here.
   const std::lock_guard lock(queue_mutex_);
@@ -131,6 +128,13 @@ void OperationCall::admit() {
   const absl::Status pushed = slot_->queue->push(shared_from_this());
   if (!pushed.ok()) return answer(pushed);
   queued_ = true;
+}
+
+absl::Status OperationCall::reserve() {
+  absl::StatusOr<Admission> admission =
+      runtime_.sessions.admit(*slot_->device, session_.get(), footprint_bytes_);
+  if (admission.ok()) admission_ = *std::move(admission);
+  return admission.status();
 }
 
 absl::Status OperationCall::prepare() {
@@ -146,7 +150,19 @@ absl::Status OperationCall::prepare() {
   // Of outputs that will be copied into smaller buffers, both count.
   const std::size_t copies = sized_by_its_run() && !inline_outputs_ ? 2 : 1;
   for (const Output& output : outputs_) footprint_bytes_ += copies * align_block(output.spec.shape.bytes());
+  cost_seconds_ = predict_seconds();
   return sized_by_its_run() ? absl::OkStatus() : check_outputs();
+}
+
+double OperationCall::predict_seconds() const {
+  const Cost predicted = cost();
+  std::size_t moved = 0;
+  for (const CallInput& input : inputs_) moved += input.upload_bytes(slot_->device->space());
+  // Inline outputs are as small as max_inline_bytes, and buffers stay where they are.
+  const double kernels = slot_->device->space() == Space::kHost
+                             ? predicted.core_seconds / slot_->device->cores()
+                             : predicted.gpu_seconds;
+  return kFixedSeconds + static_cast<double>(moved) / kBytesPerSecond + kernels;
 }
 
 absl::Status OperationCall::check_outputs() const {
@@ -288,6 +304,7 @@ bool OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
         lane.executor());
     uploads_.clear();
     if (status.ok()) status = deliver(lane);
+    succeeded_ = status.ok();
   } catch (...) {
     status = translate_exception(*slot_->device, context_.deadline);
   }
@@ -321,7 +338,7 @@ absl::Status OperationCall::deliver_output(Output& output) {
   fresh.head.assign(output.landing.begin(), output.landing.end());
   fresh.evictable = options_.output().evictable();
   fresh.ttl = output_ttl_;
-  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_, std::move(fresh));
+  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_.get(), std::move(fresh));
   if (!buffer.ok()) return buffer.status();
   write_buffer(**buffer, *named.mutable_buffer());
   return absl::OkStatus();
@@ -329,11 +346,12 @@ absl::Status OperationCall::deliver_output(Output& output) {
 
 void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
   compute_seconds_ = lane.compute_seconds();
+  output_time_ = absl::Now() - delivery_start;
   v1::Timings& timings = *response_.mutable_timings();
   *timings.mutable_queue() = to_proto(queue_wait_);
   *timings.mutable_input() = to_proto(input_time_ + upload_time_);
   *timings.mutable_compute() = to_proto(absl::Seconds(compute_seconds_));
-  *timings.mutable_output() = to_proto(absl::Now() - delivery_start);
+  *timings.mutable_output() = to_proto(output_time_);
   timings.set_device(slot_->device->name());
 }
 
@@ -342,6 +360,7 @@ void OperationCall::answer(const absl::Status& status) {
   inputs_.clear();
   outputs_.clear();
   admission_ = {};
+  session_.end();
   if (!status.ok()) response_.Clear();
   log_call({.method = std::string(name_),
             .request_id = options_.request_id(),
@@ -350,7 +369,9 @@ void OperationCall::answer(const absl::Status& status) {
             .bytes = footprint_bytes_,
             .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
             .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
+            .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
             .compute_seconds = compute_seconds_,
+            .output_seconds = absl::ToDoubleSeconds(output_time_),
             .status = status});
   respond_(to_grpc(status.ok() ? status : with_context(status, name_)));
 }

@@ -15,7 +15,7 @@
 #include "cumulus/v1/array.pb.h"
 #include "server/pipeline/inputs.h"
 #include "server/pipeline/operation.h"
-#include "server/runtime/device_queue.h"
+#include "server/runtime/job.h"
 #include "server/runtime/runtime.h"
 
 namespace cumulus::server {
@@ -40,13 +40,16 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   void begin();
   void cancel();
 
+  absl::Status reserve() override;
   void submit(Lane& lane) noexcept override;
   bool finish(Lane& lane, const absl::Status& device) noexcept override;
   void abandon(const absl::Status& why) noexcept override { answer(why); }
   JobClass job_class() const override;
   absl::Time deadline() const override { return context_.deadline; }
   const Principal& principal() const override { return context_.principal; }
-  std::size_t cost_bytes() const override;
+  std::string_view operation() const override { return name_; }
+  double cost_seconds() const override { return cost_seconds_; }
+  bool succeeded() const override { return succeeded_; }
   bool requested() const override;
 
  protected:
@@ -54,6 +57,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   virtual absl::Status make_plan(std::span<const InputArray> inputs) = 0;
   virtual std::vector<OutputSpec> outputs() const = 0;
   virtual std::size_t scratch_bytes(const Device& device) const = 0;
+  virtual Cost cost() const = 0;
   virtual void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs,
                    const Outputs<Space::kHost>& outputs, std::byte* report) = 0;
   virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
@@ -80,6 +84,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   void admit();
   absl::Status prepare();
   absl::Status check_outputs() const;
+  double predict_seconds() const;
   template <class E>
   void submit_to(E& executor, Lane& lane);
   template <class E>
@@ -103,7 +108,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   const Context context_;
   Respond respond_;
 
-  SessionHandle session_;
+  SessionUse session_;
   DeviceSlot* slot_ = nullptr;
   bool inline_outputs_ = false;
   absl::Duration output_ttl_ = absl::InfiniteDuration();
@@ -112,9 +117,11 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   std::vector<Output> outputs_;
   std::size_t scratch_bytes_ = 0;
   std::size_t footprint_bytes_ = 0;
+  double cost_seconds_ = 0;
   Admission admission_;
   absl::Status submitted_ = absl::OkStatus();
   bool concluded_ = false;
+  bool succeeded_ = false;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> answered_ = false;
   std::mutex queue_mutex_;  // guards queued_: `cancel` against the push
@@ -127,6 +134,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Duration upload_time_;
   absl::Duration queue_wait_;
   double compute_seconds_ = 0;
+  absl::Duration output_time_;
 };
 
 }  // namespace cumulus::server

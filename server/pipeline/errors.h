@@ -28,7 +28,7 @@ absl::Status not_found(std::string_view reason, std::string_view what);
 /// RESOURCE_EXHAUSTED with QuotaFailure; `subject` is what ran out ("device:cuda0", "session:...").
 absl::Status exhausted(std::string_view subject, std::string_view what);
 
-/// UNAVAILABLE with RetryInfo: the only retryable code. Reasons: QUEUE_FULL, DRAINING.
+/// UNAVAILABLE with RetryInfo: the only retryable code. Reasons: QUEUE_FULL, NO_MEMORY_NOW, DRAINING.
 absl::Status unavailable(std::string_view reason, std::string_view what, absl::Duration retry_after);
 
 /// FAILED_PRECONDITION: well-formed input that has no answer. `metadata` names the first offending

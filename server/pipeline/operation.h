@@ -60,6 +60,12 @@ using Outputs = Arrays<std::byte, S>;
 /// For operations whose kernels have nothing to report.
 struct NoReport {};
 
+/// What a plan's kernels are predicted to take, before a device's own history corrects it.
+struct Cost {
+  double core_seconds = 0;  // of one core; the CPU backend spreads them over its threads
+  double gpu_seconds = 0;   // of an H100
+};
+
 template <class Op>
 concept ChoosesByDevice = requires(const typename Op::Plan& plan, const DeviceNumbers& device) {
   { Op::template scratch_bytes<Space::kHost>(plan, device) } -> std::same_as<std::size_t>;
@@ -80,9 +86,11 @@ concept RunsOn = requires(E& executor, const typename Op::Plan& plan, const Inpu
 ///
 /// `validate` sees the request and the shapes of its inputs and makes the plan of the run; all that is
 /// wrong with a request is found there. `outputs` and `scratch_bytes` follow from the plan, exactly, so that
-/// admission can count them before anything runs. `run` puts the work on the executor; it writes every byte
-/// of the outputs. `Report` is a small plain struct that the kernels fill (host memory, pinned on a GPU,
-/// valid once the work is done); `conclude` turns it into the call's status (FAILED_PRECONDITION, say).
+/// admission can count them before anything runs. `cost` is a closed form in the plan's numbers: queue and
+/// fairness count in it, and a device's history corrects it by a factor. `run` puts the work on the executor;
+/// it writes every byte of the outputs. `Report` is a small plain struct that the kernels fill (host memory,
+/// pinned on a GPU, valid once the work is done); `conclude` turns it into the call's status
+/// (FAILED_PRECONDITION, say).
 ///
 /// An operation that chooses its method by what the GPU is has `scratch_bytes<S>(plan, device)` instead, with
 /// the DeviceNumbers of the device that the call is for.
@@ -100,6 +108,7 @@ concept Operation = requires(const typename Op::Request& request, std::span<cons
   { Op::sources(request) } -> std::same_as<std::vector<SourceField>>;
   { Op::validate(request, inputs) } -> std::same_as<absl::StatusOr<typename Op::Plan>>;
   { Op::outputs(plan) } -> std::same_as<std::vector<OutputSpec>>;
+  { Op::cost(plan) } -> std::same_as<Cost>;
   requires HasOneScratchSize<Op> || ChoosesByDevice<Op>;
   requires RunsOn<Op, CpuExecutor>;
   requires RunsOn<Op, CudaExecutor>;

@@ -52,6 +52,7 @@ class TypedCall final : public OperationCall {
 #endif
   }
   absl::Status conclude(const std::byte* report) const override { return Op::conclude(plan_, *read(report)); }
+  Cost cost() const override { return Op::cost(plan_); }
   bool sized_by_its_run() const override { return SizedByItsRun<Op>; }
   std::vector<ArrayShape> final_shapes(const std::byte* report) const override {
     if constexpr (SizedByItsRun<Op>) {

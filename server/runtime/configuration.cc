@@ -123,8 +123,10 @@ Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields
   }
   constexpr std::int64_t kMaxThreads = 4096;
   constexpr std::int64_t kMaxStreams = 8;
+  constexpr std::int64_t kMaxCalls = 64;
   devices.cpu_threads =
       static_cast<int>(fields.count("devices.cpu_threads", config.cpu_threads(), 0, kMaxThreads));
+  devices.cpu_calls = static_cast<int>(fields.count("devices.cpu_calls", config.cpu_calls(), 8, kMaxCalls));
   devices.cpu_memory_bytes =
       fields.count("devices.cpu_memory_bytes", config.cpu_memory_bytes(), half_of_memory(), kAnySize);
   devices.gpu_memory_bytes = fields.count("devices.gpu_memory_bytes", config.gpu_memory_bytes(), 0, kAnySize);

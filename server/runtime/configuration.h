@@ -25,6 +25,7 @@ struct Configuration {
   struct Devices {
     Backend backend = Backend::kAuto;
     int cpu_threads = 0;  // 0: all cores
+    int cpu_calls = 0;
     std::size_t cpu_memory_bytes = 0;
     std::size_t gpu_memory_bytes = 0;  // 0: 80 % of what is free when the device is opened
     bool gpu_memory_on_demand = false;

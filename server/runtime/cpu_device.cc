@@ -35,12 +35,17 @@ class CpuLane final : public Lane {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuDeviceOptions& options) : Device("cpu", cpu_model(), options.budget_bytes) {
-    lanes_.push_back(
-        std::make_unique<CpuLane>(CpuExecutor(options.threads), allocate_host(options.landing_bytes)));
+    for (int i = 0; i < options.lanes; ++i) {
+      lanes_.push_back(
+          std::make_unique<CpuLane>(CpuExecutor(options.threads), allocate_host(options.landing_bytes)));
+    }
   }
 
   std::string_view backend() const override { return "cpu"; }
   Space space() const override { return Space::kHost; }
+  /// A call has all of the cores.
+  std::size_t lanes_of_a_flow() const override { return 1; }
+  int cores() const override { return std::get<CpuExecutor>(lanes_.front()->executor()).threads(); }
 
   BufferMemory allocate(std::size_t bytes) override { return allocate_host(bytes); }
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }

@@ -107,6 +107,10 @@ class Device {
   virtual void copy_out(const BufferMemory& from, std::size_t offset, std::span<std::byte> to, Done done) = 0;
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
+  /// How many of them the calls of one principal and priority may have at a time.
+  virtual std::size_t lanes_of_a_flow() const = 0;
+  /// Cores that a call's kernels run on; 1 where they run on a GPU.
+  virtual int cores() const { return 1; }
   /// Calls `done` once all that has been put on the lane's executor is done.
   virtual void when_done(Lane& lane, Done done) = 0;
 
@@ -130,6 +134,7 @@ constexpr std::size_t landing_bytes(std::size_t max_inline_bytes) {
 
 struct CpuDeviceOptions {
   int threads = 0;  // 0: all cores
+  int lanes = 1;    // calls at a time, each on all of the threads
   std::size_t budget_bytes = 0;
   std::size_t landing_bytes = 0;
 };
@@ -139,7 +144,7 @@ struct GpuDeviceOptions {
   int ordinal = 0;
   std::size_t budget_bytes = 0;   // 0: 80 % of what is free
   bool memory_on_demand = false;  // taken when it is needed, rather than the whole budget at once
-  int streams = 2;
+  int streams = 2;                // for the calls of one principal and priority; there is one more
   std::size_t landing_bytes = 0;
 };
 /// Throws CudaError.

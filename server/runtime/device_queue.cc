@@ -4,97 +4,130 @@
 #include <absl/time/clock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
+#include "kernels/core/slice.h"
 #include "server/pipeline/errors.h"
 
 namespace cumulus::server {
 namespace {
 
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(50);
-// Weight of the newest job in the running estimate of a device's speed.
-constexpr double kSpeedGain = 0.2;
+/// Of an interactive call's weight to a batch call's.
+constexpr double kInteractiveWeight = 16;
+/// What a flow begins with below the others, unless it has had its share of late: 20 ms of an interactive
+/// call, so that short calls need not wait.
+constexpr double kCredit = 0.02 / kInteractiveWeight;
+/// Calls that are predicted to take longer leave half of the lanes to those that do not.
+constexpr double kLongSeconds = 0.25;
+/// How late a call that is parked may notice that its turn has come or that nobody wants it any more.
+constexpr std::chrono::milliseconds kTurnCheck{2};
 
-absl::Status expired() {
-  return absl::DeadlineExceededError("the deadline passed while the request waited for the device");
+absl::Status expired(bool short_of_memory) {
+  return absl::DeadlineExceededError(
+      short_of_memory ? "the deadline passed while the request waited for memory of the device, which others "
+                        "hold; allow it more time, or use less memory"
+                      : "the deadline passed while the request waited for the device");
 }
+
+absl::Status cancelled() { return absl::CancelledError("the client cancelled the request"); }
+
+absl::Status shutting_down() {
+  return unavailable("DRAINING", "the server is shutting down; connect to another one", kRetryAfter);
+}
+
+double weight_of(const Job& job) {
+  const double weight = job.principal().limits.weight;
+  return job.job_class() == JobClass::kInteractive ? kInteractiveWeight * weight : weight;
+}
+
+std::size_t upper_half(std::size_t count) { return (count + 1) / 2; }
 
 }  // namespace
 
 DeviceQueue::DeviceQueue(Device& device) : device_(device) {
   for (const auto& lane : device.lanes()) free_lanes_.push_back(lane.get());
-  thread_ = std::thread([this] { run(); });
+  // One for each lane: on the CPU backend it runs the call, on a GPU it submits it.
+  for (std::size_t i = 0; i < device.lanes().size(); ++i) threads_.emplace_back([this] { work(); });
 }
 
 DeviceQueue::~DeviceQueue() {
-  std::list<std::shared_ptr<Job>> left;
+  std::vector<std::shared_ptr<Job>> left;
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    left.splice(left.end(), interactive_);
-    left.splice(left.end(), batch_);
-    waiting_cost_ = 0;
+    for (auto& [key, flow] : flows_) {
+      for (Waiting& waiting : flow.waiting) left.push_back(std::move(waiting.job));
+      flow.waiting.clear();
+    }
     changed_.notify_all();
     changed_.wait(lock, [this] { return free_lanes_.size() == device_.lanes().size(); });
   }
-  thread_.join();
-  for (const auto& job : left)
-    job->abandon(unavailable("DRAINING", "the server is shutting down", kRetryAfter));
+  for (std::thread& thread : threads_) thread.join();
+  for (const auto& job : left) job->abandon(shutting_down());
 }
 
 absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
+  const double cost = history_.corrected(job->operation(), job->cost_seconds());
   const std::lock_guard lock(mutex_);
-  if (draining_ || stopping_) {
-    return unavailable("DRAINING", "the server is shutting down; connect to another one", kRetryAfter);
-  }
+  if (draining_ || stopping_) return shutting_down();
   const Principal& principal = job->principal();
-  if (depth_of(principal) >= principal.limits.max_queue_depth) {
+  if (depth_of(principal.name) >= principal.limits.max_queue_depth) {
     return unavailable(
         "QUEUE_FULL",
         absl::StrCat(principal.limits.max_queue_depth, " requests of ", principal.name, " wait for ",
                      device_.name(), " already, the limit (max_queue_depth); try again later"),
         kRetryAfter);
   }
-  const absl::Duration wait = absl::Seconds(static_cast<double>(waiting_cost_) * seconds_per_byte_ /
-                                            static_cast<double>(device_.lanes().size()));
+  const absl::Duration wait = absl::Seconds(wait_seconds(*job));
   if (absl::Now() + wait > job->deadline()) {
     return absl::DeadlineExceededError(absl::StrCat("the wait for ", device_.name(), " would be about ",
                                                     absl::FormatDuration(wait),
                                                     ", beyond the request's deadline"));
   }
-  waiting_cost_ += job->cost_bytes();
-  waiting(job->job_class()).push_back(std::move(job));
+  Flow& flow = flow_of(*job);
+  flow.waiting_cost += cost;
+  flow.waiting.push_back({std::move(job), cost});
   changed_.notify_one();
   return absl::OkStatus();
 }
 
 bool DeviceQueue::withdraw(const Job& job) {
   const std::lock_guard lock(mutex_);
-  auto& jobs = waiting(job.job_class());
+  const auto flow = flows_.find(key_of(job));
+  if (flow == flows_.end()) return false;
+  auto& jobs = flow->second.waiting;
   const auto found =
-      std::find_if(jobs.begin(), jobs.end(), [&](const auto& each) { return each.get() == &job; });
+      std::find_if(jobs.begin(), jobs.end(), [&](const Waiting& each) { return each.job.get() == &job; });
   if (found == jobs.end()) return false;
-  waiting_cost_ -= job.cost_bytes();
+  if (found == jobs.begin()) flow->second.short_of_memory = false;
+  flow->second.waiting_cost -= found->cost;
   jobs.erase(found);
+  forget_idle_flows();
+  changed_.notify_one();
   return true;
 }
 
 void DeviceQueue::sweep(absl::Time now) {
-  std::list<std::shared_ptr<Job>> late;
+  std::vector<std::pair<std::shared_ptr<Job>, bool>> late;
   {
     const std::lock_guard lock(mutex_);
-    for (auto* jobs : {&interactive_, &batch_}) {
-      for (auto job = jobs->begin(); job != jobs->end();) {
-        const auto next = std::next(job);
-        if ((*job)->deadline() <= now) {
-          waiting_cost_ -= (*job)->cost_bytes();
-          late.splice(late.end(), *jobs, job);
-        }
-        job = next;
-      }
+    for (auto& [key, flow_of_key] : flows_) {
+      Flow& flow = flow_of_key;  // which a lambda may capture
+      flow.waiting.remove_if([&](Waiting& waiting) {
+        if (waiting.job->deadline() > now) return false;
+        flow.waiting_cost -= waiting.cost;
+        late.emplace_back(std::move(waiting.job), flow.short_of_memory);
+        return true;
+      });
     }
+    forget_idle_flows();
+    forget_shortages();  // a client may have deleted buffers
   }
-  for (const auto& job : late) job->abandon(expired());
+  for (const auto& [job, short_of_memory] : late) job->abandon(expired(short_of_memory));
 }
 
 void DeviceQueue::drain() {
@@ -104,69 +137,238 @@ void DeviceQueue::drain() {
 
 std::size_t DeviceQueue::depth() const {
   const std::lock_guard lock(mutex_);
-  return interactive_.size() + batch_.size();
+  std::size_t depth = 0;
+  for (const auto& [key, flow] : flows_) depth += flow.waiting.size();
+  return depth;
 }
 
-std::size_t DeviceQueue::depth_of(const Principal& principal) const {
-  const auto is_its = [&](const auto& job) { return job->principal().name == principal.name; };
-  return static_cast<std::size_t>(std::count_if(interactive_.begin(), interactive_.end(), is_its) +
-                                  std::count_if(batch_.begin(), batch_.end(), is_its));
+std::size_t DeviceQueue::running() const {
+  const std::lock_guard lock(mutex_);
+  return runs_.size();
 }
 
-std::shared_ptr<Job> DeviceQueue::take_next() {
-  auto& jobs = interactive_.empty() ? batch_ : interactive_;
-  std::shared_ptr<Job> job = std::move(jobs.front());
-  jobs.pop_front();
-  waiting_cost_ -= job->cost_bytes();
-  return job;
+absl::Duration DeviceQueue::predicted_wait(const Job& job) const {
+  const std::lock_guard lock(mutex_);
+  return absl::Seconds(wait_seconds(job));
 }
 
-void DeviceQueue::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] {
-      return stopping_ || (!free_lanes_.empty() && (!interactive_.empty() || !batch_.empty()));
-    });
-    if (stopping_) return;
-    const std::shared_ptr<Job> job = take_next();
-    Lane* lane = free_lanes_.back();
-    free_lanes_.pop_back();
-    lock.unlock();
-    start(job, *lane);
-    lock.lock();
-  }
+DeviceQueue::Flow& DeviceQueue::flow_of(const Job& job) {
+  const auto [found, fresh] = flows_.try_emplace(key_of(job));
+  Flow& flow = found->second;
+  flow.weight = weight_of(job);
+  if (!flow.is_idle()) return flow;
+  raise_floor();
+  const double begin = floor_ - kCredit;
+  flow.paid = fresh ? begin : std::max(flow.paid, begin);
+  return flow;
 }
 
-void DeviceQueue::start(const std::shared_ptr<Job>& job, Lane& lane) {
+bool DeviceQueue::raise_floor() {
+  const std::optional<double> least = least_paid();
+  floor_ = std::max(floor_, least.value_or(floor_));
+  return least.has_value();
+}
+
+std::optional<double> DeviceQueue::least_paid() const {
   const absl::Time now = absl::Now();
-  if (job->deadline() <= now || job->requested()) {
-    job->abandon(job->deadline() <= now ? expired()
-                                        : absl::CancelledError("the client cancelled the request"));
-    const std::lock_guard lock(mutex_);
-    free_lanes_.push_back(&lane);
-    changed_.notify_all();
-    return;
+  std::map<const Flow*, double> unused;
+  for (const Run& run : runs_)
+    unused[run.flow] += (run.cost - absl::ToDoubleSeconds(run.ran(now))) / run.flow->weight;
+  std::optional<double> least;
+  for (const auto& [key, flow] : flows_) {
+    if (flow.is_idle()) continue;
+    const double paid = flow.paid - unused[&flow];
+    least = least.has_value() ? std::min(*least, paid) : paid;
   }
-  job->submit(lane);
-  watch(job, lane, now);
+  return least;
 }
 
-void DeviceQueue::watch(const std::shared_ptr<Job>& job, Lane& lane, absl::Time started) {
-  device_.when_done(lane, [this, job, &lane, started](const absl::Status& status) {
-    if (!job->finish(lane, status)) return watch(job, lane, started);
-    lane_done(lane, *job, started);
+void DeviceQueue::forget_idle_flows() {
+  const bool any_work = raise_floor();
+  std::erase_if(flows_, [&](const auto& each) {
+    const Flow& flow = each.second;
+    return flow.is_idle() && (!any_work || flow.paid <= floor_ - kCredit);
   });
 }
 
-void DeviceQueue::lane_done(Lane& lane, const Job& job, absl::Time started) {
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
-  const std::lock_guard lock(mutex_);
-  if (job.cost_bytes() > 0) {
-    const double speed = seconds / static_cast<double>(job.cost_bytes());
-    seconds_per_byte_ =
-        seconds_per_byte_ == 0 ? speed : seconds_per_byte_ + kSpeedGain * (speed - seconds_per_byte_);
+std::size_t DeviceQueue::depth_of(const std::string& principal) const {
+  std::size_t depth = 0;
+  for (const JobClass job_class : {JobClass::kInteractive, JobClass::kBatch}) {
+    const auto flow = flows_.find({principal, job_class});
+    if (flow != flows_.end()) depth += flow->second.waiting.size();
   }
+  return depth;
+}
+
+bool DeviceQueue::may_start(const Flow& flow) const {
+  if (free_lanes_.empty() || flow.waiting.empty() || flow.short_of_memory) return false;
+  if (flow.running >= device_.lanes_of_a_flow()) return false;
+  if (flow.waiting.front().cost <= kLongSeconds) return true;
+  const auto long_runs =
+      std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.cost > kLongSeconds; });
+  return static_cast<std::size_t>(long_runs) < upper_half(device_.lanes().size());
+}
+
+std::map<DeviceQueue::FlowKey, DeviceQueue::Flow>::iterator DeviceQueue::next_flow() {
+  auto next = flows_.end();
+  double least = std::numeric_limits<double>::infinity();
+  for (auto flow = flows_.begin(); flow != flows_.end(); ++flow) {
+    if (!may_start(flow->second)) continue;
+    const double paid_then = flow->second.paid + flow->second.waiting.front().cost / flow->second.weight;
+    if (paid_then >= least) continue;
+    least = paid_then;
+    next = flow;
+  }
+  return next;
+}
+
+double DeviceQueue::wait_seconds(const Job& job) const {
+  const absl::Time now = absl::Now();
+  const double weight = weight_of(job);
+  std::map<const Flow*, double> left;  // of each flow's work
+  double soonest = std::numeric_limits<double>::infinity();
+  for (const Run& run : runs_) {
+    const double ran = absl::ToDoubleSeconds(run.ran(now));
+    // One that takes longer than predicted: half as long again.
+    const double rest = std::max(run.cost - ran, 0.0) + (ran > run.cost ? ran / 2 : 0.0);
+    left[run.flow] += rest;
+    soonest = std::min(soonest, rest);
+  }
+  for (const auto& [key, flow] : flows_) left[&flow] += flow.waiting_cost;
+  const auto found = flows_.find(key_of(job));
+  const Flow* own = found != flows_.end() && !found->second.is_idle() ? &found->second : nullptr;
+  const bool has_a_lane =
+      !free_lanes_.empty() &&
+      (own == nullptr || (own->waiting.empty() && own->running < device_.lanes_of_a_flow()));
+  if (has_a_lane) return 0;
+  if (own == nullptr) {  // a lane has to come free, and flows that wait have a turn each
+    double turns = 0;
+    for (const auto& [key, flow] : flows_) turns += flow.waiting.empty() ? 0 : flow.waiting.front().cost;
+    return soonest + turns / static_cast<double>(device_.lanes().size());
+  }
+  const double before = left[own] / static_cast<double>(device_.lanes_of_a_flow());
+  double wait = before;
+  for (const auto& [key, flow] : flows_) {
+    // While the work before it goes on, others have as much of the device's time as their weights say.
+    if (&flow != own) wait += std::min(left[&flow], before * flow.weight / weight);
+  }
+  return wait;
+}
+
+void DeviceQueue::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    auto flow = flows_.end();
+    changed_.wait(lock, [&] { return stopping_ || (flow = next_flow()) != flows_.end(); });
+    if (stopping_) return;
+    start_next(flow, lock);
+  }
+}
+
+void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::unique_lock<std::mutex>& lock) {
+  Flow& flow = found->second;
+  Waiting waiting = std::move(flow.waiting.front());
+  flow.waiting.pop_front();
+  flow.waiting_cost -= waiting.cost;
+  ++flow.running;
+  Lane* const lane = free_lanes_.back();
+  free_lanes_.pop_back();
+  const std::uint64_t frees = memory_frees_;
+  lock.unlock();
+  const absl::Status ready = make_ready(*waiting.job);
+  lock.lock();
+  if (ready.ok()) {
+    const auto run = runs_.insert(runs_.end(), {waiting.job, &flow, waiting.cost, flow.paid, absl::Now()});
+    flow.paid += waiting.cost / flow.weight;
+    lock.unlock();
+    launch(run, *lane);
+    lock.lock();
+    return;
+  }
+  free_lanes_.push_back(lane);
+  --flow.running;
+  if (absl::IsUnavailable(ready) && !stopping_ && !waiting.job->requested()) {
+    flow.short_of_memory = frees == memory_frees_;
+    flow.waiting_cost += waiting.cost;
+    flow.waiting.push_front(std::move(waiting));
+    changed_.notify_all();
+    return;
+  }
+  forget_idle_flows();
+  changed_.notify_all();
+  lock.unlock();
+  waiting.job->abandon(absl::IsUnavailable(ready) ? no_longer_wanted(*waiting.job) : ready);
+  lock.lock();
+}
+
+absl::Status DeviceQueue::no_longer_wanted(const Job& job) const {
+  if (job.deadline() <= absl::Now()) return expired(true);
+  return job.requested() ? cancelled() : shutting_down();
+}
+
+absl::Status DeviceQueue::make_ready(Job& job) const {
+  if (job.deadline() <= absl::Now()) return expired(false);
+  if (job.requested()) return cancelled();
+  return job.reserve();
+}
+
+void DeviceQueue::launch(const std::list<Run>::iterator& run, Lane& lane) {
+  class RunTurns final : public Turns {
+   public:
+    RunTurns(DeviceQueue& queue, Run& run) : queue_(queue), run_(run) {}
+    void yield() override { queue_.yield(run_); }
+
+   private:
+    DeviceQueue& queue_;
+    Run& run_;
+  };
+  RunTurns turns(*this, *run);
+  const SlicedCall sliced(turns);
+  run->job->submit(lane);
+  watch(run, lane);
+}
+
+void DeviceQueue::yield(Run& run) {
+  std::unique_lock lock(mutex_);
+  absl::Time now;
+  const auto others_first = [&] {
+    now = absl::Now();
+    const double mine = run.paid(now);
+    return std::any_of(runs_.begin(), runs_.end(), [&](const Run& each) { return each.paid(now) < mine; });
+  };
+  if (!others_first()) return;
+  run.parked_since = now;
+  turns_.notify_all();
+  while (others_first() && !run.job->requested()) turns_.wait_for(lock, kTurnCheck);
+  run.parked += now - run.parked_since;
+  run.parked_since = absl::InfiniteFuture();
+}
+
+void DeviceQueue::watch(const std::list<Run>::iterator& run, Lane& lane) {
+  device_.when_done(lane, [this, run, &lane](const absl::Status& status) {
+    if (!run->job->finish(lane, status)) return watch(run, lane);
+    end_run(run, lane);
+  });
+}
+
+void DeviceQueue::end_run(const std::list<Run>::iterator& run, Lane& lane) {
+  std::shared_ptr<Job> job;  // which may go with the lock given back
+  const std::lock_guard lock(mutex_);
+  const double seconds = absl::ToDoubleSeconds(run->ran(absl::Now()));
+  if (run->job->succeeded()) history_.record(run->job->operation(), run->job->cost_seconds(), seconds);
+  run->flow->paid += (seconds - run->cost) / run->flow->weight;
+  --run->flow->running;
+  job = std::move(run->job);
+  runs_.erase(run);
   free_lanes_.push_back(&lane);
+  forget_idle_flows();
+  forget_shortages();
+  turns_.notify_all();
+}
+
+void DeviceQueue::forget_shortages() {
+  ++memory_frees_;
+  for (auto& [key, flow] : flows_) flow.short_of_memory = false;
   changed_.notify_all();
 }
 

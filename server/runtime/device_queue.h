@@ -3,42 +3,30 @@
 #include <absl/status/status.h>
 #include <absl/time/time.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "kernels/core/interrupt.h"
-#include "server/runtime/device.h"
-#include "server/runtime/principal.h"
+#include "server/runtime/cost_history.h"
+#include "server/runtime/job.h"
 
 namespace cumulus::server {
 
-enum class JobClass { kInteractive, kBatch };
-
-/// One call that wants to run on a device. Either `abandon` is called, once, or `submit`, once, and then
-/// `finish` until the call is over; none of them blocks on the device.
-class Job : public Interrupt {
- public:
-  /// Puts all of the call's work on the lane. Failures wait for `finish`.
-  virtual void submit(Lane& lane) noexcept = 0;
-  /// All that was submitted is done; `device` is not OK where the device failed. True: the call is over.
-  /// False: more work has been put on the lane; finish comes again once that is done.
-  virtual bool finish(Lane& lane, const absl::Status& device) noexcept = 0;
-  /// The call left the queue without running.
-  virtual void abandon(const absl::Status& why) noexcept = 0;
-
-  virtual JobClass job_class() const = 0;
-  virtual const Principal& principal() const = 0;
-  virtual absl::Time deadline() const = 0;
-  /// Relative to other jobs: the bytes that it touches.
-  virtual std::size_t cost_bytes() const = 0;
-};
-
-/// The calls that wait for one device, and the thread that submits them. Thread-safe.
+/// The calls that wait for one device, and the threads that run them. Thread-safe.
+///
+/// Each principal's interactive calls, and its batch calls, are a flow. A flow pays for the device's time, by
+/// its weight; whoever has paid least has the next turn. docs/decisions/0016 says why, and what that
+/// promises.
 class DeviceQueue {
  public:
   explicit DeviceQueue(Device& device);
@@ -52,37 +40,90 @@ class DeviceQueue {
   absl::Status push(std::shared_ptr<Job> job);
   /// Takes `job` out of the queue; false where it no longer waits. It is not abandoned.
   bool withdraw(const Job& job);
-  /// Abandons every waiting job whose deadline has passed.
+  /// Abandons every waiting job whose deadline has passed, and looks again for memory for the others.
   void sweep(absl::Time now);
   /// Refuses new jobs from now on.
   void drain();
+
   /// Jobs that wait.
   std::size_t depth() const;
+  /// Jobs that run.
+  std::size_t running() const;
+  /// How long `job` would wait for its first turn, were it pushed now.
+  absl::Duration predicted_wait(const Job& job) const;
+  const CostHistory& history() const { return history_; }
   Device& device() const { return device_; }
 
  private:
-  void run();
-  /// Of the calls that wait, those of one principal.
-  std::size_t depth_of(const Principal& principal) const;
-  std::shared_ptr<Job> take_next();
-  void start(const std::shared_ptr<Job>& job, Lane& lane);
-  void watch(const std::shared_ptr<Job>& job, Lane& lane, absl::Time started);
-  void lane_done(Lane& lane, const Job& job, absl::Time started);
-  std::list<std::shared_ptr<Job>>& waiting(JobClass job_class) {
-    return job_class == JobClass::kInteractive ? interactive_ : batch_;
-  }
+  struct Waiting {
+    std::shared_ptr<Job> job;
+    double cost;  // in seconds
+  };
+  struct Flow {
+    double weight = 1;
+    double paid = 0;  // seconds of the device, divided by the weight
+    double waiting_cost = 0;
+    std::list<Waiting> waiting;
+    std::size_t running = 0;
+    bool short_of_memory = false;  // its first job has to wait until some is given back
+
+    bool is_idle() const { return waiting.empty() && running == 0; }
+  };
+  using FlowKey = std::pair<std::string, JobClass>;
+  struct Run {
+    std::shared_ptr<Job> job;
+    Flow* flow;
+    double cost;
+    double paid_before;  // by the flow
+    absl::Time started;
+    absl::Duration parked = {};                        // in which others had their turn
+    absl::Time parked_since = absl::InfiniteFuture();  // that: it runs
+
+    absl::Duration ran(absl::Time now) const { return std::min(now, parked_since) - started - parked; }
+    double paid(absl::Time now) const { return paid_before + absl::ToDoubleSeconds(ran(now)) / flow->weight; }
+  };
+
+  static FlowKey key_of(const Job& job) { return {job.principal().name, job.job_class()}; }
+
+  void work();
+  Flow& flow_of(const Job& job);
+  /// Of the flows that are not idle, what the one has paid that has paid least, without what its running
+  /// calls have been charged but not used yet.
+  std::optional<double> least_paid() const;
+  /// False where all flows are idle.
+  bool raise_floor();
+  /// Those that would begin with as much had they never been there.
+  void forget_idle_flows();
+  std::size_t depth_of(const std::string& principal) const;
+  /// The flow whose turn it is; flows_.end() where none can go on.
+  std::map<FlowKey, Flow>::iterator next_flow();
+  bool may_start(const Flow& flow) const;
+  double wait_seconds(const Job& job) const;
+  /// Runs the first job of the flow, on a lane, or puts it back. The lock is held before and after.
+  void start_next(std::map<FlowKey, Flow>::iterator flow, std::unique_lock<std::mutex>& lock);
+  absl::Status make_ready(Job& job) const;
+  /// Why a job that is short of memory does not wait on.
+  absl::Status no_longer_wanted(const Job& job) const;
+  void launch(const std::list<Run>::iterator& run, Lane& lane);
+  /// By the thread of the run's call: waits while others have paid less.
+  void yield(Run& run);
+  void watch(const std::list<Run>::iterator& run, Lane& lane);
+  void end_run(const std::list<Run>::iterator& run, Lane& lane);
+  void forget_shortages();
 
   Device& device_;
+  CostHistory history_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::list<std::shared_ptr<Job>> interactive_;
-  std::list<std::shared_ptr<Job>> batch_;
+  std::condition_variable changed_;  // something waits, or a lane is free
+  std::condition_variable turns_;    // a job that runs has paid, or has ended
+  std::map<FlowKey, Flow> flows_;    // that have jobs, or had more than their share of late
+  std::list<Run> runs_;
+  double floor_ = 0;  // the most that least_paid has been
   std::vector<Lane*> free_lanes_;
-  std::size_t waiting_cost_ = 0;
-  double seconds_per_byte_ = 0;  // of recent jobs; 0: nothing known yet
+  std::uint64_t memory_frees_ = 0;  // how often memory may have been given back
   bool draining_ = false;
   bool stopping_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace cumulus::server

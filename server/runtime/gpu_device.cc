@@ -11,6 +11,9 @@
 namespace cumulus::server {
 namespace {
 
+/// One more than a principal's calls of one priority have, so that another's find one free.
+int lane_count(const GpuDeviceOptions& options) { return options.streams + 1; }
+
 class GpuLane final : public Lane {
  public:
   GpuLane(CudaExecutor executor, HostMemory landing) : Lane(std::move(executor), std::move(landing)) {}
@@ -57,7 +60,7 @@ class GpuDevice final : public Device {
         in_(*cuda_),
         out_(*cuda_),
         poller_(*this) {
-    for (int i = 0; i < options.streams; ++i) {
+    for (int i = 0; i < lane_count(options); ++i) {
       lanes_.push_back(
           std::make_unique<GpuLane>(CudaExecutor(*cuda_), allocate_pinned(options.landing_bytes)));
     }
@@ -66,6 +69,7 @@ class GpuDevice final : public Device {
 
   std::string_view backend() const override { return "cuda"; }
   Space space() const override { return Space::kDevice; }
+  std::size_t lanes_of_a_flow() const override { return lanes_.size() - 1; }
   DeviceNumbers numbers() const override { return cuda_->numbers(); }
 
   BufferMemory allocate(std::size_t bytes) override {
@@ -121,7 +125,7 @@ struct OpenGpu {
 
 /// What the executors of the lanes keep besides.
 std::size_t kept_bytes(const GpuDeviceOptions& options) {
-  return static_cast<std::size_t>(options.streams) * align_block(CudaExecutor::kStatusWordBytes);
+  return static_cast<std::size_t>(lane_count(options)) * align_block(CudaExecutor::kStatusWordBytes);
 }
 
 constexpr std::size_t most_of(std::size_t free_bytes) { return free_bytes / 10 * 8; }

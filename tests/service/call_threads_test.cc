@@ -25,6 +25,7 @@ class CallThreads : public ::testing::Test {
   static Configuration configuration() {
     Configuration configuration = default_configuration();
     configuration.devices.backend = Backend::kCpu;
+    configuration.devices.cpu_calls = 3;
     configuration.devices.cpu_memory_bytes = std::size_t{64} << 20;
     return configuration;
   }

@@ -112,6 +112,7 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
   EXPECT_EQ(sample.devices.cpu_memory_bytes, empty.devices.cpu_memory_bytes);
   EXPECT_EQ(sample.devices.gpu_memory_on_demand, empty.devices.gpu_memory_on_demand);
   EXPECT_EQ(sample.devices.streams, empty.devices.streams);
+  EXPECT_EQ(sample.devices.cpu_calls, empty.devices.cpu_calls);
   EXPECT_EQ(sample.limits.max_inline_bytes, empty.limits.max_inline_bytes);
   EXPECT_EQ(sample.limits.max_encoded_bytes, empty.limits.max_encoded_bytes);
   EXPECT_EQ(sample.limits.max_pixels, empty.limits.max_pixels);
@@ -159,6 +160,7 @@ TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
        "listen[1]: '0.0.0.0:1' can be reached from other machines"},
       {"devices { backend: 9 }", "devices.backend: is 9; use CPU or CUDA"},
       {"devices { cpu_threads: -1 }", "devices.cpu_threads: is -1; 1 to 4096"},
+      {"devices { cpu_calls: 65 }", "devices.cpu_calls: is 65; 1 to 64 is right, or 0 for the default (8)"},
       {"devices { cpu_memory_bytes: -1 }", "devices.cpu_memory_bytes: is -1"},
       {"devices { gpu_memory_bytes: -5 }", "devices.gpu_memory_bytes: is -5"},
       {"devices { streams: 9 }", "devices.streams: is 9; 1 to 8 is right, or 0 for the default (2)"},

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "tests/service/kd_tree_fixture.h"
@@ -37,6 +39,21 @@ TEST_F(KdTreeService, FindsTheNearestAndCountsThoseWithin) {
     EXPECT_EQ(counts[i], static_cast<std::int64_t>(
                              testing::neighbors_by_brute_force(cloud_, 3, query, 0.25f, search).size()));
   }
+}
+
+TEST_F(KdTreeService, RefusesAForgedTreeWithThePositionOfItsFirstWrongLeaf) {
+  v1::FindNeighborsRequest request = question();
+  std::string& bytes = *request.mutable_tree()->mutable_node_data()->mutable_inline_array()->mutable_data();
+  std::vector<KdTreeNode> nodes(bytes.size() / sizeof(KdTreeNode));
+  std::memcpy(nodes.data(), bytes.data(), bytes.size());
+  // Every leaf has all points, so that a query would look at each of them many times.
+  for (KdTreeNode& node : nodes) node = {0, 500, node.is_leaf, node.radius};
+  std::memcpy(bytes.data(), nodes.data(), bytes.size());
+  const grpc::Status status = find(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  const auto info = testing::detail_of<google::rpc::ErrorInfo>(status);
+  EXPECT_EQ(info.reason(), "WRONG_TREE");
+  EXPECT_EQ(info.metadata().at("node"), std::to_string(nodes.size() / 2 + 1)) << status.error_message();
 }
 
 TEST_F(KdTreeService, ListsThoseWithin) {

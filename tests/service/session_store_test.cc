@@ -117,6 +117,54 @@ TEST_F(SessionStoreTest, NeverEvictsWhatIsInUseOrNotMarked) {
   EXPECT_TRUE(store_.find_buffer((*used)->name).ok());
 }
 
+TEST_F(SessionStoreTest, MemoryThatOthersHoldComesLaterAndWhatNeverFitsIsRefused) {
+  const auto session = create(absl::Minutes(1), 1 << 20);
+  const auto other = store_.create_session({"other", &slot_, absl::Minutes(1), 1 << 20});
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(add(**other, 3000).ok());
+  EXPECT_EQ(store_.admit(*slot_.device, session.get(), 2000).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store_.admit(*slot_.device, nullptr, 2000).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store_.admit(*slot_.device, session.get(), 5000).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(store_.admit(*slot_.device, other->get(), 2000).status().code(),
+            absl::StatusCode::kResourceExhausted)
+      << "only its owner can make room";
+}
+
+TEST_F(SessionStoreTest, AnUploadLeavesAsMuchAgainToCallsWhileOthersAreAtWork) {
+  const auto session = create(absl::Minutes(1), 1 << 20);
+  ASSERT_TRUE(add(*session, 1000).ok());
+  EXPECT_TRUE(store_.admit_upload(*slot_.device, *session, 3000).ok()) << "nothing else is under way";
+  const auto running = store_.admit(*slot_.device, session.get(), 1000);
+  EXPECT_EQ(store_.admit_upload(*slot_.device, *session, 1100).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(store_.admit_upload(*slot_.device, *session, 1000).ok());
+  EXPECT_EQ(store_.admit_upload(*slot_.device, *session, 3500).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(SessionStoreTest, EvictsNothingWhereThatWouldNotSuffice) {
+  const auto session = create(absl::Minutes(1), 1 << 20);
+  const std::string kept = (*add(*session, 1000, true))->name;
+  const auto running = store_.admit(*slot_.device, session.get(), 2000);
+  ASSERT_TRUE(running.ok());
+  EXPECT_FALSE(store_.admit(*slot_.device, session.get(), 3000).ok());
+  EXPECT_TRUE(store_.find_buffer(kept).ok());
+}
+
+TEST_F(SessionStoreTest, ALeaseDoesNotEndBeforeItsUses) {
+  create(absl::Seconds(10));
+  auto use = store_.use_session(std::string("sessions/") + kId);
+  ASSERT_TRUE(use.ok());
+  store_.expire(absl::Now() + absl::Hours(1));
+  EXPECT_EQ(store_.session_count(), 1u);
+  use->end();
+  store_.expire(absl::Now() + absl::Seconds(9));
+  EXPECT_EQ(store_.session_count(), 1u) << "the use has renewed it";
+  store_.expire(absl::Now() + absl::Seconds(11));
+  EXPECT_EQ(store_.session_count(), 0u);
+}
+
 TEST_F(SessionStoreTest, ASessionsQuotaIsNotExceededWhereTheDeviceHasRoom) {
   const auto session = create(absl::Minutes(1), 2000);
   EXPECT_EQ(add(*session, 2001).status().code(), absl::StatusCode::kResourceExhausted);

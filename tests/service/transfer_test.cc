@@ -224,8 +224,9 @@ TEST_P(Transfers, OfOneClientAreBoundedInNumberAndInWhatTheyAnnounce) {
   while (server.reserved_bytes() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   v1::Buffer other;
   const grpc::Status announced = server.upload({server.first(101)}, &other);
-  expect_reason(announced, grpc::StatusCode::RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED");
-  EXPECT_THAT(announced.error_message(), ::testing::HasSubstr("have 900; at most 1000 at a time"));
+  expect_reason(announced, grpc::StatusCode::UNAVAILABLE, "NO_MEMORY_NOW");
+  EXPECT_THAT(announced.error_message(),
+              ::testing::HasSubstr("have 900; at most 1000 (max_upload_bytes) at a time"));
   grpc::ClientContext second_context;
   const auto second = server.transfer->WriteBuffer(&second_context, &buffer);
   ASSERT_TRUE(second->Write(server.first(100)));

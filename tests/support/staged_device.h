@@ -32,6 +32,7 @@ class StagedDevice final : public server::Device {
 
   std::string_view backend() const override { return "test"; }
   Space space() const override { return Space::kDevice; }
+  std::size_t lanes_of_a_flow() const override { return 1; }
   server::BufferMemory allocate(std::size_t bytes) override {
     auto* block = static_cast<std::byte*>(std::malloc(bytes > 0 ? bytes : 1));
     return DeviceMemory(block, bytes, nullptr, [](void*, std::byte* data, std::size_t) { std::free(data); });

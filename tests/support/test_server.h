@@ -41,6 +41,7 @@ class TestServer {
     server::Configuration configuration = server::default_configuration();
     configuration.devices.backend = server::Backend::kCpu;
     configuration.devices.cpu_threads = 2;
+    configuration.devices.cpu_calls = 1;
     configuration.devices.cpu_memory_bytes = kBudget;
     return configuration;
   }
@@ -65,6 +66,7 @@ class TestServer {
     builder.RegisterService(&sessions_service_);
     builder.RegisterService(&server_service_);
     builder.RegisterService(&transfer_service_);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     server_ = builder.BuildAndStart();
     channel = server_->InProcessChannel({});
     operations = v1::Operations::NewStub(channel);
@@ -72,6 +74,11 @@ class TestServer {
     server = v1::Server::NewStub(channel);
     transfer = v1::BufferTransfer::NewStub(channel);
   }
+
+  /// Where the server listens too, for clients that are not this process's channel.
+  int port() const { return port_; }
+  /// Cancels what runs, and waits for its end.
+  void shut_down() { server_->Shutdown(std::chrono::system_clock::now()); }
 
   server::DeviceSlot& slot() { return runtime.devices.front(); }
   std::size_t reserved_bytes() { return slot().device->budget()->reserved_bytes(); }
@@ -107,6 +114,7 @@ class TestServer {
     return *std::move(devices);
   }
 
+  int port_ = 0;
   std::unique_ptr<grpc::Service> operations_service_;
   server::SessionsService sessions_service_;
   server::ServerService server_service_;

@@ -1,5 +1,6 @@
 #include <oneapi/tbb/spin_mutex.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -19,6 +20,8 @@ using kd_tree::QueriedTree;
 using kd_tree::SearchParameters;
 
 constexpr std::int64_t kGrainQueries = 64;
+/// Points that a piece of the queries may pass over at a leaf each.
+constexpr std::int64_t kGrainPoints = std::int64_t{1} << 18;
 
 /// Keeps the first fault that any thread finds.
 class Faults {
@@ -67,6 +70,13 @@ struct Search {
   /// Fills the report.
   bool any_fault(CpuExecutor& executor, NeighborReport* report) const {
     Faults faults(report);
+    parallel_ranges(executor, shape.trees * kd_tree::leaf_count(shape), 4096,
+                    [&](std::int64_t first, std::int64_t end) {
+                      for (std::int64_t i = first; i < end; ++i) {
+                        if (faults.note(kd_tree::find_leaf_fault(shape, tree.node_data.data(), i))) return;
+                      }
+                    });
+    if (faults.any()) return true;
     if (parameters.periodic) {
       for (std::int64_t i = 0; i < shape.trees; ++i) {
         if (faults.note(kd_tree::find_tree_fault(shape, tree.node_bounds.data(), parameters, i))) return true;
@@ -110,8 +120,10 @@ struct Search {
   template <int D, bool kPeriodic, class Body>
   void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
     const auto arrays = kd_tree::TreeArrays<T>::of(tree);
-    parallel_ranges(executor, all_queries(), kGrainQueries, [&](std::int64_t first, std::int64_t end) {
-      executor.check_interrupt();
+    // Of a tree that is one leaf, each query passes over all points.
+    const std::int64_t leaf_points = std::max<std::int64_t>(1, shape.points >> (shape.levels - 1));
+    const std::int64_t grain = std::clamp<std::int64_t>(kGrainPoints / leaf_points, 1, kGrainQueries);
+    parallel_ranges(executor, all_queries(), grain, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
         const std::int64_t number = order == nullptr ? i : order[i].number;
         body(QueriedTree<T, D, kPeriodic>(shape, arrays, number / search.queries, parameters), number);

@@ -9,9 +9,9 @@
 namespace cumulus::kd_tree {
 namespace {
 
-/// The numbers of the first query and of the first tree at fault; trees come before queries.
-/// Owns: thread i tree i and query i.
-/// Reads: where an axis closes, the root's bounds; the query and its radius.
+/// The number of the first leaf, tree or query at fault; leaves come before trees, and trees before queries.
+/// Owns: thread i leaf i, tree i and query i.
+/// Reads: the leaf and the one before it; where an axis closes, the root's bounds; the query and its radius.
 /// Writes: the least number, by atomic minima.
 /// Waits for: nothing.
 /// Cannot deadlock: no thread waits for another.
@@ -20,16 +20,21 @@ template <class T>
 __global__ void find_faults(Search<T> search, unsigned long long* first) {
   using Fault = NeighborReport::Fault;
   const std::int64_t number = thread_number();
+  const auto leaves = static_cast<unsigned long long>(search.all_leaves());
   const auto trees = static_cast<unsigned long long>(search.shape.trees);
+  if (number < search.all_leaves() &&
+      find_leaf_fault(search.shape, search.node_data, number).fault != Fault::kNone) {
+    atomicMin(first, static_cast<unsigned long long>(number));
+  }
   if (search.parameters.periodic && number < search.shape.trees &&
       find_tree_fault(search.shape, search.node_bounds, search.parameters, number).fault != Fault::kNone) {
-    atomicMin(first, static_cast<unsigned long long>(number));
+    atomicMin(first, leaves + static_cast<unsigned long long>(number));
   }
   if (number < search.all_queries() &&
       find_fault(search.queries + number * search.shape.dimensions, search.shape.dimensions,
                  search.radius(number), search.parameters, number)
               .fault != Fault::kNone) {
-    atomicMin(first, trees + static_cast<unsigned long long>(number));
+    atomicMin(first, leaves + trees + static_cast<unsigned long long>(number));
   }
 }
 
@@ -44,7 +49,12 @@ template <class T>
 __global__ void describe_fault(Search<T> search, const unsigned long long* first, NeighborReport* report) {
   *report = NeighborReport();
   if (*first == ~0ull) return;
-  const auto number = static_cast<std::int64_t>(*first);
+  auto number = static_cast<std::int64_t>(*first);
+  if (number < search.all_leaves()) {
+    *report = find_leaf_fault(search.shape, search.node_data, number);
+    return;
+  }
+  number -= search.all_leaves();
   if (number < search.shape.trees) {
     *report = find_tree_fault(search.shape, search.node_bounds, search.parameters, number);
     return;
@@ -57,11 +67,12 @@ __global__ void describe_fault(Search<T> search, const unsigned long long* first
 }  // namespace
 
 template <class T>
-void report_faults(CudaExecutor& executor, const Search<T>& search, NeighborReport* report) {
+void report_faults(CudaExecutor& executor, Search<T>& search, NeighborReport* report) {
   auto* first = reinterpret_cast<unsigned long long*>(executor.scratch<std::uint64_t>(1).data());
   const DeviceSpan<NeighborReport> found = executor.scratch<NeighborReport>(1);
   CUMULUS_CUDA(cudaMemsetAsync(first, 0xFF, sizeof(*first), executor.stream()));
-  const std::int64_t threads = std::max(search.all_queries(), search.shape.trees);
+  const std::int64_t threads =
+      std::max(search.all_queries(), search.all_leaves());  // which are no fewer than trees
   if (threads > 0) {
     find_faults<<<search_blocks(threads), kSearchThreads, 0, executor.stream()>>>(search, first);
   }
@@ -69,10 +80,11 @@ void report_faults(CudaExecutor& executor, const Search<T>& search, NeighborRepo
   CUMULUS_CUDA(cudaGetLastError());
   executor.download({reinterpret_cast<const std::byte*>(found.data()), sizeof(*report)},
                     {reinterpret_cast<std::byte*>(report), sizeof(*report)});
+  search.first_fault = first;
   executor.check_interrupt();
 }
 
-template void report_faults(CudaExecutor&, const Search<float>&, NeighborReport*);
-template void report_faults(CudaExecutor&, const Search<double>&, NeighborReport*);
+template void report_faults(CudaExecutor&, Search<float>&, NeighborReport*);
+template void report_faults(CudaExecutor&, Search<double>&, NeighborReport*);
 
 }  // namespace cumulus::kd_tree

@@ -23,7 +23,7 @@ template <class T, int D, bool kPeriodic, int kCapacity>
 __global__ void __launch_bounds__(kSearchThreads)
     search_nearest(Search<T> search, int neighbors, std::int64_t* indices, T* distances) {
   const std::int64_t number = thread_number();
-  if (number >= search.all_queries()) return;
+  if (number >= search.all_queries() || search.has_fault()) return;
   using Tree = QueriedTree<T, D, kPeriodic>;
   const Tree tree = search.template tree<D, kPeriodic>(number / search.queries_each);
   const ThreadQuery<T, D> query(search, number);
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kSearchThreads)
 template <class T, int D, bool kPeriodic>
 __global__ void __launch_bounds__(kSearchThreads) search_counts(Search<T> search, std::int64_t* counts) {
   const std::int64_t number = thread_number();
-  if (number >= search.all_queries()) return;
+  if (number >= search.all_queries() || search.has_fault()) return;
   const ThreadQuery<T, D> query(search, number);
   std::int64_t found = 0;
   visit_within(search.template tree<D, kPeriodic>(number / search.queries_each), query.coordinates,
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kSearchThreads)
     search_lists(Search<T> search, const std::int64_t* offsets, std::int64_t room, std::int64_t* indices,
                  T* distances) {
   const std::int64_t number = thread_number();
-  if (number >= search.all_queries()) return;
+  if (number >= search.all_queries() || search.has_fault()) return;
   const ThreadQuery<T, D> query(search, number);
   const QueriedTree<T, D, kPeriodic> tree = search.template tree<D, kPeriodic>(number / search.queries_each);
   std::int64_t next = offsets[number];
@@ -105,7 +105,7 @@ void count_all(CudaExecutor& executor, const Search<T>& search, std::int64_t* co
 template <class T>
 void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& plan,
                              const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
-  const Search<T> search = search_of(job.forest);
+  Search<T> search = search_of(job.forest);
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
   with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
@@ -128,7 +128,7 @@ void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& pla
 template <class T>
 void count_per_thread(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job,
                       NeighborReport* report) {
-  const Search<T> search = search_of(job.forest);
+  Search<T> search = search_of(job.forest);
   report_faults(executor, search, report);
   if (search.all_queries() > 0) count_all(executor, search, job.counts.data());
 }
@@ -136,7 +136,7 @@ void count_per_thread(CudaExecutor& executor, const CountJob<T, Space::kDevice>&
 template <class T>
 void list_per_thread(CudaExecutor& executor, const ListPlan& plan, const ListJob<T, Space::kDevice>& job,
                      NeighborListReport* report) {
-  const Search<T> search = search_of(job.forest);
+  Search<T> search = search_of(job.forest);
   const std::int64_t count = search.all_queries();
   std::int64_t* offsets = job.offsets.data();
   report_faults(executor, search, &report->queries);

@@ -27,7 +27,11 @@ struct Search {
   const T* radii;  // null: parameters.radius
   std::int64_t queries_each;
   SearchParameters<T> parameters;
+  const unsigned long long* first_fault = nullptr;  // set by report_faults
 
+  /// True of a search that has no answer, and that a forged tree could make long.
+  __device__ bool has_fault() const { return *first_fault != ~0ull; }
+  __host__ __device__ std::int64_t all_leaves() const { return shape.trees * leaf_count(shape); }
   __host__ __device__ std::int64_t all_queries() const { return shape.trees * queries_each; }
   __device__ T radius(std::int64_t number) const {
     return radii == nullptr ? parameters.radius : radii[number];

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(List::kThreads)
                   std::int64_t* indices, float* distances) {
   extern __shared__ std::uint64_t columns[];
   const std::int64_t place = thread_number();
-  const bool active = place < search.all_queries();
+  const bool active = place < search.all_queries() && !search.has_fault();
   const std::int64_t tree_number = active ? place / search.queries_each : 0;
   const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
   std::uint64_t* const column = columns + threadIdx.x / 32 * static_cast<unsigned>(neighbors) * kColumnPitch;

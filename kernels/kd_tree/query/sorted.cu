@@ -71,7 +71,7 @@ void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search
 
 void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
                          const NearestJob<float, Space::kDevice>& job, NeighborReport* report) {
-  const Search<float> search = search_of(job.forest);
+  Search<float> search = search_of(job.forest);
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
   const SortBuffers sorted(executor, plan, job.forest);

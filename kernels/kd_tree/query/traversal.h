@@ -257,4 +257,20 @@ CUMULUS_KD_TREE_INLINE NeighborReport find_tree_fault(const KdTreeShape& shape, 
   return {NeighborReport::Fault::kNone, -1, -1};
 }
 
+/// The last nodes of all levels, of each tree.
+CUMULUS_KD_TREE_INLINE std::int64_t leaf_count(const KdTreeShape& shape) { return shape.nodes() / 2 + 1; }
+
+/// What is wrong with a leaf; `number` counts through all trees.
+CUMULUS_KD_TREE_INLINE NeighborReport find_leaf_fault(const KdTreeShape& shape, const KdTreeNode* node_data,
+                                                      std::int64_t number) {
+  const std::int64_t leaves = leaf_count(shape);
+  const std::int64_t leaf = number % leaves;
+  const KdTreeNode* node = node_data + number / leaves * shape.nodes() + (shape.nodes() / 2 + leaf);
+  const std::int64_t begin = leaf == 0 ? 0 : node[-1].end;
+  const std::int64_t least_end = leaf == leaves - 1 ? shape.points : begin;
+  const bool is_right = node->begin == begin && node->end >= least_end && node->end <= shape.points;
+  if (is_right && begin <= node->end) return {NeighborReport::Fault::kNone, -1, -1};
+  return {NeighborReport::Fault::kLeaves, -1, number};
+}
+
 }  // namespace cumulus::kd_tree

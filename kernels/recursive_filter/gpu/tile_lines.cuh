@@ -27,10 +27,12 @@ struct TileAxis {
 
 constexpr int kChunk = 16;
 
-struct ColumnAccess {
+/// A line whose pixels lie `kStride` floats apart.
+template <int kStride>
+struct StridedAccess {
   float* first;
 
-  __device__ float& at(int i) const { return first[i * kTilePitch]; }
+  __device__ float& at(int i) const { return first[i * kStride]; }
   template <int kCount>
   __device__ void load(int i, float (&v)[kCount]) const {
 #pragma unroll
@@ -42,6 +44,8 @@ struct ColumnAccess {
     for (int k = 0; k < kCount; ++k) at(i + k) = v[k];
   }
 };
+
+using ColumnAccess = StridedAccess<kTilePitch>;
 
 /// Pixels that lie in vectors of four: vector(k) is the one with number k of them.
 template <int kCount, class VectorOf>

@@ -9,26 +9,27 @@
 #include "kernels/recursive_filter/gpu/tile_lines.cuh"
 #include "kernels/recursive_filter/math/weighted_sums.h"
 #include "kernels/recursive_filter/planned_filter.h"
+#include "kernels/recursive_filter/strips/strips.h"
 
 // The arguments of the kernel in strips/filter.cuh.
 
 namespace cumulus::recursive_filter {
 
-/// Pixels that a thread works on at a time: of filters of many poles fewer, so that the stages' loops stay in
-/// the instruction caches.
-template <int Order>
-inline constexpr int kStripChunk = Order > 3 ? 8 : 16;
+/// Pixels that a thread works on at a time: of filters of many poles, and of several channels, fewer, so that
+/// the stages' loops stay in the instruction caches.
+template <int Order, int kSide>
+inline constexpr int kStripChunk = Order > 3 || kSide == kColourTile ? 8 : 16;
 
-/// One axis' plan, with unit gains.
-template <int Order>
+/// One axis' plan, with unit gains, for tiles of `kSide` pixels.
+template <int Order, int kSide>
 struct StripAxis {
   using Matrix = SmallMatrix<Order, float>;
 
   Sections<Order, float> causal, anticausal;
-  Matrix chunk_transitions[kTile / kStripChunk<Order>];  // anticausal
-  Matrix forward, backward;                              // over a tile
-  AnticausalSums<Order, kStripChunk<Order>> anticausal_sums;
-  LineSums<Order, kStripChunk<Order>> sums;
+  Matrix chunk_transitions[kSide / kStripChunk<Order, kSide>];  // anticausal
+  Matrix forward, backward;                                     // over a tile
+  AnticausalSums<Order, kStripChunk<Order, kSide>> anticausal_sums;
+  LineSums<Order, kStripChunk<Order, kSide>> sums;
   bool run_alike;
   Matrix through_causal, through_anticausal;
   float from_first_pixel[Order], from_last_pixel[Order];
@@ -40,16 +41,16 @@ struct StripAxis {
   explicit StripAxis(const UnitGainAxis& axis)
       : causal(sections_of<Order, float>(axis.plan.causal)),
         anticausal(sections_of<Order, float>(axis.plan.anticausal)),
-        forward(transition_over(axis.plan.causal, kTile)),
-        backward(transition_over(axis.plan.anticausal, kTile)),
+        forward(transition_over(axis.plan.causal, kSide)),
+        backward(transition_over(axis.plan.anticausal, kSide)),
         anticausal_sums(axis.plan.anticausal, axis.plan.through_anticausal),
         sums(axis.plan),
         run_alike(recursive_filter::run_alike(axis.plan)),
         through_causal(small_matrix<Order, float>(axis.plan.through_causal)),
         through_anticausal(small_matrix<Order, float>(axis.plan.through_anticausal)),
         scale(static_cast<float>(axis.scale)) {
-    for (int j = 0; j < kTile / kStripChunk<Order>; ++j) {
-      chunk_transitions[j] = transition_over(axis.plan.anticausal, j * kStripChunk<Order>);
+    for (int j = 0; j < kSide / kStripChunk<Order, kSide>; ++j) {
+      chunk_transitions[j] = transition_over(axis.plan.anticausal, j * kStripChunk<Order, kSide>);
     }
     for (std::size_t k = 0; k < Order; ++k) {
       from_first_pixel[k] = static_cast<float>(axis.plan.start_from_first_pixel[k]);
@@ -62,9 +63,9 @@ struct StripAxis {
   }
 };
 
-template <int Order>
+template <int Order, int kSide>
 struct StripAxes {
-  StripAxis<Order> y, x;
+  StripAxis<Order, kSide> y, x;
 
   explicit StripAxes(const FilterAxes& plan) : y(plan.y), x(plan.x) {}
 };
@@ -92,9 +93,11 @@ struct StripImages {
   std::uint32_t first_tag;  // of tile 0; the others' follow
 };
 
-template <int Order>
+template <int Order, int Channels>
 struct StripFilter : StripImages {
-  StripAxis<Order> y, x;
+  using Axis = StripAxis<Order, strip_tile_side(Channels)>;
+
+  Axis y, x;
 };
 
 }  // namespace cumulus::recursive_filter

@@ -5,7 +5,7 @@
 #include "kernels/primitives/async_copy.cuh"
 #include "kernels/recursive_filter/strips/ring.cuh"
 
-// Copies tiles of a strip into shared memory and out of it.
+// Where a strip lies. Copies tiles of one channel into shared memory and out of it.
 
 namespace cumulus::recursive_filter {
 
@@ -20,10 +20,11 @@ struct StripPlace {
   int above, below;  // tiles beyond the strip
   bool stored;       // its pixels are stored
 
-  __device__ explicit StripPlace(const StripImages& a) {
+  /// `blocks_of_column`: of each column, one for each channel that it has alone.
+  __device__ StripPlace(const StripImages& a, int blocks_of_column) {
     int index = static_cast<int>(blockIdx.x);
-    channel = index % a.channels;
-    index /= a.channels;
+    channel = index % blocks_of_column;
+    index /= blocks_of_column;
     column = a.first_strip + index % a.strips;
     index /= a.strips;
     first_tile = index % a.segments * a.segment_tiles;
@@ -40,16 +41,18 @@ struct StripPlace {
   __device__ std::int64_t real_column(const StripImages& a) const {
     return column < 0 ? column + a.tile_columns : column >= a.tile_columns ? column - a.tile_columns : column;
   }
+  template <int kSide = kTile>
   __device__ bool has_whole_columns(const StripImages& a) const {
-    return (real_column(a) + 1) * kTile <= a.width;
+    return (real_column(a) + 1) * kSide <= a.width;
   }
   /// Tiles that go through the stages, and whether one of them is filtered.
   __device__ int all_tiles() const { return above + tiles + below; }
   __device__ bool has(int tile) const { return tile >= above && tile < above + tiles; }
   __device__ bool is_closing(int tile) const { return closed_below && tile == above + tiles; }
   /// Of a tile, counted from the first that the block loads.
-  __device__ std::int64_t first_row(const StripImages& a, int tile) const {
-    return std::int64_t{first_tile + tile - above} * kTile;
+  template <int kSide = kTile>
+  __device__ std::int64_t first_row(int tile) const {
+    return std::int64_t{first_tile + tile - above} * kSide;
   }
 };
 
@@ -84,9 +87,9 @@ inline __device__ __noinline__ std::int64_t continued(std::int64_t at, std::int6
 }
 
 template <int kAtOnce, class Row>
-__device__ void load_strip_rows(const StripImages& a, const StripPlace& at, StripTile& pixels,
+__device__ void load_strip_rows(const StripImages& a, const StripPlace& at, GrayTile& pixels,
                                 const Row& row_of) {
-  const int line = strip_line();
+  const int line = StripTeams<1>::line();
   const std::int64_t first_column = at.real_column(a) * kTile;
   const std::int64_t image = at.image * a.image_stride;
   const auto from_memory = [&](std::int64_t element, int row, int column, auto of_size) {
@@ -141,52 +144,12 @@ __device__ void prefetch_row(const T* row) {
   }
 }
 
-/// One channel of a whole tile, from the first pixel of the thread's column on. Nothing but the copy and the
-/// step to the next row is in the loops: a single pair of warps loads a tile, so that each instruction counts
-/// once for each of its rows.
-__device__ inline void load_strip_channel(const float* from, std::int64_t row_stride, StripTile& pixels) {
-  float* to = &pixels.at(0, strip_line());
-  const std::uint64_t policy = evict_normal();
-#pragma unroll 8
-  for (int row = 0; row < kTile; ++row) {
-    copy_async_word(to + row * kTilePitch, from, policy);
-    from += row_stride;
-  }
-}
-__device__ inline void load_strip_channel(const __half* from, std::int64_t row_stride, StripTile& pixels) {
-  float* to = &pixels.at(0, strip_line());
-  constexpr int kAtOnce = 32;  // all are issued before the first is waited for
-#pragma unroll 1
-  for (int first = 0; first < kTile; first += kAtOnce) {
-    __half halves[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      halves[i] = __ldg(from);
-      from += row_stride;
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) to[(first + i) * kTilePitch] = __half2float(halves[i]);
-  }
-}
-
-/// Writes one channel of interleaved pixels. The blocks of the other channels write the rest of the same
-/// sectors at about the same time: they stay in the L2 cache until they are whole.
-template <class T, class Convert>
-__device__ void store_strip_channel(T* to, std::int64_t row_elements, int rows, const float* from,
-                                    const Convert& convert) {
-#pragma unroll 8
-  for (int row = 0; row < rows; ++row) {
-    *to = convert(from[row * kTilePitch]);
-    to += row_elements;
-  }
-}
-
 /// Starts to copy a tile of the strip, by kTile threads. Beyond the border the image is as its boundary
 /// continues it.
 __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& at, int tile,
-                                       StripTile& pixels) {
-  const int line = strip_line();
-  const std::int64_t first = at.first_row(a, tile);
+                                       GrayTile& pixels) {
+  const int line = StripTeams<1>::line();
+  const std::int64_t first = at.first_row(tile);
   const bool inside = first >= 0 && first + kTile <= a.height;
   const bool by_vectors = inside && at.has_whole_columns(a) && a.vector_loads;
   const bool floats = a.images.kind == ElementKind::kFloat;
@@ -221,34 +184,12 @@ __device__ inline void load_strip_tile(const StripImages& a, const StripPlace& a
                        [&](int row) { return continued(first + row, a.height, a.boundary_y); });
   }
 }
-/// The same of one channel of several.
-__device__ inline void load_interleaved_tile(const StripImages& a, const StripPlace& at, int tile,
-                                             StripTile& pixels) {
-  const std::int64_t first = at.first_row(a, tile);
-  const auto row_of = [&](int row) { return continued(first + row, a.height, a.boundary_y); };
-  if (first < 0 || first + kTile > a.height) return load_strip_rows<1>(a, at, pixels, row_of);
-  if (!at.has_whole_columns(a))
-    return load_strip_rows<8>(a, at, pixels, [&](int row) { return first + row; });
-  const int line = strip_line();
-  const bool floats = a.images.kind == ElementKind::kFloat;
-  const std::int64_t corner =
-      at.image * a.image_stride + first * a.row_stride + at.real_column(a) * kTile * a.channels;
-  if (first + (kStripPrefetch + 1) * kTile <= a.height) {
-    // The block of each channel fetches its share of the pixels.
-    const std::int64_t later = corner + (kStripPrefetch * kTile + line) * a.row_stride + at.channel * kTile;
-    floats ? prefetch_row(a.images.as<float>() + later) : prefetch_row(a.images.as<__half>() + later);
-  }
-  const std::int64_t element = corner + line * a.channels + at.channel;
-  floats ? load_strip_channel(a.images.as<float>() + element, a.row_stride, pixels)
-         : load_strip_channel(a.images.as<__half>() + element, a.row_stride, pixels);
-}
-
 /// Writes a filtered tile of the strip, scaled, by kTile threads.
 __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& at, int tile,
-                                        StripTile& pixels) {
-  const int line = strip_line();
+                                        GrayTile& pixels) {
+  const int line = StripTeams<1>::line();
   const float scale = a.scale;
-  const std::int64_t first = at.first_row(a, tile);
+  const std::int64_t first = at.first_row(tile);
   const std::int64_t first_column = std::int64_t{at.column} * kTile;
   const int rows = static_cast<int>(min(a.height - first, std::int64_t{kTile}));
   const std::int64_t row_elements = a.width * a.channels;
@@ -284,27 +225,6 @@ __device__ inline void store_strip_tile(const StripImages& a, const StripPlace& 
 #pragma unroll 4
   for (int row = 0; row < rows; ++row) {
     a.filtered.store(first_element + row * row_elements, pixels.at(row, line) * scale);
-  }
-}
-/// The same of one channel of several.
-__device__ inline void store_interleaved_tile(const StripImages& a, const StripPlace& at, int tile,
-                                              StripTile& pixels) {
-  const int line = strip_line();
-  const float scale = a.scale;
-  const std::int64_t column = std::int64_t{at.column} * kTile + line;
-  if (column >= a.width) return;
-  const std::int64_t first = at.first_row(a, tile);
-  const int rows = static_cast<int>(min(a.height - first, std::int64_t{kTile}));
-  const std::int64_t row_elements = a.width * a.channels;
-  const std::int64_t element =
-      at.image * a.filtered_stride + first * row_elements + column * a.channels + at.channel;
-  const float* from = &pixels.at(0, line);
-  if (a.filtered.kind == ElementKind::kFloat) {
-    store_strip_channel(a.filtered.as<float>() + element, row_elements, rows, from,
-                        [scale](float pixel) { return pixel * scale; });
-  } else {
-    store_strip_channel(a.filtered.as<__half>() + element, row_elements, rows, from,
-                        [scale](float pixel) { return __float2half_rn(pixel * scale); });
   }
 }
 

@@ -8,9 +8,10 @@
 
 namespace cumulus::recursive_filter {
 
-/// The stages of a tile: each is a team of two warps, but kGather waits longest and has two teams, which
-/// take alternate tiles. Every other team has the same two of the four schedulers; the order divides the
-/// work among them.
+/// The stages of a tile: each is a team with a thread for each line, but kGather waits longest and has two
+/// teams, which take alternate tiles. Of one channel a team is two warps, and every other one has the same
+/// two of the four schedulers; the order divides the work among them. Of several channels kLoad stores, too:
+/// a slot is free when its tile is stored.
 enum class StripStage {
   kCausalColumns,  // and anticausal zero-state responses
   kRowStates,
@@ -21,54 +22,78 @@ enum class StripStage {
   kStore,
   kGather,  // carries of rows, from the neighbours
 };
-constexpr int kGatherTeams = 2;
-constexpr int kStripTeams = kStripStages - 1 + kGatherTeams;
-constexpr int kStripThreads = kStripTeams * kTile;
 
-__device__ inline int strip_team() { return static_cast<int>(threadIdx.x) / kTile; }
-__device__ inline StripStage strip_stage() {
-  return static_cast<StripStage>(min(strip_team(), static_cast<int>(StripStage::kGather)));
-}
-/// The column or row of a tile that the thread has.
-__device__ inline int strip_line() { return static_cast<int>(threadIdx.x) % kTile; }
+template <int Channels>
+struct StripTeams {
+  static constexpr int kLines = strip_tile_side(Channels) * Channels;
+  static constexpr int kBeforeGather =
+      static_cast<int>(Channels == 1 ? StripStage::kGather : StripStage::kStore);
+  static constexpr int kGatherTeams = 2;
+  static constexpr int kThreads = (kBeforeGather + kGatherTeams) * kLines;
+
+  static __device__ int team() { return static_cast<int>(threadIdx.x) / kLines; }
+  static __device__ StripStage stage() {
+    return team() < kBeforeGather ? static_cast<StripStage>(team()) : StripStage::kGather;
+  }
+  static __device__ int gather_team() { return team() - kBeforeGather; }
+  /// The column or row of a tile that the thread has.
+  static __device__ int line() { return static_cast<int>(threadIdx.x) % kLines; }
+};
 
 /// A tile of the strip, counted from the first that is loaded, and its place in the ring.
+template <int kSlots>
 struct RingPlace {
   int tile, slot;
   std::uint32_t round;  // how often the slot has been used
 
   __device__ explicit RingPlace(int of_tile)
-      : tile(of_tile),
-        slot(of_tile % kStripSlots),
-        round(static_cast<std::uint32_t>(of_tile / kStripSlots)) {}
+      : tile(of_tile), slot(of_tile % kSlots), round(static_cast<std::uint32_t>(of_tile / kSlots)) {}
   __device__ void advance(int tiles) {
     tile += tiles;
     slot += tiles;
-    if (slot < kStripSlots) return;
-    slot -= kStripSlots;
+    if (slot < kSlots) return;
+    slot -= kSlots;
     ++round;
   }
 };
 
+/// Where a block's neighbours' words lie, see StripStates. Of one channel they are few and stay in registers.
+template <int Channels>
+struct NeighbourTable {
+  int first_words[2][kMaxStripWindowTiles<Channels>];
+};
+template <>
+struct NeighbourTable<1> {};
+
 /// A block's shared memory.
-template <int Order>
-struct alignas(16) StripMemory {
-  StripTile tiles[kStripSlots];
-  float carries[2][2 * Order * kTile];       // of rows, from kGather to kCausalRows
-  Mbarrier done[kStripStages][kStripSlots];  // with the tile in the slot
+template <int Order, int Channels>
+struct alignas(16) StripMemory : NeighbourTable<Channels> {
+  using Tile = StripTile<Order, Channels>;
+  static constexpr int kLines = StripTeams<Channels>::kLines;
+  static constexpr int kSlots = strip_slots(Order, Channels, sizeof(Tile));
+  using Place = RingPlace<kSlots>;
+
+  Tile tiles[kSlots];
+  float carries[2][2 * Order * kLines];  // of rows, from kGather to kCausalRows
+  Mbarrier done[kStripStages][kSlots];   // with the tile in the slot
 
   __device__ void init() {
     const int barrier = static_cast<int>(threadIdx.x);
-    if (barrier < kStripStages * kStripSlots) done[barrier / kStripSlots][barrier % kStripSlots].init(kTile);
+    if (barrier < kStripStages * kSlots) done[barrier / kSlots][barrier % kSlots].init(kLines);
   }
-  __device__ void await(StripStage stage, const RingPlace& at) {
+  __device__ void await(StripStage stage, const Place& at) {
     done[static_cast<int>(stage)][at.slot].wait(at.round);
   }
+  /// By all threads of the team, once the copies that they have begun are there.
+  __device__ void arrive_when_copied(StripStage stage, const Place& at) {
+    done[static_cast<int>(stage)][at.slot].arrive_when_copied();
+  }
   /// By all threads of the team.
-  __device__ void arrive(StripStage stage, const RingPlace& at) {
+  __device__ void arrive(StripStage stage, const Place& at) {
     done[static_cast<int>(stage)][at.slot].arrive();
   }
 };
-static_assert(sizeof(StripMemory<kMaxStripOrder>) == kStripSharedBytes && kStripSharedBytes <= 227 * 1024);
+static_assert(sizeof(StripMemory<kMaxStripOrder, 1>) == kStripSharedBytes && kStripSharedBytes <= 227 * 1024);
+static_assert(sizeof(StripMemory<kMaxStripOrder, 4>) <= kStripSharedBytes);
 
 }  // namespace cumulus::recursive_filter

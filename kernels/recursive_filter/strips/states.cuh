@@ -8,17 +8,17 @@
 
 namespace cumulus::recursive_filter {
 
-template <int Order>
+template <int Order, int Channels>
 class StripStates {
  public:
-  __device__ StripStates(const StripFilter<Order>& f, const StripPlace& at)
-      : f_(f), column_(at.column), stored_(at.stored), line_(strip_line()) {}
+  __device__ StripStates(const StripFilter<Order, Channels>& f, const StripPlace& at)
+      : f_(f), column_(at.column), stored_(at.stored), line_(StripTeams<Channels>::line()) {}
 
   /// The zero-state responses of the thread's row.
   __device__ void publish(int tile, const float (&forward)[Order], const float (&backward)[Order]) const {
     uint4* published = f_.states + first_word(static_cast<int>(blockIdx.x), false) + slot_words(tile);
-    publish_tagged(published, kTile, tag_of(tile), forward);
-    publish_tagged(published + kWords * kTile, kTile, tag_of(tile), backward);
+    publish_tagged(published, kLines, tag_of(tile), forward);
+    publish_tagged(published + kWords * kLines, kLines, tag_of(tile), backward);
   }
 
   /// Of the strips on both sides, the nearest first: where the first word of the thread's row lies in their
@@ -35,6 +35,16 @@ class StripStates {
       all.right[i] = neighbour(1 + i);
     }
     return all;
+  }
+
+  /// The same of several channels, in shared memory, for the thread's row but for its number; by all threads
+  /// of the block.
+  __device__ void find_neighbours(NeighbourTable<Channels>& table) const {
+    const int entry = static_cast<int>(threadIdx.x);
+    if (entry >= 2 * kMaxWindow) return;
+    const int distance = entry % kMaxWindow + 1;
+    const int word = neighbour(entry < kMaxWindow ? -distance : distance);
+    table.first_words[entry / kMaxWindow][distance - 1] = word < 0 ? -1 : word - line_;
   }
 
   /// Adds the row's carries, from the neighbours' responses, to the states before and after it.
@@ -59,16 +69,49 @@ class StripStates {
     }
     add(neighbours.right, right, f_.x.backward, after);
   }
+  /// The same of several channels: a few neighbours of both sides at once, the farthest first.
+  __device__ void gather(const NeighbourTable<Channels>& table, int tile, float (&before)[Order],
+                         float (&after)[Order]) const {
+    constexpr int kBatch = (Channels > 3 ? 2 : 4) / kWords;  // as many as registers hold
+    const uint4* slot = f_.states + slot_words(tile) + line_;
+    const std::uint32_t tag = tag_of(tile);
+#pragma unroll 1
+    for (int first = (f_.window_x - 1) / kBatch * kBatch; first >= 0; first -= kBatch) {
+      TaggedState<Order> states[2][kBatch];
+      int words[2][kBatch];
+#pragma unroll
+      for (int i = 0; i < 2 * kBatch; ++i)
+        words[i / kBatch][i % kBatch] = table.first_words[i / kBatch][first + i % kBatch];
+      bool all = false;
+      while (!all) {
+        all = true;
+#pragma unroll
+        for (int i = 0; i < 2 * kBatch; ++i) {
+          const int word = words[i / kBatch][i % kBatch];
+          if (word >= 0) states[i / kBatch][i % kBatch].load(slot + word, kLines);
+        }
+#pragma unroll
+        for (int i = 0; i < 2 * kBatch; ++i) {
+          all = all && (words[i / kBatch][i % kBatch] < 0 || states[i / kBatch][i % kBatch].has(tag));
+        }
+      }
+      add(words[0], states[0], f_.x.forward, before);
+      add(words[1], states[1], f_.x.backward, after);
+    }
+  }
 
  private:
+  static constexpr int kMaxWindow = kMaxStripWindowTiles<Channels>;
+
   static constexpr int kWords = TaggedState<Order>::kWords;
-  static constexpr int kTileWords = 2 * kWords * kTile;
+  static constexpr int kLines = StripTeams<Channels>::kLines;
+  static constexpr int kTileWords = 2 * kWords * kLines;
 
   __device__ std::uint32_t tag_of(int tile) const { return f_.first_tag + static_cast<std::uint32_t>(tile); }
   __device__ int slot_words(int tile) const { return (tile & (f_.state_slots - 1)) * kTileWords; }
   /// Of a block's slot 0: the anticausal response of the thread's row, or the causal one.
   __device__ int first_word(int block, bool backwards) const {
-    return block * f_.state_slots * kTileWords + (backwards ? kWords * kTile : 0) + line_;
+    return block * f_.state_slots * kTileWords + (backwards ? kWords * kLines : 0) + line_;
   }
 
   __device__ bool is_here(int column) const {
@@ -90,7 +133,8 @@ class StripStates {
         return -1;
       }
     }
-    return first_word(static_cast<int>(blockIdx.x) + (column - column_) * f_.channels, backwards);
+    const int blocks_apart = Channels == 1 ? f_.channels : 1;
+    return first_word(static_cast<int>(blockIdx.x) + (column - column_) * blocks_apart, backwards);
   }
 
   using NeighbourStates = TaggedState<Order>[kMaxStripWindow];
@@ -106,7 +150,7 @@ class StripStates {
     }
   }
   __device__ void load(const uint4* slot, const Words& words, NeighbourStates& published) const {
-    each(words, [&](int i) { published[i].load(slot + words[i], kTile); });
+    each(words, [&](int i) { published[i].load(slot + words[i], kLines); });
   }
   __device__ bool all_published(const Words& words, const NeighbourStates& published,
                                 std::uint32_t tag) const {
@@ -114,10 +158,11 @@ class StripStates {
     each(words, [&](int i) { all = all && published[i].has(tag); });
     return all;
   }
-  __device__ void add(const Words& words, const NeighbourStates& published,
-                      const SmallMatrix<Order, float>& tile_transition, float (&state)[Order]) const {
+  template <int kCount>
+  __device__ static void add(const int (&words)[kCount], const TaggedState<Order> (&published)[kCount],
+                             const SmallMatrix<Order, float>& tile_transition, float (&state)[Order]) {
 #pragma unroll
-    for (int i = kMaxStripWindow - 1; i >= 0; --i) {
+    for (int i = kCount - 1; i >= 0; --i) {
       if (words[i] < 0) continue;
       float aggregate[Order];
       published[i].get(aggregate);
@@ -125,7 +170,7 @@ class StripStates {
     }
   }
 
-  const StripFilter<Order>& f_;
+  const StripFilter<Order, Channels>& f_;
   const int column_;
   const bool stored_;
   const int line_;

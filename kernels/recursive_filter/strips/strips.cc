@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/recursive_filter/math/tile_grid.h"
 #include "kernels/recursive_filter/tuning.h"
 
 namespace cumulus::recursive_filter {
@@ -14,33 +13,40 @@ bool strips_serve(const AxisPlan& y, const AxisPlan& x) {
 }
 
 int strip_blocks(const DeviceNumbers& device) {
-  constexpr int kMaxChannels = 4;
+  constexpr int kLongestWindow = kMaxStripWindowTiles<kMaxStripChannels>;
   const bool suffices = device.architecture >= 90 && device.block_shared_bytes >= kStripSharedBytes &&
-                        device.multiprocessors >= kMaxChannels * (2 * kMaxStripWindow + 1);
+                        device.multiprocessors > 2 * kLongestWindow;
   if (!suffices) return 0;
-  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMaxStripOrder) * kTile;
+  constexpr int kLines = kColourTile * kMaxStripChannels;
+  constexpr int kWords = kStripStateSlots * 2 * tagged_words(kMaxStripOrder) * kLines;
   constexpr int kBlocksWithWords = static_cast<int>(CudaExecutor::kWideStatusWords) / kWords;
   return std::min(device.multiprocessors, kBlocksWithWords);
 }
 
-StripDivision::StripDivision(const FilterTiles& tiles, std::int64_t images, std::int64_t window_x,
-                             int blocks) {
-  const auto of_row = static_cast<int>(tiles.channels);
-  const auto columns = static_cast<int>(tiles.columns);
-  const auto rows = static_cast<int>(tiles.rows);
-  if (columns * of_row <= blocks) {
-    const int shares = blocks / (columns * of_row);
-    panel_columns = columns;
-    segment_tiles = (rows + shares - 1) / shares;
-    segments = (rows + segment_tiles - 1) / segment_tiles;
+StripGrid::StripGrid(std::int64_t height, std::int64_t width, std::int64_t channels,
+                     const Windows::OfStrips& windows) {
+  const int side = strip_tile_side(channels);
+  rows = static_cast<int>((height + side - 1) / side);
+  columns = static_cast<int>((width + side - 1) / side);
+  window_y = static_cast<int>(windows.y) * (kTile / side);
+  window_x = static_cast<int>(windows.x) * (kTile / side);
+}
+
+StripDivision::StripDivision(const StripGrid& grid, std::int64_t images, bool repeats, int blocks) {
+  if (grid.columns <= blocks) {
+    const int shares = blocks / grid.columns;
+    panel_columns = grid.columns;
+    segment_tiles = (grid.rows + shares - 1) / shares;
+    segments = (grid.rows + segment_tiles - 1) / segment_tiles;
     images_at_once = std::min<std::int64_t>(images, shares / segments);
   } else {
-    const int halo = 2 * static_cast<int>(window_x);
-    const int fits = blocks / of_row - halo;
-    const int panels = (columns + fits - 1) / fits;
-    panel_columns = (columns + panels - 1) / panels;
+    // Of two panels, each goes on at one side only, unless the image repeats.
+    const bool two = !repeats && (grid.columns + 1) / 2 + grid.window_x <= blocks;
+    const int fits = blocks - 2 * grid.window_x;
+    const int panels = two ? 2 : (grid.columns + fits - 1) / fits;
+    panel_columns = (grid.columns + panels - 1) / panels;
     segments = 1;
-    segment_tiles = rows;
+    segment_tiles = grid.rows;
     images_at_once = 1;
   }
   state_slots =

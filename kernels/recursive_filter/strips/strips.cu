@@ -15,9 +15,9 @@ namespace cumulus::recursive_filter {
 namespace {
 
 /// A launch over whole images, or over the columns of tiles from `first_column` on that it stores.
-template <int Order, bool kInterleaved>
-void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const StripDivision& division,
-                   int first_column, std::int64_t images) {
+template <int Order, int Channels>
+void launch_strips(CudaExecutor& executor, StripFilter<Order, Channels>& filter,
+                   const StripDivision& division, int first_column, std::int64_t images) {
   const int columns = filter.tile_columns;
   filter.stored_first = first_column;
   filter.stored_end = std::min(first_column + division.panel_columns, columns);
@@ -36,37 +36,37 @@ void launch_strips(CudaExecutor& executor, StripFilter<Order>& filter, const Str
       executor.wide_status_words(static_cast<std::uint32_t>(filter.segment_tiles));
   filter.states = reinterpret_cast<uint4*>(words.words.data());
   filter.first_tag = words.tag;
-  const std::int64_t blocks = images * filter.segments * filter.strips * filter.channels;
-  if (!launch_cooperative(executor, filter_strips<Order, kInterleaved>,
-                          {blocks, kStripThreads, sizeof(StripMemory<Order>)}, filter)) {
+  const std::int64_t blocks = images * filter.segments * filter.strips;
+  if (!launch_cooperative(executor, filter_strips<Order, Channels>,
+                          {blocks, StripTeams<Channels>::kThreads, sizeof(StripMemory<Order, Channels>)},
+                          filter)) {
     CUMULUS_CUDA(cudaErrorCooperativeLaunchTooLarge);
   }
 }
 
-template <int Order, class T>
-StripFilter<Order> strip_filter(const FilterImages<const T, Space::kDevice>& images,
-                                const PlannedFilter& planned, const StripDivision& division,
-                                const FilterImages<T, Space::kDevice>& filtered) {
-  using Axes = StripAxes<Order>;
+template <int Order, int Channels, class T>
+StripFilter<Order, Channels> strip_filter(const FilterImages<const T, Space::kDevice>& images,
+                                          const PlannedFilter& planned, const StripDivision& division,
+                                          const FilterImages<T, Space::kDevice>& filtered) {
+  using Axes = StripAxes<Order, strip_tile_side(Channels)>;
   const FilterAxes& plan = planned.axes();
-  const Windows::OfStrips& windows = *planned.windows()->of_strips;
   const auto& axes = planned.constants().template get<Axes>([&] { return Axes(plan); });
-  StripFilter<Order> filter{{}, axes.y, axes.x};
+  StripFilter<Order, Channels> filter{{}, axes.y, axes.x};
   filter.scale = axes.y.scale * axes.x.scale;
   const DeviceImage<const T>& image = images.first;
-  const FilterTiles tiles(image.height, image.width, image.channels);
+  const StripGrid grid(image.height, image.width, image.channels, *planned.windows()->of_strips);
   filter.image_stride = images.image_stride;
   filter.filtered_stride = filtered.image_stride;
   filter.row_stride = image.row_stride;
   filter.height = image.height;
   filter.width = image.width;
   filter.channels = static_cast<int>(image.channels);
-  filter.tile_rows = static_cast<int>(tiles.rows);
-  filter.tile_columns = static_cast<int>(tiles.columns);
+  filter.tile_rows = grid.rows;
+  filter.tile_columns = grid.columns;
   filter.segments = division.segments;
   filter.segment_tiles = division.segment_tiles;
-  filter.window_y = static_cast<int>(windows.y);
-  filter.window_x = static_cast<int>(windows.x);
+  filter.window_y = grid.window_y;
+  filter.window_x = grid.window_x;
   filter.state_slots = division.state_slots;
   filter.boundary_y = plan.y.boundary;
   filter.boundary_x = plan.x.boundary;
@@ -85,21 +85,29 @@ void filter_in_strips(CudaExecutor& executor, const FilterImages<const T, Space:
                       const FilterImages<T, Space::kDevice>& filtered) {
   const DeviceImage<const T>& image = images.first;
   const StripDivision& division = plan.division;
-  const auto filter_all = [&]<int Order, bool kInterleaved>() {
-    StripFilter<Order> filter = strip_filter<Order>(images, planned, division, filtered);
+  const auto filter_all = [&]<int Order, int Channels>() {
+    auto filter = strip_filter<Order, Channels>(images, planned, division, filtered);
     for (std::int64_t first = 0; first < images.count; first += division.images_at_once) {
       filter.images = source_elements(image.data + first * images.image_stride);
       filter.filtered = target_elements(filtered.first.data + first * filtered.image_stride);
       const std::int64_t count = std::min(division.images_at_once, images.count - first);
       for (int column = 0; column < filter.tile_columns; column += division.panel_columns) {
         executor.check_interrupt();
-        launch_strips<Order, kInterleaved>(executor, filter, division, column, count);
+        launch_strips<Order>(executor, filter, division, column, count);
       }
     }
   };
   const auto filter_pixels = [&]<int Order>() {
-    if (image.channels > 1) return filter_all.template operator()<Order, true>();
-    filter_all.template operator()<Order, false>();
+    switch (image.channels) {
+      case 1:
+        return filter_all.template operator()<Order, 1>();
+      case 2:
+        return filter_all.template operator()<Order, 2>();
+      case 3:
+        return filter_all.template operator()<Order, 3>();
+      default:
+        return filter_all.template operator()<Order, 4>();
+    }
   };
   with_order(planned.axes().order, [&]<int Order>() {
     if constexpr (Order <= kMaxStripOrder) filter_pixels.template operator()<Order>();

@@ -15,10 +15,10 @@ __device__ void add_weighted(const float (&weights)[Order], float pixel, float (
 /// Sums the anticausal zero-state responses of the chunks of a line, from the first chunk to the last.
 /// Matrices that differ from chunk to chunk arrive late, so that the responses of a few chunks are kept
 /// until the end.
-template <int Order>
+template <int Order, int kSide>
 class ChunkResponses {
  public:
-  __device__ void add(const StripAxis<Order>& axis, int chunk, const float (&response)[Order],
+  __device__ void add(const StripAxis<Order, kSide>& axis, int chunk, const float (&response)[Order],
                       float (&total)[Order]) {
     if constexpr (kKept) {
 #pragma unroll
@@ -32,7 +32,7 @@ class ChunkResponses {
       axis.chunk_transitions[chunk].add_product(response, total);
     }
   }
-  __device__ void finish(const StripAxis<Order>& axis, float (&total)[Order]) const {
+  __device__ void finish(const StripAxis<Order, kSide>& axis, float (&total)[Order]) const {
     if constexpr (kKept) {
       float sum[Order] = {};
 #pragma unroll
@@ -43,21 +43,21 @@ class ChunkResponses {
   }
 
  private:
-  static constexpr int kChunks = kTile / kStripChunk<Order>;
+  static constexpr int kChunks = kSide / kStripChunk<Order, kSide>;
   static constexpr bool kKept = kChunks <= 4;
 
   float responses_[kKept ? kChunks : 1][Order] = {};
 };
 
 /// Adds the zero-state responses of a tile's row to its states, for a filter whose directions run_alike.
-template <int Order, class Row>
-__device__ __forceinline__ void sum_row(const StripAxis<Order>& axis, const Row& row, float (&forward)[Order],
-                                        float (&backward)[Order]) {
-  constexpr int kChunk = kStripChunk<Order>;
+template <int Order, int kSide, class Row>
+__device__ __forceinline__ void sum_row(const StripAxis<Order, kSide>& axis, const Row& row,
+                                        float (&forward)[Order], float (&backward)[Order]) {
+  constexpr int kChunk = kStripChunk<Order, kSide>;
   using Sums = LineSums<Order, kChunk>;
-  ChunkResponses<Order> by_chunks;
+  ChunkResponses<Order, kSide> by_chunks;
 #pragma unroll 1
-  for (int j = 0; j < kTile / kChunk; ++j) {
+  for (int j = 0; j < kSide / kChunk; ++j) {
     float v[kChunk];
     row.load(j * kChunk, v);
     float ahead[Order] = {};
@@ -80,12 +80,12 @@ __device__ __forceinline__ void sum_row(const StripAxis<Order>& axis, const Row&
   by_chunks.finish(axis, backward);
 }
 /// The same by recursion.
-template <int Order, class Row>
-__device__ __forceinline__ void run_over_row(const StripAxis<Order>& axis, const Row& row,
+template <int Order, int kSide, class Row>
+__device__ __forceinline__ void run_over_row(const StripAxis<Order, kSide>& axis, const Row& row,
                                              float (&forward)[Order], float (&backward)[Order]) {
-  constexpr int kChunk = kStripChunk<Order>;
+  constexpr int kChunk = kStripChunk<Order, kSide>;
 #pragma unroll 1
-  for (int j = 0; j < kTile / kChunk; ++j) {
+  for (int j = 0; j < kSide / kChunk; ++j) {
     float v[kChunk];
     row.load(j * kChunk, v);
     float response[Order] = {};

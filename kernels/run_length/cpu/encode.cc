@@ -191,9 +191,16 @@ EncodeRunLengthsReport encode_elements(CpuExecutor& executor, const EncodeRunLen
     encoder.write(first);
     return encoder.finish();
   }
-  const auto next_piece = [&](oneapi::tbb::flow_control& control) {
+  bool ended = false;
+  const auto next_piece = [&](oneapi::tbb::flow_control& control, const Slice& slice) {
+    executor.check_interrupt();
+    if (slice.over()) {
+      control.stop();
+      return Piece();
+    }
     Piece piece = first.end > 0 ? std::exchange(first, {}) : encoder.next_piece();
-    if (piece.first == piece.end) control.stop();
+    ended = piece.first == piece.end;
+    if (ended) control.stop();
     return piece;
   };
   const auto find_heads = [&](Piece piece) {
@@ -206,15 +213,20 @@ EncodeRunLengthsReport encode_elements(CpuExecutor& executor, const EncodeRunLen
   };
   using oneapi::tbb::filter_mode;
   using oneapi::tbb::make_filter;
-  executor.run([&] {
+  const auto run_slice = [&](const Slice& slice) {
+    const auto next = [&](oneapi::tbb::flow_control& control) { return next_piece(control, slice); };
     oneapi::tbb::parallel_pipeline(
         2 * static_cast<std::size_t>(executor.threads()),
-        make_filter<void, Piece>(filter_mode::serial_in_order, next_piece) &
+        make_filter<void, Piece>(filter_mode::serial_in_order, next) &
             make_filter<Piece, Piece>(filter_mode::parallel, find_heads) &
             make_filter<Piece, Piece>(filter_mode::serial_in_order, join) &
             make_filter<Piece, void>(filter_mode::parallel,
                                      [&](const Piece& piece) { encoder.write(piece); }));
-  });
+  };
+  while (!ended) {
+    const Slice slice(executor);
+    executor.run([&] { run_slice(slice); });
+  }
   return encoder.finish();
 }
 

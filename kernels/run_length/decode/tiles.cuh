@@ -286,8 +286,8 @@ __device__ inline TileTask known_task(const DecodeArguments& a, std::int64_t beg
 template <class T>
 __device__ __noinline__ void store_run_by_run(const DecodeArguments& a, const TileTask& task,
                                               const T* symbols, std::int64_t tile_begin, T* elements,
-                                              int warp, int lane) {
-  for_granules(a, task, tile_begin, warp, lane, [&](const LaneCounts& own, std::int64_t begin) {
+                                              int lane) {
+  for_granules(a, task, tile_begin, warp_index(), lane, [&](const LaneCounts& own, std::int64_t begin) {
     store_runs(own, begin, symbols, static_cast<int>(task.elements), elements, lane);
   });
 }
@@ -326,8 +326,7 @@ __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
   for_granules(a, task, begin, warp, lane,
                [&](const LaneCounts& own, std::int64_t at) { any_empty |= mark_runs(a, own, at, tile); });
   T* to = elements + begin;
-  if (__syncthreads_or(any_empty ? 1 : 0) != 0)
-    return store_run_by_run(a, task, symbols, begin, to, warp, lane);
+  if (__syncthreads_or(any_empty ? 1 : 0) != 0) return store_run_by_run(a, task, symbols, begin, to, lane);
   rank_words(tile, warp, lane);
   const T* tile_symbols = symbols + tile.first_run;
   if constexpr (kIsWord<T>) {

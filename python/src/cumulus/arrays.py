@@ -50,12 +50,11 @@ def _imported(value: Any, field: str) -> NDArray:
     if device is not None:
         if device()[0] not in (1, 3):  # kDLCPU, kDLCUDAHost
             raise wrong(field, "is an array on a GPU", "its copy in host memory (x.cpu(), cupy.asnumpy(x))")
-        if hasattr(np, "from_dlpack"):
-            try:
-                return np.from_dlpack(value)
-            except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16
-                raise wrong(field, f"cannot be taken ({problem})", "an array of a type that numpy has") from problem
-    elif hasattr(value, "__cuda_array_interface__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16
+            raise wrong(field, f"cannot be taken ({problem})", "an array of a type that numpy has") from problem
+    if hasattr(value, "__cuda_array_interface__"):
         raise wrong(field, "is an array on a GPU", "its copy in host memory (x.copy_to_host(), cupy.asnumpy(x))")
     try:
         return np.asarray(value)

@@ -190,6 +190,14 @@ std::vector<OutputSpec> MatchBrackets::outputs(const Plan& plan) {
   return specs;
 }
 
+Cost MatchBrackets::cost(const Plan& plan) {
+  // An element: of the stack's two passes, and of each output.
+  constexpr double kCoreSeconds = 2e-9;
+  constexpr double kGpuSeconds = 0.02e-9;
+  const double elements = static_cast<double>(plan.count) * static_cast<double>(1 + plan.outputs.size());
+  return {elements * kCoreSeconds, elements * kGpuSeconds};
+}
+
 template <Space S>
 std::size_t MatchBrackets::scratch_bytes(const Plan& plan) {
   return match_brackets_scratch_bytes<S>(plan.count, plan.segmented);

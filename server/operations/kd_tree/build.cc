@@ -1,6 +1,7 @@
 #include "server/operations/kd_tree/build.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "kernels/kd_tree/left_balanced.h"
@@ -104,6 +105,21 @@ std::vector<OutputSpec> BuildKdTree::outputs(const Plan& plan) {
   }
   if (plan.has_payload) specs.push_back({"payload", plan.payload});
   return specs;
+}
+
+Cost BuildKdTree::cost(const Plan& plan) {
+  // A point on each level that splits it.
+  constexpr double kCoreSeconds = 12e-9;
+  constexpr double kGpuSeconds = 0.1e-9;
+  const KdTreeShape& forest = plan.shape.forest;
+  const double points = static_cast<double>(forest.all_points());
+  // A left-balanced tree has a level for each bit of a point's number.
+  const double levels = plan.left_balanced
+                            ? std::log2(static_cast<double>(std::max<std::int64_t>(forest.points, 1)) + 1)
+                            : static_cast<double>(forest.levels);
+  const double work = points * (1 + levels) * (1 + static_cast<double>(forest.dimensions) / 4);
+  const double copied = plan.has_payload ? static_cast<double>(plan.payload.bytes()) : 0;
+  return {work * kCoreSeconds + copied * 1e-9, work * kGpuSeconds + copied * 2e-12};
 }
 
 template <Space S>

@@ -1,5 +1,7 @@
 #include "server/operations/kd_tree/find_neighbors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -147,6 +149,20 @@ absl::Status conclude_lists(const Plan& plan, std::int64_t listed) {
       {{"neighbors", concat(listed)}});
 }
 
+/// `number` counts the leaves of all trees.
+absl::Status wrong_leaf(const Plan& plan, std::int64_t number) {
+  const KdTreeShape& forest = plan.shape.forest;
+  const std::int64_t leaves = forest.nodes() / 2 + 1;
+  const std::int64_t tree = number / leaves;
+  const std::int64_t node = forest.nodes() / 2 + number % leaves;
+  return no_answer(
+      "WRONG_TREE",
+      concat("tree.node_data: ", plan.shape.batched ? concat("tree ", tree, ", ") : "", "node ", node,
+             " is a leaf that does not begin where the one before it ends, or end within the ", forest.points,
+             " points; the last leaf ends with them; arrays as BuildKdTree makes them are right"),
+      {{"tree", concat(tree)}, {"node", concat(node)}});
+}
+
 }  // namespace
 
 std::int64_t FindNeighbors::Plan::all_queries() const { return shape.forest.trees * search.queries; }
@@ -176,6 +192,24 @@ absl::StatusOr<Plan> FindNeighbors::validate(const Request& request, std::span<c
 }
 
 std::vector<OutputSpec> FindNeighbors::outputs(const Plan& plan) { return arrays(plan, plan.max_neighbors); }
+
+Cost FindNeighbors::cost(const Plan& plan) {
+  // A point that a query looks at; and a node that it passes. How many points lie within a radius is not
+  // known before: a leaf and its neighbours along each axis are taken, as of the nearest, and of lists the
+  // room made.
+  constexpr double kCoreSeconds = 12e-9;
+  constexpr double kGpuSeconds = 0.02e-9;
+  constexpr double kNodePoints = 8;
+  const KdTreeShape& forest = plan.shape.forest;
+  const double leaves = std::exp2(forest.levels - 1);
+  const double leaf_points = static_cast<double>(forest.points) / leaves + 1;
+  const double seen_leaves = std::min(leaves, std::exp2(std::min(forest.dimensions, 5)));
+  const double wanted = plan.wanted == Wanted::kNearest ? plan.nearest : 1;
+  const double a_query = kNodePoints * forest.levels + seen_leaves * leaf_points + 4 * wanted;
+  const double work = static_cast<double>(plan.all_queries()) * a_query;
+  const double checked = static_cast<double>(forest.trees) * leaves;  // leaves
+  return {(work + checked) * kCoreSeconds, (work + checked) * kGpuSeconds};
+}
 
 template <Space S>
 std::size_t FindNeighbors::scratch_bytes(const Plan& plan) {
@@ -224,6 +258,7 @@ absl::Status FindNeighbors::conclude(const Plan& plan, const Report& found) {
                             report.axis, "]]; bring them into it before the build"),
                      {{"tree", concat(report.query)}, {"dimension", concat(report.axis)}});
   }
+  if (report.fault == Fault::kLeaves) return wrong_leaf(plan, report.query);
   const std::int64_t tree = report.query / plan.search.queries;
   const std::int64_t query = report.query % plan.search.queries;
   const std::string place = concat(plan.shape.batched ? concat("tree ", tree, ", ") : "", "query ", query);

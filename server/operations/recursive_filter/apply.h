@@ -36,6 +36,7 @@ struct ApplyRecursiveFilter {
   static std::vector<SourceField> sources(const Request& request);
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs);
   static std::vector<OutputSpec> outputs(const Plan& plan);
+  static Cost cost(const Plan& plan);
   template <Space S>
   static std::size_t scratch_bytes(const Plan& plan, const DeviceNumbers& device);
   template <class E>

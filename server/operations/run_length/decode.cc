@@ -107,6 +107,19 @@ std::vector<OutputSpec> DecodeRunLengths::outputs(const Plan& plan) {
   return {{"array", plan.shape.has_value() ? *plan.shape : plan.unit.array(plan.params.max_elements)}};
 }
 
+Cost DecodeRunLengths::cost(const Plan& plan) {
+  // A run, and a byte that is written; once more where the order is that of columns. Without a shape the
+  // array may be as large as max_output_bytes; that it is a tenth of it is a guess.
+  constexpr double kRunCoreSeconds = 4e-9;
+  constexpr double kByteCoreSeconds = 0.3e-9;
+  constexpr double kRunGpuSeconds = 0.03e-9;
+  constexpr double kByteGpuSeconds = 0.001e-9;
+  const double likely = static_cast<double>(plan.params.max_elements) * (plan.shape.has_value() ? 1 : 0.1);
+  const double bytes = likely * plan.unit.bytes() * (plan.by_columns.has_value() ? 2 : 1);
+  const double runs = static_cast<double>(plan.params.runs);
+  return {runs * kRunCoreSeconds + bytes * kByteCoreSeconds, runs * kRunGpuSeconds + bytes * kByteGpuSeconds};
+}
+
 template <Space S>
 std::size_t DecodeRunLengths::scratch_bytes(const Plan& plan) {
   return decode_run_lengths_scratch_bytes<S>(plan.params) + turned_bytes(plan.by_columns);

@@ -212,6 +212,17 @@ std::vector<OutputSpec> BuildSamplingTable::outputs(const Plan& plan) {
   return {{"table", {v1::UINT8, {bytes}}}};
 }
 
+Cost BuildSamplingTable::cost(const Plan& plan) {
+  // A texel: its weight, its bounds and its part of the lookup; and where weights are bilinear, a vertex.
+  constexpr double kCoreSeconds = 25e-9;
+  constexpr double kGpuSeconds = 0.1e-9;
+  const SamplingTableParams& params = plan.params;
+  const double texels = static_cast<double>(params.layers) * static_cast<double>(params.height) *
+                        static_cast<double>(params.width);
+  const double passes = params.interpolation == sampling::Interpolation::kBilinear ? 2 : 1;
+  return {texels * passes * kCoreSeconds, texels * passes * kGpuSeconds};
+}
+
 template <Space S>
 std::size_t BuildSamplingTable::scratch_bytes(const Plan& plan) {
   return sampling_table_scratch_bytes<S>(plan.params);

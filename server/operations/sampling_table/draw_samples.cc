@@ -1,7 +1,5 @@
 #include "server/operations/sampling_table/draw_samples.h"
 
-#include <cstdint>
-
 #include "server/operations/sampling_table/table.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/read_enum.h"
@@ -70,6 +68,13 @@ std::vector<OutputSpec> DrawSamples::outputs(const Plan& plan) {
   std::vector<OutputSpec> specs = {{"position", {v1::FLOAT32, {count, 2}}}, {"pdf", {v1::FLOAT32, {count}}}};
   if (plan.has_direction()) specs.push_back({"direction", {v1::FLOAT32, {count, 3}}});
   return specs;
+}
+
+Cost DrawSamples::cost(const Plan& plan) {
+  constexpr double kCoreSeconds = 80e-9;  // a sample
+  constexpr double kGpuSeconds = 0.2e-9;
+  const auto samples = static_cast<double>(plan.draw.count);
+  return {samples * kCoreSeconds, samples * kGpuSeconds};
 }
 
 template <class E>

@@ -45,6 +45,13 @@ std::vector<OutputSpec> EvaluateDensity::outputs(const Plan& plan) {
   return {{"pdf", {v1::FLOAT32, {plan.count}}}};
 }
 
+Cost EvaluateDensity::cost(const Plan& plan) {
+  constexpr double kCoreSeconds = 30e-9;  // a point
+  constexpr double kGpuSeconds = 0.1e-9;
+  const double points = static_cast<double>(plan.count);
+  return {points * kCoreSeconds, points * kGpuSeconds};
+}
+
 template <class E>
 void EvaluateDensity::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                           const Outputs<E::kSpace>& outputs, Report& /*report*/) {

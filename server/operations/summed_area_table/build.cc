@@ -227,6 +227,16 @@ std::vector<OutputSpec> BuildSummedAreaTable::outputs(const Plan& plan) {
   return specs;
 }
 
+Cost BuildSummedAreaTable::cost(const Plan& plan) {
+  // A sum.
+  constexpr double kCoreSeconds = 1.5e-9;
+  constexpr double kGpuSeconds = 0.005e-9;
+  const double sums = static_cast<double>(plan.planes) *
+                      static_cast<double>(plan.image.array(plan.accumulator).elements()) *
+                      (plan.squares || plan.offsets || plan.local ? 2 : 1);
+  return {sums * kCoreSeconds, sums * kGpuSeconds};
+}
+
 template <Space S>
 std::size_t BuildSummedAreaTable::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   std::size_t bytes = 0;

@@ -22,10 +22,13 @@ absl::Status TransferShares::Share::announce(std::size_t bytes, std::size_t limi
   Taken& taken = shares_->taken_[principal_.name];
   // One alone may have any size: it ends by the rate that it has to keep.
   if (taken.announced > 0 && (bytes > limit || taken.announced > limit - bytes)) {
-    return exhausted(
-        concat("principal:", principal_.name, ":max_upload_bytes"),
+    constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+    return unavailable(
+        "NO_MEMORY_NOW",
         concat("the array has ", bytes, " bytes, and this client's uploads that have begun have ",
-               taken.announced, "; at most ", limit, " at a time are allowed: let some end first"));
+               taken.announced, "; at most ", limit,
+               " (max_upload_bytes) at a time are allowed: let some end first"),
+        kRetryAfter);
   }
   taken.announced += bytes;
   announced_ += bytes;

@@ -23,8 +23,8 @@ class TransferShares : public std::enable_shared_from_this<TransferShares> {
     Share& operator=(Share&& other) noexcept;
     ~Share() { end(); }
 
-    /// RESOURCE_EXHAUSTED where the principal's uploads have announced some, and more than `limit` bytes with
-    /// these.
+    /// UNAVAILABLE where the principal's uploads have announced some, and more than `limit` bytes with these:
+    /// when some have ended, it has room.
     absl::Status announce(std::size_t bytes, std::size_t limit);
 
    private:

@@ -116,7 +116,7 @@ absl::Status Upload::allocate() {
   if (!device_->healthy())
     return device_fault(concat(device_->name(), " has failed; the server will restart"));
   absl::StatusOr<Admission> admission =
-      runtime_.sessions.admit(*device_, session_.get(), align_block(total_bytes_));
+      runtime_.sessions.admit_upload(*device_, *session_, align_block(total_bytes_));
   if (!admission.ok()) return admission.status();
   buffer_.admission = *std::move(admission);
   try {

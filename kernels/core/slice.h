@@ -1,0 +1,86 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "kernels/core/cpu_executor.h"
+
+namespace cumulus {
+
+/// Shares a machine's cores between the calls that run on them.
+class Turns {
+ public:
+  virtual ~Turns() = default;
+  /// Called by a call's own thread between two slices of its work; waits while other calls have their turn.
+  virtual void yield() = 0;
+};
+
+/// For as long as it lives, what this thread runs on a CpuExecutor goes in slices, between which `turns` is
+/// asked.
+class SlicedCall {
+ public:
+  explicit SlicedCall(Turns& turns) { current() = &turns; }
+  ~SlicedCall() { current() = nullptr; }
+  SlicedCall(const SlicedCall&) = delete;
+  SlicedCall& operator=(const SlicedCall&) = delete;
+
+ private:
+  friend class Slice;
+  /// Null: the thread runs no call, or is within a slice.
+  static Turns*& current() {
+    static thread_local Turns* turns = nullptr;
+    return turns;
+  }
+};
+
+/// A part of a call's work, between which deadline and cancellation are asked for and other calls have their
+/// turn. One within another, or outside of a SlicedCall, does not end before its work does.
+class Slice {
+ public:
+  /// Short of the 20 ms that a slice may take, because how long its last pieces take is not known before.
+  static constexpr std::chrono::milliseconds kLength{8};
+
+  /// Throws Interrupted.
+  explicit Slice(const CpuExecutor& executor) : turns_(SlicedCall::current()) {
+    if (turns_ != nullptr) turns_->yield();
+    executor.check_interrupt();
+    SlicedCall::current() = nullptr;
+    begin_ = std::chrono::steady_clock::now();
+  }
+  ~Slice() { SlicedCall::current() = turns_; }
+  Slice(const Slice&) = delete;
+  Slice& operator=(const Slice&) = delete;
+
+  /// Whether it is to end before all of the work is done.
+  bool ends() const { return turns_ != nullptr; }
+  /// It has taken as long as it should. From any thread.
+  bool over() const { return ends() && elapsed() >= kLength; }
+  std::chrono::steady_clock::duration elapsed() const { return std::chrono::steady_clock::now() - begin_; }
+
+ private:
+  Turns* const turns_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+/// How many pieces of a loop make a slice, learnt from the slices before.
+class SliceSize {
+ public:
+  SliceSize(std::int64_t first, std::int64_t least) : size_(first), least_(least) {}
+
+  std::int64_t pieces() const { return size_; }
+  /// A slice of pieces() has taken so long.
+  void took(std::chrono::steady_clock::duration time) {
+    constexpr double kMaxGrowth = 4;
+    const double share = std::chrono::duration<double>(Slice::kLength) /
+                         std::max<std::chrono::duration<double>>(time, std::chrono::nanoseconds(1));
+    size_ =
+        std::max(least_, static_cast<std::int64_t>(static_cast<double>(size_) * std::min(share, kMaxGrowth)));
+  }
+
+ private:
+  std::int64_t size_;
+  const std::int64_t least_;
+};
+
+}  // namespace cumulus
