@@ -21,6 +21,7 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/decode/png_chunks.h"
+#include "server/runtime/decode/worker.h"
 
 namespace cumulus::server {
 namespace {
@@ -262,6 +263,12 @@ class Decoder {
   absl::Status crashed() {
     const int status = helper_.end_worker(*worker_);
     worker_.reset();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotBeConfined) {
+      return unsupported("IMAGES_UNSUPPORTED",
+                         concat(field_,
+                                ": this server decodes no images, as its system cannot confine decoders "
+                                "(resource limits, seccomp); send an array"));
+    }
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (signal == SIGXCPU) {
       return over_limit("decode_time",

@@ -162,7 +162,7 @@ class Helper {
     if (worker < 0) reply.set_problem(concat("it cannot start a decoder: ", std::strerror(errno)));
     if (worker == 0) {
       daemon_.close();
-      if (!bound_worker(order)) ::_exit(1);
+      if (!bound_worker(order)) ::_exit(kCannotBeConfined);
       run_decode_worker(*library_, channel);
     }
     reply.set_worker(worker);
