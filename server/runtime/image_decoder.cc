@@ -21,6 +21,7 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/decode/png_chunks.h"
+#include "server/runtime/decode/worker.h"
 
 namespace cumulus::server {
 namespace {
@@ -71,7 +72,7 @@ class Decoder {
   Decoder(DecodeHelper& helper, const v1::EncodedImage& image, const ImageLimits& limits,
           std::string_view field, const DecodeControl& control)
       : helper_(helper), image_(image), limits_(limits), field_(field), control_(control) {}
-  ~Decoder() { end_worker(); }
+  ~Decoder() { dismiss_worker(); }
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -229,7 +230,8 @@ class Decoder {
     const absl::StatusOr<Answer> answer = ask(request, *pixels);
     if (!answer.ok()) return answer.status();
     if (!answer->has_done()) return failed(answer->failure(), limits_.working_bytes + admitted_bytes());
-    end_worker();  // before its pixels are looked at, which it could change
+    dismiss_worker();
+    // Sealed before it is looked at: where the worker can still change it, that fails.
     absl::StatusOr<HostMemory> finished = map_finished(*pixels, result.shape.bytes());
     if (!finished.ok()) return finished.status();
     result.pixels = *std::move(finished);
@@ -259,7 +261,14 @@ class Decoder {
 
   /// Why the worker is gone without an answer.
   absl::Status crashed() {
-    const int status = end_worker();
+    const int status = helper_.end_worker(*worker_);
+    worker_.reset();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotBeConfined) {
+      return unsupported("IMAGES_UNSUPPORTED",
+                         concat(field_,
+                                ": this server decodes no images, as its system cannot confine decoders "
+                                "(resource limits, seccomp); send an array"));
+    }
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (signal == SIGXCPU) {
       return over_limit("decode_time",
@@ -274,11 +283,9 @@ class Decoder {
                            "); write the file anew, or send an array"));
   }
 
-  int end_worker() {
-    if (!worker_) return 0;
-    const int status = helper_.end_worker(*worker_);
+  void dismiss_worker() {
+    if (worker_) helper_.dismiss_worker(*worker_);
     worker_.reset();
-    return status;
   }
 
   std::size_t bytes_per_sample() const {

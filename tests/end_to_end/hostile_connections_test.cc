@@ -146,12 +146,20 @@ TEST(HostileConnections, OfOneClientAreBounded) {
   std::vector<Raw> open;
   for (int i = 0; i < 5; ++i) {
     open.emplace_back(daemon->address());
-    EXPECT_TRUE(open.back().connected());
+    EXPECT_TRUE(open.back().send("PRI * HTTP/2.0\r\n\r\n"));
   }
   std::this_thread::sleep_for(milliseconds(200));
   EXPECT_TRUE(Raw(daemon->address()).wait_for_end(seconds(5)));
   EXPECT_FALSE(open.front().wait_for_end(milliseconds(200)));
   open.clear();
+  EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
+}
+
+TEST(HostileConnections, ThatAreSilentMakeRoomForThoseOfTheSameClient) {
+  const auto daemon = start("connections { max_per_client: 5 }");
+  std::vector<Raw> silent;
+  for (int i = 0; i < 20; ++i) silent.emplace_back(daemon->address());
+  EXPECT_TRUE(silent.front().wait_for_end(seconds(5)));
   EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
 }
 
@@ -281,6 +289,9 @@ void fill_and_empty(const Daemon& daemon) {
 }
 
 TEST(IdleDaemon, GivesBackTheMemoryOfItsLoad) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep what is freed";
+#endif
   const auto daemon = start("");
   fill_and_empty(*daemon);
   const auto memory = [&] { return memory_of_tree(daemon->program().id()); };

@@ -32,6 +32,10 @@ namespace {
 constexpr rlim_t kReserve = 64;
 // Of them, what connections may take while the places of silent ones come free.
 constexpr int kOverlap = 32;
+// Silent connections that are closed where descriptors run out.
+constexpr std::size_t kSilentAtOnce = 16;
+
+bool any_client(const std::string& /*name*/) { return true; }
 
 /// As gRPC names the other end.
 std::string peer_of(int connection) {
@@ -206,7 +210,7 @@ void Acceptor::accept_some(int listener) {
     if (connection) {
       take(listener, std::move(connection));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      close_silent();
+      close_silent(kSilentAtOnce, any_client);
       absl::SleepFor(absl::Milliseconds(10));  // the listener stays readable
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -218,7 +222,7 @@ void Acceptor::accept_some(int listener) {
 void Acceptor::take(int listener, Descriptor connection) {
   const int number = connection.number();
   const int reserved = first_reserved();
-  if (number >= reserved) close_silent();
+  if (number >= reserved) close_silent(kSilentAtOnce, any_client);
   if (number >= reserved + kOverlap) return;  // which closes it
   const std::string peer = peer_of(number);
   if (peer.empty() || !has_room_for(principal_name(peer))) return;
@@ -229,27 +233,37 @@ void Acceptor::take(int listener, Descriptor connection) {
 }
 
 bool Acceptor::has_room_for(const std::string& client) {
-  const auto found = clients_.find(client);
-  if (found == clients_.end() || found->second.size() < limits_.per_client) return true;
-  remove_closed();
-  const auto left = clients_.find(client);
-  return left == clients_.end() || left->second.size() < limits_.per_client;
+  const auto count = [&] {
+    const auto found = clients_.find(client);
+    return found != clients_.end() ? found->second.size() : 0;
+  };
+  if (count() >= limits_.per_client) remove_closed();
+  if (count() >= limits_.per_client) close_silent(1, [&](const std::string& name) { return name == client; });
+  return count() < limits_.per_client;
 }
 
-void Acceptor::close_silent() {
-  constexpr std::size_t kAtOnce = 16;
-  std::vector<const Connection*> silent;
-  for (const auto& [client, connections] : clients_) {
-    for (const Connection& connection : connections) {
-      if (inode_of(connection.number) == connection.inode && is_silent(connection.number))
-        silent.push_back(&connection);
+void Acceptor::close_silent(std::size_t at_most, const std::function<bool(const std::string&)>& of_client) {
+  struct Silent {
+    Connections* owner;
+    Connections::iterator connection;
+  };
+  std::vector<Silent> silent;
+  for (auto& [client, connections] : clients_) {
+    if (!of_client(client)) continue;
+    for (auto connection = connections.begin(); connection != connections.end(); ++connection) {
+      if (inode_of(connection->number) == connection->inode && is_silent(connection->number))
+        silent.push_back({&connections, connection});
     }
   }
-  const auto oldest = silent.begin() + static_cast<std::ptrdiff_t>(std::min(kAtOnce, silent.size()));
-  std::partial_sort(silent.begin(), oldest, silent.end(),
-                    [](const Connection* a, const Connection* b) { return a->accepted < b->accepted; });
-  std::for_each(silent.begin(), oldest,
-                [](const Connection* connection) { ::shutdown(connection->number, SHUT_RDWR); });
+  const auto oldest = silent.begin() + static_cast<std::ptrdiff_t>(std::min(at_most, silent.size()));
+  std::partial_sort(silent.begin(), oldest, silent.end(), [](const Silent& a, const Silent& b) {
+    return a.connection->accepted < b.connection->accepted;
+  });
+  std::for_each(silent.begin(), oldest, [this](const Silent& entry) {
+    ::shutdown(entry.connection->number, SHUT_RDWR);
+    calls_->forget(entry.connection->peer);
+    entry.owner->erase(entry.connection);
+  });
 }
 
 void Acceptor::close_stalled(absl::Time now) {

@@ -51,7 +51,8 @@ class Acceptor {
   void accept_some(int listener);
   void take(int listener, Descriptor connection);
   bool has_room_for(const std::string& client);
-  void close_silent();
+  /// Of those that have never sent a byte the oldest.
+  void close_silent(std::size_t at_most, const std::function<bool(const std::string&)>& of_client);
   void close_stalled(absl::Time now);
   void remove_closed();
 

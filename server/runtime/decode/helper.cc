@@ -62,6 +62,13 @@ absl::Status DecodeHelper::raise_memory(const Worker& worker, std::size_t bytes)
   return reply.problem().empty() ? absl::OkStatus() : absl::InternalError(reply.problem());
 }
 
+void DecodeHelper::dismiss_worker(const Worker& worker) {
+  Order order;
+  order.set_kind(Order::DISMISS);
+  order.set_worker(worker.id);
+  ask(order);
+}
+
 int DecodeHelper::end_worker(const Worker& worker) {
   Order order;
   order.set_kind(Order::END);

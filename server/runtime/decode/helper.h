@@ -37,7 +37,9 @@ class DecodeHelper {
   absl::StatusOr<Worker> start_worker(const Bounds& bounds);
   /// From now on the worker may map `bytes` more.
   absl::Status raise_memory(const Worker& worker, std::size_t bytes);
-  /// Ends the worker if it still runs; its status as waitpid has it. Once for each worker.
+  /// Each worker is either dismissed, which ends it soon, or ended, which waits until it is gone and takes
+  /// long where it has much memory. Its status is as waitpid has it.
+  void dismiss_worker(const Worker& worker);
   int end_worker(const Worker& worker);
 
  private:

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cumulus/decoding/v1/decoding.pb.h"
 #include "images/load.h"
@@ -109,7 +111,9 @@ class Helper {
   [[noreturn]] void run() {
     Order order;
     Descriptor file;
-    while (daemon_.receive(order, &file)) {
+    while (true) {
+      wait();
+      if (!daemon_.receive(order, &file)) break;
       Channel worker(std::move(file));
       if (!daemon_.send(carry_out(order, worker))) break;
     }
@@ -127,9 +131,21 @@ class Helper {
           reply.set_problem(concat("a decoder cannot be bounded: ", std::strerror(errno)));
         return reply;
       }
+      case Order::DISMISS:
+        ::kill(order.worker(), SIGKILL);
+        dismissed_.push_back(order.worker());
+        return {};
       default:
         return end(order);
     }
+  }
+
+  /// Waits for an order, and meanwhile for dismissed workers.
+  void wait() {
+    constexpr std::chrono::milliseconds kInterval(10);
+    do {
+      std::erase_if(dismissed_, [](pid_t worker) { return ::waitpid(worker, nullptr, WNOHANG) != 0; });
+    } while (!dismissed_.empty() && !daemon_.wait(kInterval));
   }
 
   Reply start(const Order& order, const Channel& channel) {
@@ -146,7 +162,7 @@ class Helper {
     if (worker < 0) reply.set_problem(concat("it cannot start a decoder: ", std::strerror(errno)));
     if (worker == 0) {
       daemon_.close();
-      if (!bound_worker(order)) ::_exit(1);
+      if (!bound_worker(order)) ::_exit(kCannotBeConfined);
       run_decode_worker(*library_, channel);
     }
     reply.set_worker(worker);
@@ -174,6 +190,7 @@ class Helper {
 
   Channel daemon_;
   const images::ImageLibrary* library_ = nullptr;
+  std::vector<pid_t> dismissed_;  // and not gone yet
 };
 
 }  // namespace
