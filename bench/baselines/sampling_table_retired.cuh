@@ -11,6 +11,7 @@ using sampling::detail::Cell;
 using sampling::detail::CellRange;
 using sampling::detail::Distribution;
 
+#if defined(__CUDA_ARCH__)  // as what they call
 __device__ inline std::uint32_t descend4(const Distribution& cells, std::uint32_t root, std::uint32_t x) {
   std::uint32_t index = root;
   for (int visited = 0; visited < sampling::detail::kMaxNodes; ++visited) {
@@ -78,6 +79,10 @@ __device__ Cell cell_of_point(const Distribution& cells, std::uint32_t x) {
     return cell_by_walking(cells, sampling::detail::cutpoint_range(cells, x), x);
   }
 }
+#else
+template <Search kSearch>
+__device__ Cell cell_of_point(const Distribution& cells, std::uint32_t x);
+#endif
 
 /// The rows of a table, with nodes of another search.
 inline sampling::detail::Rows rows_with(const sampling::TableView& table, Search search,
