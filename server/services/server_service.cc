@@ -18,7 +18,7 @@ void write_limits(const Configuration& configuration, const Principal& caller, v
   message.set_max_buffer_bytes(static_cast<std::int64_t>(limits.max_buffer_bytes));
   message.set_max_pixels(static_cast<std::int64_t>(limits.max_pixels));
   message.set_max_channels(static_cast<std::int32_t>(limits.max_channels));
-  const PrincipalLimits& own = configuration.principals.defaults();
+  const PrincipalLimits& own = caller.limits;
   message.set_max_sessions(static_cast<std::int32_t>(own.max_sessions));
   message.set_max_transfers(static_cast<std::int32_t>(own.max_transfers));
   message.set_max_upload_bytes(static_cast<std::int64_t>(own.max_upload_bytes));
