@@ -98,7 +98,7 @@ struct Size {
       : height(of_height), width(of_width), channels(of_channels), images(count) {}
   std::string name() const {
     std::string extents = std::to_string(height) + "x" + std::to_string(width);
-    if (channels > 1) extents += "x" + std::to_string(channels);
+    if (channels > 1) extents.append("x").append(std::to_string(channels));
     return images == 1 ? extents : extents + "-batch" + std::to_string(images);
   }
 };
