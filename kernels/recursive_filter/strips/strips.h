@@ -27,7 +27,7 @@ inline constexpr int kMaxStripWindowTiles = kMaxStripWindow*(kTile / strip_tile_
 /// Tiles of so many bytes that a block holds, with the rest of its shared memory.
 constexpr int strip_slots(int order, int channels, std::size_t tile_bytes) {
   if (channels == 1) return kStripSlots;
-  const auto lines = static_cast<std::size_t>(kColourTile * channels);
+  const std::size_t lines = std::size_t{kColourTile} * static_cast<std::size_t>(channels);
   const auto of_order = static_cast<std::size_t>(order);
   const std::size_t carry_bytes = 2 * 2 * of_order * lines * sizeof(float);
   constexpr std::size_t kTableBytes = sizeof(int) * 2 * kMaxStripWindowTiles<2>;

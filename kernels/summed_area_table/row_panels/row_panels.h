@@ -30,12 +30,12 @@ constexpr RowPanelsPlan plan_row_panels(const BuildShape& shape, int multiproces
 
 /// Of a block: PanelMemory (row_panels/traits.cuh).
 constexpr std::size_t shared_bytes(const PanelShape& panel) {
-  constexpr int kWord = 4;
+  constexpr std::size_t kWord = 4;
   const int through = kPanelRows / 2 * panel.columns() / 4;
   const int totals = kPanelRows * (panel.all_segments() + 1);
   const int groups = kPanelGroups * (panel.part_columns() + 1);
-  return static_cast<std::size_t>(divide_up((through + totals + groups + panel.all_segments()) * kWord, 16) *
-                                  16);
+  const auto words = static_cast<std::size_t>(through + totals + groups + panel.all_segments());
+  return divide_up(words * kWord, std::size_t{16}) * 16;
 }
 
 void build_in_row_panels(CudaExecutor& executor,
