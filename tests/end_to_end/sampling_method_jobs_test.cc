@@ -43,9 +43,10 @@ TEST_F(SamplingMethodJobs, EveryMonotoneMethodDrawsTheSameSamples) {
 }
 
 TEST_F(SamplingMethodJobs, ARetiredMethodIsRefusedByName) {
+  constexpr int kWrongCommandLine = 2;
   for (const char* method : {"cutpoint-linear", "linear-search", "radix-forest-4", "quaternary-tree"}) {
     fail({"sampling-table", kMap, "-o", folder_ / "map.cst", "--method", method},
-         std::string(method) + " is a method no more");
+         std::string(method) + " is a method no more", kWrongCommandLine);
   }
   const std::string stored = test_data("sampling_tables/version_2_radix_forest_4.cst");
   fail({"draw-samples", stored, "-n", "3", "-o", folder_ / "samples.npy"}, "7 (radix-forest-4)");

@@ -29,10 +29,10 @@ class ServedJobs : public ::testing::Test {
     ASSERT_EQ(ended.exit_code, 0) << ended.errors;
     EXPECT_EQ(ended.errors, "");
   }
-  /// Expects exit code 1 and one sentence that contains `part`.
-  static void fail(const std::vector<std::string>& arguments, const std::string& part) {
+  /// Expects an exit code, 1 for a job that failed, and one sentence that contains `part`.
+  static void fail(const std::vector<std::string>& arguments, const std::string& part, int exit_code = 1) {
     const Ended ended = run(arguments);
-    EXPECT_EQ(ended.exit_code, 1) << ended.output;
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.output;
     EXPECT_EQ(ended.errors.rfind("cumulus: ", 0), 0U) << ended.errors;
     EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
     EXPECT_NE(ended.errors.find(part), std::string::npos) << ended.errors;

@@ -36,6 +36,7 @@ class SamplingTableMethodsService : public SamplingTableService {
 TEST_F(SamplingTableMethodsService, BuildsATableByEveryMethodThatDrawsTheSameSamples) {
   std::vector<float> expected;
   for (int method = v1::CUTPOINT_BINARY; method <= v1::ALIAS; ++method) {
+    if (!v1::SamplingMethod_IsValid(method)) continue;  // a retired one
     auto q = weights({1, 0, 3, 4, 5, 6}, 3);
     q.set_method(static_cast<v1::SamplingMethod>(method));
     ASSERT_TRUE(build(q).ok()) << method;
