@@ -28,9 +28,16 @@ class ColourCopies {
     const std::int64_t first = at_.first_row<kSide>(tile);
     float* to = &pixels.column(column_).at(first_row_);
     const bool is_half = a_.images.kind == ElementKind::kHalf;
-    if (elements_ == 1 || !is_inside(tile)) {
+    if (!is_inside(tile) || (kAlwaysInVectors && elements_ == 1)) {
       is_half ? load_edge(first, to, a_.images.as<__half>()) : load_edge(first, to, a_.images.as<float>());
       return !is_half;
+    }
+    if constexpr (!kAlwaysInVectors) {
+      if (elements_ == 1) {
+        is_half ? load_column(first, to, a_.images.as<__half>())
+                : load_column(first, to, a_.images.as<float>());
+        return !is_half;
+      }
     }
     const std::int64_t step = kVectorRows * a_.row_stride;
     const float* from = a_.images.as<float>() + source_of(first + first_row_);
@@ -104,6 +111,9 @@ class ColourCopies {
   static constexpr int kRowVectors = Teams::kLines / kVector;  // of a row of a tile
   static constexpr int kVectorRows = Teams::kLines / kRowVectors;
   static constexpr int kVectors = kSide / kVectorRows;  // of a thread
+  // Rows begin at multiples of four elements, unless an image's address does not. The code of load_column
+  // would cost pixels of four channels a tenth: what the stages execute fills the instruction caches.
+  static constexpr bool kAlwaysInVectors = Channels % kVector == 0;
 
   /// Whether all that the thread has of a tile lies in the image.
   __device__ bool is_inside(int tile) const {
@@ -122,27 +132,27 @@ class ColourCopies {
     return elements % kVector == 0 && addresses % bytes == 0;
   }
 
-  /// One of the thread's elements of each of its rows, all of which the image has.
+  /// A column of a tile that lies inside the image.
   template <class T>
-  __device__ __forceinline__ void load_inside(const T* from, std::int64_t step, float* to) const {
-    constexpr int kAtOnce = 4;
+  __device__ __forceinline__ void load_column(std::int64_t first, float* to, const T* image) const {
+    constexpr int kAtOnce = 8;
+    const T* from = image + source_of(first);
 #pragma unroll 1
-    for (int row = 0; row < kSide; row += kAtOnce * elements_) {
+    for (int row = 0; row < kSide; row += kAtOnce) {
       T elements[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         if constexpr (sizeof(T) == sizeof(float)) {
-          copy_async_word(to + i * elements_ * Tile::kPitch, from, evict_first_three_quarters());
+          copy_async_word(to + (row + i) * Tile::kPitch, from, evict_first_three_quarters());
         } else {
           elements[i] = __ldg(from);
         }
-        from += step;
+        from += a_.row_stride;
       }
       if constexpr (sizeof(T) < sizeof(float)) {
 #pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) to[i * elements_ * Tile::kPitch] = __half2float(elements[i]);
+        for (int i = 0; i < kAtOnce; ++i) to[(row + i) * Tile::kPitch] = __half2float(elements[i]);
       }
-      to += kAtOnce * elements_ * Tile::kPitch;
     }
   }
   /// The thread's part of a tile as the image's boundary continues it.
@@ -152,11 +162,6 @@ class ColourCopies {
     for (int i = 0; i < elements_; ++i) {
       const std::int64_t pixel = continued((element_ + i) / Channels, a_.width, a_.boundary_x);
       const std::int64_t element = pixel * Channels + (column_ + i) % Channels;
-      if (pixel >= 0 && first >= 0 && first + kSide <= a_.height) {
-        const T* from = image + at_.image * a_.image_stride + (first + first_row_) * a_.row_stride + element;
-        load_inside(from, elements_ * a_.row_stride, to + i);
-        continue;
-      }
 #pragma unroll 1
       for (int row = first_row_; row < kSide; row += elements_) {
         const std::int64_t source = continued(first + row, a_.height, a_.boundary_y);
