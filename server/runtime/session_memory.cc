@@ -13,11 +13,11 @@ namespace cumulus::server {
 namespace {
 
 absl::Status not_now(const MemoryBudget& budget, std::size_t bytes) {
-  constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+  constexpr absl::Duration kMemoryRetryAfter = absl::Milliseconds(100);
   return unavailable("NO_MEMORY_NOW",
                      absl::StrCat("needs ", bytes, " bytes of ", budget.subject(),
                                   ", which others hold; try again once they have given it back"),
-                     kRetryAfter);
+                     kMemoryRetryAfter);
 }
 
 }  // namespace
