@@ -30,8 +30,8 @@ using recursive_filter::StripsPlan;
 using recursive_filter::TiledPlan;
 using Method = RecursiveFilterMethod;
 
-constexpr DeviceNumbers kH200{90, 132, 2048, 228 * 1024, 227 * 1024, std::size_t{50} << 20};
-constexpr DeviceNumbers kRtx4090{89, 128, 1536, 100 * 1024, 99 * 1024, std::size_t{72} << 20};
+using testing::kH200;
+using testing::kRtx4090;
 constexpr DeviceNumbers kSmallGpu{75, 20, 1024, 64 * 1024, 64 * 1024, std::size_t{4} << 20};
 
 constexpr auto kFloat = FilterElement::kFloat;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/recursive_filter/recursive_filter.h"
+#include "tests/support/gpus.h"
 
 // How much scratch memory filters take on a GPU, of the image's bytes. That they take what they say is seen
 // wherever they run.
@@ -11,15 +12,13 @@
 namespace cumulus {
 namespace {
 
-constexpr DeviceNumbers kH200{90, 132, 2048, 228 * 1024, 227 * 1024, std::size_t{50} << 20};
-
 template <class T>
 double share(RecursiveFilterMethod method, std::int64_t side, int channels, const AxisFilter& axis) {
   const ImageView<const T, Space::kDevice> image(nullptr, side, side, channels);
   RecursiveFilterChoice choice;
   choice.method = method;
   const auto bytes = apply_recursive_filter_scratch_bytes<T, Space::kDevice>(
-      FilterImages<const T, Space::kDevice>(image, 1), {axis, axis}, kH200, choice);
+      FilterImages<const T, Space::kDevice>(image, 1), {axis, axis}, testing::kH200, choice);
   return static_cast<double>(bytes) /
          static_cast<double>(static_cast<std::size_t>(image.elements()) * sizeof(T));
 }
