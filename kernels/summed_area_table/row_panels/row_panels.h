@@ -34,8 +34,8 @@ constexpr std::size_t shared_bytes(const PanelShape& panel) {
   const int through = kPanelRows / 2 * panel.columns() / 4;
   const int totals = kPanelRows * (panel.all_segments() + 1);
   const int groups = kPanelGroups * (panel.part_columns() + 1);
-  const auto words = static_cast<std::size_t>(through + totals + groups + panel.all_segments());
-  return divide_up(words * kWord, std::size_t{16}) * 16;
+  const int words = through + totals + groups + panel.all_segments();
+  return divide_up(static_cast<std::size_t>(words) * kWord, std::size_t{16}) * 16;
 }
 
 void build_in_row_panels(CudaExecutor& executor,
