@@ -150,7 +150,7 @@ double percentile_99(std::vector<double> times) {
   return times[(times.size() * 99 - 1) / 100];
 }
 
-class SlowAttacks : public ::testing::Test {
+class NightlyAttacks : public ::testing::Test {
  protected:
   static constexpr int kCalls = 100;
   static constexpr double kBar = 3;  // times
@@ -192,12 +192,12 @@ class SlowAttacks : public ::testing::Test {
                  v1::INTERACTIVE};
 };
 
-TEST_F(SlowAttacks, SixtyFourInteractiveCalls) { expect_fair(64, kAsLarge, v1::INTERACTIVE); }
-TEST_F(SlowAttacks, SixHundredInteractiveCalls) { expect_fair(600, kAsLarge, v1::INTERACTIVE); }
-TEST_F(SlowAttacks, SixHundredBatchCalls) { expect_fair(600, kAsLarge, v1::BATCH); }
-TEST_F(SlowAttacks, OneLongBatchCallAfterAnother) { expect_fair(1, kLong, v1::BATCH); }
+TEST_F(NightlyAttacks, SixtyFourInteractiveCalls) { expect_fair(64, kAsLarge, v1::INTERACTIVE); }
+TEST_F(NightlyAttacks, SixHundredInteractiveCalls) { expect_fair(600, kAsLarge, v1::INTERACTIVE); }
+TEST_F(NightlyAttacks, SixHundredBatchCalls) { expect_fair(600, kAsLarge, v1::BATCH); }
+TEST_F(NightlyAttacks, OneLongBatchCallAfterAnother) { expect_fair(1, kLong, v1::BATCH); }
 
-class Principals : public SlowAttacks {};
+class Principals : public NightlyAttacks {};
 
 TEST_F(Principals, AreToldApartByTheirAddresses) {
   const Hog hog(hog_channel_, 600, kAsLarge, v1::BATCH);
