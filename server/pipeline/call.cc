@@ -133,8 +133,9 @@ void OperationCall::admit() {
 absl::Status OperationCall::reserve() {
   absl::StatusOr<Admission> admission =
       runtime_.sessions.admit(*slot_->device, session_.get(), footprint_bytes_);
-  if (admission.ok()) admission_ = *std::move(admission);
-  return admission.status();
+  if (!admission.ok()) return admission.status();
+  admission_ = *std::move(admission);
+  return absl::OkStatus();
 }
 
 absl::Status OperationCall::prepare() {

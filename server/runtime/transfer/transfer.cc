@@ -54,8 +54,9 @@ void Transfer::check_rate(absl::Time now) {
 
 absl::Status Transfer::take_share() {
   absl::StatusOr<TransferShares::Share> share = options_.shares->begin(options_.principal);
-  if (share.ok()) share_ = *std::move(share);
-  return share.status();
+  if (!share.ok()) return share.status();
+  share_ = *std::move(share);
+  return absl::OkStatus();
 }
 
 absl::Status Transfer::announce(std::size_t bytes, std::size_t fallback) {
