@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/host_device.h"
 
 // Kernels with tiny tiles, many waves of blocks and contention, for the tests of kernels/primitives.
 
@@ -56,6 +57,12 @@ WarpSums sum_by_warp(CudaExecutor& executor, const std::vector<std::uint32_t>& v
 
 /// Exclusive products by one block of 128 or 1024 threads, then the product of all.
 std::vector<Affine> scan_by_block(CudaExecutor& executor, const std::vector<Affine>& values);
+
+/// What copy_words_through_slots copies; in the place of others it puts zeros, and does not read them.
+CUMULUS_HOST_DEVICE inline bool is_word_there(int word) { return word % 3 != 1; }
+/// The words, a multiple of 32, after one warp has copied them asynchronously into two slots by turns and
+/// another has read them there. Compute capability 9.0 and later.
+std::vector<float> copy_words_through_slots(CudaExecutor& executor, const std::vector<float>& words);
 
 /// Whether a cooperative launch of one block more than fit is refused, and one of as many is not.
 bool launches_cooperatively_what_fits(CudaExecutor& executor);

@@ -189,6 +189,16 @@ TEST_F(PrimitivesCuda, WarpsSumSeveralValuesTogether) {
   }
 }
 
+TEST_F(PrimitivesCuda, CopiedWordsAreThereWhereTheirArrivalIsCounted) {
+  if (executor().device().numbers().architecture < 90) GTEST_SKIP() << "needs compute capability 9.0";
+  std::vector<float> words(32 * 4000);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<float>(i + 1);
+  const std::vector<float> copied = copy_words_through_slots(executor(), words);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    ASSERT_EQ(copied[i], is_word_there(static_cast<int>(i)) ? words[i] : 0.0F) << i;
+  }
+}
+
 TEST_F(PrimitivesCuda, CooperativeLaunchesAreRefusedWhereBlocksDoNotFit) {
   EXPECT_TRUE(launches_cooperatively_what_fits(executor()));
 }
