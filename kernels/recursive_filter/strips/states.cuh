@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/primitives/await_all.cuh"
 #include "kernels/recursive_filter/gpu/tagged_states.cuh"
 #include "kernels/recursive_filter/strips/load_store.cuh"
 #include "kernels/recursive_filter/strips/ring.cuh"
@@ -26,6 +27,8 @@ class StripStates {
   struct Neighbours {
     int left[kMaxStripWindow];
     int right[kMaxStripWindow];
+
+    __device__ const int (&of(int side) const)[kMaxStripWindow] { return side == 0 ? left : right; }
   };
   __device__ Neighbours neighbours() const {
     Neighbours all;
@@ -54,20 +57,15 @@ class StripStates {
     constexpr bool kOneByOne = kWords > 1;
     const uint4* slot = f_.states + slot_words(tile);
     const std::uint32_t tag = tag_of(tile);
-    NeighbourStates left;
-    NeighbourStates right;
-    do {
-      load(slot, neighbours.left, left);
-      if (!kOneByOne) load(slot, neighbours.right, right);
-    } while (!all_published(neighbours.left, left, tag) ||
-             (!kOneByOne && !all_published(neighbours.right, right, tag)));
-    add(neighbours.left, left, f_.x.forward, before);
+    NeighbourStates states[2];
+    const auto load_side = [&](int side) { load(slot, neighbours.of(side), states[side]); };
+    const auto has_side = [&](int side) { return all_published(neighbours.of(side), states[side], tag); };
+    await_all<kOneByOne ? 1 : 2>(load_side, has_side);
+    add(neighbours.left, states[0], f_.x.forward, before);
     if constexpr (kOneByOne) {
-      do {
-        load(slot, neighbours.right, right);
-      } while (!all_published(neighbours.right, right, tag));
+      await_all<1>([&](int) { load_side(1); }, [&](int) { return has_side(1); });
     }
-    add(neighbours.right, right, f_.x.backward, after);
+    add(neighbours.right, states[1], f_.x.backward, after);
   }
   /// The same of several channels: a few neighbours of both sides at once, the farthest first.
   __device__ void gather(const NeighbourTable<Channels>& table, int tile, float (&before)[Order],
@@ -82,19 +80,13 @@ class StripStates {
 #pragma unroll
       for (int i = 0; i < 2 * kBatch; ++i)
         words[i / kBatch][i % kBatch] = table.first_words[i / kBatch][first + i % kBatch];
-      bool all = false;
-      while (!all) {
-        all = true;
+      std::uint32_t missing = 0;
 #pragma unroll
-        for (int i = 0; i < 2 * kBatch; ++i) {
-          const int word = words[i / kBatch][i % kBatch];
-          if (word >= 0) states[i / kBatch][i % kBatch].load(slot + word, kLines);
-        }
-#pragma unroll
-        for (int i = 0; i < 2 * kBatch; ++i) {
-          all = all && (words[i / kBatch][i % kBatch] < 0 || states[i / kBatch][i % kBatch].has(tag));
-        }
-      }
+      for (int i = 0; i < 2 * kBatch; ++i) missing |= words[i / kBatch][i % kBatch] >= 0 ? 1U << i : 0;
+      await_missing<2 * kBatch>(
+          missing,
+          [&](int i) { states[i / kBatch][i % kBatch].load(slot + words[i / kBatch][i % kBatch], kLines); },
+          [&](int i) { return states[i / kBatch][i % kBatch].has(tag); });
       add(words[0], states[0], f_.x.forward, before);
       add(words[1], states[1], f_.x.backward, after);
     }
