@@ -3,15 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/host_device.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/core/views.h"
-
-// Shapes are computed on both sides.
-#if defined(__CUDACC__)
-#define CUMULUS_KD_TREE_HOST_DEVICE __host__ __device__
-#else
-#define CUMULUS_KD_TREE_HOST_DEVICE
-#endif
 
 namespace cumulus {
 
@@ -37,11 +31,11 @@ struct KdTreeShape {
   int levels = 1;           ///< 1 to kMaxKdTreeLevels
 
   /// Nodes of one tree.
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t nodes() const { return (std::int64_t{1} << levels) - 1; }
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t all_points() const { return trees * points; }
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t all_nodes() const { return trees * nodes(); }
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t coordinates() const { return all_points() * dimensions; }
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t bounds() const { return 2 * all_nodes() * dimensions; }
+  CUMULUS_HOST_DEVICE constexpr std::int64_t nodes() const { return (std::int64_t{1} << levels) - 1; }
+  CUMULUS_HOST_DEVICE constexpr std::int64_t all_points() const { return trees * points; }
+  CUMULUS_HOST_DEVICE constexpr std::int64_t all_nodes() const { return trees * nodes(); }
+  CUMULUS_HOST_DEVICE constexpr std::int64_t coordinates() const { return all_points() * dimensions; }
+  CUMULUS_HOST_DEVICE constexpr std::int64_t bounds() const { return 2 * all_nodes() * dimensions; }
 };
 
 /// The shape that build_kd_tree gives to trees of `points` points.
@@ -52,8 +46,8 @@ constexpr KdTreeShape kd_tree_shape(std::int64_t trees, std::int64_t points, int
 
 /// The most points that a node of `level` may have, so that those below it find room in leaves of 2 *
 /// leaf_size.
-CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t kd_tree_capacity(const KdTreeShape& shape,
-                                                                    std::int64_t leaf_size, int level) {
+CUMULUS_HOST_DEVICE constexpr std::int64_t kd_tree_capacity(const KdTreeShape& shape, std::int64_t leaf_size,
+                                                            int level) {
   const std::int64_t leaf = leaf_size < shape.points ? 2 * leaf_size : 2 * (shape.points + 1);
   return leaf << (shape.levels - 1 - level);
 }

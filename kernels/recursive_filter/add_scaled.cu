@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 #include "kernels/recursive_filter/recursive_filter.h"
@@ -35,9 +36,9 @@ void add_scaled(CudaExecutor& executor, DeviceSpan<const T> addend, double weigh
   const auto count = static_cast<std::int64_t>(values.size());
   if (count == 0) return;
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  add_elements<Real><<<static_cast<unsigned int>((count + kAddThreads - 1) / kAddThreads), kAddThreads, 0,
-                       executor.stream()>>>(source_elements(addend.data()), static_cast<Real>(weight),
-                                            target_elements(values.data()), count);
+  add_elements<Real>
+      <<<static_cast<unsigned int>(divide_up(count, kAddThreads)), kAddThreads, 0, executor.stream()>>>(
+          source_elements(addend.data()), static_cast<Real>(weight), target_elements(values.data()), count);
   CUMULUS_CUDA(cudaGetLastError());
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/apply.h"
@@ -142,7 +143,7 @@ template <class Vectors, int Order, class Real, class T>
 void filter_rows(CpuExecutor& executor, const AxisPlan& axis, const HostImage<const T>& image,
                  const HostImage<T>& filtered) {
   const LinePlan<Order, Real> plan(axis);
-  const std::int64_t groups = (image.height + kLanes - 1) / kLanes;
+  const std::int64_t groups = divide_up(image.height, kLanes);
   const std::int64_t grain =
       std::max<std::int64_t>(1, kGrainPixels / (image.width * image.channels * kLanes));
   parallel_ranges(executor, groups, grain, [&](std::int64_t first, std::int64_t end) {
@@ -164,19 +165,18 @@ void filter_columns(CpuExecutor& executor, const AxisPlan& axis, const HostImage
                     const HostImage<T>& filtered) {
   const LinePlan<Order, Real> plan(axis);
   const std::int64_t columns = image.width * image.channels;
-  const std::int64_t sets = (columns + kLanes - 1) / kLanes;
+  const std::int64_t sets = divide_up(columns, kLanes);
   const std::int64_t tasks = kTasksPerThread * executor.threads();
-  const std::int64_t group_sets = std::clamp<std::int64_t>((sets + tasks - 1) / tasks, 1, kMaxSets);
+  const std::int64_t group_sets = std::clamp<std::int64_t>(divide_up(sets, tasks), 1, kMaxSets);
   const std::int64_t group_columns = group_sets * kLanes;
-  parallel_ranges(
-      executor, (columns + group_columns - 1) / group_columns, 1, [&](std::int64_t first, std::int64_t end) {
-        for (std::int64_t at = first * group_columns; at < std::min(end * group_columns, columns);
-             at += group_columns) {
-          ColumnGroup<T> group({image.data + at, image.row_stride}, {filtered.data + at, filtered.row_stride},
-                               image.height, static_cast<int>(std::min(group_columns, columns - at)));
-          GroupFilter<Vectors, Order, Real, T>(plan, group).run();
-        }
-      });
+  parallel_ranges(executor, divide_up(columns, group_columns), 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t at = first * group_columns; at < std::min(end * group_columns, columns);
+         at += group_columns) {
+      ColumnGroup<T> group({image.data + at, image.row_stride}, {filtered.data + at, filtered.row_stride},
+                           image.height, static_cast<int>(std::min(group_columns, columns - at)));
+      GroupFilter<Vectors, Order, Real, T>(plan, group).run();
+    }
+  });
 }
 
 /// `filtered` may be the image itself.

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
+
 namespace cumulus::recursive_filter {
 
 /// The tiled method's tiles have this many rows and columns; a block has a thread for each row and column,
@@ -68,7 +70,7 @@ inline constexpr int kStripCarryLatency = 3;
 inline constexpr int kStripStateSlots = 2 * kStripCarryLatency + 2;
 /// Numbers of a state that a word of gpu/tagged_states.cuh holds; words that a state takes.
 inline constexpr int kTaggedNumbers = 3;
-constexpr int tagged_words(int order) { return (order + kTaggedNumbers - 1) / kTaggedNumbers; }
+constexpr int tagged_words(int order) { return divide_up(order, kTaggedNumbers); }
 /// The longest axis, in tiles, that is summed as a whole where the decay length is more.
 inline constexpr int kMaxWholeAxis = 40;
 

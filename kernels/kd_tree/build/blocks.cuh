@@ -8,6 +8,7 @@
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/build/thread_groups.cuh"
 #include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/primitives/warp.cuh"
 
 namespace cumulus::kd_tree {
 
@@ -73,8 +74,8 @@ __device__ void bound_groups(const BlockBuild<T>& block, const ThreadGroup& grou
     }
     if (group.size < 32) {
       for (unsigned offset = group.size / 2; offset > 0; offset /= 2) {
-        least = min(least, __shfl_xor_sync(0xFFFFFFFFu, least, static_cast<int>(offset)));
-        greatest = max(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, static_cast<int>(offset)));
+        least = min(least, __shfl_xor_sync(kFullWarp, least, static_cast<int>(offset)));
+        greatest = max(greatest, __shfl_xor_sync(kFullWarp, greatest, static_cast<int>(offset)));
       }
     } else {
       least = warp_least(least);

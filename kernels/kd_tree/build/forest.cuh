@@ -7,6 +7,7 @@
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::kd_tree {
@@ -40,7 +41,7 @@ struct Forest {
 template <class Key>
 __device__ Key warp_least(Key key) {
   for (int offset = 16; offset > 0; offset /= 2) {
-    const Key other = __shfl_xor_sync(0xFFFFFFFFu, key, offset);
+    const Key other = __shfl_xor_sync(kFullWarp, key, offset);
     key = other < key ? other : key;
   }
   return key;

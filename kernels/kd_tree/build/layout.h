@@ -24,8 +24,8 @@ struct BlockLayout {
 
   static constexpr int kGroupWords = 6;
 
-  CUMULUS_KD_TREE_HOST_DEVICE BlockLayout(std::size_t element_bytes, int dimensions, std::int64_t capacity,
-                                          std::int64_t groups) {
+  CUMULUS_HOST_DEVICE BlockLayout(std::size_t element_bytes, int dimensions, std::int64_t capacity,
+                                  std::int64_t groups) {
     const auto points = static_cast<std::size_t>(capacity);
     const auto leaves = static_cast<std::size_t>(groups);
     const auto width = static_cast<std::size_t>(dimensions);

@@ -8,6 +8,7 @@
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/build/tiles.cuh"
 #include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::kd_tree {
@@ -56,7 +57,7 @@ __device__ inline std::uint64_t sides_before(const std::uint64_t* tile_sides, co
   const std::uint64_t* first = tile_sides + blockIdx.x - tile.number;
   std::uint64_t sum = 0;
   for (std::int64_t i = threadIdx.x; i < tile.number; i += kTileThreads) sum += first[i];
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kFullWarp, sum, offset);
   if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
   __syncthreads();
   sum = 0;
@@ -96,8 +97,8 @@ __device__ RowSides count_row_sides(const T* numbers, int count, KeyOf<T> pivot,
     const int side = has_row(row, count) ? side_of(ordered_key(numbers[row]), pivot) : 1;
     sides.less |= (side < 0 ? 1u : 0u) << row;
     sides.equal |= (side == 0 ? 1u : 0u) << row;
-    const unsigned lesses = __ballot_sync(0xFFFFFFFFu, side < 0);
-    const unsigned equals = __ballot_sync(0xFFFFFFFFu, side == 0);
+    const unsigned lesses = __ballot_sync(kFullWarp, side < 0);
+    const unsigned equals = __ballot_sync(kFullWarp, side == 0);
     if (lane == 0) {
       counts[row * kWarps + static_cast<int>(warp)] =
           static_cast<std::uint32_t>(__popc(lesses)) | static_cast<std::uint32_t>(__popc(equals)) << 16;
@@ -115,7 +116,7 @@ __device__ inline void scan_row_sides(std::uint32_t* counts) {
     const std::uint32_t count = counts[first + static_cast<int>(lane)];
     const std::uint32_t inclusive = warp_inclusive_sum(count);
     counts[first + static_cast<int>(lane)] = sum + inclusive - count;
-    sum += __shfl_sync(0xFFFFFFFFu, inclusive, 31);
+    sum += __shfl_sync(kFullWarp, inclusive, 31);
   }
 }
 
@@ -136,8 +137,8 @@ __device__ std::uint32_t place_rows(const Segment<Key>& segment, const Tile& til
   for (int row = 0; row < kTileItems; ++row) {
     const bool is_less = (sides.less >> row & 1u) != 0;
     const bool is_equal = (sides.equal >> row & 1u) != 0;
-    const unsigned lesses = __ballot_sync(0xFFFFFFFFu, is_less);
-    const unsigned equals = __ballot_sync(0xFFFFFFFFu, is_equal);
+    const unsigned lesses = __ballot_sync(kFullWarp, is_less);
+    const unsigned equals = __ballot_sync(kFullWarp, is_equal);
     const std::uint32_t rows_before = row_prefixes[row * kWarps + static_cast<int>(warp)];
     const std::int64_t lesses_before = less_before + (rows_before & 0xFFFFu) + __popc(lesses & lower_lanes);
     const std::int64_t equals_before = equal_before + (rows_before >> 16) + __popc(equals & lower_lanes);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/tuning.h"
+#include "kernels/primitives/warp.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::kd_tree {
@@ -34,7 +35,7 @@ __device__ inline std::uint32_t group_sum(const ThreadGroup& group, std::uint32_
                                           std::uint32_t* counters, unsigned round) {
   if (group.size < 32) {
     for (unsigned offset = group.size / 2; offset > 0; offset /= 2) {
-      number += __shfl_xor_sync(0xFFFFFFFFu, number, static_cast<int>(offset));
+      number += __shfl_xor_sync(kFullWarp, number, static_cast<int>(offset));
     }
     return number;
   }

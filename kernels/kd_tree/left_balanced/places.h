@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/core/host_device.h"
 #include "kernels/kd_tree/check.h"
 #include "kernels/kd_tree/left_balanced.h"
 #include "kernels/kd_tree/shape.h"
@@ -11,7 +12,7 @@ namespace cumulus::kd_tree {
 
 /// Nodes below the left child of a tree of `count` nodes: all levels are full but the last, which is full up
 /// to some node.
-CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t left_balanced_left(std::int64_t count) {
+CUMULUS_HOST_DEVICE constexpr std::int64_t left_balanced_left(std::int64_t count) {
   if (count < 2) return 0;
   std::int64_t last_row = 1;  // nodes that the last level has room for
   while (2 * last_row <= count) last_row *= 2;
@@ -26,21 +27,19 @@ struct LeftBalancedPart {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr std::int64_t root_place() const {
-    return begin + left_balanced_left(count);
-  }
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr LeftBalancedPart left() const {
+  CUMULUS_HOST_DEVICE constexpr std::int64_t root_place() const { return begin + left_balanced_left(count); }
+  CUMULUS_HOST_DEVICE constexpr LeftBalancedPart left() const {
     return {2 * node + 1, begin, left_balanced_left(count)};
   }
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr LeftBalancedPart right() const {
+  CUMULUS_HOST_DEVICE constexpr LeftBalancedPart right() const {
     return {2 * node + 2, root_place() + 1, begin + count - root_place() - 1};
   }
 };
 
 /// Of a tree of `count` nodes, the subtree of depth `depth` that the node at `place` of the inorder is in; a
 /// node that is less deep is a part of its own.
-CUMULUS_KD_TREE_HOST_DEVICE constexpr LeftBalancedPart left_balanced_part(std::int64_t count,
-                                                                          std::int64_t place, int depth) {
+CUMULUS_HOST_DEVICE constexpr LeftBalancedPart left_balanced_part(std::int64_t count, std::int64_t place,
+                                                                  int depth) {
   LeftBalancedPart part{0, 0, count};
   for (int level = 0; level < depth; ++level) {
     const std::int64_t root = part.root_place();

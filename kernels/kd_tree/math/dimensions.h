@@ -13,8 +13,8 @@ class Dimensions {
   /// Of any point.
   static constexpr int kMax = D > 0 ? D : kMaxKdTreeDimensions;
 
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr explicit Dimensions(int count) : count_(count) {}
-  CUMULUS_KD_TREE_HOST_DEVICE constexpr int count() const { return D > 0 ? D : count_; }
+  CUMULUS_HOST_DEVICE constexpr explicit Dimensions(int count) : count_(count) {}
+  CUMULUS_HOST_DEVICE constexpr int count() const { return D > 0 ? D : count_; }
 
  private:
   int count_;

@@ -8,6 +8,7 @@
 #include "kernels/kd_tree/query/nearest_lists.cuh"
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/kd_tree/query/sort.cuh"
+#include "kernels/primitives/warp.cuh"
 
 namespace cumulus::kd_tree {
 
@@ -89,9 +90,9 @@ struct NearestRows {
 __device__ inline void store_lists(const Search<float>& search, const std::uint64_t* column, bool active,
                                    std::int64_t number, const NearestRows& rows) {
   const int neighbors = rows.neighbors;
-  const unsigned lists = __ballot_sync(0xFFFFFFFFu, active);
+  const unsigned lists = __ballot_sync(kFullWarp, active);
   for (unsigned list = 0; (lists >> list) != 0; ++list) {
-    const std::int64_t row = __shfl_sync(0xFFFFFFFFu, number, static_cast<int>(list)) * neighbors;
+    const std::int64_t row = __shfl_sync(kFullWarp, number, static_cast<int>(list)) * neighbors;
     for (unsigned i = threadIdx.x % 32; i < static_cast<unsigned>(neighbors); i += 32) {
       const std::uint64_t key = column[i * kColumnPitch + list];
       const bool found = key_index(key) != kNoPoint;

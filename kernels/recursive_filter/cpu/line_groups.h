@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/core/views.h"
 #include "kernels/primitives/vector_width.h"
 #include "kernels/recursive_filter/cpu/lanes.h"
@@ -80,7 +81,7 @@ class ColumnGroup final : public LineGroup<T> {
  public:
   /// `source` and `target` begin at the group's first column; `columns` is at most kMaxSets * kLanes.
   ColumnGroup(const LaneBlock<const T>& source, const LaneBlock<T>& target, std::int64_t length, int columns)
-      : LineGroup<T>(length, (columns + kLanes - 1) / kLanes),
+      : LineGroup<T>(length, divide_up(columns, kLanes)),
         source_(source),
         target_(target),
         columns_(columns) {}

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 #include "kernels/recursive_filter/math/line.h"
 #include "kernels/recursive_filter/tuning.h"
@@ -125,7 +126,7 @@ struct TileTransitions {
   Real end_from_last_pixel[Order];
 
   explicit TileTransitions(const AxisPlan& plan, std::int64_t side = kTile)
-      : tiles((plan.length + side - 1) / side), needs_runs(plan.needs_runs()) {
+      : tiles(divide_up(plan.length, side)), needs_runs(plan.needs_runs()) {
     const std::int64_t left_out = plan.pixels_left_out();
     const std::int64_t last_tile = plan.length - (tiles - 1) * side;
     forward = transition_over(plan.causal, side);
@@ -193,9 +194,8 @@ struct CarryPlan {
     tiles = transitions.tiles;
     needs_runs = transitions.needs_runs;
     const int inner_tiles = static_cast<int>(std::max<std::int64_t>(tiles - 2, 0));
-    segment_tiles =
-        std::max((inner_tiles + carry_segments(Order) - 1) / carry_segments(Order), kMinCarryTiles);
-    segments = (inner_tiles + segment_tiles - 1) / segment_tiles;
+    segment_tiles = std::max(divide_up(inner_tiles, carry_segments(Order)), kMinCarryTiles);
+    segments = divide_up(inner_tiles, segment_tiles);
     const int last_segment = inner_tiles - (segments - 1) * segment_tiles;
     const auto transition_over = [](const DirectionPlan& direction, std::int64_t of_tiles) {
       return small_matrix<Order, double>(power(direction.transition, of_tiles * kTile));

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/lines/filter_lines.cuh"
 #include "kernels/recursive_filter/lines/lines.h"
 
@@ -11,7 +12,7 @@ namespace cumulus::recursive_filter {
 namespace {
 
 unsigned int block_count(std::int64_t work, std::int64_t per_block) {
-  return static_cast<unsigned int>((work + per_block - 1) / per_block);
+  return static_cast<unsigned int>(divide_up(work, per_block));
 }
 
 template <int Order, class Real, class T>

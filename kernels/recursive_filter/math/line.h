@@ -16,7 +16,7 @@ struct SmallMatrix {
 
   /// sum += matrix * vector.
   template <class Value>
-  CUMULUS_FILTER_FUNCTION inline void add_product(const Value (&vector)[Order], Value (&sum)[Order]) const {
+  CUMULUS_HOST_DEVICE inline void add_product(const Value (&vector)[Order], Value (&sum)[Order]) const {
     for (int row = 0; row < Order; ++row) {
       for (int column = 0; column < Order; ++column) sum[row] += at[row][column] * vector[column];
     }
@@ -76,8 +76,8 @@ struct LinePlan {
 /// The states that the boundary gives: causal before the first pixel, anticausal over the image after the
 /// last.
 template <class Value, int Order, class Real, class Line>
-CUMULUS_FILTER_FUNCTION inline void find_boundary_states(const LinePlan<Order, Real>& plan, Line& line,
-                                                         Value (&start)[Order], Value (&end)[Order]) {
+CUMULUS_HOST_DEVICE inline void find_boundary_states(const LinePlan<Order, Real>& plan, Line& line,
+                                                     Value (&start)[Order], Value (&end)[Order]) {
   Value first = {};
   Value last = {};
   line.read_forward(0, 1, [&](const Value& pixel) { first = pixel; });
@@ -116,7 +116,7 @@ CUMULUS_FILTER_FUNCTION inline void find_boundary_states(const LinePlan<Order, R
 ///   filter_forward(f)                         target = source, then f(target), from the first pixel
 ///   filter_backward(f)                        f(target), from the last; f replaces the pixel it is given
 template <class Value, int Order, class Real, class Line>
-CUMULUS_FILTER_FUNCTION inline void filter_line(const LinePlan<Order, Real>& plan, Line& line) {
+CUMULUS_HOST_DEVICE inline void filter_line(const LinePlan<Order, Real>& plan, Line& line) {
   Value causal[Order];
   Value end[Order];
   find_boundary_states(plan, line, causal, end);

@@ -1,10 +1,6 @@
 #pragma once
 
-#ifdef __CUDACC__
-#define CUMULUS_FILTER_FUNCTION __host__ __device__
-#else
-#define CUMULUS_FILTER_FUNCTION
-#endif
+#include "kernels/core/host_device.h"
 
 namespace cumulus::recursive_filter {
 
@@ -38,7 +34,7 @@ struct Sections {
 
   /// Takes one pixel in. `Value` is Real, or several of them side by side.
   template <class Value>
-  CUMULUS_FILTER_FUNCTION inline void advance(Value (&state)[Order], const Value& pixel) const {
+  CUMULUS_HOST_DEVICE inline void advance(Value (&state)[Order], const Value& pixel) const {
     const Value scaled = gain * pixel;
     advance_unit_gain(state, scaled);
   }
@@ -46,7 +42,7 @@ struct Sections {
   /// Takes in one pixel that has been multiplied by the gain. kShortChain: two
   /// operations of each pair depend on the pixel before, not three, and rounding errs by a tenth more.
   template <bool kShortChain = false, class Value>
-  CUMULUS_FILTER_FUNCTION inline void advance_unit_gain(Value (&state)[Order], const Value& scaled) const {
+  CUMULUS_HOST_DEVICE inline void advance_unit_gain(Value (&state)[Order], const Value& scaled) const {
     Value value = scaled;
     if constexpr (Order % 2 == 1) {
       state[0] = single * state[0] + value;
@@ -67,20 +63,20 @@ struct Sections {
 
   /// Takes one pixel in and replaces it by the filtered one.
   template <class Value>
-  CUMULUS_FILTER_FUNCTION inline void filter(Value (&state)[Order], Value& pixel) const {
+  CUMULUS_HOST_DEVICE inline void filter(Value (&state)[Order], Value& pixel) const {
     advance(state, pixel);
     weigh(state, pixel);
   }
   /// The same of a plan with_unit_gains.
   template <bool kShortChain = false, class Value>
-  CUMULUS_FILTER_FUNCTION inline void filter_unit_gain(Value (&state)[Order], Value& pixel) const {
+  CUMULUS_HOST_DEVICE inline void filter_unit_gain(Value (&state)[Order], Value& pixel) const {
     advance_unit_gain<kShortChain>(state, pixel);
     weigh(state, pixel);
   }
 
  private:
   template <class Value>
-  CUMULUS_FILTER_FUNCTION inline void weigh(const Value (&state)[Order], Value& pixel) const {
+  CUMULUS_HOST_DEVICE inline void weigh(const Value (&state)[Order], Value& pixel) const {
     if constexpr (kWeighsState) {
       pixel = direct * pixel;
       for (int k = 0; k < Order; ++k) pixel += weights[k] * state[k];

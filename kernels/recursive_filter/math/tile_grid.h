@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/tuning.h"
 
 namespace cumulus::recursive_filter {
@@ -20,7 +21,7 @@ struct FilterTiles {
   std::int64_t channels;
 
   FilterTiles(std::int64_t height, std::int64_t width, std::int64_t channel_count)
-      : rows((height + kTile - 1) / kTile), columns((width + kTile - 1) / kTile), channels(channel_count) {}
+      : rows(divide_up(height, kTile)), columns(divide_up(width, kTile)), channels(channel_count) {}
 
   std::int64_t count() const { return rows * columns * channels; }
   std::size_t border_carries(int order) const {

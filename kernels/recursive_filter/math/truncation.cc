@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/math/line.h"
 #include "kernels/recursive_filter/strips/strips.h"
 #include "kernels/recursive_filter/tuning.h"
@@ -108,7 +109,7 @@ class AxisTruncation {
  public:
   explicit AxisTruncation(const AxisPlan& plan)
       : plan_(plan),
-        tiles_((plan.length + kTile - 1) / kTile),
+        tiles_(divide_up(plan.length, kTile)),
         causal_(decay_of(plan.causal)),
         anticausal_(decay_of(plan.anticausal)) {
     if (plan.needs_runs()) {

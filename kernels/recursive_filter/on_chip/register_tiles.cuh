@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/primitives/warp.cuh"
 #include "kernels/recursive_filter/gpu/chunk_sums.cuh"
 #include "kernels/recursive_filter/on_chip/published_lines.cuh"
 
@@ -91,7 +92,7 @@ struct RegisterRow {
   template <int kSlot, int Order>
   __device__ void exchange(float (&numbers)[Order]) const {
 #pragma unroll
-    for (int k = 0; k < Order; ++k) numbers[k] = __shfl_xor_sync(0xffffffff, numbers[k], Layout::kWarpRows);
+    for (int k = 0; k < Order; ++k) numbers[k] = __shfl_xor_sync(kFullWarp, numbers[k], Layout::kWarpRows);
   }
 };
 

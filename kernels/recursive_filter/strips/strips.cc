@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/tuning.h"
 
 namespace cumulus::recursive_filter {
@@ -26,8 +27,8 @@ int strip_blocks(const DeviceNumbers& device) {
 StripGrid::StripGrid(std::int64_t height, std::int64_t width, std::int64_t channels,
                      const Windows::OfStrips& windows) {
   const int side = strip_tile_side(channels);
-  rows = static_cast<int>((height + side - 1) / side);
-  columns = static_cast<int>((width + side - 1) / side);
+  rows = static_cast<int>(divide_up(height, side));
+  columns = static_cast<int>(divide_up(width, side));
   window_y = static_cast<int>(windows.y) * (kTile / side);
   window_x = static_cast<int>(windows.x) * (kTile / side);
 }
@@ -36,15 +37,15 @@ StripDivision::StripDivision(const StripGrid& grid, std::int64_t images, bool re
   if (grid.columns <= blocks) {
     const int shares = blocks / grid.columns;
     panel_columns = grid.columns;
-    segment_tiles = (grid.rows + shares - 1) / shares;
-    segments = (grid.rows + segment_tiles - 1) / segment_tiles;
+    segment_tiles = divide_up(grid.rows, shares);
+    segments = divide_up(grid.rows, segment_tiles);
     images_at_once = std::min<std::int64_t>(images, shares / segments);
   } else {
     // Of two panels, each goes on at one side only, unless the image repeats.
     const bool two = !repeats && (grid.columns + 1) / 2 + grid.window_x <= blocks;
     const int fits = blocks - 2 * grid.window_x;
-    const int panels = two ? 2 : (grid.columns + fits - 1) / fits;
-    panel_columns = (grid.columns + panels - 1) / panels;
+    const int panels = two ? 2 : divide_up(grid.columns, fits);
+    panel_columns = divide_up(grid.columns, panels);
     segments = 1;
     segment_tiles = grid.rows;
     images_at_once = 1;

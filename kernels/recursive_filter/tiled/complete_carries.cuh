@@ -1,11 +1,11 @@
 #pragma once
 
+#include "kernels/primitives/warp.cuh"
 #include "kernels/recursive_filter/gpu/carries.cuh"
 
 namespace cumulus::recursive_filter {
 
 inline constexpr int kWarp = 32;
-inline constexpr unsigned int kAllLanes = 0xffffffff;
 
 template <int Order>
 struct CompleteArguments {
@@ -305,8 +305,8 @@ __global__ void __launch_bounds__(kCarryThreads<Order>, kCarryBlocks)
   const int index = static_cast<int>(threadIdx.y);
   // Shuffled from the first lane, values are uniform for the compiler too: warps do not diverge, and matrices
   // lie in uniform registers.
-  const bool backward = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.z), 0) == 1;
-  const bool warp_leads = __shfl_sync(kAllLanes, index, 0) == 0;
+  const bool backward = __shfl_sync(kFullWarp, static_cast<int>(threadIdx.z), 0) == 1;
+  const bool warp_leads = __shfl_sync(kFullWarp, index, 0) == 0;
   SegmentStates<Order>& direction_states = states[threadIdx.z];
   LineEnds<Order>& ends = line_ends[threadIdx.z][threadIdx.x];
   const auto channels = static_cast<unsigned int>(a.carries.channels);

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/math/tile_grid.h"
 #include "kernels/recursive_filter/tiled/complete_carries.cuh"
 #include "kernels/recursive_filter/tiled/filter_row_states.cuh"
@@ -21,7 +22,7 @@ namespace cumulus::recursive_filter {
 namespace {
 
 unsigned int block_count(std::int64_t work, std::int64_t per_block) {
-  return static_cast<unsigned int>((work + per_block - 1) / per_block);
+  return static_cast<unsigned int>(divide_up(work, per_block));
 }
 
 template <int Order>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kernels/core/div.h"
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/sampling_table/draw/draw.h"
@@ -16,7 +17,7 @@
 namespace cumulus::sampling_table {
 
 inline unsigned blocks_for(std::int64_t count, int threads = kDrawThreads) {
-  return static_cast<unsigned>((count + threads - 1) / threads);
+  return static_cast<unsigned>(divide_up(count, threads));
 }
 
 /// Stores the samples of a warp, of which lane 0 has number `first`; every lane comes here.

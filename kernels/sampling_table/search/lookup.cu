@@ -1,5 +1,6 @@
 #include <cub/block/block_scan.cuh>
 
+#include "kernels/core/div.h"
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/search/alias.h"
 #include "kernels/sampling_table/search/lookup.h"
@@ -96,7 +97,7 @@ struct Chunk {
 };
 template <int kThreads>
 __device__ Chunk chunk_of(std::uint32_t count) {
-  const std::uint32_t length = (count + kThreads - 1) / kThreads;
+  const std::uint32_t length = divide_up(count, kThreads);
   const std::uint32_t begin = min(threadIdx.x * length, count);
   return {begin, min(begin + length, count)};
 }
@@ -158,7 +159,7 @@ void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions, unsig
                      const Distributions& distributions, std::uint32_t elements) {
   if (elements == 0) return;
   constexpr unsigned kThreads = kLookupThreads;
-  const unsigned blocks_each = (elements + kThreads - 1) / kThreads;
+  const unsigned blocks_each = divide_up(elements, kThreads);
   kernel<<<distributions.number() * blocks_each, kThreads, 0, executor.stream()>>>(distributions,
                                                                                    blocks_each);
   CUMULUS_CUDA(cudaGetLastError());
