@@ -13,6 +13,8 @@ if(CUMULUS_SERVICE)
   find_package(spdlog REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(isal REQUIRED IMPORTED_TARGET libisal)
+  # Its core alone: the CMake package would also ask for an HTTP server and for curl.
+  pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)
   if(CUMULUS_OPENIMAGEIO)
     # Not its CMake package: Debian's pulls in Imath's, which names a Python library that is not installed.
     pkg_check_modules(OpenImageIO REQUIRED IMPORTED_TARGET OpenImageIO)

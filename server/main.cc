@@ -16,6 +16,7 @@
 #include "server/runtime/logging.h"
 #include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/status_page/endpoints.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
@@ -55,6 +56,9 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
   auto lifecycle = ServerLifecycle::start(configuration, {operations.get(), &sessions, &transfer, &server});
   if (!lifecycle.ok()) return fail(lifecycle.status());
   runtime.set_endpoint(lifecycle->addresses().front());
+  const auto pages = StatusEndpoints::start(runtime, {.connections = [&] { return lifecycle->connections(); },
+                                                      .serving = [&] { return lifecycle->serving(); }});
+  if (!pages.ok()) return fail(pages.status());
   const absl::Status announced = lifecycle->announce(
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
                       v1::BufferTransfer::service_full_name(), v1::Server::service_full_name()});

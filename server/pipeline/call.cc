@@ -109,7 +109,10 @@ void OperationCall::decode_inputs() {
   for (CallInput& input : inputs_) {
     if (!input.needs_decoding()) continue;
     absl::Status status = wanted();
-    if (status.ok()) status = input.decode(runtime_, [this] { return wanted(); });
+    if (status.ok()) {
+      status = input.decode(runtime_, [this] { return wanted(); });
+      if (!status.ok()) runtime_.telemetry.decode_refused(status);
+    }
     if (!status.ok()) return answer(status);
   }
   input_time_ = absl::Now() - start;
@@ -363,17 +366,19 @@ void OperationCall::answer(const absl::Status& status) {
   admission_ = {};
   session_.end();
   if (!status.ok()) response_.Clear();
-  log_call({.method = std::string(name_),
-            .request_id = options_.request_id(),
-            .client = context_.client,
-            .principal = context_.principal.name,
-            .bytes = footprint_bytes_,
-            .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
-            .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
-            .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
-            .compute_seconds = compute_seconds_,
-            .output_seconds = absl::ToDoubleSeconds(output_time_),
-            .status = status});
+  runtime_.telemetry.finished({.method = std::string(name_),
+                               .request_id = options_.request_id(),
+                               .client = context_.client,
+                               .principal = context_.principal.name,
+                               .bytes = footprint_bytes_,
+                               .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+                               .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
+                               .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
+                               .compute_seconds = compute_seconds_,
+                               .output_seconds = absl::ToDoubleSeconds(output_time_),
+                               .status = status,
+                               .trace = context_.trace,
+                               .ran = succeeded_});
   respond_(to_grpc(status.ok() ? status : with_context(status, name_)));
 }
 

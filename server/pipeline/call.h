@@ -17,6 +17,7 @@
 #include "server/pipeline/operation.h"
 #include "server/runtime/job.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/trace.h"
 
 namespace cumulus::server {
 
@@ -30,6 +31,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
     absl::Time deadline;
     std::string client;  // the peer, for the log
     Principal principal = {};
+    TraceContext trace = {};
   };
   /// Called once, with the call's outcome, after `response` has been filled.
   using Respond = std::function<void(grpc::Status)>;

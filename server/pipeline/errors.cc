@@ -104,6 +104,13 @@ absl::Status device_fault(std::string_view what) {
   return make_status(absl::StatusCode::kInternal, "DEVICE_FAULT", what);
 }
 
+std::string reason_of(const absl::Status& status) {
+  google::rpc::ErrorInfo info;
+  const absl::optional<absl::Cord> payload = status.GetPayload(type_url(info));
+  if (payload.has_value() && info.ParseFromString(std::string(*payload))) return info.reason();
+  return absl::StatusCodeToString(status.code());
+}
+
 absl::Status with_context(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
   absl::Status result(status.code(), bounded(concat(context, ": ", status.message())));

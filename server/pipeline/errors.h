@@ -42,6 +42,9 @@ absl::Status unsupported(std::string_view reason, std::string_view what);
 /// INTERNAL, reason DEVICE_FAULT.
 absl::Status device_fault(std::string_view what);
 
+/// The reason in the ErrorInfo of a status that is not OK; the name of its code where it has none.
+std::string reason_of(const absl::Status& status);
+
 /// `status` with `context` (for example the operation's name) put before its text, payloads kept.
 absl::Status with_context(const absl::Status& status, std::string_view context);
 

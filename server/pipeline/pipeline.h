@@ -110,13 +110,13 @@ class Pipeline {
   }
 
  private:
-  OperationCall::Context make_context(const grpc::CallbackServerContext& context) const {
+  OperationCall::Context make_context(grpc::CallbackServerContext& context) const {
     const Configuration& configuration = runtime_.configuration;
     std::string peer = context.peer();
     Principal principal = configuration.principals.resolve(peer);
     // A longer deadline counts as the longest.
     return {std::min(absl::FromChrono(context.deadline()), absl::Now() + configuration.limits.max_deadline),
-            std::move(peer), std::move(principal)};
+            std::move(peer), std::move(principal), take_trace(context)};
   }
 
   Runtime& runtime_;

@@ -28,6 +28,8 @@ struct Flags {
   bool insecure = false;
   double lame_duck_seconds = 0;
   std::string port_file;
+  std::string metrics_address;
+  std::string status_address;
 };
 
 void declare(CLI::App& app, Flags& flags) {
@@ -58,6 +60,14 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--lame-duck", flags.lame_duck_seconds,
                  "Seconds from SIGTERM, when health says NOT_SERVING, until new calls are refused")
       ->check(CLI::Range(0.0, kMaxLameDuck));
+  app.add_option("--metrics-address", flags.metrics_address,
+                 "Serve /metrics for Prometheus, /healthz and /readyz over HTTP at this address, such as "
+                 "127.0.0.1:9464")
+      ->type_name("ADDR");
+  app.add_option(
+         "--status-address", flags.status_address,
+         "Serve a page that shows what the server does over HTTP at this address, such as 127.0.0.1:9465")
+      ->type_name("ADDR");
   app.add_option("--port-file", flags.port_file, "Write the addresses here, one a line, once they are served")
       ->type_name("FILE");
 }
@@ -83,6 +93,8 @@ void override_config(const CLI::App& app, const Flags& flags, config::v1::Server
   override_devices(app, flags, *config.mutable_devices());
   if (app.count("--log-level") > 0) config.mutable_logging()->set_level(flags.log_level);
   if (app.count("--log-json") > 0) config.mutable_logging()->set_json(flags.log_json);
+  if (app.count("--metrics-address") > 0) config.mutable_observability()->set_metrics(flags.metrics_address);
+  if (app.count("--status-address") > 0) config.mutable_observability()->set_status(flags.status_address);
   if (app.count("--lame-duck") > 0) {
     constexpr double kNanosPerSecond = 1e9;
     double seconds = 0;

@@ -105,6 +105,24 @@ std::vector<std::string> resolve_listen(const ServerConfig& config, Fields& fiel
   return addresses;
 }
 
+/// `anywhere`: not only where this machine alone reaches it.
+std::string resolve_page_address(std::string_view path, const std::string& text, bool anywhere,
+                                 Fields& fields) {
+  if (text.empty()) return text;
+  const absl::StatusOr<ListenAddress> address = parse_listen_address(text);
+  if (!address.ok()) {
+    fields.complain(path, to_std_view(address.status().message()));
+  } else if (address->is_unix()) {
+    fields.complain(path, concat("'", text, "' is a Unix socket; pages are served at HOST:PORT"));
+  } else if (!anywhere && !address->is_loopback()) {
+    fields.complain(
+        path, concat("'", text,
+                     "' can be reached from other machines, which would see who does what here; use a "
+                     "loopback address, or say insecure: true (--insecure) where the network is trusted"));
+  }
+  return text;
+}
+
 Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields& fields) {
   Configuration::Devices devices;
   switch (config.backend()) {
@@ -324,6 +342,10 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   result.shutdown.grace = fields.duration("shutdown.grace", shutdown.grace(), shutdown.has_grace(),
                                           absl::Seconds(2), absl::ZeroDuration());
   result.logging = resolve_logging(config.logging(), fields);
+  const auto& pages = config.observability();
+  result.observability.metrics = resolve_page_address("observability.metrics", pages.metrics(), true, fields);
+  result.observability.status =
+      resolve_page_address("observability.status", pages.status(), config.insecure(), fields);
   if (const absl::Status status = fields.status(); !status.ok()) return status;
   return result;
 }

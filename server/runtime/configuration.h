@@ -70,6 +70,11 @@ struct Configuration {
     absl::Duration flush_limit;
   };
 
+  struct Observability {  // empty: none
+    std::string metrics;
+    std::string status;
+  };
+
   std::vector<std::string> listen;  // HOST:PORT, [HOST6]:PORT or unix:PATH; at least one
   bool insecure = false;
   bool reflection = true;
@@ -80,6 +85,7 @@ struct Configuration {
   Connections connections;
   Shutdown shutdown;
   Logging logging;
+  Observability observability;
   std::string port_file;  // where to write the addresses that are served; empty: nowhere
 
   /// The limits that follow from the devices where the configuration leaves them open: no array and no

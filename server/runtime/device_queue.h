@@ -47,6 +47,16 @@ class DeviceQueue {
 
   /// Jobs that wait.
   std::size_t depth() const;
+  std::size_t depth(JobClass job_class) const;
+  /// A flow that is not idle.
+  struct FlowView {
+    std::string principal;
+    JobClass job_class;
+    std::size_t waiting;
+    std::size_t running;
+    double waiting_cost;  // in seconds
+  };
+  std::vector<FlowView> flow_views(std::size_t at_most) const;
   /// Jobs that run.
   std::size_t running() const;
   /// How long `job` would wait for its first turn, were it pushed now.

@@ -250,6 +250,7 @@ absl::Status ServerLifecycle::announce(const Configuration& configuration, std::
 }
 
 void ServerLifecycle::set_serving(bool serving) {
+  *serving_ = serving;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   health->SetServingStatus(serving);
   for (const std::string& name : names_) health->SetServingStatus(name, serving);

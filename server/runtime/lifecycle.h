@@ -5,6 +5,8 @@
 #include <absl/time/time.h>
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +49,9 @@ class ServerLifecycle {
   static absl::StatusOr<ServerLifecycle> start(const Configuration& configuration,
                                                const std::vector<grpc::Service*>& services);
 
+  /// What health says, and how many connections there are.
+  bool serving() const { return *serving_; }
+  std::size_t connections() const { return calls_->connections(); }
   /// What is served, with the port that was found where the configuration said 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
@@ -63,6 +68,7 @@ class ServerLifecycle {
   ServerLifecycle() = default;
   void set_serving(bool serving);
 
+  std::unique_ptr<std::atomic<bool>> serving_ = std::make_unique<std::atomic<bool>>(false);
   std::shared_ptr<OpenCalls> calls_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;

@@ -27,21 +27,6 @@ constexpr const char* kCallLogger = "call";
 // What log_call writes depends on it; set once, at set-up.
 std::atomic<bool> json_lines{false};
 
-/// `text` as the inside of a JSON string; also keeps what clients send from forging lines of the log.
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      fmt::format_to(std::back_inserter(result), "\\u{:04x}", static_cast<unsigned int>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 /// {"time":...,"level":...,"message":...}; what the call logger writes is already fields.
 class JsonFormatter final : public spdlog::formatter {
  public:
@@ -51,7 +36,7 @@ class JsonFormatter final : public spdlog::formatter {
     const bool is_call =
         std::string_view(message.logger_name.data(), message.logger_name.size()) == kCallLogger;
     const std::string fields =
-        is_call ? std::string(payload) : concat("\"message\":\"", escaped(payload), "\"");
+        is_call ? std::string(payload) : concat("\"message\":\"", json_escaped(payload), "\"");
     out.append(fields);
     out.append(std::string_view("}\n"));
   }
@@ -143,27 +128,49 @@ bool server_at_fault(absl::StatusCode code) {
 std::string text_line(const CallRecord& call, std::string_view code) {
   std::string line = fmt::format("{} {} in {:.1f} ms, {} bytes, from {}", call.method, code,
                                  call.seconds * 1e3, call.bytes, call.client);
-  if (!call.request_id.empty()) line += fmt::format(", request \"{}\"", escaped(call.request_id));
+  if (!call.request_id.empty()) line += fmt::format(", request \"{}\"", json_escaped(call.request_id));
   if (call.queue_seconds + call.input_seconds + call.compute_seconds + call.output_seconds > 0) {
     line += fmt::format(" (queue {:.1f}, input {:.1f}, compute {:.1f}, output {:.1f} ms)",
                         call.queue_seconds * 1e3, call.input_seconds * 1e3, call.compute_seconds * 1e3,
                         call.output_seconds * 1e3);
   }
-  if (!call.status.ok()) line += concat(": ", escaped(to_std_view(call.status.message())));
+  if (!call.trace.empty()) line += concat(", trace ", call.trace.trace_id, " span ", call.trace.span_id);
+  if (!call.status.ok()) line += concat(": ", json_escaped(to_std_view(call.status.message())));
   return line;
+}
+
+std::string json_trace(const TraceContext& trace) {
+  if (trace.empty()) return {};
+  return fmt::format(R"(,"trace_id":"{}","span_id":"{}","parent_span_id":"{}","trace_flags":"{}")",
+                     trace.trace_id, trace.span_id, trace.parent_id, trace.flags);
 }
 
 std::string json_fields(const CallRecord& call, std::string_view code) {
   return fmt::format(
       R"("method":"{}","code":"{}","seconds":{:.6f},"bytes":{},"client":"{}","principal":"{}","request_id":"{}",)"
       R"("queue_seconds":{:.6f},"input_seconds":{:.6f},"compute_seconds":{:.6f},"output_seconds":{:.6f},)"
-      R"("message":"{}")",
-      escaped(call.method), code, call.seconds, call.bytes, escaped(call.client), escaped(call.principal),
-      escaped(call.request_id), call.queue_seconds, call.input_seconds, call.compute_seconds,
-      call.output_seconds, escaped(to_std_view(call.status.message())));
+      R"("message":"{}"{})",
+      json_escaped(call.method), code, call.seconds, call.bytes, json_escaped(call.client),
+      json_escaped(call.principal), json_escaped(call.request_id), call.queue_seconds, call.input_seconds,
+      call.compute_seconds, call.output_seconds, json_escaped(to_std_view(call.status.message())),
+      json_trace(call.trace));
 }
 
 }  // namespace
+
+std::string json_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      fmt::format_to(std::back_inserter(result), "\\u{:04x}", static_cast<unsigned int>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
 
 absl::Status start_logging(const Configuration::Logging& logging) {
   const int file = logging.file.empty() ? open_standard_error() : open_log_file(logging.file);

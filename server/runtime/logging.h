@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "server/runtime/configuration.h"
+#include "server/runtime/trace.h"
 
 namespace cumulus::server {
 
@@ -40,7 +42,12 @@ struct CallRecord {
   double compute_seconds = 0;
   double output_seconds = 0;
   absl::Status status = absl::OkStatus();
+  TraceContext trace = {};
+  bool ran = false;  // on a device: the stages say something
 };
+
+/// `text` as the inside of a JSON string; also keeps what clients send from forging lines of the log.
+std::string json_escaped(std::string_view text);
 
 /// One line, or one JSON object, for each finished RPC: at level info, or error where the server is at fault.
 /// Does nothing in a program that has not called start_logging.

@@ -28,6 +28,12 @@ std::string principal_name(std::string_view peer) {
   return std::string(kLocal);
 }
 
+std::set<std::string> Principals::names() const {
+  std::set<std::string> names;
+  for (const auto& [name, limits] : overrides_) names.insert(name);
+  return names;
+}
+
 Principal Principals::resolve(std::string_view peer) const {
   std::string name = principal_name(peer);
   const auto found = overrides_.find(name);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,8 @@ class Principals {
       : defaults_(defaults), overrides_(std::move(overrides)) {}
 
   const PrincipalLimits& defaults() const { return defaults_; }
+  /// Those that the configuration names.
+  std::set<std::string> names() const;
   /// Who is behind a connection. `peer` is as gRPC has it: "ipv4:127.0.0.1:50000", "unix:".
   Principal resolve(std::string_view peer) const;
 

@@ -38,6 +38,7 @@ Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_s
                  std::shared_ptr<DecodeHelper> helper)
     : configuration(settings),
       instance(new_instance()),
+      telemetry(settings.principals.names()),
       devices(std::move(device_slots)),
       sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}),
       decoded_images(

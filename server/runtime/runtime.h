@@ -13,6 +13,7 @@
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/decode/helper.h"
 #include "server/runtime/memory_budget.h"
+#include "server/runtime/metrics/telemetry.h"
 #include "server/runtime/session_store.h"
 
 namespace cumulus::server {
@@ -40,6 +41,7 @@ class Runtime {
 
   const Configuration configuration;
   const std::string instance;  // new at every start
+  Telemetry telemetry;         // before what may end calls
   // In this order: sessions give their buffers back before the devices that hold them go.
   std::vector<DeviceSlot> devices;
   SessionStore sessions;

@@ -117,6 +117,7 @@ bool SessionStore::drop(std::vector<Candidate> candidates, const MemoryBudget& b
     const auto found = candidate.owner->buffers.find(candidate.number);
     free += found->second->device_bytes.bytes();
     remember_end(found->second->name, "BUFFER_EVICTED");
+    ++end_counts_.buffers_evicted;
     due_.erase({found->second->expire_time, found->second->name});
     dropped.push_back(std::move(found->second));
     candidate.owner->buffers.erase(found);

@@ -237,6 +237,7 @@ void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::
   Entry& session = entry->second;
   if (has_expired(session, now)) {
     remember_end(entry->first, "SESSION_EXPIRED");
+    ++end_counts_.sessions_expired;
     ended.push_back(remove(entry));
     return;
   }
@@ -249,9 +250,28 @@ void SessionStore::expire_buffer(Entry& entry, std::uint64_t number, absl::Time 
   const auto found = entry.buffers.find(number);
   if (found == entry.buffers.end() || found->second->expire_time != time) return;
   remember_end(found->second->name, "BUFFER_EXPIRED");
+  ++end_counts_.buffers_expired;
   found->second->session_bytes.set_kept(false);  // calls that hold it give it back
   dropped.push_back(std::move(found->second));
   entry.buffers.erase(found);
+}
+
+std::vector<SessionStore::View> SessionStore::views(std::size_t newest) const {
+  std::vector<View> views;
+  const std::lock_guard lock(mutex_);
+  views.reserve(entries_.size());
+  for (const auto& [name, entry] : entries_) {
+    View& view = views.emplace_back(View{entry.session, entry.expire_time, entry.buffers.size(), {}});
+    for (auto buffer = entry.buffers.rbegin(); buffer != entry.buffers.rend() && view.newest.size() < newest;
+         ++buffer)
+      view.newest.push_back(buffer->second);
+  }
+  return views;
+}
+
+SessionStore::Ends SessionStore::ends() const {
+  const std::lock_guard lock(mutex_);
+  return end_counts_;
 }
 
 std::size_t SessionStore::session_count() const {

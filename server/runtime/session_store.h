@@ -153,6 +153,23 @@ class SessionStore {
   /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only.
   void expire(absl::Time now);
 
+  /// A session as it is at the moment.
+  struct View {
+    SessionHandle session;
+    absl::Time expire_time;
+    std::size_t buffers = 0;
+    std::vector<BufferHandle> newest;
+  };
+  /// Of every session, with at most `newest` of its buffers.
+  std::vector<View> views(std::size_t newest) const;
+  /// How many ended without a client that wanted it, since the start.
+  struct Ends {
+    std::size_t buffers_evicted = 0;
+    std::size_t buffers_expired = 0;
+    std::size_t sessions_expired = 0;
+  };
+  Ends ends() const;
+
   std::size_t session_count() const;
   std::size_t buffer_count() const;
 
@@ -207,6 +224,7 @@ class SessionStore {
   // Why sessions and buffers that are gone are gone, for the most recent of them.
   std::map<std::string, std::string, std::less<>> ends_;
   std::deque<std::string> ends_order_;
+  Ends end_counts_;
 };
 
 }  // namespace cumulus::server

@@ -4,6 +4,7 @@
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/runtime/wire.h"
+#include "server/services/answer_at_once.h"
 #include "server/version.h"
 
 namespace cumulus::server {
@@ -43,19 +44,21 @@ void write_device(const Device& device, v1::DeviceInfo& message) {
 grpc::ServerUnaryReactor* ServerService::GetCapabilities(grpc::CallbackServerContext* context,
                                                          const v1::GetCapabilitiesRequest* /*request*/,
                                                          v1::Capabilities* response) {
-  response->set_server_version(kServerVersion);
-  response->set_instance(runtime_.instance);
+  return answer_at_once(runtime_, *context, "GetCapabilities", [&](const Principal& caller) {
+    describe(caller, *response);
+    return absl::OkStatus();
+  });
+}
+
+void ServerService::describe(const Principal& caller, v1::Capabilities& message) const {
+  message.set_server_version(kServerVersion);
+  message.set_instance(runtime_.instance);
   const auto* operations =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
-  for (int i = 0; i < operations->method_count(); ++i)
-    response->add_operations(operations->method(i)->name());
-  for (const DeviceSlot& slot : runtime_.devices) write_device(*slot.device, *response->add_devices());
-  for (const std::string_view format : image_formats()) response->add_image_formats(std::string(format));
-  const Configuration& configuration = runtime_.configuration;
-  write_limits(configuration, configuration.principals.resolve(context->peer()), *response);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  for (int i = 0; i < operations->method_count(); ++i) message.add_operations(operations->method(i)->name());
+  for (const DeviceSlot& slot : runtime_.devices) write_device(*slot.device, *message.add_devices());
+  for (const std::string_view format : image_formats()) message.add_image_formats(std::string(format));
+  write_limits(runtime_.configuration, caller, message);
 }
 
 }  // namespace cumulus::server

@@ -15,6 +15,8 @@ class ServerService final : public v1::Server::CallbackService {
                                             v1::Capabilities* response) override;
 
  private:
+  void describe(const Principal& caller, v1::Capabilities& message) const;
+
   Runtime& runtime_;
 };
 

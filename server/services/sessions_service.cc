@@ -11,6 +11,7 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/wire.h"
+#include "server/services/answer_at_once.h"
 
 namespace cumulus::server {
 namespace {
@@ -28,48 +29,47 @@ bool is_uuid(std::string_view text) {
          });
 }
 
-grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext* context, std::string_view rpc,
-                                 const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(to_grpc(status.ok() ? status : with_context(status, rpc)));
-  return reactor;
-}
-
 }  // namespace
 
 grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context,
                                                          const v1::CreateSessionRequest* request,
                                                          v1::Session* response) {
-  return answer(context, "CreateSession",
-                create(*request, runtime_.configuration.principals.resolve(context->peer()), *response));
+  return answer_at_once(runtime_, *context, "CreateSession",
+                        [&](const Principal& caller) { return create(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1::GetSessionRequest* request,
                                                       v1::Session* response) {
-  return answer(context, "GetSession", get(*request, *response));
+  return answer_at_once(runtime_, *context, "GetSession",
+                        [&](const Principal& /*caller*/) { return get(*request, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context,
                                                          const v1::DeleteSessionRequest* request,
                                                          google::protobuf::Empty* /*response*/) {
-  return answer(context, "DeleteSession", runtime_.sessions.delete_session(request->name()));
+  return answer_at_once(runtime_, *context, "DeleteSession", [&](const Principal& /*caller*/) {
+    return runtime_.sessions.delete_session(request->name());
+  });
 }
 
 grpc::ServerUnaryReactor* SessionsService::GetBuffer(Context* context, const v1::GetBufferRequest* request,
                                                      v1::Buffer* response) {
-  return answer(context, "GetBuffer", get_buffer(*request, *response));
+  return answer_at_once(runtime_, *context, "GetBuffer",
+                        [&](const Principal& /*caller*/) { return get_buffer(*request, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context,
                                                        const v1::ListBuffersRequest* request,
                                                        v1::ListBuffersResponse* response) {
-  return answer(context, "ListBuffers", list(*request, *response));
+  return answer_at_once(runtime_, *context, "ListBuffers",
+                        [&](const Principal& /*caller*/) { return list(*request, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
                                                         const v1::DeleteBufferRequest* request,
                                                         google::protobuf::Empty* /*response*/) {
-  return answer(context, "DeleteBuffer", delete_buffer(*request));
+  return answer_at_once(runtime_, *context, "DeleteBuffer",
+                        [&](const Principal& /*caller*/) { return delete_buffer(*request); });
 }
 
 absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Principal owner,

@@ -294,5 +294,21 @@ TEST(CommandLine, HelpAndVersionAreNoErrors) {
   EXPECT_THAT(refused({"--version"}).text, StartsWith("cumulusd "));
 }
 
+TEST(Configuration, PagesAreServedWhereTheyAreConfigured) {
+  EXPECT_EQ(default_configuration().observability.metrics, "");
+  EXPECT_EQ(default_configuration().observability.status, "");
+  const Configuration flags =
+      accepted({"--metrics-address", "0.0.0.0:9464", "--status-address", "[::1]:9465"});
+  EXPECT_EQ(flags.observability.metrics, "0.0.0.0:9464");
+  EXPECT_EQ(flags.observability.status, "[::1]:9465");
+  EXPECT_THAT(refused({"--metrics-address", "9464"}).text,
+              HasSubstr("observability.metrics: '9464' has no port"));
+  EXPECT_THAT(refused({"--metrics-address", "unix:/run/x"}).text, HasSubstr("pages are served at HOST:PORT"));
+  EXPECT_THAT(refused({"--status-address", "0.0.0.0:9465"}).text,
+              HasSubstr("observability.status: '0.0.0.0:9465' can be reached from other machines"));
+  EXPECT_EQ(accepted({"--status-address", "0.0.0.0:9465", "--insecure"}).observability.status,
+            "0.0.0.0:9465");
+}
+
 }  // namespace
 }  // namespace cumulus::server

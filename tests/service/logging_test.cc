@@ -62,6 +62,22 @@ TEST_F(Logging, ACallIsOneLineWithWhatMatters) {
   EXPECT_THAT(lines()[0], HasSubstr("compute 250.0"));
 }
 
+TEST_F(Logging, ACallsTraceIsInItsLine) {
+  CallRecord call = record();
+  call.trace = parse_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  start(LogLevel::kInfo, false);
+  log_call(call);
+  EXPECT_THAT(lines()[0], HasSubstr(", trace 4bf92f3577b34da6a3ce929d0e0e4736 span " + call.trace.span_id));
+  start(LogLevel::kInfo, true);
+  log_call(call);
+  google::protobuf::Struct fields;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(lines().back(), &fields).ok());
+  EXPECT_EQ(fields.fields().at("trace_id").string_value(), call.trace.trace_id);
+  EXPECT_EQ(fields.fields().at("span_id").string_value(), call.trace.span_id);
+  EXPECT_EQ(fields.fields().at("parent_span_id").string_value(), "00f067aa0ba902b7");
+  EXPECT_EQ(fields.fields().at("trace_flags").string_value(), "01");
+}
+
 TEST_F(Logging, AFaultOfTheServerIsAnErrorAndOneOfTheClientIsNot) {
   start(LogLevel::kError, false);
   CallRecord call = record();

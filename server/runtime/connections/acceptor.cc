@@ -200,6 +200,9 @@ void Acceptor::run() {
     next_check = now + absl::Milliseconds(kCheckMilliseconds);
     remove_closed();
     close_stalled(now);
+    std::size_t connections = 0;
+    for (const auto& [client, own] : clients_) connections += own.size();
+    calls_->count_connections(connections);
   }
 }
 

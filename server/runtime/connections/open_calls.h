@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/server_interceptor.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <map>
@@ -25,6 +26,9 @@ class OpenCalls {
   absl::Time idle_since(const std::string& peer) const;
   /// Forgets a peer whose connection is closed.
   void forget(const std::string& peer);
+  /// Of all peers, as the acceptor last counted them.
+  void count_connections(std::size_t count) { connections_ = count; }
+  std::size_t connections() const { return connections_; }
   /// Waits until no awaited call runs, or until `limit` is over.
   void wait_for_none(absl::Duration limit);
 
@@ -39,6 +43,7 @@ class OpenCalls {
   std::condition_variable none_awaited_;
   std::map<std::string, Peer> peers_;
   std::size_t awaited_ = 0;
+  std::atomic<std::size_t> connections_ = 0;
 };
 
 /// Makes the interceptor of every call: it counts the call in `calls`, and answers a message that is none of

@@ -8,7 +8,6 @@
 
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
-#include "server/runtime/logging.h"
 
 namespace cumulus::server {
 
@@ -108,13 +107,14 @@ bool Transfer::ended() const {
 }
 
 void Transfer::finish_and_log(const absl::Status& status) {
-  log_call({.method = std::string(options_.method),
-            .request_id = request_id_,
-            .client = options_.client,
-            .principal = options_.principal.name,
-            .bytes = bytes_,
-            .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
-            .status = status});
+  options_.telemetry.finished({.method = std::string(options_.method),
+                               .request_id = request_id_,
+                               .client = options_.client,
+                               .principal = options_.principal.name,
+                               .bytes = bytes_,
+                               .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+                               .status = status,
+                               .trace = options_.trace});
   share_ = {};
   finish(to_grpc(with_context(status, options_.method)));
 }

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <thread>
 
+#include "server/runtime/metrics/telemetry.h"
 #include "server/runtime/principal.h"
 #include "server/runtime/transfer/transfer_shares.h"
 
@@ -33,6 +34,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     absl::Time deadline;
     absl::Duration max_stall;
     std::shared_ptr<TransferShares> shares;
+    Telemetry& telemetry;
+    TraceContext trace = {};
     std::size_t min_rate = 0;  // bytes a second, while the client is waited for; of uploads
   };
 

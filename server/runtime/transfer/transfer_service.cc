@@ -54,7 +54,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* TransferService::ReadBuffer(grpc::Ca
 }
 
 Transfer::Options TransferService::options(std::string_view method,
-                                           const grpc::CallbackServerContext& context) const {
+                                           grpc::CallbackServerContext& context) const {
   const auto& limits = runtime_.configuration.limits;
   const std::string peer = context.peer();
   return {method,
@@ -62,7 +62,9 @@ Transfer::Options TransferService::options(std::string_view method,
           runtime_.configuration.principals.resolve(peer),
           std::min(absl::FromChrono(context.deadline()), absl::Now() + limits.max_deadline),
           limits.stalled_transfer,
-          shares_};
+          shares_,
+          runtime_.telemetry,
+          take_trace(context)};
 }
 
 std::shared_ptr<StagingRing> TransferService::find_ring(const Device& device) const {

@@ -1,0 +1,31 @@
+#include "server/services/answer_at_once.h"
+
+#include <absl/time/clock.h>
+
+#include <string>
+#include <utility>
+
+#include "server/pipeline/errors.h"
+#include "server/runtime/trace.h"
+
+namespace cumulus::server {
+
+grpc::ServerUnaryReactor* answer_at_once(Runtime& runtime, grpc::CallbackServerContext& context,
+                                         std::string_view rpc,
+                                         const std::function<absl::Status(const Principal&)>& work) {
+  const absl::Time start = absl::Now();
+  CallRecord call;
+  call.method = std::string(rpc);
+  call.client = context.peer();
+  call.trace = take_trace(context);
+  const Principal principal = runtime.configuration.principals.resolve(call.client);
+  call.principal = principal.name;
+  call.status = work(principal);
+  call.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  runtime.telemetry.finished(call);
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  reactor->Finish(to_grpc(call.status.ok() ? call.status : with_context(call.status, rpc)));
+  return reactor;
+}
+
+}  // namespace cumulus::server
