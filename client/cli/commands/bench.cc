@@ -10,6 +10,8 @@
 #include "cli/app/bench_rows.h"
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
+#include "cli/commands/bench_calls/compare.h"
+#include "cli/commands/bench_calls/echo.h"
 
 namespace cumulus::cli {
 namespace {
@@ -17,6 +19,7 @@ namespace {
 struct Options {
   std::int64_t size = 2048;
   int repeat = 5;
+  CompareOptions calls;
 };
 
 /// The middle one of `repeat` times that `call` gives.
@@ -95,6 +98,7 @@ absl::StatusOr<Report> measure(Job& job, const Session& session, const BenchRow&
 }
 
 absl::Status run_bench(Job& job, const std::vector<BenchRow>& rows, const Options& options) {
+  if (!options.calls.callers.empty()) return compare_calls(job, options.calls);
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -124,6 +128,23 @@ void add_bench_command(CommandLine& line) {
   bench.add_option("--repeat", options->repeat, "Runs of each, of which the middle one counts (5)")
       ->check(whole_number_within(1, 1000))
       ->type_name("N");
+  constexpr std::size_t kMostRows = 16;
+  add_list(
+      bench, "--concurrency", options->calls.callers, kMostRows, whole_number_within(1, 1024),
+      "Measure small calls by so many callers at a time instead, beside a bare gRPC server with the same "
+      "messages: p50, p99 and calls a second of both")
+      .type_name("N,...");
+  bench
+      .add_option("--rounds", options->calls.rounds,
+                  "Turns of each of the two servers, with --concurrency (5)")
+      ->check(whole_number_within(1, 1000))
+      ->type_name("N");
+  const auto address = std::make_shared<std::string>();
+  line.add("bench-echo", "The bare gRPC server that bench --concurrency starts",
+           [address](Job&) { return serve_echo(*address); })
+      .group("")  // not in --help
+      ->add_option("address", *address)
+      ->required();
 }
 
 }  // namespace cumulus::cli

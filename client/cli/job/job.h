@@ -38,6 +38,8 @@ class Job {
 
   /// The server that was named, or a private one, started at the first call.
   absl::StatusOr<Client> connect();
+  /// Where that server is.
+  absl::StatusOr<std::string> target() { return server_->target(); }
   /// Connects and opens the command's session.
   absl::StatusOr<Session> open_session();
   /// Whether connect() found no server.

@@ -1,0 +1,74 @@
+#include "cli/commands/bench_calls/compare.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands/bench_calls/echo.h"
+#include "cli/commands/bench_calls/load.h"
+#include "library/connection.h"
+
+namespace cumulus::cli {
+namespace {
+
+struct Pair {
+  LoadResult server;
+  LoadResult bare;
+};
+
+/// In turns, so that what else the machine does meets both.
+absl::StatusOr<Pair> take_turns(Connection& server, Connection& bare, int callers,
+                                const CompareOptions& options, const CallOptions& call_options) {
+  const SmallCall call = small_call();
+  Pair pair;
+  for (int round = -1; round < options.rounds; ++round) {  // the first warms up, and does not count
+    for (const auto& [connection, result] :
+         {std::pair(&server, &pair.server), std::pair(&bare, &pair.bare)}) {
+      const absl::Duration duration = absl::Seconds(round < 0 ? options.seconds / 4 : options.seconds);
+      const absl::StatusOr<LoadResult> load = run_load(*connection, call, callers, duration, call_options);
+      if (!load.ok()) return load.status();
+      if (round >= 0) result->add(*load);
+    }
+  }
+  return pair;
+}
+
+Report describe(int callers, Pair& pair) {
+  const double p50 = pair.server.quantile(0.5);
+  const double p99 = pair.server.quantile(0.99);
+  const double bare_p50 = pair.bare.quantile(0.5);
+  const double bare_p99 = pair.bare.quantile(0.99);
+  Report report;
+  report.add("callers", callers);
+  report.add("p50_seconds", p50);
+  report.add("p99_seconds", p99);
+  report.add("requests_per_second", pair.server.calls_per_second());
+  report.add("bare_p50_seconds", bare_p50);
+  report.add("bare_p99_seconds", bare_p99);
+  report.add("bare_requests_per_second", pair.bare.calls_per_second());
+  report.add("added_p50_seconds", p50 - bare_p50);
+  report.add("p99_ratio", p99 / bare_p99);
+  report.add("requests_ratio", pair.server.calls_per_second() / pair.bare.calls_per_second());
+  return report;
+}
+
+}  // namespace
+
+absl::Status compare_calls(Job& job, const CompareOptions& options) {
+  const absl::StatusOr<std::string> target = job.target();
+  if (!target.ok()) return target.status();
+  const auto echo = EchoServer::start(*target);
+  if (!echo.ok()) return echo.status();
+  const std::shared_ptr<Connection> server = Connection::open(*target, {});
+  const std::shared_ptr<Connection> bare = Connection::open((*echo)->target(), {});
+  std::vector<Report> rows;
+  for (const int callers : options.callers) {
+    absl::StatusOr<Pair> pair = take_turns(*server, *bare, callers, options, job.call());
+    if (!pair.ok()) return pair.status();
+    rows.push_back(describe(callers, *pair));
+  }
+  job.report().add("calls", std::move(rows));
+  return absl::OkStatus();
+}
+
+}  // namespace cumulus::cli

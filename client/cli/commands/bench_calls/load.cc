@@ -1,0 +1,106 @@
+#include "cli/commands/bench_calls/load.h"
+
+#include <absl/time/clock.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "cumulus/v1/operations.pb.h"
+#include "cumulus/v1/summed_area_table.pb.h"
+#include "library/wire.h"
+
+namespace cumulus::cli {
+namespace {
+
+/// Shared with the answers, of which the last may come when the load is over.
+class Load : public std::enable_shared_from_this<Load> {
+ public:
+  Load(Connection& connection, const SmallCall& call, absl::Time end, CallOptions options)
+      : connection_(connection), call_(call), end_(end), options_(std::move(options)) {}
+
+  void begin() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++open_;
+    }
+    const absl::Time start = absl::Now();
+    connection_.call(call_.method, call_.request, options_,
+                     [self = shared_from_this(), start](const absl::StatusOr<grpc::ByteBuffer>& answer) {
+                       self->finish(start, answer.status());
+                     });
+  }
+  absl::StatusOr<std::vector<double>> wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return open_ == 0; });
+    if (!status_.ok()) return status_;
+    return std::move(seconds_);
+  }
+
+ private:
+  void finish(absl::Time start, const absl::Status& status) {
+    const absl::Time now = absl::Now();
+    bool again = false;
+    {
+      const std::lock_guard lock(mutex_);
+      --open_;
+      status_.Update(status);
+      seconds_.push_back(absl::ToDoubleSeconds(now - start));
+      again = status_.ok() && now < end_;
+      if (!again && open_ == 0) ended_.notify_all();
+    }
+    if (again) begin();
+  }
+
+  Connection& connection_;
+  const SmallCall& call_;
+  const absl::Time end_;
+  const CallOptions options_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int open_ = 0;
+  absl::Status status_;
+  std::vector<double> seconds_;
+};
+
+}  // namespace
+
+SmallCall small_call() {
+  constexpr int kSide = 16;
+  v1::FilterBoxRequest request;
+  v1::InlineArray& image = *request.mutable_image()->mutable_inline_array();
+  image.mutable_spec()->set_element_type(v1::FLOAT32);
+  for (int i = 0; i < 2; ++i) image.mutable_spec()->add_shape(kSide);
+  image.set_data(std::string(kSide * kSide * sizeof(float), '\0'));
+  request.set_radius(1);
+  return {"/cumulus.v1.Operations/FilterBox", wire::serialize(request)};
+}
+
+void LoadResult::add(const LoadResult& more) {
+  seconds.insert(seconds.end(), more.seconds.begin(), more.seconds.end());
+  elapsed += more.elapsed;
+}
+
+double LoadResult::calls_per_second() const {
+  return static_cast<double>(seconds.size()) / absl::ToDoubleSeconds(elapsed);
+}
+
+double LoadResult::quantile(double share) {
+  std::sort(seconds.begin(), seconds.end());
+  const auto index = static_cast<std::size_t>(share * static_cast<double>(seconds.size()));
+  return seconds[std::min(index, seconds.size() - 1)];
+}
+
+absl::StatusOr<LoadResult> run_load(Connection& connection, const SmallCall& call, int callers,
+                                    absl::Duration duration, const CallOptions& options) {
+  const absl::Time start = absl::Now();
+  const auto load = std::make_shared<Load>(connection, call, start + duration, options);
+  for (int i = 0; i < callers; ++i) load->begin();
+  absl::StatusOr<std::vector<double>> seconds = load->wait();
+  if (!seconds.ok()) return seconds.status();
+  return LoadResult{*std::move(seconds), absl::Now() - start};
+}
+
+}  // namespace cumulus::cli
