@@ -8,9 +8,22 @@
 
 namespace cumulus::wire {
 
+namespace {
+
+/// gRPC tells of a host without an address in the words of the library that looks addresses up.
+std::string text_of(const grpc::Status& status) {
+  const std::string& text = status.error_message();
+  const bool look_up =
+      text.find("C-ares") != std::string::npos || text.find("DNS resolution") != std::string::npos;
+  return look_up ? "no address is known for this name; check its spelling, and that HOST:PORT is meant"
+                 : text;
+}
+
+}  // namespace
+
 absl::Status status_from_grpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), text_of(status));
   google::rpc::Status details;
   if (details.ParseFromString(status.error_details())) {
     for (const auto& detail : details.details())

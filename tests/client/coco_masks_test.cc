@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <fstream>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +34,47 @@ std::vector<std::uint32_t> naive_counts(const std::vector<std::uint8_t>& mask, s
     }
   }
   return counts;
+}
+
+TEST(CocoPolygons, AreTheMasksThatPycocotoolsMakes) {
+  std::ifstream file(testing::test_data("coco_polygons.txt"));
+  int lines = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::size_t count = 0;
+  while (file >> height >> width >> count) {
+    std::vector<std::vector<double>> polygons(count);
+    for (std::vector<double>& polygon : polygons) {
+      std::size_t numbers = 0;
+      file >> numbers;
+      polygon.resize(numbers);
+      for (double& number : polygon) file >> number;
+    }
+    std::string text;
+    file >> text;
+    const auto counts = coco_counts_of_polygons(polygons, height, width);
+    ASSERT_TRUE(counts.ok()) << counts.status();
+    EXPECT_EQ(coco_string(*counts), text) << "line " << lines + 1;
+    ++lines;
+  }
+  EXPECT_GT(lines, 50);
+}
+
+TEST(CocoPolygons, AreRefusedWhereTheyAreNone) {
+  const auto refused = [](const std::vector<double>& polygon, std::int64_t height = 4,
+                          std::int64_t width = 4) {
+    return !coco_counts_of_polygons({{polygon}}, height, width).ok();
+  };
+  EXPECT_FALSE(refused({0, 0, 1, 0, 1, 1}));
+  EXPECT_TRUE(refused({0, 0, 1, 0}));
+  EXPECT_TRUE(refused({0, 0, 1, 0, 1, 1, 2}));
+  EXPECT_TRUE(refused({0, 0, 1, 0, 1, std::numeric_limits<double>::quiet_NaN()}));
+  EXPECT_TRUE(refused({0, 0, 1, 0, 1, 1e9}));
+  EXPECT_TRUE(refused({0, 0, 1, 0, 1, 1}, -1, 4));
+  EXPECT_TRUE(refused({0, 0, 1, 0, 1, 1}, 1 << 20, 1 << 20));
+  const auto nothing = coco_counts_of_polygons({}, 2, 3);
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_EQ(*nothing, std::vector<std::uint32_t>{6});
 }
 
 std::string refusal(std::string_view text, std::int64_t height, std::int64_t width) {

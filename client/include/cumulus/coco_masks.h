@@ -24,6 +24,14 @@ std::string coco_string(std::span<const std::uint32_t> counts);
 absl::StatusOr<std::vector<std::uint32_t>> coco_counts(std::string_view text, std::int64_t height,
                                                        std::int64_t width);
 
+/// The most pixels of a mask.
+inline constexpr std::int64_t kMaxCocoPixels = 0xFFFFFFFF;
+
+/// The lengths of the runs of what polygons cover, each x, y, x, y, ... in pixels: pixel for pixel what
+/// pycocotools' frPyObjects and merge give. INVALID_ARGUMENT where one is no polygon.
+absl::StatusOr<std::vector<std::uint32_t>> coco_counts_of_polygons(
+    std::span<const std::vector<double>> polygons, std::int64_t height, std::int64_t width);
+
 /// The ones of a mask.
 std::int64_t coco_area(std::span<const std::uint32_t> counts);
 
