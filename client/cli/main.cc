@@ -2,19 +2,27 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cli/app/exit_codes.h"
+#include "cli/app/global_options.h"
 #include "cli/app/invocation.h"
+#include "cli/batch/batch.h"
 #include "cli/job/job.h"
 #include "proto/heap.h"
 
 namespace cumulus::cli {
 namespace {
+
+using Words = std::vector<std::string>;
+
+std::atomic<int> stopped_by = 0;
 
 /// From now on Ctrl-C and SIGTERM stop the job's calls, so that what was started is ended in order; a
 /// second one ends the program at once.
@@ -27,9 +35,10 @@ Cancellation cancel_on_signals() {
   std::thread([signals, interrupt] {
     int signal = 0;
     sigwait(&signals, &signal);
+    stopped_by = signal;
     interrupt.cancel();
     sigwait(&signals, &signal);
-    _exit(kJobFailed);
+    _exit(kSignal + signal);
   }).detach();
   return interrupt;
 }
@@ -39,9 +48,17 @@ int fail(const std::string& sentence, int code) {
   return code;
 }
 
-bool print(const Job& job, const Report& report) {
-  const std::string text = job.json() ? report.to_json() + "\n" : report.to_text();
-  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+bool print(const Job& job) {
+  return std::fputs(job.output().c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+}
+
+/// The exit code of a job that ended with `status`. `explanation` is for a status that is not OK.
+int conclude(Job& job, const absl::Status& status, const std::string& explanation) {
+  const bool printed = (!status.ok() && !job.reports_failure()) || print(job);
+  if (absl::IsCancelled(status) && stopped_by != 0) return fail("interrupted", kSignal + stopped_by);
+  if (job.no_server()) return fail(std::string(status.message()), kNoServer);
+  if (!status.ok()) return fail(explanation, kJobFailed);
+  return printed ? kDone : fail("cannot write to standard output", kJobFailed);
 }
 
 int run(const Invocation& invocation, const GlobalOptions& options) {
@@ -49,35 +66,42 @@ int run(const Invocation& invocation, const GlobalOptions& options) {
     return fail(std::string(status.message()), kJobFailed);
   Job job(options, cancel_on_signals());
   const absl::Status status = invocation.run(job);
-  const bool printed = (!status.ok() && !job.reports_failure()) || print(job, job.report());
-  if (absl::IsCancelled(status)) return fail("interrupted", kJobFailed);
-  if (job.no_server()) return fail(std::string(status.message()), kNoServer);
-  if (!status.ok()) return fail(invocation.explain(status), kJobFailed);
-  return printed ? kDone : fail("cannot write to standard output", kJobFailed);
+  return conclude(job, status, invocation.explain(status));
 }
 
-int main(int argc, char** argv) {
-  GlobalOptions options;
-  Invocation invocation("Tables and filters for renderers, on a GPU or on the CPU, by a cumulusd.");
-  CLI::App& app = invocation.app();
-  app.footer(
-      "Without --server, and without CUMULUS_SERVER, the command starts a cumulusd of its own and stops it "
-      "at the end.\n"
-      "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
-  app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
-  CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
-                            ->envname("CUMULUS_SERVER");
-  app.add_option("--backend", options.backend, "Of a server of its own: cpu or cuda; otherwise it chooses")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->excludes(server);
-  app.add_flag("--json", options.json, "Print one JSON object");
+/// A command for several inputs, each with an output of its own.
+int run_each(const std::vector<ManifestJob>& jobs, const GlobalOptions& options) {
+  Job job(options, cancel_on_signals());
+  BatchRecord no_record("");
+  const absl::Status status = run_batch(job, jobs, no_record, {.workers = default_workers()});
+  return conclude(job, status, std::string(status.message()));
+}
+
+GlobalOptions options_of(const Invocation& invocation) {
+  GlobalOptions options = invocation.options();
+  const std::string note = take_server_from_environment(options);
+  if (!note.empty()) std::fprintf(stderr, "cumulus: %s\n", note.c_str());
+  return options;
+}
+
+int main(const Words& words) {
+  if (has_place(words)) {
+    std::vector<Word> line;
+    for (const std::string& word : words) line.push_back(word_as_typed(word));
+    const absl::StatusOr<std::vector<ManifestJob>> jobs = read_line(line);
+    if (!jobs.ok()) return fail(std::string(jobs.status().message()), kWrongCommandLine);
+    const auto first = read_invocation(jobs->front().words);
+    if (!first.ok()) return fail(std::string(first.status().message()), kWrongCommandLine);
+    return run_each(*jobs, options_of(**first));
+  }
+  Invocation invocation;
   try {
-    invocation.read({argv + 1, argv + argc});
+    invocation.read(words);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return invocation.app().exit(error);  // --help, --version
     return fail(invocation.explain(error), kWrongCommandLine);
   }
-  return run(invocation, options);
+  return run(invocation, options_of(invocation));
 }
 
 }  // namespace
@@ -85,5 +109,5 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   cumulus::keep_heap();
-  return cumulus::cli::main(argc, argv);
+  return cumulus::cli::main({argv + 1, argv + argc});
 }

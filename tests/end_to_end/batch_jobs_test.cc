@@ -1,10 +1,12 @@
 // Many jobs by one command.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tests/end_to_end/json.h"
@@ -127,6 +129,9 @@ TEST_F(BatchJobs, AreAllCheckedBeforeTheFirstIsRun) {
       {"blur @/a.exr -o @/./sums.npy --sigma 2", "it writes a file that line 1 writes, too"},
       {"blur --help", "--help is no job"},
       {"batch @/jobs.txt", "a batch within a batch"},
+      {"--json health", "--json is for all jobs: give it to cumulus batch"},
+      {"blur @/none*.exr -o @/{stem}.png --sigma 2", "no file fits"},
+      {"blur @/*.txt -o @/one.exr --sigma 2 --simga 3", "there is no option --simga; was --sigma meant?"},
   };
   for (const auto& [line, reason] : wrong) {
     write_manifest({"summed-area-table " + kMap + " -o @/sums.npy", "# next", line});
@@ -153,13 +158,114 @@ TEST_F(BatchJobs, GoOnAfterAnInterrupt) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   program.send(SIGINT);
   const Ended ended = program.wait();
-  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_EQ(ended.exit_code, 130);
   EXPECT_EQ(ended.errors, "cumulus: interrupted\n");
   EXPECT_FALSE(fs::exists(in("samples.npy")));
   write_manifest({"summed-area-table " + kMap + " -o @/sums.npy",
                   "draw-samples " + kMap + " -n 20 -o @/samples.npy",
                   "box-filter " + kMap + " -o @/b.exr --radius 2"});
   expect_done(2, 1);
+}
+
+TEST_F(BatchJobs, AreMadeOfPatternsAndPlaces) {
+  fs::create_directory(in("maps"));
+  fs::create_directory(in("out"));
+  for (const char* name : {"a b.exr", "c.exr", "d.hdr"}) fs::copy_file(kMap, in("maps/" + std::string(name)));
+  write_manifest({"box-filter @/maps/*.exr -o '@/out/{stem} of {ext} {index}.npy' --radius 2",
+                  "run-length encode \"@/maps/\"[d].hdr -o @/d.rle --raw"});
+  expect_done(3, 0);
+  for (const char* name : {"out/a b of exr 000000.npy", "out/c of exr 000001.npy", "d.rle"})
+    EXPECT_TRUE(fs::exists(in(name))) << name;
+  expect_done(0, 3);
+  fs::copy_file(kMap, in("maps/e.exr"));
+  expect_done(1, 3);
+}
+
+TEST_F(BatchJobs, ComeFromStandardInputAndAnswerAsTheyEnd) {
+  write_manifest({"summed-area-table " + kMap + " -o @/sums.npy", "blur @/missing.exr -o @/b.exr --sigma 2"});
+  const std::string command = "exec '" + test_program("cumulus").string() + "' --server " +
+                              daemon_->address() + " batch - --json-lines --jobs 1 < '" + in("jobs.txt") +
+                              "'";
+  const Ended ended = Program("/bin/sh", {"-c", command}).wait();
+  EXPECT_EQ(ended.exit_code, 1);
+  std::istringstream lines(ended.output);
+  std::vector<std::string> read;
+  for (std::string line; std::getline(lines, line);) read.push_back(line);
+  ASSERT_EQ(read.size(), 3U) << ended.output;
+  EXPECT_EQ(Json(read[0]).text("state"), "done");
+  EXPECT_EQ(Json(read[0]).number("line"), 1);
+  EXPECT_EQ(Json(read[1]).text("state"), "failed");
+  EXPECT_EQ(Json(read[2]).number("failed"), 1);
+  EXPECT_NE(ended.errors.find("-:2: there is no file"), std::string::npos) << ended.errors;
+}
+
+TEST_F(BatchJobs, StopAtTheFirstFailureWhereThatIsWanted) {
+  write_manifest({"blur @/missing.exr -o @/b.exr --sigma 2", "summed-area-table " + kMap + " -o @/sums.npy"});
+  const Ended ended = batch({"--fail-fast", "--jobs", "1"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_EQ(Json(ended.output).number("not_run"), 1) << ended.output;
+  EXPECT_FALSE(fs::exists(in("sums.npy")));
+  EXPECT_EQ(batch({"--fail-fast", "--keep-going"}).exit_code, 2);
+  EXPECT_EQ(batch({"--keep-going", "--jobs", "1"}).exit_code, 1);
+  EXPECT_TRUE(fs::exists(in("sums.npy")));
+}
+
+TEST_F(BatchJobs, TellOfTheirProgressWhereThereIsNoTerminal) {
+  write_manifest({"blur @/missing.exr -o @/b.exr --sigma 2",
+                  "draw-samples " + kMap + " -n 5000000 -o @/s.npy",
+                  "summed-area-table " + kMap + " -o @/sums.npy"});
+  const Ended ended = batch({"--jobs", "1", "--progress", "0.01"});
+  EXPECT_NE(ended.errors.find("cumulus: 1 of 3, 1 failed, "), std::string::npos) << ended.errors;
+  EXPECT_NE(ended.errors.find(" left\n"), std::string::npos) << ended.errors;
+}
+
+TEST_F(BatchJobs, SayOnceThatTheServerIsGone) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 30; ++i)
+    lines.push_back("draw-samples " + kMap + " -n 2000000000 -o @/" + std::to_string(i) + ".npy");
+  write_manifest(lines);
+  Daemon daemon;
+  Program program(test_program("cumulus"),
+                  {"--server", daemon.address(), "--json", "batch", in("jobs.txt"), "--jobs", "8"});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  daemon.program().send(SIGKILL);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
+  EXPECT_NE(ended.errors.find("with 30 of 30 jobs not done"), std::string::npos) << ended.errors;
+}
+
+TEST_F(BatchJobs, AreCheckedWithoutBeingDone) {
+  fs::copy_file(kMap, in("map.exr"));
+  write_manifest(kChain);
+  const Ended ended = batch({"--dry-run"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  const Json report(ended.output);
+  EXPECT_EQ(report.number("done"), 2) << ended.output;
+  EXPECT_EQ(report.number("not_run"), 2) << ended.output;  // what is to be read by them is not there yet
+  for (const char* name : {"a table.cst", "once.exr", "jobs.txt.done"})
+    EXPECT_FALSE(fs::exists(in(name))) << name;
+}
+
+TEST_F(BatchJobs, SendATreeOrATableOnce) {
+  std::ofstream(in("cloud.ply"))
+      << "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+         "end_header\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n";
+  write_manifest({"sampling-table " + kMap + " -o @/map.cst", "kd-tree build @/cloud.ply -o @/tree.npz"});
+  expect_done(2, 0);
+  std::vector<std::string> lines;
+  for (const std::string number : {"1", "2", "3"}) {
+    lines.push_back("draw-samples @/map.cst -n 9 --seed " + number + " -o @/" + number + ".npy");
+    lines.push_back("kd-tree query @/tree.npz @/cloud.ply -k " + number + " -o @/" + number + ".npz");
+  }
+  write_manifest(lines);
+  const Ended ended = batch({"--jobs", "1"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  const Json report(ended.output);
+  for (int i = 0; i < 6; ++i) {
+    const std::string what = i % 2 == 0 ? ".report.table_was_resident" : ".report.tree_was_resident";
+    EXPECT_EQ(report.flag("jobs." + std::to_string(i) + what), i > 1) << i;
+  }
 }
 
 TEST_F(BatchJobs, NeedAServer) {

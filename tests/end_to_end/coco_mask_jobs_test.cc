@@ -143,6 +143,49 @@ TEST_F(CocoMaskJobs, AreReadFromResultsAndAnnotations) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "one/x.png"));
 }
 
+TEST_F(CocoMaskJobs, AreMadeOfTheSegmentationsOfADataSet) {
+  write("data.json", R"({"info": {"year": 2026}, "images": [{"id": 900100581904, "height": 5, "width": 7}],
+    "annotations": [
+      {"id": 7, "image_id": 900100581904, "category_id": 3, "segmentation": [[1, 1, 5, 1, 5, 4, 1, 4]]},
+      {"id": 8, "image_id": 900100581904, "segmentation": {"size": [5, 7], "counts": [0, 35]}},
+      {"id": 9, "image_id": 2, "segmentation": [[1, 1, 5, 1, 5, 4]]},
+      {"id": 10, "image_id": 900100581904, "segmentation": [[1, 1, 5, 1]]},
+      {"id": 11, "image_id": 900100581904, "segmentation": {"size": [5, 7], "counts": "0S1"}}]})");
+  const Ended ended =
+      run({"--json", "run-length", "coco-encode", folder_ / "data.json", "-o", folder_ / "out.json"});
+  EXPECT_EQ(ended.exit_code, 1);
+  const Json told(ended.output);
+  EXPECT_EQ(told.number("masks"), 3);
+  EXPECT_EQ(told.number("failed"), 2);
+  EXPECT_NE(ended.errors.find("annotation 2 (id 9): the file's images have none with the id 2"),
+            std::string::npos)
+      << ended.errors;
+  EXPECT_NE(ended.errors.find("annotation 3 (id 10): a polygon is x, y of at least three corners"),
+            std::string::npos)
+      << ended.errors;
+  const Json written(read_file(folder_ / "out.json"));
+  EXPECT_EQ(written.number("info.year"), 2026);
+  EXPECT_EQ(written.number("images.0.id"), 900100581904);
+  EXPECT_EQ(written.number("annotations.0.id"), 7);
+  EXPECT_EQ(written.number("annotations.0.category_id"), 3);
+  EXPECT_EQ(written.number("annotations.0.segmentation.size.1"), 7);
+  EXPECT_EQ(written.text("annotations.0.segmentation.counts"), "632000009");
+  EXPECT_EQ(written.text("annotations.1.segmentation.counts"), "0S1");
+  EXPECT_EQ(written.text("annotations.4.segmentation.counts"), "0S1");
+  EXPECT_EQ(written.number("annotations.3.segmentation.0.3"), 1);  // as it was
+}
+
+TEST_F(CocoMaskJobs, AreDoneWithoutThoseThatCannotBeRead) {
+  write_image(folder_ / "a.png", 1, 2, 1, {255, 0});
+  write("b.png", "no picture");
+  const Ended ended = run({"--json", "run-length", "coco-encode", folder_ / "b.png", folder_ / "a.png", "-o",
+                           folder_ / "m.json"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_NE(ended.errors.find("b.png"), std::string::npos) << ended.errors;
+  EXPECT_NE(ended.errors.find("1 of 2 masks could not be encoded"), std::string::npos) << ended.errors;
+  EXPECT_EQ(Json(list_in_object("m.json")).text("masks.0.file_name"), "a.png");
+}
+
 TEST_F(CocoMaskJobs, AreRefusedWithTheirPlace) {
   refuse("[1 2]", "it is no JSON");
   refuse("[{]", "it is no JSON");
@@ -150,7 +193,7 @@ TEST_F(CocoMaskJobs, AreRefusedWithTheirPlace) {
   refuse("[7]", "mask 0 has no size and counts");
   refuse("{}", "the file has no size and counts");
   refuse(R"({"annotations": [{"segmentation": [[1, 2, 3, 4]]}]})",
-         "annotation 0.segmentation is polygons, which are not read");
+         "annotation 0.segmentation is polygons; cumulus run-length coco-encode makes masks of them");
   refuse(R"({"annotations": {}})", "the file.annotations is no list");
   refuse(R"([{"size": [5], "counts": ""}])", "mask 0.size: [height, width] is right");
   refuse(R"([{"size": [5, -7], "counts": ""}])",

@@ -1,8 +1,10 @@
 // The real command line, and the daemon that it starts.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/end_to_end/json.h"
 #include "tests/end_to_end/program.h"
@@ -58,6 +60,9 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
       {"bench", "--size", "15"},
       {"--backend", "abacus", "health"},
       {"--backend", "cpu", "--server", "127.0.0.1:1", "health"},
+      {"--wait-for-server", "-1", "health"},
+      {"completion", "csh"},
+      {"blur", kMap, "-o", "{stem}.exr", "--simga", "3"},
   };
   for (const auto& arguments : wrong) {
     const Ended ended = run_cumulus(arguments);
@@ -65,6 +70,97 @@ TEST(CommandLine, ExitsWithTwoWhenItIsWrong) {
     EXPECT_EQ(ended.exit_code, 2) << shown << ended.errors;
     EXPECT_TRUE(begins_with(ended.errors, "cumulus: ")) << shown << ended.errors;
     EXPECT_EQ(ended.output, "") << shown;
+  }
+}
+
+TEST(CommandLine, TellsOfACommandWithItsExamplesAndWhatEveryCommandTakes) {
+  const Ended help = run_cumulus({"help", "kd-tree", "query"});
+  EXPECT_EQ(help.exit_code, 0) << help.errors;
+  EXPECT_EQ(help.output, run_cumulus({"kd-tree", "query", "--help"}).output);
+  for (const char* part : {"--radius", "Examples:\n  cumulus kd-tree query ", "Options of every command",
+                           "--server", "--wait-for-server", "--dry-run", "--json"})
+    EXPECT_NE(help.output.find(part), std::string::npos) << part << "\n" << help.output;
+  EXPECT_EQ(run_cumulus({"help"}).output, run_cumulus({"--help"}).output);
+  EXPECT_EQ(run_cumulus({"help", "paint"}).exit_code, 2);
+}
+
+TEST(CommandLine, SaysWhichServerWinsWhereABackendAndAVariableAreGiven) {
+  const Environment named = {{"CUMULUS_SERVER", "127.0.0.1:1"}};
+  const Ended own = run_cumulus({"--backend", "cpu", "health"}, named);
+  EXPECT_EQ(own.exit_code, 0) << own.errors;
+  EXPECT_EQ(own.errors,
+            "cumulus: --backend cpu starts a server of the command's own; CUMULUS_SERVER (127.0.0.1:1) is "
+            "not used\n");
+}
+
+TEST(CommandLine, NamesAHostThatHasNoAddressInItsOwnWords) {
+  const Ended ended = run_cumulus({"--server", "no-such-host.invalid:50651", "health"});
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_NE(ended.errors.find("no address is known for this name"), std::string::npos) << ended.errors;
+  EXPECT_EQ(ended.errors.find("ares"), std::string::npos) << ended.errors;
+}
+
+TEST(CommandLine, WaitsForAServerThatIsYetToStart) {
+  const TemporaryFolder folder;
+  const std::string address = "unix:" + (folder / "socket");
+  Program waiting(test_program("cumulus"),
+                  {"--server", address, "--wait-for-server", "60", "--json", "health"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(waiting.running());
+  const Daemon daemon({"--listen", address});
+  const Ended ended = waiting.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(Json(ended.output).text("status"), "SERVING");
+}
+
+TEST(CommandLine, ChecksWithoutRunningAndWriting) {
+  const TemporaryFolder folder;
+  const std::string output = folder / "x.exr";
+  const Ended right =
+      run_cumulus({"--backend", "cpu", "--json", "--dry-run", "blur", kMap, "-o", output, "--sigma", "3"});
+  EXPECT_EQ(right.exit_code, 0) << right.errors;
+  EXPECT_NE(Json(right.output).text("dry_run"), "");
+  const Ended samples =
+      run_cumulus({"--backend", "cpu", "--dry-run", "draw-samples", kMap, "-n", "9", "-o", output});
+  EXPECT_EQ(samples.exit_code, 0) << samples.errors;
+  const Ended wrong =
+      run_cumulus({"--backend", "cpu", "--dry-run", "box-filter", kMap, "-o", output, "--radius", "2000000"});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_NE(wrong.errors.find("--radius"), std::string::npos) << wrong.errors;
+  EXPECT_FALSE(fs::exists(output));
+}
+
+TEST(CommandLine, TakesSeveralInputsOfWhichEachHasAnOutputOfItsOwn) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.exr", "b.exr"}) fs::copy_file(kMap, folder / name);
+  const Ended ended = run_cumulus({"--backend", "cpu", "--json", "box-filter", folder / "a.exr",
+                                   folder / "b.exr", "-o", folder / "{stem}_{index}.npy", "--radius", "2"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(Json(ended.output).number("done"), 2);
+  EXPECT_TRUE(fs::exists(folder / "a_000000.npy"));
+  EXPECT_TRUE(fs::exists(folder / "b_000001.npy"));
+  const Ended same = run_cumulus(
+      {"box-filter", folder / "a.exr", folder / "b.exr", "-o", folder / "{ext}.npy", "--radius", "2"});
+  EXPECT_EQ(same.exit_code, 2);
+  EXPECT_NE(same.errors.find("writes a file that another job writes"), std::string::npos) << same.errors;
+}
+
+TEST(CommandLine, CompletesWordsInBash) {
+  const std::vector<std::pair<std::string, std::string>> completed = {
+      {"(cumulus bl)", "blur"},
+      {"(cumulus --js)", "--json"},
+      {"(cumulus kd-tree q)", "query"},
+      {"(cumulus --json kd-tree query --perio)", "--period"},
+      {"(cumulus blur in.exr --algorithm on)", "on-chip"},
+      {"(cumulus --backend '')", "cpu cuda"},
+  };
+  const TemporaryFolder folder;
+  std::ofstream(folder / "script") << run_cumulus({"completion", "bash"}).output;
+  for (const auto& [words, right] : completed) {
+    const std::string asked = ". '" + (folder / "script") + "'; COMP_WORDS=" + words +
+                              "; COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cumulus; echo \"${COMPREPLY[*]}\"";
+    const Ended ended = Program("/bin/bash", {"-c", asked}).wait();
+    EXPECT_EQ(ended.output, right + "\n") << words << ended.errors;
   }
 }
 

@@ -45,4 +45,9 @@ double Json::number(const std::string& path) const {
   return at(path).number_value();
 }
 
+bool Json::flag(const std::string& path) const {
+  EXPECT_EQ(at(path).kind_case(), Value::kBoolValue) << path;
+  return at(path).bool_value();
+}
+
 }  // namespace cumulus::testing

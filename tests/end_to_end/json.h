@@ -20,6 +20,7 @@ class Json {
 
   std::string text(const std::string& path) const;
   double number(const std::string& path) const;
+  bool flag(const std::string& path) const;
 
  private:
   const google::protobuf::Value& at(const std::string& path) const;

@@ -54,8 +54,9 @@ std::string guess(const std::string& word, const std::vector<std::string>& names
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
   return names;
 }
 
@@ -108,7 +109,9 @@ CLI::Validator one_of(const std::map<std::string, int>& names) {
             text = absl::StrCat(found->second);
             return std::string();
           },
-          ""};
+          absl::StrCat(
+              "{", absl::StrJoin(names, ",", [](std::string* out, const auto& name) { *out += name.first; }),
+              "}")};
 }
 
 std::vector<std::string> list_of(const std::string& name, const std::string& word, std::size_t most,

@@ -82,6 +82,7 @@ void add_commands(CommandLine& line) {
   add_batch_command(line);
   add_bench_command(line);
   add_server_commands(line);
+  add_document_commands(line);
 }
 
 }  // namespace cumulus::cli

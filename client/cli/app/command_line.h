@@ -27,6 +27,8 @@ class CommandLine {
  public:
   explicit CommandLine(CLI::App& app) : app_(app) {}
 
+  const CLI::App& app() const { return app_; }
+
   /// Declares a command. `run` does it, after the whole command line has been read. `check` throws a
   /// CLI::ValidationError where options do not go together.
   CLI::App& add(const std::string& name, const std::string& description, RunCommand run,
@@ -75,6 +77,7 @@ void add_summed_area_table_commands(CommandLine& line);
 void add_batch_command(CommandLine& line);
 void add_bench_command(CommandLine& line);
 void add_server_commands(CommandLine& line);
+void add_document_commands(CommandLine& line);
 
 /// All of them.
 void add_commands(CommandLine& line);

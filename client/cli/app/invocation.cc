@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "cli/app/checks.h"
+#include "cli/app/global_options.h"
+#include "cli/app/help.h"
 #include "cumulus/errors.h"
 
 namespace cumulus::cli {
@@ -19,31 +21,68 @@ std::string names_of(const CLI::App& app) {
   return names;
 }
 
-/// Of a status that the network made, not the server.
-std::string lost_server(const absl::Status& status) {
-  return "the server ended, or cannot be reached any more; run the command again once it serves (" +
-         std::string(status.message()) + ")";
+bool has_command(const CLI::App& app, const std::string& name) {
+  return !app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; }).empty();
+}
+
+void allow_extras(CLI::App& app) {
+  app.allow_extras();
+  for (CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; })) allow_extras(*inner);
+}
+
+/// What the command takes last, without a name before it: of kd-tree query the queries.
+const CLI::Option* last_positional(const CLI::App& command) {
+  const CLI::Option* last = nullptr;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) last = option;
+  }
+  return last;
 }
 
 }  // namespace
 
-Invocation::Invocation(const std::string& description)
-    : app_(std::make_unique<CLI::App>(description, "cumulus")), line_(*app_) {
+Invocation::Invocation()
+    : app_(std::make_unique<CLI::App>(
+          "Tables and filters for renderers, on a GPU or on the CPU, by a cumulusd.", "cumulus")),
+      line_(*app_) {
   app_->require_subcommand(1);
   app_->fallthrough();  // inherited by the commands: options for all of them may follow a command's own
+  app_->formatter(std::make_shared<HelpFormatter>());  // inherited, too
+  add_global_options(*app_, options_);
   add_commands(line_);
+  add_examples(*app_);
 }
 
 Invocation::~Invocation() = default;
 
 void Invocation::read(std::vector<std::string> words) {
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    if (words.empty() || has_command(*app_, words.front())) words.emplace_back("--help");
+  }
   std::reverse(words.begin(), words.end());  // as CLI11 wants them
   app_->parse(std::move(words));
+}
+
+std::vector<std::string> Invocation::read_several(std::vector<std::string> words) {
+  allow_extras(*app_);
+  read(std::move(words));
+  const CLI::Option* last = last_positional(innermost(*app_));
+  std::vector<std::string> several = last == nullptr ? std::vector<std::string>() : last->results();
+  for (std::string& more : app_->remaining(true)) several.push_back(std::move(more));
+  return several;
 }
 
 std::string Invocation::explain(const CLI::ParseError& error) const {
   return absl::StrCat(cli::explain(*app_, error), "; cumulus", names_of(*app_),
                       " --help tells what is possible");
+}
+
+std::string Invocation::given_global_option() const {
+  for (const CLI::Option* option : app_->get_options()) {
+    if (option->count() > 0) return option->get_name();
+  }
+  return "";
 }
 
 std::string Invocation::command() const {
@@ -52,7 +91,6 @@ std::string Invocation::command() const {
 }
 
 std::string Invocation::explain(const absl::Status& failure) const {
-  if (absl::IsUnavailable(failure) && error_reason(failure).empty()) return lost_server(failure);
   const std::vector<FieldViolation> violations = field_violations(failure);
   if (!violations.empty()) {
     std::string option = "--" + violations.front().field;
@@ -60,6 +98,7 @@ std::string Invocation::explain(const absl::Status& failure) const {
     if (innermost(*app_).get_option_no_throw(option) != nullptr)
       return option + ": " + violations.front().description;
   }
+  if (is_server_gone(failure)) return lost_server(failure);
   return std::string(failure.message());
 }
 

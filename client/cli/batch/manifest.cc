@@ -3,6 +3,8 @@
 #include <absl/status/status.h>
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+#include <absl/strings/str_replace.h>
 
 #include <CLI/Error.hpp>
 #include <algorithm>
@@ -10,6 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -36,19 +42,91 @@ std::string_view file_part(std::string_view word) {
   return word.rfind("--", 0) == 0 && equals != std::string_view::npos ? word.substr(equals + 1) : word;
 }
 
-bool share(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::any_of(a.begin(), a.end(),
-                     [&](const std::string& path) { return std::find(b.begin(), b.end(), path) != b.end(); });
-}
-
 absl::Status refusal(const std::string& manifest, int line, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(manifest, ":", line, ": ", why));
 }
 
-absl::StatusOr<std::shared_ptr<const Invocation>> read_invocation(std::vector<std::string> words) {
-  auto invocation = std::make_shared<Invocation>();
+/// As a line of a manifest that a shell would read the same way.
+std::string text_of(const std::vector<std::string>& words) {
+  return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+             std::string_view("/._-=,:+@%").find(c) != std::string_view::npos;
+    });
+    absl::StrAppend(out, plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'"));
+  });
+}
+
+absl::StatusOr<ManifestJob> read_job(const std::vector<std::string>& words) {
+  const auto invocation = read_invocation(words);
+  if (!invocation.ok()) return invocation.status();
+  ManifestJob job;
+  job.text = text_of(words);
+  job.words = words;
+  for (const std::string& output : (*invocation)->outputs()) {
+    if (!takes_anything(output)) job.outputs.push_back(normalised(output));
+  }
+  for (const std::string& word : words) {
+    const std::string path = normalised(std::string(file_part(word)));
+    if (std::find(job.outputs.begin(), job.outputs.end(), path) == job.outputs.end())
+      job.inputs.push_back(path);
+  }
+  return job;
+}
+
+/// The jobs of a line of a manifest.
+absl::StatusOr<std::vector<ManifestJob>> read_text(const std::string& text, int line) {
+  absl::StatusOr<std::vector<Word>> words = split_words(text);
+  if (!words.ok()) return words.status();
+  if (words->front().text == "cumulus") words->erase(words->begin());
+  absl::StatusOr<std::vector<ManifestJob>> jobs = read_line(*words);
+  if (!jobs.ok()) return jobs;
+  const auto first = read_invocation(jobs->front().words);
+  if (!first.ok()) return first.status();
+  if (const std::string option = (*first)->given_global_option(); !option.empty())
+    return absl::InvalidArgumentError(option + " is for all jobs: give it to cumulus batch");
+  for (ManifestJob& job : *jobs) {
+    job.line = line;
+    if (jobs->size() == 1) job.text = text;
+  }
+  return jobs;
+}
+
+/// Fills in what each job has to wait for. `line`, if any, becomes that of a job that cannot be ordered.
+absl::Status order(std::vector<ManifestJob>& jobs, int* line = nullptr) {
+  std::map<std::string, std::size_t> writers;               // by file
+  std::map<std::string, std::vector<std::size_t>> readers;  // likewise
+  for (std::size_t later = 0; later < jobs.size(); ++later) {
+    ManifestJob& job = jobs[later];
+    std::set<std::size_t> after;
+    for (const std::string& output : job.outputs) {
+      const auto [writer, fresh] = writers.emplace(output, later);
+      if (!fresh) {
+        if (line != nullptr) *line = job.line;
+        return absl::InvalidArgumentError(
+            absl::StrCat("it writes a file that ",
+                         line == nullptr ? "another job" : absl::StrCat("line ", jobs[writer->second].line),
+                         " writes, too; give each a file of its own: ", output));
+      }
+      const std::vector<std::size_t>& earlier = readers[output];
+      after.insert(earlier.begin(), earlier.end());
+    }
+    for (const std::string& input : job.inputs) {
+      if (const auto writer = writers.find(input); writer != writers.end() && writer->second != later)
+        after.insert(writer->second);
+      readers[input].push_back(later);
+    }
+    job.after.assign(after.begin(), after.end());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Invocation>> read_invocation(const std::vector<std::string>& words) {
+  auto invocation = std::make_unique<Invocation>();
   try {
-    invocation->read(std::move(words));
+    invocation->read(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return absl::InvalidArgumentError("--help is no job; give a command");
     return absl::InvalidArgumentError(invocation->explain(error));
@@ -59,85 +137,36 @@ absl::StatusOr<std::shared_ptr<const Invocation>> read_invocation(std::vector<st
   return invocation;
 }
 
-absl::StatusOr<ManifestJob> read_job(const std::string& text, int line) {
-  absl::StatusOr<std::vector<std::string>> words = split_words(text);
+std::string place_of(const std::string& manifest, const ManifestJob& job) {
+  return job.line == 0 ? job.text : absl::StrCat(manifest, ":", job.line);
+}
+
+absl::StatusOr<std::vector<ManifestJob>> read_line(const std::vector<Word>& line) {
+  const auto words = expand(line);
   if (!words.ok()) return words.status();
-  if (words->front() == "cumulus") words->erase(words->begin());
-  auto invocation = read_invocation(*words);
-  if (!invocation.ok()) return invocation.status();
-  ManifestJob job;
-  job.line = line;
-  job.text = text;
-  job.invocation = *std::move(invocation);
-  for (const std::string& output : job.invocation->outputs()) {
-    if (!takes_anything(output)) job.outputs.push_back(normalised(output));
+  std::vector<ManifestJob> jobs;
+  for (const std::vector<std::string>& own : *words) {
+    absl::StatusOr<ManifestJob> job = read_job(own);
+    if (!job.ok()) return job.status();
+    jobs.push_back(*std::move(job));
   }
-  for (const std::string& word : *words) {
-    const std::string path = normalised(std::string(file_part(word)));
-    if (std::find(job.outputs.begin(), job.outputs.end(), path) == job.outputs.end())
-      job.inputs.push_back(path);
-  }
-  return job;
-}
-
-absl::Status order(const std::string& manifest, std::vector<ManifestJob>& jobs) {
-  for (std::size_t later = 0; later < jobs.size(); ++later) {
-    ManifestJob& job = jobs[later];
-    for (std::size_t earlier = 0; earlier < later; ++earlier) {
-      const ManifestJob& first = jobs[earlier];
-      if (share(job.outputs, first.outputs)) {
-        return refusal(manifest, job.line,
-                       absl::StrCat("it writes a file that line ", first.line,
-                                    " writes, too; give each a file of its own"));
-      }
-      if (share(job.inputs, first.outputs) || share(job.outputs, first.inputs)) job.after.push_back(earlier);
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> split_words(const std::string& line) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  char quote = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote == 0 && absl::ascii_isspace(static_cast<unsigned char>(c))) {
-      in_word = false;
-      continue;
-    }
-    if (!in_word) words.emplace_back();
-    in_word = true;
-    if (c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (c == '\\' && quote != '\'') {
-      if (++i == line.size())
-        return absl::InvalidArgumentError("the line ends with a backslash; a job has one line");
-      words.back() += line[i];
-    } else {
-      words.back() += c;
-    }
-  }
-  if (quote != 0)
-    return absl::InvalidArgumentError(absl::StrCat("the quote ", std::string(1, quote), " is not closed"));
-  return words;
+  if (absl::Status ordered = order(jobs); !ordered.ok()) return ordered;
+  return jobs;
 }
 
 absl::StatusOr<std::vector<ManifestJob>> read_manifest(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream opened;
+  if (path != "-") opened.open(path);
+  std::istream& file = path == "-" ? std::cin : opened;
   std::vector<ManifestJob> jobs;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
     const std::string text(absl::StripAsciiWhitespace(line));
     if (text.empty() || text.front() == '#') continue;
-    absl::StatusOr<ManifestJob> job = read_job(text, number);
-    if (!job.ok()) return refusal(path, number, std::string(job.status().message()));
-    jobs.push_back(*std::move(job));
+    absl::StatusOr<std::vector<ManifestJob>> read = read_text(text, number);
+    if (!read.ok()) return refusal(path, number, std::string(read.status().message()));
+    std::move(read->begin(), read->end(), std::back_inserter(jobs));
   }
   if (file.bad() || !file.eof()) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno),
@@ -146,7 +175,10 @@ absl::StatusOr<std::vector<ManifestJob>> read_manifest(const std::string& path) 
   if (jobs.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(path, " holds no job; give each a line, such as: blur in.exr -o out.exr --sigma 8"));
-  if (absl::Status ordered = order(path, jobs); !ordered.ok()) return ordered;
+  for (ManifestJob& job : jobs) job.after.clear();
+  int line = 0;
+  if (absl::Status ordered = order(jobs, &line); !ordered.ok())
+    return refusal(path, line, std::string(ordered.message()));
   return jobs;
 }
 

@@ -27,11 +27,13 @@ fs::file_time_type oldest(const std::vector<std::string>& paths) {
 
 }  // namespace
 
+void BatchRecord::read() {
+  std::ifstream before(path_);
+  for (std::string line; std::getline(before, line);) before_.insert(line);
+}
+
 absl::Status BatchRecord::open(bool anew) {
-  if (!anew) {
-    std::ifstream before(path_);
-    for (std::string line; std::getline(before, line);) before_.insert(line);
-  }
+  if (path_.empty()) return absl::OkStatus();
   file_.open(path_, anew ? std::ios::trunc : std::ios::app);
   if (file_) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -51,6 +53,7 @@ bool BatchRecord::holds(const ManifestJob& job) const {
 }
 
 absl::Status BatchRecord::add(const ManifestJob& job) {
+  if (path_.empty()) return absl::OkStatus();
   const std::lock_guard lock(mutex_);
   file_ << job.text << std::endl;
   if (file_) return absl::OkStatus();

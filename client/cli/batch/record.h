@@ -14,9 +14,12 @@ namespace cumulus::cli {
 /// Which jobs of a manifest are done: a text file with their lines, to which each is added as it ends.
 class BatchRecord {
  public:
+  /// An empty `path`: no record is kept.
   explicit BatchRecord(std::string path) : path_(std::move(path)) {}
 
-  /// Reads what is there, unless `anew`, and opens it for more.
+  /// Reads what is there.
+  void read();
+  /// Opens it for more, behind what is there or, `anew`, in its place.
   absl::Status open(bool anew);
   /// Whether the job ended well before, its files are there, and none of the files it reads is newer than
   /// they are.

@@ -17,15 +17,9 @@ constexpr absl::Duration kLease = absl::Minutes(2);
 
 absl::StatusOr<Client> Job::connect() {
   stages_.begin("connect");
-  const absl::StatusOr<std::string> where = server_->target();
-  absl::StatusOr<Client> client = where.ok() ? Client::connect(*where) : where.status();
+  absl::StatusOr<Client> client = server_->connect(interrupt_);
   stages_.end();
   no_server_ = !client.ok();
-  if (where.ok() && no_server_) {
-    return absl::Status(client.status().code(),
-                        absl::StrCat(std::string(client.status().message()),
-                                     "; start cumulusd there, or leave --server out to use a private one"));
-  }
   return client;
 }
 
@@ -54,10 +48,36 @@ absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& arra
 absl::StatusOr<Result> Job::run(const Session& session, const std::string& stage,
                                 const Operation& operation) {
   stages_.begin(stage);
-  absl::StatusOr<Result> result = session.run(operation, run());
+  absl::StatusOr<Result> result = accept(session.run(operation, run()));
   stages_.end();
-  if (result.ok()) count(result->timings());
   return result;
+}
+
+absl::StatusOr<Result> Job::accept(absl::StatusOr<Result> result) {
+  if (!result.ok()) return result;
+  count(result->timings());
+  if (!dry_run_) return result;
+  checked_ = true;
+  return absl::AbortedError("checked");
+}
+
+absl::Status Job::conclude(const absl::Status& status) {
+  if (!dry_run_) return status;
+  if (checked_ && absl::IsAborted(status)) {
+    report_.add("dry_run", "the server takes the call; nothing was computed or written");
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentFile>> Job::resident(const std::string& path,
+                                                                  const ResidentFiles::Load& load) {
+  auto file = resident_files_->get(path, load);
+  if (!file.ok() || client_.has_value()) return file;
+  absl::StatusOr<Client> client = connect();  // for describe_run(); the session is another job's
+  if (!client.ok()) return client.status();
+  client_ = *std::move(client);
+  return file;
 }
 
 absl::StatusOr<Array> Job::download(const Session& session, const Result& result, const std::string& name) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/job/report.h"
+#include "cli/job/resident_files.h"
 #include "cli/job/server.h"
 #include "cli/job/stages.h"
 #include "cumulus/client.h"
@@ -18,8 +19,10 @@ namespace cumulus::cli {
 
 /// What stands before the command's name.
 struct GlobalOptions {
-  std::string server = {};   // HOST:PORT or unix:PATH; empty: a private daemon
-  std::string backend = {};  // of the private daemon; empty: it chooses
+  std::string server = {};     // HOST:PORT or unix:PATH; empty: a private daemon
+  std::string backend = {};    // of the private daemon; empty: it chooses
+  double wait_for_server = 0;  // seconds
+  bool dry_run = false;
   bool json = false;
 };
 
@@ -27,14 +30,15 @@ struct GlobalOptions {
 class Job {
  public:
   Job(const GlobalOptions& options, Cancellation interrupt)
-      : server_(std::make_shared<JobServer>(options.server, options.backend)),
+      : server_(std::make_shared<JobServer>(options.server, options.backend,
+                                            absl::Seconds(options.wait_for_server))),
+        resident_files_(std::make_shared<ResidentFiles>()),
+        dry_run_(options.dry_run),
         json_(options.json),
         interrupt_(std::move(interrupt)) {}
   /// A job beside `first`, for a thread of its own: at the same server, where interactive jobs go before it,
   /// and stopped by the same interrupt. It shows no bars.
-  static std::unique_ptr<Job> beside(const Job& first) {
-    return std::unique_ptr<Job>(new Job(first.server_, first.json_, first.interrupt_));
-  }
+  static std::unique_ptr<Job> beside(const Job& first) { return std::unique_ptr<Job>(new Job(first)); }
 
   /// The server that was named, or a private one, started at the first call.
   absl::StatusOr<Client> connect();
@@ -44,6 +48,12 @@ class Job {
   absl::StatusOr<Session> open_session();
   /// Whether connect() found no server.
   bool no_server() const { return no_server_; }
+  /// The server was there and is no more: connect() need not be asked again.
+  void lose_server() { no_server_ = true; }
+  /// The arrays of the file `path` on the server, where they stay for all jobs beside this one: brought there
+  /// by `load` if no job has done that yet.
+  absl::StatusOr<std::shared_ptr<const ResidentFile>> resident(const std::string& path,
+                                                               const ResidentFiles::Load& load);
   /// Whether somebody wants the job to end.
   bool interrupted() const { return interrupt_.cancelled(); }
   /// The report is worth printing also if the job fails.
@@ -52,7 +62,18 @@ class Job {
 
   Stages& stages() { return stages_; }
   Report& report() { return report_; }
+  /// In the report's place.
+  void print_instead(std::string text) { text_ = std::move(text); }
+  /// What is to be printed at the end.
+  std::string output() const {
+    return !text_.empty() ? text_ : json_ ? report_.to_json() + "\n" : report_.to_text();
+  }
   bool json() const { return json_; }
+  void report_in_json() { json_ = true; }
+  /// Calls are checked and not run, and nothing is to be written: run() ends with a status that conclude()
+  /// turns into OK, so that a command goes no further.
+  bool dry_run() const { return dry_run_; }
+  absl::Status conclude(const absl::Status& status);
 
   /// For every call, so that an interrupt stops it.
   CallOptions call() const {
@@ -64,12 +85,16 @@ class Job {
     RunOptions options;
     options.call = call();
     options.priority = priority_;
+    options.validate_only = dry_run_;
     return options;
   }
 
+  /// `result` with the server's times added to the report's; of a dry run, see dry_run().
+  absl::StatusOr<Result> accept(absl::StatusOr<Result> result);
+
   /// Uploads as the stage "upload".
   absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array);
-  /// Runs as the stage `stage` and adds the server's times to the report's.
+  /// Runs as the stage `stage` and adds the server's times to the report's. Of a dry run, see dry_run().
   absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
   /// Downloads as the stage "download".
   absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
@@ -83,27 +108,33 @@ class Job {
     return values->front();
   }
 
-  void count(const Timings& timings);
   /// Adds device, server and times to the report. After open_session().
   void describe_run();
 
  private:
-  Job(std::shared_ptr<JobServer> server, bool json, Cancellation interrupt)
-      : server_(std::move(server)),
-        json_(json),
-        interrupt_(std::move(interrupt)),
+  void count(const Timings& timings);
+  explicit Job(const Job& first)
+      : server_(first.server_),
+        resident_files_(first.resident_files_),
+        dry_run_(first.dry_run_),
+        json_(first.json_),
+        interrupt_(first.interrupt_),
         priority_(Priority::kBatch),
         stages_(Stages::Bars::kNever) {}
 
   const std::shared_ptr<JobServer> server_;
-  const bool json_;
+  const std::shared_ptr<ResidentFiles> resident_files_;
+  const bool dry_run_;
+  bool json_;
   const Cancellation interrupt_;
   const Priority priority_ = Priority::kInteractive;
   bool no_server_ = false;
   bool reports_failure_ = false;
+  bool checked_ = false;          // by a dry run
   std::optional<Client> client_;  // of the session
   Stages stages_;
   Report report_;
+  std::string text_;
   Timings server_times_;
 };
 

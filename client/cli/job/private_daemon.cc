@@ -45,16 +45,6 @@ absl::StatusOr<fs::path> find_daemon() {
                    ") or in PATH; install it there, or name a running server with --server HOST:PORT"));
 }
 
-absl::StatusOr<fs::path> make_private_folder() {
-  std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "cumulus-XXXXXX").string();
-  if (error || mkdtemp(name.data()) == nullptr) {  // made with mode 0700
-    return absl::UnavailableError(absl::StrCat("cannot make a temporary folder like ", name,
-                                               "; set TMPDIR to a folder that can be written"));
-  }
-  return fs::path(name);
-}
-
 /// In the child between fork and exec: only what is safe there.
 [[noreturn]] void become_daemon(const char* program, char* const* arguments, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -92,7 +82,7 @@ bool serves(const std::string& target) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::start(const std::string& backend) {
-  absl::StatusOr<fs::path> folder = make_private_folder();
+  absl::StatusOr<std::unique_ptr<TemporaryFolder>> folder = TemporaryFolder::make();
   if (!folder.ok()) return folder.status();
   std::unique_ptr<PrivateDaemon> daemon(new PrivateDaemon(*std::move(folder)));
   if (absl::Status launched = daemon->launch(backend); !launched.ok()) return launched;
@@ -110,17 +100,15 @@ PrivateDaemon::~PrivateDaemon() {
       waitpid(process_, nullptr, 0);
     }
   }
-  std::error_code ignored;  // nothing is lost with a folder that stays
-  fs::remove_all(folder_, ignored);
 }
 
 absl::Status PrivateDaemon::launch(const std::string& backend) {
   const absl::StatusOr<fs::path> program = find_daemon();
   if (!program.ok()) return program.status();
-  const int log = open((folder_ / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int log = open((folder_->path() / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (log < 0) {
     return absl::UnavailableError(
-        absl::StrCat("cannot write into ", folder_.string(), ": ", std::strerror(errno)));
+        absl::StrCat("cannot write into ", folder_->path().string(), ": ", std::strerror(errno)));
   }
   // No lame duck: nobody else can have found this server. It leaves the memory that the job does not need to
   // the GPU's other programs.
@@ -142,7 +130,7 @@ absl::Status PrivateDaemon::launch(const std::string& backend) {
 absl::Status PrivateDaemon::wait_until_serving() {
   const absl::Time give_up = absl::Now() + kStartTimeout;
   // The socket first: a gRPC channel that was refused once waits before it tries again.
-  while (!accepts_connections(folder_ / "socket") || !serves(target())) {
+  while (!accepts_connections(folder_->path() / "socket") || !serves(target())) {
     if (has_ended())
       return absl::UnavailableError(absl::StrCat("the private cumulusd did not start: ", log_tail()));
     if (absl::Now() > give_up) {
@@ -161,7 +149,7 @@ bool PrivateDaemon::has_ended() {
 
 std::string PrivateDaemon::log_tail() const {
   constexpr std::size_t kTail = 2000;
-  std::ifstream file(folder_ / "log");
+  std::ifstream file(folder_->path() / "log");
   std::string log((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   while (!log.empty() && log.back() == '\n') log.pop_back();
   if (log.empty()) return "it wrote no log";

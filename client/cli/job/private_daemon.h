@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "cli/job/temporary_folder.h"
+
 namespace cumulus::cli {
 
 /// A cumulusd of our own on a Unix socket in a folder that nobody else can enter, for as long as this
@@ -24,16 +26,16 @@ class PrivateDaemon {
   ~PrivateDaemon();
 
   /// For Client::connect.
-  std::string target() const { return "unix:" + (folder_ / "socket").string(); }
+  std::string target() const { return "unix:" + (folder_->path() / "socket").string(); }
 
  private:
-  explicit PrivateDaemon(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit PrivateDaemon(std::unique_ptr<TemporaryFolder> folder) : folder_(std::move(folder)) {}
   absl::Status launch(const std::string& backend);
   absl::Status wait_until_serving();
   bool has_ended();
   std::string log_tail() const;
 
-  const std::filesystem::path folder_;
+  const std::unique_ptr<TemporaryFolder> folder_;
   pid_t process_ = -1;
 };
 

@@ -1,6 +1,21 @@
 #include "cli/job/server.h"
 
+#include <absl/strings/str_cat.h>
+#include <absl/time/clock.h>
+
+#include "cumulus/errors.h"
+
 namespace cumulus::cli {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(200);
+
+bool serves(const Client& client) {
+  const absl::StatusOr<Health> health = client.health();
+  return health.ok() && *health == Health::kServing;
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> JobServer::target() {
   if (!address_.empty()) return address_;
@@ -11,6 +26,33 @@ absl::StatusOr<std::string> JobServer::target() {
     daemon_ = *std::move(daemon);
   }
   return daemon_->target();
+}
+
+absl::StatusOr<Client> JobServer::connect(const Cancellation& interrupt) {
+  const absl::StatusOr<std::string> where = target();
+  if (!where.ok()) return where.status();
+  const absl::Time give_up = absl::Now() + wait_;
+  while (true) {
+    absl::StatusOr<Client> client = Client::connect(*where);
+    const bool waits = absl::Now() < give_up && !interrupt.cancelled();
+    if (client.ok() && (!waits || serves(*client))) return client;
+    if (!waits) {
+      return absl::Status(client.status().code(),
+                          absl::StrCat(std::string(client.status().message()),
+                                       "; start cumulusd there, or leave --server out to use a private one"));
+    }
+    absl::SleepFor(kPause);
+  }
+}
+
+bool is_server_gone(const absl::Status& status) {
+  return absl::IsUnavailable(status) && error_reason(status).empty();
+}
+
+std::string lost_server(const absl::Status& status) {
+  return absl::StrCat(
+      "the server ended, or cannot be reached any more; run the command again once it serves (",
+      std::string(status.message()), ")");
 }
 
 }  // namespace cumulus::cli

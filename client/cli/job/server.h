@@ -1,6 +1,8 @@
 #pragma once
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/time/time.h>
 
 #include <memory>
 #include <mutex>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "cli/job/private_daemon.h"
+#include "cumulus/client.h"
 
 namespace cumulus::cli {
 
@@ -15,19 +18,27 @@ namespace cumulus::cli {
 class JobServer {
  public:
   /// `address` is HOST:PORT or unix:PATH; empty: a private daemon with `backend`, which may be empty, too.
-  JobServer(std::string address, std::string backend)
-      : address_(std::move(address)), backend_(std::move(backend)) {}
+  /// One that does not serve is given the time `wait`.
+  JobServer(std::string address, std::string backend, absl::Duration wait)
+      : address_(std::move(address)), backend_(std::move(backend)), wait_(wait) {}
 
-  /// For Client::connect. From any thread.
+  /// For Client::connect. From any thread, as the next one.
   absl::StatusOr<std::string> target();
+  absl::StatusOr<Client> connect(const Cancellation& interrupt);
   /// For reports: the address, or "private".
   std::string name() const { return address_.empty() ? "private" : address_; }
 
  private:
   const std::string address_;
   const std::string backend_;
+  const absl::Duration wait_;
   std::mutex mutex_;
   std::unique_ptr<PrivateDaemon> daemon_;
 };
+
+/// Of a status that the network made, not a server.
+bool is_server_gone(const absl::Status& status);
+/// What a user is told then.
+std::string lost_server(const absl::Status& status);
 
 }  // namespace cumulus::cli

@@ -1,5 +1,6 @@
 #include "cli/job/stages.h"
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/time/clock.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 namespace cumulus::cli {
 
@@ -45,6 +47,13 @@ void Stages::end() {
   end_locked();
 }
 
+void Stages::annotate(std::function<std::string()> note, absl::Duration interval) {
+  const std::lock_guard lock(mutex_);
+  note_ = std::move(note);
+  if (painter_.joinable() || interval <= absl::ZeroDuration()) return;
+  painter_ = std::thread([this, interval] { tell_until_stopped(interval); });
+}
+
 void Stages::interject(const std::string& line) {
   const std::lock_guard lock(mutex_);
   erase();
@@ -62,6 +71,7 @@ void Stages::end_locked() {
     same->second += lasted;
   }
   name_.clear();
+  note_ = nullptr;
   erase();
 }
 
@@ -81,6 +91,14 @@ void Stages::draw_until_stopped() {
   }
 }
 
+void Stages::tell_until_stopped(absl::Duration interval) {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    wake_.wait_for(lock, absl::ToChronoNanoseconds(interval));
+    if (!stopped_ && note_) std::fputs(absl::StrCat("cumulus: ", note_(), "\n").c_str(), stderr);
+  }
+}
+
 void Stages::draw() {
   constexpr int kWidth = 40;
   const double fraction = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 0.0;
@@ -89,9 +107,13 @@ void Stages::draw() {
   if (total_ > 0) {
     line += '[' + std::string(static_cast<std::size_t>(filled), '#') +
             std::string(static_cast<std::size_t>(kWidth - filled), '.') +
-            absl::StrFormat("] %3.0f %%", 100 * fraction);
+            (note_ ? "]" : absl::StrFormat("] %3.0f %%", 100 * fraction));
   }
-  line += absl::StrFormat(" %.1f s\033[K", absl::ToDoubleSeconds(absl::Now() - stage_start_));
+  if (note_) {
+    absl::StrAppend(&line, " ", note_(), "\033[K");
+  } else {
+    line += absl::StrFormat(" %.1f s\033[K", absl::ToDoubleSeconds(absl::Now() - stage_start_));
+  }
   std::fputs(line.c_str(), stderr);
   drawn_ = true;
 }

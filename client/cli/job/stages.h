@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -30,6 +31,9 @@ class Stages {
   /// How far the stage is; called from any thread.
   void advance(std::int64_t done, std::int64_t total);
   void end();
+  /// Says more of the stage that has begun than how far it is: `note`, which is called from another thread,
+  /// is shown behind the bar and, where there is no terminal, as a line once in each `interval`.
+  void annotate(std::function<std::string()> note, absl::Duration interval);
   /// Writes a line to standard error, where the bar is no hindrance.
   void interject(const std::string& line);
 
@@ -39,6 +43,7 @@ class Stages {
  private:
   void end_locked();
   void draw_until_stopped();
+  void tell_until_stopped(absl::Duration interval);
   void draw();
   void erase();
 
@@ -50,6 +55,7 @@ class Stages {
   std::int64_t done_ = 0;
   std::int64_t total_ = 0;
   bool drawn_ = false;
+  std::function<std::string()> note_;
 
   std::condition_variable wake_;
   bool stopped_ = false;

@@ -60,17 +60,22 @@ absl::StatusOr<std::optional<Buffer>> upload_radii(Job& job, const Session& sess
   return std::optional<Buffer>(*std::move(uploaded));
 }
 
-/// Uploads the arrays that make up a tree.
-absl::StatusOr<std::vector<Buffer>> upload_tree(Job& job, const Session& session, const KdTreeFile& tree) {
-  const absl::StatusOr<Array> ordered = tree.ordered_points();
+/// The arrays that make up a tree, uploaded.
+absl::StatusOr<ResidentFile> load_tree(Job& job, const std::string& path) {
+  job.stages().begin("read");
+  const absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
+  if (!tree.ok()) return tree.status();
+  const absl::StatusOr<Array> ordered = tree->ordered_points();
   if (!ordered.ok()) return ordered.status();
-  std::vector<Buffer> buffers;
-  for (const Array* array : {&*ordered, &tree.idx_array, &tree.node_data, &tree.node_bounds}) {
-    absl::StatusOr<Buffer> uploaded = job.upload(session, array->view());
+  absl::StatusOr<Session> session = job.open_session();
+  if (!session.ok()) return session.status();
+  ResidentFile loaded{std::make_shared<const Session>(*std::move(session)), {}};
+  for (const Array* array : {&*ordered, &tree->idx_array, &tree->node_data, &tree->node_bounds}) {
+    absl::StatusOr<Buffer> uploaded = job.upload(*loaded.session, array->view());
     if (!uploaded.ok()) return uploaded.status();
-    buffers.push_back(*std::move(uploaded));
+    loaded.buffers.push_back(*std::move(uploaded));
   }
-  return buffers;
+  return loaded;
 }
 
 /// Lists get the room that their counts ask for.
@@ -142,36 +147,40 @@ absl::Status explain(const absl::Status& refusal, const QueryOptions& options) {
 }
 
 absl::Status run_query(Job& job, const QueryOptions& options) {
-  job.stages().begin("read");
-  const absl::StatusOr<KdTreeFile> tree = read_kd_tree(options.tree);
+  bool loads = false;
+  const auto tree = job.resident(options.tree, [&] {
+    loads = true;
+    return load_tree(job, options.tree);
+  });
   if (!tree.ok()) return tree.status();
+  const std::vector<Buffer>& arrays = (*tree)->buffers;
+  const Session& session = *(*tree)->session;
+  const Shape& points = arrays[0].shape();
+  job.stages().begin("read");
   absl::StatusOr<Array> queries = read_points(options.queries);
   if (queries.ok()) queries = to_float64(*std::move(queries));
   if (!queries.ok()) return queries.status();
-  if (queries->shape()[1] != tree->dimensions()) {
+  if (queries->shape()[1] != points[1]) {
     return absl::InvalidArgumentError(absl::StrCat(options.queries, ": its points have ", queries->shape()[1],
-                                                   " dimensions; ", tree->dimensions(),
+                                                   " dimensions; ", points[1],
                                                    ", as those of the tree, are right"));
   }
   const absl::StatusOr<std::optional<Array>> radii = radii_of(options, queries->shape()[0]);
   if (!radii.ok()) return radii.status();
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const absl::StatusOr<std::vector<Buffer>> arrays = upload_tree(job, *session, *tree);
-  if (!arrays.ok()) return arrays.status();
-  const absl::StatusOr<Buffer> asked = job.upload(*session, queries->view());
+  const absl::StatusOr<Buffer> asked = job.upload(session, queries->view());
   if (!asked.ok()) return asked.status();
-  const KdTree handles{(*arrays)[0], (*arrays)[1], (*arrays)[2], (*arrays)[3]};
-  const absl::StatusOr<std::optional<Buffer>> own_radii = upload_radii(job, *session, *radii);
+  const KdTree handles{arrays[0], arrays[1], arrays[2], arrays[3]};
+  const absl::StatusOr<std::optional<Buffer>> own_radii = upload_radii(job, session, *radii);
   if (!own_radii.ok()) return own_radii.status();
-  const auto found = ask(job, *session, options, handles, *asked, neighbor_options(options, *own_radii));
+  const auto found = ask(job, session, options, handles, *asked, neighbor_options(options, *own_radii));
   if (!found.ok()) return explain(found.status(), options);
-  if (absl::Status saved = save_results(job, *session, *found, options.output); !saved.ok()) return saved;
+  if (absl::Status saved = save_results(job, session, *found, options.output); !saved.ok()) return saved;
 
   Report& report = job.report();
   report.add("command", "kd-tree query");
   report.add("tree", options.tree);
-  report.add("points", tree->points());
+  report.add("points", points[0]);
+  report.add("tree_was_resident", !loads);
   report.add("queries", queries->shape()[0]);
   report.add("arrays", found->names());
   report.add("output", options.output);

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/app/checks.h"
+#include "cli/commands/run_length/coco_encode.h"
 #include "cli/commands/run_length/coco_file.h"
 #include "cli/files/image.h"
 #include "cumulus/coco_masks.h"
@@ -23,128 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Masks of one size go to the server together, up to about so many pixels.
+/// Masks of one size come from the server together, up to about so many pixels.
 constexpr std::int64_t kPixelsTogether = std::int64_t{1} << 25;
-
-struct EncodeOptions {
-  std::vector<std::string> inputs;
-  std::string output;
-  bool alpha = false;
-  double above = 0;
-};
-
-/// A mask of zeros and ones, row by row.
-struct Pixels {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  std::vector<std::uint8_t> ones;
-};
-
-/// One where any of the samples of `channels`, [first, end), is above the threshold.
-template <class T>
-Pixels pixels_above(const Array& image, std::pair<std::size_t, std::size_t> channels, double threshold) {
-  const Shape& shape = image.shape();
-  const auto stride = static_cast<std::size_t>(shape[2]);
-  const auto* sample = reinterpret_cast<const T*>(image.bytes().data());
-  Pixels pixels{shape[0], shape[1], std::vector<std::uint8_t>(static_cast<std::size_t>(shape[0] * shape[1]))};
-  for (std::uint8_t& one : pixels.ones) {
-    one = std::any_of(sample + channels.first, sample + channels.second,
-                      [=](T x) { return static_cast<double>(x) > threshold; })
-              ? 1
-              : 0;
-    sample += stride;
-  }
-  return pixels;
-}
-
-absl::StatusOr<Pixels> read_pixels(const std::string& path, const EncodeOptions& options) {
-  const absl::StatusOr<Array> image = read_image(path);
-  if (!image.ok()) return image.status();
-  const auto all = static_cast<std::size_t>(image->shape()[2]);
-  const bool has_alpha = all == 2 || all == 4;
-  if (options.alpha && !has_alpha) {
-    return absl::InvalidArgumentError(absl::StrCat("--alpha: ", path, " has no alpha channel; leave it out"));
-  }
-  if (options.above >= 1 && integer_samples(path) == ElementType::kUint16) {
-    return absl::InvalidArgumentError(absl::StrCat("--above: is ", options.above, "; the samples of ", path,
-                                                   " have 16 bits and count as 0 to 1: below 1 is right"));
-  }
-  const std::size_t colours = has_alpha ? all - 1 : all;
-  const std::pair<std::size_t, std::size_t> channels(options.alpha ? colours : 0,
-                                                     options.alpha ? all : colours);
-  return image->type() == ElementType::kUint8 ? pixels_above<std::uint8_t>(*image, channels, options.above)
-                                              : pixels_above<float>(*image, channels, options.above);
-}
-
-/// Masks of one size, one behind the other.
-class Batch {
- public:
-  bool has_room_for(const Pixels& mask) const {
-    return masks_ == 0 || (mask.height == height_ && mask.width == width_ &&
-                           static_cast<std::int64_t>(ones_.size() + mask.ones.size()) <= kPixelsTogether);
-  }
-  void add(const Pixels& mask) {
-    height_ = mask.height;
-    width_ = mask.width;
-    ++masks_;
-    ones_.insert(ones_.end(), mask.ones.begin(), mask.ones.end());
-  }
-  ArrayView view() const { return {ones_, {masks_, height_, width_}}; }
-
- private:
-  std::int64_t masks_ = 0;
-  std::int64_t height_ = 0;
-  std::int64_t width_ = 0;
-  std::vector<std::uint8_t> ones_;
-};
-
-/// The texts of a batch's masks, behind `texts`.
-absl::Status encode(Job& job, const Session& session, const Batch& batch, std::vector<std::string>& texts) {
-  const absl::StatusOr<Buffer> uploaded = job.upload(session, batch.view());
-  if (!uploaded.ok()) return uploaded.status();
-  const absl::StatusOr<Result> runs = job.run(session, "encode", encode_coco_masks(*uploaded));
-  if (!runs.ok()) return runs.status();
-  Array arrays[3];
-  const char* const names[] = {"symbols", "lengths", "first_runs"};
-  for (int i = 0; i < 3; ++i) {
-    absl::StatusOr<Array> downloaded = job.download(session, *runs, names[i]);
-    if (!downloaded.ok()) return downloaded.status();
-    arrays[i] = *std::move(downloaded);
-  }
-  const auto own = coco_strings(arrays[0].view(), arrays[1].view(), arrays[2].view());
-  if (!own.ok()) return own.status();
-  texts.insert(texts.end(), own->begin(), own->end());
-  return absl::OkStatus();
-}
-
-absl::Status run_encode(Job& job, const EncodeOptions& options) {
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  std::vector<CocoMask> masks;
-  std::vector<std::string> texts;
-  Batch batch;
-  for (const std::string& path : options.inputs) {
-    job.stages().begin("read");
-    const absl::StatusOr<Pixels> pixels = read_pixels(path, options);
-    if (!pixels.ok()) return pixels.status();
-    if (!batch.has_room_for(*pixels)) {
-      if (absl::Status done = encode(job, *session, batch, texts); !done.ok()) return done;
-      batch = Batch();
-    }
-    batch.add(*pixels);
-    masks.push_back({fs::path(path).filename().string(), pixels->height, pixels->width, ""});
-  }
-  if (absl::Status done = encode(job, *session, batch, texts); !done.ok()) return done;
-  for (std::size_t i = 0; i < masks.size(); ++i) masks[i].counts = std::move(texts[i]);
-  job.stages().begin("write");
-  if (absl::Status written = write_coco_masks(options.output, masks); !written.ok()) return written;
-  job.stages().end();
-  job.report().add("command", "run-length coco-encode");
-  job.report().add("masks", masks.size());
-  job.report().add("output", options.output);
-  job.describe_run();
-  return absl::OkStatus();
-}
 
 struct DecodeOptions {
   std::string input;
@@ -227,7 +107,9 @@ absl::Status run_decode(Job& job, const DecodeOptions& options) {
   const absl::StatusOr<std::vector<CocoMask>> masks = read_coco_masks(options.input);
   if (!masks.ok()) return masks.status();
   const std::vector<fs::path> files = files_of(*masks, options.folder);
-  if (absl::Status made = make_place(options.folder, files); !made.ok()) return made;
+  if (!job.dry_run()) {
+    if (absl::Status made = make_place(options.folder, files); !made.ok()) return made;
+  }
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   for (std::size_t first = 0; first < masks->size();) {
@@ -280,22 +162,7 @@ absl::Status describe_coco_file(Job& job, const std::string& path) {
 }
 
 void add_coco_commands(CommandLine& line, CLI::App& group) {
-  const auto encoded = std::make_shared<EncodeOptions>();
-  CLI::App& encode = line.add(group, "coco-encode", "Encode masks as the COCO data set keeps them",
-                              [encoded](Job& job) { return run_encode(job, *encoded); });
-  encode.add_option("masks", encoded->inputs, "Images: what is not black is in the mask")
-      ->required()
-      ->type_name("MASK");
-  line.add_output(encode, "-o,--output", encoded->output,
-                  "File to write: a list of objects with size and counts")
-      .required()
-      ->type_name("OUT.json");
-  encode.add_flag("--alpha", encoded->alpha, "Take the alpha channel, not the colours");
-  encode
-      .add_option("--above", encoded->above,
-                  "A pixel is in the mask where a sample is more than this: of 8-bit images 0 to 255, of "
-                  "others 0 to 1")
-      ->check(number_within(0));
+  add_coco_encode(line, group);
 
   const auto decoded = std::make_shared<DecodeOptions>();
   CLI::App& decode = line.add(group, "coco-decode", "Draw a COCO file's masks: white in black, a PNG each",

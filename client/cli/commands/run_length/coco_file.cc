@@ -64,7 +64,7 @@ absl::StatusOr<std::string> read_counts(const Part& mask) {
 
 absl::StatusOr<CocoMask> read_mask(const Part& mask) {
   if (mask.value.kind_case() == Value::kListValue) {
-    return mask.wrong(absl::StrCat(" is polygons, which are not read; ", kRight));
+    return mask.wrong(" is polygons; cumulus run-length coco-encode makes masks of them");
   }
   const Value* size = mask.field("size");
   if (size == nullptr || mask.field("counts") == nullptr) {
@@ -132,18 +132,32 @@ bool begins_as_json(const std::string& path) {
   return (file >> first) && (first == '[' || first == '{');
 }
 
-absl::StatusOr<std::vector<CocoMask>> read_coco_masks(const std::string& path) {
+absl::StatusOr<Value> read_json(const std::string& path) {
   const absl::StatusOr<std::string> text = read_text(path);
   if (!text.ok()) return text.status();
   Value root;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*text, &root);
-  if (!parsed.ok()) {
-    const std::string why(parsed.message());  // several lines; the others show the place
-    return no_masks(path, absl::StrCat("it is no JSON (", why.substr(0, why.find('\n')), ")"));
-  }
-  absl::StatusOr<std::vector<CocoMask>> masks = read_root(root);
+  if (parsed.ok()) return root;
+  const std::string why(parsed.message());  // several lines; the others show the place
+  return no_masks(path, absl::StrCat("it is no JSON (", why.substr(0, why.find('\n')), ")"));
+}
+
+absl::StatusOr<CocoMask> read_coco_mask(const Value& value, const std::string& place) {
+  return read_mask({value, place});
+}
+
+absl::StatusOr<std::vector<CocoMask>> read_coco_masks(const std::string& path) {
+  const absl::StatusOr<Value> root = read_json(path);
+  if (!root.ok()) return root.status();
+  absl::StatusOr<std::vector<CocoMask>> masks = read_root(*root);
   if (!masks.ok()) return no_masks(path, std::string(masks.status().message()));
   return masks;
+}
+
+absl::Status write_text(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  return file.commit();
 }
 
 absl::Status write_coco_masks(const std::string& path, std::span<const CocoMask> masks) {
@@ -154,9 +168,7 @@ absl::Status write_coco_masks(const std::string& path, std::span<const CocoMask>
                     quoted_in_json(mask.file_name), "}");
   }
   text += "\n]\n";
-  OutputFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  return file.commit();
+  return write_text(path, text);
 }
 
 }  // namespace cumulus::cli

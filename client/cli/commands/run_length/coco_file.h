@@ -8,6 +8,10 @@
 #include <string>
 #include <vector>
 
+namespace google::protobuf {
+class Value;
+}
+
 namespace cumulus::cli {
 
 /// One mask of a COCO file.
@@ -18,6 +22,12 @@ struct CocoMask {
   std::string counts;  // as coco_string gives them
 };
 
+/// A JSON file's root. The error names the file.
+absl::StatusOr<google::protobuf::Value> read_json(const std::string& path);
+
+/// A mask: size, [height, width], and counts. `place` is where it stands in its file, for errors.
+absl::StatusOr<CocoMask> read_coco_mask(const google::protobuf::Value& value, const std::string& place);
+
 /// Whether a file begins as JSON does.
 bool begins_as_json(const std::string& path);
 
@@ -25,6 +35,8 @@ bool begins_as_json(const std::string& path);
 /// numbers; alone, in a list, as `segmentation` of results, or of the `annotations` of a data set. Each
 /// mask's counts are checked against its size.
 absl::StatusOr<std::vector<CocoMask>> read_coco_masks(const std::string& path);
+
+absl::Status write_text(const std::string& path, const std::string& text);
 
 /// Writes a list of objects, which pycocotools takes as they are.
 absl::Status write_coco_masks(const std::string& path, std::span<const CocoMask> masks);

@@ -16,10 +16,11 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
+#include "cli/commands/sampling_table/building.h"
 #include "cli/commands/sampling_table/density.h"
 #include "cli/commands/sampling_table/drawing.h"
 #include "cli/commands/sampling_table/table_export.h"
-#include "cli/commands/sampling_table/table_file.h"
+#include "cli/commands/sampling_table/video.h"
 #include "cli/files/extension.h"
 #include "cumulus/sampling.h"
 #include "cumulus/sampling_table.h"
@@ -50,53 +51,6 @@ const std::map<std::string, PointSequence> kSequences = {{"sobol", PointSequence
 const std::map<std::string, TableFormat> kExports = {
     {"npz", TableFormat::kNpz}, {"pbrt", TableFormat::kPbrt}, {"mitsuba", TableFormat::kMitsuba}};
 
-struct TableOptions {
-  std::string input;
-  std::string output;
-  TableFormat format = TableFormat::kCst;
-  SamplingTableOptions table = kTableDefaults;
-};
-
-/// A saved table in another format, which takes no server.
-absl::Status convert_table(Job& job, const TableOptions& options) {
-  job.stages().begin("read");
-  const absl::StatusOr<Array> table = read_table(options.input);
-  if (!table.ok()) return table.status();
-  job.stages().begin("write");
-  if (absl::Status written = export_table(options.output, table->view(), options.format); !written.ok())
-    return written;
-  job.stages().end();
-  job.report().add("command", "sampling-table");
-  job.report().add("input", options.input);
-  job.report().add("output", options.output);
-  return absl::OkStatus();
-}
-
-absl::Status run_sampling_table(Job& job, const TableOptions& options) {
-  if (is_table_file(options.input)) return convert_table(job, options);
-  job.stages().begin("read");
-  const absl::StatusOr<Map> map = read_map(options.input);
-  if (!map.ok()) return map.status();
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const auto built = build_table(job, *session, options.input, map->pixels, options.table);
-  if (!built.ok()) return built.status();
-  const absl::StatusOr<Array> table = job.download(*session, *built, "table");
-  if (!table.ok()) return table.status();
-  job.stages().begin("write");
-  if (absl::Status written = export_table(options.output, table->view(), options.format); !written.ok())
-    return written;
-  job.stages().end();
-
-  Report& report = job.report();
-  report.add("command", "sampling-table");
-  describe_table_input(options.input, *map, options.table, report);
-  report.add("output", options.output);
-  report.add("table_bytes", table->bytes().size());
-  job.describe_run();
-  return absl::OkStatus();
-}
-
 using OptionList = std::vector<const CLI::Option*>;
 
 /// Of the options that say how an image becomes a table: a table is one already.
@@ -110,9 +64,11 @@ void refuse_given(const OptionList& options, const std::string& table) {
 }
 
 void require_another_format(const TableOptions& options) {
-  if (options.format != TableFormat::kCst || !is_table_file(options.input)) return;
-  throw CLI::ValidationError("sampling-table",
-                             options.input + " is a table already: give an image, or --export");
+  for (const std::string& input : options.inputs) {
+    if (!is_table_file(input) || (options.format != TableFormat::kCst && options.inputs.size() == 1))
+      continue;
+    throw CLI::ValidationError("sampling-table", input + " is a table already: give an image, or --export");
+  }
 }
 
 /// By its name a table is known again, and arrays in a .cst file would be taken for one.
@@ -261,13 +217,14 @@ void add_sampling_table(CommandLine& line) {
       [building](Job& job) { return run_sampling_table(job, *building); },
       [building, built_image] {
         require_another_format(*building);
-        refuse_given(*built_image, building->input);
+        refuse_given(*built_image, building->inputs.front());
         require_a_guide(building->table);
         require_a_fitting_name(*building);
       });
   table
-      .add_option("input", building->input,
-                  "Image file, or .npy of weights; with --export also a table (.cst)")
+      .add_option("inputs", building->inputs,
+                  "Image file, or .npy of weights; with --export also a table (.cst). Several of one size, a "
+                  "video's frames, become the layers of one table")
       ->required()
       ->type_name("IN");
   line.add_output(table, "-o,--output", building->output, "Table to write (.cst; with --export .npz)")
@@ -303,6 +260,30 @@ void add_drawing_options(CLI::App& draw, DrawSamplesOptions& samples) {
       ->check(whole_number_within(1, std::int64_t{1} << 32));
   draw.add_option("--layer", samples.layer, "Of a layered table: which one (default: 0)")
       ->check(whole_number_within(0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+void add_video_tables(CommandLine& line) {
+  const auto video = std::make_shared<VideoOptions>();
+  CLI::App& tables = line.add(
+      "video-tables", "Build the importance-sampling tables of a video's frames, a file each",
+      [video](Job& job) { return run_video_tables(job, *video); },
+      [video] { require_a_guide(video->table); });
+  tables
+      .add_option("frames", video->frames,
+                  "Image files, or .npy of weights, in their order; \"frames/*.exr\" in quotes is right, too")
+      ->required()
+      ->type_name("FRAME");
+  tables
+      .add_option("-o,--output", video->folder,
+                  "Folder for the tables, FRAME.cst each, made where there is none")
+      ->required()
+      ->type_name("DIR");
+  tables
+      .add_option("--frames-at-once", video->at_once,
+                  "That are read, built and written beside one another (4)")
+      ->check(whole_number_within(1, 64))
+      ->type_name("N");
+  add_table_options(tables, "", video->table);
 }
 
 void add_draw_samples(CommandLine& line) {
@@ -366,6 +347,7 @@ void add_sampling_table_commands(CommandLine& line) {
   line.add_bench_row(
       {"sampling-table", bench_image, [](const Buffer& map) { return build_sampling_table(map); }});
   add_sampling_table(line);
+  add_video_tables(line);
   add_draw_samples(line);
   add_evaluate_density(line);
 }

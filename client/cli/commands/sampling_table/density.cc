@@ -55,21 +55,19 @@ absl::StatusOr<Array> read_points(const std::string& path) {
 
 absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Map> input = read_map_or_table(options.input);
-  if (!input.ok()) return input.status();
   const absl::StatusOr<Array> points = read_points(options.points);
   if (!points.ok()) return points.status();
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
-  if (!table.ok()) return table.status();
-  const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
+  const absl::StatusOr<TableOnServer> input = prepare_table(job, options.input, options.table);
+  if (!input.ok()) return input.status();
+  const Session& session = input->session();
+  const absl::StatusOr<Buffer> uploaded = job.upload(session, points->view());
   if (!uploaded.ok()) return uploaded.status();
-  const auto evaluated = job.run(*session, "evaluate", evaluate_density(*table, *uploaded, options.layer));
+  const auto evaluated =
+      job.run(session, "evaluate", evaluate_density(input->table(), *uploaded, options.layer));
   if (!evaluated.ok()) {
     return name_fields(evaluated.status(), {{"table", options.input}, {"points", options.points}});
   }
-  const absl::StatusOr<Array> pdf = job.download(*session, *evaluated, "pdf");
+  const absl::StatusOr<Array> pdf = job.download(session, *evaluated, "pdf");
   if (!pdf.ok()) return pdf.status();
   job.stages().begin("write");
   if (absl::Status written = write_npy(options.output, pdf->view()); !written.ok()) return written;
@@ -77,7 +75,8 @@ absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
 
   Report& report = job.report();
   report.add("command", "evaluate-density");
-  describe_table_input(options.input, *input, options.table, report);
+  describe_table_input(options.input, input->map, options.table, report);
+  if (is_table_file(options.input)) report.add("table_was_resident", input->was_resident);
   report.add("points", pdf->shape()[0]);
   report.add("output", options.output);
   job.describe_run();

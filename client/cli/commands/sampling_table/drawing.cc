@@ -103,9 +103,8 @@ absl::Status draw_all(Job& job, const Session& session, const Buffer& table, con
   for (std::int64_t done = 0; done < options.samples.count; done += batch.count) {
     batch.first_index = options.samples.first_index + done;
     batch.count = std::min(kBatch, options.samples.count - done);
-    absl::StatusOr<Result> drawn = session.run(draw_samples(table, batch), job.run());
+    absl::StatusOr<Result> drawn = job.accept(session.run(draw_samples(table, batch), job.run()));
     if (!drawn.ok()) return name_fields(drawn.status(), {{"table", options.input}});
-    job.count(drawn->timings());
     if (absl::Status taken = sink.take(session, *std::move(drawn), job.call()); !taken.ok()) return taken;
     job.stages().advance(done + batch.count, options.samples.count);
   }
@@ -138,22 +137,19 @@ std::vector<std::string> files_of(const DrawingOptions& options) {
 }  // namespace
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
-  job.stages().begin("read");
-  const absl::StatusOr<Map> input = read_map_or_table(options.input);
+  const absl::StatusOr<TableOnServer> input = prepare_table(job, options.input, options.table);
   if (!input.ok()) return input.status();
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
-  if (!table.ok()) return table.status();
   SampleSink sink(options);
-  if (absl::Status drawn = draw_all(job, *session, *table, options, sink); !drawn.ok()) return drawn;
+  absl::Status drawn = draw_all(job, input->session(), input->table(), options, sink);
+  if (!drawn.ok()) return drawn;
   if (!options.preview.empty()) {
-    if (absl::Status written = write_preview(job, options, input->pixels, sink); !written.ok())
+    if (absl::Status written = write_preview(job, options, input->map.pixels, sink); !written.ok())
       return written;
   }
   Report& report = job.report();
   report.add("command", "draw-samples");
-  describe_table_input(options.input, *input, options.table, report);
+  describe_table_input(options.input, input->map, options.table, report);
+  if (is_table_file(options.input)) report.add("table_was_resident", input->was_resident);
   report.add("samples", options.samples.count);
   report.add("files", files_of(options));
   job.describe_run();

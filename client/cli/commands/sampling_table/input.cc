@@ -16,6 +16,23 @@
 namespace cumulus::cli {
 namespace {
 
+ResidentFile resident_file(Session session, Buffer buffer) {
+  ResidentFile file{std::make_shared<const Session>(std::move(session)), {}};
+  file.buffers.push_back(std::move(buffer));
+  return file;
+}
+
+absl::StatusOr<ResidentFile> load_table(Job& job, const std::string& path) {
+  job.stages().begin("read");
+  const absl::StatusOr<Array> table = read_table(path);
+  if (!table.ok()) return table.status();
+  absl::StatusOr<Session> session = job.open_session();
+  if (!session.ok()) return session.status();
+  absl::StatusOr<Buffer> uploaded = job.upload(*session, table->view());
+  if (!uploaded.ok()) return uploaded.status();
+  return resident_file(*std::move(session), *std::move(uploaded));
+}
+
 const char* name_of(InvalidWeights choice) { return choice == InvalidWeights::kClamp ? "clamp" : "refuse"; }
 
 /// The options that the fields of BuildSamplingTable come from, unless they are called the same.
@@ -35,8 +52,10 @@ double invalid_sample(const Array& pixels, const std::map<std::string, std::stri
   return with_elements(pixels, [&](const auto* elements) { return static_cast<double>(elements[sample]); });
 }
 
-absl::Status explain(const absl::Status& refusal, const std::string& path, const Array& pixels,
-                     const SamplingTableOptions& options) {
+}  // namespace
+
+absl::Status explain_table_refusal(const absl::Status& refusal, const std::string& path, const Array& pixels,
+                                   const SamplingTableOptions& options) {
   const std::string reason = error_reason(refusal);
   if (reason == "ALL_WEIGHTS_ZERO") {
     return absl::FailedPreconditionError(
@@ -52,32 +71,39 @@ absl::Status explain(const absl::Status& refusal, const std::string& path, const
                    "; weights are finite and not negative, unless --invalid-weights is clamp"));
 }
 
-}  // namespace
-
 bool is_table_file(const std::string& path) { return extension_of(path) == ".cst"; }
-
-absl::StatusOr<Map> read_map_or_table(const std::string& path) {
-  if (!is_table_file(path)) return read_map(path);
-  absl::StatusOr<Array> table = read_table(path);
-  if (!table.ok()) return table.status();
-  return Map{*std::move(table), 0};
-}
 
 absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path,
                                    const Array& pixels, const SamplingTableOptions& options) {
   const absl::StatusOr<Buffer> weights = job.upload(session, pixels.view());
   if (!weights.ok()) return weights.status();
   absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, options));
-  if (!built.ok()) return explain(built.status(), path, pixels, options);
+  if (!built.ok()) return explain_table_refusal(built.status(), path, pixels, options);
   return built;
 }
 
-absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const std::string& path,
-                                     const Array& input, const SamplingTableOptions& options) {
-  if (is_table_file(path)) return job.upload(session, input.view());
-  absl::StatusOr<Result> built = build_table(job, session, path, input, options);
+absl::StatusOr<TableOnServer> prepare_table(Job& job, const std::string& path,
+                                            const SamplingTableOptions& options) {
+  if (is_table_file(path)) {
+    bool loads = false;
+    auto resident = job.resident(path, [&] {
+      loads = true;
+      return load_table(job, path);
+    });
+    if (!resident.ok()) return resident.status();
+    return TableOnServer{Map(), *std::move(resident), !loads};
+  }
+  job.stages().begin("read");
+  absl::StatusOr<Map> map = read_map(path);
+  if (!map.ok()) return map.status();
+  absl::StatusOr<Session> session = job.open_session();
+  if (!session.ok()) return session.status();
+  absl::StatusOr<Result> built = build_table(job, *session, path, map->pixels, options);
   if (!built.ok()) return built.status();
-  return built->take_buffer("table");
+  absl::StatusOr<Buffer> table = built->take_buffer("table");
+  if (!table.ok()) return table.status();
+  auto file = std::make_shared<const ResidentFile>(resident_file(*std::move(session), *std::move(table)));
+  return TableOnServer{*std::move(map), std::move(file)};
 }
 
 void describe_table_input(const std::string& path, const Map& input, const SamplingTableOptions& options,

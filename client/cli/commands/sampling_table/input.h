@@ -2,6 +2,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <memory>
 #include <string>
 
 #include "cli/commands/sampling_table/map_file.h"
@@ -18,16 +19,28 @@ inline constexpr SamplingTableOptions kTableDefaults{.invalid_weights = InvalidW
 /// Whether a file's name says that it is a table.
 bool is_table_file(const std::string& path);
 
-/// A picture to make a table of, or a table, as it is.
-absl::StatusOr<Map> read_map_or_table(const std::string& path);
+/// What a server says of weights that it refuses, told of the picture `pixels` in the file `path`.
+absl::Status explain_table_refusal(const absl::Status& refusal, const std::string& path, const Array& pixels,
+                                   const SamplingTableOptions& options);
 
 /// Builds the table of the picture `pixels`, read from `path`.
 absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path,
                                    const Array& pixels, const SamplingTableOptions& options);
 
-/// Uploads what read_map_or_table has read of `path`; of a picture, builds the table by `options`.
-absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const std::string& path,
-                                     const Array& input, const SamplingTableOptions& options);
+/// A table on the server, and the picture that it is of; without pixels where it came from a file of its own.
+struct TableOnServer {
+  Map map;
+  std::shared_ptr<const ResidentFile> file;
+  bool was_resident = false;  // brought there by an earlier job
+
+  const Session& session() const { return *file->session; }
+  const Buffer& table() const { return file->buffers.front(); }
+};
+
+/// The table in the file `path`, which stays on the server for other jobs, or that of the picture there,
+/// built by `options`.
+absl::StatusOr<TableOnServer> prepare_table(Job& job, const std::string& path,
+                                            const SamplingTableOptions& options);
 
 /// Adds how a picture became a table; of a table nothing.
 void describe_table_input(const std::string& path, const Map& input, const SamplingTableOptions& options,

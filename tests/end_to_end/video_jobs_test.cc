@@ -1,0 +1,88 @@
+// Tables of a video's frames: a file each, or the layers of one.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/image_jobs.h"
+#include "tests/end_to_end/json.h"
+
+namespace cumulus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kNames = {"f1", "f2", "f3"};
+
+class VideoJobs : public ServedJobs {
+ protected:
+  void SetUp() override {
+    fs::create_directory(folder_ / "frames");
+    for (std::size_t frame = 0; frame < kNames.size(); ++frame) write_frame(kNames[frame], 16, frame + 1);
+  }
+
+  std::string frame(const std::string& name) const { return folder_ / ("frames/" + name + ".exr"); }
+  std::string in(const std::string& name) const { return folder_ / name; }
+
+  /// Of a frame whose weights no other has; black of `seed` 0.
+  void write_frame(const std::string& name, int width, std::size_t seed) const {
+    Picture picture{width, 8, 1, OIIO::TypeDesc::FLOAT, {}};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(8 * width); ++i)
+      picture.pixels.push_back(static_cast<float>(seed * (1 + i * (seed + 2) % 13)));
+    write_picture(frame(name), picture);
+  }
+
+  std::string table_of(const std::string& name) const {
+    succeed({"sampling-table", frame(name), "-o", in("alone.cst"), "--projection", "plane"});
+    return read_file(in("alone.cst"));
+  }
+
+  /// Of some points drawn from `table`.
+  std::string samples_of(const std::string& table, int layer) const {
+    succeed({"draw-samples", table, "-n", "200", "--layer", std::to_string(layer), "-o", in("drawn.npy")});
+    return read_file(in("drawn.npy"));
+  }
+};
+
+TEST_F(VideoJobs, MakeATableOfEachFrame) {
+  const Ended ended = run({"--json", "video-tables", folder_ / "frames/*.exr", "-o", in("tables"),
+                           "--projection", "plane", "--frames-at-once", "2"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(Json(ended.output).number("frames"), 3);
+  for (const char* stage : {"read", "upload", "build", "download", "write"})
+    EXPECT_GT(Json(ended.output).number("seconds_of_all_frames." + std::string(stage)), 0) << stage;
+  for (const std::string& name : kNames)
+    EXPECT_EQ(read_file(in("tables/" + name + ".cst")), table_of(name)) << name;
+}
+
+TEST_F(VideoJobs, NameTheFrameThatIsRefused) {
+  write_frame("f2", 16, 0);
+  fail({"video-tables", folder_ / "frames/*.exr", "-o", in("tables")},
+       frame("f2") + ": every weight is zero");
+  fail({"sampling-table", frame("f1"), frame("f2"), "-o", in("video.cst")},
+       frame("f2") + ": every weight is zero");
+  fs::create_directory(folder_ / "others");
+  fs::copy_file(frame("f1"), in("others/f1.exr"));
+  fail({"video-tables", frame("f1"), in("others/f1.exr"), "-o", in("twice")}, "two frames are called f1");
+  EXPECT_FALSE(fs::exists(in("twice")));
+}
+
+TEST_F(VideoJobs, MakeOneTableWithALayerOfEachFrame) {
+  const Ended ended = run({"--json", "sampling-table", frame("f1"), frame("f2"), frame("f3"), "-o",
+                           in("video.cst"), "--projection", "plane"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(Json(ended.output).number("layers"), 3);
+  for (std::size_t layer = 0; layer < kNames.size(); ++layer) {
+    table_of(kNames[layer]);
+    EXPECT_EQ(samples_of(in("video.cst"), static_cast<int>(layer)), samples_of(in("alone.cst"), 0)) << layer;
+  }
+  EXPECT_NE(samples_of(in("video.cst"), 0), samples_of(in("video.cst"), 1));
+  write_frame("f2", 24, 2);
+  fail({"sampling-table", frame("f1"), frame("f2"), "-o", in("video.cst")},
+       "f2.exr has the shape [8, 24, 1] of float32, and ");
+}
+
+}  // namespace
+}  // namespace cumulus::testing
