@@ -7,7 +7,7 @@
 namespace cumulus::cli {
 
 const std::vector<Example>& examples() {
-  static const std::vector<Example> all = {
+  static const std::vector<Example> kAll = {
       {"sampling-table", "sampling-table sunrise.exr -o sunrise.cst", "of an environment map"},
       {"sampling-table", "sampling-table frames/*.exr -o video.cst", "of a video's frames, a layer each"},
       {"sampling-table", "sampling-table sunrise.cst -o sunrise.npz --export pbrt", "for pbrt"},
@@ -45,7 +45,7 @@ const std::vector<Example>& examples() {
       {"health", "health --server gpu-box:50651 --wait-for-server 60", "until it serves"},
       {"capabilities", "capabilities --json", "for a program"},
   };
-  return all;
+  return kAll;
 }
 
 void add_examples(CLI::App& app) {
