@@ -214,6 +214,7 @@ TEST(ResultHashes, NameTestsThatExist) {
       names.insert(std::string(suite.name()) + "." + suite.GetTestInfo(j)->name());
   }
   for (const Backend backend : {Backend::kCpu, Backend::kCuda}) {
+    if (backend == Backend::kCuda && !CUMULUS_WITH_CUDA) continue;  // some of its tests are left out there
     for (const auto& [name, hashes] : read_file(path_of(backend)).tests)
       EXPECT_TRUE(names.contains(name)) << path_of(backend) << " names " << name << ", which is no test here";
   }
