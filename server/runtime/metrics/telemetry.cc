@@ -42,25 +42,6 @@ std::string_view transport_of(std::string_view client) {
   return client.substr(0, 5) == "unix:" ? "unix" : "tcp";
 }
 
-/// One counter for each value of one label, made when it is first wanted.
-class CountersByLabel {
- public:
-  CountersByLabel(Family<Counter>& family, std::string label) : family_(family), label_(std::move(label)) {}
-
-  Counter& of(const std::string& value) {
-    const std::lock_guard lock(mutex_);
-    const auto found = counters_.find(value);
-    if (found != counters_.end()) return *found->second;
-    return *counters_.emplace(value, &family_.Add({{label_, value}})).first->second;
-  }
-
- private:
-  Family<Counter>& family_;
-  const std::string label_;
-  std::mutex mutex_;
-  std::map<std::string, Counter*> counters_;
-};
-
 template <class M>
 auto make_family(prometheus::Registry& registry, const std::string& name, const std::string& help) {
   if constexpr (std::is_same_v<M, Counter>) {
@@ -73,6 +54,25 @@ auto make_family(prometheus::Registry& registry, const std::string& name, const 
 }  // namespace
 
 struct Telemetry::Families {
+  /// One counter for each value of one label, made when it is first wanted.
+  class CountersByLabel {
+   public:
+    CountersByLabel(Family<Counter>& family, std::string label) : family_(family), label_(std::move(label)) {}
+
+    Counter& of(const std::string& value) {
+      const std::lock_guard lock(mutex_);
+      const auto found = counters_.find(value);
+      if (found != counters_.end()) return *found->second;
+      return *counters_.emplace(value, &family_.Add({{label_, value}})).first->second;
+    }
+
+   private:
+    Family<Counter>& family_;
+    const std::string label_;
+    std::mutex mutex_;
+    std::map<std::string, Counter*> counters_;
+  };
+
   struct Method {
     std::map<absl::StatusCode, Counter*> handled;
     Histogram* duration = nullptr;
