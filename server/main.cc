@@ -45,10 +45,10 @@ int fail(const absl::Status& status) {
   end_process(0, flush_limit);
 }
 
-int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
+int serve(Configuration configuration) {
   absl::StatusOr<std::vector<DeviceSlot>> devices = open_devices(configuration);
   if (!devices.ok()) return fail(devices.status());
-  Runtime runtime(configuration, *std::move(devices), std::move(helper));
+  Runtime runtime(configuration, *std::move(devices), std::make_shared<DecodeHelper>());
   const std::unique_ptr<grpc::Service> operations = make_operations_service(runtime);
   SessionsService sessions(runtime);
   TransferService transfer(runtime);
@@ -77,6 +77,7 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
 
 int main(int argc, char** argv) {
   using namespace cumulus::server;
+  become_decode_helper_if_started_as_one();
   cumulus::keep_heap();
   prepare_signals();
   const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
@@ -85,14 +86,11 @@ int main(int argc, char** argv) {
     return exit->code;
   }
   const Configuration& configuration = std::get<Configuration>(command_line);
-  // Before any thread exists, of the log or of a library.
-  absl::StatusOr<std::shared_ptr<DecodeHelper>> helper = DecodeHelper::start();
-  if (!helper.ok()) return fail(helper.status());
   const absl::Status logging = start_logging(configuration.logging);
   if (!logging.ok()) return fail(logging);
   raise_file_limit();
   try {
-    return serve(configuration, *std::move(helper));
+    return serve(configuration);
   } catch (const std::exception& problem) {  // a device that has no memory for its staging ring, say
     return fail(absl::InternalError(problem.what()));
   }

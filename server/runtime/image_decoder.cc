@@ -171,8 +171,9 @@ class Decoder {
     const auto pixels =
         static_cast<std::uint64_t>(header_.width) * static_cast<std::uint64_t>(header_.height);
     if (pixels > limits_.max_pixels) {
-      return over_limit("max_pixels", concat("is ", header_.width, " x ", header_.height, " = ", pixels,
-                                             " pixels; at most ", limits_.max_pixels, " are decoded"));
+      return over_limit("max_pixels",
+                        concat("is ", header_.width, " x ", header_.height, " = ", pixels,
+                               " pixels; at most ", limits_.max_pixels, " are decoded"));
     }
     if (static_cast<std::size_t>(header_.channels) > limits_.max_channels) {
       return over_limit("max_channels", concat("has ", header_.channels, " channels; at most ",
@@ -222,7 +223,7 @@ class Decoder {
     DecodedImage result{shape(channels_.size()), {}};
     const absl::StatusOr<Descriptor> pixels = shared_memory(result.shape.bytes());
     if (!pixels.ok()) return pixels.status();
-    if (const absl::Status status = helper_.raise_memory(*worker_, admitted_bytes()); !status.ok())
+    if (const absl::Status status = DecodeHelper::raise_memory(*worker_, admitted_bytes()); !status.ok())
       return status;
     decoding::v1::Read request;
     request.mutable_channels()->Assign(channels_.begin(), channels_.end());
@@ -261,8 +262,10 @@ class Decoder {
 
   /// Why the worker is gone without an answer.
   absl::Status crashed() {
-    const int status = helper_.end_worker(*worker_);
+    const absl::StatusOr<int> ended = DecodeHelper::end_worker(*worker_);
     worker_.reset();
+    if (!ended.ok()) return ended.status();
+    const int status = *ended;
     if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotBeConfined) {
       return unsupported("IMAGES_UNSUPPORTED",
                          concat(field_,
@@ -284,7 +287,7 @@ class Decoder {
   }
 
   void dismiss_worker() {
-    if (worker_) helper_.dismiss_worker(*worker_);
+    if (worker_) DecodeHelper::dismiss_worker(*worker_);
     worker_.reset();
   }
 
