@@ -222,6 +222,11 @@ Configuration::Connections resolve_connections(const config::v1::Connections& co
       static_cast<int>(fields.count("connections.max_streams", config.max_streams(), 100, kMaxStreams));
   result.message_bytes =
       fields.count("connections.message_bytes", config.message_bytes(), 256 * kMiB, kAnySize);
+  constexpr std::int64_t kMaxHeaderBytes = kMiB;
+  result.limits.frames.header_bytes =
+      fields.count("connections.max_header_bytes", config.max_header_bytes(), 64 << 10, kMaxHeaderBytes);
+  result.limits.frames.resets =
+      fields.count("connections.max_resets", config.max_resets(), 100, kMaxConnections);
   result.limits.half_message = fields.duration("connections.half_message", config.half_message(),
                                                config.has_half_message(), absl::Seconds(30), kShortest);
   result.keepalive = fields.duration("connections.keepalive", config.keepalive(), config.has_keepalive(),
