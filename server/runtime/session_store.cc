@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "server/pipeline/errors.h"
@@ -15,6 +17,9 @@ namespace cumulus::server {
 namespace {
 
 constexpr std::size_t kRememberedEnds = 4096;
+// How much is done under the lock while others wait for it, and what they have between.
+constexpr std::size_t kAtOnce = 256;
+constexpr std::chrono::microseconds kBreather(200);
 const std::string kBuffersInfix = "/buffers/";
 
 /// The whole of `text` as a number; 0 where it is none (no buffer has that number).
@@ -64,9 +69,9 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   }
   const auto own = sessions_of_.find(session.owner.name);
   if (own != sessions_of_.end() && own->second >= session.owner.limits.max_sessions) {
-    return exhausted(
-        absl::StrCat("principal:", session.owner.name, ":max_sessions"),
-        absl::StrCat("this client has ", own->second, " sessions, its limit; delete one or let one expire"));
+    return exhausted(absl::StrCat("principal:", session.owner.name, ":max_sessions"),
+                     absl::StrCat("this client has ", own->second,
+                                  " sessions, its limit; delete one or let one expire"));
   }
   Entry entry;
   entry.session = std::make_shared<Session>(Session{
@@ -109,24 +114,34 @@ void SessionStore::end_use(const SessionHandle& session) {
 }
 
 absl::Status SessionStore::delete_session(std::string_view name) {
-  Entry ended;  // its buffers go after the lock
-  const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(name);
-  if (!entry.ok()) return entry.status();
-  ended = remove(*entry);
-  return absl::OkStatus();
+  Entry ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = find_entry(name);
+    if (!entry.ok()) return entry.status();
+    ended = remove(*entry);
+  }
+  forget_due(ended);
+  return absl::OkStatus();  // its buffers go without the lock
 }
 
 SessionStore::Entry SessionStore::remove(Entries::iterator entry) {
   Entry removed = std::move(entry->second);
   due_.erase({removed.due, entry->first});
-  for (const auto& [number, buffer] : removed.buffers) {
-    if (buffer->expire_time != absl::InfiniteFuture()) due_.erase({buffer->expire_time, buffer->name});
-  }
   const auto own = sessions_of_.find(removed.session->owner.name);
   if (--own->second == 0) sessions_of_.erase(own);
   entries_.erase(entry);
   return removed;
+}
+
+void SessionStore::forget_due(const Entry& removed) {
+  for (auto next = removed.buffers.begin(); next != removed.buffers.end();) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < kAtOnce && next != removed.buffers.end(); ++i, ++next) {
+      const ResidentBuffer& buffer = *next->second;
+      if (buffer.expire_time != absl::InfiniteFuture()) due_.erase({buffer.expire_time, buffer.name});
+    }
+  }
 }
 
 absl::Time SessionStore::lease_end(const Session& session) const {
@@ -157,8 +172,9 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   if (!entry.ok()) return entry.status();
   Entry& owner = (*entry)->second;
   if (owner.buffers.size() >= limits_.max_buffers_per_session) {
-    return exhausted(session.name, absl::StrCat(session.name, " has ", limits_.max_buffers_per_session,
-                                                " buffers, the limit; delete some"));
+    return exhausted(session.name,
+                     absl::StrCat(session.name, " has ", limits_.max_buffers_per_session,
+                                  " buffers, the limit; delete some"));
   }
   const std::uint64_t number = owner.next_buffer++;
   buffer->name = absl::StrCat(session.name, kBuffersInfix, number);
@@ -217,10 +233,15 @@ absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_
 }
 
 void SessionStore::expire(absl::Time now) {
-  std::vector<Entry> ended;  // their buffers go after the lock
-  Dropped dropped;
-  const std::lock_guard lock(mutex_);
-  while (!due_.empty() && due_.begin()->first <= now) {
+  while (expire_some(now)) std::this_thread::sleep_for(kBreather);
+}
+
+bool SessionStore::expire_some(absl::Time now) {
+  std::vector<Entry> ended;
+  Dropped dropped;  // whose memory goes without the lock
+  std::unique_lock lock(mutex_);
+  const auto any_due = [&] { return !due_.empty() && due_.begin()->first <= now; };
+  for (std::size_t i = 0; i < kAtOnce && any_due(); ++i) {
     const auto [time, name] = std::move(due_.extract(due_.begin()).value());
     const BufferName parts = split_buffer_name(name);
     const auto entry = entries_.find(parts.session);
@@ -231,6 +252,10 @@ void SessionStore::expire(absl::Time now) {
       expire_buffer(entry->second, parts.number, time, dropped);
     }
   }
+  const bool more = any_due();
+  lock.unlock();
+  for (const Entry& session : ended) forget_due(session);
+  return more;
 }
 
 void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended) {

@@ -150,7 +150,8 @@ class SessionStore {
   absl::StatusOr<BufferPage> list_buffers(std::string_view session, std::size_t page_size,
                                           std::string_view page_token);
 
-  /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only.
+  /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only, and
+  /// lets others in between where they are many.
   void expire(absl::Time now);
 
   /// A session as it is at the moment.
@@ -200,8 +201,11 @@ class SessionStore {
   absl::Status missing_session(std::string_view name) const;
   absl::Status missing_buffer(std::string_view name) const;
   void remember_end(const std::string& name, std::string_view reason);
-  /// Takes the session out, with all that refers to it.
+  /// Takes the session out; forget_due, without the lock, takes out what refers to its buffers.
   Entry remove(Entries::iterator entry);
+  void forget_due(const Entry& removed);
+  /// A part of what is due; true where more is.
+  bool expire_some(absl::Time now);
   void expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended);
   void expire_buffer(Entry& entry, std::uint64_t number, absl::Time time, Dropped& dropped);
   /// Drop the least recently used idle evictable buffers, of `device` or of `session` alone, until `bytes`
