@@ -56,11 +56,11 @@ JobClass OperationCall::job_class() const {
   return options_.priority() == v1::BATCH ? JobClass::kBatch : JobClass::kInteractive;
 }
 
-bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
+bool OperationCall::requested() const { return cancelled_ || context_.deadline.time <= absl::Now(); }
 
 absl::Status OperationCall::wanted() const {
   if (cancelled_) return cancelled();
-  if (context_.deadline > absl::Now()) return absl::OkStatus();
+  if (context_.deadline.time > absl::Now()) return absl::OkStatus();
   return absl::DeadlineExceededError("the deadline passed before the images were decoded");
 }
 
@@ -176,17 +176,18 @@ absl::Status OperationCall::check_outputs() const {
     const std::size_t bytes = output.spec.shape.bytes();
     total += bytes;
     if (bytes > limits.max_buffer_bytes) {
-      return exhausted("limits:max_buffer_bytes",
-                       absl::StrCat("output ", output.spec.name, " would have ", bytes,
-                                    " bytes; the server allows ", limits.max_buffer_bytes, " in one array"));
+      return exhausted(
+          "limits:max_buffer_bytes",
+          absl::StrCat("output ", output.spec.name, " would have ", bytes, " bytes; the server allows ",
+                       limits.max_buffer_bytes, " (max_buffer_bytes) in one array"));
     }
   }
   if (inline_outputs_ && total > limits.max_inline_bytes) {
-    return exhausted(
-        "limits:max_inline_bytes",
-        absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
-                     " come back inline: name a session, keep them on the device and read them with "
-                     "ReadBuffer"));
+    return exhausted("limits:max_inline_bytes",
+                     absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
+                                  " (max_inline_bytes) come back inline: name a session, keep them on the "
+                                  "device and read them with "
+                                  "ReadBuffer"));
   }
   return absl::OkStatus();
 }
@@ -197,7 +198,7 @@ void OperationCall::submit(Lane& lane) noexcept {
   try {
     std::visit([&](auto& executor) { submit_to(executor, lane); }, lane.executor());
   } catch (...) {
-    submitted_ = translate_exception(*slot_->device, context_.deadline);
+    submitted_ = translate_exception(*slot_->device, context_.deadline.time);
   }
 }
 
@@ -275,7 +276,7 @@ absl::Status OperationCall::fit_outputs(Lane& lane) {
   try {
     std::visit(fit, lane.executor());
   } catch (...) {  // some of it may be on its way: the answer waits until the lane is idle
-    submitted_ = translate_exception(*slot_->device, context_.deadline);
+    submitted_ = translate_exception(*slot_->device, context_.deadline.time);
   }
   return absl::OkStatus();
 }
@@ -310,7 +311,7 @@ bool OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
     if (status.ok()) status = deliver(lane);
     succeeded_ = status.ok();
   } catch (...) {
-    status = translate_exception(*slot_->device, context_.deadline);
+    status = translate_exception(*slot_->device, context_.deadline.time);
   }
   answer(status);
   return true;
@@ -359,8 +360,9 @@ void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
   timings.set_device(slot_->device->name());
 }
 
-void OperationCall::answer(const absl::Status& status) {
+void OperationCall::answer(const absl::Status& outcome) {
   if (answered_.exchange(true)) return;
+  const absl::Status status = context_.deadline.named(outcome);
   inputs_.clear();
   outputs_.clear();
   admission_ = {};

@@ -15,6 +15,7 @@
 #include "cumulus/v1/array.pb.h"
 #include "server/pipeline/inputs.h"
 #include "server/pipeline/operation.h"
+#include "server/runtime/call_deadline.h"
 #include "server/runtime/job.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/trace.h"
@@ -28,7 +29,7 @@ namespace cumulus::server {
 class OperationCall : public Job, public std::enable_shared_from_this<OperationCall> {
  public:
   struct Context {
-    absl::Time deadline;
+    CallDeadline deadline;
     std::string client;  // the peer, for the log
     Principal principal = {};
     TraceContext trace = {};
@@ -47,7 +48,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   bool finish(Lane& lane, const absl::Status& device) noexcept override;
   void abandon(const absl::Status& why) noexcept override { answer(why); }
   JobClass job_class() const override;
-  absl::Time deadline() const override { return context_.deadline; }
+  absl::Time deadline() const override { return context_.deadline.time; }
   const Principal& principal() const override { return context_.principal; }
   std::string_view operation() const override { return name_; }
   double cost_seconds() const override { return cost_seconds_; }

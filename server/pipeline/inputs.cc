@@ -42,7 +42,7 @@ absl::StatusOr<ArrayShape> inline_shape(const SourceField& source, std::size_t m
   if (array.data().size() > max_bytes) {
     return exhausted(absl::StrCat("request:", field),
                      absl::StrCat(std::string(field), " has ", array.data().size(), " bytes; at most ",
-                                  max_bytes, " travel inline: upload a buffer"));
+                                  max_bytes, " (max_inline_bytes) travel inline: upload a buffer"));
   }
   return shape;
 }
@@ -75,7 +75,7 @@ absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Se
             absl::StrCat("request:", std::string(source.field), ".encoded"),
             absl::StrCat(std::string(source.field), ".encoded.data has ",
                          source.source->encoded().data().size(), " bytes; at most ", limits.max_encoded_bytes,
-                         " travel in a request: decode the image and upload a buffer"));
+                         " (max_encoded_bytes) travel in a request: decode the image and upload a buffer"));
       }
       input.encoded_ = &source.source->encoded();
       return input;

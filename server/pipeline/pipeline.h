@@ -114,9 +114,8 @@ class Pipeline {
     const Configuration& configuration = runtime_.configuration;
     std::string peer = context.peer();
     Principal principal = configuration.principals.resolve(peer);
-    // A longer deadline counts as the longest.
-    return {std::min(absl::FromChrono(context.deadline()), absl::Now() + configuration.limits.max_deadline),
-            std::move(peer), std::move(principal), take_trace(context)};
+    return {CallDeadline::of(context.deadline(), configuration.limits.max_deadline), std::move(peer),
+            std::move(principal), take_trace(context)};
   }
 
   Runtime& runtime_;

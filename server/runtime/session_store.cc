@@ -65,13 +65,14 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   }
   if (entries_.size() >= limits_.max_sessions) {
     return exhausted("server:sessions", absl::StrCat("the server has ", limits_.max_sessions,
-                                                     " sessions, its limit; delete one or let one expire"));
+                                                     " sessions, its limit (limits.max_sessions); delete one "
+                                                     "or let one expire"));
   }
   const auto own = sessions_of_.find(session.owner.name);
   if (own != sessions_of_.end() && own->second >= session.owner.limits.max_sessions) {
     return exhausted(absl::StrCat("principal:", session.owner.name, ":max_sessions"),
                      absl::StrCat("this client has ", own->second,
-                                  " sessions, its limit; delete one or let one expire"));
+                                  " sessions, its limit (max_sessions); delete one or let one expire"));
   }
   Entry entry;
   entry.session = std::make_shared<Session>(Session{
@@ -174,7 +175,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   if (owner.buffers.size() >= limits_.max_buffers_per_session) {
     return exhausted(session.name,
                      absl::StrCat(session.name, " has ", limits_.max_buffers_per_session,
-                                  " buffers, the limit; delete some"));
+                                  " buffers, the limit (max_buffers_per_session); delete some"));
   }
   const std::uint64_t number = owner.next_buffer++;
   buffer->name = absl::StrCat(session.name, kBuffersInfix, number);

@@ -90,7 +90,7 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Pr
       limits.session_quota_bytes > 0 ? limits.session_quota_bytes : (*slot)->device->budget()->limit_bytes();
   if (request.quota_bytes() < 0 || static_cast<std::size_t>(request.quota_bytes()) > max_quota) {
     return bad_field("quota_bytes", absl::StrCat("is ", request.quota_bytes(), "; 0 (the default) to ",
-                                                 max_quota, " is right"));
+                                                 max_quota, " (session_quota_bytes) is right"));
   }
   const std::size_t quota =
       request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;

@@ -182,7 +182,7 @@ TEST_F(SessionStoreTest, AClientHasItsShareOfTheSessions) {
   ASSERT_TRUE(make("a").ok());
   const absl::Status refused = make("b").status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(reason(refused).find("this client has 1 sessions, its limit"), std::string::npos);
+  EXPECT_NE(reason(refused).find("this client has 1 sessions, its limit (max_sessions)"), std::string::npos);
   EXPECT_TRUE(store_.create_session({"c", &slot_, absl::Minutes(1), 4096, {"other", {}}}).ok());
   ASSERT_TRUE(store_.delete_session("sessions/a").ok());
   ASSERT_TRUE(make("b").ok());

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <thread>
 
+#include "server/runtime/call_deadline.h"
 #include "server/runtime/metrics/telemetry.h"
 #include "server/runtime/principal.h"
 #include "server/runtime/transfer/transfer_shares.h"
@@ -31,7 +32,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     std::string_view method;
     std::string client;  // the peer, for the log
     Principal principal;
-    absl::Time deadline;
+    CallDeadline deadline;
     absl::Duration max_stall;
     std::shared_ptr<TransferShares> shares;
     Telemetry& telemetry;

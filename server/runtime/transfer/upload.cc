@@ -98,7 +98,7 @@ absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
   if (total_bytes_ > limits.max_buffer_bytes) {
     return exhausted("limits:max_buffer_bytes",
                      concat("the array ", shape->text(), " has ", total_bytes_, " bytes; the server allows ",
-                            limits.max_buffer_bytes));
+                            limits.max_buffer_bytes, " (max_buffer_bytes)"));
   }
   absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session());
   if (!session.ok()) return session.status();
