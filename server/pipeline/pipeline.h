@@ -10,6 +10,7 @@
 
 #include "server/pipeline/call.h"
 #include "server/pipeline/operation.h"
+#include "server/runtime/instance.h"
 
 namespace cumulus::server {
 
@@ -116,7 +117,8 @@ class Pipeline {
     Principal principal = configuration.principals.resolve(peer);
     // A longer deadline counts as the longest.
     return {std::min(absl::FromChrono(context.deadline()), absl::Now() + configuration.limits.max_deadline),
-            std::move(peer), std::move(principal), take_trace(context)};
+            std::move(peer), std::move(principal), take_trace(context),
+            check_instance(context, runtime_.instance)};
   }
 
   Runtime& runtime_;
