@@ -7,7 +7,9 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "cumulus/client.h"
@@ -16,25 +18,39 @@
 
 namespace cumulus {
 
+/// What a call says besides its request, and how the library takes its failure.
+struct CallContext {
+  // Session.name and Session.instance of the handles that the call names; empty where it names none.
+  std::string session = {};
+  std::string instance = {};
+  /// The call may be repeated whatever became of it: after breaks, for ConnectOptions::max_outage.
+  bool outlasts_breaks = false;
+
+  void write(grpc::ClientContext& context) const;
+};
+
 /// A channel, and the one way in which every unary call goes over it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   static std::shared_ptr<Connection> open(const std::string& target, const ConnectOptions& options);
+  /// The one to a server that this one named: this one itself where `endpoint` is empty or its own target.
+  std::shared_ptr<Connection> to(const std::string& endpoint);
 
   using Done = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
   /// Calls `method` ("/package.Service/Method") and hands its answer to `done`, once, on the event loop's
   /// thread. Repeats it with back-off while it answers UNAVAILABLE with RetryInfo and the deadline allows.
-  void call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options, Done done);
+  void call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options,
+            const CallContext& context, Done done);
 
   absl::StatusOr<grpc::ByteBuffer> call_and_wait(std::string method, const grpc::ByteBuffer& request,
-                                                 const CallOptions& options);
+                                                 const CallOptions& options, const CallContext& context = {});
 
   template <class Response>
   absl::StatusOr<Response> call_and_wait(std::string method, const google::protobuf::MessageLite& request,
-                                         const CallOptions& options) {
+                                         const CallOptions& options, const CallContext& context = {}) {
     absl::StatusOr<grpc::ByteBuffer> bytes =
-        call_and_wait(std::move(method), wire::serialize(request), options);
+        call_and_wait(std::move(method), wire::serialize(request), options, context);
     if (!bytes.ok()) return bytes.status();
     Response response;
     if (absl::Status parsed = wire::parse(*bytes, response); !parsed.ok()) return parsed;
@@ -44,19 +60,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// When a call with these options that starts now has to end.
   absl::Time deadline(const CallOptions& options, absl::Duration allowance = absl::ZeroDuration()) const;
 
+  absl::Duration max_outage() const { return options_.max_outage; }
+
   grpc::GenericStub& stub() { return stub_; }
   grpc::CompletionQueue* queue() { return loop_.queue(); }
 
  private:
-  Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options)
-      : stub_(std::move(channel)), call_timeout_(options.call_timeout) {}
+  Connection(std::shared_ptr<grpc::Channel> channel, std::string target, const ConnectOptions& options)
+      : stub_(std::move(channel)), target_(std::move(target)), options_(options) {}
 
   EventLoop loop_;
   grpc::GenericStub stub_;
-  absl::Duration call_timeout_;
+  const std::string target_;
+  const ConnectOptions options_;
+  std::mutex mutex_;  // of others_
+  std::map<std::string, std::weak_ptr<Connection>> others_;
 };
 
-/// Waiting times between repetitions of a call: 50 ms, doubling up to 5 s, each varied by a quarter so
+/// Waiting times between repetitions of a call: 50 ms, doubling up to 1 s, each varied by a quarter so
 /// that clients turned away together do not come back together.
 class BackOff {
  public:

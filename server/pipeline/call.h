@@ -33,6 +33,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
     std::string client;  // the peer, for the log
     Principal principal = {};
     TraceContext trace = {};
+    absl::Status handles = {};  // why those that the call names cannot be this instance's
   };
   /// Called once, with the call's outcome, after `response` has been filled.
   using Respond = std::function<void(grpc::Status)>;
@@ -82,6 +83,8 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Status check_destination();
   absl::Status resolve_inputs();
   void decode_inputs();
+  /// Whether the server ends its calls: its drain is over, or the device has failed.
+  bool stopped() const;
   /// CANCELLED or DEADLINE_EXCEEDED once nobody waits for the answer any more.
   absl::Status wanted() const;
   void admit();
@@ -102,7 +105,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Status deliver(Lane& lane);
   absl::Status deliver_output(Output& output);
   void fill_timings(const Lane& lane, absl::Time delivery_start);
-  void answer(const absl::Status& status);
+  void answer(const absl::Status& outcome);
 
   Runtime& runtime_;
   const std::string_view name_;

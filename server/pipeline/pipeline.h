@@ -10,6 +10,7 @@
 
 #include "server/pipeline/call.h"
 #include "server/pipeline/operation.h"
+#include "server/runtime/instance.h"
 
 namespace cumulus::server {
 
@@ -115,7 +116,7 @@ class Pipeline {
     std::string peer = context.peer();
     Principal principal = configuration.principals.resolve(peer);
     return {CallDeadline::of(context.deadline(), configuration.limits.max_deadline), std::move(peer),
-            std::move(principal), take_trace(context)};
+            std::move(principal), take_trace(context), check_instance(context, runtime_.instance)};
   }
 
   Runtime& runtime_;

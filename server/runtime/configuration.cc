@@ -123,6 +123,17 @@ std::string resolve_page_address(std::string_view path, const std::string& text,
   return text;
 }
 
+std::string resolve_advertise(const std::string& text, Fields& fields) {
+  if (text.empty()) return text;
+  const absl::StatusOr<ListenAddress> address = parse_listen_address(text);
+  if (!address.ok()) {
+    fields.complain("advertise", to_std_view(address.status().message()));
+  } else if (!address->is_unix() && address->port == 0) {
+    fields.complain("advertise", concat("'", text, "' has port 0; name the port that clients reach"));
+  }
+  return text;
+}
+
 Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields& fields) {
   Configuration::Devices devices;
   switch (config.backend()) {
@@ -330,7 +341,9 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   Fields fields;
   Configuration result;
   result.listen = resolve_listen(config, fields);
+  result.advertise = resolve_advertise(config.advertise(), fields);
   result.insecure = config.insecure();
+  result.supervise = config.supervise();
   result.reflection = !config.has_reflection() || config.reflection();
   result.devices = resolve_devices(config.devices(), fields);
   result.limits = resolve_limits(config.limits(), fields);

@@ -76,8 +76,10 @@ struct Configuration {
   };
 
   std::vector<std::string> listen;  // HOST:PORT, [HOST6]:PORT or unix:PATH; at least one
+  std::string advertise;            // empty: clients stay at the address that they came by
   bool insecure = false;
   bool reflection = true;
+  bool supervise = false;
   Devices devices;
   Limits limits;
   Principals principals;

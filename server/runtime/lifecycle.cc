@@ -3,7 +3,6 @@
 #include <absl/time/clock.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -189,18 +188,17 @@ void end_process(int code, absl::Duration flush_limit) {
   ::_exit(code);
 }
 
-void end_process_after(absl::Duration limit, absl::Duration flush_limit) {
-  std::thread([limit, flush_limit] {
+void end_process_after(absl::Duration limit, absl::Duration flush_limit, int code) {
+  std::thread([limit, flush_limit, code] {
     absl::SleepFor(limit);
     spdlog::warn("calls that could not be cancelled still run: ending without them");
-    end_process(0, flush_limit);
+    end_process(code, flush_limit);
   }).detach();
 }
 
 absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& configuration,
                                                        const std::vector<grpc::Service*>& services) {
   gpr_set_log_function(log_for_grpc);
-  grpc::EnableDefaultHealthCheckService(true);
   if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
   if (!addresses.ok()) return addresses.status();
@@ -217,6 +215,8 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   lifecycle.calls_ = std::make_shared<OpenCalls>();
   grpc::ServerBuilder builder;
   configure(builder, configuration.connections, lifecycle.calls_);
+  lifecycle.health_ = std::make_unique<HealthService>();
+  builder.RegisterService(lifecycle.health_.get());
   for (grpc::Service* service : services) builder.RegisterService(service);
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> hand =
@@ -224,7 +224,6 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
                                                            grpc::InsecureServerCredentials());
   lifecycle.server_ = builder.BuildAndStart();
   if (lifecycle.server_ == nullptr) return absl::InternalError("gRPC does not start; its log lines say why");
-  lifecycle.set_serving(false);
   lifecycle.acceptor_ = std::make_unique<Acceptor>(
       std::move(listeners), configuration.connections.limits, lifecycle.calls_,
       [hand](int listener, int connection) {
@@ -242,8 +241,9 @@ void ServerLifecycle::watch(absl::Duration interval, std::function<void(const st
       std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval}, std::move(deaf));
 }
 
-absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {
-  names_ = std::move(names);
+absl::Status ServerLifecycle::announce(const Configuration& configuration,
+                                       const std::vector<std::string>& names) {
+  health_->add_names(names);
   set_serving(true);
   return configuration.port_file.empty() ? absl::OkStatus()
                                          : write_port_file(configuration.port_file, addresses_);
@@ -251,29 +251,42 @@ absl::Status ServerLifecycle::announce(const Configuration& configuration, std::
 
 void ServerLifecycle::set_serving(bool serving) {
   *serving_ = serving;
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus(serving);
-  for (const std::string& name : names_) health->SetServingStatus(name, serving);
+  health_->set_serving(serving);
 }
 
-void ServerLifecycle::drain(const Configuration::Shutdown& limits) {
+void ServerLifecycle::drain(const Configuration::Shutdown& limits, Runtime& runtime) {
+  // What is stopped at the deadline has its answer within a slice, or a transfer's check.
+  constexpr absl::Duration kToAnswer = absl::Milliseconds(500);
   watchdog_.reset();
   set_serving(false);
   absl::SleepFor(limits.lame_duck);
+  runtime.drain.refuse_new();
+  const absl::Time deadline = absl::Now() + limits.drain;
+  runtime.sessions.wait_for_none(deadline);
+  calls_->wait_for_none(deadline - absl::Now());
+  runtime.drain.end_all();
+  health_->end_watches();
+  calls_->wait_for_none(kToAnswer);
   acceptor_.reset();
   for (const std::string& path : socket_paths_) ::unlink(path.c_str());
-  // It also waits for streams that are nobody's work, such as health's Watch, and for half messages.
+  // It also waits for streams that are nobody's work, such as reflection's, and for half messages.
   std::promise<void> done;
   std::future<void> shut_down = done.get_future();
   shutdown_ = std::thread(
-      [server = server_.get(), deadline = absl::Now() + limits.drain, done = std::move(done)]() mutable {
+      [server = server_.get(), deadline = absl::Now() + kToAnswer, done = std::move(done)]() mutable {
         server->Shutdown(absl::ToChronoTime(deadline));
         server->Wait();
         done.set_value();
       });
-  calls_->wait_for_none(limits.drain);
+  calls_->wait_for_none(2 * kToAnswer);
   // What is left has its answer on the way.
   shut_down.wait_for(std::chrono::milliseconds(200));
+}
+
+void ServerLifecycle::fail(DeviceSlot& slot, absl::Duration to_answer) {
+  set_serving(false);
+  slot.queue->fail(failed_device(*slot.device));
+  calls_->wait_for_none(to_answer);
 }
 
 ServerLifecycle::~ServerLifecycle() {

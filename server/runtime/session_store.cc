@@ -81,6 +81,7 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   entry.due = entry.expire_time;
   due_.emplace(entry.due, name);
   ++sessions_of_[session.owner.name];
+  ++sessions_on_[session.slot];
   SessionHandle handle = entry.session;
   entries_.emplace(name, std::move(entry));
   return handle;
@@ -131,7 +132,9 @@ SessionStore::Entry SessionStore::remove(Entries::iterator entry) {
   due_.erase({removed.due, entry->first});
   const auto own = sessions_of_.find(removed.session->owner.name);
   if (--own->second == 0) sessions_of_.erase(own);
+  --sessions_on_[removed.session->slot];
   entries_.erase(entry);
+  if (entries_.empty()) none_.notify_all();
   return removed;
 }
 
@@ -143,6 +146,11 @@ void SessionStore::forget_due(const Entry& removed) {
       if (buffer.expire_time != absl::InfiniteFuture()) due_.erase({buffer.expire_time, buffer.name});
     }
   }
+}
+
+void SessionStore::wait_for_none(absl::Time deadline) {
+  std::unique_lock lock(mutex_);
+  none_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return entries_.empty(); });
 }
 
 absl::Time SessionStore::lease_end(const Session& session) const {
@@ -303,6 +311,12 @@ SessionStore::Ends SessionStore::ends() const {
 std::size_t SessionStore::session_count() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
+}
+
+std::size_t SessionStore::session_count(const DeviceSlot& slot) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_on_.find(&slot);
+  return found != sessions_on_.end() ? found->second : 0;
 }
 
 std::size_t SessionStore::buffer_count() const {

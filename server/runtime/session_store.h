@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 #include <absl/time/time.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -150,6 +151,8 @@ class SessionStore {
   absl::StatusOr<BufferPage> list_buffers(std::string_view session, std::size_t page_size,
                                           std::string_view page_token);
 
+  /// Waits until there is no session, or until `deadline`.
+  void wait_for_none(absl::Time deadline);
   /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only, and
   /// lets others in between where they are many.
   void expire(absl::Time now);
@@ -172,6 +175,8 @@ class SessionStore {
   Ends ends() const;
 
   std::size_t session_count() const;
+  /// Sessions on that device.
+  std::size_t session_count(const DeviceSlot& slot) const;
   std::size_t buffer_count() const;
 
  private:
@@ -221,8 +226,10 @@ class SessionStore {
 
   const SessionStoreLimits limits_;
   mutable std::mutex mutex_;
+  std::condition_variable none_;
   Entries entries_;
   std::map<std::string, std::size_t> sessions_of_;  // by their owners' names
+  std::map<const DeviceSlot*, std::size_t> sessions_on_;
   // When to look at a session, or at a buffer that does not last for ever; by name.
   std::set<std::pair<absl::Time, std::string>> due_;
   // Why sessions and buffers that are gone are gone, for the most recent of them.

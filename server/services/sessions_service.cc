@@ -10,6 +10,7 @@
 
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
+#include "server/runtime/instance.h"
 #include "server/runtime/wire.h"
 #include "server/services/answer_at_once.h"
 
@@ -40,41 +41,45 @@ grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context,
 
 grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1::GetSessionRequest* request,
                                                       v1::Session* response) {
-  return answer_at_once(runtime_, *context, "GetSession",
-                        [&](const Principal& /*caller*/) { return get(*request, *response); });
+  return answer_here(context, "GetSession", [&] { return get(*request, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context,
                                                          const v1::DeleteSessionRequest* request,
                                                          google::protobuf::Empty* /*response*/) {
-  return answer_at_once(runtime_, *context, "DeleteSession", [&](const Principal& /*caller*/) {
-    return runtime_.sessions.delete_session(request->name());
-  });
+  return answer_here(context, "DeleteSession",
+                     [&] { return runtime_.sessions.delete_session(request->name()); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::GetBuffer(Context* context, const v1::GetBufferRequest* request,
                                                      v1::Buffer* response) {
-  return answer_at_once(runtime_, *context, "GetBuffer",
-                        [&](const Principal& /*caller*/) { return get_buffer(*request, *response); });
+  return answer_here(context, "GetBuffer", [&] { return get_buffer(*request, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context,
                                                        const v1::ListBuffersRequest* request,
                                                        v1::ListBuffersResponse* response) {
-  return answer_at_once(runtime_, *context, "ListBuffers",
-                        [&](const Principal& /*caller*/) { return list(*request, *response); });
+  return answer_here(context, "ListBuffers", [&] { return list(*request, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
                                                         const v1::DeleteBufferRequest* request,
                                                         google::protobuf::Empty* /*response*/) {
-  return answer_at_once(runtime_, *context, "DeleteBuffer",
-                        [&](const Principal& /*caller*/) { return delete_buffer(*request); });
+  return answer_here(context, "DeleteBuffer", [&] { return delete_buffer(*request); });
+}
+
+grpc::ServerUnaryReactor* SessionsService::answer_here(Context* context, std::string_view rpc,
+                                                       const std::function<absl::Status()>& call) const {
+  return answer_at_once(runtime_, *context, rpc, [&](const Principal& /*caller*/) {
+    const absl::Status instance = check_instance(*context, runtime_.instance);
+    return instance.ok() ? call() : instance;
+  });
 }
 
 absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Principal owner,
                                      v1::Session& response) {
   const auto& limits = runtime_.configuration.limits;
+  if (const absl::Status admitted = runtime_.drain.admits(); !admitted.ok()) return admitted;
   if (!is_uuid(request.session_id())) {
     return bad_field("session_id",
                      absl::StrCat("is '", std::string(cut_text(request.session_id(), 64)),
@@ -84,6 +89,8 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Pr
   const absl::StatusOr<absl::Duration> ttl =
       checked_ttl(request.has_ttl(), request.ttl(), "ttl", limits.default_ttl, limits.max_ttl);
   if (!ttl.ok()) return ttl.status();
+  // Held until the session counts, or sessions that begin at once would all have the same device.
+  const std::lock_guard lock(placement_mutex_);
   const absl::StatusOr<DeviceSlot*> slot = choose_device(request.device());
   if (!slot.ok()) return slot.status();
   const std::size_t max_quota =
@@ -102,8 +109,11 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Pr
 }
 
 absl::StatusOr<DeviceSlot*> SessionsService::choose_device(const std::string& name) {
-  if (name.empty()) return &runtime_.least_loaded();
-  if (DeviceSlot* slot = runtime_.find_device(name)) return slot;
+  if (name.empty()) return runtime_.place_session();
+  if (DeviceSlot* slot = runtime_.find_device(name)) {
+    if (slot->device->healthy()) return slot;
+    return failed_device(*slot->device);
+  }
   const auto append_name = [](std::string* out, const DeviceSlot& slot) { out->append(slot.device->name()); };
   return bad_field("device",
                    absl::StrCat("'", name, "' is not here; this server has ",
@@ -147,7 +157,7 @@ absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& reque
 void SessionsService::write_session(const Session& session, v1::Session& message) const {
   message.set_name(session.name);
   message.set_instance(runtime_.instance);
-  message.set_endpoint(runtime_.endpoint());
+  message.set_endpoint(runtime_.configuration.advertise);
   message.set_device(session.slot->device->name());
   message.set_quota_bytes(static_cast<std::int64_t>(session.quota->limit_bytes()));
   message.set_used_bytes(static_cast<std::int64_t>(session.quota->reserved_bytes()));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/end_to_end/json.h"
+#include "tests/end_to_end/restarting_daemon.h"
 #include "tests/end_to_end/served_jobs.h"
 #include "tests/support/test_data.h"
 
@@ -160,6 +161,39 @@ TEST_F(BatchJobs, GoOnAfterAnInterrupt) {
                   "draw-samples " + kMap + " -n 20 -o @/samples.npy",
                   "box-filter " + kMap + " -o @/b.exr --radius 2"});
   expect_done(2, 1);
+}
+
+class NightlyBatchJobs : public BatchJobs {};
+
+/// Expects that `count` jobs are done although their server is killed under them, and is away for a while.
+void expect_jobs_to_outlive(std::chrono::seconds gap, int count, const std::string& folder) {
+  {
+    std::ofstream jobs(folder + "/jobs.txt");
+    for (int i = 0; i < count; ++i)
+      jobs << "draw-samples " << kMap << " -n 1000000 -o " << folder << "/" << i << ".npy\n";
+  }
+  RestartingDaemon daemon;
+  Program batch(test_program("cumulus"),
+                {"--server", daemon.target(), "--json", "batch", folder + "/jobs.txt"});
+  for (int i = 0; i < 3000 && !fs::exists(folder + "/0.npy"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  daemon.end(SIGKILL);
+  std::this_thread::sleep_for(gap);
+  EXPECT_TRUE(batch.running());
+  daemon.start();
+  const Ended ended = batch.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  const Json report(ended.output);
+  EXPECT_EQ(report.number("failed"), 0) << ended.output;
+  EXPECT_EQ(report.number("done"), count) << ended.output;
+}
+
+TEST_F(BatchJobs, OutliveAShortAbsenceOfTheirServer) {
+  expect_jobs_to_outlive(std::chrono::seconds(1), 8, folder_.path().string());
+}
+
+TEST_F(NightlyBatchJobs, OutliveAnAbsenceOfFiveSeconds) {
+  expect_jobs_to_outlive(std::chrono::seconds(5), 24, folder_.path().string());
 }
 
 TEST_F(BatchJobs, NeedAServer) {

@@ -1,6 +1,7 @@
 #include "cli/job/job.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +19,14 @@ constexpr absl::Duration kLease = absl::Minutes(2);
 absl::StatusOr<Client> Job::connect() {
   stages_.begin("connect");
   const absl::StatusOr<std::string> where = server_->target();
-  absl::StatusOr<Client> client = where.ok() ? Client::connect(*where) : where.status();
+  ConnectOptions options;
+  if (server_->is_private()) options.max_outage = absl::ZeroDuration();
+  const absl::Time give_up = absl::Now() + patience_;
+  absl::StatusOr<Client> client = where.ok() ? Client::connect(*where, options) : where.status();
+  while (absl::IsUnavailable(client.status()) && where.ok() && absl::Now() < give_up && !interrupted()) {
+    absl::SleepFor(absl::Milliseconds(200));
+    client = Client::connect(*where, options);
+  }
   stages_.end();
   no_server_ = !client.ok();
   if (where.ok() && no_server_) {
@@ -37,13 +45,25 @@ absl::StatusOr<Session> Job::open_session() {
   if (!server.ok()) return server.status();
   SessionOptions options;
   options.ttl = std::min(kLease, server->max_ttl);
+  options.recreate = !server_->is_private();
   options.call = call();
   return client_->create_session(options);
 }
 
 absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array) {
+  return upload(session, array, nullptr);
+}
+
+absl::StatusOr<Buffer> Job::upload(const Session& session, Array array) {
+  const auto kept = std::make_shared<const Array>(std::move(array));
+  return upload(session, kept->view(), kept);
+}
+
+absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array,
+                                   std::shared_ptr<const void> keep) {
   stages_.begin("upload");
   UploadOptions options;
+  options.keep = std::move(keep);
   options.call = call();
   options.progress = [this](std::int64_t done, std::int64_t total) { stages_.advance(done, total); };
   absl::StatusOr<Buffer> buffer = session.upload(array, options);

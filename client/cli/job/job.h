@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/time/time.h>
 
 #include <functional>
 #include <memory>
@@ -67,8 +68,11 @@ class Job {
     return options;
   }
 
-  /// Uploads as the stage "upload".
+  /// Uploads as the stage "upload". The array's memory stays as long as the session: it may have to be
+  /// uploaded again.
   absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array);
+  /// Likewise; the session keeps the array.
+  absl::StatusOr<Buffer> upload(const Session& session, Array array);
   /// Runs as the stage `stage` and adds the server's times to the report's.
   absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
   /// Downloads as the stage "download".
@@ -93,12 +97,17 @@ class Job {
         json_(json),
         interrupt_(std::move(interrupt)),
         priority_(Priority::kBatch),
+        patience_(absl::Seconds(30)),
         stages_(Stages::Bars::kNever) {}
+  absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array,
+                                std::shared_ptr<const void> keep);
 
   const std::shared_ptr<JobServer> server_;
   const bool json_;
   const Cancellation interrupt_;
   const Priority priority_ = Priority::kInteractive;
+  // How long connect() waits for a server: one that others of the same command have found may be restarting.
+  const absl::Duration patience_ = absl::ZeroDuration();
   bool no_server_ = false;
   bool reports_failure_ = false;
   std::optional<Client> client_;  // of the session

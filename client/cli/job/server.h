@@ -20,6 +20,8 @@ class JobServer {
 
   /// For Client::connect. From any thread.
   absl::StatusOr<std::string> target();
+  /// Whether it ends with the command, and nobody starts it again.
+  bool is_private() const { return address_.empty(); }
   /// For reports: the address, or "private".
   std::string name() const { return address_.empty() ? "private" : address_; }
 

@@ -27,14 +27,15 @@ class Client(ImageOperations, StructureOperations):
 
 def connect(address: Optional[str] = None, *, backend: str = "", device: str = "", timeout: float = 300.0,
             connect_timeout: float = 10.0, connections: int = 1, lease: Optional[float] = None,
-            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0) -> "Client":
+            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0, recreate: bool = False,
+            max_outage: float = 30.0) -> "Client":
     """Connects to a server.
 
     Args:
         address: HOST:PORT, [HOST6]:PORT or unix:PATH. Without one CUMULUS_SERVER, and without that a private cumulusd
             that lives as long as the client.
         backend: of a private cumulusd, "cpu" or "cuda"; it chooses without.
-        device: of the server, "cuda0" for instance; the one with most memory free without.
+        device: of the server, "cuda0" for instance; the one with the fewest sessions and the least work without.
         timeout: seconds for calls that name none. Transfers get one more for each 16 MiB.
         connect_timeout: seconds for the first answer.
         connections: TCP connections; transfers of several threads are spread over them.
@@ -42,6 +43,10 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
         progress: True shows bars of tqdm, where that is installed, for transfers of 16 MiB and more; or a function that
             is called with the bytes that are done and all bytes.
         dead_after: seconds without a sign of life after which a server counts as dead.
+        recreate: when the server has restarted or the session is lost otherwise, make the session again, and each buffer
+            when it is next needed: uploaded again, or computed again from what it came from. The client holds the arrays
+            that were uploaded for that; change one, and the call that needs it raises `DataLoss`.
+        max_outage: seconds that a call then goes on trying while no server answers.
 
     Raises:
         Unavailable: no server answers, or none can be started; the text says what to do.
@@ -59,7 +64,8 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
                             dead_after=dead_after)
     try:
         connection.wait(connect_timeout)
-        return Client(connection, daemon, device=device, lease=lease, progress=progress)
+        return Client(connection, daemon, device=device, lease=lease, progress=progress, recreate=recreate,
+                      max_outage=max_outage)
     except BaseException:
         connection.close()
         if daemon is not None:

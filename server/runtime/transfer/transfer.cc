@@ -14,6 +14,10 @@ namespace cumulus::server {
 Transfer::Transfer(Options options) : options_(std::move(options)), begin_time_(absl::Now()) {}
 
 void Transfer::check(absl::Time now) {
+  if (options_.drain != nullptr && options_.drain->over()) {
+    give_up(draining());
+    return;
+  }
   if (now >= options_.deadline.time) {
     give_up(options_.deadline.named(
         absl::DeadlineExceededError("the deadline passed before the transfer was complete")));
@@ -54,6 +58,7 @@ void Transfer::check_rate(absl::Time now) {
 }
 
 absl::Status Transfer::take_share() {
+  if (!options_.handles.ok()) return options_.handles;
   absl::StatusOr<TransferShares::Share> share = options_.shares->begin(options_.principal);
   if (!share.ok()) return share.status();
   share_ = *std::move(share);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/runtime/instance.h"
 #include "server/runtime/transfer/download.h"
 #include "server/runtime/transfer/upload.h"
 
@@ -64,7 +65,9 @@ Transfer::Options TransferService::options(std::string_view method,
           limits.stalled_transfer,
           shares_,
           runtime_.telemetry,
-          take_trace(context)};
+          take_trace(context),
+          &runtime_.drain,
+          check_instance(context, runtime_.instance)};
 }
 
 std::shared_ptr<StagingRing> TransferService::find_ring(const Device& device) const {

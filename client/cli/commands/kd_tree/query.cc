@@ -62,10 +62,13 @@ absl::StatusOr<std::optional<Buffer>> upload_radii(Job& job, const Session& sess
 
 /// Uploads the arrays that make up a tree.
 absl::StatusOr<std::vector<Buffer>> upload_tree(Job& job, const Session& session, const KdTreeFile& tree) {
-  const absl::StatusOr<Array> ordered = tree.ordered_points();
+  absl::StatusOr<Array> ordered = tree.ordered_points();
   if (!ordered.ok()) return ordered.status();
   std::vector<Buffer> buffers;
-  for (const Array* array : {&*ordered, &tree.idx_array, &tree.node_data, &tree.node_bounds}) {
+  absl::StatusOr<Buffer> points = job.upload(session, *std::move(ordered));
+  if (!points.ok()) return points.status();
+  buffers.push_back(*std::move(points));
+  for (const Array* array : {&tree.idx_array, &tree.node_data, &tree.node_bounds}) {
     absl::StatusOr<Buffer> uploaded = job.upload(session, array->view());
     if (!uploaded.ok()) return uploaded.status();
     buffers.push_back(*std::move(uploaded));
