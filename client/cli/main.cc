@@ -56,6 +56,23 @@ int run(const Invocation& invocation, const GlobalOptions& options) {
   return printed ? kDone : fail("cannot write to standard output", kJobFailed);
 }
 
+void add_global_options(CLI::App& app, GlobalOptions& options) {
+  CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
+                            ->envname("CUMULUS_SERVER");
+  app.add_option("--backend", options.backend, "Of a server of its own: cpu or cuda; otherwise it chooses")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->excludes(server);
+  app.add_flag("--json", options.json, "Print one JSON object");
+  Credentials& files = options.credentials;
+  const auto add_file = [&app](const char* name, std::string& file, const char* what) {
+    app.add_option(name, file, what)->type_name("FILE");
+  };
+  add_file("--tls-ca", files.tls_ca, "Authorities of the server's certificate, PEM: encrypts the connection");
+  add_file("--tls-cert", files.tls_cert, "This client's certificate, PEM");
+  add_file("--tls-key", files.tls_key, "The key of that certificate, PEM");
+  add_file("--token-file", files.token_file, "The token of this client");
+}
+
 int main(int argc, char** argv) {
   GlobalOptions options;
   Invocation invocation("Tables and filters for renderers, on a GPU or on the CPU, by a cumulusd.");
@@ -65,18 +82,20 @@ int main(int argc, char** argv) {
       "at the end.\n"
       "Exit codes: 0 done, 1 the job failed, 2 the command line was wrong, 3 no server.");
   app.set_version_flag("--version", std::string("cumulus ") + CUMULUS_VERSION);
-  CLI::Option* server = app.add_option("--server", options.server, "The server: HOST:PORT or unix:PATH")
-                            ->envname("CUMULUS_SERVER");
-  app.add_option("--backend", options.backend, "Of a server of its own: cpu or cuda; otherwise it chooses")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->excludes(server);
-  app.add_flag("--json", options.json, "Print one JSON object");
+  add_global_options(app, options);
+  const absl::StatusOr<ClientSettings> settings = read_client_settings();
+  if (settings.ok()) {  // what flags then override
+    options.server = settings->server;
+    options.credentials = settings->credentials;
+  }
   try {
     invocation.read({argv + 1, argv + argc});
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return fail(invocation.explain(error), kWrongCommandLine);
   }
+  if (!settings.ok()) return fail(std::string(settings.status().message()), kWrongCommandLine);
+  if (!options.backend.empty()) options.server.clear();  // which the configuration file named
   return run(invocation, options);
 }
 

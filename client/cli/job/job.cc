@@ -18,9 +18,11 @@ constexpr absl::Duration kLease = absl::Minutes(2);
 absl::StatusOr<Client> Job::connect() {
   stages_.begin("connect");
   const absl::StatusOr<std::string> where = server_->target();
-  absl::StatusOr<Client> client = where.ok() ? Client::connect(*where) : where.status();
+  absl::StatusOr<Client> client = where.ok() ? Client::connect(*where, server_->options()) : where.status();
   stages_.end();
-  no_server_ = !client.ok();
+  const absl::Status& problem = client.status();
+  const bool refused = absl::IsUnauthenticated(problem) || absl::IsPermissionDenied(problem);
+  no_server_ = !client.ok() && !refused && !absl::IsInvalidArgument(problem);
   if (where.ok() && no_server_) {
     return absl::Status(client.status().code(),
                         absl::StrCat(std::string(client.status().message()),

@@ -21,13 +21,14 @@ struct GlobalOptions {
   std::string server = {};   // HOST:PORT or unix:PATH; empty: a private daemon
   std::string backend = {};  // of the private daemon; empty: it chooses
   bool json = false;
+  Credentials credentials = {};  // of the server that was named
 };
 
 /// One run of a command: its server, its stages and its report.
 class Job {
  public:
   Job(const GlobalOptions& options, Cancellation interrupt)
-      : server_(std::make_shared<JobServer>(options.server, options.backend)),
+      : server_(std::make_shared<JobServer>(options.server, options.backend, options.credentials)),
         json_(options.json),
         interrupt_(std::move(interrupt)) {}
   /// A job beside `first`, for a thread of its own: at the same server, where interactive jobs go before it,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/job/private_daemon.h"
+#include "cumulus/client.h"
 
 namespace cumulus::cli {
 
@@ -15,17 +16,26 @@ namespace cumulus::cli {
 class JobServer {
  public:
   /// `address` is HOST:PORT or unix:PATH; empty: a private daemon with `backend`, which may be empty, too.
-  JobServer(std::string address, std::string backend)
-      : address_(std::move(address)), backend_(std::move(backend)) {}
+  JobServer(std::string address, std::string backend, Credentials credentials)
+      : address_(std::move(address)),
+        backend_(std::move(backend)),
+        credentials_(std::move(credentials)) {}
 
   /// For Client::connect. From any thread.
   absl::StatusOr<std::string> target();
+  /// For the connection to it.
+  ConnectOptions options() const {
+    ConnectOptions options;
+    options.credentials = credentials_;
+    return options;
+  }
   /// For reports: the address, or "private".
   std::string name() const { return address_.empty() ? "private" : address_; }
 
  private:
   const std::string address_;
   const std::string backend_;
+  const Credentials credentials_;
   std::mutex mutex_;
   std::unique_ptr<PrivateDaemon> daemon_;
 };
