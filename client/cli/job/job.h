@@ -72,6 +72,11 @@ class Job {
   absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array);
   /// Runs as the stage `stage` and adds the server's times to the report's.
   absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
+  /// As run, of the image file at `path`, which the server decodes. Its bytes travel within the call where
+  /// they fit, and else are uploaded first.
+  absl::StatusOr<Result> run_on_file(const Session& session, const std::string& stage,
+                                     const std::string& path,
+                                     const std::function<Operation(const Source&)>& operation);
   /// Downloads as the stage "download".
   absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
   /// The one element of an array of the type T, likewise.
@@ -103,6 +108,7 @@ class Job {
   bool no_server_ = false;
   bool reports_failure_ = false;
   std::optional<Client> client_;  // of the session
+  std::int64_t max_encoded_bytes_ = 0;
   Stages stages_;
   Report report_;
   Timings server_times_;

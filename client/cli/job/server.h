@@ -17,9 +17,7 @@ class JobServer {
  public:
   /// `address` is HOST:PORT or unix:PATH; empty: a private daemon with `backend`, which may be empty, too.
   JobServer(std::string address, std::string backend, Credentials credentials)
-      : address_(std::move(address)),
-        backend_(std::move(backend)),
-        credentials_(std::move(credentials)) {}
+      : address_(std::move(address)), backend_(std::move(backend)), credentials_(std::move(credentials)) {}
 
   /// For Client::connect. From any thread.
   absl::StatusOr<std::string> target();

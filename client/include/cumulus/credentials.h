@@ -13,8 +13,8 @@ struct Credentials {
   /// The client's own certificate and its key, PEM, for servers that ask for one. Both or neither.
   std::string tls_cert;
   std::string tls_key;
-  /// Holds the token that `cumulusd token` said, for servers that ask for one. It travels with every call, and
-  /// only over TLS or to this machine.
+  /// Holds the token that `cumulusd token` said, for servers that ask for one. It travels with every call,
+  /// and only over TLS or to this machine.
   std::string token_file;
 };
 
@@ -25,10 +25,10 @@ struct ClientSettings {
 
 /// What the environment says (CUMULUS_SERVER, CUMULUS_TLS_CA, CUMULUS_TLS_CERT, CUMULUS_TLS_KEY,
 /// CUMULUS_TOKEN_FILE), and, for what it leaves open, the configuration file: CUMULUS_CONFIG, or else
-/// cumulus/client.conf in XDG_CONFIG_HOME, or else in ~/.config. A line of it is "name = value", with the names
-/// server, tls_ca, tls_cert, tls_key and token_file; what follows a # says nothing, and files are named
-/// relative to its folder. There need not be one, unless CUMULUS_CONFIG names it. INVALID_ARGUMENT naming the file
-/// and the line that is wrong.
+/// cumulus/client.conf in XDG_CONFIG_HOME, or else in ~/.config. A line of it is "name = value", with the
+/// names server, tls_ca, tls_cert, tls_key and token_file; what follows a # says nothing, and files are named
+/// relative to its folder. There need not be one, unless CUMULUS_CONFIG names it. INVALID_ARGUMENT naming the
+/// file and the line that is wrong.
 absl::StatusOr<ClientSettings> read_client_settings();
 
 }  // namespace cumulus
