@@ -1,5 +1,6 @@
 #include "server/runtime/identity/admin_gate.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,40 +32,48 @@ std::string reflection_error(grpc::StatusCode code) {
   return short_field(7, error);
 }
 
-class Refusal final : public grpc::experimental::Interceptor {
+class Gate final : public grpc::experimental::Interceptor {
  public:
-  Refusal(grpc::Status status, std::string answer) : status_(std::move(status)), answer_(std::move(answer)) {}
+  Gate(const Identity& identity, const grpc::ServerContextBase& context, bool reflection)
+      : identity_(identity), context_(context), reflection_(reflection) {}
 
   // The service does its work all the same: gRPC lets an interceptor change what a handler says, not stop it.
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
-    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
-      const grpc::Slice content(answer_);
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE) && !status().ok()) {
+      const grpc::Slice content(reflection_ ? reflection_error(status().error_code()) : std::string());
       *methods->GetSerializedSendMessage() = grpc::ByteBuffer(&content, 1);
     }
-    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS))
-      methods->ModifySendStatus(status_);
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) && !status().ok())
+      methods->ModifySendStatus(status());
     methods->Proceed();
   }
 
  private:
-  const grpc::Status status_;
-  const std::string answer_;
+  /// Found out when something is to be sent: who calls is not known yet when gRPC makes the interceptor.
+  const grpc::Status& status() {
+    if (!status_) {
+      const absl::StatusOr<Principal> caller = identity_.resolve(context_);
+      status_ = to_grpc(caller.ok() ? require_admin(*caller, reflection_ ? "reflection" : "channelz")
+                                    : caller.status());
+    }
+    return *status_;
+  }
+
+  const Identity& identity_;
+  const grpc::ServerContextBase& context_;
+  const bool reflection_;
+  std::optional<grpc::Status> status_;
 };
 
-class Gate final : public grpc::experimental::ServerInterceptorFactoryInterface {
+class Gates final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit Gate(std::shared_ptr<const Identity> identity) : identity_(std::move(identity)) {}
+  explicit Gates(std::shared_ptr<const Identity> identity) : identity_(std::move(identity)) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
     const std::string_view method = info->method();
     const bool reflection = begins_with(method, kReflection);
     if (!reflection && !begins_with(method, kChannelz)) return nullptr;
-    const absl::StatusOr<Principal> caller = identity_->resolve(*info->server_context());
-    const absl::Status allowed =
-        caller.ok() ? require_admin(*caller, reflection ? "reflection" : "channelz") : caller.status();
-    if (allowed.ok()) return nullptr;
-    const grpc::Status status = to_grpc(allowed);
-    return new Refusal(status, reflection ? reflection_error(status.error_code()) : "");  // gRPC's to delete
+    return new Gate(*identity_, *info->server_context(), reflection);  // gRPC's to delete
   }
 
  private:
@@ -75,7 +84,7 @@ class Gate final : public grpc::experimental::ServerInterceptorFactoryInterface 
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> make_admin_gate(
     std::shared_ptr<const Identity> identity) {
-  return std::make_unique<Gate>(std::move(identity));
+  return std::make_unique<Gates>(std::move(identity));
 }
 
 }  // namespace cumulus::server
