@@ -16,6 +16,7 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
+#include "cli/commands/picture_options.h"
 #include "cli/commands/sampling_table/density.h"
 #include "cli/commands/sampling_table/drawing.h"
 #include "cli/commands/sampling_table/table_export.h"
@@ -54,7 +55,7 @@ struct TableOptions {
   std::string input;
   std::string output;
   TableFormat format = TableFormat::kCst;
-  SamplingTableOptions table = kTableDefaults;
+  MapTableOptions table;
 };
 
 /// A saved table in another format, which takes no server.
@@ -75,11 +76,11 @@ absl::Status convert_table(Job& job, const TableOptions& options) {
 absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   if (is_table_file(options.input)) return convert_table(job, options);
   job.stages().begin("read");
-  const absl::StatusOr<Map> map = read_map(options.input);
+  const absl::StatusOr<Map> map = read_map(options.input, options.table.choice);
   if (!map.ok()) return map.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  const auto built = build_table(job, *session, options.input, map->pixels, options.table);
+  const auto built = build_table(job, *session, options.input, *map, options.table);
   if (!built.ok()) return built.status();
   const absl::StatusOr<Array> table = job.download(*session, *built, "table");
   if (!table.ok()) return table.status();
@@ -122,7 +123,7 @@ void require_a_fitting_name(const TableOptions& options) {
   std::error_code error;
   const std::filesystem::file_status there = std::filesystem::status(output, error);
   const bool no_name_to_give = std::filesystem::is_other(there) || std::filesystem::is_directory(there);
-  if (extension_of(output) == (table ? ".cst" : ".npz") || no_name_to_give) return;
+  if (extension_of(output) == (table ? ".cst" : ".npz") || no_name_to_give || output == "-") return;
   throw CLI::ValidationError(
       "--output", "is " + options.output +
                       (table ? "; a table's name ends in .cst (and that of arrays, with --export, in .npz)"
@@ -180,7 +181,8 @@ void require_a_map(const DrawingOptions& options) {
 }
 
 /// "acescg", or "0.3,0.6,0.1".
-void read_luminance(const std::string& text, SamplingTableOptions& table) {
+void read_luminance(const std::string& text, MapTableOptions& table) {
+  table.luminance_given = true;
   const auto named = kLuminances.find(text);
   if (named != kLuminances.end()) {
     table.luminance = named->second;
@@ -205,8 +207,9 @@ void read_luminance(const std::string& text, SamplingTableOptions& table) {
 }
 
 /// Returns them.
-OptionList add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
+OptionList add_table_options(CLI::App& command, const std::string& condition, MapTableOptions& table) {
   const std::size_t others = command.get_options().size();
+  add_picture_choice(command, table.choice);
   command
       .add_option("--projection", table.projection,
                   condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
@@ -228,7 +231,9 @@ OptionList add_table_options(CLI::App& command, const std::string& condition, Sa
       ->type_name("NAME");
   command.add_option_function<std::string>(
       "--luminance", [&table](const std::string& text) { read_luminance(text, table); },
-      condition + "rec709 (default), rec2020, acescg, average, or coefficients R,G,B");
+      condition +
+          "rec709, rec2020, acescg, average, or coefficients R,G,B (default: of the file's "
+          "chromaticities; rec709 where it has none)");
   command.add_flag("--mis-compensation", table.mis_compensation,
                    condition + "Take the mean off all weights, for renderers that sample the BSDF besides");
   command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
@@ -324,7 +329,7 @@ void add_draw_samples(CommandLine& line) {
   add_drawing_options(draw, drawing->samples);
   *drawn_image = add_table_options(draw, "Of an image: ", drawing->table);
   line.add_output(draw, "-o,--output", drawing->output,
-                  "Samples to write: fields u, v, direction (unless of a plane), pdf")
+                  "Samples to write: fields u, v, direction (unless of a plane), pdf", OutputFormat::kNpy)
       .type_name("OUT.npy");
   line.add_output(draw, "--preview", drawing->preview, "Picture of the map with the samples on it",
                   OutputFormat::kImage)
@@ -352,7 +357,8 @@ void add_evaluate_density(CommandLine& line) {
                   "Positions u, v, [count, 2], or directions, [count, 3], of any numbers")
       ->required()
       ->type_name("POINTS.npy");
-  line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]")
+  line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]",
+                  OutputFormat::kNpy)
       .required()
       ->type_name("OUT.npy");
   evaluate.add_option("--layer", density->layer, "Of a layered table: which one (default: 0)")

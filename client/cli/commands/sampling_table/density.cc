@@ -55,13 +55,13 @@ absl::StatusOr<Array> read_points(const std::string& path) {
 
 absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Map> input = read_map_or_table(options.input);
+  const absl::StatusOr<Map> input = read_map_or_table(options.input, options.table);
   if (!input.ok()) return input.status();
   const absl::StatusOr<Array> points = read_points(options.points);
   if (!points.ok()) return points.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
+  const auto table = prepare_table(job, *session, options.input, *input, options.table);
   if (!table.ok()) return table.status();
   const absl::StatusOr<Buffer> uploaded = job.upload(*session, points->view());
   if (!uploaded.ok()) return uploaded.status();

@@ -139,11 +139,11 @@ std::vector<std::string> files_of(const DrawingOptions& options) {
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Map> input = read_map_or_table(options.input);
+  const absl::StatusOr<Map> input = read_map_or_table(options.input, options.table);
   if (!input.ok()) return input.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  const auto table = prepare_table(job, *session, options.input, input->pixels, options.table);
+  const auto table = prepare_table(job, *session, options.input, *input, options.table);
   if (!table.ok()) return table.status();
   SampleSink sink(options);
   if (absl::Status drawn = draw_all(job, *session, *table, options, sink); !drawn.ok()) return drawn;

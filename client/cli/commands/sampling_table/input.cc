@@ -2,7 +2,12 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -10,7 +15,7 @@
 #include "cli/app/refusal.h"
 #include "cli/commands/sampling_table/table_file.h"
 #include "cli/files/elements.h"
-#include "cli/files/extension.h"
+#include "cli/files/input.h"
 #include "cumulus/errors.h"
 
 namespace cumulus::cli {
@@ -54,37 +59,57 @@ absl::Status explain(const absl::Status& refusal, const std::string& path, const
 
 }  // namespace
 
-bool is_table_file(const std::string& path) { return extension_of(path) == ".cst"; }
+bool is_table_file(const std::string& path) { return input_extension(path) == ".cst"; }
 
-absl::StatusOr<Map> read_map_or_table(const std::string& path) {
-  if (!is_table_file(path)) return read_map(path);
+absl::StatusOr<Map> read_map_or_table(const std::string& path, const MapTableOptions& options) {
+  if (!is_table_file(path)) return read_map(path, options.choice);
   absl::StatusOr<Array> table = read_table(path);
   if (!table.ok()) return table.status();
   return Map{*std::move(table), 0};
 }
 
-absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path,
-                                   const Array& pixels, const SamplingTableOptions& options) {
-  const absl::StatusOr<Buffer> weights = job.upload(session, pixels.view());
+SamplingTableOptions options_for(const MapTableOptions& options, const Map& map) {
+  SamplingTableOptions table = options;
+  if (options.luminance_given || !map.chromaticities.has_value() || map.pixels.shape()[2] < 3) return table;
+  const auto weights = luminance_of(*map.chromaticities);
+  // Those of Rec. 709 have a name, and are the same bits by it.
+  constexpr std::array<float, 3> kRec709 = {0.2126F, 0.7152F, 0.0722F};
+  constexpr float kAlike = 5e-4F;
+  const auto alike = [&](std::size_t i) { return std::abs((*weights)[i] - kRec709[i]) < kAlike; };
+  if (!weights.has_value() || (alike(0) && alike(1) && alike(2))) return table;
+  table.luminance = Luminance::kCustom;
+  std::copy(weights->begin(), weights->end(), std::begin(table.luminance_coefficients));
+  return table;
+}
+
+absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path, const Map& map,
+                                   const MapTableOptions& options) {
+  const absl::StatusOr<Buffer> weights = job.upload(session, map.pixels.view());
   if (!weights.ok()) return weights.status();
-  absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, options));
-  if (!built.ok()) return explain(built.status(), path, pixels, options);
+  const SamplingTableOptions table = options_for(options, map);
+  absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, table));
+  if (!built.ok()) return explain(built.status(), path, map.pixels, table);
   return built;
 }
 
 absl::StatusOr<Buffer> prepare_table(Job& job, const Session& session, const std::string& path,
-                                     const Array& input, const SamplingTableOptions& options) {
-  if (is_table_file(path)) return job.upload(session, input.view());
+                                     const Map& input, const MapTableOptions& options) {
+  if (is_table_file(path)) return job.upload(session, input.pixels.view());
   absl::StatusOr<Result> built = build_table(job, session, path, input, options);
   if (!built.ok()) return built.status();
   return built->take_buffer("table");
 }
 
-void describe_table_input(const std::string& path, const Map& input, const SamplingTableOptions& options,
+void describe_table_input(const std::string& path, const Map& input, const MapTableOptions& options,
                           Report& report) {
   report.add("input", path);
   if (is_table_file(path)) return;
   describe_map(input, report);
+  const SamplingTableOptions table = options_for(options, input);
+  if (input.pixels.shape()[2] >= 3 && table.luminance == Luminance::kCustom) {
+    const auto* const weights = std::begin(table.luminance_coefficients);
+    report.add("luminance", std::vector<double>(weights, weights + 3));
+  }
   report.add("invalid_weights", name_of(options.invalid_weights));
 }
 
