@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cli/app/checks.h"
+#include "cli/files/output.h"
 
 namespace cumulus::cli {
 
@@ -35,7 +36,8 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
       ->type_name("SECONDS");
   app.add_flag("--dry-run", options.dry_run,
                "Read the input, have the server check the call, and compute and write nothing");
-  app.add_flag("--json", options.json, "Print one JSON object");
+  app.add_flag("--json", options.json, "Print one JSON object, also of what fails: docs/report.schema.json");
+  app.add_flag_callback("--no-clobber", keep_existing_files, "Replace no file that is there");
 }
 
 std::string take_server_from_environment(GlobalOptions& options) {

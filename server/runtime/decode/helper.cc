@@ -41,11 +41,13 @@ Reply DecodeHelper::ask(const Order& order, const Descriptor& file) {
   return reply;
 }
 
-absl::StatusOr<DecodeHelper::Worker> DecodeHelper::start_worker(const Bounds& bounds) {
+absl::StatusOr<DecodeHelper::Worker> DecodeHelper::start_worker(const std::string& reader,
+                                                                const Bounds& bounds) {
   absl::StatusOr<std::pair<Channel, Channel>> ends = Channel::pair();
   if (!ends.ok()) return ends.status();
   Order order;
   order.set_kind(Order::START);
+  order.set_reader(reader);
   order.set_bytes(bounds.working_bytes);
   order.set_processor_milliseconds(absl::ToInt64Milliseconds(bounds.processor_time));
   const Reply reply = ask(order, ends->second.socket());

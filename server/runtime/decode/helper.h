@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "cumulus/decoding/v1/decoding.pb.h"
 #include "server/runtime/decode/channel.h"
@@ -14,8 +15,8 @@
 namespace cumulus::server {
 
 /// A small process that starts decode workers: it was forked while this process had neither threads nor
-/// connections nor a GPU, loads the image module with the first worker, and forks a worker for each image.
-/// Thread-safe.
+/// connections nor a GPU, loads an image module with the first worker that needs it, and forks a worker for
+/// each image. Thread-safe.
 class DecodeHelper {
  public:
   /// Forks. Call it before any thread exists. It lives as long as what is returned.
@@ -32,9 +33,9 @@ class DecodeHelper {
     pid_t id = -1;
     Channel channel;
   };
-  /// A worker that waits for its image, confined and bounded. UNIMPLEMENTED where the image module cannot be
-  /// loaded.
-  absl::StatusOr<Worker> start_worker(const Bounds& bounds);
+  /// A worker that waits for its image, of the format `reader`, confined and bounded. UNIMPLEMENTED where the
+  /// image module cannot be loaded.
+  absl::StatusOr<Worker> start_worker(const std::string& reader, const Bounds& bounds);
   /// From now on the worker may map `bytes` more.
   absl::Status raise_memory(const Worker& worker, std::size_t bytes);
   /// Each worker is either dismissed, which ends it soon, or ended, which waits until it is gone and takes

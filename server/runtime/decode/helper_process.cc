@@ -81,6 +81,8 @@ bool bound_worker(const Order& order) {
 constexpr std::pair<const char*, const char*> kFormats[] = {
     {"openexr", "a.exr"}, {"hdr", "a.hdr"}, {"png", "a.png"}, {"tiff", "a.tif"}, {"jpeg", "a.jpg"}};
 
+constexpr images::AlphaColours kMultiplied = images::AlphaColours::kMultiplied;
+
 /// Writes and reads a picture of that format, so that what the libraries look for on the disk and allocate
 /// once (64 MiB for OpenImageIO's strings) is there before workers are forked, which then share it.
 void exercise(const images::ImageLibrary& library, const std::string& format, const std::string& name) {
@@ -97,9 +99,9 @@ void exercise(const images::ImageLibrary& library, const std::string& format, co
                                 .channels = 3,
                                 .pixels = pixels.data(),
                                 .samples = images::Samples::kFloat32,
-                                .stored = images::Samples::kFloat32};
-  if (!library.writes(name) || !library.write(name, picture, keep).empty()) return;
-  const images::OpenedFile opened = library.open_memory(format, file);
+                                .stored = {images::Samples::kFloat32}};
+  if (library.format_of(name).empty() || !library.write(name, picture, keep).empty()) return;
+  const images::OpenedFile opened = library.open_memory(format, file, kMultiplied);
   if (opened.file != nullptr)
     (void)library.read(*opened.file, 0, 3, images::Samples::kFloat32, pixels.data());
 }
@@ -150,20 +152,18 @@ class Helper {
 
   Reply start(const Order& order, const Channel& channel) {
     Reply reply;
-    if (library_ == nullptr) {
-      const auto loaded = images::load_image_library();
-      if (!loaded.ok()) {
-        reply.set_problem(std::string(loaded.status().message()));
-        return reply;
-      }
-      prepare(**loaded);
+    const auto library = images::library_that_reads(order.reader());
+    if (!library.ok()) {
+      reply.set_problem(std::string(library.status().message()));
+      return reply;
     }
+    prepare(**library);
     const pid_t worker = ::fork();
     if (worker < 0) reply.set_problem(concat("it cannot start a decoder: ", std::strerror(errno)));
     if (worker == 0) {
       daemon_.close();
       if (!bound_worker(order)) ::_exit(kCannotBeConfined);
-      run_decode_worker(*library_, channel);
+      run_decode_worker(**library, channel);
     }
     reply.set_worker(worker);
     return reply;
@@ -171,9 +171,12 @@ class Helper {
 
   /// Once for all workers.
   void prepare(const images::ImageLibrary& library) {
+    if (std::find(prepared_.begin(), prepared_.end(), &library) != prepared_.end()) return;
     library.keep_to_one_thread();
-    for (const auto& [format, name] : kFormats) exercise(library, format, name);
-    library_ = &library;
+    for (const auto& [format, name] : kFormats) {
+      if (library.reads_from_memory(format)) exercise(library, format, name);
+    }
+    prepared_.push_back(&library);
   }
 
   static Reply end(const Order& order) {
@@ -189,7 +192,7 @@ class Helper {
   }
 
   Channel daemon_;
-  const images::ImageLibrary* library_ = nullptr;
+  std::vector<const images::ImageLibrary*> prepared_;
   std::vector<pid_t> dismissed_;  // and not gone yet
 };
 
