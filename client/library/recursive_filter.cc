@@ -84,6 +84,7 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
     request.set_max_truncation_error(*options.max_truncation_error);
   }
   request.set_tell_method(options.tell_method);
+  if (options.refuse_non_finite) request.set_non_finite(v1::REFUSE_NON_FINITE);
   return OperationAccess::make("ApplyRecursiveFilter", request);
 }
 

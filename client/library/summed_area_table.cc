@@ -87,6 +87,7 @@ Operation filter_box(const Source& image, const BoxFilterOptions& options) {
   request.set_boundary_x(to_wire(options.boundary_x));
   request.set_boundary_y(to_wire(options.boundary_y));
   request.set_deviation(options.deviation);
+  if (options.refuse_non_finite) request.set_non_finite(v1::REFUSE_NON_FINITE);
   return OperationAccess::make("FilterBox", request);
 }
 

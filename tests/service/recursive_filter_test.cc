@@ -343,5 +343,38 @@ TEST_F(RecursiveFilterService, RefusesFeedbackThatIsNoStableFilter) {
   expect_bad_field(apply(request), "x.feedback.causal", "has the pole 1 ");
 }
 
+TEST_F(RecursiveFilterService, RefusesNonFinitePixelsWhereItIsAskedTo) {
+  FilterImage image = make_filter_image({4, 5, 3}, FilterPattern::kRandom);
+  Request request = request_for(image);
+  request.mutable_x()->mutable_gaussian()->set_sigma(2);
+  request.set_non_finite(v1::REFUSE_NON_FINITE);
+  EXPECT_TRUE(apply(request).ok());
+  image.elements[(2 * 5 + 3) * 3 + 1] = std::numeric_limits<float>::infinity();
+  image.elements[(3 * 5 + 0) * 3 + 0] = std::nanf("");
+  testing::set_inline(*request.mutable_image(), v1::FLOAT32, {4, 5, 3}, image.elements);
+  const grpc::Status refused = apply(request);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << refused.error_message();
+  EXPECT_NE(refused.error_message().find("image: row 2, column 3, channel 1 is inf"), std::string::npos)
+      << refused.error_message();
+  EXPECT_EQ(testing::detail_of<google::rpc::ErrorInfo>(refused).metadata().at("column"), "3");
+  for (const auto policy : {v1::NON_FINITE_POLICY_UNSPECIFIED, v1::KEEP_NON_FINITE}) {
+    request.set_non_finite(policy);
+    EXPECT_TRUE(apply(request).ok());
+  }
+  request.set_non_finite(static_cast<v1::NonFinitePolicy>(9));
+  expect_bad_field(apply(request), "non_finite", "is 9; KEEP_NON_FINITE or REFUSE_NON_FINITE");
+}
+
+TEST_F(RecursiveFilterService, SaysInWhichImageOfABatchAPixelIsNotFinite) {
+  Request request;
+  std::vector<float> batch(2 * 3 * 4 * 2, 1.0F);
+  batch[((1 * 3 + 2) * 4 + 1) * 2] = std::nanf("");
+  testing::set_inline(*request.mutable_image(), v1::FLOAT32, {2, 3, 4, 2}, batch);
+  request.mutable_y()->mutable_exponential()->set_decay(0.5);
+  request.set_non_finite(v1::REFUSE_NON_FINITE);
+  const std::string message = apply(request).error_message();
+  EXPECT_NE(message.find("image 1, row 2, column 1, channel 0 is nan"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace cumulus

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -224,6 +225,20 @@ TEST_F(TableQueriesService, RefusesRequestsWithoutArraysOrWithOthers) {
   EXPECT_TRUE(filter(request).ok());
   request.set_radius(32768);
   expect_bad_field(filter(request), "radius", "0 to 32767");
+}
+
+TEST_F(TableQueriesService, ABoxFilterRefusesNonFinitePixelsWhereItIsAskedTo) {
+  v1::FilterBoxRequest request = row_of_four();
+  request.set_non_finite(v1::REFUSE_NON_FINITE);
+  EXPECT_TRUE(filter(request).ok());
+  testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 4},
+                             {1, 2, std::numeric_limits<float>::quiet_NaN(), 6});
+  const grpc::Status refused = filter(request);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(refused.error_message().find("row 0, column 2, channel 0 is nan"), std::string::npos)
+      << refused.error_message();
+  request.clear_non_finite();
+  EXPECT_TRUE(filter(request).ok());
 }
 
 }  // namespace

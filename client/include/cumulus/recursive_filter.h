@@ -82,6 +82,9 @@ struct RecursiveFilterOptions {
   /// magnitude, 0 to 1; 0: nothing. Absent: less than float32 rounds off.
   std::optional<double> max_truncation_error = std::nullopt;
   bool tell_method = false;  ///< also `method` and `truncation_bound`
+  /// FAILED_PRECONDITION, reason NON_FINITE_PIXEL, with row, column and channel, where a pixel is NaN or
+  /// infinite, which would spoil others. A GPU does not look: UNIMPLEMENTED, reason NON_FINITE_UNCHECKED.
+  bool refuse_non_finite = false;
 };
 
 /// Of `image`, [height, width], [height, width, channels] or a batch [images, height, width, channels], 1 to

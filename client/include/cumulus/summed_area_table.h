@@ -94,6 +94,9 @@ struct BoxFilterOptions {
   BoxBoundary boundary_x = BoxBoundary::kExact;
   BoxBoundary boundary_y = BoxBoundary::kExact;
   bool deviation = false;  ///< also the standard deviation; not of 32-bit integers
+  /// FAILED_PRECONDITION, reason NON_FINITE_PIXEL, with row, column and channel, where a pixel is NaN or
+  /// infinite, which would spoil others. A GPU does not look: UNIMPLEMENTED, reason NON_FINITE_UNCHECKED.
+  bool refuse_non_finite = false;
 };
 
 /// Of `image`, as in build_summed_area_table. Results: `image`, float32, of the image's shape: the mean over

@@ -257,6 +257,9 @@ absl::StatusOr<Plan> ApplyRecursiveFilter::validate(const Request& request,
   if (status.ok()) status = read_filter(request, plan.filter);
   if (status.ok()) status = read_choice(request, plan);
   if (!status.ok()) return status;
+  const absl::StatusOr<bool> refuses = read_non_finite(request.non_finite());
+  if (!refuses.ok()) return refuses.status();
+  plan.refuses_non_finite = *refuses;
   return plan;
 }
 
@@ -290,6 +293,8 @@ template <class E>
 void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                                const Outputs<E::kSpace>& outputs, Report& report) {
   with_element(plan, [&]<class T>(T*) {
+    if (plan.refuses_non_finite && !check_finite(executor, inputs.template as<const T>(0), report.non_finite))
+      return;
     try {
       const RecursiveFilterRun run = apply_recursive_filter<T>(
           executor, {plan.image.view(inputs.template as<const T>(0)), plan.images}, plan.filter,
@@ -311,7 +316,11 @@ void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kS
   });
 }
 
-absl::Status ApplyRecursiveFilter::conclude(const Plan& /*plan*/, const Report& report) {
+absl::Status ApplyRecursiveFilter::conclude(const Plan& plan, const Report& report) {
+  if (plan.refuses_non_finite) {
+    absl::Status finite = conclude_non_finite(report.non_finite, "image", plan.shape);
+    if (!finite.ok()) return finite;
+  }
   if (report.tiles_on_chip >= report.tiles) return absl::OkStatus();
   return no_answer("DOES_NOT_FIT_ON_CHIP",
                    concat("method: is FILTER_ON_CHIP; this device holds ", report.tiles_on_chip,

@@ -87,6 +87,9 @@ absl::StatusOr<Plan> FilterBox::validate(const Request& request, std::span<const
   if (status.ok()) status = read_boundary("boundary_y", request.boundary_y(), plan.box.boundary_y);
   if (status.ok() && plan.has_map) status = check_map(inputs[1], plan);
   if (!status.ok()) return status;
+  const absl::StatusOr<bool> refuses = read_non_finite(request.non_finite());
+  if (!refuses.ok()) return refuses.status();
+  plan.refuses_non_finite = *refuses;
   return plan;
 }
 
@@ -121,8 +124,10 @@ std::size_t FilterBox::scratch_bytes(const Plan& plan, const DeviceNumbers& devi
 
 template <class E>
 void FilterBox::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
-                    const Outputs<E::kSpace>& outputs, Report& /*report*/) {
+                    const Outputs<E::kSpace>& outputs, Report& report) {
   with_image_type(plan.image.type, [&]<class Image>() {
+    if (plan.refuses_non_finite && !check_finite(executor, inputs.template as<const Image>(0), report))
+      return;
     BoxFilterJob<Image, E::kSpace> job;
     job.image = plan.image.view(inputs.template as<const Image>(0));
     job.means = plan.image.view(outputs.template as<float>(0));
@@ -131,6 +136,11 @@ void FilterBox::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inpu
     job.box = plan.box;
     filter_box(executor, job);
   });
+}
+
+absl::Status FilterBox::conclude(const Plan& plan, const Report& report) {
+  if (!plan.refuses_non_finite) return absl::OkStatus();
+  return conclude_non_finite(report, "image", plan.image.array(plan.image.type));
 }
 
 template std::size_t FilterBox::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);
