@@ -42,13 +42,16 @@ TEST(TransferMemory, UploadsTakeFewPageFaults) {
       ASSERT_TRUE(buffer.ok()) << buffer.status();
     }
   };
-  upload(8);  // the heap grows
-  const long before = minor_faults(daemon.program().id());
-  ASSERT_GT(before, 0);
   constexpr int kUploads = 16;
-  upload(kUploads);
-  const double per_mebibyte =
-      static_cast<double>(minor_faults(daemon.program().id()) - before) / (kUploads * kMebibytes);
+  double per_mebibyte = 1e9;
+  // While the heap still grows, a round takes more; one whose heap is given back takes more in every round.
+  for (int round = 0; round < 6 && per_mebibyte > 15; ++round) {
+    const long before = minor_faults(daemon.program().id());
+    ASSERT_GT(before, 0);
+    upload(kUploads);
+    per_mebibyte =
+        static_cast<double>(minor_faults(daemon.program().id()) - before) / (kUploads * kMebibytes);
+  }
   EXPECT_LE(per_mebibyte, 15) << "page faults for each MiB";
 }
 
