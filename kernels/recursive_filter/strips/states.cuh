@@ -80,13 +80,20 @@ class StripStates {
 #pragma unroll
       for (int i = 0; i < 2 * kBatch; ++i)
         words[i / kBatch][i % kBatch] = table.first_words[i / kBatch][first + i % kBatch];
-      std::uint32_t missing = 0;
+      // By hand: await_missing makes four channels 3 to 5 % slower, await_all spills at three.
+      bool all = false;
+      while (!all) {
+        all = true;
 #pragma unroll
-      for (int i = 0; i < 2 * kBatch; ++i) missing |= words[i / kBatch][i % kBatch] >= 0 ? 1U << i : 0;
-      await_missing<2 * kBatch>(
-          missing,
-          [&](int i) { states[i / kBatch][i % kBatch].load(slot + words[i / kBatch][i % kBatch], kLines); },
-          [&](int i) { return states[i / kBatch][i % kBatch].has(tag); });
+        for (int i = 0; i < 2 * kBatch; ++i) {
+          const int word = words[i / kBatch][i % kBatch];
+          if (word >= 0) states[i / kBatch][i % kBatch].load(slot + word, kLines);
+        }
+#pragma unroll
+        for (int i = 0; i < 2 * kBatch; ++i) {
+          all = all && (words[i / kBatch][i % kBatch] < 0 || states[i / kBatch][i % kBatch].has(tag));
+        }
+      }
       add(words[0], states[0], f_.x.forward, before);
       add(words[1], states[1], f_.x.backward, after);
     }
