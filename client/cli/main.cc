@@ -77,10 +77,11 @@ int run_each(const std::vector<ManifestJob>& jobs, const GlobalOptions& options)
   return conclude(job, status, std::string(status.message()));
 }
 
-GlobalOptions options_of(const Invocation& invocation) {
+absl::StatusOr<GlobalOptions> options_of(const Invocation& invocation) {
   GlobalOptions options = invocation.options();
-  const std::string note = take_server_from_environment(options);
-  if (!note.empty()) std::fprintf(stderr, "cumulus: %s\n", note.c_str());
+  const absl::StatusOr<std::string> note = take_client_settings(options);
+  if (!note.ok()) return note.status();
+  if (!note->empty()) std::fprintf(stderr, "cumulus: %s\n", note->c_str());
   return options;
 }
 
@@ -92,7 +93,9 @@ int main(const Words& words) {
     if (!jobs.ok()) return fail(std::string(jobs.status().message()), kWrongCommandLine);
     const auto first = read_invocation(jobs->front().words);
     if (!first.ok()) return fail(std::string(first.status().message()), kWrongCommandLine);
-    return run_each(*jobs, options_of(**first));
+    const absl::StatusOr<GlobalOptions> options = options_of(**first);
+    if (!options.ok()) return fail(std::string(options.status().message()), kWrongCommandLine);
+    return run_each(*jobs, *options);
   }
   Invocation invocation;
   try {
@@ -101,7 +104,9 @@ int main(const Words& words) {
     if (error.get_exit_code() == 0) return invocation.app().exit(error);  // --help, --version
     return fail(invocation.explain(error), kWrongCommandLine);
   }
-  return run(invocation, options_of(invocation));
+  const absl::StatusOr<GlobalOptions> options = options_of(invocation);
+  if (!options.ok()) return fail(std::string(options.status().message()), kWrongCommandLine);
+  return run(invocation, *options);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ namespace cumulus {
 ByteStream::ByteStream(Connection& connection, const std::string& method, absl::Time deadline,
                        const std::optional<Cancellation>& cancellation)
     : context_(std::make_shared<grpc::ClientContext>()) {
+  connection.prepare(*context_);
   context_->set_deadline(absl::ToChronoTime(deadline));
   scope_ = CancellationScope(cancellation, [context = context_] { context->TryCancel(); });
   stream_ = connection.stub().PrepareCall(context_.get(), method, &queue_);

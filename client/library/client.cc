@@ -51,11 +51,15 @@ absl::Status with_context(const absl::Status& status, const std::string& context
 }  // namespace
 
 absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectOptions& options) {
-  Client client(Connection::open(target, options));
+  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::open(target, options);
+  if (!connection.ok()) return connection.status();
+  Client client(*std::move(connection));
   CallOptions first_call;
   first_call.timeout = options.connect_timeout;
   if (const auto answer = client.capabilities(first_call); !answer.ok()) {
-    return with_context(answer.status(), absl::StrCat("no Cumulus server answers at ", target));
+    const bool refused = absl::IsUnauthenticated(answer.status()) || absl::IsPermissionDenied(answer.status());
+    return with_context(answer.status(), refused ? absl::StrCat("the server at ", target, " refuses")
+                                                 : absl::StrCat("no Cumulus server answers at ", target));
   }
   return client;
 }

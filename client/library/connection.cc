@@ -2,7 +2,6 @@
 
 #include <grpcpp/alarm.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <future>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "library/cancellation.h"
+#include "library/credentials.h"
 
 namespace cumulus {
 namespace {
@@ -39,6 +39,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
     {
       const std::lock_guard lock(mutex_);
       context_ = std::make_unique<grpc::ClientContext>();
+      connection_->prepare(*context_);
       context_->set_deadline(absl::ToChronoTime(deadline_));
       if (cancelled_) context_->TryCancel();
       context = context_.get();
@@ -113,9 +114,23 @@ void ping_while_calls_wait(grpc::ChannelArguments& arguments, absl::Duration dea
                    0);  // a call that computes moves no data; 0: any number
 }
 
+/// Those of the options, or of the environment, which a Unix socket does not look at.
+absl::StatusOr<Credentials> credentials_for(const std::string& target, const ConnectOptions& options) {
+  if (options.credentials.has_value()) return *options.credentials;
+  if (target.rfind("unix:", 0) == 0) return Credentials();
+  absl::StatusOr<ClientSettings> settings = read_client_settings();
+  if (!settings.ok()) return settings.status();
+  return std::move(settings->credentials);
+}
+
 }  // namespace
 
-std::shared_ptr<Connection> Connection::open(const std::string& target, const ConnectOptions& options) {
+absl::StatusOr<std::shared_ptr<Connection>> Connection::open(const std::string& target,
+                                                             const ConnectOptions& options) {
+  absl::StatusOr<Credentials> credentials = credentials_for(target, options);
+  if (!credentials.ok()) return credentials.status();
+  absl::StatusOr<ChannelSecurity> security = secure(target, *credentials);
+  if (!security.ok()) return security.status();
   grpc::ChannelArguments arguments;
   ping_while_calls_wait(arguments, options.dead_after);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -127,8 +142,9 @@ std::shared_ptr<Connection> Connection::open(const std::string& target, const Co
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each Client has a connection of its own
-  return std::shared_ptr<Connection>(new Connection(
-      grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments), options));
+  return std::shared_ptr<Connection>(
+      new Connection(grpc::CreateCustomChannel(target, security->credentials, arguments), options,
+                     std::move(security->authorization)));
 }
 
 void Connection::call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options,

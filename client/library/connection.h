@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cumulus/client.h"
 #include "library/event_loop.h"
@@ -19,7 +20,9 @@ namespace cumulus {
 /// A channel, and the one way in which every unary call goes over it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  static std::shared_ptr<Connection> open(const std::string& target, const ConnectOptions& options);
+  /// INVALID_ARGUMENT where the credentials cannot be used.
+  static absl::StatusOr<std::shared_ptr<Connection>> open(const std::string& target,
+                                                          const ConnectOptions& options);
 
   using Done = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
@@ -44,16 +47,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// When a call with these options that starts now has to end.
   absl::Time deadline(const CallOptions& options, absl::Duration allowance = absl::ZeroDuration()) const;
 
+  /// Gives a call that is about to start what every call carries.
+  void prepare(grpc::ClientContext& context) const {
+    if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
+  }
+
   grpc::GenericStub& stub() { return stub_; }
   grpc::CompletionQueue* queue() { return loop_.queue(); }
 
  private:
-  Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options)
-      : stub_(std::move(channel)), call_timeout_(options.call_timeout) {}
+  Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options, std::string authorization)
+      : stub_(std::move(channel)),
+        call_timeout_(options.call_timeout),
+        authorization_(std::move(authorization)) {}
 
   EventLoop loop_;
   grpc::GenericStub stub_;
   absl::Duration call_timeout_;
+  const std::string authorization_;
 };
 
 /// Waiting times between repetitions of a call: 50 ms, doubling up to 5 s, each varied by a quarter so

@@ -59,7 +59,11 @@ std::string manual_page(const std::vector<CommandDescription>& commands, const s
       ".TP\n128 + N\nended by signal N; 130: Ctrl\\-C\n"
       ".SH ENVIRONMENT\n.TP\nCUMULUS_SERVER\nthe server, where neither \\fB\\-\\-server\\fR nor "
       "\\fB\\-\\-backend\\fR is "
-      "given\n";
+      "given\n"
+      ".TP\nCUMULUS_TLS_CA, CUMULUS_TLS_CERT, CUMULUS_TLS_KEY, CUMULUS_TOKEN_FILE\nwhat the options of these "
+      "names say, where they are not given\n"
+      ".TP\nCUMULUS_CONFIG\nthe file with what neither options nor variables say, in place of "
+      "~/.config/cumulus/client.conf: lines NAME = VALUE of server, tls_ca, tls_cert, tls_key, token_file\n";
   return page;
 }
 

@@ -19,7 +19,7 @@ absl::StatusOr<Client> Job::connect() {
   stages_.begin("connect");
   absl::StatusOr<Client> client = server_->connect(interrupt_);
   stages_.end();
-  no_server_ = !client.ok();
+  no_server_ = !client.ok() && !refuses(client.status());
   return client;
 }
 

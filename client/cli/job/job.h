@@ -24,13 +24,14 @@ struct GlobalOptions {
   double wait_for_server = 0;  // seconds
   bool dry_run = false;
   bool json = false;
+  Credentials credentials = {};  // of the server that was named
 };
 
 /// One run of a command: its server, its stages and its report.
 class Job {
  public:
   Job(const GlobalOptions& options, Cancellation interrupt)
-      : server_(std::make_shared<JobServer>(options.server, options.backend,
+      : server_(std::make_shared<JobServer>(options.server, options.backend, options.credentials,
                                             absl::Seconds(options.wait_for_server))),
         resident_files_(std::make_shared<ResidentFiles>()),
         dry_run_(options.dry_run),
@@ -44,6 +45,8 @@ class Job {
   absl::StatusOr<Client> connect();
   /// Where that server is.
   absl::StatusOr<std::string> target() { return server_->target(); }
+  /// For connections of one's own to it.
+  ConnectOptions connect_options() const { return server_->options(); }
   /// Connects and opens the command's session.
   absl::StatusOr<Session> open_session();
   /// Whether connect() found no server.

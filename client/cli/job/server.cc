@@ -33,7 +33,8 @@ absl::StatusOr<Client> JobServer::connect(const Cancellation& interrupt) {
   if (!where.ok()) return where.status();
   const absl::Time give_up = absl::Now() + wait_;
   while (true) {
-    absl::StatusOr<Client> client = Client::connect(*where);
+    absl::StatusOr<Client> client = Client::connect(*where, options());
+    if (refuses(client.status())) return client;
     const bool waits = absl::Now() < give_up && !interrupt.cancelled();
     if (client.ok() && (!waits || serves(*client))) return client;
     if (!waits) {
@@ -43,6 +44,11 @@ absl::StatusOr<Client> JobServer::connect(const Cancellation& interrupt) {
     }
     absl::SleepFor(kPause);
   }
+}
+
+bool refuses(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+         absl::IsInvalidArgument(status);
 }
 
 bool is_server_gone(const absl::Status& status) {

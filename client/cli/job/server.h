@@ -19,23 +19,36 @@ class JobServer {
  public:
   /// `address` is HOST:PORT or unix:PATH; empty: a private daemon with `backend`, which may be empty, too.
   /// One that does not serve is given the time `wait`.
-  JobServer(std::string address, std::string backend, absl::Duration wait)
-      : address_(std::move(address)), backend_(std::move(backend)), wait_(wait) {}
+  JobServer(std::string address, std::string backend, Credentials credentials, absl::Duration wait)
+      : address_(std::move(address)),
+        backend_(std::move(backend)),
+        credentials_(std::move(credentials)),
+        wait_(wait) {}
 
   /// For Client::connect. From any thread, as the next one.
   absl::StatusOr<std::string> target();
   absl::StatusOr<Client> connect(const Cancellation& interrupt);
+  /// For a connection to it.
+  ConnectOptions options() const {
+    ConnectOptions options;
+    options.credentials = credentials_;
+    return options;
+  }
   /// For reports: the address, or "private".
   std::string name() const { return address_.empty() ? "private" : address_; }
 
  private:
   const std::string address_;
   const std::string backend_;
+  const Credentials credentials_;
   const absl::Duration wait_;
   std::mutex mutex_;
   std::unique_ptr<PrivateDaemon> daemon_;
 };
 
+/// Of a status of connect(): there is a server, or there may be one, but it does not want this client, or the
+/// client's own files are wrong. Waiting does not help.
+bool refuses(const absl::Status& status);
 /// Of a status that the network made, not a server.
 bool is_server_gone(const absl::Status& status);
 /// What a user is told then.

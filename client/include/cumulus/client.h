@@ -8,10 +8,12 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cumulus/array.h"
+#include "cumulus/credentials.h"
 #include "cumulus/errors.h"
 #include "cumulus/operation.h"
 #include "cumulus/session.h"
@@ -40,6 +42,8 @@ struct ConnectOptions {
   /// for dead: calls that wait for it end with UNAVAILABLE, this long after its last sign of life at most.
   /// One whose process ends is noticed at once. At least 2 s.
   absl::Duration dead_after = absl::Seconds(40);
+  /// Without: those of read_client_settings(). Unix sockets have no need of any.
+  std::optional<Credentials> credentials = {};
 };
 
 struct DeviceInfo {
@@ -76,8 +80,8 @@ enum class Health { kServing, kNotServing, kUnknown };
 class Client {
  public:
   /// Reaches the server and reads its capabilities. `target` is HOST:PORT, [HOST6]:PORT or unix:PATH.
-  /// UNAVAILABLE, with what is wrong, where no server answers. The connection is not encrypted and
-  /// uses no HTTP proxy.
+  /// UNAVAILABLE, with what is wrong, where no server answers; INVALID_ARGUMENT where the credentials cannot
+  /// be used; UNAUTHENTICATED where the server does not take them. The connection uses no HTTP proxy.
   static absl::StatusOr<Client> connect(const std::string& target, const ConnectOptions& options = {});
 
   /// Read anew from the server.

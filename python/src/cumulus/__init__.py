@@ -27,7 +27,8 @@ from .buffer import Buffer, EncodedImage
 from .client import Client, connect
 from .connection import Cancellation
 from .errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
-                     NotFound, OutOfRange, ResourceExhausted, Unavailable, Unimplemented)
+                     NotFound, OutOfRange, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,
+                     Unimplemented)
 from .filters import BsplinePrefilter, Exponential, Feedback, Gaussian
 from .kd_tree import KdTree, NeighborLists
 from .operation import CallOptions, Timings
@@ -57,6 +58,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Union[SamplingTable, RunLength
 __all__ = [
     "Brackets", "BsplinePrefilter", "Buffer", "CallOptions", "Cancellation", "Cancelled", "Client", "DataLoss",
     "DeadlineExceeded", "EncodedImage", "Error", "Exponential", "FailedPrecondition", "Feedback", "Gaussian", "Internal",
-    "InvalidArgument", "KdTree", "NeighborLists", "NotFound", "OutOfRange", "ResourceExhausted", "RunLengths", "Samples",
-    "SamplingTable", "SummedAreaTable", "Timings", "Unavailable", "Unimplemented", "connect", "load",
+    "InvalidArgument", "KdTree", "NeighborLists", "NotFound", "OutOfRange", "PermissionDenied", "ResourceExhausted", "RunLengths",
+    "Samples", "SamplingTable", "SummedAreaTable", "Timings", "Unauthenticated", "Unavailable", "Unimplemented", "connect",
+    "load",
 ]

@@ -6,7 +6,8 @@ from typing import Optional, Union
 
 from . import transfer
 from .connection import Connection
-from .daemon import PrivateDaemon, server_address
+from .credentials import Credentials, read_settings
+from .daemon import PrivateDaemon
 from .errors import wrong
 from .image_operations import ImageOperations
 from .structure_operations import StructureOperations
@@ -27,12 +28,13 @@ class Client(ImageOperations, StructureOperations):
 
 def connect(address: Optional[str] = None, *, backend: str = "", device: str = "", timeout: float = 300.0,
             connect_timeout: float = 10.0, connections: int = 1, lease: Optional[float] = None,
-            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0) -> "Client":
+            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0, tls_ca: str = "",
+            tls_cert: str = "", tls_key: str = "", token_file: str = "") -> "Client":
     """Connects to a server.
 
     Args:
-        address: HOST:PORT, [HOST6]:PORT or unix:PATH. Without one CUMULUS_SERVER, and without that a private cumulusd
-            that lives as long as the client.
+        address: HOST:PORT, [HOST6]:PORT or unix:PATH. Without one CUMULUS_SERVER or the configuration file's, and
+            without those, or with a `backend`, a private cumulusd that lives as long as the client.
         backend: of a private cumulusd, "cpu" or "cuda"; it chooses without.
         device: of the server, "cuda0" for instance; the one with most memory free without.
         timeout: seconds for calls that name none. Transfers get one more for each 16 MiB.
@@ -42,21 +44,33 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
         progress: True shows bars of tqdm, where that is installed, for transfers of 16 MiB and more; or a function that
             is called with the bytes that are done and all bytes.
         dead_after: seconds without a sign of life after which a server counts as dead.
+        tls_ca: file of the authorities of the server's certificate, PEM: encrypts the connection.
+        tls_cert: file of the client's own certificate, PEM, and tls_key that of its key, for servers that ask for one.
+        token_file: file with the client's token, for servers that ask for one.
+
+    The last four come from the environment (CUMULUS_TLS_CA, CUMULUS_TLS_CERT, CUMULUS_TLS_KEY, CUMULUS_TOKEN_FILE) or the
+    configuration file (`cumulus.credentials.read_settings`) where they are not given. Unix sockets have no need of any.
 
     Raises:
+        Unauthenticated: the server wants to know who asks, and does not know this client.
         Unavailable: no server answers, or none can be started; the text says what to do.
 
-    The connection is not encrypted and uses no HTTP proxy.
+    The connection uses no HTTP proxy.
     """
     if connections < 1:
         raise wrong("connections", f"is {connections}", "at least 1")
+    if address and backend:
+        raise wrong("backend", f"is '{backend}', and {address} has its own", "an address, or the backend of a private cumulusd")
     daemon = None
-    target = address or server_address()
+    server, known = read_settings()
+    target = address or ("" if backend else server)
     if not target:
         daemon = PrivateDaemon(backend)
         target = daemon.address
     connection = Connection(target, size=connections, connect_timeout=connect_timeout, call_timeout=timeout,
-                            dead_after=dead_after)
+                            dead_after=dead_after,
+                            credentials=Credentials(tls_ca or known.tls_ca, tls_cert or known.tls_cert,
+                                                    tls_key or known.tls_key, token_file or known.token_file))
     try:
         connection.wait(connect_timeout)
         return Client(connection, daemon, device=device, lease=lease, progress=progress)

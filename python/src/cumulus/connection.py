@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import grpc
 
+from .credentials import ChannelSecurity, Credentials, secure
 from .errors import Cancelled, Error, Unavailable, from_status
 
 Response = TypeVar("Response")
@@ -55,15 +56,23 @@ def error_of(failure: grpc.RpcError, address: str) -> Error:
     return from_status(failure.code().name, failure.details() or "", trailer, address)
 
 
+def _open(address: str, security: ChannelSecurity, options: Sequence[Tuple[str, Any]]) -> grpc.Channel:
+    if security.credentials is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, security.credentials, options)
+
+
 class Connection:
     """`size` channels: unary calls go over the first, transfers over the one that has the fewest."""
 
     def __init__(self, address: str, *, size: int, connect_timeout: float, call_timeout: float,
-                 dead_after: float) -> None:
+                 dead_after: float, credentials: Credentials = Credentials()) -> None:
         self.address = address
+        security = secure(address, credentials)
+        self.metadata = security.metadata  # of every call
         self.call_timeout = call_timeout
         options = _options(connect_timeout, dead_after)
-        self._channels: List[grpc.Channel] = [grpc.insecure_channel(address, options) for _ in range(size)]
+        self._channels: List[grpc.Channel] = [_open(address, security, options) for _ in range(size)]
         self._transfers = [0] * size
         self._lock = threading.Lock()
         self._methods: Dict[str, Callable[..., Any]] = {}
@@ -114,9 +123,9 @@ class Connection:
         timeout = max(deadline - time.monotonic(), 0.0)
         scope = cancellation()
         if scope is None:  # half the time of a future; an exception, KeyboardInterrupt too, drops and so cancels it
-            answer: bytes = stub(data, timeout=timeout)
+            answer: bytes = stub(data, timeout=timeout, metadata=self.metadata)
             return answer
-        call = stub.future(data, timeout=timeout)
+        call = stub.future(data, timeout=timeout, metadata=self.metadata)
         scope.add(call)
         try:
             answer = call.result()

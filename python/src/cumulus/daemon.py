@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import pathlib
 import shutil
 import socket
@@ -109,8 +108,3 @@ class PrivateDaemon:
                 process.kill()
                 process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def server_address() -> str:
-    """CUMULUS_SERVER, or nothing."""
-    return os.environ.get("CUMULUS_SERVER", "")

@@ -87,6 +87,18 @@ class Unimplemented(Error, NotImplementedError):
     code = "UNIMPLEMENTED"
 
 
+class Unauthenticated(Error, PermissionError):
+    """The server wants to know who asks: a token or a certificate is missing, or not known."""
+
+    code = "UNAUTHENTICATED"
+
+
+class PermissionDenied(Error, PermissionError):
+    """The server knows who asks, and that this one may not."""
+
+    code = "PERMISSION_DENIED"
+
+
 class DataLoss(Error):
     """A chunk of a download came damaged."""
 
@@ -96,7 +108,7 @@ class DataLoss(Error):
 _CLASSES: Dict[str, Type[Error]] = {
     kind.code: kind
     for kind in (InvalidArgument, FailedPrecondition, OutOfRange, NotFound, ResourceExhausted, Unavailable,
-                 DeadlineExceeded, Cancelled, Internal, Unimplemented, DataLoss)
+                 DeadlineExceeded, Cancelled, Internal, Unimplemented, Unauthenticated, PermissionDenied, DataLoss)
 }
 
 _CURES = {
@@ -106,6 +118,9 @@ _CURES = {
     "BUFFER_EVICTED": "upload again, or leave evictable=True out",
     "BUFFER_EXPIRED": "upload again, or give it a longer ttl",
     "BUFFER_NOT_FOUND": "upload again",
+    "CREDENTIALS_MISSING": "pass token_file, or tls_cert and tls_key, to connect()",
+    "TOKEN_UNKNOWN": "ask the server's operator for another token",
+    "ROLE_FORBIDS": "use a token of another role",
     "CHECKSUM_MISMATCH": "upload again: the data was damaged on its way",
     "IMAGES_UNSUPPORTED": "decode the image here and pass an array",
     "DOES_NOT_FIT_ON_CHIP": "leave method out, or take 'filter-decaying' or 'filter-tiled'",

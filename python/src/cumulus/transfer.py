@@ -120,7 +120,8 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
         with connection.transfer_channel() as channel:
             stub = channel.stream_unary("/cumulus.v1.BufferTransfer/WriteBuffer")
             chunks = _Chunks(head, data, progress)
-            call = stub.future(iter(chunks), timeout=max(deadline - time.monotonic(), 0.0))
+            call = stub.future(iter(chunks), timeout=max(deadline - time.monotonic(), 0.0),
+                               metadata=connection.metadata)
             try:
                 with _Scope(call):
                     return array_pb2.Buffer.FromString(call.result())
@@ -176,7 +177,8 @@ def download(connection: Connection, name: str, destination: NDArray, *, timeout
         request = transfer_pb2.ReadBufferRequest(name=name, read_offset=before)
         with connection.transfer_channel() as channel:
             stub = channel.unary_stream("/cumulus.v1.BufferTransfer/ReadBuffer")
-            call = stub(request.SerializeToString(), timeout=max(deadline - time.monotonic(), 0.0))
+            call = stub(request.SerializeToString(), timeout=max(deadline - time.monotonic(), 0.0),
+                        metadata=connection.metadata)
             try:
                 with _Scope(call):
                     for message in call:

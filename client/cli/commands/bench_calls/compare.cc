@@ -59,11 +59,13 @@ absl::Status compare_calls(Job& job, const CompareOptions& options) {
   if (!target.ok()) return target.status();
   const auto echo = EchoServer::start(*target);
   if (!echo.ok()) return echo.status();
-  const std::shared_ptr<Connection> server = Connection::open(*target, {});
-  const std::shared_ptr<Connection> bare = Connection::open((*echo)->target(), {});
+  const auto server = Connection::open(*target, job.connect_options());
+  if (!server.ok()) return server.status();
+  const auto bare = Connection::open((*echo)->target(), {.credentials = Credentials()});
+  if (!bare.ok()) return bare.status();
   std::vector<Report> rows;
   for (const int callers : options.callers) {
-    absl::StatusOr<Pair> pair = take_turns(*server, *bare, callers, options, job.call());
+    absl::StatusOr<Pair> pair = take_turns(**server, **bare, callers, options, job.call());
     if (!pair.ok()) return pair.status();
     rows.push_back(describe(callers, *pair));
   }
