@@ -10,6 +10,7 @@ if(CUMULUS_SERVICE)
   find_package(absl REQUIRED)
   find_package(Protobuf REQUIRED)
   find_package(gRPC REQUIRED)
+  find_package(OpenSSL REQUIRED)  # which gRPC needs too
   find_package(spdlog REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(isal REQUIRED IMPORTED_TARGET libisal)

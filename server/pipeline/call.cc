@@ -72,7 +72,7 @@ absl::Status OperationCall::check_options() {
                      absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
   }
   if (!options_.session().empty()) {
-    absl::StatusOr<SessionUse> session = runtime_.sessions.use_session(options_.session());
+    absl::StatusOr<SessionUse> session = runtime_.sessions.use_session(options_.session(), context_.principal);
     if (!session.ok()) return session.status();
     session_ = *std::move(session);
   }

@@ -100,6 +100,14 @@ absl::Status unsupported(std::string_view reason, std::string_view what) {
   return make_status(absl::StatusCode::kUnimplemented, reason, what);
 }
 
+absl::Status unauthenticated(std::string_view reason, std::string_view what) {
+  return make_status(absl::StatusCode::kUnauthenticated, reason, what);
+}
+
+absl::Status permission_denied(std::string_view reason, std::string_view what) {
+  return make_status(absl::StatusCode::kPermissionDenied, reason, what);
+}
+
 absl::Status device_fault(std::string_view what) {
   return make_status(absl::StatusCode::kInternal, "DEVICE_FAULT", what);
 }

@@ -26,7 +26,7 @@ absl::StatusOr<BufferHandle> find_resident(const SourceField& source, const Sess
     return bad_field(field, absl::StrCat("'", name, "' is not a buffer of the request's session ",
                                          session->name, "; one call uses the buffers of one session"));
   }
-  return runtime.sessions.find_buffer(name);
+  return runtime.sessions.find_buffer(name, session->owner);
 }
 
 absl::StatusOr<ArrayShape> inline_shape(const SourceField& source, std::size_t max_bytes) {

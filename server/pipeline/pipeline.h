@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/pipeline/call.h"
+#include "server/pipeline/errors.h"
 #include "server/pipeline/operation.h"
 
 namespace cumulus::server {
@@ -102,21 +103,28 @@ class Pipeline {
   template <Operation Op>
   grpc::ServerUnaryReactor* start(grpc::CallbackServerContext* context, const typename Op::Request* request,
                                   v1::OperationResult* response) {
+    absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
+    if (!caller.ok()) return refuse(*context, Op::kName, caller.status());
     auto* reactor = new CallReactor;
     reactor->start(std::make_shared<TypedCall<Op>>(
-        runtime_, *request, *response, make_context(*context),
+        runtime_, *request, *response, make_context(*context, *std::move(caller)),
         [reactor](grpc::Status status) { reactor->Finish(std::move(status)); }));
     return reactor;
   }
 
  private:
-  OperationCall::Context make_context(grpc::CallbackServerContext& context) const {
-    const Configuration& configuration = runtime_.configuration;
-    std::string peer = context.peer();
-    Principal principal = configuration.principals.resolve(peer);
+  grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, std::string_view name,
+                                   const absl::Status& why) const {
+    runtime_.telemetry.refused(name, context.peer(), why);
+    grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+    reactor->Finish(to_grpc(with_context(why, name)));
+    return reactor;
+  }
+  OperationCall::Context make_context(grpc::CallbackServerContext& context, Principal caller) const {
     // A longer deadline counts as the longest.
-    return {std::min(absl::FromChrono(context.deadline()), absl::Now() + configuration.limits.max_deadline),
-            std::move(peer), std::move(principal), take_trace(context)};
+    return {std::min(absl::FromChrono(context.deadline()),
+                     absl::Now() + runtime_.configuration.limits.max_deadline),
+            context.peer(), std::move(caller), take_trace(context)};
   }
 
   Runtime& runtime_;

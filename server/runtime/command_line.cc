@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/pipeline/text.h"
+#include "server/runtime/identity/tokens.h"
 #include "server/version.h"
 
 namespace cumulus::server {
@@ -13,6 +14,13 @@ namespace {
 
 constexpr int kConfigurationWrong = 1;
 constexpr int kCommandLineWrong = 2;
+
+/// Of `cumulusd token`.
+struct NewTokenFlags {
+  std::string name;
+  std::string role = "user";
+  std::string file;
+};
 
 /// What the flags say; a flag that was not given leaves the file's value.
 struct Flags {
@@ -26,11 +34,26 @@ struct Flags {
   bool log_json = false;
   bool reflection = true;
   bool insecure = false;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_client_ca;
+  std::string token_file;
+  NewTokenFlags new_token;
   double lame_duck_seconds = 0;
   std::string port_file;
   std::string metrics_address;
   std::string status_address;
 };
+
+void declare_token_command(CLI::App& app, NewTokenFlags& flags) {
+  CLI::App* command = app.add_subcommand("token", "Makes a token, says it once, and keeps its hash");
+  command->add_option("NAME", flags.name, "The principal that its holder is: letters, digits and ._@-")
+      ->required();
+  command->add_option("--role", flags.role, "user, admin or metrics")
+      ->check(CLI::IsMember({"user", "admin", "metrics"}));
+  command->add_option("--token-file", flags.file, "Where its line is added; without, both are printed")
+      ->type_name("FILE");
+}
 
 void declare(CLI::App& app, Flags& flags) {
   constexpr int kMaxThreads = 4096;
@@ -57,6 +80,15 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_flag("--log-json", flags.log_json, "Log one JSON object a line");
   app.add_flag("--reflection,!--no-reflection", flags.reflection, "Serve gRPC reflection (the default)");
   app.add_flag("--insecure", flags.insecure, "Serve addresses that are not loopback without encryption");
+  app.add_option("--tls-cert", flags.tls_certificate, "The server's certificate and those that issued it, PEM")
+      ->type_name("FILE");
+  app.add_option("--tls-key", flags.tls_key, "The certificate's key, PEM")->type_name("FILE");
+  app.add_option("--tls-client-ca", flags.tls_client_ca,
+                 "Authorities whose certificates clients may show to say who they are, PEM")
+      ->type_name("FILE");
+  app.add_option("--token-file", flags.token_file,
+                 "Hashes of the tokens that clients may show to say who they are; cumulusd token writes it")
+      ->type_name("FILE");
   app.add_option("--lame-duck", flags.lame_duck_seconds,
                  "Seconds from SIGTERM, when health says NOT_SERVING, until new calls are refused")
       ->check(CLI::Range(0.0, kMaxLameDuck));
@@ -70,6 +102,7 @@ void declare(CLI::App& app, Flags& flags) {
       ->type_name("ADDR");
   app.add_option("--port-file", flags.port_file, "Write the addresses here, one a line, once they are served")
       ->type_name("FILE");
+  declare_token_command(app, flags.new_token);
 }
 
 void override_devices(const CLI::App& app, const Flags& flags, config::v1::Devices& devices) {
@@ -86,10 +119,18 @@ void override_devices(const CLI::App& app, const Flags& flags, config::v1::Devic
   }
 }
 
+void override_identity(const CLI::App& app, const Flags& flags, config::v1::ServerConfig& config) {
+  if (app.count("--tls-cert") > 0) config.mutable_tls()->set_certificate(flags.tls_certificate);
+  if (app.count("--tls-key") > 0) config.mutable_tls()->set_key(flags.tls_key);
+  if (app.count("--tls-client-ca") > 0) config.mutable_tls()->set_client_ca(flags.tls_client_ca);
+  if (app.count("--token-file") > 0) config.mutable_identity()->set_token_file(flags.token_file);
+}
+
 void override_config(const CLI::App& app, const Flags& flags, config::v1::ServerConfig& config) {
   if (app.count("--listen") > 0) config.mutable_listen()->Assign(flags.listen.begin(), flags.listen.end());
   if (app.count("--insecure") > 0) config.set_insecure(flags.insecure);
   if (app.count("--reflection") > 0) config.set_reflection(flags.reflection);
+  override_identity(app, flags, config);
   override_devices(app, flags, *config.mutable_devices());
   if (app.count("--log-level") > 0) config.mutable_logging()->set_level(flags.log_level);
   if (app.count("--log-json") > 0) config.mutable_logging()->set_json(flags.log_json);
@@ -107,6 +148,22 @@ void override_config(const CLI::App& app, const Flags& flags, config::v1::Server
 
 ExitNow wrong(int code, std::string_view text) { return {code, concat("cumulusd: ", text, "\n")}; }
 
+/// The token alone goes to standard output, for a file of its holder's, where its line goes to a file.
+ExitNow make_token_now(const NewTokenFlags& flags) {
+  if (!is_token_name(flags.name)) {
+    return wrong(kCommandLineWrong, concat("NAME: '", flags.name,
+                                           "' is not 1 to 64 letters, digits and ._@- (nor may it be local)"));
+  }
+  const Role role = parse_role(flags.role).value_or(Role::kUser);
+  if (flags.file.empty()) {
+    const NewToken made = make_token(flags.name, role);
+    return {0, concat("token: ", made.token, "\nline for the server's token file: ", made.line, "\n")};
+  }
+  const absl::StatusOr<std::string> token = add_token(flags.file, flags.name, role);
+  if (!token.ok()) return wrong(kConfigurationWrong, to_std_view(token.status().message()));
+  return {0, *token + "\n"};
+}
+
 }  // namespace
 
 std::variant<Configuration, ExitNow> parse_command_line(int argc, const char* const* argv) {
@@ -122,6 +179,7 @@ std::variant<Configuration, ExitNow> parse_command_line(int argc, const char* co
   } catch (const CLI::ParseError& error) {
     return wrong(kCommandLineWrong, concat(error.what(), "; cumulusd --help lists what there is"));
   }
+  if (app.got_subcommand("token")) return make_token_now(flags.new_token);
 
   config::v1::ServerConfig config;
   if (!flags.config.empty()) {

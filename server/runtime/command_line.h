@@ -7,7 +7,7 @@
 
 namespace cumulus::server {
 
-/// The daemon has nothing to serve: it was asked for help or its version, or something is wrong.
+/// The daemon has nothing to serve: it was asked for help, its version or a token, or something is wrong.
 struct ExitNow {
   int code = 0;      // 0; 1: the configuration is wrong; 2: the command line is
   std::string text;  // for standard output where the code is 0, else for standard error

@@ -17,6 +17,7 @@
 
 #include "server/pipeline/text.h"
 #include "server/runtime/array_spec.h"
+#include "server/runtime/configuration_fields.h"
 #include "server/runtime/host_memory.h"
 #include "server/runtime/listen_address.h"
 
@@ -44,45 +45,6 @@ class ParseErrors final : public google::protobuf::io::ErrorCollector {
   std::vector<std::string> lines_;
 };
 
-/// Reads fields, fills their defaults, and collects what is wrong with them.
-class Fields {
- public:
-  /// `value`, `fallback` where it is 0; complains unless it is then from 1 to `max`.
-  std::size_t count(std::string_view path, std::int64_t value, std::int64_t fallback, std::int64_t max) {
-    if (value < 0 || value > max) {
-      complain(path, concat("is ", value, "; 1 to ", max, " is right, or 0 for the default",
-                            fallback_text(fallback)));
-    }
-    return static_cast<std::size_t>(value == 0 ? fallback : value);
-  }
-
-  /// As count, of a duration that is more than 0.
-  template <class Message>
-  absl::Duration duration(std::string_view path, const Message& message, bool present,
-                          absl::Duration fallback, absl::Duration min) {
-    if (!present) return fallback;
-    constexpr std::int64_t kMaxSeconds = std::int64_t{10} * 365 * 24 * 3600;
-    const absl::Duration value = absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
-    if (value < min || value > absl::Seconds(kMaxSeconds)) {
-      complain(path, concat("is ", absl::FormatDuration(value), "; at least ", absl::FormatDuration(min),
-                            " is right, and at most ten years"));
-    }
-    return value;
-  }
-
-  void complain(std::string_view path, std::string_view what) { lines_.push_back(concat(path, ": ", what)); }
-  absl::Status status() const {
-    return lines_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(lines_, "\n"));
-  }
-
- private:
-  static std::string fallback_text(std::int64_t fallback) {
-    return fallback > 0 ? concat(" (", fallback, ")") : std::string();
-  }
-
-  std::vector<std::string> lines_;
-};
-
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
 std::int64_t half_of_memory() { return available_memory_bytes() / 2; }
@@ -95,11 +57,13 @@ std::vector<std::string> resolve_listen(const ServerConfig& config, Fields& fiel
     const std::string path = concat("listen[", i, "]");
     if (!address.ok()) {
       fields.complain(path, to_std_view(address.status().message()));
-    } else if (!address->is_loopback() && !config.insecure()) {
+    } else if (!address->is_loopback() && !config.insecure() && config.tls().certificate().empty()) {
       fields.complain(
-          path, concat("'", address->text,
-                       "' can be reached from other machines, without encryption; use a loopback address, "
-                       "or say insecure: true (--insecure) where the network is trusted"));
+          path,
+          concat("'", address->text,
+                 "' can be reached from other machines, without encryption; give tls.certificate and tls.key "
+                 "(--tls-cert, --tls-key), use a loopback address, or say insecure: true (--insecure) where "
+                 "the network is trusted"));
     }
   }
   return addresses;
@@ -326,6 +290,9 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   Configuration result;
   result.listen = resolve_listen(config, fields);
   result.insecure = config.insecure();
+  result.tls = resolve_tls(config.tls(), fields);
+  result.identity = resolve_identity(config, fields);
+  result.channelz = config.channelz();
   result.reflection = !config.has_reflection() || config.reflection();
   result.devices = resolve_devices(config.devices(), fields);
   result.limits = resolve_limits(config.limits(), fields);

@@ -11,6 +11,7 @@
 #include "cumulus/config/v1/config.pb.h"
 #include "server/runtime/connections/limits.h"
 #include "server/runtime/decode/decode_queue.h"
+#include "server/runtime/identity/settings.h"
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/principal.h"
 
@@ -78,6 +79,9 @@ struct Configuration {
   std::vector<std::string> listen;  // HOST:PORT, [HOST6]:PORT or unix:PATH; at least one
   bool insecure = false;
   bool reflection = true;
+  bool channelz = false;
+  TlsFiles tls;
+  IdentitySettings identity;
   Devices devices;
   Limits limits;
   Principals principals;

@@ -2,6 +2,7 @@
 
 #include <absl/time/clock.h>
 #include <grpc/support/log.h>
+#include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
@@ -21,10 +22,12 @@
 #include <future>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "server/pipeline/text.h"
+#include "server/runtime/identity/admin_gate.h"
 #include "server/runtime/listen_address.h"
 #include "server/runtime/logging.h"
 
@@ -121,8 +124,35 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
   return absl::OkStatus();
 }
 
+/// Gives connections to gRPC: those of Unix sockets as they are, those of TCP through TLS where there is any.
+class Entrance {
+ public:
+  Entrance(grpc::ServerBuilder& builder, const std::shared_ptr<const Certificates>& certificates)
+      : plain_(add(builder, grpc::InsecureServerCredentials())),
+        tcp_(certificates != nullptr ? add(builder, certificates->credentials()) : plain_) {}
+
+  void hand(int listener, int connection, bool tcp) const {
+    ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = listener;
+    parameters.fd = connection;
+    (tcp ? tcp_ : plain_)->HandleNewConnection(&parameters);
+  }
+
+ private:
+  using ExternalConnectionAcceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+  static std::shared_ptr<ExternalConnectionAcceptor> add(grpc::ServerBuilder& builder,
+                                                         std::shared_ptr<grpc::ServerCredentials> credentials) {
+    using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    return builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, std::move(credentials));
+  }
+
+  const std::shared_ptr<ExternalConnectionAcceptor> plain_;
+  const std::shared_ptr<ExternalConnectionAcceptor> tcp_;
+};
+
 void configure(grpc::ServerBuilder& builder, const Configuration::Connections& limits,
-               std::shared_ptr<OpenCalls> calls) {
+               std::shared_ptr<OpenCalls> calls, const std::shared_ptr<const Identity>& identity) {
   const auto milliseconds = [](absl::Duration duration) {
     return static_cast<int>(
         std::min<std::int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
@@ -147,6 +177,7 @@ void configure(grpc::ServerBuilder& builder, const Configuration::Connections& l
   builder.SetResourceQuota(quota);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(make_call_interceptors(std::move(calls)));
+  if (identity != nullptr && identity->required()) interceptors.push_back(make_admin_gate(identity));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
 }
 
@@ -198,17 +229,23 @@ void end_process_after(absl::Duration limit, absl::Duration flush_limit) {
 }
 
 absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& configuration,
-                                                       const std::vector<grpc::Service*>& services) {
+                                                       const std::vector<grpc::Service*>& services,
+                                                       const Security& security) {
   gpr_set_log_function(log_for_grpc);
   grpc::EnableDefaultHealthCheckService(true);
   if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  if (configuration.channelz) grpc::channelz::experimental::InitChannelzService();
   absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
   if (!addresses.ok()) return addresses.status();
   ServerLifecycle lifecycle;
   std::vector<Descriptor> listeners;
+  std::set<int> tcp_listeners;
   for (ListenAddress& address : *addresses) {
     absl::StatusOr<std::vector<Descriptor>> sockets = listen_at(address, address.port);
     if (!sockets.ok()) return sockets.status();
+    for (const Descriptor& socket : *sockets) {
+      if (!address.is_unix()) tcp_listeners.insert(socket.number());
+    }
     std::move(sockets->begin(), sockets->end(), std::back_inserter(listeners));
     lifecycle.addresses_.push_back(address.is_unix() ? address.text : address.with_port(address.port));
     if (address.is_unix()) lifecycle.socket_paths_.push_back(address.socket_path);
@@ -216,30 +253,25 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   }
   lifecycle.calls_ = std::make_shared<OpenCalls>();
   grpc::ServerBuilder builder;
-  configure(builder, configuration.connections, lifecycle.calls_);
+  configure(builder, configuration.connections, lifecycle.calls_, security.identity);
   for (grpc::Service* service : services) builder.RegisterService(service);
-  using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> hand =
-      builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD,
-                                                           grpc::InsecureServerCredentials());
+  const auto entrance = std::make_shared<const Entrance>(builder, security.certificates);
   lifecycle.server_ = builder.BuildAndStart();
   if (lifecycle.server_ == nullptr) return absl::InternalError("gRPC does not start; its log lines say why");
   lifecycle.set_serving(false);
   lifecycle.acceptor_ = std::make_unique<Acceptor>(
       std::move(listeners), configuration.connections.limits, lifecycle.calls_,
-      [hand](int listener, int connection) {
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-        parameters.listener_fd = listener;
-        parameters.fd = connection;
-        hand->HandleNewConnection(&parameters);
+      [entrance, tcp = std::move(tcp_listeners)](int listener, int connection) {
+        entrance->hand(listener, connection, tcp.count(listener) > 0);
       });
   lifecycle.listens_at_ = *std::move(addresses);
+  lifecycle.tls_ = security.certificates != nullptr;
   return lifecycle;
 }
 
 void ServerLifecycle::watch(absl::Duration interval, std::function<void(const std::string&)> deaf) {
   watchdog_ =
-      std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval}, std::move(deaf));
+      std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval, .tls = tls_}, std::move(deaf));
 }
 
 absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {

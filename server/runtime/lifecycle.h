@@ -16,6 +16,8 @@
 #include "server/runtime/configuration.h"
 #include "server/runtime/connections/acceptor.h"
 #include "server/runtime/connections/watchdog.h"
+#include "server/runtime/identity/certificates.h"
+#include "server/runtime/identity/identity.h"
 #include "server/runtime/listen_address.h"
 
 namespace cumulus::server {
@@ -44,10 +46,16 @@ class ServerLifecycle {
   /// Waits for a drain's end.
   ~ServerLifecycle();
 
-  /// Binds every address of `configuration.listen` and serves `services`; health says NOT_SERVING still.
-  /// INVALID_ARGUMENT naming the address that cannot be bound.
+  struct Security {
+    std::shared_ptr<const Identity> identity;  // null: callers are known by their addresses
+    std::shared_ptr<const Certificates> certificates;  // null: no TLS
+  };
+  /// Binds every address of `configuration.listen` and serves `services`, over TLS where there are
+  /// certificates, but for Unix sockets; health says NOT_SERVING still. INVALID_ARGUMENT naming the address that
+  /// cannot be bound.
   static absl::StatusOr<ServerLifecycle> start(const Configuration& configuration,
-                                               const std::vector<grpc::Service*>& services);
+                                               const std::vector<grpc::Service*>& services,
+                                               const Security& security = {});
 
   /// What health says, and how many connections there are.
   bool serving() const { return *serving_; }
@@ -74,6 +82,7 @@ class ServerLifecycle {
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Watchdog> watchdog_;
   std::thread shutdown_;
+  bool tls_ = false;
   std::vector<ListenAddress> listens_at_;
   std::vector<std::string> socket_paths_;
   std::vector<std::string> addresses_;

@@ -3,8 +3,6 @@
 namespace cumulus::server {
 namespace {
 
-constexpr std::string_view kLocal = "local";
-
 /// What follows `prefix` in `text`; empty where it does not begin so.
 std::string_view after(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix ? text.substr(prefix.size()) : std::string_view();
@@ -25,7 +23,7 @@ std::string principal_name(std::string_view peer) {
     return std::string(address.substr(0, address.rfind(':')));
   if (const std::string_view address = after(peer, "ipv6:"); !address.empty())
     return std::string(host_of_ipv6(address));
-  return std::string(kLocal);
+  return std::string(kLocalPrincipal);
 }
 
 std::set<std::string> Principals::names() const {
@@ -36,8 +34,18 @@ std::set<std::string> Principals::names() const {
 
 Principal Principals::resolve(std::string_view peer) const {
   std::string name = principal_name(peer);
+  const PrincipalLimits limits = limits_of(name);
+  return {.name = std::move(name), .limits = limits};
+}
+
+Principal Principals::proven(std::string name, Role role) const {
+  const PrincipalLimits limits = limits_of(name);
+  return {.name = std::move(name), .limits = limits, .role = role, .proven = true};
+}
+
+PrincipalLimits Principals::limits_of(std::string_view name) const {
   const auto found = overrides_.find(name);
-  return {std::move(name), found != overrides_.end() ? found->second : defaults_};
+  return found != overrides_.end() ? found->second : defaults_;
 }
 
 }  // namespace cumulus::server

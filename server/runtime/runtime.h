@@ -12,6 +12,7 @@
 #include "server/runtime/configuration.h"
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/decode/helper.h"
+#include "server/runtime/identity/identity.h"
 #include "server/runtime/memory_budget.h"
 #include "server/runtime/metrics/telemetry.h"
 #include "server/runtime/session_store.h"
@@ -22,9 +23,10 @@ namespace cumulus::server {
 /// outlives the services.
 class Runtime {
  public:
-  /// At least one device. Without a helper no images are decoded.
+  /// At least one device. Without a helper no images are decoded; without an identity callers are known by
+  /// their addresses.
   Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots,
-          std::shared_ptr<DecodeHelper> helper = nullptr);
+          std::shared_ptr<DecodeHelper> helper = nullptr, std::shared_ptr<const Identity> callers = nullptr);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -40,6 +42,7 @@ class Runtime {
   void set_endpoint(std::string address);
 
   const Configuration configuration;
+  const std::shared_ptr<const Identity> identity;
   const std::string instance;  // new at every start
   Telemetry telemetry;         // before what may end calls
   // In this order: sessions give their buffers back before the devices that hold them go.

@@ -80,16 +80,17 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   return handle;
 }
 
-absl::StatusOr<SessionHandle> SessionStore::find_session(std::string_view name) {
+absl::StatusOr<SessionHandle> SessionStore::find_session(std::string_view name,
+                                                          const Principal& caller) {
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(name);
+  const auto entry = find_entry(name, caller);
   if (!entry.ok()) return entry.status();
   return (*entry)->second.session;
 }
 
-absl::StatusOr<SessionUse> SessionStore::use_session(std::string_view name) {
+absl::StatusOr<SessionUse> SessionStore::use_session(std::string_view name, const Principal& caller) {
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(name);
+  const auto entry = find_entry(name, caller);
   if (!entry.ok()) return entry.status();
   ++(*entry)->second.uses;
   return SessionUse(*this, (*entry)->second.session);
@@ -108,10 +109,10 @@ void SessionStore::end_use(const SessionHandle& session) {
   due_.emplace(owner.due, entry->first);
 }
 
-absl::Status SessionStore::delete_session(std::string_view name) {
+absl::Status SessionStore::delete_session(std::string_view name, const Principal& caller) {
   Entry ended;  // its buffers go after the lock
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(name);
+  const auto entry = find_entry(name, caller);
   if (!entry.ok()) return entry.status();
   ended = remove(*entry);
   return absl::OkStatus();
@@ -153,7 +154,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
     buffer->upkeep_bytes = *std::move(rest);
   }
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(session.name);
+  const auto entry = find_entry(session.name, session.owner);
   if (!entry.ok()) return entry.status();
   Entry& owner = (*entry)->second;
   if (owner.buffers.size() >= limits_.max_buffers_per_session) {
@@ -169,10 +170,11 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   return buffer;
 }
 
-absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name) {
+absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name,
+                                                       const Principal& caller) {
   const BufferName parts = split_buffer_name(name);
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(parts.session);
+  const auto entry = find_entry(parts.session, caller);
   if (!entry.ok()) return entry.status();
   const auto& buffers = (*entry)->second.buffers;
   const auto found = buffers.find(parts.number);
@@ -181,11 +183,11 @@ absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name) {
   return found->second;
 }
 
-absl::Status SessionStore::delete_buffer(std::string_view name) {
+absl::Status SessionStore::delete_buffer(std::string_view name, const Principal& caller) {
   std::shared_ptr<ResidentBuffer> dropped;  // its memory goes after the lock
   const BufferName parts = split_buffer_name(name);
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(parts.session);
+  const auto entry = find_entry(parts.session, caller);
   if (!entry.ok()) return entry.status();
   auto& buffers = (*entry)->second.buffers;
   const auto found = buffers.find(parts.number);
@@ -199,13 +201,14 @@ absl::Status SessionStore::delete_buffer(std::string_view name) {
 
 absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_view session,
                                                                     std::size_t page_size,
-                                                                    std::string_view page_token) {
+                                                                    std::string_view page_token,
+                                                                    const Principal& caller) {
   const std::uint64_t first = parse_number(page_token);
   if (!page_token.empty() && first == 0) {
     return bad_field("page_token", "is not one that ListBuffers returned; pass next_page_token as it came");
   }
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(session);
+  const auto entry = find_entry(session, caller);
   if (!entry.ok()) return entry.status();
   const auto& buffers = (*entry)->second.buffers;
   BufferPage page;
@@ -286,9 +289,11 @@ std::size_t SessionStore::buffer_count() const {
   return count;
 }
 
-absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::string_view name) {
+absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::string_view name,
+                                                                  const Principal& caller) {
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return missing_session(name);
+  if (!may_use(entry->second.session->owner, caller)) return unknown_session(name);
   const absl::Time now = absl::Now();
   if (has_expired(entry->second, now)) return missing_session(name);  // `expire` has not come by yet
   entry->second.expire_time = now + entry->second.session->ttl;
@@ -302,6 +307,10 @@ absl::Status SessionStore::missing_session(std::string_view name) const {
     return not_found("SESSION_EXPIRED",
                      absl::StrCat(std::string(name), " has expired; create a new session and upload again"));
   }
+  return unknown_session(name);
+}
+
+absl::Status SessionStore::unknown_session(std::string_view name) {
   return not_found("SESSION_NOT_FOUND",
                    absl::StrCat("there is no session '", std::string(name),
                                 "' here (sessions/{uuid}); it was deleted, or never made, or the server has "

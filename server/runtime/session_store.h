@@ -106,11 +106,13 @@ class SessionStore {
   };
   /// ALREADY_EXISTS, or RESOURCE_EXHAUSTED where there are max_sessions, in all or of this owner.
   absl::StatusOr<SessionHandle> create_session(const NewSession& session);
+  // What is not `caller`'s is not there: the answer is that of a name which nobody has made.
+
   /// Renews the lease. NOT_FOUND.
-  absl::StatusOr<SessionHandle> find_session(std::string_view name);
+  absl::StatusOr<SessionHandle> find_session(std::string_view name, const Principal& caller);
   /// As find_session; and the lease does not end before the use does.
-  absl::StatusOr<SessionUse> use_session(std::string_view name);
-  absl::Status delete_session(std::string_view name);
+  absl::StatusOr<SessionUse> use_session(std::string_view name, const Principal& caller);
+  absl::Status delete_session(std::string_view name, const Principal& caller);
   /// When the lease ends unless it is renewed; InfinitePast where the session is gone.
   absl::Time lease_end(const Session& session) const;
 
@@ -139,16 +141,16 @@ class SessionStore {
   /// session has ended meanwhile, RESOURCE_EXHAUSTED where that does not fit.
   absl::StatusOr<BufferHandle> add_buffer(const Session& session, NewBuffer buffer);
   /// Renews the session's lease. NOT_FOUND, with the reason if it is still known.
-  absl::StatusOr<BufferHandle> find_buffer(std::string_view name);
+  absl::StatusOr<BufferHandle> find_buffer(std::string_view name, const Principal& caller);
   /// Calls that hold the buffer keep it alive until they end.
-  absl::Status delete_buffer(std::string_view name);
+  absl::Status delete_buffer(std::string_view name, const Principal& caller);
 
   struct BufferPage {
     std::vector<BufferHandle> buffers;
     std::string next_page_token;
   };
   absl::StatusOr<BufferPage> list_buffers(std::string_view session, std::size_t page_size,
-                                          std::string_view page_token);
+                                          std::string_view page_token, const Principal& caller);
 
   /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only.
   void expire(absl::Time now);
@@ -196,8 +198,9 @@ class SessionStore {
     return entry.uses == 0 && entry.expire_time <= now;
   }
   void end_use(const SessionHandle& session);
-  absl::StatusOr<Entries::iterator> find_entry(std::string_view name);
+  absl::StatusOr<Entries::iterator> find_entry(std::string_view name, const Principal& caller);
   absl::Status missing_session(std::string_view name) const;
+  static absl::Status unknown_session(std::string_view name);
   absl::Status missing_buffer(std::string_view name) const;
   void remember_end(const std::string& name, std::string_view reason);
   /// Takes the session out, with all that refers to it.

@@ -18,9 +18,9 @@ grpc::ServerUnaryReactor* answer_at_once(Runtime& runtime, grpc::CallbackServerC
   call.method = std::string(rpc);
   call.client = context.peer();
   call.trace = take_trace(context);
-  const Principal principal = runtime.configuration.principals.resolve(call.client);
-  call.principal = principal.name;
-  call.status = work(principal);
+  const absl::StatusOr<Principal> caller = runtime.identity->resolve_user(context);
+  if (caller.ok()) call.principal = caller->name;
+  call.status = caller.ok() ? work(*caller) : caller.status();
   call.seconds = absl::ToDoubleSeconds(absl::Now() - start);
   runtime.telemetry.finished(call);
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();

@@ -10,7 +10,8 @@
 
 namespace cumulus::server {
 
-/// Does the work of a call that waits for nothing, where it arrives: answers, and tells the telemetry.
+/// Does the work of a call that waits for nothing, where it arrives and where its caller may call: answers,
+/// and tells the telemetry.
 grpc::ServerUnaryReactor* answer_at_once(Runtime& runtime, grpc::CallbackServerContext& context,
                                          std::string_view rpc,
                                          const std::function<absl::Status(const Principal&)>& work);

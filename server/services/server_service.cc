@@ -1,6 +1,7 @@
 #include "server/services/server_service.h"
 
 #include "cumulus/v1/operations.pb.h"
+#include "server/pipeline/errors.h"
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/runtime/wire.h"

@@ -41,38 +41,38 @@ grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context,
 grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1::GetSessionRequest* request,
                                                       v1::Session* response) {
   return answer_at_once(runtime_, *context, "GetSession",
-                        [&](const Principal& /*caller*/) { return get(*request, *response); });
+                        [&](const Principal& caller) { return get(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context,
                                                          const v1::DeleteSessionRequest* request,
                                                          google::protobuf::Empty* /*response*/) {
-  return answer_at_once(runtime_, *context, "DeleteSession", [&](const Principal& /*caller*/) {
-    return runtime_.sessions.delete_session(request->name());
+  return answer_at_once(runtime_, *context, "DeleteSession", [&](const Principal& caller) {
+    return runtime_.sessions.delete_session(request->name(), caller);
   });
 }
 
 grpc::ServerUnaryReactor* SessionsService::GetBuffer(Context* context, const v1::GetBufferRequest* request,
                                                      v1::Buffer* response) {
   return answer_at_once(runtime_, *context, "GetBuffer",
-                        [&](const Principal& /*caller*/) { return get_buffer(*request, *response); });
+                        [&](const Principal& caller) { return get_buffer(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context,
                                                        const v1::ListBuffersRequest* request,
                                                        v1::ListBuffersResponse* response) {
   return answer_at_once(runtime_, *context, "ListBuffers",
-                        [&](const Principal& /*caller*/) { return list(*request, *response); });
+                        [&](const Principal& caller) { return list(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
                                                         const v1::DeleteBufferRequest* request,
                                                         google::protobuf::Empty* /*response*/) {
   return answer_at_once(runtime_, *context, "DeleteBuffer",
-                        [&](const Principal& /*caller*/) { return delete_buffer(*request); });
+                        [&](const Principal& caller) { return delete_buffer(*request, caller); });
 }
 
-absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Principal owner,
+absl::Status SessionsService::create(const v1::CreateSessionRequest& request, const Principal& owner,
                                      v1::Session& response) {
   const auto& limits = runtime_.configuration.limits;
   if (!is_uuid(request.session_id())) {
@@ -95,7 +95,7 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, Pr
   const std::size_t quota =
       request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;
   const absl::StatusOr<SessionHandle> session =
-      runtime_.sessions.create_session({request.session_id(), *slot, *ttl, quota, std::move(owner)});
+      runtime_.sessions.create_session({request.session_id(), *slot, *ttl, quota, owner});
   if (!session.ok()) return session.status();
   write_session(**session, response);
   return absl::OkStatus();
@@ -110,21 +110,24 @@ absl::StatusOr<DeviceSlot*> SessionsService::choose_device(const std::string& na
                                 absl::StrJoin(runtime_.devices, ", ", append_name), " (or leave it empty)"));
 }
 
-absl::Status SessionsService::get(const v1::GetSessionRequest& request, v1::Session& response) {
-  const absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(request.name());
+absl::Status SessionsService::get(const v1::GetSessionRequest& request, const Principal& caller,
+                                  v1::Session& response) {
+  const absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(request.name(), caller);
   if (!session.ok()) return session.status();
   write_session(**session, response);
   return absl::OkStatus();
 }
 
-absl::Status SessionsService::get_buffer(const v1::GetBufferRequest& request, v1::Buffer& response) {
-  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.find_buffer(request.name());
+absl::Status SessionsService::get_buffer(const v1::GetBufferRequest& request, const Principal& caller,
+                                         v1::Buffer& response) {
+  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.find_buffer(request.name(), caller);
   if (!buffer.ok()) return buffer.status();
   write_buffer(**buffer, response);
   return absl::OkStatus();
 }
 
-absl::Status SessionsService::list(const v1::ListBuffersRequest& request, v1::ListBuffersResponse& response) {
+absl::Status SessionsService::list(const v1::ListBuffersRequest& request, const Principal& caller,
+                                   v1::ListBuffersResponse& response) {
   if (request.page_size() < 0) {
     return bad_field("page_size", absl::StrCat("is ", request.page_size(), "; 0 means ", kDefaultPage,
                                                ", larger values up to ", kMaxPage, " are taken as they are"));
@@ -132,15 +135,16 @@ absl::Status SessionsService::list(const v1::ListBuffersRequest& request, v1::Li
   const std::int32_t page_size =
       request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kMaxPage);
   const auto page = runtime_.sessions.list_buffers(request.parent(), static_cast<std::size_t>(page_size),
-                                                   request.page_token());
+                                                   request.page_token(), caller);
   if (!page.ok()) return page.status();
   for (const BufferHandle& buffer : page->buffers) write_buffer(*buffer, *response.add_buffers());
   response.set_next_page_token(page->next_page_token);
   return absl::OkStatus();
 }
 
-absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& request) {
-  const absl::Status status = runtime_.sessions.delete_buffer(request.name());
+absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& request,
+                                            const Principal& caller) {
+  const absl::Status status = runtime_.sessions.delete_buffer(request.name(), caller);
   return absl::IsNotFound(status) && request.allow_missing() ? absl::OkStatus() : status;
 }
 

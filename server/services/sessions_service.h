@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "server/runtime/runtime.h"
 
@@ -25,11 +27,12 @@ class SessionsService final : public v1::Sessions::CallbackService {
                         google::protobuf::Empty* response) override;
 
  private:
-  absl::Status create(const v1::CreateSessionRequest& request, Principal owner, v1::Session& response);
-  absl::Status get(const v1::GetSessionRequest& request, v1::Session& response);
-  absl::Status get_buffer(const v1::GetBufferRequest& request, v1::Buffer& response);
-  absl::Status list(const v1::ListBuffersRequest& request, v1::ListBuffersResponse& response);
-  absl::Status delete_buffer(const v1::DeleteBufferRequest& request);
+  absl::Status create(const v1::CreateSessionRequest& request, const Principal& owner, v1::Session& response);
+  absl::Status get(const v1::GetSessionRequest& request, const Principal& caller, v1::Session& response);
+  absl::Status get_buffer(const v1::GetBufferRequest& request, const Principal& caller, v1::Buffer& response);
+  absl::Status list(const v1::ListBuffersRequest& request, const Principal& caller,
+                    v1::ListBuffersResponse& response);
+  absl::Status delete_buffer(const v1::DeleteBufferRequest& request, const Principal& caller);
   absl::StatusOr<DeviceSlot*> choose_device(const std::string& name);
   void write_session(const Session& session, v1::Session& message) const;
 

@@ -106,7 +106,7 @@ TEST_F(CallThreads, SessionsComeAndGoWhileCallsRunInThem) {
         running.request.mutable_options()->set_session((*session)->name);
         auto call = start(runtime_, running, absl::Now() + absl::Seconds(30));
         if (i % 2 == 0) std::this_thread::yield();
-        EXPECT_TRUE(runtime_.sessions.delete_session((*session)->name).ok());
+        EXPECT_TRUE(runtime_.sessions.delete_session((*session)->name, {}).ok());
         while (running.answers.load(std::memory_order_acquire) == 0) std::this_thread::yield();
         EXPECT_TRUE(running.code == grpc::StatusCode::OK || running.code == grpc::StatusCode::NOT_FOUND)
             << running.code;

@@ -105,7 +105,7 @@ class RunSizedOutputs : public ::testing::Test {
     return values;
   }
   std::vector<float> read(const std::string& name) {
-    const auto buffer = runtime_->sessions.find_buffer(name);
+    const auto buffer = runtime_->sessions.find_buffer(name, {});
     EXPECT_TRUE(buffer.ok()) << buffer.status();
     std::vector<float> values((*buffer)->shape.elements());
     std::promise<absl::Status> done;

@@ -59,17 +59,17 @@ TEST_F(SessionStoreTest, DeletingASessionGivesItsMemoryBack) {
   const auto session = create();
   ASSERT_TRUE(add(*session, 1000).ok());
   EXPECT_EQ(reserved(), 1000u);
-  ASSERT_TRUE(store_.delete_session(session->name).ok());
+  ASSERT_TRUE(store_.delete_session(session->name, {}).ok());
   EXPECT_EQ(reserved(), 0u);
-  EXPECT_EQ(store_.find_session(session->name).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store_.find_session(session->name, {}).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(SessionStoreTest, ABufferInUseOutlivesItsDeletion) {
   const auto session = create();
   auto buffer = add(*session, 1000);
   ASSERT_TRUE(buffer.ok());
-  ASSERT_TRUE(store_.delete_buffer((*buffer)->name).ok());
-  EXPECT_EQ(store_.find_buffer((*buffer)->name).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store_.delete_buffer((*buffer)->name, {}).ok());
+  EXPECT_EQ(store_.find_buffer((*buffer)->name, {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(reserved(), 1000u) << "somebody still reads it";
   buffer = absl::CancelledError();
   EXPECT_EQ(reserved(), 0u);
@@ -79,13 +79,13 @@ TEST_F(SessionStoreTest, AnExpiredLeaseEndsTheSessionAndSaysSo) {
   const auto session = create(absl::Seconds(10));
   ASSERT_TRUE(add(*session, 100).ok());
   store_.expire(absl::Now() + absl::Seconds(9));
-  ASSERT_TRUE(store_.find_session(session->name).ok()) << "which renews the lease";
+  ASSERT_TRUE(store_.find_session(session->name, {}).ok()) << "which renews the lease";
   store_.expire(absl::Now() + absl::Seconds(9.9));
   EXPECT_EQ(store_.session_count(), 1u);
   store_.expire(absl::Now() + absl::Seconds(11));
   EXPECT_EQ(store_.session_count(), 0u);
   EXPECT_EQ(reserved(), 0u);
-  EXPECT_NE(reason(store_.find_session(session->name).status()).find("expired"), std::string::npos);
+  EXPECT_NE(reason(store_.find_session(session->name, {}).status()).find("expired"), std::string::npos);
 }
 
 TEST_F(SessionStoreTest, AnExpiredBufferGoesAndSaysSo) {
@@ -93,19 +93,19 @@ TEST_F(SessionStoreTest, AnExpiredBufferGoesAndSaysSo) {
   const std::string name = (*add(*session, 100, false, absl::Seconds(5)))->name;
   store_.expire(absl::Now() + absl::Seconds(6));
   EXPECT_EQ(reserved(), 0u);
-  EXPECT_NE(reason(store_.find_buffer(name).status()).find("has expired"), std::string::npos);
+  EXPECT_NE(reason(store_.find_buffer(name, {}).status()).find("has expired"), std::string::npos);
 }
 
 TEST_F(SessionStoreTest, EvictsIdleEvictableBuffersLeastRecentlyUsedFirst) {
   const auto session = create(absl::Minutes(1), 1 << 20);
   const std::string oldest = (*add(*session, 1500, true))->name;
   const std::string kept = (*add(*session, 1500, true))->name;
-  ASSERT_TRUE(store_.find_buffer(oldest).ok());
-  ASSERT_TRUE(store_.find_buffer(kept).ok());
-  ASSERT_TRUE(store_.find_buffer(oldest).ok()) << "now `kept` is the least recently used";
+  ASSERT_TRUE(store_.find_buffer(oldest, {}).ok());
+  ASSERT_TRUE(store_.find_buffer(kept, {}).ok());
+  ASSERT_TRUE(store_.find_buffer(oldest, {}).ok()) << "now `kept` is the least recently used";
   ASSERT_TRUE(store_.admit(*slot_.device, session.get(), 2000).ok());
-  EXPECT_TRUE(store_.find_buffer(oldest).ok());
-  EXPECT_NE(reason(store_.find_buffer(kept).status()).find("evicted"), std::string::npos);
+  EXPECT_TRUE(store_.find_buffer(oldest, {}).ok());
+  EXPECT_NE(reason(store_.find_buffer(kept, {}).status()).find("evicted"), std::string::npos);
 }
 
 TEST_F(SessionStoreTest, NeverEvictsWhatIsInUseOrNotMarked) {
@@ -114,7 +114,7 @@ TEST_F(SessionStoreTest, NeverEvictsWhatIsInUseOrNotMarked) {
   ASSERT_TRUE(add(*session, 2000, false).ok());
   EXPECT_EQ(store_.admit(*slot_.device, session.get(), 2000).status().code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(store_.find_buffer((*used)->name).ok());
+  EXPECT_TRUE(store_.find_buffer((*used)->name, {}).ok());
 }
 
 TEST_F(SessionStoreTest, MemoryThatOthersHoldComesLaterAndWhatNeverFitsIsRefused) {
@@ -149,12 +149,12 @@ TEST_F(SessionStoreTest, EvictsNothingWhereThatWouldNotSuffice) {
   const auto running = store_.admit(*slot_.device, session.get(), 2000);
   ASSERT_TRUE(running.ok());
   EXPECT_FALSE(store_.admit(*slot_.device, session.get(), 3000).ok());
-  EXPECT_TRUE(store_.find_buffer(kept).ok());
+  EXPECT_TRUE(store_.find_buffer(kept, {}).ok());
 }
 
 TEST_F(SessionStoreTest, ALeaseDoesNotEndBeforeItsUses) {
   create(absl::Seconds(10));
-  auto use = store_.use_session(std::string("sessions/") + kId);
+  auto use = store_.use_session(std::string("sessions/") + kId, {});
   ASSERT_TRUE(use.ok());
   store_.expire(absl::Now() + absl::Hours(1));
   EXPECT_EQ(store_.session_count(), 1u);
@@ -182,7 +182,7 @@ TEST_F(SessionStoreTest, AClientHasItsShareOfTheSessions) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(reason(refused).find("this client has 1 sessions, its limit"), std::string::npos);
   EXPECT_TRUE(store_.create_session({"c", &slot_, absl::Minutes(1), 4096, {"other", {}}}).ok());
-  ASSERT_TRUE(store_.delete_session("sessions/a").ok());
+  ASSERT_TRUE(store_.delete_session("sessions/a", {}).ok());
   ASSERT_TRUE(make("b").ok());
   store_.expire(absl::Now() + absl::Seconds(11));
   EXPECT_TRUE(make("a").ok());
@@ -193,7 +193,7 @@ TEST_F(SessionStoreTest, ABufferCostsAKibibyteOfItsQuotaAtLeast) {
   const std::string first = (*add(*session, 0))->name;
   ASSERT_TRUE(add(*session, 10).ok());
   EXPECT_EQ(add(*session, 0).status().code(), absl::StatusCode::kResourceExhausted);
-  ASSERT_TRUE(store_.delete_buffer(first).ok());
+  ASSERT_TRUE(store_.delete_buffer(first, {}).ok());
   EXPECT_TRUE(add(*session, 0).ok());
   EXPECT_EQ(reserved(), 10u) << "of the device only what it has";
 }
@@ -203,7 +203,7 @@ TEST_F(SessionStoreTest, EvictsNothingWhereThatDoesNotSuffice) {
   const std::string evictable = (*add(*session, 1500, true))->name;
   ASSERT_TRUE(add(*session, 2000, false).ok());
   EXPECT_FALSE(store_.admit(*slot_.device, session.get(), 3000).ok());
-  EXPECT_TRUE(store_.find_buffer(evictable).ok());
+  EXPECT_TRUE(store_.find_buffer(evictable, {}).ok());
 }
 
 TEST_F(SessionStoreTest, EvictsWithinASessionsOwnQuota) {
@@ -213,8 +213,8 @@ TEST_F(SessionStoreTest, EvictsWithinASessionsOwnQuota) {
   const std::string others = (*add(**other, 1000, true))->name;
   const std::string own = (*add(*session, 1500, true))->name;
   ASSERT_TRUE(store_.admit(*slot_.device, session.get(), 2000).ok());
-  EXPECT_FALSE(store_.find_buffer(own).ok());
-  EXPECT_TRUE(store_.find_buffer(others).ok());
+  EXPECT_FALSE(store_.find_buffer(own, {}).ok());
+  EXPECT_TRUE(store_.find_buffer(others, {}).ok());
 }
 
 TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
@@ -252,17 +252,17 @@ TEST_F(SessionStoreTest, ListsBuffersInPagesByCreation) {
   const std::string first = (*add(*session, 1))->name;
   const std::string second = (*add(*session, 1))->name;
   const std::string third = (*add(*session, 1))->name;
-  const auto page = store_.list_buffers(session->name, 2, "");
+  const auto page = store_.list_buffers(session->name, 2, "", {});
   ASSERT_TRUE(page.ok());
   ASSERT_EQ(page->buffers.size(), 2u);
   EXPECT_EQ(page->buffers[0]->name, first);
   EXPECT_EQ(page->buffers[1]->name, second);
-  const auto rest = store_.list_buffers(session->name, 2, page->next_page_token);
+  const auto rest = store_.list_buffers(session->name, 2, page->next_page_token, {});
   ASSERT_TRUE(rest.ok());
   ASSERT_EQ(rest->buffers.size(), 1u);
   EXPECT_EQ(rest->buffers[0]->name, third);
   EXPECT_EQ(rest->next_page_token, "");
-  EXPECT_EQ(store_.list_buffers(session->name, 2, "nonsense").status().code(),
+  EXPECT_EQ(store_.list_buffers(session->name, 2, "nonsense", {}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

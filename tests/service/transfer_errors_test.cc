@@ -243,7 +243,7 @@ TEST_F(UploadErrors, DamagedMessagesNeverPassAndNeverCrash) {
       damaged.resize(random() % damaged.size());
     }
     (void)call_raw(server_.channel, "WriteBuffer", bytes);
-    const auto page = server_.runtime.sessions.list_buffers(server_.session, 10, "");
+    const auto page = server_.runtime.sessions.list_buffers(server_.session, 10, "", {});
     ASSERT_TRUE(page.ok());
     for (const auto& buffer : page->buffers) {
       // What was damaged and still right (its ttl, say) is a buffer with the right bytes.

@@ -35,7 +35,7 @@ TEST_P(Transfers, WhatIsUploadedComesBack) {
     EXPECT_EQ(buffer.size_bytes(), static_cast<std::int64_t>(size));
     EXPECT_EQ(buffer.spec().shape(0), static_cast<std::int64_t>(size));
     EXPECT_TRUE(server.download(buffer.name()) == data) << size << " bytes";
-    const auto resident = server.runtime.sessions.find_buffer(buffer.name());
+    const auto resident = server.runtime.sessions.find_buffer(buffer.name(), {});
     ASSERT_TRUE(resident.ok());
     const std::string head(reinterpret_cast<const char*>((*resident)->head.data()), (*resident)->head.size());
     EXPECT_EQ(head, data.substr(0, 512));
@@ -166,7 +166,7 @@ TEST_P(Transfers, AnUploadEndsWithItsSession) {
   v1::Buffer buffer;
   const auto writer = server.transfer->WriteBuffer(&context, &buffer);
   ASSERT_TRUE(writer->Write(messages[0]));
-  ASSERT_TRUE(server.runtime.sessions.delete_session(server.session).ok());
+  ASSERT_TRUE(server.runtime.sessions.delete_session(server.session, {}).ok());
   for (std::size_t i = 1; i < messages.size() && writer->Write(messages[i]);) ++i;
   writer->WritesDone();
   expect_reason(writer->Finish(), grpc::StatusCode::NOT_FOUND, "SESSION_NOT_FOUND");

@@ -31,7 +31,7 @@ class CallMaker {
   template <class T>
   std::string put(v1::ElementType type, std::vector<std::int64_t> shape, const std::vector<T>& values) {
     server::Device& device = *server_.slot().device;
-    const auto session = server_.runtime.sessions.find_session(session_).value();
+    const auto session = server_.runtime.sessions.find_session(session_, {}).value();
     const std::size_t bytes = values.size() * sizeof(T);
     server::SessionStore::NewBuffer buffer;
     auto admission = server_.runtime.sessions.admit(device, session.get(), align_block(bytes));

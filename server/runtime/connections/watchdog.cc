@@ -3,6 +3,8 @@
 #include <absl/time/clock.h>
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,6 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +25,20 @@ namespace {
 
 /// A client's first words: the preface, and settings of which there are none.
 constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", 33);
+
+/// A TLS client's first words; gRPC would log a complaint about anything else.
+std::string client_hello() {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                   &SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> client(SSL_new(context.get()), &SSL_free);
+  BIO* const said = BIO_new(BIO_s_mem());
+  SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), said);  // which are the client's from now on
+  (void)SSL_connect(client.get());                        // and waits for an answer
+  ERR_clear_error();
+  char* bytes = nullptr;
+  const auto size = BIO_get_mem_data(said, &bytes);
+  return {bytes, static_cast<std::size_t>(size)};
+}
 
 bool wait_for(const Descriptor& socket, short events, absl::Time end) {
   pollfd entry{socket.number(), events, 0};
@@ -36,12 +54,13 @@ bool connect_to(const Descriptor& socket, const sockaddr* name, socklen_t size, 
   return ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &error_size) == 0 && error == 0;
 }
 
-bool speaks_http2(const sockaddr* name, socklen_t size, absl::Time end) {
+/// `greeting`: what a client says first, and a server answers.
+bool answers_at(const sockaddr* name, socklen_t size, std::string_view greeting, absl::Time end) {
   const Descriptor socket(::socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   // Without a descriptor this process cannot know.
   if (!socket) return true;
   if (!connect_to(socket, name, size, end)) return false;
-  if (::send(socket.number(), kPreface.data(), kPreface.size(), MSG_NOSIGNAL) < 0) return true;
+  if (::send(socket.number(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) return true;
   // Settings, or the end of a connection that a full server refuses.
   return wait_for(socket, POLLIN, end);
 }
@@ -54,14 +73,15 @@ std::string reachable(const std::string& host) {
 
 }  // namespace
 
-bool answers(const ListenAddress& address, absl::Duration limit) {
+bool answers(const ListenAddress& address, absl::Duration limit, bool tls) {
   const absl::Time end = absl::Now() + limit;
   if (address.is_unix()) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     std::memcpy(name.sun_path, address.socket_path.c_str(), address.socket_path.size() + 1);
-    return speaks_http2(reinterpret_cast<const sockaddr*>(&name), sizeof(name), end);
+    return answers_at(reinterpret_cast<const sockaddr*>(&name), sizeof(name), kPreface, end);
   }
+  const std::string greeting = tls ? client_hello() : std::string(kPreface);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* names = nullptr;
@@ -69,7 +89,7 @@ bool answers(const ListenAddress& address, absl::Duration limit) {
   if (::getaddrinfo(reachable(address.host).c_str(), port.c_str(), &wanted, &names) != 0) return true;
   bool any = false;
   for (const addrinfo* name = names; name != nullptr && !any; name = name->ai_next)
-    any = speaks_http2(name->ai_addr, name->ai_addrlen, end);
+    any = answers_at(name->ai_addr, name->ai_addrlen, greeting, end);
   ::freeaddrinfo(names);
   return any;
 }
@@ -96,7 +116,7 @@ void Watchdog::run() {
   std::vector<int> failures(addresses_.size(), 0);
   while (sleep()) {
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
-      failures[i] = answers(addresses_[i], limits_.interval) ? 0 : failures[i] + 1;
+      failures[i] = answers(addresses_[i], limits_.interval, limits_.tls) ? 0 : failures[i] + 1;
       if (failures[i] == limits_.failures) return deaf_(addresses_[i].text);
     }
   }

@@ -14,8 +14,8 @@
 namespace cumulus::server {
 
 /// Whether an HTTP/2 server answers at `address` within `limit`, or at least takes the connection and closes
-/// it, as one does that is full.
-bool answers(const ListenAddress& address, absl::Duration limit);
+/// it, as one does that is full. Of TLS, whether the handshake is answered.
+bool answers(const ListenAddress& address, absl::Duration limit, bool tls = false);
 
 /// Connects to the addresses that this process serves, from time to time. A server that takes no connection
 /// any more, for whatever reason, is of use to nobody, and does not notice.
@@ -24,6 +24,7 @@ class Watchdog {
   struct Limits {
     absl::Duration interval;  // between two looks, and how long an answer may take
     int failures = 3;         // in a row
+    bool tls = false;         // on TCP
   };
   /// Calls `deaf`, once, with the address that did not answer.
   Watchdog(std::vector<ListenAddress> addresses, const Limits& limits,

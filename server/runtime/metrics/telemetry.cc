@@ -165,6 +165,14 @@ void Telemetry::finished(const CallRecord& call) {
   keep_error(call);
 }
 
+void Telemetry::refused(std::string_view method, std::string client, const absl::Status& why) {
+  CallRecord call;
+  call.method = std::string(method);
+  call.client = std::move(client);
+  call.status = why;
+  finished(call);
+}
+
 void Telemetry::decode_refused(const absl::Status& status) {
   families_->decode_refusals.of(reason_of(status)).Increment();
 }

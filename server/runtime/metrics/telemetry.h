@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/runtime/logging.h"
@@ -33,6 +34,8 @@ class Telemetry {
 
   /// Of every call, once.
   void finished(const CallRecord& call);
+  /// Of a call that did not begin: who made it may not, or nobody knows who that is.
+  void refused(std::string_view method, std::string client, const absl::Status& why);
   /// An encoded image was not decoded.
   void decode_refused(const absl::Status& status);
 

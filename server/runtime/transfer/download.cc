@@ -59,7 +59,7 @@ absl::Status Download::take_request(const v1::ReadBufferRequest& request) {
     return bad_field("read_limit",
                      concat("is ", request.read_limit(), "; at least 1 is right, or 0 for all"));
   }
-  absl::StatusOr<BufferHandle> buffer = runtime_.sessions.find_buffer(request.name());
+  absl::StatusOr<BufferHandle> buffer = runtime_.sessions.find_buffer(request.name(), principal());
   if (!buffer.ok()) return buffer.status();
   const std::size_t size = (*buffer)->shape.bytes();
   if (request.read_offset() < 0 || static_cast<std::size_t>(request.read_offset()) > size) {
@@ -67,7 +67,7 @@ absl::Status Download::take_request(const v1::ReadBufferRequest& request) {
                                            " bytes: 0 to that is right"));
   }
   buffer_ = *std::move(buffer);
-  const auto session = runtime_.sessions.find_session(session_of(buffer_->name));
+  const auto session = runtime_.sessions.find_session(session_of(buffer_->name), principal());
   if (!session.ok()) return session.status();
   device_ = (*session)->slot->device.get();
   if (!device_->healthy())

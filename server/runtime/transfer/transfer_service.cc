@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/pipeline/errors.h"
 #include "server/runtime/transfer/download.h"
 #include "server/runtime/transfer/upload.h"
 
@@ -18,6 +19,17 @@ constexpr std::size_t kSlotsForUploads = 16;
 absl::Duration watch_interval(absl::Duration max_stall) {
   return std::clamp(max_stall / 4, absl::Milliseconds(1), absl::Milliseconds(250));
 }
+
+/// The reactor of a call that does not begin. Deletes itself.
+template <class Reactor>
+class Refusal final : public Reactor {
+ public:
+  Refusal(std::string_view rpc, std::string client, const absl::Status& why, Telemetry& telemetry) {
+    telemetry.refused(rpc, std::move(client), why);
+    this->Finish(to_grpc(with_context(why, rpc)));
+  }
+  void OnDone() override { delete this; }
+};
 
 }  // namespace
 
@@ -33,7 +45,10 @@ TransferService::TransferService(Runtime& runtime)
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* TransferService::WriteBuffer(grpc::CallbackServerContext* context,
                                                                         grpc::ByteBuffer* response) {
-  Transfer::Options upload_options = options("WriteBuffer", *context);
+  absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
+  if (!caller.ok())
+    return new Refusal<grpc::ServerReadReactor<grpc::ByteBuffer>>("WriteBuffer", context->peer(), caller.status(), runtime_.telemetry);
+  Transfer::Options upload_options = options("WriteBuffer", *context, *std::move(caller));
   upload_options.min_rate = runtime_.configuration.limits.min_upload_rate;
   const auto upload = std::make_shared<Upload>(
       runtime_, [this](const Device& device) { return find_ring(device); }, std::move(upload_options),
@@ -45,21 +60,24 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* TransferService::WriteBuffer(grpc::Ca
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* TransferService::ReadBuffer(grpc::CallbackServerContext* context,
                                                                         const grpc::ByteBuffer* request) {
+  absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
+  if (!caller.ok())
+    return new Refusal<grpc::ServerWriteReactor<grpc::ByteBuffer>>("ReadBuffer", context->peer(), caller.status(), runtime_.telemetry);
   const auto download = std::make_shared<Download>(
-      runtime_, [this](const Device& device) { return find_ring(device); }, options("ReadBuffer", *context),
-      context);
+      runtime_, [this](const Device& device) { return find_ring(device); },
+      options("ReadBuffer", *context, *std::move(caller)), context);
   watch_.add(download);
   download->begin(*request);
   return download.get();
 }
 
 Transfer::Options TransferService::options(std::string_view method,
-                                           grpc::CallbackServerContext& context) const {
+                                           grpc::CallbackServerContext& context,
+                                           Principal caller) const {
   const auto& limits = runtime_.configuration.limits;
-  const std::string peer = context.peer();
   return {method,
-          peer,
-          runtime_.configuration.principals.resolve(peer),
+          context.peer(),
+          std::move(caller),
           std::min(absl::FromChrono(context.deadline()), absl::Now() + limits.max_deadline),
           limits.stalled_transfer,
           shares_,

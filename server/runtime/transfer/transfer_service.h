@@ -29,7 +29,8 @@ class TransferService final
                                                          const grpc::ByteBuffer* request) override;
 
  private:
-  Transfer::Options options(std::string_view method, grpc::CallbackServerContext& context) const;
+  Transfer::Options options(std::string_view method, grpc::CallbackServerContext& context,
+                            Principal caller) const;
   /// Null for a device whose memory the host addresses.
   std::shared_ptr<StagingRing> find_ring(const Device& device) const;
 

@@ -76,7 +76,7 @@ absl::Status Upload::take_message() {
   if (!first && chunk_.spec) return bad_field("spec", "comes again; only the first message carries it");
   if (first) {
     if (const absl::Status status = take_spec(*chunk_.spec); !status.ok()) return status;
-  } else if (const auto session = runtime_.sessions.find_session(session_->name); !session.ok()) {
+  } else if (const auto session = runtime_.sessions.find_session(session_->name, principal()); !session.ok()) {
     return session.status();  // asked for each chunk, so that a long upload keeps its session
   }
   return check_chunk();
@@ -100,7 +100,7 @@ absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
                      concat("the array ", shape->text(), " has ", total_bytes_, " bytes; the server allows ",
                             limits.max_buffer_bytes));
   }
-  absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session());
+  absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session(), principal());
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
   const std::size_t budget = session_->slot->device->budget()->limit_bytes();
@@ -265,7 +265,7 @@ void Upload::publish() {
     grpc::SerializationTraits<v1::Buffer>::Serialize(message, response_, &own);
   });
   // Who has cancelled meanwhile does not learn the buffer's name.
-  if (!end(absl::OkStatus())) (void)runtime_.sessions.delete_buffer((*buffer)->name);
+  if (!end(absl::OkStatus())) (void)runtime_.sessions.delete_buffer((*buffer)->name, principal());
 }
 
 }  // namespace cumulus::server

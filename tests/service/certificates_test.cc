@@ -1,0 +1,150 @@
+#include "server/runtime/identity/certificates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/runtime/identity/reloader.h"
+#include "tests/support/secure_server.h"
+#include "tests/support/test_server.h"
+
+namespace cumulus::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The certificate that a server shows, in PEM, as the client of a fresh connection sees it.
+class Witness {
+ public:
+  explicit Witness(const SecureServer& server) : server_(server) {
+    token_ = const_cast<SecureServer&>(server).add_token("witness", server::Role::kUser);
+  }
+  std::string shown() const {
+    const auto channel = server_.channel();
+    grpc::ClientContext context;
+    Caller(channel, token_).prepare(context);
+    v1::Capabilities answer;
+    if (!v1::Server::NewStub(channel)->GetCapabilities(&context, {}, &answer).ok()) return "none";
+    const auto names = context.auth_context()->FindPropertyValues("x509_common_name");
+    return names.empty() ? "none" : std::string(names.front().data(), names.front().size());
+  }
+  const std::string& token() const { return token_; }
+
+ private:
+  const SecureServer& server_;
+  std::string token_;
+};
+
+TEST(Certificates, AreReadAnewAndConnectionsStay) {
+  SecureServer server;
+  server.start(server.settings());
+  const Witness witness(server);
+  const Caller old(server.channel(), witness.token());
+  ASSERT_TRUE(old.capabilities().ok());
+  EXPECT_EQ(witness.shown(), "server-1");
+  server.write_pair(TestCertificate("server-2", "DNS:localhost", &server.authority()));
+  ASSERT_TRUE(server.certificates->reload().ok());
+  EXPECT_TRUE(eventually([&] { return witness.shown() == "server-2"; }));
+  EXPECT_EQ(old.channel()->GetState(false), GRPC_CHANNEL_READY) << "the old connection was not touched";
+  EXPECT_TRUE(old.capabilities().ok());
+}
+
+TEST(Certificates, APairThatDoesNotMatchIsNotUsed) {
+  SecureServer server;
+  server.start(server.settings());
+  const Witness witness(server);
+  const TestCertificate second("server-2", "DNS:localhost", &server.authority());
+  write_text(server.folder() / "server.pem", second.certificate());  // and the key is the old one
+  const absl::Status half = server.certificates->reload();
+  EXPECT_EQ(half.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(half.message()), HasSubstr("is not the key of the certificate"));
+  EXPECT_EQ(witness.shown(), "server-1");
+  write_text(server.folder() / "server.key", second.key());
+  EXPECT_TRUE(server.certificates->reload().ok());
+  EXPECT_TRUE(eventually([&] { return witness.shown() == "server-2"; }));
+}
+
+TEST(Certificates, NoHandshakeFailsWhileTheyChange) {
+  SecureServer server;
+  server.start(server.settings());
+  const Witness witness(server);
+  for (int round = 0; round < 8; ++round) {
+    server.write_pair(
+        TestCertificate(round % 2 == 0 ? "even" : "odd", "DNS:localhost", &server.authority()));
+    ASSERT_TRUE(server.certificates->reload().ok());
+    for (int i = 0; i < 8; ++i) ASSERT_NE(witness.shown(), "none") << "round " << round;
+  }
+}
+
+TEST(Certificates, ANewAuthorityOfClientsIsTaken) {
+  SecureServer server;
+  server.start(server.settings());
+  const TestCertificate authority("Next authority");
+  const TestCertificate client("x", "DNS:render-7", &authority);
+  EXPECT_FALSE(Caller(server.channel(&client)).capabilities().ok());
+  write_text(server.folder() / "ca.pem", server.authority().certificate() + authority.certificate());
+  ASSERT_TRUE(server.certificates->reload().ok());
+  EXPECT_TRUE(eventually([&] { return Caller(server.channel(&client)).capabilities().ok(); }));
+}
+
+TEST(Certificates, WhatIsWrongWithAFileIsSaid) {
+  const TemporaryFolder folder;
+  const TestCertificate authority("authority");
+  const TestCertificate good("server", "DNS:localhost", &authority);
+  const TestCertificate old("server", "DNS:localhost", &authority, -1);
+  write_text(folder / "good.pem", good.certificate());
+  write_text(folder / "good.key", good.key());
+  write_text(folder / "old.pem", old.certificate());
+  write_text(folder / "old.key", old.key());
+  write_text(folder / "nonsense", "nonsense");
+  const auto complaint = [&](const std::string& pem, const std::string& key, const std::string& ca = "") {
+    const auto loaded = server::Certificates::load({folder / pem, folder / key, ca.empty() ? "" : folder / ca});
+    return std::string(loaded.status().message());
+  };
+  EXPECT_EQ(complaint("good.pem", "good.key", "good.pem"), "");
+  EXPECT_THAT(complaint("none.pem", "good.key"), HasSubstr("cannot read '" + (folder / "none.pem")));
+  EXPECT_THAT(complaint("nonsense", "good.key"), HasSubstr("holds no certificate in PEM"));
+  EXPECT_THAT(complaint("good.pem", "nonsense"), HasSubstr("holds no key in PEM"));
+  EXPECT_THAT(complaint("good.pem", "old.key"), HasSubstr("is not the key of the certificate"));
+  EXPECT_THAT(complaint("old.pem", "old.key"), HasSubstr("has expired"));
+  EXPECT_THAT(complaint("good.pem", "good.key", "nonsense"), HasSubstr("holds no certificate in PEM"));
+  ASSERT_EQ(::chmod((folder / "good.key").c_str(), 0666), 0);
+  EXPECT_THAT(complaint("good.pem", "good.key"), HasSubstr("can be written by others"));
+}
+
+TEST(Certificates, TheWatchdogHearsAServerOfTls) {
+  SecureServer server;
+  server.start(server.settings());
+  const auto address = server::parse_listen_address(server.address()).value();
+  EXPECT_TRUE(server::answers(address, absl::Seconds(5), true));
+}
+
+TEST(Reloader, ReadsAFileThatHasChangedAndNoOther) {
+  const TemporaryFolder folder;
+  write_text(folder / "a", "1");
+  write_text(folder / "b", "1");
+  std::atomic<int> a = 0;
+  std::atomic<int> b = 0;
+  const auto count = [](std::atomic<int>& reads) {
+    return [&reads] {
+      ++reads;
+      return absl::OkStatus();
+    };
+  };
+  server::Reloader reloader({{"a", {folder / "a", ""}, count(a)}, {"b", {folder / "b"}, count(b)}},
+                            absl::Milliseconds(5));
+  write_text(folder / "b", "22");
+  EXPECT_TRUE(eventually([&] { return b == 1; }));
+  EXPECT_EQ(a, 0);
+  reloader.reload_all();
+  EXPECT_EQ(a, 1);
+  EXPECT_EQ(b, 2);
+}
+
+}  // namespace
+}  // namespace cumulus::testing
