@@ -12,8 +12,7 @@
 #include "proto/heap.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/command_line.h"
-#include "server/runtime/identity/certificates.h"
-#include "server/runtime/identity/identity.h"
+#include "server/runtime/identity/access.h"
 #include "server/runtime/identity/reloader.h"
 #include "server/runtime/lifecycle.h"
 #include "server/runtime/logging.h"
@@ -48,40 +47,18 @@ int fail(const absl::Status& status) {
   end_process(0, flush_limit);
 }
 
-std::vector<Reloader::Subject> reloaded_files(const Configuration& configuration,
-                                              const std::shared_ptr<Identity>& identity,
-                                              const std::shared_ptr<Certificates>& certificates) {
-  std::vector<Reloader::Subject> subjects;
-  if (!configuration.identity.token_file.empty())
-    subjects.push_back({"tokens", {configuration.identity.token_file}, [identity] { return identity->reload(); }});
-  const TlsFiles& tls = configuration.tls;
-  if (certificates != nullptr) {
-    subjects.push_back({"certificates",
-                        {tls.certificate, tls.key, tls.client_ca},
-                        [certificates] { return certificates->reload(); }});
-  }
-  return subjects;
-}
-
 int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
   absl::StatusOr<std::vector<DeviceSlot>> devices = open_devices(configuration);
   if (!devices.ok()) return fail(devices.status());
-  const absl::StatusOr<std::shared_ptr<Identity>> identity =
-      Identity::load(configuration.identity, configuration.principals);
-  if (!identity.ok()) return fail(identity.status());
-  std::shared_ptr<Certificates> certificates;
-  if (configuration.tls.given()) {
-    absl::StatusOr<std::shared_ptr<Certificates>> loaded = Certificates::load(configuration.tls);
-    if (!loaded.ok()) return fail(loaded.status());
-    certificates = *std::move(loaded);
-  }
-  Runtime runtime(configuration, *std::move(devices), std::move(helper), *identity);
+  const absl::StatusOr<Access> access = Access::load(configuration);
+  if (!access.ok()) return fail(access.status());
+  Runtime runtime(configuration, *std::move(devices), std::move(helper), access->identity, access->files);
   const std::unique_ptr<grpc::Service> operations = make_operations_service(runtime);
   SessionsService sessions(runtime);
   TransferService transfer(runtime);
   ServerService server(runtime);
   auto lifecycle = ServerLifecycle::start(configuration, {operations.get(), &sessions, &transfer, &server},
-                                          {*identity, certificates});
+                                          {access->identity, access->certificates});
   if (!lifecycle.ok()) return fail(lifecycle.status());
   runtime.set_endpoint(lifecycle->addresses().front());
   const auto pages = StatusEndpoints::start(runtime, {.connections = [&] { return lifecycle->connections(); },
@@ -95,7 +72,7 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
     spdlog::critical("{} takes no connection any more: ending, to be started again", address);
     end_process(kDeaf, configuration.logging.flush_limit);
   });
-  Reloader reloader(reloaded_files(configuration, *identity, certificates), absl::Seconds(1));
+  Reloader reloader(access->reloadable(configuration), absl::Seconds(1));
   const int signal = wait_for_stop_signal([&] {
     reopen_log();
     reloader.reload_all();

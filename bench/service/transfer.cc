@@ -1,16 +1,20 @@
 // cumulus_transfer_bench: how fast the client library uploads to and downloads from a server over loopback,
-// checksums and all, as a ratio to a bare gRPC stream of the same messages. The four take turns in one run.
-// Exits with 1 where what came back is not what was sent.
+// checksums and all, without and with TLS, as a ratio to a bare gRPC stream of the same messages. All take
+// turns in one run. Exits with 1 where what came back is not what was sent.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,6 +29,7 @@
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/certificates.h"
 
 namespace cumulus::bench {
 namespace {
@@ -57,13 +62,14 @@ server::Configuration configuration(const std::string& backend) {
 /// A server without operations, in this process.
 class Server {
  public:
-  explicit Server(server::Configuration settings)
+  Server(server::Configuration settings, const std::shared_ptr<server::Certificates>& certificates)
       : runtime_(open(settings)),
         sessions_(runtime_),
         transfer_(runtime_),
         capabilities_(runtime_),
         lifecycle_(value_or_throw(
-            server::ServerLifecycle::start(runtime_.configuration, {&sessions_, &transfer_, &capabilities_}),
+            server::ServerLifecycle::start(runtime_.configuration, {&sessions_, &transfer_, &capabilities_},
+                                           {nullptr, certificates}),
             "server")) {
     runtime_.set_endpoint(lifecycle_.addresses().front());
   }
@@ -86,6 +92,59 @@ class Server {
   server::TransferService transfer_;
   server::ServerService capabilities_;
   server::ServerLifecycle lifecycle_;
+};
+
+/// Files of an authority, and of a certificate of 127.0.0.1 that it issued.
+class TlsFilesOfTheRun {
+ public:
+  TlsFilesOfTheRun() {
+    std::string name = (std::filesystem::temp_directory_path() / "cumulus-bench-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
+    folder_ = name;
+    const testing::TestCertificate authority("authority");
+    const testing::TestCertificate server("server", "IP:127.0.0.1", &authority);
+    testing::write_text(folder_ / "ca.pem", authority.certificate());
+    testing::write_text(folder_ / "server.pem", server.certificate());
+    testing::write_text(folder_ / "server.key", server.key());
+  }
+  ~TlsFilesOfTheRun() { std::filesystem::remove_all(folder_); }
+  TlsFilesOfTheRun(const TlsFilesOfTheRun&) = delete;
+  TlsFilesOfTheRun& operator=(const TlsFilesOfTheRun&) = delete;
+
+  std::shared_ptr<server::Certificates> server() const {
+    return value_or_throw(server::Certificates::load({folder_ / "server.pem", folder_ / "server.key", ""}),
+                          "TLS");
+  }
+  ConnectOptions client() const {
+    ConnectOptions options;
+    options.credentials = Credentials{.tls_ca = folder_ / "ca.pem"};
+    return options;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+/// A client of one server with a buffer that lies there.
+class Transfers {
+ public:
+  Transfers(const std::string& address, const ConnectOptions& options, const ArrayView& array)
+      : client_(value_or_throw(Client::connect(address, options), "connect")),
+        session_(value_or_throw(client_.create_session(), "session")),
+        array_(array),
+        resident_(value_or_throw(session_.upload(array), "upload")) {}
+
+  void upload() const { value_or_throw(session_.upload(array_), "upload"); }
+  void download(std::span<std::byte> into) const {
+    if (const absl::Status status = session_.download(resident_, into); !status.ok())
+      throw std::runtime_error("download: " + status.ToString());
+  }
+
+ private:
+  const Client client_;
+  const Session session_;
+  const ArrayView array_;
+  const Buffer resident_;
 };
 
 double median(std::vector<double> values) {
@@ -147,28 +206,24 @@ void write_json(const std::string& path, const std::vector<Subject>& subjects, s
 
 int measure(const Arguments& arguments, const std::string& command) {
   const std::size_t bytes = arguments.mebibytes << 20;
-  Server server(configuration(arguments.backend));
+  const TlsFilesOfTheRun tls_files;
+  Server server(configuration(arguments.backend), nullptr);
+  Server tls_server(configuration(arguments.backend), tls_files.server());
   BareServer bare_server(server::kMaxChunkBytes);
   BareClient bare(bare_server.address(), server::kMaxChunkBytes);
-  const Client client = value_or_throw(Client::connect(server.address()), "connect");
-  const Session session = value_or_throw(client.create_session(), "session");
-
   std::vector<std::uint8_t> sent(bytes);
   std::mt19937_64 random(1);
   std::generate(sent.begin(), sent.end(), [&] { return static_cast<std::uint8_t>(random()); });
   std::vector<std::byte> received(bytes);
   const ArrayView array{std::span<const std::uint8_t>(sent), {static_cast<std::int64_t>(bytes)}};
-  const Buffer resident = value_or_throw(session.upload(array), "upload");
+  ConnectOptions plain_options;
+  plain_options.credentials = Credentials();
+  const Transfers plain(server.address(), plain_options, array);
+  const Transfers tls(tls_server.address(), tls_files.client(), array);
   std::vector<Subject> subjects = {
-      {"bare upload", [&] { bare.upload(bytes); }},
-      {"bare download", [&] { bare.download(bytes); }},
-      {"upload", [&] { value_or_throw(session.upload(array), "upload"); }},
-      {"download",
-       [&] {
-         if (const absl::Status status = session.download(resident, received); !status.ok()) {
-           throw std::runtime_error("download: " + status.ToString());
-         }
-       }},
+      {"bare upload", [&] { bare.upload(bytes); }}, {"bare download", [&] { bare.download(bytes); }},
+      {"upload", [&] { plain.upload(); }},          {"download", [&] { plain.download(received); }},
+      {"upload, TLS", [&] { tls.upload(); }},       {"download, TLS", [&] { tls.download(received); }},
   };
   take_turns(subjects, arguments.rounds);
 

@@ -35,6 +35,7 @@ Capabilities decode_capabilities(const v1::Capabilities& in) {
   out.session_quota_bytes = in.session_quota_bytes();
   out.max_ttl = wire::decode_duration(in.max_ttl());
   out.max_deadline = wire::decode_duration(in.max_deadline());
+  out.file_root = in.file_root();
   out.max_queue_depth = in.max_queue_depth();
   out.image_formats.assign(in.image_formats().begin(), in.image_formats().end());
   return out;
@@ -57,7 +58,8 @@ absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectO
   CallOptions first_call;
   first_call.timeout = options.connect_timeout;
   if (const auto answer = client.capabilities(first_call); !answer.ok()) {
-    const bool refused = absl::IsUnauthenticated(answer.status()) || absl::IsPermissionDenied(answer.status());
+    const bool refused =
+        absl::IsUnauthenticated(answer.status()) || absl::IsPermissionDenied(answer.status());
     return with_context(answer.status(), refused ? absl::StrCat("the server at ", target, " refuses")
                                                  : absl::StrCat("no Cumulus server answers at ", target));
   }

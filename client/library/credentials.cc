@@ -26,8 +26,8 @@ absl::StatusOr<std::string> read_file(const std::string& what, const std::string
   std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
   if (!file || fs::is_directory(path, ignored)) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": cannot read '", path, "': ",
-                                                   file ? "it is a folder" : std::strerror(errno)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": cannot read '", path, "': ", file ? "it is a folder" : std::strerror(errno)));
   }
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
@@ -101,7 +101,8 @@ bool take_line(const std::string& line, const fs::path& folder, const std::vecto
   const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits('=', 1));
   const std::string name(absl::StripAsciiWhitespace(parts.first));
   const std::string value(absl::StripAsciiWhitespace(parts.second));
-  const auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return name == f.name; });
+  const auto field =
+      std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return name == f.name; });
   if (field == fields.end() || value.empty()) return false;
   *field->value = field->is_file ? (folder / value).string() : value;
   return true;
@@ -116,10 +117,10 @@ absl::Status read_settings_file(const fs::path& path, const std::vector<Field>& 
     const std::pair<std::string, std::string> parts = absl::StrSplit(whole, absl::MaxSplits('#', 1));
     const std::string line(absl::StripAsciiWhitespace(parts.first));
     if (line.empty() || take_line(line, path.parent_path(), fields)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.string(), ":", number, ": '", line,
-                     "' is no setting; write NAME = VALUE with a NAME of server, tls_ca, tls_cert, tls_key and "
-                     "token_file"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path.string(), ":", number, ": '", line,
+        "' is no setting; write NAME = VALUE with a NAME of server, tls_ca, tls_cert, tls_key and "
+        "token_file"));
   }
   return absl::OkStatus();
 }
@@ -146,7 +147,8 @@ absl::StatusOr<ChannelSecurity> secure(const std::string& target, const Credenti
   }
   if (!credentials.tls_cert.empty() && credentials.tls_ca.empty()) {
     return absl::InvalidArgumentError(
-        "tls_ca is missing; name the authority of the server's certificate beside the client's own certificate");
+        "tls_ca is missing; name the authority of the server's certificate beside the client's own "
+        "certificate");
   }
   if (!credentials.token_file.empty()) {
     absl::StatusOr<std::string> authorization = read_authorization(target, credentials);

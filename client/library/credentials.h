@@ -10,7 +10,8 @@
 
 namespace cumulus {
 
-/// Whether a server at `target` is reached without leaving this machine: unix:PATH, localhost, 127.0.0.0/8, [::1].
+/// Whether a server at `target` is reached without leaving this machine: unix:PATH, localhost, 127.0.0.0/8,
+/// [::1].
 bool is_this_machine(const std::string& target);
 
 /// Of a connection to one server.
@@ -19,8 +20,8 @@ struct ChannelSecurity {
   std::string authorization;  // that every call carries; empty: none
 };
 
-/// Reads the files. A Unix socket has no need of them: who may open it is known. INVALID_ARGUMENT where they do not
-/// go together, or where a token would travel unencrypted.
+/// Reads the files. A Unix socket has no need of them: who may open it is known. INVALID_ARGUMENT where they
+/// do not go together, or where a token would travel unencrypted.
 absl::StatusOr<ChannelSecurity> secure(const std::string& target, const Credentials& credentials);
 
 }  // namespace cumulus

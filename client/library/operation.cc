@@ -35,9 +35,13 @@ class ResultDecoder {
     if (absl::Status parsed = wire::parse(bytes, answer); !parsed.ok()) return parsed;
     Result result;
     const v1::Timings& timings = answer.timings();
-    result.timings_ = {wire::decode_duration(timings.queue()), wire::decode_duration(timings.input()),
-                       wire::decode_duration(timings.compute()), wire::decode_duration(timings.output()),
-                       timings.device()};
+    result.timings_ = {wire::decode_duration(timings.queue()),
+                       wire::decode_duration(timings.input()),
+                       wire::decode_duration(timings.compute()),
+                       wire::decode_duration(timings.output()),
+                       timings.device(),
+                       wire::decode_duration(timings.decode()),
+                       timings.encoded_bytes()};
     // Every buffer gets its owner before an error can be answered, so that none is left behind.
     absl::Status first_problem;
     for (const v1::NamedArray& array : answer.arrays()) {
@@ -147,7 +151,13 @@ void SourceEncoder::encode(const Source& source, v1::Source& out) {
     out.mutable_inline_array()->set_data(array->bytes().data(), array->bytes().size());
   } else {
     const auto& image = std::get<EncodedImage>(source.value_);
-    out.mutable_encoded()->set_data(image.file.data(), image.file.size());
+    if (image.buffer != nullptr) {
+      out.mutable_encoded()->set_buffer(image.buffer->name());
+    } else if (!image.path.empty()) {
+      out.mutable_encoded()->set_path(image.path);
+    } else {
+      out.mutable_encoded()->set_data(image.file.data(), image.file.size());
+    }
     out.mutable_encoded()->set_subimage(image.subimage);
     for (const std::string& channel : image.channels) out.mutable_encoded()->add_channels(channel);
   }

@@ -72,7 +72,8 @@ absl::Status OperationCall::check_options() {
                      absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
   }
   if (!options_.session().empty()) {
-    absl::StatusOr<SessionUse> session = runtime_.sessions.use_session(options_.session(), context_.principal);
+    absl::StatusOr<SessionUse> session =
+        runtime_.sessions.use_session(options_.session(), context_.principal);
     if (!session.ok()) return session.status();
     session_ = *std::move(session);
   }
@@ -97,7 +98,8 @@ absl::Status OperationCall::check_destination() {
 
 absl::Status OperationCall::resolve_inputs() {
   for (const SourceField& source : sources()) {
-    absl::StatusOr<CallInput> input = CallInput::resolve(source, session_.get(), runtime_);
+    absl::StatusOr<CallInput> input =
+        CallInput::resolve(source, session_.get(), context_.principal, runtime_);
     if (!input.ok()) return input.status();
     inputs_.push_back(*std::move(input));
   }
@@ -109,14 +111,23 @@ void OperationCall::decode_inputs() {
   for (CallInput& input : inputs_) {
     if (!input.needs_decoding()) continue;
     absl::Status status = wanted();
-    if (status.ok()) {
-      status = input.decode(runtime_, [this] { return wanted(); });
-      if (!status.ok()) runtime_.telemetry.decode_refused(status);
-    }
+    if (status.ok()) status = decode(input);
     if (!status.ok()) return answer(status);
+    encoded_bytes_ += input.encoded_bytes();
   }
   input_time_ = absl::Now() - start;
   admit();
+}
+
+absl::Status OperationCall::decode(CallInput& input) {
+  absl::Status status;
+  try {
+    status = input.decode(runtime_, *slot_->device, [this] { return wanted(); });
+  } catch (...) {  // of a file that is fetched first
+    status = translate_exception(*slot_->device, context_.deadline);
+  }
+  if (!status.ok()) runtime_.telemetry.decode_refused(status);
+  return status;
 }
 
 void OperationCall::admit() {
@@ -357,6 +368,9 @@ void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
   *timings.mutable_compute() = to_proto(absl::Seconds(compute_seconds_));
   *timings.mutable_output() = to_proto(output_time_);
   timings.set_device(slot_->device->name());
+  if (encoded_bytes_ == 0) return;
+  *timings.mutable_decode() = to_proto(input_time_);
+  timings.set_encoded_bytes(static_cast<std::int64_t>(encoded_bytes_));
 }
 
 void OperationCall::answer(const absl::Status& status) {

@@ -81,6 +81,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Status check_destination();
   absl::Status resolve_inputs();
   void decode_inputs();
+  absl::Status decode(CallInput& input);
   /// CANCELLED or DEADLINE_EXCEEDED once nobody waits for the answer any more.
   absl::Status wanted() const;
   void admit();
@@ -131,6 +132,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
 
   absl::Time begin_time_;
   absl::Duration input_time_;
+  std::size_t encoded_bytes_ = 0;
   absl::Time queue_time_;
   absl::Time submit_time_;
   absl::Duration upload_time_;

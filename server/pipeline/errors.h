@@ -39,7 +39,8 @@ absl::Status no_answer(std::string_view reason, std::string_view what,
 /// UNIMPLEMENTED: this build or server cannot do it.
 absl::Status unsupported(std::string_view reason, std::string_view what);
 
-/// UNAUTHENTICATED: nobody knows who asks. Reasons: CREDENTIALS_MISSING, CREDENTIALS_MALFORMED, TOKEN_UNKNOWN.
+/// UNAUTHENTICATED: nobody knows who asks. Reasons: CREDENTIALS_MISSING, CREDENTIALS_MALFORMED,
+/// TOKEN_UNKNOWN.
 absl::Status unauthenticated(std::string_view reason, std::string_view what);
 
 /// PERMISSION_DENIED: it is known who asks, and that one may not. Reason: ROLE_FORBIDS.

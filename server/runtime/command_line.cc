@@ -80,7 +80,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_flag("--log-json", flags.log_json, "Log one JSON object a line");
   app.add_flag("--reflection,!--no-reflection", flags.reflection, "Serve gRPC reflection (the default)");
   app.add_flag("--insecure", flags.insecure, "Serve addresses that are not loopback without encryption");
-  app.add_option("--tls-cert", flags.tls_certificate, "The server's certificate and those that issued it, PEM")
+  app.add_option("--tls-cert", flags.tls_certificate,
+                 "The server's certificate and those that issued it, PEM")
       ->type_name("FILE");
   app.add_option("--tls-key", flags.tls_key, "The certificate's key, PEM")->type_name("FILE");
   app.add_option("--tls-client-ca", flags.tls_client_ca,
@@ -151,8 +152,9 @@ ExitNow wrong(int code, std::string_view text) { return {code, concat("cumulusd:
 /// The token alone goes to standard output, for a file of its holder's, where its line goes to a file.
 ExitNow make_token_now(const NewTokenFlags& flags) {
   if (!is_token_name(flags.name)) {
-    return wrong(kCommandLineWrong, concat("NAME: '", flags.name,
-                                           "' is not 1 to 64 letters, digits and ._@- (nor may it be local)"));
+    return wrong(
+        kCommandLineWrong,
+        concat("NAME: '", flags.name, "' is not 1 to 64 letters, digits and ._@- (nor may it be local)"));
   }
   const Role role = parse_role(flags.role).value_or(Role::kUser);
   if (flags.file.empty()) {

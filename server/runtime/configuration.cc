@@ -292,6 +292,7 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   result.insecure = config.insecure();
   result.tls = resolve_tls(config.tls(), fields);
   result.identity = resolve_identity(config, fields);
+  result.file_root = resolve_file_root(config.file_root(), fields);
   result.channelz = config.channelz();
   result.reflection = !config.has_reflection() || config.reflection();
   result.devices = resolve_devices(config.devices(), fields);

@@ -82,6 +82,7 @@ struct Configuration {
   bool channelz = false;
   TlsFiles tls;
   IdentitySettings identity;
+  FileRootSettings file_root;
   Devices devices;
   Limits limits;
   Principals principals;

@@ -69,9 +69,9 @@ using decoding::v1::Failure;
 /// little trusted as the file: it decides nothing here.
 class Decoder {
  public:
-  Decoder(DecodeHelper& helper, const v1::EncodedImage& image, const ImageLimits& limits,
-          std::string_view field, const DecodeControl& control)
-      : helper_(helper), image_(image), limits_(limits), field_(field), control_(control) {}
+  Decoder(DecodeHelper& helper, const v1::EncodedImage& image, const EncodedFile& file,
+          const ImageLimits& limits, std::string_view field, const DecodeControl& control)
+      : helper_(helper), image_(image), file_(file), limits_(limits), field_(field), control_(control) {}
   ~Decoder() { dismiss_worker(); }
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
@@ -89,15 +89,15 @@ class Decoder {
 
  private:
   absl::Status open() {
-    const Format* format = find_format(image_.data());
+    const Format* format = find_format(file_.bytes);
     if (format == nullptr)
       return bad_data("is of no format that is read here; send EXR, HDR, PNG, TIFF or JPEG");
     if (image_.subimage() < 0) {
       return bad_field(concat(field_, ".subimage"), concat("is ", image_.subimage(), "; 0 is the first"));
     }
-    std::vector<std::string_view> pieces = {image_.data()};
+    std::vector<std::string_view> pieces = {file_.bytes};
     if (format->reader == "png") {
-      PngChunks png = parse_png_chunks(image_.data());
+      PngChunks png = parse_png_chunks(file_.bytes);
       if (const absl::Status status = check_png(png.size); !status.ok()) return status;
       pieces = std::move(png.kept);
     }
@@ -116,7 +116,7 @@ class Decoder {
 
   absl::Status start_worker() {
     absl::StatusOr<DecodeHelper::Worker> worker =
-        helper_.start_worker({limits_.working_bytes, limits_.processor_time});
+        helper_.start_worker({limits_.working_bytes + mapped_bytes(), limits_.processor_time});
     if (worker.ok()) {
       worker_ = *std::move(worker);
       return absl::OkStatus();
@@ -178,8 +178,8 @@ class Decoder {
       return over_limit("max_channels", concat("has ", header_.channels, " channels; at most ",
                                                limits_.max_channels, " are decoded"));
     }
-    if (header_.bytes > kFreeExpansionBytes && header_.bytes / kMaxExpansion > image_.data().size()) {
-      return over_limit("expansion", concat("expands from ", image_.data().size(), " to ", header_.bytes,
+    if (header_.bytes > kFreeExpansionBytes && header_.bytes / kMaxExpansion > file_.bytes.size()) {
+      return over_limit("expansion", concat("expands from ", file_.bytes.size(), " to ", header_.bytes,
                                             " bytes; at most ", kMaxExpansion, " to 1 is decoded"));
     }
     return absl::OkStatus();
@@ -242,8 +242,8 @@ class Decoder {
     switch (failure.kind()) {
       case Failure::UNSUPPORTED:
         return unsupported("IMAGES_UNSUPPORTED",
-                           concat(field_,
-                                  ".data: this server's OpenImageIO cannot read this format from "
+                           concat(field_, ".", file_.source,
+                                  ": this server's OpenImageIO cannot read this format from "
                                   "memory; use another format or send an array"));
       case Failure::NO_SUBIMAGE:
         return bad_field(concat(field_, ".subimage"),
@@ -277,7 +277,7 @@ class Decoder {
     }
     if (signal == SIGKILL) {
       return exhausted("machine:memory",
-                       concat(field_, ".data: the machine has no memory left to decode it"));
+                       concat(field_, ".", file_.source, ": the machine has no memory left to decode it"));
     }
     return bad_data(concat("made its decoder end (", signal > 0 ? ::strsignal(signal) : "without an answer",
                            "); write the file anew, or send an array"));
@@ -288,6 +288,11 @@ class Decoder {
     worker_.reset();
   }
 
+  /// Of the file, which the worker maps: of small ones that is among working_bytes.
+  std::size_t mapped_bytes() const {
+    constexpr std::size_t kSmallFile = std::size_t{4} << 20;
+    return file_.bytes.size() > kSmallFile ? file_.bytes.size() : 0;
+  }
   std::size_t bytes_per_sample() const {
     return header_.samples == images::Samples::kUint8 ? 1 : sizeof(float);
   }
@@ -315,16 +320,19 @@ class Decoder {
     return header_.channel_names.size() > kMaxListed ? list + ", ..." : list;
   }
 
-  absl::Status bad_data(std::string_view what) const { return bad_field(concat(field_, ".data"), what); }
+  absl::Status bad_data(std::string_view what) const {
+    return bad_field(concat(field_, ".", file_.source), what);
+  }
   absl::Status damaged(std::string_view why) const {
     return bad_data(concat("is damaged or cut short (", printable(why), "); send the whole file"));
   }
   absl::Status over_limit(std::string_view limit, std::string_view what) const {
-    return exhausted(concat("limits:", limit), concat(field_, ".data: ", what));
+    return exhausted(concat("limits:", limit), concat(field_, ".", file_.source, ": ", what));
   }
 
   DecodeHelper& helper_;
   const v1::EncodedImage& image_;
+  const EncodedFile& file_;
   const ImageLimits& limits_;
   const std::string_view field_;
   const DecodeControl& control_;
@@ -344,9 +352,9 @@ std::span<const std::string_view> image_formats() {
 }
 
 absl::StatusOr<DecodedImage> decode_image(DecodeHelper& helper, const v1::EncodedImage& image,
-                                          const ImageLimits& limits, std::string_view field,
-                                          const DecodeControl& control) {
-  return Decoder(helper, image, limits, field, control).decode();
+                                          const EncodedFile& file, const ImageLimits& limits,
+                                          std::string_view field, const DecodeControl& control) {
+  return Decoder(helper, image, file, limits, field, control).decode();
 }
 
 }  // namespace cumulus::server

@@ -40,6 +40,12 @@ struct DecodeControl {
   std::function<absl::Status()> wanted = {};
 };
 
+/// An image file's bytes, and the field of v1::EncodedImage that said where they are.
+struct EncodedFile {
+  std::string_view bytes;
+  std::string_view source = "data";
+};
+
 /// Decodes a file of one of those formats, told apart by its first bytes, in a process of its own (see
 /// docs/decisions/0014-decoding-in-processes.md); of an EXR the data window. What the header claims is held
 /// against `limits`, and then `admit` is asked, before any pixel is read. Blocks until that process is gone.
@@ -47,7 +53,7 @@ struct DecodeControl {
 /// wrong with the image or the request, a file that crashes its decoder included, RESOURCE_EXHAUSTED for what
 /// is over a limit, UNIMPLEMENTED where the image module, which the first image loads, cannot be loaded.
 absl::StatusOr<DecodedImage> decode_image(DecodeHelper& helper, const v1::EncodedImage& image,
-                                          const ImageLimits& limits, std::string_view field,
-                                          const DecodeControl& control = {});
+                                          const EncodedFile& file, const ImageLimits& limits,
+                                          std::string_view field, const DecodeControl& control = {});
 
 }  // namespace cumulus::server

@@ -141,8 +141,8 @@ class Entrance {
  private:
   using ExternalConnectionAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-  static std::shared_ptr<ExternalConnectionAcceptor> add(grpc::ServerBuilder& builder,
-                                                         std::shared_ptr<grpc::ServerCredentials> credentials) {
+  static std::shared_ptr<ExternalConnectionAcceptor> add(
+      grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials) {
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     return builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, std::move(credentials));
   }
@@ -259,19 +259,19 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   lifecycle.server_ = builder.BuildAndStart();
   if (lifecycle.server_ == nullptr) return absl::InternalError("gRPC does not start; its log lines say why");
   lifecycle.set_serving(false);
-  lifecycle.acceptor_ = std::make_unique<Acceptor>(
-      std::move(listeners), configuration.connections.limits, lifecycle.calls_,
-      [entrance, tcp = std::move(tcp_listeners)](int listener, int connection) {
-        entrance->hand(listener, connection, tcp.count(listener) > 0);
-      });
+  lifecycle.acceptor_ =
+      std::make_unique<Acceptor>(std::move(listeners), configuration.connections.limits, lifecycle.calls_,
+                                 [entrance, tcp = std::move(tcp_listeners)](int listener, int connection) {
+                                   entrance->hand(listener, connection, tcp.contains(listener));
+                                 });
   lifecycle.listens_at_ = *std::move(addresses);
   lifecycle.tls_ = security.certificates != nullptr;
   return lifecycle;
 }
 
 void ServerLifecycle::watch(absl::Duration interval, std::function<void(const std::string&)> deaf) {
-  watchdog_ =
-      std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval, .tls = tls_}, std::move(deaf));
+  watchdog_ = std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval, .tls = tls_},
+                                         std::move(deaf));
 }
 
 absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {

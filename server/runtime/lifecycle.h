@@ -47,12 +47,12 @@ class ServerLifecycle {
   ~ServerLifecycle();
 
   struct Security {
-    std::shared_ptr<const Identity> identity;  // null: callers are known by their addresses
+    std::shared_ptr<const Identity> identity;          // null: callers are known by their addresses
     std::shared_ptr<const Certificates> certificates;  // null: no TLS
   };
   /// Binds every address of `configuration.listen` and serves `services`, over TLS where there are
-  /// certificates, but for Unix sockets; health says NOT_SERVING still. INVALID_ARGUMENT naming the address that
-  /// cannot be bound.
+  /// certificates, but for Unix sockets; health says NOT_SERVING still. INVALID_ARGUMENT naming the address
+  /// that cannot be bound.
   static absl::StatusOr<ServerLifecycle> start(const Configuration& configuration,
                                                const std::vector<grpc::Service*>& services,
                                                const Security& security = {});

@@ -35,10 +35,12 @@ std::size_t free_bytes(const DeviceSlot& slot) {
 }  // namespace
 
 Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots,
-                 std::shared_ptr<DecodeHelper> helper, std::shared_ptr<const Identity> callers)
+                 std::shared_ptr<DecodeHelper> helper, std::shared_ptr<const Identity> callers,
+                 std::shared_ptr<const FileRoot> files)
     : configuration(settings),
       identity(callers != nullptr ? std::move(callers)
                                   : std::make_shared<const Identity>(settings.principals)),
+      file_root(std::move(files)),
       instance(new_instance()),
       telemetry(settings.principals.names()),
       devices(std::move(device_slots)),

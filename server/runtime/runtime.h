@@ -12,6 +12,7 @@
 #include "server/runtime/configuration.h"
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/decode/helper.h"
+#include "server/runtime/file_root.h"
 #include "server/runtime/identity/identity.h"
 #include "server/runtime/memory_budget.h"
 #include "server/runtime/metrics/telemetry.h"
@@ -24,9 +25,10 @@ namespace cumulus::server {
 class Runtime {
  public:
   /// At least one device. Without a helper no images are decoded; without an identity callers are known by
-  /// their addresses.
+  /// their addresses; without files requests name none.
   Runtime(const Configuration& settings, std::vector<DeviceSlot> device_slots,
-          std::shared_ptr<DecodeHelper> helper = nullptr, std::shared_ptr<const Identity> callers = nullptr);
+          std::shared_ptr<DecodeHelper> helper = nullptr, std::shared_ptr<const Identity> callers = nullptr,
+          std::shared_ptr<const FileRoot> files = nullptr);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -43,6 +45,7 @@ class Runtime {
 
   const Configuration configuration;
   const std::shared_ptr<const Identity> identity;
+  const std::shared_ptr<const FileRoot> file_root;
   const std::string instance;  // new at every start
   Telemetry telemetry;         // before what may end calls
   // In this order: sessions give their buffers back before the devices that hold them go.

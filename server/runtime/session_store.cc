@@ -80,8 +80,7 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   return handle;
 }
 
-absl::StatusOr<SessionHandle> SessionStore::find_session(std::string_view name,
-                                                          const Principal& caller) {
+absl::StatusOr<SessionHandle> SessionStore::find_session(std::string_view name, const Principal& caller) {
   const std::lock_guard lock(mutex_);
   const auto entry = find_entry(name, caller);
   if (!entry.ok()) return entry.status();
@@ -170,8 +169,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   return buffer;
 }
 
-absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name,
-                                                       const Principal& caller) {
+absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name, const Principal& caller) {
   const BufferName parts = split_buffer_name(name);
   const std::lock_guard lock(mutex_);
   const auto entry = find_entry(parts.session, caller);
@@ -290,7 +288,7 @@ std::size_t SessionStore::buffer_count() const {
 }
 
 absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::string_view name,
-                                                                  const Principal& caller) {
+                                                                         const Principal& caller) {
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return missing_session(name);
   if (!may_use(entry->second.session->owner, caller)) return unknown_session(name);

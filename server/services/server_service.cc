@@ -58,6 +58,7 @@ void ServerService::describe(const Principal& caller, v1::Capabilities& message)
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("cumulus.v1.Operations");
   for (int i = 0; i < operations->method_count(); ++i) message.add_operations(operations->method(i)->name());
   for (const DeviceSlot& slot : runtime_.devices) write_device(*slot.device, *message.add_devices());
+  message.set_file_root(runtime_.file_root != nullptr);
   for (const std::string_view format : image_formats()) message.add_image_formats(std::string(format));
   write_limits(runtime_.configuration, caller, message);
 }

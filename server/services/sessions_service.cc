@@ -142,8 +142,7 @@ absl::Status SessionsService::list(const v1::ListBuffersRequest& request, const 
   return absl::OkStatus();
 }
 
-absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& request,
-                                            const Principal& caller) {
+absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& request, const Principal& caller) {
   const absl::Status status = runtime_.sessions.delete_buffer(request.name(), caller);
   return absl::IsNotFound(status) && request.allow_missing() ? absl::OkStatus() : status;
 }

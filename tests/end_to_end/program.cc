@@ -28,9 +28,11 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 std::vector<std::string> environment_with(const Environment& added) {
   std::vector<std::string> result;
+  if (added.count("XDG_CONFIG_HOME") == 0) result.emplace_back("XDG_CONFIG_HOME=/nonexistent");
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
-    if (name != "CUMULUS_SERVER" && added.count(name) == 0) result.emplace_back(*entry);
+    if (name != "CUMULUS_SERVER" && name != "XDG_CONFIG_HOME" && added.count(name) == 0)
+      result.emplace_back(*entry);
   }
   for (const auto& [name, value] : added) result.push_back(name + "=" + value);
   return result;
@@ -82,6 +84,8 @@ Ended Program::wait() {
   const int code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
   return {code, read_file(folder_ / "output"), read_file(folder_ / "errors")};
 }
+
+std::string Program::errors() const { return read_file(folder_ / "errors"); }
 
 Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& environment) {
   return Program(test_program("cumulus"), arguments, environment).wait();

@@ -23,7 +23,8 @@ struct Ended {
 };
 
 /// A running program, killed at the end if it still runs. Standard input is empty; `environment` is
-/// added to this process's, without CUMULUS_SERVER.
+/// added to this process's, without CUMULUS_SERVER and without
+/// its user's configuration file.
 class Program {
  public:
   Program(const std::filesystem::path& program, const std::vector<std::string>& arguments,
@@ -37,6 +38,8 @@ class Program {
   void send(int signal) const;
   bool running();
   Ended wait();
+  /// What it has written to standard error so far.
+  std::string errors() const;
 
  private:
   TemporaryFolder folder_;  // of what it prints

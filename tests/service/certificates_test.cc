@@ -74,8 +74,7 @@ TEST(Certificates, NoHandshakeFailsWhileTheyChange) {
   server.start(server.settings());
   const Witness witness(server);
   for (int round = 0; round < 8; ++round) {
-    server.write_pair(
-        TestCertificate(round % 2 == 0 ? "even" : "odd", "DNS:localhost", &server.authority()));
+    server.write_pair(TestCertificate(round % 2 == 0 ? "even" : "odd", "DNS:localhost", &server.authority()));
     ASSERT_TRUE(server.certificates->reload().ok());
     for (int i = 0; i < 8; ++i) ASSERT_NE(witness.shown(), "none") << "round " << round;
   }
@@ -103,7 +102,8 @@ TEST(Certificates, WhatIsWrongWithAFileIsSaid) {
   write_text(folder / "old.key", old.key());
   write_text(folder / "nonsense", "nonsense");
   const auto complaint = [&](const std::string& pem, const std::string& key, const std::string& ca = "") {
-    const auto loaded = server::Certificates::load({folder / pem, folder / key, ca.empty() ? "" : folder / ca});
+    const auto loaded =
+        server::Certificates::load({folder / pem, folder / key, ca.empty() ? "" : folder / ca});
     return std::string(loaded.status().message());
   };
   EXPECT_EQ(complaint("good.pem", "good.key", "good.pem"), "");

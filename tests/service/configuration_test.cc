@@ -94,7 +94,7 @@ TEST(Configuration, WhatFollowsFromTheDevicesIsFilledOnceTheyAreOpen) {
 }
 
 TEST(Configuration, EverySampleLoads) {
-  for (const char* name : {"default", "cpu", "gpu"}) {
+  for (const char* name : {"default", "cpu", "gpu", "secure"}) {
     const auto config =
         load_server_config(std::string(CUMULUS_SAMPLE_CONFIGURATIONS) + "/" + name + ".textproto");
     ASSERT_TRUE(config.ok()) << config.status();
@@ -210,6 +210,26 @@ TEST(Configuration, AllThatIsWrongIsSaidAtOnce) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("\nlogging.level"));
 }
 
+TEST(Configuration, TlsAndIdentityGoTogether) {
+  const auto good = configuration_of(
+      "listen: '0.0.0.0:1' tls { certificate: 'c' key: 'k' client_ca: 'a' } identity { token_file: 't' "
+      "certificate_roles { key: 'ops' value: ADMIN } } file_root { folder: '/srv' role: ADMIN }");
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_TRUE(good->identity.required());
+  EXPECT_EQ(good->identity.certificate_roles.at("ops"), Role::kAdmin);
+  EXPECT_EQ(good->file_root.role, Role::kAdmin);
+  EXPECT_FALSE(default_configuration().identity.required());
+  const auto complaint = [](const std::string& text) {
+    return std::string(configuration_of(text).status().message());
+  };
+  EXPECT_THAT(complaint("tls { certificate: 'c' }"), HasSubstr("tls.key: is missing"));
+  EXPECT_THAT(complaint("tls { key: 'k' }"), HasSubstr("tls.certificate: is missing"));
+  EXPECT_THAT(complaint("tls { client_ca: 'a' }"), HasSubstr("tls.client_ca: is of no use without"));
+  EXPECT_THAT(complaint("identity { certificate_roles { key: 'ops' value: ADMIN } }"),
+              HasSubstr("identity.certificate_roles[\"ops\"]: is of no use without tls.client_ca"));
+  EXPECT_THAT(complaint("file_root { folder: '/srv' role: METRICS }"), HasSubstr("use USER or ADMIN"));
+}
+
 TEST(ListenAddress, TellsLoopbackFromTheRest) {
   for (const char* text : {"127.0.0.1:1", "127.9.9.9:0", "localhost:65535", "[::1]:80", "unix:/tmp/x.sock"}) {
     const auto address = parse_listen_address(text);
@@ -270,6 +290,28 @@ TEST(CommandLine, AnAddressThatIsNotLoopbackNeedsTheFlag) {
   EXPECT_EQ(exit.code, 1);
   EXPECT_THAT(exit.text, HasSubstr("--insecure"));
   EXPECT_TRUE(accepted({"--listen", "0.0.0.0:50651", "--insecure"}).insecure);
+}
+
+TEST(CommandLine, TlsLetsOtherMachinesReachTheServer) {
+  const Configuration configuration = accepted({"--listen", "0.0.0.0:50651", "--tls-cert", "c", "--tls-key",
+                                                "k", "--tls-client-ca", "a", "--token-file", "t"});
+  EXPECT_EQ(configuration.tls.certificate, "c");
+  EXPECT_EQ(configuration.tls.client_ca, "a");
+  EXPECT_EQ(configuration.identity.token_file, "t");
+  EXPECT_FALSE(configuration.insecure);
+  EXPECT_THAT(refused({"--listen", "0.0.0.0:50651"}).text, HasSubstr("--tls-cert"));
+}
+
+TEST(CommandLine, MakesTokens) {
+  const testing::TemporaryFolder folder;
+  const std::string file = folder / "tokens";
+  const ExitNow made = refused({"token", "alice", "--role", "admin", "--token-file", file.c_str()});
+  EXPECT_EQ(made.code, 0);
+  EXPECT_THAT(made.text, StartsWith("cumulus_"));
+  EXPECT_THAT(refused({"token", "bob"}).text, HasSubstr("bob user "));
+  EXPECT_EQ(refused({"token", "a b"}).code, 2);
+  EXPECT_EQ(refused({"token"}).code, 2);
+  EXPECT_EQ(refused({"token", "alice", "--role", "king"}).code, 2);
 }
 
 TEST(CommandLine, WhatIsWrongIsSaidInASentence) {

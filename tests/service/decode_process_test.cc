@@ -57,7 +57,7 @@ absl::StatusOr<DecodedImage> decode(const std::string& file, const DecodeControl
                                     const ImageLimits& bounds = limits()) {
   v1::EncodedImage image;
   image.set_data(file);
-  return decode_image(*testing::decode_helper(), image, bounds, "image.encoded", control);
+  return decode_image(*testing::decode_helper(), image, {image.data()}, bounds, "image.encoded", control);
 }
 
 /// A Radiance picture of 2 x 2 ones.

@@ -144,8 +144,7 @@ TEST_F(IdentityTest, NoRpcTakesAHandleOfSomebodyElse) {
   upload.set_data("gold");
   upload.set_crc32c(crc32c({reinterpret_cast<const std::byte*>("gold"), 4}));
   upload.set_finish_write(true);
-  const RawAnswer written =
-      call(alice, "/cumulus.v1.BufferTransfer/WriteBuffer", upload.SerializeAsString());
+  const RawAnswer written = call(alice, "/cumulus.v1.BufferTransfer/WriteBuffer", upload.SerializeAsString());
   ASSERT_TRUE(written.status.ok()) << written.status.error_message();
   v1::Buffer buffer;
   ASSERT_TRUE(buffer.ParseFromString(written.bytes));
@@ -187,7 +186,8 @@ TEST_F(IdentityTest, ACertificateSaysWhoItIs) {
   EXPECT_TRUE(Caller(server_.channel(&same)).get_session(session).ok()) << "the name counts, not the key";
   EXPECT_EQ(Caller(server_.channel(&plain)).get_session(session).error_code(), StatusCode::NOT_FOUND);
   std::string another;
-  EXPECT_TRUE(Caller(server_.channel(&plain)).create_session(&another, '1').ok()) << "the common name will do";
+  EXPECT_TRUE(Caller(server_.channel(&plain)).create_session(&another, '1').ok())
+      << "the common name will do";
 }
 
 TEST_F(IdentityTest, ACertificateOfAnotherAuthorityIsTurnedAway) {
@@ -234,8 +234,8 @@ TEST_F(IdentityTest, LimitsAreThoseOfTheName) {
 TEST_F(IdentityTest, ReflectionAndChannelzAreForAdmins) {
   server_.start(server_.settings());
   const TestCertificate ops("x", "DNS:ops", &server_.authority());
-  for (const Caller& admin : {with_token(server_.add_token("root", Role::kAdmin)),
-                              Caller(server_.channel(&ops)), local()}) {
+  for (const Caller& admin :
+       {with_token(server_.add_token("root", Role::kAdmin)), Caller(server_.channel(&ops)), local()}) {
     const RawAnswer services = call(admin, kReflection, kListServices);
     EXPECT_TRUE(services.status.ok()) << services.status.error_message();
     EXPECT_THAT(services.bytes, HasSubstr("cumulus.v1.Operations"));
@@ -253,8 +253,8 @@ TEST_F(IdentityTest, ReflectionAndChannelzAreForAdmins) {
     expect_reason(servers.status, StatusCode::PERMISSION_DENIED, "ROLE_FORBIDS");
     EXPECT_EQ(servers.bytes, "");
   }
-  expect_reason(call(Caller(server_.channel()), kReflection, kListServices).status, StatusCode::UNAUTHENTICATED,
-                "CREDENTIALS_MISSING");
+  expect_reason(call(Caller(server_.channel()), kReflection, kListServices).status,
+                StatusCode::UNAUTHENTICATED, "CREDENTIALS_MISSING");
 }
 
 TEST_F(IdentityTest, HealthIsForEverybody) {

@@ -49,7 +49,7 @@ v1::EncodedImage encoded(std::string data, const std::vector<std::string>& chann
 }
 
 absl::StatusOr<DecodedImage> decode(const v1::EncodedImage& image, const ImageLimits& limits = kLimits) {
-  return decode_image(*testing::decode_helper(), image, limits, "weights.encoded");
+  return decode_image(*testing::decode_helper(), image, {image.data()}, limits, "weights.encoded");
 }
 
 #ifdef CUMULUS_TEST_OPENIMAGEIO
@@ -232,8 +232,8 @@ TEST(ImageDecoder, AsksBeforeItHoldsMemory) {
     asked = bytes;
     return absl::ResourceExhaustedError("no");
   };
-  const auto refused =
-      decode_image(*testing::decode_helper(), image, kLimits, "image.encoded", {.admit = admit});
+  const auto refused = decode_image(*testing::decode_helper(), image, {image.data()}, kLimits,
+                                    "image.encoded", {.admit = admit});
   EXPECT_EQ(refused.status().message(), "no");
   EXPECT_EQ(asked,
             std::size_t{kWidth} * kHeight * (2 + 3) * sizeof(float));  // the result, and R to B beside it

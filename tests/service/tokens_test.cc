@@ -36,7 +36,8 @@ TEST(Tokens, FindsTheHolderOfATokenThatItMade) {
   const NewToken bob = make_token("bob", Role::kAdmin);
   EXPECT_NE(alice.token, make_token("alice", Role::kUser).token) << "each is made anew";
   EXPECT_THAT(alice.line, Not(HasSubstr(alice.token)));
-  const auto tokens = Tokens::parse("# who may come\n\n" + alice.line + "  # since May\r\n" + bob.line, "tokens");
+  const auto tokens =
+      Tokens::parse("# who may come\n\n" + alice.line + "  # since May\r\n" + bob.line, "tokens");
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(tokens->size(), 2U);
   EXPECT_EQ(tokens->find(alice.token)->name, "alice");

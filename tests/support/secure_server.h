@@ -36,7 +36,8 @@ class SecureServer {
     write_text(folder_ / "ca.pem", authority_.certificate());
     std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
     write_text(folder_ / "tokens", "");
-    std::filesystem::permissions(folder_ / "tokens", std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    std::filesystem::permissions(folder_ / "tokens",
+                                 std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
   ~SecureServer() {
     if (lifecycle_) lifecycle_->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)});
@@ -140,7 +141,8 @@ class Caller {
     v1::Capabilities ignored;
     grpc::ClientContext context;
     prepare(context);
-    return v1::Server::NewStub(channel_)->GetCapabilities(&context, {}, answer != nullptr ? answer : &ignored);
+    return v1::Server::NewStub(channel_)->GetCapabilities(&context, {},
+                                                          answer != nullptr ? answer : &ignored);
   }
   grpc::Status create_session(std::string* name, char last_digit = '0') const {
     v1::CreateSessionRequest request;

@@ -53,9 +53,10 @@ class TestServer {
     return configuration;
   }
 
-  explicit TestServer(server::Configuration settings = configuration())
+  explicit TestServer(server::Configuration settings = configuration(),
+                      std::shared_ptr<const server::FileRoot> files = nullptr)
       : devices_(open(settings)),
-        runtime(settings, std::move(devices_), decode_helper()),
+        runtime(settings, std::move(devices_), decode_helper(), nullptr, std::move(files)),
         operations_service_(server::make_operations_service(runtime)),
         sessions_service_(runtime),
         server_service_(runtime),

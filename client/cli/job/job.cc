@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/files/input.h"
+
 namespace cumulus::cli {
 
 namespace {
@@ -29,6 +31,7 @@ absl::StatusOr<Session> Job::open_session() {
   client_ = *std::move(client);
   const absl::StatusOr<Capabilities> server = client_->capabilities(call());
   if (!server.ok()) return server.status();
+  max_encoded_bytes_ = server->max_encoded_bytes;
   SessionOptions options;
   options.ttl = std::min(kLease, server->max_ttl);
   options.call = call();
@@ -80,6 +83,20 @@ absl::StatusOr<std::shared_ptr<const ResidentFile>> Job::resident(const std::str
   return file;
 }
 
+absl::StatusOr<Result> Job::run_on_file(const Session& session, const std::string& stage,
+                                        const std::string& path,
+                                        const std::function<Operation(const Source&)>& operation) {
+  stages_.begin("read");
+  const absl::StatusOr<Array> file = read_file(path);
+  stages_.end();
+  if (!file.ok()) return file.status();
+  if (static_cast<std::int64_t>(file->bytes().size()) <= max_encoded_bytes_)
+    return run(session, stage, operation(EncodedImage{.file = file->bytes()}));
+  const absl::StatusOr<Buffer> buffer = upload(session, file->view());
+  if (!buffer.ok()) return buffer.status();
+  return run(session, stage, operation(EncodedImage{.buffer = &*buffer}));
+}
+
 absl::StatusOr<Array> Job::download(const Session& session, const Result& result, const std::string& name) {
   const Buffer* buffer = result.buffer(name);
   if (buffer == nullptr) {
@@ -101,6 +118,8 @@ void Job::count(const Timings& timings) {
   server_times_.compute += timings.compute;
   server_times_.output += timings.output;
   server_times_.device = timings.device;
+  server_times_.decode += timings.decode;
+  server_times_.encoded_bytes += timings.encoded_bytes;
 }
 
 void Job::describe_run() {
@@ -121,6 +140,10 @@ void Job::describe_run() {
   server_seconds.add("input", absl::ToDoubleSeconds(server_times_.input));
   server_seconds.add("compute", absl::ToDoubleSeconds(server_times_.compute));
   server_seconds.add("output", absl::ToDoubleSeconds(server_times_.output));
+  if (server_times_.encoded_bytes > 0) {
+    server_seconds.add("decode", absl::ToDoubleSeconds(server_times_.decode));
+    report_.add("encoded_bytes", server_times_.encoded_bytes);
+  }
   report_.add("server_seconds", std::move(server_seconds));
   report_.add("seconds", stages_.seconds());
 }

@@ -99,6 +99,11 @@ class Job {
   absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array);
   /// Runs as the stage `stage` and adds the server's times to the report's. Of a dry run, see dry_run().
   absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
+  /// As run, of the image file at `path`, which the server decodes. Its bytes travel within the call where
+  /// they fit, and else are uploaded first.
+  absl::StatusOr<Result> run_on_file(const Session& session, const std::string& stage,
+                                     const std::string& path,
+                                     const std::function<Operation(const Source&)>& operation);
   /// Downloads as the stage "download".
   absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
   /// The one element of an array of the type T, likewise.
@@ -135,6 +140,7 @@ class Job {
   bool reports_failure_ = false;
   bool checked_ = false;          // by a dry run
   std::optional<Client> client_;  // of the session
+  std::int64_t max_encoded_bytes_ = 0;
   Stages stages_;
   Report report_;
   std::string text_;

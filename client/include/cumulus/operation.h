@@ -44,13 +44,19 @@ struct CallOptions {
   std::string request_id = {};
 };
 
-/// An image file's bytes (OpenEXR, Radiance HDR, PNG, TIFF, JPEG), to be decoded by the server.
+/// An image file (OpenEXR, Radiance HDR, PNG, TIFF, JPEG), to be decoded by the server: one of `file`,
+/// `buffer` and `path` says where it is.
 struct EncodedImage {
-  /// At most Capabilities::max_encoded_bytes; a larger image is for the caller to decode and upload.
+  /// Its bytes, which travel with the call: at most Capabilities::max_encoded_bytes. Those of a larger one
+  /// are uploaded first, as a uint8 array.
   std::span<const std::byte> file = {};
   int subimage = 0;
   /// Channels to keep, by name, in this order; empty keeps all.
   std::vector<std::string> channels = {};
+  /// Its bytes as they have been uploaded to the session. The buffer has to live until the call has ended.
+  const Buffer* buffer = nullptr;
+  /// Its path on the server, below the folder that that reads files from (Capabilities::file_root).
+  std::string path = {};
 };
 
 /// Where an operation's input comes from. Made implicitly from each of the three.
@@ -120,11 +126,13 @@ struct RunOptions {
 
 /// Where a call's time went, on the server's clock.
 struct Timings {
-  absl::Duration queue;    // waiting for the device
-  absl::Duration input;    // decoding and uploading sources
-  absl::Duration compute;  // on the device
-  absl::Duration output;   // placing the outputs
-  std::string device;      // that ran it: "cpu", "cuda0", ...
+  absl::Duration queue;                          // waiting for the device
+  absl::Duration input;                          // decoding and uploading sources
+  absl::Duration compute;                        // on the device
+  absl::Duration output;                         // placing the outputs
+  std::string device;                            // that ran it: "cpu", "cuda0", ...
+  absl::Duration decode = absl::ZeroDuration();  // of input: decoding images
+  std::int64_t encoded_bytes = 0;                // of their files
 };
 
 /// What an operation answers: arrays by name, each a buffer on the server or an array that came with

@@ -121,13 +121,18 @@ class EncodedImage:
     """An image file, OpenEXR, Radiance HDR, PNG, TIFF or JPEG, that the server decodes.
 
     Args:
-        file: its bytes, or its path (str or os.PathLike). At most Capabilities.max_encoded_bytes (3 MiB by default).
+        file: its bytes, or its path (str or os.PathLike); of any size: what does not fit into a request
+            (Capabilities.max_encoded_bytes, 3 MiB by default) is uploaded first.
         channels: names of those to keep, in this order ("R", "G", "B"); none: all.
         subimage: 0 is the first.
+        server_path: instead of `file`, its path on the server, below the folder that that reads files from
+            (Capabilities.file_root).
     """
 
-    def __init__(self, file: Any, *, channels: Tuple[str, ...] = (), subimage: int = 0) -> None:
+    def __init__(self, file: Any = b"", *, channels: Tuple[str, ...] = (), subimage: int = 0,
+                 server_path: str = "") -> None:
         self.path = ""
+        self.server_path = server_path
         if isinstance(file, (bytes, bytearray, memoryview)):
             self.data = bytes(file)
         else:

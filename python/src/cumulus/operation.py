@@ -33,13 +33,16 @@ class CallOptions(TypedDict, total=False):
 
 
 class Timings(NamedTuple):
-    """Where a call's time went, in seconds on the server's clock, and the device that ran it."""
+    """Where a call's time went, in seconds on the server's clock, and the device that ran it; `decode` is the part of
+    `input` that decoding images took, whose files have `encoded_bytes`."""
 
     queue: float
     input: float
     compute: float
     output: float
     device: str
+    decode: float = 0.0
+    encoded_bytes: int = 0
 
 
 def _seconds(duration: Any) -> float:
@@ -80,14 +83,17 @@ class Call:
         return self
 
     def _encoded(self, encoded: Any, image: EncodedImage, field: str) -> None:
-        most = self._client.capabilities.max_encoded_bytes
-        if len(image.data) > most:
-            raise wrong(field, f"the image file has {len(image.data)} bytes, and the server decodes {most} at most",
-                        "an array of its pixels, decoded here")
-        encoded.data = image.data
         encoded.subimage = image.subimage
         encoded.channels.extend(image.channels)
-        self._inline_bytes += len(image.data)
+        if image.server_path:
+            if image.data:
+                raise wrong(field, "is an image file and a path on the server", "one of the two")
+            encoded.path = image.server_path
+        elif self._inline_bytes + len(image.data) <= self._client.capabilities.max_encoded_bytes:
+            self._inline_bytes += len(image.data)
+            encoded.data = image.data
+        else:
+            encoded.buffer = self._upload(np.frombuffer(image.data, np.uint8)).name
 
     def _array(self, source: Any, array: NDArray) -> None:
         limit = self._client.capabilities.max_inline_bytes
@@ -96,10 +102,14 @@ class Call:
             write_spec(array.dtype, array.shape, source.inline_array.spec)
             source.inline_array.data = array.tobytes()
             return
+        source.buffer = self._upload(array).name
+
+    def _upload(self, array: NDArray) -> Buffer:
+        """For as long as the call."""
         buffer = self._client.upload(array, timeout=self._options.get("timeout"))
         self._uploaded.append(buffer)
         self._needs_session = True
-        source.buffer = buffer.name
+        return buffer
 
     def run(self, resident: bool, result_bytes: int) -> "Result":
         """`result_bytes`: of all results together, at most, as far as one can know."""
@@ -137,7 +147,8 @@ class Result:
                                         else read_inline(named.inline_array))
         times = answer.timings
         client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
-                                 _seconds(times.output), times.device)
+                                 _seconds(times.output), times.device, _seconds(times.decode),
+                                 times.encoded_bytes)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values

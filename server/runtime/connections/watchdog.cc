@@ -29,7 +29,7 @@ constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\
 /// A TLS client's first words; gRPC would log a complaint about anything else.
 std::string client_hello() {
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
-                                                                   &SSL_CTX_free);
+                                                                  &SSL_CTX_free);
   const std::unique_ptr<SSL, decltype(&SSL_free)> client(SSL_new(context.get()), &SSL_free);
   BIO* const said = BIO_new(BIO_s_mem());
   SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), said);  // which are the client's from now on

@@ -67,9 +67,7 @@ absl::Status check_authorities(const std::string& path, const std::string& text)
   return absl::OkStatus();
 }
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
 
@@ -80,8 +78,8 @@ Descriptor PublishedText::make(const std::string& text) {
   if (!file) fail("memory for certificates");
   if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     fail("memory for certificates");
-  // gRPC reads key and certificate one after the other, and again where the time in seconds, which must not be
-  // 0, has changed meanwhile.
+  // gRPC reads key and certificate one after the other, and again where the time in seconds, which must not
+  // be 0, has changed meanwhile.
   const timespec time{1 + version_++, 0};
   const timespec times[2] = {time, time};
   if (::futimens(file.number(), times) != 0) fail("memory for certificates");

@@ -12,8 +12,8 @@
 
 namespace cumulus::server {
 
-/// A file in memory with a path, /proc/self/fd/N, at which others of this process open it. What it holds changes
-/// as a whole: who opens it reads the old text or the new one. No key lies on a disk for it.
+/// A file in memory with a path, /proc/self/fd/N, at which others of this process open it. What it holds
+/// changes as a whole: who opens it reads the old text or the new one. No key lies on a disk for it.
 class PublishedText {
  public:
   /// Throws where the kernel gives no memory.
@@ -29,8 +29,8 @@ class PublishedText {
 };
 
 /// The server's certificate and key, and the authorities of its clients' certificates, as gRPC's file watcher
-/// reads them, within a second. It would take a pair that does not match, and answer nobody until it does: so it
-/// gets to see only what has been checked here. Connections that are open keep what they began with.
+/// reads them, within a second. It would take a pair that does not match, and answer nobody until it does: so
+/// it gets to see only what has been checked here. Connections that are open keep what they began with.
 class Certificates {
  public:
   /// NOT_FOUND or INVALID_ARGUMENT naming the file that is wrong.

@@ -11,7 +11,8 @@ namespace cumulus::server {
 namespace {
 
 /// The name that a certificate was issued for: its first subject alternative name, or else its common name;
-/// empty where the connection has none. gRPC has checked that the client has the key and that the CA issued it.
+/// empty where the connection has none. gRPC has checked that the client has the key and that the CA issued
+/// it.
 std::string certificate_name(const grpc::ServerContextBase& context) {
   const std::shared_ptr<const grpc::AuthContext> connection = context.auth_context();
   if (connection == nullptr || !connection->IsPeerAuthenticated()) return {};
@@ -41,8 +42,7 @@ absl::Status Identity::reload() {
   if (settings_.token_file.empty()) return absl::OkStatus();
   absl::StatusOr<Tokens> tokens = Tokens::load(settings_.token_file);
   if (!tokens.ok()) {
-    return absl::Status(tokens.status().code(),
-                        concat("identity.token_file: ", tokens.status().message()));
+    return absl::Status(tokens.status().code(), concat("identity.token_file: ", tokens.status().message()));
   }
   const std::lock_guard lock(mutex_);
   tokens_ = std::make_shared<const Tokens>(*std::move(tokens));
@@ -114,9 +114,9 @@ absl::StatusOr<Principal> Identity::resolve_user(const grpc::ServerContextBase& 
 
 absl::Status require_admin(const Principal& caller, std::string_view what) {
   if (caller.role == Role::kAdmin) return absl::OkStatus();
-  return permission_denied("ROLE_FORBIDS", concat(what, " is for admins, and ", caller.name,
-                                                  " has the role ", role_name(caller.role),
-                                                  "; use a token or a certificate of role admin"));
+  return permission_denied("ROLE_FORBIDS",
+                           concat(what, " is for admins, and ", caller.name, " has the role ",
+                                  role_name(caller.role), "; use a token or a certificate of role admin"));
 }
 
 }  // namespace cumulus::server

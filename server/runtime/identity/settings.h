@@ -29,7 +29,14 @@ struct IdentitySettings {
   bool required() const { return certificates || !token_file.empty(); }
 };
 
+/// Image files that requests may name.
+struct FileRootSettings {
+  std::string folder;  // empty: none
+  Role role = Role::kUser;
+};
+
 TlsFiles resolve_tls(const config::v1::Tls& config, Fields& fields);
 IdentitySettings resolve_identity(const config::v1::ServerConfig& config, Fields& fields);
+FileRootSettings resolve_file_root(const config::v1::FileRoot& config, Fields& fields);
 
 }  // namespace cumulus::server

@@ -22,7 +22,8 @@ absl::StatusOr<std::string> read_small_file(const std::string& path, Writers wri
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(concat("'", path, "' is no file"));
   constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
   if (writers == Writers::kOwner && (status.st_mode & kOthersWrite) != 0) {
-    return absl::InvalidArgumentError(concat("'", path, "' can be written by others than its owner, who could ",
+    return absl::InvalidArgumentError(concat("'", path,
+                                             "' can be written by others than its owner, who could ",
                                              "let themselves in; chmod go-w ", path));
   }
   std::string text(kMaxBytes + 1, '\0');
@@ -30,7 +31,8 @@ absl::StatusOr<std::string> read_small_file(const std::string& path, Writers wri
   while (size < text.size()) {
     const ssize_t got = ::read(file.number(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return absl::InvalidArgumentError(concat("cannot read '", path, "': ", std::strerror(errno)));
+    if (got < 0)
+      return absl::InvalidArgumentError(concat("cannot read '", path, "': ", std::strerror(errno)));
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }

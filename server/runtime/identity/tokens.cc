@@ -33,9 +33,8 @@ std::string hexadecimal(const TokenHash& hash) {
 
 std::optional<TokenHash> parse_hash(std::string_view text) {
   TokenHash hash{};
-  if (text.size() != 2 * hash.size() || !std::all_of(text.begin(), text.end(), [](unsigned char c) {
-        return absl::ascii_isxdigit(c);
-      }))
+  if (text.size() != 2 * hash.size() ||
+      !std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); }))
     return std::nullopt;
   const std::string bytes = absl::HexStringToBytes(to_absl_view(text));
   std::memcpy(hash.data(), bytes.data(), hash.size());
@@ -86,9 +85,8 @@ absl::StatusOr<Tokens> Tokens::parse(std::string_view text, std::string_view fil
     const std::vector<std::string> words = words_of(line);
     if (words.empty()) continue;
     const auto wrong = [&](std::string_view what) {
-      return absl::InvalidArgumentError(
-          concat(file, ":", number, ": ", what,
-                 "; a line is NAME ROLE SHA256, as `cumulusd token` writes it"));
+      return absl::InvalidArgumentError(concat(
+          file, ":", number, ": ", what, "; a line is NAME ROLE SHA256, as `cumulusd token` writes it"));
     };
     if (words.size() != 3) return wrong(concat("has ", words.size(), " words"));
     if (!is_token_name(words[0]))

@@ -15,8 +15,8 @@ namespace cumulus::server {
 
 using TokenHash = std::array<unsigned char, 32>;
 
-/// SHA-256, and no slow hash: a token is 256 random bits, so that nobody finds it by trying, however fast; and
-/// a slow hash for each call would be work that anybody can give the server with wrong tokens.
+/// SHA-256, and no slow hash: a token is 256 random bits, so that nobody finds it by trying, however fast;
+/// and a slow hash for each call would be work that anybody can give the server with wrong tokens.
 TokenHash hash_of_token(std::string_view token);
 
 /// The tokens of a file, by their hashes: who can read the file cannot use it. A line for each,

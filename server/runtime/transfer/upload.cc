@@ -76,7 +76,8 @@ absl::Status Upload::take_message() {
   if (!first && chunk_.spec) return bad_field("spec", "comes again; only the first message carries it");
   if (first) {
     if (const absl::Status status = take_spec(*chunk_.spec); !status.ok()) return status;
-  } else if (const auto session = runtime_.sessions.find_session(session_->name, principal()); !session.ok()) {
+  } else if (const auto session = runtime_.sessions.find_session(session_->name, principal());
+             !session.ok()) {
     return session.status();  // asked for each chunk, so that a long upload keeps its session
   }
   return check_chunk();

@@ -50,6 +50,7 @@ struct Options {
   std::optional<double> gain;
   std::string algorithm = "auto";
   std::optional<double> max_truncation_error;
+  bool decode_on_server = false;
 };
 
 template <class T>
@@ -150,20 +151,61 @@ absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session,
       absl::StrCat("the server ran method ", *method, ", which this program does not know"));
 }
 
-absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterOptions& filter) {
+struct PictureToFilter {
+  Array pixels;
+  std::optional<ElementType> integers;  // that the file's samples are
+};
+
+absl::StatusOr<PictureToFilter> read_input(Job& job, const Options& options) {
   job.stages().begin("read");
   absl::StatusOr<Array> file = is_npy(options.input) ? read_npy(options.input) : read_image(options.input);
   if (!file.ok()) return file.status();
   const std::optional<ElementType> integers = integer_samples(options.input, *file);
   if (absl::Status status = require_room(options, integers); !status.ok()) return status;
   if (absl::Status status = require_previewable(options, *file); !status.ok()) return status;
-  const absl::StatusOr<Array> image = as_floats(options.input, *std::move(file));
-  if (!image.ok()) return image.status();
+  absl::StatusOr<Array> pixels = as_floats(options.input, *std::move(file));
+  if (!pixels.ok()) return pixels.status();
+  return PictureToFilter{*std::move(pixels), integers};
+}
+
+absl::StatusOr<Result> filter_pixels(Job& job, const Session& session, const Array& pixels,
+                                     const RecursiveFilterOptions& filter) {
+  const absl::StatusOr<Buffer> buffer = job.upload(session, pixels.view());
+  if (!buffer.ok()) return buffer.status();
+  return job.run(session, "compute", apply_recursive_filter(*buffer, filter));
+}
+
+/// Of an image file that the server decodes.
+absl::StatusOr<Result> filter_file(Job& job, const Session& session, const Options& options,
+                                   const RecursiveFilterOptions& filter) {
+  return job.run_on_file(session, "compute", options.input,
+                         [&filter](const Source& source) { return apply_recursive_filter(source, filter); });
+}
+
+void describe_image(Report& report, const Array& image) {
+  const Shape& shape = image.shape();
+  const bool batch = shape.size() == 4;
+  if (batch) report.add("images", shape[0]);
+  const std::size_t rows = batch ? 1 : 0;
+  report.add("width", shape[rows + 1]);
+  report.add("height", shape[rows]);
+  report.add("channels", shape.size() == 2 ? 1 : shape[rows + 2]);
+  report.add("element_type", std::string(element_name(image.type())));
+}
+
+absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterOptions& filter) {
+  const bool on_server = options.decode_on_server && !is_npy(options.input);
+  absl::StatusOr<PictureToFilter> picture;
+  if (!on_server) {
+    picture = read_input(job, options);
+    if (!picture.ok()) return picture.status();
+  } else if (absl::Status status = require_room(options, std::nullopt); !status.ok()) {
+    return status;
+  }
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Buffer> buffer = job.upload(*session, image->view());
-  if (!buffer.ok()) return buffer.status();
-  const absl::StatusOr<Result> result = job.run(*session, "compute", apply_recursive_filter(*buffer, filter));
+  const absl::StatusOr<Result> result = on_server ? filter_file(job, *session, options, filter)
+                                                  : filter_pixels(job, *session, picture->pixels, filter);
   if (!result.ok()) return explain(result.status(), options);
   const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
   if (!filtered.ok()) return filtered.status();
@@ -172,19 +214,14 @@ absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterO
   const auto truncation_bound = job.download_number<double>(*session, *result, "truncation_bound");
   if (!truncation_bound.ok()) return truncation_bound.status();
   job.stages().begin("write");
-  absl::Status written = write_result(options.output, filtered->view(), integers);
+  absl::Status written =
+      write_result(options.output, filtered->view(), on_server ? std::nullopt : picture->integers);
   job.stages().end();
   if (written.ok()) written = write_preview(job.stages(), options.preview, filtered->view());
   if (!written.ok()) return written;
   job.report().add("command", options.command);
   job.report().add("input", options.input);
-  const bool batch = image->shape().size() == 4;
-  if (batch) job.report().add("images", image->shape()[0]);
-  const std::size_t rows = batch ? 1 : 0;
-  job.report().add("width", image->shape()[rows + 1]);
-  job.report().add("height", image->shape()[rows]);
-  job.report().add("channels", image->shape().size() == 2 ? 1 : image->shape()[rows + 2]);
-  job.report().add("element_type", std::string(element_name(image->type())));
+  describe_image(job.report(), *filtered);  // which is as the input is
   job.report().add("output", options.output);
   job.report().add("algorithm", *ran);
   job.report().add("truncation_bound", *truncation_bound);
@@ -239,6 +276,10 @@ void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
           "rounding")
       ->check(number_within(0, 1))
       ->type_name("SHARE");
+  command.add_flag(
+      "--decode-on-server", options.decode_on_server,
+      "Send the image file as it is, for the server to decode: fewer bytes than its pixels over a slow "
+      "network; of files of floating-point numbers");
 }
 
 /// 0, which leaves the axis as it is, or a sigma.

@@ -1,0 +1,172 @@
+// cumulusd with certificates and tokens, and the command line that comes to it with arguments, the
+// environment and a configuration file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/end_to_end/program.h"
+#include "tests/support/certificates.h"
+
+namespace cumulus::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SecureDaemon : public ::testing::Test {
+ protected:
+  SecureDaemon() : authority_("Cumulus test authority") {
+    write_pair("server-1");
+    const TestCertificate client("x", "DNS:render-7", &authority_);
+    write_text(folder_ / "ca.pem", authority_.certificate());
+    write_text(folder_ / "client.pem", client.certificate());
+    write_text(folder_ / "client.key", client.key());
+    token_ = folder_ / "alice.token";
+    write_text(token_, make_token("alice", "user"));
+    daemon_ = std::make_unique<Daemon>(std::vector<std::string>{
+        "--tls-cert", folder_ / "server.pem", "--tls-key", folder_ / "server.key", "--tls-client-ca",
+        folder_ / "ca.pem", "--token-file", folder_ / "tokens", "--lame-duck", "0"});
+  }
+
+  void write_pair(const std::string& name) {
+    const TestCertificate server(name, "IP:127.0.0.1", &authority_);
+    write_text(folder_ / "server.pem", server.certificate());
+    write_text(folder_ / "server.key", server.key());
+  }
+  std::string make_token(const std::string& name, const std::string& role) {
+    const Ended ended =
+        Program(test_program("cumulusd"), {"token", name, "--role", role, "--token-file", folder_ / "tokens"})
+            .wait();
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    return ended.output;
+  }
+  Ended capabilities(std::vector<std::string> arguments, const Environment& environment = {}) const {
+    arguments.insert(arguments.end(), {"capabilities", "--json"});
+    return run_cumulus(arguments, environment);
+  }
+  /// Until the log says so.
+  bool logged(const std::string& what) {
+    for (int i = 0; i < 1000; ++i) {
+      if (daemon_->program().errors().find(what) != std::string::npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+  TemporaryFolder folder_;
+  const TestCertificate authority_;
+  std::string token_;
+  std::unique_ptr<Daemon> daemon_;
+};
+
+TEST_F(SecureDaemon, TakesTheCommandLineWithATokenOrACertificate) {
+  const Ended token =
+      capabilities({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem", "--token-file", token_});
+  EXPECT_EQ(token.exit_code, 0) << token.errors;
+  const Ended certificate =
+      capabilities({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem", "--tls-cert",
+                    folder_ / "client.pem", "--tls-key", folder_ / "client.key"});
+  EXPECT_EQ(certificate.exit_code, 0) << certificate.errors;
+}
+
+TEST_F(SecureDaemon, RefusesWhoSaysNothingWithTheCure) {
+  const Ended nobody = capabilities({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem"});
+  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_THAT(nobody.errors, HasSubstr("--token-file"));
+  const Ended plain = capabilities({"--server", daemon_->address()});
+  EXPECT_EQ(plain.exit_code, 3) << "without TLS nobody is there";
+}
+
+TEST_F(SecureDaemon, IsNotBelievedWithACertificateOfAnotherAuthority) {
+  write_text(folder_ / "other.pem", TestCertificate("Another authority").certificate());
+  const Ended ended = capabilities(
+      {"--server", daemon_->address(), "--tls-ca", folder_ / "other.pem", "--token-file", token_});
+  EXPECT_EQ(ended.exit_code, 3);
+}
+
+TEST_F(SecureDaemon, TakesTheCommandLineByTheEnvironment) {
+  const Environment environment = {{"CUMULUS_SERVER", daemon_->address()},
+                                   {"CUMULUS_TLS_CA", folder_ / "ca.pem"},
+                                   {"CUMULUS_TOKEN_FILE", token_}};
+  EXPECT_EQ(capabilities({}, environment).exit_code, 0);
+  Environment wrong = environment;
+  wrong["CUMULUS_TOKEN_FILE"] = folder_ / "ca.pem";
+  EXPECT_NE(capabilities({}, wrong).exit_code, 0);
+  EXPECT_EQ(capabilities({"--token-file", token_}, wrong).exit_code, 0) << "an argument goes before it";
+}
+
+TEST_F(SecureDaemon, TakesTheCommandLineByItsConfigurationFile) {
+  std::filesystem::create_directories(folder_.path() / "home/.config/cumulus");
+  std::filesystem::copy(folder_ / "ca.pem", folder_.path() / "home/.config/cumulus");
+  const std::string path = folder_ / "home/.config/cumulus/client.conf";
+  write_text(path, "# where renders go\nserver = " + daemon_->address() +
+                       "\ntls_ca=ca.pem  # beside this file\n" + "token_file = " + token_ + "\n");
+  const Environment home = {{"HOME", folder_ / "home"}, {"XDG_CONFIG_HOME", ""}};
+  const Ended ended = capabilities({}, home);
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  const Ended named = capabilities({}, {{"CUMULUS_CONFIG", path}});
+  EXPECT_EQ(named.exit_code, 0) << named.errors;
+  Environment other = home;
+  other["CUMULUS_TOKEN_FILE"] = folder_ / "none";
+  EXPECT_THAT(capabilities({}, other).errors, HasSubstr("token_file: cannot read"));
+  write_text(path, "server = x\n\ntls = yes\n");
+  const Ended wrong = capabilities({}, home);
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.errors, HasSubstr("client.conf:3: 'tls = yes' is no setting"));
+}
+
+TEST_F(SecureDaemon, ServesAWholeJobOverTls) {
+  write_text(folder_ / "text", "((a)[b]{c})");
+  const Ended ended =
+      run_cumulus({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem", "--token-file", token_,
+                   "--json", "match-brackets", folder_ / "text", "-o", folder_ / "out.npz"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out.npz"));
+}
+
+TEST_F(SecureDaemon, ReadsItsFilesAnewOnSighupAndWhenTheyChange) {
+  write_pair("server-2");
+  EXPECT_TRUE(logged("certificates: read anew")) << "which was noticed";
+  daemon_->program().send(SIGHUP);
+  EXPECT_TRUE(logged("tokens: read anew")) << "though nothing of them has changed";
+  write_text(folder_ / "server.key", "nonsense");
+  EXPECT_TRUE(logged("holds no key in PEM")) << daemon_->program().errors();
+  const Ended ended =
+      capabilities({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem", "--token-file", token_});
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_THAT(daemon_->program().errors(), Not(HasSubstr(read_file(token_).substr(0, 20))));
+}
+
+TEST(UnsecureDaemon, IsRefusedWhereOtherMachinesReachIt) {
+  const Ended ended = Program(test_program("cumulusd"), {"--listen", "0.0.0.0:0"}).wait();
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("--tls-cert"));
+  EXPECT_THAT(ended.errors, HasSubstr("--insecure"));
+}
+
+TEST(UnsecureDaemon, SaysWhichFileOfItsCertificatesIsWrong) {
+  const Ended ended = Program(test_program("cumulusd"), {"--listen", "127.0.0.1:0", "--tls-cert", "/none.pem",
+                                                         "--tls-key", "/none.key", "--backend", "cpu"})
+                          .wait();
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("tls: cannot read '/none.pem'"));
+}
+
+TEST(UnsecureDaemon, GetsNoTokenOverTheNetwork) {
+  const TemporaryFolder folder;
+  write_text(folder / "token", "cumulus_secret");
+  const Ended ended =
+      run_cumulus({"--server", "192.0.2.1:50651", "--token-file", folder / "token", "capabilities"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("unencrypted"));
+}
+
+}  // namespace
+}  // namespace cumulus::testing
