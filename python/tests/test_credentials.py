@@ -95,13 +95,22 @@ def test_environment_and_configuration_file(address, files, tmp_path, monkeypatc
         cumulus.connect()
 
 
+def test_a_backend_goes_before_the_server_of_the_environment(monkeypatch):
+    monkeypatch.setenv("CUMULUS_SERVER", "127.0.0.1:1")  # where nobody listens
+    with cumulus.connect(backend="cpu") as c:
+        assert c.address.startswith("unix:") and c.capabilities.devices[0].backend == "cpu"
+    with pytest.raises(cumulus.InvalidArgument, match="127.0.0.1:1 has its own"):
+        cumulus.connect("127.0.0.1:1", backend="cpu")
+
+
 def test_what_does_not_go_together_is_refused(files):
     def secure(target="render.example.com:1", **names):
         return credentials.secure(target, credentials.Credentials(**names))
 
     token, ca = str(files / "alice"), str(files / "ca.pem")
-    with pytest.raises(cumulus.InvalidArgument, match="unencrypted"):
-        secure(token_file=token)
+    for target in ("render.example.com:1", "127.example.com:1", "10.127.0.1:1", "127.0.0.1.example.com:1"):
+        with pytest.raises(cumulus.InvalidArgument, match="unencrypted"):
+            secure(target, token_file=token)
     with pytest.raises(cumulus.InvalidArgument, match="tls_key is missing"):
         secure(tls_ca=ca, tls_cert=ca)
     with pytest.raises(cumulus.InvalidArgument, match="tls_ca is missing"):

@@ -1,5 +1,6 @@
 // cumulusd with certificates and tokens, and the command line that comes to it with arguments, the
 // environment and a configuration file.
+#include <absl/strings/escaping.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +8,14 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/end_to_end/program.h"
 #include "tests/support/certificates.h"
+#include "tests/support/http_client.h"
 
 namespace cumulus::testing {
 namespace {
@@ -32,7 +35,8 @@ class SecureDaemon : public ::testing::Test {
     write_text(token_, make_token("alice", "user"));
     daemon_ = std::make_unique<Daemon>(std::vector<std::string>{
         "--tls-cert", folder_ / "server.pem", "--tls-key", folder_ / "server.key", "--tls-client-ca",
-        folder_ / "ca.pem", "--token-file", folder_ / "tokens", "--lame-duck", "0"});
+        folder_ / "ca.pem", "--token-file", folder_ / "tokens", "--lame-duck", "0", "--metrics-address",
+        "127.0.0.1:0", "--status-address", "127.0.0.1:0"});
   }
 
   void write_pair(const std::string& name) {
@@ -58,6 +62,12 @@ class SecureDaemon : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return false;
+  }
+  int page_port(const std::string& path) const {
+    const std::regex address("pages at http://127\\.0\\.0\\.1:([0-9]+)" + path + "\n");
+    const std::string log = daemon_->program().errors();
+    std::smatch parts;
+    return std::regex_search(log, parts, address) ? std::stoi(parts[1]) : 0;
   }
 
   TemporaryFolder folder_;
@@ -142,6 +152,35 @@ TEST_F(SecureDaemon, ReadsItsFilesAnewOnSighupAndWhenTheyChange) {
       capabilities({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem", "--token-file", token_});
   EXPECT_EQ(ended.exit_code, 0) << ended.errors;
   EXPECT_THAT(daemon_->program().errors(), Not(HasSubstr(read_file(token_).substr(0, 20))));
+}
+
+TEST_F(SecureDaemon, ShowsItsPagesToThoseWhoseTokensAllowIt) {
+  const std::string scraper = make_token("prometheus", "metrics");
+  const std::string admin = make_token("root", "admin");
+  ASSERT_TRUE(logged("tokens: read anew"));
+  const int metrics = page_port("/metrics");
+  const int status = page_port("/");
+  const auto bearer = [](const std::string& token) {
+    return "Authorization: Bearer " + token.substr(0, token.find('\n')) + "\r\n";
+  };
+  const auto password = [](const std::string& token) {
+    return "Authorization: Basic " + absl::Base64Escape("any:" + token.substr(0, token.find('\n'))) + "\r\n";
+  };
+  EXPECT_EQ(get_page(metrics, "/healthz").code, 200);
+  const HttpPage nobody = get_page(metrics, "/metrics");
+  EXPECT_EQ(nobody.code, 401);
+  EXPECT_THAT(nobody.head, HasSubstr("WWW-Authenticate: Basic"));
+  EXPECT_EQ(get_page(metrics, "/metrics", bearer("cumulus_wrong")).code, 401);
+  EXPECT_EQ(get_page(metrics, "/metrics", bearer(read_file(token_))).code, 403);
+  EXPECT_EQ(get_page(metrics, "/metrics", bearer(scraper)).code, 200);
+  EXPECT_EQ(get_page(metrics, "/metrics", bearer(admin)).code, 200);
+  for (const char* path : {"/", "/status.json"}) {
+    EXPECT_EQ(get_page(status, path).code, 401) << path;
+    EXPECT_EQ(get_page(status, path, bearer(scraper)).code, 403) << path;
+    EXPECT_EQ(get_page(status, path, bearer(admin)).code, 200) << path;
+    EXPECT_EQ(get_page(status, path, password(admin)).code, 200) << path;
+  }
+  EXPECT_EQ(get_page(status, "/metrics", password(scraper)).code, 200);
 }
 
 TEST(UnsecureDaemon, IsRefusedWhereOtherMachinesReachIt) {

@@ -116,7 +116,7 @@ TEST_F(StatusPageTest, AThumbnailHasThePicturesColours) {
                                  static_cast<std::uint8_t>(upper ? 0 : 255)});
   }
   const std::string name = maker.put(v1::UINT8, {8, 4, 3}, pixels);
-  const auto buffer = server_.runtime.sessions.find_buffer(name);
+  const auto buffer = server_.runtime.sessions.find_buffer(name, {});
   ASSERT_TRUE(buffer.ok());
   const std::string file = server::thumbnail(*server_.slot().device, *buffer);
   ASSERT_EQ(file.size(), 54U + 8 * 12);
@@ -130,7 +130,7 @@ TEST_F(StatusPageTest, ThumbnailsTakeAnyNumbers) {
   const float infinite = std::numeric_limits<float>::infinity();
   const std::string name =
       maker.put(v1::FLOAT32, {2, 4}, std::vector<float>{nan, infinite, -infinite, -1, 0, 1e30F, 1, 2});
-  const auto buffer = server_.runtime.sessions.find_buffer(name);
+  const auto buffer = server_.runtime.sessions.find_buffer(name, {});
   ASSERT_TRUE(buffer.ok());
   EXPECT_EQ(server::thumbnail(*server_.slot().device, *buffer).size(), 54U + 2 * 12);
 }

@@ -94,7 +94,9 @@ class SecureServer {
   std::string add_token(const std::string& name, server::Role role) {
     auto token = server::add_token(folder_ / "tokens", name, role);
     EXPECT_TRUE(token.ok()) << token.status();
-    if (identity != nullptr) EXPECT_TRUE(identity->reload().ok());
+    if (identity != nullptr) {
+      EXPECT_TRUE(identity->reload().ok());
+    }
     return *token;
   }
 

@@ -1,5 +1,7 @@
 #include "server/runtime/status_page/endpoints.h"
 
+#include <absl/strings/escaping.h>
+#include <absl/strings/match.h>
 #include <absl/time/clock.h>
 #include <spdlog/spdlog.h>
 
@@ -30,6 +32,16 @@ bool means_loopback(std::string_view host) {
   return address.ok() && address->is_loopback() && !address->is_unix();
 }
 
+/// As a call of gRPC's has it. A browser asks its user for a name and a password, which is the token.
+std::string bearer_of(std::string_view authorization) {
+  constexpr std::string_view kBasic = "Basic ";
+  std::string user_and_token;
+  if (!absl::StartsWithIgnoreCase(to_absl_view(authorization), to_absl_view(kBasic)) ||
+      !absl::Base64Unescape(to_absl_view(authorization.substr(kBasic.size())), &user_and_token))
+    return std::string(authorization);
+  return concat("Bearer ", user_and_token.substr(user_and_token.find(':') + 1));
+}
+
 }  // namespace
 
 StatusEndpoints::StatusEndpoints(Runtime& runtime, RuntimeMetrics::Sources sources)
@@ -42,9 +54,10 @@ absl::StatusOr<std::unique_ptr<StatusEndpoints>> StatusEndpoints::start(Runtime&
   auto metrics = endpoints->serve(addresses.metrics, "/metrics", &StatusEndpoints::metrics_page);
   if (!metrics.ok()) return metrics.status();
   endpoints->metrics_ = *std::move(metrics);
-  // Nobody says who looks at the page, so that only who is on this machine sees what is in memory.
+  // Where nobody says who looks at the page, only who is on this machine sees what is in memory.
   const auto status_address = parse_listen_address(addresses.status);
-  endpoints->page_.show_pictures(status_address.ok() && status_address->is_loopback());
+  endpoints->page_.show_pictures(runtime.identity->required() ||
+                                 (status_address.ok() && status_address->is_loopback()));
   auto status = endpoints->serve(addresses.status, "/", &StatusEndpoints::status_page);
   if (!status.ok()) return status.status();
   endpoints->status_ = *std::move(status);
@@ -82,8 +95,26 @@ std::string StatusEndpoints::metrics_text() {
   return text_;
 }
 
+std::optional<HttpAnswer> StatusEndpoints::refused(const HttpRequest& request, bool metrics) const {
+  if (!runtime_.identity->required()) return std::nullopt;
+  const absl::StatusOr<Principal> caller =
+      runtime_.identity->resolve_header(bearer_of(request.authorization), "http");
+  if (!caller.ok()) {
+    return HttpAnswer{.code = 401,
+                      .body = "send a token (cumulusd token) as Authorization: Bearer, or as the password\n",
+                      .headers = {{"WWW-Authenticate", "Basic realm=\"cumulus\""}}};
+  }
+  if (caller->role == Role::kAdmin || (metrics && caller->role == Role::kMetrics)) return std::nullopt;
+  return HttpAnswer{
+      .code = 403,
+      .body = metrics ? "use a token of role metrics or admin\n" : "use a token of role admin\n"};
+}
+
 HttpAnswer StatusEndpoints::metrics_page(const HttpRequest& request) {
-  if (request.path == "/metrics") return {.type = kMetricsType, .body = metrics_text()};
+  if (request.path == "/metrics") {
+    if (std::optional<HttpAnswer> refusal = refused(request, true)) return *std::move(refusal);
+    return {.type = kMetricsType, .body = metrics_text()};
+  }
   if (request.path == "/healthz") return {.body = "alive\n"};
   if (request.path == "/readyz") {
     const bool serving = sources_.serving && sources_.serving();
@@ -94,7 +125,9 @@ HttpAnswer StatusEndpoints::metrics_page(const HttpRequest& request) {
 }
 
 HttpAnswer StatusEndpoints::status_page(const HttpRequest& request) {
-  if (request.path == "/metrics") return {.type = kMetricsType, .body = metrics_text()};
+  const bool metrics = request.path == "/metrics";
+  if (std::optional<HttpAnswer> refusal = refused(request, metrics)) return *std::move(refusal);
+  if (metrics) return {.type = kMetricsType, .body = metrics_text()};
   return page_.answer(request).value_or(not_found_page());
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "server/runtime/metrics/http_server.h"
@@ -25,6 +26,8 @@ class StatusEndpoints {
   StatusEndpoints(Runtime& runtime, RuntimeMetrics::Sources sources);
   absl::StatusOr<std::unique_ptr<HttpServer>> serve(const std::string& text, const std::string& path,
                                                     HttpAnswer (StatusEndpoints::*page)(const HttpRequest&));
+  /// The answer to who may not see metrics, or what is admins' alone.
+  std::optional<HttpAnswer> refused(const HttpRequest& request, bool metrics) const;
   HttpAnswer metrics_page(const HttpRequest& request);
   HttpAnswer status_page(const HttpRequest& request);
   /// Made anew at most ten times a second, however often it is asked for.

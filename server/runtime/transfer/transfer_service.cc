@@ -47,7 +47,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* TransferService::WriteBuffer(grpc::Ca
                                                                         grpc::ByteBuffer* response) {
   absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
   if (!caller.ok())
-    return new Refusal<grpc::ServerReadReactor<grpc::ByteBuffer>>("WriteBuffer", context->peer(), caller.status(), runtime_.telemetry);
+    return new Refusal<grpc::ServerReadReactor<grpc::ByteBuffer>>("WriteBuffer", context->peer(),
+                                                                  caller.status(), runtime_.telemetry);
   Transfer::Options upload_options = options("WriteBuffer", *context, *std::move(caller));
   upload_options.min_rate = runtime_.configuration.limits.min_upload_rate;
   const auto upload = std::make_shared<Upload>(
@@ -62,7 +63,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* TransferService::ReadBuffer(grpc::Ca
                                                                         const grpc::ByteBuffer* request) {
   absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
   if (!caller.ok())
-    return new Refusal<grpc::ServerWriteReactor<grpc::ByteBuffer>>("ReadBuffer", context->peer(), caller.status(), runtime_.telemetry);
+    return new Refusal<grpc::ServerWriteReactor<grpc::ByteBuffer>>("ReadBuffer", context->peer(),
+                                                                   caller.status(), runtime_.telemetry);
   const auto download = std::make_shared<Download>(
       runtime_, [this](const Device& device) { return find_ring(device); },
       options("ReadBuffer", *context, *std::move(caller)), context);
@@ -71,8 +73,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* TransferService::ReadBuffer(grpc::Ca
   return download.get();
 }
 
-Transfer::Options TransferService::options(std::string_view method,
-                                           grpc::CallbackServerContext& context,
+Transfer::Options TransferService::options(std::string_view method, grpc::CallbackServerContext& context,
                                            Principal caller) const {
   const auto& limits = runtime_.configuration.limits;
   return {method,
