@@ -69,10 +69,11 @@ class BareServer::Service final : public grpc::CallbackGenericService {
   const std::string chunk_;
 };
 
-BareServer::BareServer(std::size_t chunk_bytes) : service_(std::make_unique<Service>(chunk_bytes)) {
+BareServer::BareServer(std::size_t chunk_bytes, const std::shared_ptr<grpc::ServerCredentials>& credentials)
+    : service_(std::make_unique<Service>(chunk_bytes)) {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort("127.0.0.1:0", credentials, &port);
   builder.RegisterCallbackGenericService(service_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) throw std::runtime_error("the bare server cannot bind a loopback port");
@@ -81,8 +82,9 @@ BareServer::BareServer(std::size_t chunk_bytes) : service_(std::make_unique<Serv
 
 BareServer::~BareServer() { server_->Shutdown(); }
 
-BareClient::BareClient(const std::string& address, std::size_t chunk_bytes)
-    : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())), chunk_(chunk_bytes, 'b') {}
+BareClient::BareClient(const std::string& address, std::size_t chunk_bytes,
+                       const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+    : channel_(grpc::CreateChannel(address, credentials)), chunk_(chunk_bytes, 'b') {}
 
 void BareClient::upload(std::size_t bytes) { transfer(kUpload, bytes / chunk_.size()); }
 

@@ -101,11 +101,9 @@ class TlsFilesOfTheRun {
     std::string name = (std::filesystem::temp_directory_path() / "cumulus-bench-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
     folder_ = name;
-    const testing::TestCertificate authority("authority");
-    const testing::TestCertificate server("server", "IP:127.0.0.1", &authority);
-    testing::write_text(folder_ / "ca.pem", authority.certificate());
-    testing::write_text(folder_ / "server.pem", server.certificate());
-    testing::write_text(folder_ / "server.key", server.key());
+    testing::write_text(folder_ / "ca.pem", authority_.certificate());
+    testing::write_text(folder_ / "server.pem", server_.certificate());
+    testing::write_text(folder_ / "server.key", server_.key());
   }
   ~TlsFilesOfTheRun() { std::filesystem::remove_all(folder_); }
   TlsFilesOfTheRun(const TlsFilesOfTheRun&) = delete;
@@ -120,8 +118,20 @@ class TlsFilesOfTheRun {
     options.credentials = Credentials{.tls_ca = folder_ / "ca.pem"};
     return options;
   }
+  std::shared_ptr<grpc::ServerCredentials> bare_server() const {
+    grpc::SslServerCredentialsOptions options;
+    options.pem_key_cert_pairs.push_back({server_.key(), server_.certificate()});
+    return grpc::SslServerCredentials(options);
+  }
+  std::shared_ptr<grpc::ChannelCredentials> bare_client() const {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = authority_.certificate();
+    return grpc::SslCredentials(options);
+  }
 
  private:
+  const testing::TestCertificate authority_{"authority"};
+  const testing::TestCertificate server_{"server", "IP:127.0.0.1", &authority_};
   std::filesystem::path folder_;
 };
 
@@ -209,8 +219,10 @@ int measure(const Arguments& arguments, const std::string& command) {
   const TlsFilesOfTheRun tls_files;
   Server server(configuration(arguments.backend), nullptr);
   Server tls_server(configuration(arguments.backend), tls_files.server());
-  BareServer bare_server(server::kMaxChunkBytes);
+  const BareServer bare_server(server::kMaxChunkBytes);
   BareClient bare(bare_server.address(), server::kMaxChunkBytes);
+  const BareServer bare_tls_server(server::kMaxChunkBytes, tls_files.bare_server());
+  BareClient bare_tls(bare_tls_server.address(), server::kMaxChunkBytes, tls_files.bare_client());
   std::vector<std::uint8_t> sent(bytes);
   std::mt19937_64 random(1);
   std::generate(sent.begin(), sent.end(), [&] { return static_cast<std::uint8_t>(random()); });
@@ -221,9 +233,14 @@ int measure(const Arguments& arguments, const std::string& command) {
   const Transfers plain(server.address(), plain_options, array);
   const Transfers tls(tls_server.address(), tls_files.client(), array);
   std::vector<Subject> subjects = {
-      {"bare upload", [&] { bare.upload(bytes); }}, {"bare download", [&] { bare.download(bytes); }},
-      {"upload", [&] { plain.upload(); }},          {"download", [&] { plain.download(received); }},
-      {"upload, TLS", [&] { tls.upload(); }},       {"download, TLS", [&] { tls.download(received); }},
+      {"bare upload", [&] { bare.upload(bytes); }},
+      {"bare download", [&] { bare.download(bytes); }},
+      {"upload", [&] { plain.upload(); }},
+      {"download", [&] { plain.download(received); }},
+      {"upload, TLS", [&] { tls.upload(); }},
+      {"download, TLS", [&] { tls.download(received); }},
+      {"bare up, TLS", [&] { bare_tls.upload(bytes); }},
+      {"bare down, TLS", [&] { bare_tls.download(bytes); }},
   };
   take_turns(subjects, arguments.rounds);
 

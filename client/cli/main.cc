@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -114,5 +115,7 @@ int main(const Words& words) {
 
 int main(int argc, char** argv) {
   cumulus::keep_heap();
+  constexpr int kKeep = 0;
+  setenv("GRPC_VERBOSITY", "NONE", kKeep);  // what gRPC would say, the command's own message says
   return cumulus::cli::main({argv + 1, argv + argc});
 }

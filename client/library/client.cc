@@ -1,5 +1,6 @@
 #include "cumulus/client.h"
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
@@ -49,6 +50,35 @@ absl::Status with_context(const absl::Status& status, const std::string& context
   return result;
 }
 
+/// What a first call that found no server says. gRPC tells what is wrong with TLS in words only, and as
+/// UNAVAILABLE, though trying again helps nobody.
+absl::Status explain_silence(const absl::Status& status, const std::string& target, bool encrypted) {
+  const std::string words(status.message());
+  if (absl::StrContains(words, "certificate verify failed")) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the server at ", target,
+                     " shows a certificate that no authority in tls_ca (--tls-ca) has issued, or one "
+                     "that is not valid today"));
+  }
+  if (absl::StrContains(words, "is not in peer certificate")) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the server at ", target,
+                     " shows a certificate for other names; name the server as its certificate does, "
+                     "or give it one with this name as subjectAltName"));
+  }
+  if (encrypted && absl::StrContains(words, "wrong version number")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tls_ca: the server at ", target,
+                     " does not speak TLS; leave tls_ca out (--tls-ca, "
+                     "CUMULUS_TLS_CA), or start cumulusd with --tls-cert and --tls-key"));
+  }
+  absl::Status silence = with_context(status, absl::StrCat("no Cumulus server answers at ", target));
+  if (encrypted || !absl::StrContains(words, "Socket closed")) return silence;
+  return absl::Status(silence.code(), absl::StrCat(silence.message(),
+                                                   "; if it speaks TLS, name the authority of "
+                                                   "its certificate (--tls-ca, CUMULUS_TLS_CA)"));
+}
+
 }  // namespace
 
 absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectOptions& options) {
@@ -60,8 +90,8 @@ absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectO
   if (const auto answer = client.capabilities(first_call); !answer.ok()) {
     const bool refused =
         absl::IsUnauthenticated(answer.status()) || absl::IsPermissionDenied(answer.status());
-    return with_context(answer.status(), refused ? absl::StrCat("the server at ", target, " refuses")
-                                                 : absl::StrCat("no Cumulus server answers at ", target));
+    if (refused) return with_context(answer.status(), absl::StrCat("the server at ", target, " refuses"));
+    return explain_silence(answer.status(), target, client.connection_->encrypted());
   }
   return client;
 }

@@ -142,9 +142,8 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::open(const std::string& 
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each Client has a connection of its own
-  return std::shared_ptr<Connection>(
-      new Connection(grpc::CreateCustomChannel(target, security->credentials, arguments), options,
-                     std::move(security->authorization)));
+  auto channel = grpc::CreateCustomChannel(target, security->credentials, arguments);
+  return std::shared_ptr<Connection>(new Connection(std::move(channel), options, *std::move(security)));
 }
 
 void Connection::call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options,

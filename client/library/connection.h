@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cumulus/client.h"
+#include "library/credentials.h"
 #include "library/event_loop.h"
 #include "library/wire.h"
 
@@ -52,19 +53,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
   }
 
+  bool encrypted() const { return encrypted_; }
   grpc::GenericStub& stub() { return stub_; }
   grpc::CompletionQueue* queue() { return loop_.queue(); }
 
  private:
-  Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options, std::string authorization)
+  Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options, ChannelSecurity security)
       : stub_(std::move(channel)),
         call_timeout_(options.call_timeout),
-        authorization_(std::move(authorization)) {}
+        authorization_(std::move(security.authorization)),
+        encrypted_(security.encrypted) {}
 
   EventLoop loop_;
   grpc::GenericStub stub_;
   absl::Duration call_timeout_;
   const std::string authorization_;
+  const bool encrypted_;
 };
 
 /// Waiting times between repetitions of a call: 50 ms, doubling up to 5 s, each varied by a quarter so

@@ -159,6 +159,7 @@ absl::StatusOr<ChannelSecurity> secure(const std::string& target, const Credenti
     absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> tls = tls_credentials(credentials);
     if (!tls.ok()) return tls.status();
     security.credentials = *std::move(tls);
+    security.encrypted = true;
   }
   return security;
 }

@@ -18,6 +18,7 @@ bool is_this_machine(const std::string& target);
 struct ChannelSecurity {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   std::string authorization;  // that every call carries; empty: none
+  bool encrypted = false;
 };
 
 /// Reads the files. A Unix socket has no need of them: who may open it is known. INVALID_ARGUMENT where they

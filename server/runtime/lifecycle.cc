@@ -127,9 +127,10 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
 /// Gives connections to gRPC: those of Unix sockets as they are, those of TCP through TLS where there is any.
 class Entrance {
  public:
-  Entrance(grpc::ServerBuilder& builder, const std::shared_ptr<const Certificates>& certificates)
-      : plain_(add(builder, grpc::InsecureServerCredentials())),
-        tcp_(certificates != nullptr ? add(builder, certificates->credentials()) : plain_) {}
+  Entrance(grpc::ServerBuilder& builder, std::shared_ptr<const Certificates> certificates)
+      : certificates_(std::move(certificates)),
+        plain_(add(builder, grpc::InsecureServerCredentials())),
+        tcp_(certificates_ != nullptr ? add(builder, certificates_->credentials()) : plain_) {}
 
   void hand(int listener, int connection, bool tcp) const {
     ExternalConnectionAcceptor::NewConnectionParameters parameters;
@@ -147,6 +148,7 @@ class Entrance {
     return builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, std::move(credentials));
   }
 
+  const std::shared_ptr<const Certificates> certificates_;  // whose files gRPC reads as long as it serves
   const std::shared_ptr<ExternalConnectionAcceptor> plain_;
   const std::shared_ptr<ExternalConnectionAcceptor> tcp_;
 };

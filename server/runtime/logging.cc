@@ -128,6 +128,8 @@ bool server_at_fault(absl::StatusCode code) {
 std::string text_line(const CallRecord& call, std::string_view code) {
   std::string line = fmt::format("{} {} in {:.1f} ms, {} bytes, from {}", call.method, code,
                                  call.seconds * 1e3, call.bytes, call.client);
+  const bool named = !call.principal.empty() && call.client.find(call.principal) == std::string::npos;
+  if (named) line += concat(" as ", json_escaped(call.principal));
   if (!call.request_id.empty()) line += fmt::format(", request \"{}\"", json_escaped(call.request_id));
   if (call.queue_seconds + call.input_seconds + call.compute_seconds + call.output_seconds > 0) {
     line += fmt::format(" (queue {:.1f}, input {:.1f}, compute {:.1f}, output {:.1f} ms)",

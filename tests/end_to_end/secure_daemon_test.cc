@@ -92,13 +92,33 @@ TEST_F(SecureDaemon, RefusesWhoSaysNothingWithTheCure) {
   EXPECT_THAT(nobody.errors, HasSubstr("--token-file"));
   const Ended plain = capabilities({"--server", daemon_->address()});
   EXPECT_EQ(plain.exit_code, 3) << "without TLS nobody is there";
+  EXPECT_THAT(plain.errors, HasSubstr("if it speaks TLS, name the authority of its certificate (--tls-ca"));
 }
 
 TEST_F(SecureDaemon, IsNotBelievedWithACertificateOfAnotherAuthority) {
   write_text(folder_ / "other.pem", TestCertificate("Another authority").certificate());
   const Ended ended = capabilities(
       {"--server", daemon_->address(), "--tls-ca", folder_ / "other.pem", "--token-file", token_});
-  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_EQ(ended.errors,
+            "cumulus: the server at " + daemon_->address() +
+                " shows a certificate that no authority in tls_ca (--tls-ca) has issued, or one "
+                "that is not valid today\n");
+}
+
+TEST_F(SecureDaemon, IsNotBelievedByAnotherName) {
+  const std::string port = daemon_->address().substr(daemon_->address().rfind(':'));
+  const Ended ended =
+      capabilities({"--server", "localhost" + port, "--tls-ca", folder_ / "ca.pem", "--token-file", token_});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("shows a certificate for other names"));
+}
+
+TEST_F(SecureDaemon, ComparesItsCallsWithABareServers) {
+  const Ended ended =
+      run_cumulus({"--server", daemon_->address(), "--tls-ca", folder_ / "ca.pem", "--token-file", token_,
+                   "--json", "bench", "--concurrency", "1", "--rounds", "1"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
 }
 
 TEST_F(SecureDaemon, TakesTheCommandLineByTheEnvironment) {
@@ -196,6 +216,16 @@ TEST(UnsecureDaemon, SaysWhichFileOfItsCertificatesIsWrong) {
                           .wait();
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.errors, HasSubstr("tls: cannot read '/none.pem'"));
+}
+
+TEST(UnsecureDaemon, IsNamedToAClientThatWantsTls) {
+  const TemporaryFolder folder;
+  write_text(folder / "ca.pem", TestCertificate("authority").certificate());
+  const Daemon daemon(std::vector<std::string>{"--lame-duck", "0"});
+  const Ended ended =
+      run_cumulus({"--server", daemon.address(), "--tls-ca", folder / "ca.pem", "capabilities"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("tls_ca: the server at " + daemon.address() + " does not speak TLS"));
 }
 
 TEST(UnsecureDaemon, GetsNoTokenOverTheNetwork) {

@@ -53,6 +53,15 @@ CallRecord record() {
   return call;
 }
 
+TEST_F(Logging, ACallerWithANameIsNamed) {
+  start(LogLevel::kInfo, false);
+  CallRecord call = record();
+  call.principal = "render-7";
+  log_call(call);
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_THAT(lines()[0], HasSubstr("from ipv4:127.0.0.1:9 as render-7"));
+}
+
 TEST_F(Logging, ACallIsOneLineWithWhatMatters) {
   start(LogLevel::kInfo, false);
   log_call(record());
