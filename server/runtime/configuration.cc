@@ -210,6 +210,9 @@ PrincipalLimits resolve_principal(std::string_view path, const config::v1::Princ
                                       static_cast<std::int64_t>(fallback.max_transfers), kMaxQueue);
   limits.max_upload_bytes = fields.count(concat(path, ".max_upload_bytes"), config.max_upload_bytes(),
                                          static_cast<std::int64_t>(fallback.max_upload_bytes), kAnySize);
+  limits.session_quota_bytes =
+      fields.count(concat(path, ".session_quota_bytes"), config.session_quota_bytes(),
+                   static_cast<std::int64_t>(fallback.session_quota_bytes), kAnySize);
   if (config.weight() == 0) return limits;
   limits.weight = config.weight();
   if (!(limits.weight >= kMinWeight && limits.weight <= kMaxWeight)) {  // nor is NaN

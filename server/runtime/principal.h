@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -15,8 +16,14 @@ struct PrincipalLimits {
   std::size_t max_queue_depth = 256;  // calls that wait for one device
   double weight = 1;                  // of the principal's share of a device
   std::size_t max_sessions = 64;
-  std::size_t max_transfers = 100;   // uploads and downloads at a time
-  std::size_t max_upload_bytes = 0;  // of uploads that have begun; 0: half of the device's budget
+  std::size_t max_transfers = 100;      // uploads and downloads at a time
+  std::size_t max_upload_bytes = 0;     // of uploads that have begun; 0: half of the device's budget
+  std::size_t session_quota_bytes = 0;  // of each session; 0: as the server allows
+
+  /// Of a session where the server allows `servers`.
+  std::size_t session_quota_within(std::size_t servers) const {
+    return session_quota_bytes == 0 ? servers : std::min(session_quota_bytes, servers);
+  }
 };
 
 /// What a principal may do. kUser: the RPCs of cumulus.v1, on its own sessions. kAdmin: also what shows the

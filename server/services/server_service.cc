@@ -25,7 +25,8 @@ void write_limits(const Configuration& configuration, const Principal& caller, v
   message.set_max_transfers(static_cast<std::int32_t>(own.max_transfers));
   message.set_max_upload_bytes(static_cast<std::int64_t>(own.max_upload_bytes));
   message.set_min_upload_rate(static_cast<std::int64_t>(limits.min_upload_rate));
-  message.set_session_quota_bytes(static_cast<std::int64_t>(limits.session_quota_bytes));
+  message.set_session_quota_bytes(
+      static_cast<std::int64_t>(own.session_quota_within(limits.session_quota_bytes)));
   *message.mutable_max_ttl() = to_proto(limits.max_ttl);
   *message.mutable_max_deadline() = to_proto(limits.max_deadline);
   message.set_max_queue_depth(static_cast<std::int32_t>(own.max_queue_depth));

@@ -86,8 +86,8 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, co
   if (!ttl.ok()) return ttl.status();
   const absl::StatusOr<DeviceSlot*> slot = choose_device(request.device());
   if (!slot.ok()) return slot.status();
-  const std::size_t max_quota =
-      limits.session_quota_bytes > 0 ? limits.session_quota_bytes : (*slot)->device->budget()->limit_bytes();
+  const std::size_t max_quota = owner.limits.session_quota_within(
+      limits.session_quota_bytes > 0 ? limits.session_quota_bytes : (*slot)->device->budget()->limit_bytes());
   if (request.quota_bytes() < 0 || static_cast<std::size_t>(request.quota_bytes()) > max_quota) {
     return bad_field("quota_bytes", absl::StrCat("is ", request.quota_bytes(), "; 0 (the default) to ",
                                                  max_quota, " is right"));

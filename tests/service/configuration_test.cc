@@ -138,12 +138,16 @@ TEST(Configuration, TheDefaultSampleSaysWhatAnEmptyFileMeans) {
 }
 
 TEST(Configuration, AnOverrideOfAPrincipalKeepsTheDefaultsThatItDoesNotName) {
-  const Configuration configuration = configuration_of(
-                                          "principals { defaults { max_queue_depth: 9 } "
-                                          "overrides { key: 'local' value { weight: 4 } } }")
-                                          .value();
+  const Configuration configuration =
+      configuration_of(
+          "principals { defaults { max_queue_depth: 9 } "
+          "overrides { key: 'local' value { weight: 4 session_quota_bytes: 7 } } }")
+          .value();
   EXPECT_EQ(configuration.principals.resolve("ipv4:10.0.0.1:1").limits.weight, 1);
   EXPECT_EQ(configuration.principals.resolve("unix:").limits.weight, 4);
+  EXPECT_EQ(configuration.principals.resolve("unix:").limits.session_quota_within(9), 7u);
+  EXPECT_EQ(configuration.principals.resolve("unix:").limits.session_quota_within(5), 5u);
+  EXPECT_EQ(configuration.principals.resolve("ipv4:10.0.0.1:1").limits.session_quota_within(9), 9u);
   EXPECT_EQ(configuration.principals.resolve("unix:").limits.max_queue_depth, 9u);
 }
 

@@ -218,17 +218,21 @@ TEST_F(IdentityTest, WhoReadsMetricsDoesNothingElse) {
 
 TEST_F(IdentityTest, LimitsAreThoseOfTheName) {
   server::Configuration settings = server_.settings();
-  settings.principals = server::Principals({.max_sessions = 64}, {{"alice", {.max_sessions = 1}}});
+  settings.principals =
+      server::Principals({.max_sessions = 64}, {{"alice", {.max_sessions = 1, .session_quota_bytes = 4096}}});
   server_.start(settings);
   const Caller alice = with_token(server_.add_token("alice", Role::kUser));
   const Caller bob = with_token(server_.add_token("bob", Role::kUser));
   v1::Capabilities said;
   ASSERT_TRUE(alice.capabilities(&said).ok());
   EXPECT_EQ(said.max_sessions(), 1);
+  EXPECT_EQ(said.session_quota_bytes(), 4096);
   std::string session;
   ASSERT_TRUE(alice.create_session(&session, '0').ok());
+  EXPECT_EQ(alice.quota_of(session), 4096);
   EXPECT_EQ(alice.create_session(&session, '1').error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(bob.create_session(&session, '2').ok()) << "from the same address";
+  EXPECT_GT(bob.quota_of(session), 4096);
 }
 
 TEST_F(IdentityTest, ReflectionAndChannelzAreForAdmins) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -155,6 +156,16 @@ class Caller {
     const grpc::Status status = v1::Sessions::NewStub(channel_)->CreateSession(&context, request, &session);
     *name = session.name();
     return status;
+  }
+  /// 0 where there is no such session.
+  std::int64_t quota_of(const std::string& name) const {
+    v1::GetSessionRequest request;
+    request.set_name(name);
+    v1::Session session;
+    grpc::ClientContext context;
+    prepare(context);
+    v1::Sessions::NewStub(channel_)->GetSession(&context, request, &session);
+    return session.quota_bytes();
   }
   grpc::Status get_session(const std::string& name) const {
     v1::GetSessionRequest request;
