@@ -162,29 +162,33 @@ void bench_rectangles(Runner<Executor>& runner, ImageShape shape, std::size_t co
 }
 
 template <class Input, class Executor>
-void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t radius, bool mapped = false) {
+void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t channels, std::int64_t radius,
+                      bool mapped = false) {
   const std::string name = std::string("filter_box/") + kTypeName<Input> +
                            (mapped ? "/map-to-" : "/radius-") + std::to_string(radius) + "/" +
-                           size_name(shape, 1);
+                           size_name(shape, channels);
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  const auto image = make_image<Input>(shape, 1, 0, ImagePattern::kRandom);
-  std::vector<float> radii(mapped ? image.elements.size() : 1);
+  const auto image = make_image<Input>(shape, channels, 0, ImagePattern::kRandom);
+  const auto elements = static_cast<std::int64_t>(image.elements.size());
+  std::vector<float> radii(mapped ? image.elements.size() / static_cast<std::size_t>(channels) : 1);
   for (std::size_t i = 0; i < radii.size(); ++i)  // smooth, as a depth of field is
     radii[i] = static_cast<float>(static_cast<std::int64_t>(i) % shape.width * radius / shape.width);
   const Array<Input, Executor> pixels(executor, image.elements);
   const Array<float, Executor> map(executor, radii);
   const Array<float, Executor> means(executor, image.elements.size());
   BoxFilterJob<Input, Executor::kSpace> job;
-  job.image = {pixels.data(), shape.height, shape.width};
-  job.means = {means.data(), shape.height, shape.width};
+  job.image = {pixels.data(), shape.height, shape.width, channels};
+  job.means = {means.data(), shape.height, shape.width, channels};
   if (mapped) job.radii = map.data();
   job.box = {radius, radius};
   // A naive box of a large radius takes long: of every image as many of its pixels as are done in time.
-  const std::int64_t step = std::max<std::int64_t>(1, radius * radius / 16) * 2 + 1;
+  const std::int64_t step =
+      std::max({std::int64_t{1}, radius * radius / 16, elements * radius / (std::int64_t{1} << 23)}) * 2 + 1;
   runner.measure({
       .name = name,
-      .bytes = image.elements.size() * (sizeof(Input) + sizeof(float) + (mapped ? sizeof(float) : 0)),
+      .bytes = image.elements.size() * (sizeof(Input) + sizeof(float)) +
+               (mapped ? radii.size() * sizeof(float) : 0),
       .items = static_cast<double>(shape.height * shape.width),
       .unit = "pixels",
       .scratch_bytes = filter_box_scratch_bytes(job, executor.numbers()),
@@ -241,6 +245,25 @@ void bench_direct_box(Runner<Executor>& runner, ImageShape shape, std::int64_t r
   });
 }
 
+/// Pictures and maps as users have them.
+template <class Executor>
+void bench_pictures(Runner<Executor>& runner) {
+  for (const ImageShape shape : {ImageShape{1080, 1920}, ImageShape{1024, 2048}, ImageShape{2160, 3840},
+                                 ImageShape{2048, 4096}, ImageShape{4096, 8192}}) {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      for (const std::int64_t radius : {4, 8, 32}) {
+        bench_box_filter<float>(runner, shape, channels, radius);
+        bench_box_filter<Float16>(runner, shape, channels, radius);
+        bench_box_filter<std::uint8_t>(runner, shape, channels, radius);
+      }
+      bench_box_filter<float>(runner, shape, channels, 64, true);
+      bench_table<float, double>(runner, shape, channels);
+      bench_table<Float16, float>(runner, shape, channels);
+      bench_table<std::uint8_t, std::uint32_t>(runner, shape, channels);
+    }
+  }
+}
+
 template <class Executor>
 void bench_all(Runner<Executor>& runner) {
   constexpr bool kGpu = std::is_same_v<Executor, CudaExecutor>;
@@ -283,16 +306,17 @@ void bench_all(Runner<Executor>& runner) {
   bench_table<double, double>(runner, {side, side}, 1);
   bench_rectangles(runner, {side, side}, runner.quick() ? 10'000 : 10'000'000);
   for (const std::int64_t radius : {3, 31}) {
-    bench_box_filter<float>(runner, {sides.front(), sides.front()}, radius);
-    bench_box_filter<std::uint8_t>(runner, {sides.front(), sides.front()}, radius);
+    bench_box_filter<float>(runner, {sides.front(), sides.front()}, 1, radius);
+    bench_box_filter<std::uint8_t>(runner, {sides.front(), sides.front()}, 1, radius);
   }
   const ImageShape filtered = runner.quick() ? ImageShape{256, 256} : ImageShape{2048, 2048};
   for (const std::int64_t radius : {4, 16, 64, 256, 512}) {
     if (runner.quick() && radius > 64) break;
-    bench_box_filter<float>(runner, filtered, radius);
+    bench_box_filter<float>(runner, filtered, 1, radius);
     bench_direct_box(runner, filtered, radius);
   }
-  bench_box_filter<float>(runner, filtered, 64, true);
+  bench_box_filter<float>(runner, filtered, 1, 64, true);
+  if (!runner.quick()) bench_pictures(runner);
 }
 
 }  // namespace

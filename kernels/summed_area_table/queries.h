@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -105,10 +106,11 @@ struct BoxFilterJob {
 /// squared mean). Images of every type of summed_area_table.h; of u32 and i32 no deviations.
 ///
 /// Integer images: from exact sums, one division in double, rounded to float: the same bits on both
-/// backends. Float images: from a table in double, so that |error| is at most 2^-24 |mean| plus
-/// (4 (height + width) + 4) * 2^-53 * (the sum of |image|) / (the box's pixels), to first order, for boxes
-/// that lie inside the image; NaN and Inf spoil every pixel whose box reaches their row and column or lies
-/// below and to the right of them. A boundary adds as many such errors as the image goes into the box.
+/// backends. Float images: from a table, or sums that slide, in double, so that |error| is at most 2^-24
+/// |mean| plus (4 (height + width) + 4) * 2^-53 * (the sum of |image|) / (the box's pixels), to first order,
+/// for boxes that lie inside the image; NaN and Inf spoil every pixel whose box reaches their row and column
+/// or lies below and to the right of them; on a GPU where boxes slide, some of those to the right, above them
+/// too. A boundary adds as many such errors as the image goes into the box.
 template <class Input>
 void filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job);
 template <class Input>
@@ -144,15 +146,24 @@ auto with_box_sum(const BoxFilterJob<Input, S>& job, const Body& body) {
   }
 }
 
-/// True where the GPU filters without a table (queries/small_boxes.cuh).
-inline constexpr std::int64_t kMaxSmallRadius = 8;
+/// Neighbouring pixels of a thread in boxes that slide (queries/sliding_boxes.cuh).
+constexpr int sliding_pixels(std::int64_t channels) { return channels == 1 ? 8 : channels == 4 ? 2 : 4; }
+
+/// True where the GPU filters without a table.
 template <class Input, Space S>
-constexpr bool takes_small_boxes(const BoxFilterJob<Input, S>& job) {
-  constexpr std::int64_t kMaxHaloElements = 64;
-  constexpr std::int64_t kMinElements = std::int64_t{1} << 22;  // warps for all multiprocessors
-  return S == Space::kDevice && job.radii == nullptr && job.deviations == nullptr &&
-         job.box.radius_y <= kMaxSmallRadius && job.box.radius_x <= kMaxSmallRadius &&
-         job.box.radius_x * job.image.channels <= kMaxHaloElements && job.image.elements() >= kMinElements &&
+constexpr bool takes_sliding_boxes(const BoxFilterJob<Input, S>& job) {
+  /// Of the image for each row of the radius: blocks sum the rows of a whole box before they write their
+  /// first.
+  constexpr std::int64_t kMinElements = std::int64_t{1} << 17;
+  constexpr std::int64_t kMaxRadius = 256;
+  const auto& [radius_y, radius_x, boundary_y, boundary_x] = job.box;
+  if (S != Space::kDevice || job.radii != nullptr || job.deviations != nullptr) return false;
+  if (radius_y > kMaxRadius || radius_x > 64 * sliding_pixels(job.image.channels)) return false;
+  // Two bytes of a pixel leave room for so many in 32 bits.
+  if (sizeof(Input) == 2 && std::is_integral_v<Input> &&
+      (2 * radius_y + 1) * (2 * radius_x + 1) > 0xFFFFFFFF / 0xFFFF)
+    return false;
+  return job.image.elements() >= std::max<std::int64_t>(radius_y, 1) * kMinElements &&
          job.image.height <= std::int64_t{1} << 21 &&
          job.image.width * job.image.channels <= std::int64_t{1} << 30;
 }
@@ -172,7 +183,7 @@ TableJob<Input, Sum, S> box_tables(const BoxFilterJob<Input, S>& job, Sum* stora
 /// Scratch bytes of filter_box: its tables, if it takes any, and what building them takes.
 template <class Input, Space S>
 std::size_t filter_box_scratch_bytes(const BoxFilterJob<Input, S>& job, const DeviceNumbers& device) {
-  if (summed_area_table::takes_small_boxes(job)) return 0;
+  if (summed_area_table::takes_sliding_boxes(job)) return 0;
   return summed_area_table::with_box_sum(job, [&]<class Sum>(Sum*) {
     const bool squares = job.deviations != nullptr;
     BoxFilterJob<Input, S> means_only = job;

@@ -147,20 +147,42 @@ TYPED_TEST(BoxFilters, GoesOnBeyondTheEdgesAsAsked) {
   }
 }
 
-/// Large enough that a GPU takes no table; every 997th element is compared.
-TYPED_TEST(BoxFilters, FiltersLargeImagesBySmallBoxes) {
+/// Large enough that a GPU takes no table, on every boundary; every `step`th element is compared.
+template <class Input, class Backend>
+void expect_sliding_boxes(Backend& backend, ImageShape shape, int channels, std::int64_t row_padding,
+                          std::int64_t step, const std::vector<std::array<int, 2>>& radii) {
+  const auto image = make_image<Input>(shape, channels, row_padding, ImagePattern::kRandom);
   for (const Boundaries boundary : kBoundaries) {
-    const BoxShape box{3, 8, boundary.kernel, boundary.kernel};
-    const NaiveBox naive{3, 8, boundary.name, boundary.name};
-    const auto box_at = [&](std::int64_t, std::int64_t) { return naive; };
-    const auto floats = make_image<float>({1025, 4099}, 1, 3, ImagePattern::kRandom);
-    EXPECT_EQ(
-        verify_box_filter(floats, box_at, filter(this->backend(), floats, box).means.data(), nullptr, 997),
-        "");
-    const auto bytes = make_image<std::uint8_t>({1400, 1001}, 3, 5, ImagePattern::kRandom);
-    EXPECT_EQ(
-        verify_box_filter(bytes, box_at, filter(this->backend(), bytes, box).means.data(), nullptr, 997), "");
+    for (const auto& [radius_y, radius_x] : radii) {
+      SCOPED_TRACE(std::string(boundary.name) + ", " + std::to_string(radius_y) + ", channels " +
+                   std::to_string(channels));
+      const BoxShape box{radius_y, radius_x, boundary.kernel, boundary.kernel};
+      BoxFilterJob<Input, Space::kDevice> job;
+      job.image = {nullptr, shape.height, shape.width, channels};
+      job.box = box;
+      ASSERT_TRUE(summed_area_table::takes_sliding_boxes(job));
+      const NaiveBox naive{radius_y, radius_x, boundary.name, boundary.name};
+      const auto box_at = [&](std::int64_t, std::int64_t) { return naive; };
+      EXPECT_EQ(verify_box_filter(image, box_at, filter(backend, image, box).means.data(), nullptr, step),
+                "");
+    }
   }
+}
+
+TYPED_TEST(BoxFilters, SlidesBoxesOverLargeImages) {
+  const std::vector<std::array<int, 2>> radii = {{3, 8}, {21, 2}};
+  expect_sliding_boxes<float>(this->backend(), {1025, 4099}, 1, 3, 3989, radii);
+  expect_sliding_boxes<std::uint8_t>(this->backend(), {1400, 1001}, 3, 5, 3989, radii);
+  expect_sliding_boxes<float>(this->backend(), {600, 2048}, 3, 0, 3989, radii);
+  expect_sliding_boxes<Float16>(this->backend(), {601, 2048}, 4, 0, 3989, radii);
+}
+
+/// As wide as it takes, and higher and wider than the image.
+TYPED_TEST(BoxFilters, SlidesLargeBoxes) {
+  expect_sliding_boxes<float>(this->backend(), {400, 700}, 1, 0, 9973, {{2, 512}});
+  expect_sliding_boxes<float>(this->backend(), {460, 200}, 3, 0, 9973, {{2, 256}});
+  expect_sliding_boxes<std::uint8_t>(this->backend(), {100, 700}, 4, 0, 9973, {{2, 128}});
+  expect_sliding_boxes<float>(this->backend(), {20, 50000}, 3, 0, 9973, {{22, 3}});
 }
 
 TYPED_TEST(BoxFilters, ALatLongMapGoesOnAtItsLeftEdge) {
@@ -246,6 +268,20 @@ TYPED_TEST(BoxFiltersOfSmallImages, AreRight) {
   expect_boundaries<std::uint16_t>(this->backend(), {3, 5}, 1);
   expect_boundaries<std::uint32_t>(this->backend(), {3, 5}, 1);
   expect_boundaries<std::int32_t>(this->backend(), {3, 5}, 1);
+}
+
+/// The smallest that a GPU takes no table for.
+TYPED_TEST(BoxFiltersOfSmallImages, SlideRight) {
+  const std::vector<std::array<int, 2>> radii = {{1, 8}, {0, 2}};
+  expect_sliding_boxes<float>(this->backend(), {131, 1001}, 1, 3, 97, radii);
+  expect_sliding_boxes<float>(this->backend(), {90, 512}, 3, 0, 97, radii);
+  expect_sliding_boxes<double>(this->backend(), {260, 260}, 2, 0, 97, radii);
+  expect_sliding_boxes<Float16>(this->backend(), {90, 512}, 3, 0, 97, radii);
+  expect_sliding_boxes<std::uint8_t>(this->backend(), {64, 516}, 4, 0, 97, radii);
+  expect_sliding_boxes<std::uint8_t>(this->backend(), {90, 501}, 3, 1, 97, radii);
+  expect_sliding_boxes<std::uint16_t>(this->backend(), {130, 512}, 2, 0, 97, radii);
+  expect_sliding_boxes<std::uint32_t>(this->backend(), {260, 512}, 1, 0, 97, radii);
+  expect_sliding_boxes<std::int32_t>(this->backend(), {90, 512}, 3, 0, 97, radii);
 }
 
 using LargeBoxFiltersOnCuda = testing::OnEveryBackend<testing::CudaBackend>;

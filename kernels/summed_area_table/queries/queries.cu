@@ -5,7 +5,7 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/queries.h"
-#include "kernels/summed_area_table/queries/small_boxes.cuh"
+#include "kernels/summed_area_table/queries/sliding_boxes.cuh"
 #include "kernels/summed_area_table/queries/table_reader.h"
 #include "kernels/summed_area_table/summand.h"
 
@@ -169,13 +169,13 @@ void filter_without_table(CudaExecutor& executor, const BoxFilterJob<Input, Spac
   executor.bind_thread();
   switch (job.image.channels) {
     case 1:
-      return launch_small_boxes<Input, 1>(executor, job);
+      return launch_sliding_boxes<Input, 1>(executor, job);
     case 2:
-      return launch_small_boxes<Input, 2>(executor, job);
+      return launch_sliding_boxes<Input, 2>(executor, job);
     case 3:
-      return launch_small_boxes<Input, 3>(executor, job);
+      return launch_sliding_boxes<Input, 3>(executor, job);
     default:
-      return launch_small_boxes<Input, 4>(executor, job);
+      return launch_sliding_boxes<Input, 4>(executor, job);
   }
 }
 
@@ -212,7 +212,7 @@ template <class Input>
 void filter_box(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
   check_filter(job);
   const auto limited = limit_radii(job);
-  if (takes_small_boxes(job)) return filter_without_table(executor, limited);
+  if (takes_sliding_boxes(job)) return filter_without_table(executor, limited);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
 }
 

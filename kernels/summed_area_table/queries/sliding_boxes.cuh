@@ -1,0 +1,363 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/core/cuda_error.h"
+#include "kernels/primitives/warp_scan.cuh"
+#include "kernels/summed_area_table/queries.h"
+
+// Box filters of one radius need no table: a block goes down, or up, some columns of the image, keeps the sum
+// over the box's rows of each column in registers, and takes the boxes from the prefix sums of these along
+// the row.
+
+namespace cumulus::summed_area_table {
+
+/// Room for the sum of a box that slides (takes_sliding_boxes).
+template <class Input>
+using SlidingSum = std::conditional_t<!std::is_integral_v<Input>, double,
+                                      std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
+
+inline constexpr int kSlidingThreads = 256;
+inline constexpr int kSlidingWarps = kSlidingThreads / 32;
+
+/// How a block's threads have its columns: each kPixels neighbours, which it loads in words of 16 bytes, or
+/// of 8 or 4 where that many bytes are no multiple of 16.
+template <class Input, int kChannels>
+struct SlidingShape {
+  static constexpr int kPixels = sliding_pixels(kChannels);
+  static constexpr int kElements = kPixels * kChannels;
+  static constexpr int kColumns = kSlidingThreads * kPixels;
+  static constexpr int kBytes = kElements * static_cast<int>(sizeof(Input));
+  using Word =
+      std::conditional_t<kBytes % 16 == 0, uint4, std::conditional_t<kBytes % 8 == 0, uint2, std::uint32_t>>;
+  static constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
+  /// Blocks of a multiprocessor, by the registers of a thread.
+  static constexpr int kBlocks = sizeof(Input) == 8 ? 1 : kElements == 8 ? 3 : 2;
+};
+
+template <class Input>
+struct SlidingArguments {
+  DeviceImage<const Input> image;
+  float* means;
+  BoxShape box;
+  int halo;             // columns that a block has to the left of those it writes: more than the radius
+  int strip_columns;    // that a block writes
+  int segment_rows;     // that a block writes
+  bool loads_in_words;  // rows begin at multiples of a word
+};
+
+/// The position within the axis that is seen at `at`; -1: zero.
+__device__ inline int seen_at(int at, int extent, Boundary boundary) {
+  if (at >= 0 && at < extent) return at;
+  switch (boundary) {
+    case Boundary::kExact:
+    case Boundary::kZero:
+      return -1;
+    case Boundary::kClamp:
+      return at < 0 ? 0 : extent - 1;
+    case Boundary::kRepeat:
+      return (at % extent + extent) % extent;
+    case Boundary::kReflect:
+      break;
+  }
+  const int period = 2 * extent;
+  const int rest = (at % period + period) % period;
+  return rest < extent ? rest : period - 1 - rest;
+}
+
+/// Of the 2 * radius + 1 positions around `center`, those that count.
+__device__ inline int positions_around(int center, int radius, int extent, Boundary boundary) {
+  if (boundary != Boundary::kExact) return 2 * radius + 1;
+  const int first = center < radius ? 0 : center - radius;
+  const int last = center + radius < extent ? center + radius : extent - 1;
+  return last - first + 1;
+}
+
+/// The quotient, rounded as IEEE 754 has it, by means of the divisor's reciprocal (P. Markstein, "Computation
+/// of elementary functions on the IBM RISC System/6000 processor", 1990): 3 operations instead of 30.
+__device__ inline double divide_by(double sum, double pixels, double reciprocal) {
+  const double quotient = sum * reciprocal;
+  const double rest = fma(-quotient, pixels, sum);
+  return isfinite(sum) ? fma(rest, reciprocal, quotient) : quotient;
+}
+
+template <class Input, int kChannels>
+struct SlidingShared {
+  using Shape = SlidingShape<Input, kChannels>;
+  using Sum = SlidingSum<Input>;
+  alignas(16) Sum prefixes[kSlidingThreads * Shape::kElements];
+  alignas(16) Sum warp_sums[kChannels][kSlidingWarps];
+  double reciprocals[Shape::kColumns];  // of the boxes' pixels, in strips at the image's sides
+  int columns[Shape::kColumns];         // of the image, where the block's come from; -1: zeros
+};
+
+/// One block's columns and rows.
+template <class Input, int kChannels>
+class SlidingBlock {
+ public:
+  using Shape = SlidingShape<Input, kChannels>;
+  using Shared = SlidingShared<Input, kChannels>;
+  using Sum = SlidingSum<Input>;
+  static constexpr int kElements = Shape::kElements;
+
+  __device__ SlidingBlock(const SlidingArguments<Input>& a, Shared& shared)
+      : a_(a),
+        shared_(shared),
+        first_(static_cast<int>(blockIdx.x) * a.strip_columns),
+        radius_y_(static_cast<int>(a.box.radius_y)),
+        radius_x_(static_cast<int>(a.box.radius_x)),
+        height_(static_cast<int>(a.image.height)),
+        width_(static_cast<int>(a.image.width)) {
+    const int end = min(first_ + a.strip_columns, width_);
+    written_ = (end - first_) * kChannels;
+    has_edge_ = a.box.boundary_x == Boundary::kExact && (first_ < radius_x_ || end + radius_x_ > width_);
+    const int left = first_ - a.halo + thread() * Shape::kPixels;
+    bool whole = a.loads_in_words;
+#pragma unroll
+    for (int p = 0; p < Shape::kPixels; ++p) {
+      const bool needed = left + p >= first_ - radius_x_ && left + p < end + radius_x_;
+      const int column = needed ? seen_at(left + p, width_, a.box.boundary_x) : -1;
+      shared_.columns[thread() * Shape::kPixels + p] = column;
+      whole = whole && left + p >= 0 && left + p < width_;
+    }
+    const bool needed = left + Shape::kPixels > first_ - radius_x_ && left < end + radius_x_;
+    column_ = whole && needed ? left : -1;
+    upper_ = place(thread() + (a.halo + radius_x_) * kChannels);
+    lower_ = place(thread() + (a.halo - radius_x_ - 1) * kChannels);
+  }
+
+  /// Rows first, first + step, ...
+  __device__ void filter(int first, int step, int rows) {
+#pragma unroll 4
+    for (int i = -radius_y_; i < radius_y_; ++i) add(read_row(first + i * step));
+    // The rows of the next step are on their way while this one's boxes are summed.
+    Pixels entering = read_row(first + radius_y_ * step);
+    Pixels leaving{};
+#pragma unroll 1
+    for (int i = 0; i < rows; ++i) {
+      const int y = first + i * step;
+      subtract(leaving);
+      add(entering);
+      if (i + 1 < rows) {
+        leaving = read_row(y - radius_y_ * step);
+        entering = read_row(y + (radius_y_ + 1) * step);
+      }
+      scan_columns(y);
+      write_row(y);
+    }
+  }
+
+ private:
+  /// A row's pixels as they are loaded: they are taken apart where they are used, since that waits for them.
+  struct alignas(16) Pixels {
+    std::uint32_t words[Shape::kBytes / 4];
+
+    __device__ Input operator[](int element) const {
+      if constexpr (sizeof(Input) == 8) {
+        return __hiloint2double(static_cast<int>(words[2 * element + 1]),
+                                static_cast<int>(words[2 * element]));
+      } else {
+        constexpr int kOfWord = 4 / static_cast<int>(sizeof(Input));
+        const std::uint32_t bits = words[element / kOfWord] >> (element % kOfWord * 8 * sizeof(Input));
+        return from_bits(bits);
+      }
+    }
+    __device__ void set(int element, Input value) {
+      if constexpr (sizeof(Input) == 8) {
+        words[2 * element + 1] = static_cast<std::uint32_t>(__double2hiint(value));
+        words[2 * element] = static_cast<std::uint32_t>(__double2loint(value));
+      } else {
+        constexpr int kOfWord = 4 / static_cast<int>(sizeof(Input));
+        words[element / kOfWord] |= to_bits(value) << (element % kOfWord * 8 * sizeof(Input));
+      }
+    }
+
+   private:
+    __device__ static Input from_bits(std::uint32_t bits) {
+      if constexpr (std::is_same_v<Input, Float16>) return Float16{static_cast<std::uint16_t>(bits)};
+      if constexpr (std::is_same_v<Input, float>) return __uint_as_float(bits);
+      if constexpr (std::is_integral_v<Input>) return static_cast<Input>(bits);
+    }
+    __device__ static std::uint32_t to_bits(Input value) {
+      if constexpr (std::is_same_v<Input, Float16>) return value.bits;
+      if constexpr (std::is_same_v<Input, float>) return __float_as_uint(value);
+      if constexpr (std::is_integral_v<Input>) return static_cast<std::uint32_t>(value);
+    }
+  };
+
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  /// Of an element's prefix sum in shared memory: 16 bytes change places within 128, so that lanes write
+  /// those of their own pixels, and read those side by side, with few conflicts. What lies a multiple of
+  /// kSlidingThreads further on stays so far on.
+  __device__ static int place(int element) {
+    constexpr int kOfChunk = 16 / static_cast<int>(sizeof(Sum));
+    const int chunk = element / kOfChunk;
+    return (chunk ^ (chunk / 8 & 7)) * kOfChunk + element % kOfChunk;
+  }
+
+  __device__ Pixels read_row(int y) const {
+    Pixels pixels{};
+    const int seen = seen_at(y, height_, a_.box.boundary_y);
+    if (seen < 0) return pixels;
+    const Input* row = a_.image.data + std::int64_t{seen} * a_.image.row_stride;
+    if (column_ >= 0) {
+      const auto* from = reinterpret_cast<const typename Shape::Word*>(row + column_ * kChannels);
+      auto* to = reinterpret_cast<typename Shape::Word*>(pixels.words);
+#pragma unroll
+      for (int i = 0; i < Shape::kWords; ++i) to[i] = __ldg(from + i);
+      return pixels;
+    }
+#pragma unroll
+    for (int p = 0; p < Shape::kPixels; ++p) {
+      const int column = shared_.columns[thread() * Shape::kPixels + p];
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) {
+        if (column >= 0) pixels.set(p * kChannels + c, row[column * kChannels + c]);
+      }
+    }
+    return pixels;
+  }
+  __device__ void add(const Pixels& row) {
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) sums_[e] += static_cast<Sum>(row[e]);
+  }
+  __device__ void subtract(const Pixels& row) {
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) sums_[e] -= static_cast<Sum>(row[e]);
+  }
+
+  /// The prefix sums of the columns' sums, each channel by itself, to shared memory.
+  __device__ void scan_columns(int y) {
+    alignas(16) Sum scan[kElements];
+    Sum before[kChannels];
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) scan[e] = e < kChannels ? sums_[e] : scan[e - kChannels] + sums_[e];
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) before[c] = scan[kElements - kChannels + c];
+    warp_inclusive_sums(before);
+    if (lane_index() == 31) {
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) shared_.warp_sums[c][warp_index()] = before[c];
+    }
+    __syncthreads();
+    const int rows = positions_around(y, radius_y_, height_, a_.box.boundary_y);
+    if (rows != rows_) count_pixels(rows);
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) {
+      before[c] = before_lane(before[c]);
+#pragma unroll
+      for (int warp = 0; warp < kSlidingWarps - 1; ++warp) {
+        const Sum sum = shared_.warp_sums[c][warp];
+        if (warp < warp_index()) before[c] += sum;
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) scan[e] += before[e % kChannels];
+    constexpr int kOfChunk = 16 / static_cast<int>(sizeof(Sum));
+#pragma unroll
+    for (int e = 0; e < kElements; e += kOfChunk) {
+      *reinterpret_cast<uint4*>(shared_.prefixes + place(thread() * kElements + e)) =
+          *reinterpret_cast<const uint4*>(scan + e);
+    }
+    __syncthreads();
+  }
+
+  __device__ void write_row(int y) {
+    float* means = a_.means + (std::int64_t{y} * width_ + first_) * kChannels;
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) {
+      const int element = i * kSlidingThreads + thread();
+      const bool is_written = element < written_;
+      Sum sum = is_written ? shared_.prefixes[upper_ + i * kSlidingThreads] : Sum{0};
+      sum -= is_written ? shared_.prefixes[lower_ + i * kSlidingThreads] : Sum{0};
+      using Signed = std::conditional_t<std::is_same_v<Input, std::int32_t>, std::int64_t, Sum>;
+      double pixels = pixels_;
+      double reciprocal = reciprocal_;
+      if (has_edge_ && is_written) {
+        const int x = element / kChannels;
+        pixels = rows_ * positions_around(first_ + x, radius_x_, width_, Boundary::kExact);
+        reciprocal = shared_.reciprocals[x];
+      }
+      const auto value = static_cast<double>(static_cast<Signed>(sum));
+      // Only of integers are the bits those of a division.
+      const double mean =
+          std::is_integral_v<Input> ? divide_by(value, pixels, reciprocal) : value * reciprocal;
+      if (is_written) __stcs(means + element, static_cast<float>(mean));
+    }
+  }
+
+  __device__ void count_pixels(int rows) {
+    rows_ = rows;
+    pixels_ = static_cast<double>(rows) * (2 * radius_x_ + 1);
+    reciprocal_ = 1.0 / pixels_;
+    if (!has_edge_) return;
+    for (int x = thread(); x < a_.strip_columns && first_ + x < width_; x += kSlidingThreads) {
+      const int columns = positions_around(first_ + x, radius_x_, width_, Boundary::kExact);
+      shared_.reciprocals[x] = 1.0 / (static_cast<double>(rows) * columns);
+    }
+  }
+
+  const SlidingArguments<Input>& a_;
+  Shared& shared_;
+  const int first_;  // column that the block writes
+  const int radius_y_;
+  const int radius_x_;
+  const int height_;
+  const int width_;
+  int written_;               // elements of each row
+  bool has_edge_;             // some boxes have fewer columns than others
+  int column_;                // of the image, where the thread's pixels are loaded in words; -1: one by one
+  int upper_;                 // where the prefix sums are that thread's first box ends
+  int lower_;                 // and begins after
+  Sum sums_[kElements] = {};  // over the box's rows
+  int rows_ = 0;              // that these count for:
+  double pixels_ = 0;         // of a box that no side cuts
+  double reciprocal_ = 0;
+};
+
+/// Owns: a block `strip_columns` columns of `segment_rows` rows. Segments go up and down by turns, so that
+/// two
+///   neighbours read the rows that both need at the same time.
+/// Reads: their pixels and the boxes' margins, each row twice: as it enters the boxes and as it leaves them.
+/// Writes: the means.
+/// Waits for: nothing of other blocks.
+template <class Input, int kChannels>
+__global__ void __launch_bounds__(kSlidingThreads, (SlidingShape<Input, kChannels>::kBlocks))
+    filter_sliding_boxes(const SlidingArguments<Input> a) {
+  __shared__ SlidingShared<Input, kChannels> shared;
+  const int top = static_cast<int>(blockIdx.y) * a.segment_rows;
+  const int rows = min(a.segment_rows, static_cast<int>(a.image.height) - top);
+  const bool up = blockIdx.y % 2 == 0;
+  SlidingBlock<Input, kChannels>(a, shared).filter(up ? top + rows - 1 : top, up ? -1 : 1, rows);
+}
+
+template <class Input, int kChannels>
+void launch_sliding_boxes(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
+  using Shape = SlidingShape<Input, kChannels>;
+  constexpr std::int64_t kPixels = Shape::kPixels;
+  constexpr std::int64_t kMinSegmentRows = 4;
+  const std::int64_t radius = job.box.radius_x;
+  const std::int64_t halo = divide_up(radius + 1, kPixels) * kPixels;
+  const std::int64_t room = (Shape::kColumns - halo - radius) / kPixels * kPixels;
+  const std::int64_t strips = divide_up(job.image.width, room);
+  const std::int64_t strip_columns = divide_up(divide_up(job.image.width, strips), kPixels) * kPixels;
+  // All blocks at once.
+  const std::int64_t blocks = std::int64_t{executor.device().multiprocessors()} * Shape::kBlocks;
+  const std::int64_t segments = std::max<std::int64_t>(blocks / strips, 1);
+  const std::int64_t rows = std::max(divide_up(job.image.height, segments), kMinSegmentRows);
+  const auto address = reinterpret_cast<std::uintptr_t>(job.image.data);
+  const auto row_bytes = static_cast<std::uintptr_t>(job.image.row_stride) * sizeof(Input);
+  const bool in_words = (address | row_bytes) % sizeof(typename Shape::Word) == 0;
+  const dim3 grid(static_cast<unsigned int>(divide_up(job.image.width, strip_columns)),
+                  static_cast<unsigned int>(divide_up(job.image.height, rows)));
+  filter_sliding_boxes<Input, kChannels><<<grid, kSlidingThreads, 0, executor.stream()>>>(
+      {job.image, job.means.data, job.box, static_cast<int>(halo), static_cast<int>(strip_columns),
+       static_cast<int>(rows), in_words});
+  CUMULUS_CUDA(cudaGetLastError());
+}
+
+}  // namespace cumulus::summed_area_table
