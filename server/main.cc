@@ -12,6 +12,7 @@
 #include "proto/heap.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/command_line.h"
+#include "server/runtime/fault_watch.h"
 #include "server/runtime/identity/access.h"
 #include "server/runtime/identity/reloader.h"
 #include "server/runtime/lifecycle.h"
@@ -19,6 +20,7 @@
 #include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/status_page/endpoints.h"
+#include "server/runtime/supervisor.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
@@ -27,7 +29,8 @@ namespace cumulus::server {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kDeaf = 70;  // EX_SOFTWARE
+constexpr int kDeaf = 70;          // EX_SOFTWARE
+constexpr int kDeviceFailed = 74;  // EX_IOERR
 
 int fail(const absl::Status& status) {
   constexpr absl::Duration kFlushLimit = absl::Milliseconds(200);
@@ -37,22 +40,33 @@ int fail(const absl::Status& status) {
 }
 
 /// Ends what serves, and then the process, within the time that the configuration gives.
-[[noreturn]] void stop(ServerLifecycle& lifecycle, const Configuration& configuration) {
+[[noreturn]] void stop(ServerLifecycle& lifecycle, Runtime& runtime) {
+  const Configuration& configuration = runtime.configuration;
   const Configuration::Shutdown& limits = configuration.shutdown;
   const absl::Duration flush_limit = configuration.logging.flush_limit;
   end_process_after(limits.lame_duck + limits.drain + limits.grace, flush_limit);
-  lifecycle.drain(limits);
+  lifecycle.drain(limits, runtime);
   if (dropped_log_lines() > 0) spdlog::warn("log lines dropped since the start: {}", dropped_log_lines());
   spdlog::info("drained");
   end_process(0, flush_limit);
 }
 
-int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
+/// Ends the process within 2 s of the device's failure: nothing works on it any more in this process.
+[[noreturn]] void end_with(DeviceSlot& failed, ServerLifecycle& lifecycle, absl::Duration flush_limit) {
+  constexpr absl::Duration kToAnswer = absl::Seconds(1);
+  end_process_after(kToAnswer + absl::Milliseconds(500), flush_limit, kDeviceFailed);
+  spdlog::critical("{} has failed: ending, to be started again", failed.device->name());
+  lifecycle.fail(failed, kToAnswer);
+  end_process(kDeviceFailed, flush_limit);
+}
+
+int serve(Configuration configuration, const WorkerLink& supervisor) {
   absl::StatusOr<std::vector<DeviceSlot>> devices = open_devices(configuration);
   if (!devices.ok()) return fail(devices.status());
   const absl::StatusOr<Access> access = Access::load(configuration);
   if (!access.ok()) return fail(access.status());
-  Runtime runtime(configuration, *std::move(devices), std::move(helper), access->identity, access->files);
+  Runtime runtime(configuration, *std::move(devices), std::make_shared<DecodeHelper>(), access->identity,
+                  access->files);
   const std::unique_ptr<grpc::Service> operations = make_operations_service(runtime);
   SessionsService sessions(runtime);
   TransferService transfer(runtime);
@@ -60,7 +74,6 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
   auto lifecycle = ServerLifecycle::start(configuration, {operations.get(), &sessions, &transfer, &server},
                                           {access->identity, access->certificates});
   if (!lifecycle.ok()) return fail(lifecycle.status());
-  runtime.set_endpoint(lifecycle->addresses().front());
   const auto pages = StatusEndpoints::start(runtime, {.connections = [&] { return lifecycle->connections(); },
                                                       .serving = [&] { return lifecycle->serving(); }});
   if (!pages.ok()) return fail(pages.status());
@@ -68,9 +81,13 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
                       v1::BufferTransfer::service_full_name(), v1::Server::service_full_name()});
   if (!announced.ok()) return fail(announced);
+  supervisor.announce(lifecycle->addresses());
+  const absl::Duration flush_limit = configuration.logging.flush_limit;
+  const FaultWatch faults(runtime.devices,
+                          [&](DeviceSlot& failed) { end_with(failed, *lifecycle, flush_limit); });
   lifecycle->watch(configuration.connections.watchdog, [&](const std::string& address) {
     spdlog::critical("{} takes no connection any more: ending, to be started again", address);
-    end_process(kDeaf, configuration.logging.flush_limit);
+    end_process(kDeaf, flush_limit);
   });
   Reloader reloader(access->reloadable(configuration), absl::Seconds(1));
   const int signal = wait_for_stop_signal([&] {
@@ -78,7 +95,7 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
     reloader.reload_all();
   });
   spdlog::info("signal {}: draining", signal);
-  stop(*lifecycle, configuration);
+  stop(*lifecycle, runtime);
 }
 
 }  // namespace
@@ -86,6 +103,7 @@ int serve(Configuration configuration, std::shared_ptr<DecodeHelper> helper) {
 
 int main(int argc, char** argv) {
   using namespace cumulus::server;
+  become_decode_helper_if_started_as_one();
   cumulus::keep_heap();
   prepare_signals();
   const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
@@ -93,15 +111,14 @@ int main(int argc, char** argv) {
     std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
     return exit->code;
   }
-  const Configuration& configuration = std::get<Configuration>(command_line);
-  // Before any thread exists, of the log or of a library.
-  absl::StatusOr<std::shared_ptr<DecodeHelper>> helper = DecodeHelper::start();
-  if (!helper.ok()) return fail(helper.status());
+  Configuration configuration = std::get<Configuration>(command_line);
+  const WorkerLink supervisor = configuration.supervise ? supervise(RestartLimits()) : WorkerLink();
+  if (!supervisor.addresses().empty()) configuration.listen = supervisor.addresses();
   const absl::Status logging = start_logging(configuration.logging);
   if (!logging.ok()) return fail(logging);
   raise_file_limit();
   try {
-    return serve(configuration, *std::move(helper));
+    return serve(configuration, supervisor);
   } catch (const std::exception& problem) {  // a device that has no memory for its staging ring, say
     return fail(absl::InternalError(problem.what()));
   }

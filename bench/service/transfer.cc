@@ -70,10 +70,8 @@ class Server {
         lifecycle_(value_or_throw(
             server::ServerLifecycle::start(runtime_.configuration, {&sessions_, &transfer_, &capabilities_},
                                            {nullptr, certificates}),
-            "server")) {
-    runtime_.set_endpoint(lifecycle_.addresses().front());
-  }
-  ~Server() { lifecycle_.drain(runtime_.configuration.shutdown); }
+            "server")) {}
+  ~Server() { lifecycle_.drain(runtime_.configuration.shutdown, runtime_); }
 
   const std::string& address() const { return lifecycle_.addresses().front(); }
   std::string device() const {

@@ -9,6 +9,7 @@
 
 #include "server/pipeline/errors.h"
 #include "server/runtime/exceptions.h"
+#include "server/runtime/fault_points.h"
 #include "server/runtime/logging.h"
 #include "server/runtime/wire.h"
 
@@ -56,11 +57,15 @@ JobClass OperationCall::job_class() const {
   return options_.priority() == v1::BATCH ? JobClass::kBatch : JobClass::kInteractive;
 }
 
-bool OperationCall::requested() const { return cancelled_ || context_.deadline <= absl::Now(); }
+bool OperationCall::requested() const {
+  return cancelled_ || stopped() || context_.deadline.time <= absl::Now();
+}
+
+bool OperationCall::stopped() const { return runtime_.drain.over() || !slot_->device->healthy(); }
 
 absl::Status OperationCall::wanted() const {
-  if (cancelled_) return cancelled();
-  if (context_.deadline > absl::Now()) return absl::OkStatus();
+  if (cancelled_ || stopped()) return cancelled();
+  if (context_.deadline.time > absl::Now()) return absl::OkStatus();
   return absl::DeadlineExceededError("the deadline passed before the images were decoded");
 }
 
@@ -71,13 +76,19 @@ absl::Status OperationCall::check_options() {
     return bad_field("options.priority",
                      absl::StrCat("is ", options_.priority(), "; use INTERACTIVE or BATCH"));
   }
-  if (!options_.session().empty()) {
+  if (options_.session().empty()) {
+    if (const absl::Status admitted = runtime_.drain.admits(); !admitted.ok()) return admitted;
+  } else {
+    if (!context_.handles.ok()) return context_.handles;
     absl::StatusOr<SessionUse> session =
         runtime_.sessions.use_session(options_.session(), context_.principal);
     if (!session.ok()) return session.status();
     session_ = *std::move(session);
   }
-  slot_ = session_.get() != nullptr ? session_.get()->slot : &runtime_.least_loaded();
+  const auto slot = session_.get() != nullptr ? session_.get()->slot : runtime_.place_call();
+  if (!slot.ok()) return slot.status();
+  slot_ = *slot;
+  if (!slot_->device->healthy()) return failed_device(*slot_->device);
   inline_outputs_ = options_.output().has_inline_array() || session_.get() == nullptr;
   return check_destination();
 }
@@ -124,7 +135,7 @@ absl::Status OperationCall::decode(CallInput& input) {
   try {
     status = input.decode(runtime_, *slot_->device, [this] { return wanted(); });
   } catch (...) {  // of a file that is fetched first
-    status = translate_exception(*slot_->device, context_.deadline);
+    status = translate_exception(*slot_->device, context_.deadline.time);
   }
   if (!status.ok()) runtime_.telemetry.decode_refused(status);
   return status;
@@ -187,17 +198,18 @@ absl::Status OperationCall::check_outputs() const {
     const std::size_t bytes = output.spec.shape.bytes();
     total += bytes;
     if (bytes > limits.max_buffer_bytes) {
-      return exhausted("limits:max_buffer_bytes",
-                       absl::StrCat("output ", output.spec.name, " would have ", bytes,
-                                    " bytes; the server allows ", limits.max_buffer_bytes, " in one array"));
+      return exhausted(
+          "limits:max_buffer_bytes",
+          absl::StrCat("output ", output.spec.name, " would have ", bytes, " bytes; the server allows ",
+                       limits.max_buffer_bytes, " (max_buffer_bytes) in one array"));
     }
   }
   if (inline_outputs_ && total > limits.max_inline_bytes) {
-    return exhausted(
-        "limits:max_inline_bytes",
-        absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
-                     " come back inline: name a session, keep them on the device and read them with "
-                     "ReadBuffer"));
+    return exhausted("limits:max_inline_bytes",
+                     absl::StrCat("the outputs have ", total, " bytes; at most ", limits.max_inline_bytes,
+                                  " (max_inline_bytes) come back inline: name a session, keep them on the "
+                                  "device and read them with "
+                                  "ReadBuffer"));
   }
   return absl::OkStatus();
 }
@@ -205,10 +217,17 @@ absl::Status OperationCall::check_outputs() const {
 void OperationCall::submit(Lane& lane) noexcept {
   submit_time_ = absl::Now();
   queue_wait_ = submit_time_ - queue_time_;
+  kill_worker_if_due();
+  slow_down_device();
+  if (fault_due(FaultPoint::STICKY_ERROR)) {
+    slot_->device->mark_unhealthy();
+    submitted_ = failed_device(*slot_->device);
+    return;
+  }
   try {
     std::visit([&](auto& executor) { submit_to(executor, lane); }, lane.executor());
   } catch (...) {
-    submitted_ = translate_exception(*slot_->device, context_.deadline);
+    submitted_ = translate_exception(*slot_->device, context_.deadline.time);
   }
 }
 
@@ -286,7 +305,7 @@ absl::Status OperationCall::fit_outputs(Lane& lane) {
   try {
     std::visit(fit, lane.executor());
   } catch (...) {  // some of it may be on its way: the answer waits until the lane is idle
-    submitted_ = translate_exception(*slot_->device, context_.deadline);
+    submitted_ = translate_exception(*slot_->device, context_.deadline.time);
   }
   return absl::OkStatus();
 }
@@ -321,79 +340,10 @@ bool OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
     if (status.ok()) status = deliver(lane);
     succeeded_ = status.ok();
   } catch (...) {
-    status = translate_exception(*slot_->device, context_.deadline);
+    status = translate_exception(*slot_->device, context_.deadline.time);
   }
   answer(status);
   return true;
-}
-
-absl::Status OperationCall::deliver(Lane& lane) {
-  const absl::Time start = absl::Now();
-  absl::Status status;
-  for (Output& output : outputs_) {
-    status = deliver_output(output);
-    if (!status.ok()) return status;
-  }
-  fill_timings(lane, start);
-  return status;
-}
-
-absl::Status OperationCall::deliver_output(Output& output) {
-  v1::NamedArray& named = *response_.add_arrays();
-  named.set_name(output.spec.name);
-  if (inline_outputs_) {
-    write_array_spec(output.spec.shape, *named.mutable_inline_array()->mutable_spec());
-    named.mutable_inline_array()->set_data(output.landing.data(), output.landing.size());
-    return absl::OkStatus();
-  }
-  SessionStore::NewBuffer fresh;
-  fresh.admission = admission_.split(align_block(output.spec.shape.bytes()));
-  fresh.shape = std::move(output.spec.shape);
-  fresh.memory = std::move(output.memory);
-  fresh.head.assign(output.landing.begin(), output.landing.end());
-  fresh.evictable = options_.output().evictable();
-  fresh.ttl = output_ttl_;
-  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_.get(), std::move(fresh));
-  if (!buffer.ok()) return buffer.status();
-  write_buffer(**buffer, *named.mutable_buffer());
-  return absl::OkStatus();
-}
-
-void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
-  compute_seconds_ = lane.compute_seconds();
-  output_time_ = absl::Now() - delivery_start;
-  v1::Timings& timings = *response_.mutable_timings();
-  *timings.mutable_queue() = to_proto(queue_wait_);
-  *timings.mutable_input() = to_proto(input_time_ + upload_time_);
-  *timings.mutable_compute() = to_proto(absl::Seconds(compute_seconds_));
-  *timings.mutable_output() = to_proto(output_time_);
-  timings.set_device(slot_->device->name());
-  if (encoded_bytes_ == 0) return;
-  *timings.mutable_decode() = to_proto(input_time_);
-  timings.set_encoded_bytes(static_cast<std::int64_t>(encoded_bytes_));
-}
-
-void OperationCall::answer(const absl::Status& status) {
-  if (answered_.exchange(true)) return;
-  inputs_.clear();
-  outputs_.clear();
-  admission_ = {};
-  session_.end();
-  if (!status.ok()) response_.Clear();
-  runtime_.telemetry.finished({.method = std::string(name_),
-                               .request_id = options_.request_id(),
-                               .client = context_.client,
-                               .principal = context_.principal.name,
-                               .bytes = footprint_bytes_,
-                               .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
-                               .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
-                               .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
-                               .compute_seconds = compute_seconds_,
-                               .output_seconds = absl::ToDoubleSeconds(output_time_),
-                               .status = status,
-                               .trace = context_.trace,
-                               .ran = succeeded_});
-  respond_(to_grpc(status.ok() ? status : with_context(status, name_)));
 }
 
 }  // namespace cumulus::server

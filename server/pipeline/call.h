@@ -15,6 +15,7 @@
 #include "cumulus/v1/array.pb.h"
 #include "server/pipeline/inputs.h"
 #include "server/pipeline/operation.h"
+#include "server/runtime/call_deadline.h"
 #include "server/runtime/job.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/trace.h"
@@ -28,10 +29,11 @@ namespace cumulus::server {
 class OperationCall : public Job, public std::enable_shared_from_this<OperationCall> {
  public:
   struct Context {
-    absl::Time deadline;
+    CallDeadline deadline;
     std::string client;  // the peer, for the log
     Principal principal = {};
     TraceContext trace = {};
+    absl::Status handles = {};  // why those that the call names cannot be this instance's
   };
   /// Called once, with the call's outcome, after `response` has been filled.
   using Respond = std::function<void(grpc::Status)>;
@@ -47,7 +49,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   bool finish(Lane& lane, const absl::Status& device) noexcept override;
   void abandon(const absl::Status& why) noexcept override { answer(why); }
   JobClass job_class() const override;
-  absl::Time deadline() const override { return context_.deadline; }
+  absl::Time deadline() const override { return context_.deadline.time; }
   const Principal& principal() const override { return context_.principal; }
   std::string_view operation() const override { return name_; }
   double cost_seconds() const override { return cost_seconds_; }
@@ -82,6 +84,8 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Status resolve_inputs();
   void decode_inputs();
   absl::Status decode(CallInput& input);
+  /// Whether the server ends its calls: its drain is over, or the device has failed.
+  bool stopped() const;
   /// CANCELLED or DEADLINE_EXCEEDED once nobody waits for the answer any more.
   absl::Status wanted() const;
   void admit();
@@ -102,7 +106,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   absl::Status deliver(Lane& lane);
   absl::Status deliver_output(Output& output);
   void fill_timings(const Lane& lane, absl::Time delivery_start);
-  void answer(const absl::Status& status);
+  void answer(const absl::Status& outcome);
 
   Runtime& runtime_;
   const std::string_view name_;

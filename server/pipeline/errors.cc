@@ -127,6 +127,12 @@ absl::Status with_context(const absl::Status& status, std::string_view context) 
   return result;
 }
 
+absl::Status with_servers_deadline(const absl::Status& status, absl::Duration limit) {
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  return absl::DeadlineExceededError(concat(to_std_view(status.message()), "; the server allows ",
+                                            absl::FormatDuration(limit), " (max_deadline)"));
+}
+
 grpc::Status to_grpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   absl::Status complete(status.code(), bounded(to_std_view(status.message())));

@@ -55,6 +55,9 @@ std::string reason_of(const absl::Status& status);
 /// `status` with `context` (for example the operation's name) put before its text, payloads kept.
 absl::Status with_context(const absl::Status& status, std::string_view context);
 
+/// `status`; behind the text of a DEADLINE_EXCEEDED that it was the server's own limit.
+absl::Status with_servers_deadline(const absl::Status& status, absl::Duration limit);
+
 /// The only translation: code, text, and payloads as details of a google.rpc.Status in the
 /// grpc-status-details-bin trailer. A status without ErrorInfo gets one, with its code as reason.
 grpc::Status to_grpc(const absl::Status& status);

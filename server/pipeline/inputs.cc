@@ -44,7 +44,7 @@ absl::StatusOr<ArrayShape> inline_shape(const SourceField& source, std::size_t m
   if (array.data().size() > max_bytes) {
     return exhausted(absl::StrCat("request:", field),
                      absl::StrCat(std::string(field), " has ", array.data().size(), " bytes; at most ",
-                                  max_bytes, " travel inline: upload a buffer"));
+                                  max_bytes, " (max_inline_bytes) travel inline: upload a buffer"));
   }
   return shape;
 }
@@ -130,10 +130,12 @@ absl::Status CallInput::resolve_encoded(const SourceField& source, const Session
   if (image.has_path()) return check_path(runtime, caller, absl::StrCat(field, ".path"));
   const std::size_t most = runtime.configuration.limits.max_encoded_bytes;
   if (image.data().size() <= most) return absl::OkStatus();
-  return exhausted(absl::StrCat("request:", field),
-                   absl::StrCat(field, ".data has ", image.data().size(), " bytes; at most ", most,
-                                " travel in a request: upload the file as an array of UINT8, and name that "
-                                "(encoded.buffer)"));
+  return exhausted(
+      absl::StrCat("request:", field),
+      absl::StrCat(
+          field, ".data has ", image.data().size(), " bytes; at most ", most,
+          " (max_encoded_bytes) travel in a request: upload the file as an array of UINT8, and name that "
+          "(encoded.buffer)"));
 }
 
 absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Session* session,

@@ -11,6 +11,7 @@
 #include "server/pipeline/call.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/operation.h"
+#include "server/runtime/instance.h"
 
 namespace cumulus::server {
 
@@ -121,10 +122,8 @@ class Pipeline {
     return reactor;
   }
   OperationCall::Context make_context(grpc::CallbackServerContext& context, Principal caller) const {
-    // A longer deadline counts as the longest.
-    return {std::min(absl::FromChrono(context.deadline()),
-                     absl::Now() + runtime_.configuration.limits.max_deadline),
-            context.peer(), std::move(caller), take_trace(context)};
+    return {CallDeadline::of(context.deadline(), runtime_.configuration.limits.max_deadline), context.peer(),
+            std::move(caller), take_trace(context), check_instance(context, runtime_.instance)};
   }
 
   Runtime& runtime_;

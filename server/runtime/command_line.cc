@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/pipeline/text.h"
+#include "server/runtime/fault_points.h"
 #include "server/runtime/identity/tokens.h"
 #include "server/version.h"
 
@@ -39,7 +40,9 @@ struct Flags {
   std::string tls_client_ca;
   std::string token_file;
   NewTokenFlags new_token;
+  bool supervise = false;
   double lame_duck_seconds = 0;
+  double drain_seconds = 0;
   std::string port_file;
   std::string metrics_address;
   std::string status_address;
@@ -57,7 +60,7 @@ void declare_token_command(CLI::App& app, NewTokenFlags& flags) {
 
 void declare(CLI::App& app, Flags& flags) {
   constexpr int kMaxThreads = 4096;
-  constexpr double kMaxLameDuck = 3600;
+  constexpr double kMaxSeconds = 3600;
   app.set_version_flag("--version", std::string(kServerVersion));
   app.add_option("--config", flags.config,
                  "Configuration in protobuf text format; the other flags override it")
@@ -90,9 +93,14 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--token-file", flags.token_file,
                  "Hashes of the tokens that clients may show to say who they are; cumulusd token writes it")
       ->type_name("FILE");
+  app.add_flag("--supervise", flags.supervise,
+               "Serve in a process of its own, which this one starts again when it ends by a fault");
   app.add_option("--lame-duck", flags.lame_duck_seconds,
-                 "Seconds from SIGTERM, when health says NOT_SERVING, until new calls are refused")
-      ->check(CLI::Range(0.0, kMaxLameDuck));
+                 "Seconds from SIGTERM, when health says NOT_SERVING, until new sessions are refused")
+      ->check(CLI::Range(0.0, kMaxSeconds));
+  app.add_option("--drain", flags.drain_seconds,
+                 "Seconds after that which sessions have to come to their end")
+      ->check(CLI::Range(0.0, kMaxSeconds));
   app.add_option("--metrics-address", flags.metrics_address,
                  "Serve /metrics for Prometheus, /healthz and /readyz over HTTP at this address, such as "
                  "127.0.0.1:9464")
@@ -127,9 +135,18 @@ void override_identity(const CLI::App& app, const Flags& flags, config::v1::Serv
   if (app.count("--token-file") > 0) config.mutable_identity()->set_token_file(flags.token_file);
 }
 
+void set_seconds(double seconds, google::protobuf::Duration& duration) {
+  constexpr double kNanosPerSecond = 1e9;
+  double whole = 0;
+  const double fraction = std::modf(seconds, &whole);
+  duration.set_seconds(static_cast<std::int64_t>(whole));
+  duration.set_nanos(static_cast<std::int32_t>(fraction * kNanosPerSecond));
+}
+
 void override_config(const CLI::App& app, const Flags& flags, config::v1::ServerConfig& config) {
   if (app.count("--listen") > 0) config.mutable_listen()->Assign(flags.listen.begin(), flags.listen.end());
   if (app.count("--insecure") > 0) config.set_insecure(flags.insecure);
+  if (app.count("--supervise") > 0) config.set_supervise(flags.supervise);
   if (app.count("--reflection") > 0) config.set_reflection(flags.reflection);
   override_identity(app, flags, config);
   override_devices(app, flags, *config.mutable_devices());
@@ -137,14 +154,9 @@ void override_config(const CLI::App& app, const Flags& flags, config::v1::Server
   if (app.count("--log-json") > 0) config.mutable_logging()->set_json(flags.log_json);
   if (app.count("--metrics-address") > 0) config.mutable_observability()->set_metrics(flags.metrics_address);
   if (app.count("--status-address") > 0) config.mutable_observability()->set_status(flags.status_address);
-  if (app.count("--lame-duck") > 0) {
-    constexpr double kNanosPerSecond = 1e9;
-    double seconds = 0;
-    const double fraction = std::modf(flags.lame_duck_seconds, &seconds);
-    auto& lame_duck = *config.mutable_shutdown()->mutable_lame_duck();
-    lame_duck.set_seconds(static_cast<std::int64_t>(seconds));
-    lame_duck.set_nanos(static_cast<std::int32_t>(fraction * kNanosPerSecond));
-  }
+  config::v1::Shutdown& shutdown = *config.mutable_shutdown();
+  if (app.count("--lame-duck") > 0) set_seconds(flags.lame_duck_seconds, *shutdown.mutable_lame_duck());
+  if (app.count("--drain") > 0) set_seconds(flags.drain_seconds, *shutdown.mutable_drain());
 }
 
 ExitNow wrong(int code, std::string_view text) { return {code, concat("cumulusd: ", text, "\n")}; }
@@ -190,6 +202,8 @@ std::variant<Configuration, ExitNow> parse_command_line(int argc, const char* co
     config = *std::move(file);
   }
   override_config(app, flags, config);
+  if (const absl::Status points = set_fault_points(config); !points.ok())
+    return wrong(kConfigurationWrong, to_std_view(points.message()));
   absl::StatusOr<Configuration> configuration = resolve_configuration(config);
   if (!configuration.ok()) return wrong(kConfigurationWrong, to_std_view(configuration.status().message()));
   configuration->port_file = flags.port_file;

@@ -87,6 +87,17 @@ std::string resolve_page_address(std::string_view path, const std::string& text,
   return text;
 }
 
+std::string resolve_advertise(const std::string& text, Fields& fields) {
+  if (text.empty()) return text;
+  const absl::StatusOr<ListenAddress> address = parse_listen_address(text);
+  if (!address.ok()) {
+    fields.complain("advertise", to_std_view(address.status().message()));
+  } else if (!address->is_unix() && address->port == 0) {
+    fields.complain("advertise", concat("'", text, "' has port 0; name the port that clients reach"));
+  }
+  return text;
+}
+
 Configuration::Devices resolve_devices(const config::v1::Devices& config, Fields& fields) {
   Configuration::Devices devices;
   switch (config.backend()) {
@@ -186,6 +197,11 @@ Configuration::Connections resolve_connections(const config::v1::Connections& co
       static_cast<int>(fields.count("connections.max_streams", config.max_streams(), 100, kMaxStreams));
   result.message_bytes =
       fields.count("connections.message_bytes", config.message_bytes(), 256 * kMiB, kAnySize);
+  constexpr std::int64_t kMaxHeaderBytes = kMiB;
+  result.limits.frames.header_bytes =
+      fields.count("connections.max_header_bytes", config.max_header_bytes(), 64 << 10, kMaxHeaderBytes);
+  result.limits.frames.resets =
+      fields.count("connections.max_resets", config.max_resets(), 100, kMaxConnections);
   result.limits.half_message = fields.duration("connections.half_message", config.half_message(),
                                                config.has_half_message(), absl::Seconds(30), kShortest);
   result.keepalive = fields.duration("connections.keepalive", config.keepalive(), config.has_keepalive(),
@@ -292,11 +308,13 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   Fields fields;
   Configuration result;
   result.listen = resolve_listen(config, fields);
+  result.advertise = resolve_advertise(config.advertise(), fields);
   result.insecure = config.insecure();
   result.tls = resolve_tls(config.tls(), fields);
   result.identity = resolve_identity(config, fields);
   result.file_root = resolve_file_root(config.file_root(), fields);
   result.channelz = config.channelz();
+  result.supervise = config.supervise();
   result.reflection = !config.has_reflection() || config.reflection();
   result.devices = resolve_devices(config.devices(), fields);
   result.limits = resolve_limits(config.limits(), fields);

@@ -77,8 +77,10 @@ struct Configuration {
   };
 
   std::vector<std::string> listen;  // HOST:PORT, [HOST6]:PORT or unix:PATH; at least one
+  std::string advertise;            // empty: clients stay at the address that they came by
   bool insecure = false;
   bool reflection = true;
+  bool supervise = false;
   bool channelz = false;
   TlsFiles tls;
   IdentitySettings identity;

@@ -2,8 +2,10 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <new>
 
 #include "server/runtime/device.h"
+#include "server/runtime/fault_points.h"
 
 namespace cumulus::server {
 namespace {
@@ -47,7 +49,10 @@ class CpuDevice final : public Device {
   std::size_t lanes_of_a_flow() const override { return 1; }
   int cores() const override { return std::get<CpuExecutor>(lanes_.front()->executor()).threads(); }
 
-  BufferMemory allocate(std::size_t bytes) override { return allocate_host(bytes); }
+  BufferMemory allocate(std::size_t bytes) override {
+    if (fault_due(FaultPoint::ALLOCATION)) throw std::bad_alloc();
+    return allocate_host(bytes);
+  }
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }
 
   void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,

@@ -93,7 +93,10 @@ class Device {
 
   /// False once the device has failed for good; its process must be restarted.
   bool healthy() const { return healthy_.load(std::memory_order_relaxed); }
-  void mark_unhealthy() { healthy_.store(false, std::memory_order_relaxed); }
+  /// From any thread, and however often.
+  void mark_unhealthy();
+  /// `failed` is called when the device fails; it must not block. Before calls use the device.
+  void on_failure(std::function<void()> failed) { failed_ = std::move(failed); }
 
   /// Memory that admission has counted. Throws std::bad_alloc or CudaError.
   virtual BufferMemory allocate(std::size_t bytes) = 0;
@@ -122,7 +125,11 @@ class Device {
   const std::string model_;
   const std::shared_ptr<MemoryBudget> budget_;
   std::atomic<bool> healthy_{true};
+  std::function<void()> failed_;
 };
+
+/// INTERNAL (DEVICE_FAULT): what calls are told that need a device which has failed.
+absl::Status failed_device(const Device& device);
 
 /// What a lane's landing memory holds: a report, and the inline outputs of a call or the heads of its arrays.
 inline constexpr std::size_t kReportBytes = 4096;

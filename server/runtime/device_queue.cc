@@ -16,11 +16,9 @@ namespace cumulus::server {
 namespace {
 
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(50);
-/// Of an interactive call's weight to a batch call's.
-constexpr double kInteractiveWeight = 16;
 /// What a flow begins with below the others, unless it has had its share of late: 20 ms of an interactive
 /// call, so that short calls need not wait.
-constexpr double kCredit = 0.02 / kInteractiveWeight;
+constexpr double kCredit = 0.02 / DeviceQueue::kInteractiveWeight;
 /// Calls that are predicted to take longer leave half of the lanes to those that do not.
 constexpr double kLongSeconds = 0.25;
 /// How late a call that is parked may notice that its turn has come or that nobody wants it any more.
@@ -39,11 +37,6 @@ absl::Status shutting_down() {
   return unavailable("DRAINING", "the server is shutting down; connect to another one", kRetryAfter);
 }
 
-double weight_of(const Job& job) {
-  const double weight = job.principal().limits.weight;
-  return job.job_class() == JobClass::kInteractive ? kInteractiveWeight * weight : weight;
-}
-
 std::size_t upper_half(std::size_t count) { return (count + 1) / 2; }
 
 }  // namespace
@@ -59,10 +52,7 @@ DeviceQueue::~DeviceQueue() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    for (auto& [key, flow] : flows_) {
-      for (Waiting& waiting : flow.waiting) left.push_back(std::move(waiting.job));
-      flow.waiting.clear();
-    }
+    left = take_waiting();
     changed_.notify_all();
     changed_.wait(lock, [this] { return free_lanes_.size() == device_.lanes().size(); });
   }
@@ -74,6 +64,7 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
   const double cost = history_.corrected(job->operation(), job->cost_seconds());
   const std::lock_guard lock(mutex_);
   if (draining_ || stopping_) return shutting_down();
+  if (!failure_.ok()) return failure_;
   const Principal& principal = job->principal();
   if (depth_of(principal.name) >= principal.limits.max_queue_depth) {
     return unavailable(
@@ -135,6 +126,27 @@ void DeviceQueue::drain() {
   draining_ = true;
 }
 
+void DeviceQueue::fail(const absl::Status& why) {
+  std::vector<std::shared_ptr<Job>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = why;
+    left = take_waiting();
+    forget_idle_flows();
+  }
+  for (const auto& job : left) job->abandon(why);
+}
+
+std::vector<std::shared_ptr<Job>> DeviceQueue::take_waiting() {
+  std::vector<std::shared_ptr<Job>> taken;
+  for (auto& [key, flow] : flows_) {
+    for (Waiting& waiting : flow.waiting) taken.push_back(std::move(waiting.job));
+    flow.waiting.clear();
+    flow.waiting_cost = 0;
+  }
+  return taken;
+}
+
 std::size_t DeviceQueue::depth() const {
   const std::lock_guard lock(mutex_);
   std::size_t depth = 0;
@@ -145,11 +157,6 @@ std::size_t DeviceQueue::depth() const {
 std::size_t DeviceQueue::running() const {
   const std::lock_guard lock(mutex_);
   return runs_.size();
-}
-
-absl::Duration DeviceQueue::predicted_wait(const Job& job) const {
-  const std::lock_guard lock(mutex_);
-  return absl::Seconds(wait_seconds(job));
 }
 
 DeviceQueue::Flow& DeviceQueue::flow_of(const Job& job) {
@@ -220,39 +227,6 @@ std::map<DeviceQueue::FlowKey, DeviceQueue::Flow>::iterator DeviceQueue::next_fl
     next = flow;
   }
   return next;
-}
-
-double DeviceQueue::wait_seconds(const Job& job) const {
-  const absl::Time now = absl::Now();
-  const double weight = weight_of(job);
-  std::map<const Flow*, double> left;  // of each flow's work
-  double soonest = std::numeric_limits<double>::infinity();
-  for (const Run& run : runs_) {
-    const double ran = absl::ToDoubleSeconds(run.ran(now));
-    // One that takes longer than predicted: half as long again.
-    const double rest = std::max(run.cost - ran, 0.0) + (ran > run.cost ? ran / 2 : 0.0);
-    left[run.flow] += rest;
-    soonest = std::min(soonest, rest);
-  }
-  for (const auto& [key, flow] : flows_) left[&flow] += flow.waiting_cost;
-  const auto found = flows_.find(key_of(job));
-  const Flow* own = found != flows_.end() && !found->second.is_idle() ? &found->second : nullptr;
-  const bool has_a_lane =
-      !free_lanes_.empty() &&
-      (own == nullptr || (own->waiting.empty() && own->running < device_.lanes_of_a_flow()));
-  if (has_a_lane) return 0;
-  if (own == nullptr) {  // a lane has to come free, and flows that wait have a turn each
-    double turns = 0;
-    for (const auto& [key, flow] : flows_) turns += flow.waiting.empty() ? 0 : flow.waiting.front().cost;
-    return soonest + turns / static_cast<double>(device_.lanes().size());
-  }
-  const double before = left[own] / static_cast<double>(device_.lanes_of_a_flow());
-  double wait = before;
-  for (const auto& [key, flow] : flows_) {
-    // While the work before it goes on, others have as much of the device's time as their weights say.
-    if (&flow != own) wait += std::min(left[&flow], before * flow.weight / weight);
-  }
-  return wait;
 }
 
 void DeviceQueue::work() {

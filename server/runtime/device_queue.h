@@ -29,6 +29,9 @@ namespace cumulus::server {
 /// promises.
 class DeviceQueue {
  public:
+  /// Of an interactive call's weight to a batch call's.
+  static constexpr double kInteractiveWeight = 16;
+
   explicit DeviceQueue(Device& device);
   /// Abandons what waits and lets what runs finish.
   ~DeviceQueue();
@@ -44,6 +47,8 @@ class DeviceQueue {
   void sweep(absl::Time now);
   /// Refuses new jobs from now on.
   void drain();
+  /// Abandons every waiting job with `why`, and refuses new ones: the device has failed.
+  void fail(const absl::Status& why);
 
   /// Jobs that wait.
   std::size_t depth() const;
@@ -61,6 +66,8 @@ class DeviceQueue {
   std::size_t running() const;
   /// How long `job` would wait for its first turn, were it pushed now.
   absl::Duration predicted_wait(const Job& job) const;
+  /// What the calls that wait and run are still predicted to take of the device.
+  absl::Duration backlog() const;
   const CostHistory& history() const { return history_; }
   Device& device() const { return device_; }
 
@@ -93,9 +100,11 @@ class DeviceQueue {
     double paid(absl::Time now) const { return paid_before + absl::ToDoubleSeconds(ran(now)) / flow->weight; }
   };
 
+  static double weight_of(const Job& job);
   static FlowKey key_of(const Job& job) { return {job.principal().name, job.job_class()}; }
 
   void work();
+  std::vector<std::shared_ptr<Job>> take_waiting();
   Flow& flow_of(const Job& job);
   /// Of the flows that are not idle, what the one has paid that has paid least, without what its running
   /// calls have been charged but not used yet.
@@ -109,6 +118,8 @@ class DeviceQueue {
   std::map<FlowKey, Flow>::iterator next_flow();
   bool may_start(const Flow& flow) const;
   double wait_seconds(const Job& job) const;
+  /// Of the run's work.
+  static double seconds_left(const Run& run, absl::Time now);
   /// Runs the first job of the flow, on a lane, or puts it back. The lock is held before and after.
   void start_next(std::map<FlowKey, Flow>::iterator flow, std::unique_lock<std::mutex>& lock);
   absl::Status make_ready(Job& job) const;
@@ -132,6 +143,7 @@ class DeviceQueue {
   std::vector<Lane*> free_lanes_;
   std::uint64_t memory_frees_ = 0;  // how often memory may have been given back
   bool draining_ = false;
+  absl::Status failure_;  // why the device takes no more jobs
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

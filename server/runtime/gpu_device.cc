@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "server/pipeline/errors.h"
 #include "server/runtime/completion_poller.h"
 #include "server/runtime/device.h"
+#include "server/runtime/fault_points.h"
 
 namespace cumulus::server {
 namespace {
@@ -73,6 +75,7 @@ class GpuDevice final : public Device {
   DeviceNumbers numbers() const override { return cuda_->numbers(); }
 
   BufferMemory allocate(std::size_t bytes) override {
+    if (fault_due(FaultPoint::ALLOCATION)) throw std::bad_alloc();
     const std::lock_guard lock(allocator_mutex_);
     DeviceMemory memory = allocate_or_retry(bytes);
     allocator_.synchronize();  // nothing else is on its stream; now every stream may use the block

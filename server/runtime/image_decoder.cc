@@ -171,12 +171,13 @@ class Decoder {
     const auto pixels =
         static_cast<std::uint64_t>(header_.width) * static_cast<std::uint64_t>(header_.height);
     if (pixels > limits_.max_pixels) {
-      return over_limit("max_pixels", concat("is ", header_.width, " x ", header_.height, " = ", pixels,
-                                             " pixels; at most ", limits_.max_pixels, " are decoded"));
+      return over_limit("max_pixels",
+                        concat("is ", header_.width, " x ", header_.height, " = ", pixels,
+                               " pixels; at most ", limits_.max_pixels, " (max_pixels) are decoded"));
     }
     if (static_cast<std::size_t>(header_.channels) > limits_.max_channels) {
       return over_limit("max_channels", concat("has ", header_.channels, " channels; at most ",
-                                               limits_.max_channels, " are decoded"));
+                                               limits_.max_channels, " (max_channels) are decoded"));
     }
     if (header_.bytes > kFreeExpansionBytes && header_.bytes / kMaxExpansion > file_.bytes.size()) {
       return over_limit("expansion", concat("expands from ", file_.bytes.size(), " to ", header_.bytes,
@@ -192,7 +193,7 @@ class Decoder {
       std::iota(channels_.begin(), channels_.end(), 0);
     } else if (static_cast<std::size_t>(image_.channels_size()) > limits_.max_channels) {
       return over_limit("max_channels", concat("is asked for ", image_.channels_size(), " channels; at most ",
-                                               limits_.max_channels, " are decoded"));
+                                               limits_.max_channels, " (max_channels) are decoded"));
     }
     for (int i = 0; i < image_.channels_size(); ++i) {
       const auto found = std::find(names.begin(), names.end(), image_.channels(i));
@@ -215,14 +216,14 @@ class Decoder {
   absl::Status check_size() const {
     if (held_bytes() <= limits_.max_bytes) return absl::OkStatus();
     return over_limit("max_bytes", concat("takes ", held_bytes(), " bytes to decode; at most ",
-                                          limits_.max_bytes, " are allowed"));
+                                          limits_.max_bytes, " (max_buffer_bytes) are allowed"));
   }
 
   absl::StatusOr<DecodedImage> read() {
     DecodedImage result{shape(channels_.size()), {}};
     const absl::StatusOr<Descriptor> pixels = shared_memory(result.shape.bytes());
     if (!pixels.ok()) return pixels.status();
-    if (const absl::Status status = helper_.raise_memory(*worker_, admitted_bytes()); !status.ok())
+    if (const absl::Status status = DecodeHelper::raise_memory(*worker_, admitted_bytes()); !status.ok())
       return status;
     decoding::v1::Read request;
     request.mutable_channels()->Assign(channels_.begin(), channels_.end());
@@ -250,7 +251,7 @@ class Decoder {
                          concat("is ", image_.subimage(), "; the file has fewer images (0 is the first)"));
       case Failure::OUT_OF_MEMORY:
         return over_limit("decoder_bytes", concat("takes more than the ", allowed,
-                                                  " bytes that reading it may take; send it "
+                                                  " bytes that reading it may take (decoder_bytes); send it "
                                                   "without its metadata, or as an array"));
       case Failure::EXCEPTION:
         return bad_data(concat("cannot be decoded (", printable(failure.text()), ")"));
@@ -261,8 +262,10 @@ class Decoder {
 
   /// Why the worker is gone without an answer.
   absl::Status crashed() {
-    const int status = helper_.end_worker(*worker_);
+    const absl::StatusOr<int> ended = DecodeHelper::end_worker(*worker_);
     worker_.reset();
+    if (!ended.ok()) return ended.status();
+    const int status = *ended;
     if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotBeConfined) {
       return unsupported("IMAGES_UNSUPPORTED",
                          concat(field_,
@@ -273,7 +276,7 @@ class Decoder {
     if (signal == SIGXCPU) {
       return over_limit("decode_time",
                         concat("takes more than ", absl::FormatDuration(limits_.processor_time),
-                               " of processor time to decode; send an array"));
+                               " of processor time to decode (decode_time); send an array"));
     }
     if (signal == SIGKILL) {
       return exhausted("machine:memory",
@@ -284,7 +287,7 @@ class Decoder {
   }
 
   void dismiss_worker() {
-    if (worker_) helper_.dismiss_worker(*worker_);
+    if (worker_) DecodeHelper::dismiss_worker(*worker_);
     worker_.reset();
   }
 

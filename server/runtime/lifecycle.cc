@@ -4,7 +4,6 @@
 #include <grpc/support/log.h>
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,6 +26,7 @@
 #include <utility>
 
 #include "server/pipeline/text.h"
+#include "server/runtime/connections/guarded_tls.h"
 #include "server/runtime/identity/admin_gate.h"
 #include "server/runtime/listen_address.h"
 #include "server/runtime/logging.h"
@@ -222,11 +222,11 @@ void end_process(int code, absl::Duration flush_limit) {
   ::_exit(code);
 }
 
-void end_process_after(absl::Duration limit, absl::Duration flush_limit) {
-  std::thread([limit, flush_limit] {
+void end_process_after(absl::Duration limit, absl::Duration flush_limit, int code) {
+  std::thread([limit, flush_limit, code] {
     absl::SleepFor(limit);
     spdlog::warn("calls that could not be cancelled still run: ending without them");
-    end_process(0, flush_limit);
+    end_process(code, flush_limit);
   }).detach();
 }
 
@@ -234,7 +234,6 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
                                                        const std::vector<grpc::Service*>& services,
                                                        const Security& security) {
   gpr_set_log_function(log_for_grpc);
-  grpc::EnableDefaultHealthCheckService(true);
   if (configuration.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   if (configuration.channelz) grpc::channelz::experimental::InitChannelzService();
   absl::StatusOr<std::vector<ListenAddress>> addresses = free_addresses(configuration.listen);
@@ -256,11 +255,13 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   lifecycle.calls_ = std::make_shared<OpenCalls>();
   grpc::ServerBuilder builder;
   configure(builder, configuration.connections, lifecycle.calls_, security.identity);
+  lifecycle.health_ = std::make_unique<HealthService>();
+  builder.RegisterService(lifecycle.health_.get());
   for (grpc::Service* service : services) builder.RegisterService(service);
+  if (security.certificates != nullptr) guard_tls(configuration.connections.limits.frames);
   const auto entrance = std::make_shared<const Entrance>(builder, security.certificates);
   lifecycle.server_ = builder.BuildAndStart();
   if (lifecycle.server_ == nullptr) return absl::InternalError("gRPC does not start; its log lines say why");
-  lifecycle.set_serving(false);
   lifecycle.acceptor_ =
       std::make_unique<Acceptor>(std::move(listeners), configuration.connections.limits, lifecycle.calls_,
                                  [entrance, tcp = std::move(tcp_listeners)](int listener, int connection) {
@@ -276,8 +277,9 @@ void ServerLifecycle::watch(absl::Duration interval, std::function<void(const st
                                          std::move(deaf));
 }
 
-absl::Status ServerLifecycle::announce(const Configuration& configuration, std::vector<std::string> names) {
-  names_ = std::move(names);
+absl::Status ServerLifecycle::announce(const Configuration& configuration,
+                                       const std::vector<std::string>& names) {
+  health_->add_names(names);
   set_serving(true);
   return configuration.port_file.empty() ? absl::OkStatus()
                                          : write_port_file(configuration.port_file, addresses_);
@@ -285,29 +287,42 @@ absl::Status ServerLifecycle::announce(const Configuration& configuration, std::
 
 void ServerLifecycle::set_serving(bool serving) {
   *serving_ = serving;
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus(serving);
-  for (const std::string& name : names_) health->SetServingStatus(name, serving);
+  health_->set_serving(serving);
 }
 
-void ServerLifecycle::drain(const Configuration::Shutdown& limits) {
+void ServerLifecycle::drain(const Configuration::Shutdown& limits, Runtime& runtime) {
+  // What is stopped at the deadline has its answer within a slice, or a transfer's check.
+  constexpr absl::Duration kToAnswer = absl::Milliseconds(500);
   watchdog_.reset();
   set_serving(false);
   absl::SleepFor(limits.lame_duck);
+  runtime.drain.refuse_new();
+  const absl::Time deadline = absl::Now() + limits.drain;
+  runtime.sessions.wait_for_none(deadline);
+  calls_->wait_for_none(deadline - absl::Now());
+  runtime.drain.end_all();
+  health_->end_watches();
+  calls_->wait_for_none(kToAnswer);
   acceptor_.reset();
   for (const std::string& path : socket_paths_) ::unlink(path.c_str());
-  // It also waits for streams that are nobody's work, such as health's Watch, and for half messages.
+  // It also waits for streams that are nobody's work, such as reflection's, and for half messages.
   std::promise<void> done;
   std::future<void> shut_down = done.get_future();
   shutdown_ = std::thread(
-      [server = server_.get(), deadline = absl::Now() + limits.drain, done = std::move(done)]() mutable {
+      [server = server_.get(), deadline = absl::Now() + kToAnswer, done = std::move(done)]() mutable {
         server->Shutdown(absl::ToChronoTime(deadline));
         server->Wait();
         done.set_value();
       });
-  calls_->wait_for_none(limits.drain);
+  calls_->wait_for_none(2 * kToAnswer);
   // What is left has its answer on the way.
   shut_down.wait_for(std::chrono::milliseconds(200));
+}
+
+void ServerLifecycle::fail(DeviceSlot& slot, absl::Duration to_answer) {
+  set_serving(false);
+  slot.queue->fail(failed_device(*slot.device));
+  calls_->wait_for_none(to_answer);
 }
 
 ServerLifecycle::~ServerLifecycle() {

@@ -16,9 +16,11 @@
 #include "server/runtime/configuration.h"
 #include "server/runtime/connections/acceptor.h"
 #include "server/runtime/connections/watchdog.h"
+#include "server/runtime/health_service.h"
 #include "server/runtime/identity/certificates.h"
 #include "server/runtime/identity/identity.h"
 #include "server/runtime/listen_address.h"
+#include "server/runtime/runtime.h"
 
 namespace cumulus::server {
 
@@ -36,8 +38,8 @@ void raise_file_limit();
 /// Ends the process with what it then has to say in the log, and without destructors: a library's threads may
 /// take their time to end.
 [[noreturn]] void end_process(int code, absl::Duration flush_limit);
-/// Ends the process with code 0 once `limit` is over, whatever it does then.
-void end_process_after(absl::Duration limit, absl::Duration flush_limit);
+/// Ends the process with `code` once `limit` is over, whatever it does then.
+void end_process_after(absl::Duration limit, absl::Duration flush_limit, int code = 0);
 
 /// The gRPC server on its addresses, with health and, where configured, reflection.
 class ServerLifecycle {
@@ -64,13 +66,17 @@ class ServerLifecycle {
   const std::vector<std::string>& addresses() const { return addresses_; }
 
   /// Health says SERVING, for the server and for each service of `names`; the port file is written.
-  absl::Status announce(const Configuration& configuration, std::vector<std::string> names);
+  absl::Status announce(const Configuration& configuration, const std::vector<std::string>& names);
   /// From now on calls `deaf` with an address that this server does not answer any more.
   void watch(absl::Duration interval, std::function<void(const std::string&)> deaf);
-  /// Health says NOT_SERVING while calls are still taken (lame duck), then new calls are refused and those in
-  /// flight get until the drain deadline; what is left then is cancelled. Returns when none of Cumulus's
-  /// calls is left; others, such as health's Watch, may then still be open until the deadline.
-  void drain(const Configuration::Shutdown& limits);
+  /// Health says NOT_SERVING while everything is still taken (lame duck). Then `runtime` begins nothing new,
+  /// and its sessions have until the drain's deadline to come to their end. Then what runs ends with
+  /// UNAVAILABLE, first the Watches, and connections are told to go (GOAWAY). Returns when none of Cumulus's
+  /// calls is left; half messages may be.
+  void drain(const Configuration::Shutdown& limits, Runtime& runtime);
+  /// A device has failed: health says NOT_SERVING, and what waits for the device ends. Returns when no call
+  /// is left, or after `to_answer`.
+  void fail(DeviceSlot& slot, absl::Duration to_answer);
 
  private:
   ServerLifecycle() = default;
@@ -78,6 +84,7 @@ class ServerLifecycle {
 
   std::unique_ptr<std::atomic<bool>> serving_ = std::make_unique<std::atomic<bool>>(false);
   std::shared_ptr<OpenCalls> calls_;
+  std::unique_ptr<HealthService> health_;  // before the server, which uses it to its end
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -86,7 +93,6 @@ class ServerLifecycle {
   std::vector<ListenAddress> listens_at_;
   std::vector<std::string> socket_paths_;
   std::vector<std::string> addresses_;
-  std::vector<std::string> names_;
 };
 
 }  // namespace cumulus::server

@@ -1,24 +1,17 @@
 #include "server/runtime/runtime.h"
 
-#include <absl/random/random.h>
-#include <absl/strings/str_format.h>
 #include <absl/time/clock.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <ctime>
 #include <utility>
 
 #include "kernels/core/unused_memory.h"
 #include "server/runtime/idle_trim.h"
+#include "server/runtime/instance.h"
 
 namespace cumulus::server {
 namespace {
-
-std::string new_instance() {
-  absl::BitGen random;
-  return absl::StrFormat("%016x", absl::Uniform<std::uint64_t>(random));
-}
 
 /// That this process has used so far.
 absl::Duration processor_time() {
@@ -66,25 +59,34 @@ DeviceSlot* Runtime::find_device(std::string_view name) {
   return found != devices.end() ? &*found : nullptr;
 }
 
-DeviceSlot& Runtime::least_loaded() {
-  return *std::max_element(devices.begin(), devices.end(), [](const DeviceSlot& a, const DeviceSlot& b) {
-    return std::pair(free_bytes(a), b.queue->depth()) < std::pair(free_bytes(b), a.queue->depth());
-  });
+absl::StatusOr<DeviceSlot*> Runtime::place_call() { return least_loaded(absl::ZeroDuration()); }
+
+absl::StatusOr<DeviceSlot*> Runtime::place_session() { return least_loaded(absl::Seconds(1)); }
+
+absl::StatusOr<DeviceSlot*> Runtime::least_loaded(absl::Duration of_a_session) {
+  struct Load {
+    absl::Duration work;
+    std::size_t free_bytes;
+  };
+  DeviceSlot* best = nullptr;
+  Load least{};
+  for (DeviceSlot& slot : devices) {
+    if (!slot.device->healthy()) continue;
+    const auto leases = static_cast<double>(sessions.session_count(slot));
+    const Load load{slot.queue->backlog() + leases * of_a_session, free_bytes(slot)};
+    const bool better =
+        load.work < least.work || (load.work == least.work && load.free_bytes > least.free_bytes);
+    if (best != nullptr && !better) continue;
+    best = &slot;
+    least = load;
+  }
+  if (best == nullptr) return failed_device(*devices.front().device);
+  return best;
 }
 
 bool Runtime::healthy() const {
   return std::all_of(devices.begin(), devices.end(),
                      [](const DeviceSlot& slot) { return slot.device->healthy(); });
-}
-
-std::string Runtime::endpoint() const {
-  const std::lock_guard lock(endpoint_mutex_);
-  return endpoint_;
-}
-
-void Runtime::set_endpoint(std::string address) {
-  const std::lock_guard lock(endpoint_mutex_);
-  endpoint_ = std::move(address);
 }
 
 void Runtime::sweep() {

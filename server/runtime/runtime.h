@@ -12,6 +12,7 @@
 #include "server/runtime/configuration.h"
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/decode/helper.h"
+#include "server/runtime/drain.h"
 #include "server/runtime/file_root.h"
 #include "server/runtime/identity/identity.h"
 #include "server/runtime/memory_budget.h"
@@ -35,19 +36,19 @@ class Runtime {
 
   /// The device of that name; null where there is none.
   DeviceSlot* find_device(std::string_view name);
-  /// The device with most memory free; of equals, the one with the shortest queue.
-  DeviceSlot& least_loaded();
+  /// The healthy device with the least to do; of equals, the one with most memory free. INTERNAL
+  /// (DEVICE_FAULT) where none is healthy.
+  absl::StatusOr<DeviceSlot*> place_call();
+  /// As place_call; each session that the device has counts as a second of work.
+  absl::StatusOr<DeviceSlot*> place_session();
   bool healthy() const;
-
-  /// Where clients reach this server.
-  std::string endpoint() const;
-  void set_endpoint(std::string address);
 
   const Configuration configuration;
   const std::shared_ptr<const Identity> identity;
   const std::shared_ptr<const FileRoot> file_root;
   const std::string instance;  // new at every start
   Telemetry telemetry;         // before what may end calls
+  Drain drain;
   // In this order: sessions give their buffers back before the devices that hold them go.
   std::vector<DeviceSlot> devices;
   SessionStore sessions;
@@ -59,10 +60,9 @@ class Runtime {
   /// How late a lease or a deadline may be noticed.
   static constexpr std::chrono::milliseconds kSweepInterval{100};
 
+  absl::StatusOr<DeviceSlot*> least_loaded(absl::Duration of_a_session);
   void sweep();
 
-  mutable std::mutex endpoint_mutex_;
-  std::string endpoint_;
   std::mutex janitor_mutex_;
   std::condition_variable janitor_wake_;
   bool stopping_ = false;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "server/pipeline/errors.h"
@@ -15,6 +17,9 @@ namespace cumulus::server {
 namespace {
 
 constexpr std::size_t kRememberedEnds = 4096;
+// How much is done under the lock while others wait for it, and what they have between.
+constexpr std::size_t kAtOnce = 256;
+constexpr std::chrono::microseconds kBreather(200);
 const std::string kBuffersInfix = "/buffers/";
 
 /// The whole of `text` as a number; 0 where it is none (no buffer has that number).
@@ -60,13 +65,14 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   }
   if (entries_.size() >= limits_.max_sessions) {
     return exhausted("server:sessions", absl::StrCat("the server has ", limits_.max_sessions,
-                                                     " sessions, its limit; delete one or let one expire"));
+                                                     " sessions, its limit (limits.max_sessions); delete one "
+                                                     "or let one expire"));
   }
   const auto own = sessions_of_.find(session.owner.name);
   if (own != sessions_of_.end() && own->second >= session.owner.limits.max_sessions) {
-    return exhausted(
-        absl::StrCat("principal:", session.owner.name, ":max_sessions"),
-        absl::StrCat("this client has ", own->second, " sessions, its limit; delete one or let one expire"));
+    return exhausted(absl::StrCat("principal:", session.owner.name, ":max_sessions"),
+                     absl::StrCat("this client has ", own->second,
+                                  " sessions, its limit (max_sessions); delete one or let one expire"));
   }
   Entry entry;
   entry.session = std::make_shared<Session>(Session{
@@ -75,6 +81,7 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   entry.due = entry.expire_time;
   due_.emplace(entry.due, name);
   ++sessions_of_[session.owner.name];
+  ++sessions_on_[session.slot];
   SessionHandle handle = entry.session;
   entries_.emplace(name, std::move(entry));
   return handle;
@@ -109,24 +116,41 @@ void SessionStore::end_use(const SessionHandle& session) {
 }
 
 absl::Status SessionStore::delete_session(std::string_view name, const Principal& caller) {
-  Entry ended;  // its buffers go after the lock
-  const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(name, caller);
-  if (!entry.ok()) return entry.status();
-  ended = remove(*entry);
-  return absl::OkStatus();
+  Entry ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = find_entry(name, caller);
+    if (!entry.ok()) return entry.status();
+    ended = remove(*entry);
+  }
+  forget_due(ended);
+  return absl::OkStatus();  // its buffers go without the lock
 }
 
 SessionStore::Entry SessionStore::remove(Entries::iterator entry) {
   Entry removed = std::move(entry->second);
   due_.erase({removed.due, entry->first});
-  for (const auto& [number, buffer] : removed.buffers) {
-    if (buffer->expire_time != absl::InfiniteFuture()) due_.erase({buffer->expire_time, buffer->name});
-  }
   const auto own = sessions_of_.find(removed.session->owner.name);
   if (--own->second == 0) sessions_of_.erase(own);
+  --sessions_on_[removed.session->slot];
   entries_.erase(entry);
+  if (entries_.empty()) none_.notify_all();
   return removed;
+}
+
+void SessionStore::forget_due(const Entry& removed) {
+  for (auto next = removed.buffers.begin(); next != removed.buffers.end();) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < kAtOnce && next != removed.buffers.end(); ++i, ++next) {
+      const ResidentBuffer& buffer = *next->second;
+      if (buffer.expire_time != absl::InfiniteFuture()) due_.erase({buffer.expire_time, buffer.name});
+    }
+  }
+}
+
+void SessionStore::wait_for_none(absl::Time deadline) {
+  std::unique_lock lock(mutex_);
+  none_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return entries_.empty(); });
 }
 
 absl::Time SessionStore::lease_end(const Session& session) const {
@@ -157,8 +181,9 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   if (!entry.ok()) return entry.status();
   Entry& owner = (*entry)->second;
   if (owner.buffers.size() >= limits_.max_buffers_per_session) {
-    return exhausted(session.name, absl::StrCat(session.name, " has ", limits_.max_buffers_per_session,
-                                                " buffers, the limit; delete some"));
+    return exhausted(session.name,
+                     absl::StrCat(session.name, " has ", limits_.max_buffers_per_session,
+                                  " buffers, the limit (max_buffers_per_session); delete some"));
   }
   const std::uint64_t number = owner.next_buffer++;
   buffer->name = absl::StrCat(session.name, kBuffersInfix, number);
@@ -218,10 +243,15 @@ absl::StatusOr<SessionStore::BufferPage> SessionStore::list_buffers(std::string_
 }
 
 void SessionStore::expire(absl::Time now) {
-  std::vector<Entry> ended;  // their buffers go after the lock
-  Dropped dropped;
-  const std::lock_guard lock(mutex_);
-  while (!due_.empty() && due_.begin()->first <= now) {
+  while (expire_some(now)) std::this_thread::sleep_for(kBreather);
+}
+
+bool SessionStore::expire_some(absl::Time now) {
+  std::vector<Entry> ended;
+  Dropped dropped;  // whose memory goes without the lock
+  std::unique_lock lock(mutex_);
+  const auto any_due = [&] { return !due_.empty() && due_.begin()->first <= now; };
+  for (std::size_t i = 0; i < kAtOnce && any_due(); ++i) {
     const auto [time, name] = std::move(due_.extract(due_.begin()).value());
     const BufferName parts = split_buffer_name(name);
     const auto entry = entries_.find(parts.session);
@@ -232,6 +262,10 @@ void SessionStore::expire(absl::Time now) {
       expire_buffer(entry->second, parts.number, time, dropped);
     }
   }
+  const bool more = any_due();
+  lock.unlock();
+  for (const Entry& session : ended) forget_due(session);
+  return more;
 }
 
 void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended) {
@@ -278,6 +312,12 @@ SessionStore::Ends SessionStore::ends() const {
 std::size_t SessionStore::session_count() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
+}
+
+std::size_t SessionStore::session_count(const DeviceSlot& slot) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_on_.find(&slot);
+  return found != sessions_on_.end() ? found->second : 0;
 }
 
 std::size_t SessionStore::buffer_count() const {

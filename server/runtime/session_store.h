@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 #include <absl/time/time.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -152,7 +153,10 @@ class SessionStore {
   absl::StatusOr<BufferPage> list_buffers(std::string_view session, std::size_t page_size,
                                           std::string_view page_token, const Principal& caller);
 
-  /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only.
+  /// Waits until there is no session, or until `deadline`.
+  void wait_for_none(absl::Time deadline);
+  /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only, and
+  /// lets others in between where they are many.
   void expire(absl::Time now);
 
   /// A session as it is at the moment.
@@ -173,6 +177,8 @@ class SessionStore {
   Ends ends() const;
 
   std::size_t session_count() const;
+  /// Sessions on that device.
+  std::size_t session_count(const DeviceSlot& slot) const;
   std::size_t buffer_count() const;
 
  private:
@@ -203,8 +209,11 @@ class SessionStore {
   static absl::Status unknown_session(std::string_view name);
   absl::Status missing_buffer(std::string_view name) const;
   void remember_end(const std::string& name, std::string_view reason);
-  /// Takes the session out, with all that refers to it.
+  /// Takes the session out; forget_due, without the lock, takes out what refers to its buffers.
   Entry remove(Entries::iterator entry);
+  void forget_due(const Entry& removed);
+  /// A part of what is due; true where more is.
+  bool expire_some(absl::Time now);
   void expire_session(Entries::iterator entry, absl::Time now, std::vector<Entry>& ended);
   void expire_buffer(Entry& entry, std::uint64_t number, absl::Time time, Dropped& dropped);
   /// Drop the least recently used idle evictable buffers, of `device` or of `session` alone, until `bytes`
@@ -220,8 +229,10 @@ class SessionStore {
 
   const SessionStoreLimits limits_;
   mutable std::mutex mutex_;
+  std::condition_variable none_;
   Entries entries_;
   std::map<std::string, std::size_t> sessions_of_;  // by their owners' names
+  std::map<const DeviceSlot*, std::size_t> sessions_on_;
   // When to look at a session, or at a buffer that does not last for ever; by name.
   std::set<std::pair<absl::Time, std::string>> due_;
   // Why sessions and buffers that are gone are gone, for the most recent of them.

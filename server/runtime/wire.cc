@@ -59,7 +59,7 @@ absl::StatusOr<absl::Duration> checked_ttl(bool present, const google::protobuf:
   if (!duration.ok()) return duration.status();
   if (*duration <= absl::ZeroDuration() || *duration > max) {
     return bad_field(field, absl::StrCat("is ", absl::FormatDuration(*duration), "; more than 0 and at most ",
-                                         absl::FormatDuration(max), " is right"));
+                                         absl::FormatDuration(max), " (max_ttl) is right"));
   }
   return duration;
 }

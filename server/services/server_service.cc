@@ -30,6 +30,29 @@ void write_limits(const Configuration& configuration, const Principal& caller, v
   *message.mutable_max_ttl() = to_proto(limits.max_ttl);
   *message.mutable_max_deadline() = to_proto(limits.max_deadline);
   message.set_max_queue_depth(static_cast<std::int32_t>(own.max_queue_depth));
+  message.set_max_buffers_per_session(static_cast<std::int32_t>(limits.max_buffers_per_session));
+  message.set_max_server_sessions(static_cast<std::int32_t>(limits.max_sessions));
+  *message.mutable_default_ttl() = to_proto(limits.default_ttl);
+  *message.mutable_stalled_transfer() = to_proto(limits.stalled_transfer);
+}
+
+void write_decoding_limits(const Configuration& configuration, v1::Capabilities& message) {
+  *message.mutable_decode_time() = to_proto(configuration.limits.decode_time);
+  message.set_decoder_bytes(static_cast<std::int64_t>(configuration.limits.decoder_bytes));
+  message.set_decoded_images_bytes(static_cast<std::int64_t>(configuration.limits.decoded_images_bytes));
+  const DecodeQueue::Limits& decoding = configuration.decoding;
+  message.set_max_decode_queue(static_cast<std::int32_t>(decoding.max_waiting));
+  message.set_max_decode_queue_per_client(static_cast<std::int32_t>(decoding.max_waiting_per_client));
+}
+
+void write_connection_limits(const Configuration::Connections& connections, v1::Capabilities& message) {
+  message.set_max_connections_per_client(static_cast<std::int32_t>(connections.limits.per_client));
+  message.set_max_streams(connections.max_streams);
+  message.set_message_bytes(static_cast<std::int64_t>(connections.message_bytes));
+  *message.mutable_half_message() = to_proto(connections.limits.half_message);
+  message.set_max_header_bytes(static_cast<std::int32_t>(connections.limits.frames.header_bytes));
+  message.set_max_resets(static_cast<std::int32_t>(connections.limits.frames.resets));
+  *message.mutable_max_connection_age() = to_proto(connections.max_age);
 }
 
 void write_device(const Device& device, v1::DeviceInfo& message) {
@@ -62,6 +85,8 @@ void ServerService::describe(const Principal& caller, v1::Capabilities& message)
   message.set_file_root(runtime_.file_root != nullptr);
   for (const std::string_view format : image_formats()) message.add_image_formats(std::string(format));
   write_limits(runtime_.configuration, caller, message);
+  write_decoding_limits(runtime_.configuration, message);
+  write_connection_limits(runtime_.configuration.connections, message);
 }
 
 }  // namespace cumulus::server

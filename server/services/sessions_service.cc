@@ -10,6 +10,7 @@
 
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
+#include "server/runtime/instance.h"
 #include "server/runtime/wire.h"
 #include "server/services/answer_at_once.h"
 
@@ -40,41 +41,50 @@ grpc::ServerUnaryReactor* SessionsService::CreateSession(Context* context,
 
 grpc::ServerUnaryReactor* SessionsService::GetSession(Context* context, const v1::GetSessionRequest* request,
                                                       v1::Session* response) {
-  return answer_at_once(runtime_, *context, "GetSession",
-                        [&](const Principal& caller) { return get(*request, caller, *response); });
+  return answer_here(context, "GetSession",
+                     [&](const Principal& caller) { return get(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteSession(Context* context,
                                                          const v1::DeleteSessionRequest* request,
                                                          google::protobuf::Empty* /*response*/) {
-  return answer_at_once(runtime_, *context, "DeleteSession", [&](const Principal& caller) {
+  return answer_here(context, "DeleteSession", [&](const Principal& caller) {
     return runtime_.sessions.delete_session(request->name(), caller);
   });
 }
 
 grpc::ServerUnaryReactor* SessionsService::GetBuffer(Context* context, const v1::GetBufferRequest* request,
                                                      v1::Buffer* response) {
-  return answer_at_once(runtime_, *context, "GetBuffer",
-                        [&](const Principal& caller) { return get_buffer(*request, caller, *response); });
+  return answer_here(context, "GetBuffer",
+                     [&](const Principal& caller) { return get_buffer(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::ListBuffers(Context* context,
                                                        const v1::ListBuffersRequest* request,
                                                        v1::ListBuffersResponse* response) {
-  return answer_at_once(runtime_, *context, "ListBuffers",
-                        [&](const Principal& caller) { return list(*request, caller, *response); });
+  return answer_here(context, "ListBuffers",
+                     [&](const Principal& caller) { return list(*request, caller, *response); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
                                                         const v1::DeleteBufferRequest* request,
                                                         google::protobuf::Empty* /*response*/) {
-  return answer_at_once(runtime_, *context, "DeleteBuffer",
-                        [&](const Principal& caller) { return delete_buffer(*request, caller); });
+  return answer_here(context, "DeleteBuffer",
+                     [&](const Principal& caller) { return delete_buffer(*request, caller); });
+}
+
+grpc::ServerUnaryReactor* SessionsService::answer_here(
+    Context* context, std::string_view rpc, const std::function<absl::Status(const Principal&)>& call) const {
+  return answer_at_once(runtime_, *context, rpc, [&](const Principal& caller) {
+    const absl::Status instance = check_instance(*context, runtime_.instance);
+    return instance.ok() ? call(caller) : instance;
+  });
 }
 
 absl::Status SessionsService::create(const v1::CreateSessionRequest& request, const Principal& owner,
                                      v1::Session& response) {
   const auto& limits = runtime_.configuration.limits;
+  if (const absl::Status admitted = runtime_.drain.admits(); !admitted.ok()) return admitted;
   if (!is_uuid(request.session_id())) {
     return bad_field("session_id",
                      absl::StrCat("is '", std::string(cut_text(request.session_id(), 64)),
@@ -84,13 +94,15 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, co
   const absl::StatusOr<absl::Duration> ttl =
       checked_ttl(request.has_ttl(), request.ttl(), "ttl", limits.default_ttl, limits.max_ttl);
   if (!ttl.ok()) return ttl.status();
+  // Held until the session counts, or sessions that begin at once would all have the same device.
+  const std::lock_guard lock(placement_mutex_);
   const absl::StatusOr<DeviceSlot*> slot = choose_device(request.device());
   if (!slot.ok()) return slot.status();
   const std::size_t max_quota = owner.limits.session_quota_within(
       limits.session_quota_bytes > 0 ? limits.session_quota_bytes : (*slot)->device->budget()->limit_bytes());
   if (request.quota_bytes() < 0 || static_cast<std::size_t>(request.quota_bytes()) > max_quota) {
     return bad_field("quota_bytes", absl::StrCat("is ", request.quota_bytes(), "; 0 (the default) to ",
-                                                 max_quota, " is right"));
+                                                 max_quota, " (session_quota_bytes) is right"));
   }
   const std::size_t quota =
       request.quota_bytes() > 0 ? static_cast<std::size_t>(request.quota_bytes()) : max_quota;
@@ -102,8 +114,11 @@ absl::Status SessionsService::create(const v1::CreateSessionRequest& request, co
 }
 
 absl::StatusOr<DeviceSlot*> SessionsService::choose_device(const std::string& name) {
-  if (name.empty()) return &runtime_.least_loaded();
-  if (DeviceSlot* slot = runtime_.find_device(name)) return slot;
+  if (name.empty()) return runtime_.place_session();
+  if (DeviceSlot* slot = runtime_.find_device(name)) {
+    if (slot->device->healthy()) return slot;
+    return failed_device(*slot->device);
+  }
   const auto append_name = [](std::string* out, const DeviceSlot& slot) { out->append(slot.device->name()); };
   return bad_field("device",
                    absl::StrCat("'", name, "' is not here; this server has ",
@@ -150,7 +165,7 @@ absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& reque
 void SessionsService::write_session(const Session& session, v1::Session& message) const {
   message.set_name(session.name);
   message.set_instance(runtime_.instance);
-  message.set_endpoint(runtime_.endpoint());
+  message.set_endpoint(runtime_.configuration.advertise);
   message.set_device(session.slot->device->name());
   message.set_quota_bytes(static_cast<std::int64_t>(session.quota->limit_bytes()));
   message.set_used_bytes(static_cast<std::int64_t>(session.quota->reserved_bytes()));

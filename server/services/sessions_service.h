@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <mutex>
 #include <string>
+#include <string_view>
 
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "server/runtime/runtime.h"
@@ -27,6 +30,9 @@ class SessionsService final : public v1::Sessions::CallbackService {
                         google::protobuf::Empty* response) override;
 
  private:
+  /// What `call` answers, where the handles can be this instance's.
+  Reactor* answer_here(Context* context, std::string_view rpc,
+                       const std::function<absl::Status(const Principal&)>& call) const;
   absl::Status create(const v1::CreateSessionRequest& request, const Principal& owner, v1::Session& response);
   absl::Status get(const v1::GetSessionRequest& request, const Principal& caller, v1::Session& response);
   absl::Status get_buffer(const v1::GetBufferRequest& request, const Principal& caller, v1::Buffer& response);
@@ -37,6 +43,7 @@ class SessionsService final : public v1::Sessions::CallbackService {
   void write_session(const Session& session, v1::Session& message) const;
 
   Runtime& runtime_;
+  std::mutex placement_mutex_;
 };
 
 }  // namespace cumulus::server

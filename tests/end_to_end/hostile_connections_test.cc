@@ -7,12 +7,16 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +28,7 @@
 #include "cumulus/v1/server.grpc.pb.h"
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "tests/end_to_end/program.h"
+#include "tests/support/health_watch.h"
 #include "tests/support/process_tree.h"
 #include "tests/support/status_details.h"
 
@@ -34,7 +39,16 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A TCP connection that says what it is told.
+int connect_to(const std::string& path) {
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+  EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+  return socket;
+}
+
+/// A connection that says what it is told.
 class Raw {
  public:
   explicit Raw(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -44,6 +58,8 @@ class Raw {
     name.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
     connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
   }
+  /// Of a socket that is connected.
+  explicit Raw(int socket) : socket_(socket), connected_(true) {}
   Raw(Raw&& other) noexcept : socket_(std::exchange(other.socket_, -1)), connected_(other.connected_) {}
   Raw(const Raw&) = delete;
   ~Raw() {
@@ -76,8 +92,8 @@ std::string frame(char type, char flags, int stream, const std::string& payload)
                      type,
                      flags,
                      0,
-                     0,
-                     0,
+                     static_cast<char>(stream >> 16),
+                     static_cast<char>(stream >> 8),
                      static_cast<char>(stream)} +
          payload;
 }
@@ -184,55 +200,82 @@ TEST(HostileConnections, WithHalfAMessageEnd) {
   EXPECT_TRUE(silent.wait_for_end(seconds(5)));
 }
 
-/// A Watch of health, which lasts as long as its client likes.
-class Watch {
- public:
-  explicit Watch(const Daemon& daemon) : stub_(connect(daemon)) {
-    call_ = stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
-    call_->StartCall(tag(1));
-    await();
-    const grpc::Slice empty;
-    call_->Write(grpc::ByteBuffer(&empty, 1), grpc::WriteOptions().set_last_message(), tag(2));
-    await();
-    call_->Read(&response_, tag(3));
-    began_ = await();
-    if (!began_) {
-      grpc::Status status;
-      call_->Finish(&status, tag(4));
-      await();
-      ADD_FAILURE() << status.error_code() << ": " << status.error_message();
-    }
-  }
-  ~Watch() {
-    context_.TryCancel();
-    grpc::Status status;
-    call_->Finish(&status, tag(4));
-    await();
-    queue_.Shutdown();
-    while (await()) {
-    }
-  }
-  bool began() const { return began_; }
+TEST(HostileConnections, WithHalfAMessageEndBehindAUnixSocket) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "socket";
+  std::ofstream(folder / "config") << "connections { half_message { seconds: 2 } }";
+  const Daemon daemon({"--config", folder / "config", "--listen", "unix:" + path});
+  const Raw half(connect_to(path));
+  ASSERT_TRUE(half.send(half_a_message(kMethod)));
+  EXPECT_FALSE(half.wait_for_end(seconds(1)));
+  EXPECT_TRUE(half.wait_for_end(seconds(5)));
+}
 
- private:
-  static void* tag(std::intptr_t number) { return reinterpret_cast<void*>(number); }
-  bool await() {
-    void* got = nullptr;
-    bool ok = false;
-    return queue_.Next(&got, &ok) && ok;
-  }
+constexpr char kHeaders = 1;
+constexpr char kResetStream = 3;
+constexpr char kContinuation = 9;
 
-  grpc::GenericStub stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
-  grpc::ByteBuffer response_;
-  bool began_ = false;
-};
+/// What begins a call, with these flags.
+std::string headers_of_a_call(int stream, char flags) {
+  return frame(kHeaders, flags, stream,
+               header(":method", "POST") + header(":scheme", "http") + header(":path", kMethod) +
+                   header(":authority", "x") + header("te", "trailers") +
+                   header("content-type", "application/grpc"));
+}
+
+/// How much more memory a daemon takes at most while 16 connections send `next()` until they are closed, for
+/// seconds at most.
+std::size_t growth_by_floods(Daemon& daemon, const std::function<std::string(int round)>& next) {
+  const pid_t id = daemon.program().id();
+  const std::size_t before = memory_of_tree(id);
+  std::size_t peak = before;
+  std::list<Raw> open;
+  for (int i = 0; i < 16; ++i) {
+    open.emplace_back(daemon.address());
+    EXPECT_TRUE(open.back().send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "")));
+  }
+  const auto end = Clock::now() + seconds(5);
+  for (int round = 0; !open.empty() && Clock::now() < end; ++round) {
+    const std::string bytes = next(round);
+    std::erase_if(open, [&](const Raw& connection) { return !connection.send(bytes); });
+    peak = std::max(peak, memory_of_tree(id));
+  }
+  EXPECT_TRUE(open.empty()) << open.size() << " connections are still open";
+  std::printf("%.0f MiB more\n", static_cast<double>(peak - before) / (1 << 20));
+  return peak - before;
+}
+
+TEST(HostileConnections, ThatFloodWithContinuationFramesAreClosed) {
+  const auto daemon = start("");
+  const auto next = [](int round) {
+    return round == 0
+               ? headers_of_a_call(1, 0)
+               : frame(kContinuation, 0, 1,
+                       header("x-" + std::to_string(round), std::string(100, 'v')) + std::string(8000, '\0'));
+  };
+  EXPECT_LE(growth_by_floods(*daemon, next), std::size_t{256} << 20);
+  EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
+}
+
+TEST(HostileConnections, ThatResetTheirCallsWithoutEndAreClosed) {
+  const auto daemon = start("");
+  const auto next = [](int round) {
+    constexpr char kEndHeaders = 4;
+    std::string calls;
+    for (int i = 0; i < 50; ++i) {
+      const int stream = 1 + 2 * (round * 50 + i);
+      calls += headers_of_a_call(stream, kEndHeaders) +
+               frame(kResetStream, 0, stream, std::string("\0\0\0\x08", 4));
+    }
+    return calls;
+  };
+  EXPECT_LE(growth_by_floods(*daemon, next), std::size_t{256} << 20);
+  EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
+}
 
 TEST(HostileConnections, WithAWatchHoldNoDrain) {
   const auto daemon = start("shutdown { drain { seconds: 10 } }");
-  const Watch watch(*daemon);
+  const HealthWatch watch(connect(*daemon));
   ASSERT_TRUE(watch.began());
   EXPECT_LT(seconds_to_end(*daemon), 1.5);
   EXPECT_EQ(daemon->program().wait().exit_code, 0);

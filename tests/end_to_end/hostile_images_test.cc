@@ -61,12 +61,6 @@ std::string small_png() {
   return png_file(90, 90, rows);
 }
 
-/// 96 MiB of pixels in some 100 KB: a second's work, or less.
-std::string slow_png() {
-  constexpr std::uint32_t kExtent = 10000;
-  return png_file(kExtent, kExtent, std::string(std::size_t{kExtent} * (kExtent + 1), '\0'));
-}
-
 /// The most that a daemon and its decoders take while this lives.
 class PeakMemory {
  public:
@@ -171,9 +165,9 @@ TEST(HostileImages, AreDroppedWithTheCallsThatBroughtThem) {
     return helper.size() == 1 ? children_of(helper[0]).size() : 99;
   };
   const auto start = Clock::now();
-  while (decoders() > 0 && Clock::now() - start < std::chrono::seconds(5))
+  while (decoders() > 1 && Clock::now() - start < std::chrono::seconds(5))
     std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_EQ(decoders(), 0u);
+  EXPECT_LE(decoders(), 1u) << "one waits for the next image";
   EXPECT_LT(Clock::now() - start, milliseconds(300));
 }
 

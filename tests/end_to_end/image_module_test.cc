@@ -12,6 +12,7 @@
 #include "cumulus/client.h"
 #include "cumulus/summed_area_table.h"
 #include "tests/end_to_end/program.h"
+#include "tests/support/process_tree.h"
 #include "tests/support/test_data.h"
 
 namespace cumulus::testing {
@@ -41,12 +42,6 @@ bool has_mapped_openimageio(pid_t process) {
 
 bool has_mapped_openimageio(const Program& program) { return has_mapped_openimageio(program.id()); }
 
-/// The process that starts its decoders.
-pid_t decode_helper_of(const Program& daemon) {
-  const std::string id = std::to_string(daemon.id());
-  return static_cast<pid_t>(std::stoi(read_file("/proc/" + id + "/task/" + id + "/children")));
-}
-
 TEST(ImageModule, IsMappedByADaemonsHelperFromItsFirstImageOn) {
   Daemon daemon;
   const absl::StatusOr<Client> client = Client::connect(daemon.address());
@@ -57,11 +52,12 @@ TEST(ImageModule, IsMappedByADaemonsHelperFromItsFirstImageOn) {
   const auto capabilities = client->capabilities();
   ASSERT_TRUE(capabilities.ok()) << capabilities.status();
   EXPECT_FALSE(capabilities->image_formats.empty());
-  const pid_t helper = decode_helper_of(daemon.program());
-  EXPECT_FALSE(has_mapped_openimageio(helper));
+  EXPECT_TRUE(children_of(daemon.program().id()).empty());
   const auto decoded = decode_picture(*client);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_TRUE(has_mapped_openimageio(helper));
+  const std::vector<pid_t> helper = children_of(daemon.program().id());
+  ASSERT_EQ(helper.size(), 1u);
+  EXPECT_TRUE(has_mapped_openimageio(helper[0]));
   EXPECT_FALSE(has_mapped_openimageio(daemon.program()));
 }
 

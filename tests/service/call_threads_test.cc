@@ -56,7 +56,7 @@ std::shared_ptr<OperationCall> start(Runtime& runtime, Running& running, absl::T
   array.mutable_spec()->add_shape(8);
   array.mutable_data()->assign(8 * 8 * sizeof(float), '\0');
   auto call = std::make_shared<TypedCall<ops::BuildSummedAreaTable>>(
-      runtime, running.request, running.result, OperationCall::Context{deadline, "test"},
+      runtime, running.request, running.result, OperationCall::Context{{deadline}, "test"},
       [&running](const grpc::Status& status) {
         running.code = status.error_code();
         running.answers.fetch_add(1, std::memory_order_release);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <functional>
@@ -29,7 +30,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The processes that decode for this one now.
+ImageLimits limits() {
+  return {.max_pixels = std::size_t{1} << 24,
+          .max_channels = 16,
+          .max_bytes = std::size_t{1} << 28,
+          .working_bytes = std::size_t{32} << 20,
+          .processor_time = absl::Seconds(10)};
+}
+
+/// The processes that decode for this one now, or wait for an image; the oldest comes first.
 std::vector<pid_t> workers() {
   std::vector<pid_t> result;
   for (const pid_t helper : testing::children_of(::getpid())) {
@@ -38,19 +47,16 @@ std::vector<pid_t> workers() {
   return result;
 }
 
-/// Once the last of them is gone; false where that takes more than seconds.
+/// Waits until there is none but the one that waits for the next image; false where that takes more than
+/// seconds.
 bool have_ended() {
+  // The helper is through with what it was told before.
+  const auto worker =
+      testing::decode_helper()->start_worker({limits().working_bytes, limits().processor_time});
+  if (!worker.ok() || !DecodeHelper::end_worker(*worker).ok()) return false;
   const absl::Time end = absl::Now() + absl::Seconds(5);
-  while (!workers().empty() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
-  return workers().empty();
-}
-
-ImageLimits limits() {
-  return {.max_pixels = std::size_t{1} << 24,
-          .max_channels = 16,
-          .max_bytes = std::size_t{1} << 28,
-          .working_bytes = std::size_t{32} << 20,
-          .processor_time = absl::Seconds(10)};
+  while (workers().size() != 1 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  return workers().size() == 1;
 }
 
 absl::StatusOr<DecodedImage> decode(const std::string& file, const DecodeControl& control = {},
@@ -68,12 +74,13 @@ std::string small_picture() {
 }
 
 /// Decodes a good picture, whose worker `signal` meets between header and pixels.
-absl::Status decode_with_signal(int signal) {
+absl::Status decode_with_signal(int signal, const std::function<absl::Status()>& wanted = {}) {
+  EXPECT_TRUE(have_ended());
   const auto send = [signal](std::size_t) {
-    for (const pid_t worker : workers()) ::kill(worker, signal);
+    ::kill(workers().at(0), signal);
     return absl::OkStatus();
   };
-  return decode(small_picture(), {.admit = send}).status();
+  return decode(small_picture(), {.admit = send, .wanted = wanted}).status();
 }
 
 #ifdef CUMULUS_TEST_OPENIMAGEIO
@@ -89,19 +96,18 @@ TEST(DecodeProcess, ThatCrashesIsTheFaultOfItsImageAlone) {
 TEST(DecodeProcess, ThatComputesTooLongIsOverALimit) {
   const absl::Status status = decode_with_signal(SIGXCPU);  // which the limit sends
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("takes more than 10s of processor time"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("takes more than 10s of processor time to decode (decode_time)"));
   EXPECT_TRUE(decode(small_picture()).ok());
 }
 
 TEST(DecodeProcess, IsGoneOnceNobodyWantsItsImage) {
-  const auto stop = [](std::size_t) {
-    for (const pid_t worker : workers()) ::kill(worker, SIGSTOP);
-    return absl::OkStatus();
+  absl::Time start;
+  const auto wanted = [&] {
+    start = absl::Now();
+    return absl::CancelledError("enough");
   };
-  const auto wanted = [] { return absl::CancelledError("enough"); };
-  const absl::Time start = absl::Now();
-  const absl::Status status = decode(small_picture(), {.admit = stop, .wanted = wanted}).status();
-  EXPECT_EQ(status.message(), "enough");
+  EXPECT_EQ(decode_with_signal(SIGSTOP, wanted).message(), "enough");
   EXPECT_LT(absl::Now() - start, absl::Seconds(1));
   EXPECT_TRUE(have_ended());
 }
@@ -111,11 +117,9 @@ TEST(DecodeProcess, IsConfinedAndBounded) {
   std::string status;
   std::string bounds;
   const auto look = [&](std::size_t) {
-    const std::vector<pid_t> found = workers();
-    if (found.size() == 1) {
-      status = testing::text_of_file(absl::StrCat("/proc/", found[0], "/status"));
-      bounds = testing::text_of_file(absl::StrCat("/proc/", found[0], "/limits"));
-    }
+    const pid_t worker = workers().at(0);
+    status = testing::text_of_file(absl::StrCat("/proc/", worker, "/status"));
+    bounds = testing::text_of_file(absl::StrCat("/proc/", worker, "/limits"));
     return absl::OkStatus();
   };
   ASSERT_TRUE(decode(small_picture(), {.admit = look}).ok());
@@ -129,12 +133,100 @@ TEST(DecodeProcess, IsConfinedAndBounded) {
   EXPECT_THAT(bounds, ::testing::ContainsRegex("Max core file size +0 +0 "));
 }
 
+TEST(DecodeProcess, WaitsForItsImage) {
+  ASSERT_TRUE(have_ended());
+  const pid_t waiting = workers().at(0);
+  pid_t working = 0;
+  const auto look = [&](std::size_t) {
+    working = workers().at(0);
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(decode(small_picture(), {.admit = look}).ok());
+  EXPECT_EQ(working, waiting);
+  EXPECT_TRUE(have_ended());
+  EXPECT_NE(workers().at(0), waiting);
+}
+
+TEST(DecodeProcess, WaitsForNoImageWithOtherBounds) {
+  ASSERT_TRUE(have_ended());
+  const pid_t waiting = workers().at(0);
+  ImageLimits longer = limits();
+  longer.processor_time = absl::Seconds(20);
+  std::string bounds;
+  const auto look = [&](std::size_t) {
+    const absl::Time end = absl::Now() + absl::Seconds(5);
+    while (workers().at(0) == waiting && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    bounds = testing::text_of_file(absl::StrCat("/proc/", workers().at(0), "/limits"));
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(decode(small_picture(), {.admit = look}, longer).ok());
+  EXPECT_THAT(bounds, ::testing::ContainsRegex("Max cpu time +20 +21 "));
+}
+
+TEST(DecodeProcess, ThatIsKilledWhileItWaitsIsNoImagesFault) {
+  ASSERT_TRUE(have_ended());
+  const pid_t waiting = workers().at(0);
+  ::kill(waiting, SIGKILL);
+  const std::string status = absl::StrCat("/proc/", waiting, "/status");
+  while (testing::text_of_file(status).find("State:\tZ") == std::string::npos)
+    absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(decode(small_picture()).ok());
+}
+
+/// The process that starts the workers.
+pid_t helper() {
+  const std::vector<pid_t> children = testing::children_of(::getpid());
+  EXPECT_EQ(children.size(), 1u);
+  return children.at(0);
+}
+
+TEST(DecodeHelper, ThatIsKilledBetweenImagesComesBack) {
+  ASSERT_TRUE(decode(small_picture()).ok());
+  const pid_t first = helper();
+  ::kill(first, SIGKILL);
+  const absl::Status status = decode(small_picture()).status();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_NE(helper(), first);
+  EXPECT_TRUE(have_ended());
+}
+
+TEST(DecodeHelper, ThatIsKilledWithAnImageComesBackForTheNext) {
+  ASSERT_TRUE(decode(small_picture()).ok());
+  ASSERT_TRUE(have_ended());
+  const auto kill_helper = [](std::size_t) {
+    ::kill(workers().at(0), SIGSTOP);  // or it could be done before it is gone
+    ::kill(helper(), SIGKILL);
+    return absl::OkStatus();
+  };
+  const absl::Status status = decode(small_picture(), {.admit = kill_helper}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is started anew: try again"));
+  EXPECT_TRUE(decode(small_picture()).ok());
+  EXPECT_TRUE(have_ended());
+}
+
+TEST(DecodeHelper, SlowToAnswerIsReplaced) {
+  DecodeHelper impatient(absl::Seconds(10));  // which the module needs on a busy machine
+  v1::EncodedImage image;
+  image.set_data(small_picture());
+  const auto decode_now = [&] {
+    return decode_image(impatient, image, {image.data()}, limits(), "image.encoded").status();
+  };
+  const std::vector<pid_t> before = testing::children_of(::getpid());
+  ASSERT_TRUE(decode_now().ok());
+  for (const pid_t child : testing::children_of(::getpid())) {
+    if (std::find(before.begin(), before.end(), child) == before.end()) ::kill(child, SIGSTOP);
+  }
+  const absl::Status status = decode_now();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(DecodeProcess, TakesNoMoreMemoryThanItsBoundForAHeader) {
   const absl::Status status = decode(testing::exr_with_a_huge_attribute()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("takes more than the 33554432 bytes that reading it may take"));
+              HasSubstr("takes more than the 33554432 bytes that reading it may take (decoder_bytes)"));
 }
 
 /// How a process ends that does `what` once it is confined: 0, or 128 and the signal.
@@ -218,7 +310,8 @@ TEST(DecodeProcess, IsNotStartedForAPngThatSaysItIsTooLarge) {
   const std::string header_alone = png_with("").substr(0, 8 + 25);
   const absl::Status status = decode(header_alone + testing::png_texts(), {}, one_pixel).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("is 2 x 1 = 2 pixels; at most 1 are decoded"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("is 2 x 1 = 2 pixels; at most 1 (max_pixels) are decoded"));
 }
 
 #endif

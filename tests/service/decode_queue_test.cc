@@ -85,7 +85,8 @@ TEST(DecodeQueue, AFullQueueRefusesItsOwnerOnly) {
   const absl::Status refused = queue.post("hog", bench.held("hog"));
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(refused.message(),
-            "images of 4 calls of this client wait to be decoded, which is the limit; try again later");
+            "images of 4 calls of this client wait to be decoded, which is the limit "
+            "(max_decode_queue_per_client); try again later");
   EXPECT_TRUE(queue.post("other", bench.quick("other")).ok());
   EXPECT_EQ(bench.await(2).back(), "other");
   bench.release();
@@ -98,7 +99,7 @@ TEST(DecodeQueue, IsBoundedAsAWhole) {
   bench.await(2);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(queue.post(absl::StrCat("c", i), bench.quick("c")).ok());
   EXPECT_EQ(queue.post("d", bench.quick("d")).message(),
-            "images of 6 calls wait to be decoded, which is the limit; try again later");
+            "images of 6 calls wait to be decoded, which is the limit (max_decode_queue); try again later");
   bench.release();
 }
 

@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "cumulus/v1/transfer.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "server/services/sessions_service.h"
 #include "tests/support/staged_device.h"
+#include "tests/support/status_details.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/transfer_server.h"
 
@@ -95,7 +97,7 @@ TEST_F(Lifecycle, EveryAddressIsServedAndWrittenToThePortFile) {
   struct stat socket_file {};
   ASSERT_EQ(::stat(socket_path().c_str(), &socket_file), 0);
   EXPECT_EQ(socket_file.st_mode & 0777, 0600U);
-  lifecycle->drain(settings.shutdown);
+  lifecycle->drain(settings.shutdown, runtime_);
 }
 
 TEST_F(Lifecycle, HealthFollowsTheServerFromStartToDrain) {
@@ -108,7 +110,7 @@ TEST_F(Lifecycle, HealthFollowsTheServerFromStartToDrain) {
   EXPECT_EQ(health_of(address, ""), 1);
   EXPECT_EQ(health_of(address, "cumulus.v1.Sessions"), 1);
   settings.shutdown.lame_duck = absl::Seconds(1);
-  std::thread drain([&] { lifecycle->drain(settings.shutdown); });
+  std::thread drain([&] { lifecycle->drain(settings.shutdown, runtime_); });
   int health = 1;
   for (int i = 0; i < 100 && health == 1; ++i) health = health_of(address, "cumulus.v1.Sessions");
   EXPECT_EQ(health, 2);  // and answered: a lame duck still serves
@@ -127,7 +129,7 @@ TEST_F(Lifecycle, AStaleSocketIsClearedAndALiveOneIsNot) {
   ASSERT_TRUE(first.ok()) << first.status();
   const absl::Status second = start({"unix:" + socket_path()}).status();
   EXPECT_THAT(std::string(second.message()), HasSubstr("already"));
-  first->drain(configuration({}).shutdown);
+  first->drain(configuration({}).shutdown, runtime_);
 }
 
 TEST_F(Lifecycle, AFileThatIsNoSocketIsLeftAlone) {
@@ -153,10 +155,10 @@ TEST_F(Lifecycle, AnAddressThatIsTakenIsNamed) {
   const auto second = ServerLifecycle::start(configuration({first->addresses().front()}), {&other});
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "what gRPC says goes into the log";
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("cannot bind " + first->addresses().front()));
-  first->drain(configuration({}).shutdown);
+  first->drain(configuration({}).shutdown, runtime_);
 }
 
-TEST_F(Lifecycle, TheDrainCancelsWhatDoesNotEndInTime) {
+TEST_F(Lifecycle, TheDrainEndsWhatDoesNotEndInTime) {
   auto lifecycle = start({"127.0.0.1:0"});
   ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
   auto channel = grpc::CreateChannel(lifecycle->addresses().front(), grpc::InsecureChannelCredentials());
@@ -174,9 +176,72 @@ TEST_F(Lifecycle, TheDrainCancelsWhatDoesNotEndInTime) {
   ASSERT_TRUE(writer->Write(message));
   const auto reserved = [this] { return runtime_.devices.front().device->budget()->reserved_bytes(); };
   while (reserved() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  lifecycle->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)});
-  EXPECT_FALSE(writer->Finish().ok());
+  lifecycle->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)}, runtime_);
+  expect_reason(writer->Finish(), grpc::StatusCode::UNAVAILABLE, "DRAINING");
   EXPECT_EQ(reserved(), 0U);
+}
+
+TEST_F(Lifecycle, NothingNewBeginsWhileSessionsComeToTheirEnd) {
+  auto lifecycle = start({"127.0.0.1:0"});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  const auto old =
+      runtime_.sessions.create_session({"old", &runtime_.devices.front(), absl::Minutes(1), 4096});
+  ASSERT_TRUE(old.ok());
+  auto drained = std::async(std::launch::async, [&] {
+    lifecycle->drain({absl::ZeroDuration(), absl::Minutes(1), absl::Seconds(2)}, runtime_);
+  });
+  while (runtime_.drain.admits().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+
+  const auto stub = v1::Sessions::NewStub(
+      grpc::CreateChannel(lifecycle->addresses().front(), grpc::InsecureChannelCredentials()));
+  v1::CreateSessionRequest create;
+  create.set_session_id("6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e2f");
+  v1::Session session;
+  grpc::ClientContext fresh;
+  const grpc::Status refused = stub->CreateSession(&fresh, create, &session);
+  expect_reason(refused, grpc::StatusCode::UNAVAILABLE, "DRAINING");
+  EXPECT_GT(detail_of<google::rpc::RetryInfo>(refused).retry_delay().nanos(), 0);
+
+  v1::GetSessionRequest get;
+  get.set_name((*old)->name);
+  grpc::ClientContext again;
+  EXPECT_TRUE(stub->GetSession(&again, get, &session).ok());
+  EXPECT_EQ(drained.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  v1::DeleteSessionRequest remove;
+  remove.set_name((*old)->name);
+  google::protobuf::Empty empty;
+  grpc::ClientContext last;
+  EXPECT_TRUE(stub->DeleteSession(&last, remove, &empty).ok());
+  EXPECT_EQ(drained.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(Lifecycle, AWatchEndsWithTheDrainAndSaysWhy) {
+  auto lifecycle = start({"127.0.0.1:0"});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  ASSERT_TRUE(lifecycle->announce(configuration({}), {"cumulus.v1.Sessions"}).ok());
+  const auto stub = grpc::health::v1::Health::NewStub(
+      grpc::CreateChannel(lifecycle->addresses().front(), grpc::InsecureChannelCredentials()));
+  using Response = grpc::health::v1::HealthCheckResponse;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service("cumulus.v1.Sessions");
+  grpc::ClientContext context;
+  const auto watch = stub->Watch(&context, request);
+  Response response;
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), Response::SERVING);
+  request.set_service("nothing");
+  grpc::ClientContext unknown_context;
+  const auto unknown = stub->Watch(&unknown_context, request);
+  ASSERT_TRUE(unknown->Read(&response));
+  EXPECT_EQ(response.status(), Response::SERVICE_UNKNOWN);
+  auto drained =
+      std::async(std::launch::async, [&] { lifecycle->drain(configuration({}).shutdown, runtime_); });
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), Response::NOT_SERVING);
+  EXPECT_FALSE(watch->Read(&response));
+  expect_reason(watch->Finish(), grpc::StatusCode::UNAVAILABLE, "DRAINING");
+  EXPECT_FALSE(unknown->Read(&response));
+  expect_reason(unknown->Finish(), grpc::StatusCode::UNAVAILABLE, "DRAINING");
 }
 
 TEST_F(Lifecycle, TheWatchdogHearsAServerThatServes) {
@@ -184,7 +249,7 @@ TEST_F(Lifecycle, TheWatchdogHearsAServerThatServes) {
   ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
   for (const std::string& address : lifecycle->addresses())
     EXPECT_TRUE(server::answers(server::parse_listen_address(address).value(), absl::Seconds(5))) << address;
-  lifecycle->drain(configuration({}).shutdown);
+  lifecycle->drain(configuration({}).shutdown, runtime_);
 }
 
 TEST_F(Lifecycle, TheWatchdogNoticesAServerThatTakesNoConnection) {

@@ -77,7 +77,7 @@ struct Call {
   }
   grpc::Status run(Runtime& runtime) {
     std::make_shared<TypedCall<KeepFirst>>(
-        runtime, request, result, OperationCall::Context{absl::Now() + absl::Seconds(30), "test"},
+        runtime, request, result, OperationCall::Context{{absl::Now() + absl::Seconds(30)}, "test"},
         [this](grpc::Status status) { answered.set_value(std::move(status)); })
         ->begin();
     return answered.get_future().get();

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 
 namespace cumulus::server {
 namespace {
@@ -180,7 +182,7 @@ TEST_F(SessionStoreTest, AClientHasItsShareOfTheSessions) {
   ASSERT_TRUE(make("a").ok());
   const absl::Status refused = make("b").status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(reason(refused).find("this client has 1 sessions, its limit"), std::string::npos);
+  EXPECT_NE(reason(refused).find("this client has 1 sessions, its limit (max_sessions)"), std::string::npos);
   EXPECT_TRUE(store_.create_session({"c", &slot_, absl::Minutes(1), 4096, {"other", {}}}).ok());
   ASSERT_TRUE(store_.delete_session("sessions/a", {}).ok());
   ASSERT_TRUE(make("b").ok());
@@ -238,6 +240,29 @@ TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
   EXPECT_LT(absl::Now() - start, absl::Milliseconds(100));  // a look at each would take seconds
   store.expire(absl::Now() + absl::Minutes(31));
   EXPECT_EQ(store.buffer_count(), kBuffers / 2);
+}
+
+TEST(SessionStoreExpiry, OfManyBuffersHoldsNobodyUp) {
+  constexpr std::size_t kBuffers = 300'000;
+  DeviceSlot slot;
+  slot.device = make_cpu_device({.threads = 1, .budget_bytes = 4096, .landing_bytes = 4096});
+  slot.queue = std::make_unique<DeviceQueue>(*slot.device);
+  SessionStore store({.max_sessions = 2, .max_buffers_per_session = kBuffers});
+  const auto session =
+      store.create_session({kId, &slot, absl::Hours(1), kBuffers * SessionStore::kBufferCost});
+  ASSERT_TRUE(session.ok());
+  for (std::size_t i = 0; i < kBuffers; ++i) {
+    SessionStore::NewBuffer fresh;
+    fresh.shape = {v1::UINT8, {0}};
+    fresh.admission = store.admit(*slot.device, session->get(), 0).value();
+    fresh.ttl = absl::Minutes(30);
+    ASSERT_TRUE(store.add_buffer(**session, std::move(fresh)).ok());
+  }
+  std::thread janitor([&] { store.expire(absl::Now() + absl::Minutes(31)); });
+  std::set<std::size_t> seen;  // by another, meanwhile
+  while (seen.count(0) == 0) seen.insert(store.buffer_count());
+  janitor.join();
+  EXPECT_GT(seen.size(), 20u) << "of more than a thousand";
 }
 
 TEST_F(SessionStoreTest, RefusesMoreBuffersThanItsLimit) {

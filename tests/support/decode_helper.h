@@ -6,8 +6,11 @@
 
 namespace cumulus::testing {
 
-/// Of all servers in this program. Forked before main, and so before any thread.
-inline const std::shared_ptr<server::DecodeHelper> kDecodeHelper = server::DecodeHelper::start().value();
+/// Of all servers in this program, which is executed anew as the helper and becomes it here, before main.
+inline const std::shared_ptr<server::DecodeHelper> kDecodeHelper = [] {
+  server::become_decode_helper_if_started_as_one();
+  return std::make_shared<server::DecodeHelper>();
+}();
 
 inline std::shared_ptr<server::DecodeHelper> decode_helper() { return kDecodeHelper; }
 

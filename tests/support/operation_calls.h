@@ -160,6 +160,14 @@ inline CallMaker::Call make_build_kd_tree(CallMaker& maker, std::int64_t element
   return maker.call(&v1::Operations::Stub::BuildKdTree, request);
 }
 
+/// For calls of some seconds: one thread, and room for their arrays.
+inline server::Configuration server_of_long_calls() {
+  server::Configuration configuration = TestServer::configuration();
+  configuration.devices.cpu_threads = 1;
+  configuration.devices.cpu_memory_bytes = std::size_t{1} << 30;
+  return configuration;
+}
+
 /// The nearest neighbours of so many queries, in a tree of as many points, 2^18 at most.
 inline CallMaker::Call make_find_neighbors(CallMaker& maker, std::int64_t elements) {
   v1::BuildKdTreeRequest build;

@@ -3,9 +3,11 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace cumulus::testing {
@@ -17,12 +19,16 @@ inline std::string text_of_file(const std::string& path) {
   return text.str();
 }
 
-/// The processes that the main thread of `process` started and that still exist.
+/// The processes that `process` started, by whichever thread, and that still exist: each thread's in their
+/// order.
 inline std::vector<pid_t> children_of(pid_t process) {
-  const std::string id = std::to_string(process);
-  std::istringstream text(text_of_file("/proc/" + id + "/task/" + id + "/children"));
   std::vector<pid_t> children;
-  for (pid_t child = 0; text >> child;) children.push_back(child);
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", gone)) {
+    std::istringstream text(text_of_file(thread.path() / "children"));
+    for (pid_t child = 0; text >> child;) children.push_back(child);
+  }
   return children;
 }
 

@@ -41,7 +41,8 @@ class SecureServer {
                                  std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
   ~SecureServer() {
-    if (lifecycle_) lifecycle_->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)});
+    if (lifecycle_)
+      lifecycle_->drain({absl::ZeroDuration(), absl::Milliseconds(200), absl::Seconds(2)}, *runtime);
   }
 
   /// What start() serves with; to be changed before.

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "server/pipeline/text.h"
+#include "server/runtime/connections/guarded_sockets.h"
 #include "server/runtime/principal.h"
 
 namespace cumulus::server {
@@ -34,6 +35,9 @@ constexpr rlim_t kReserve = 64;
 constexpr int kOverlap = 32;
 // Silent connections that are closed where descriptors run out.
 constexpr std::size_t kSilentAtOnce = 16;
+
+// gRPC's name of every client behind a Unix socket: for their calls they are one.
+constexpr char kUnixPeer[] = "unix:";
 
 bool any_client(const std::string& /*name*/) { return true; }
 
@@ -48,7 +52,7 @@ std::string peer_of(int connection) {
     ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
     return concat("ipv4:", text, ":", ntohs(v4.sin_port));
   }
-  if (address.ss_family != AF_INET6) return "unix:";
+  if (address.ss_family != AF_INET6) return kUnixPeer;
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
     ::inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
@@ -231,7 +235,9 @@ void Acceptor::take(int listener, Descriptor connection) {
   if (peer.empty() || !has_room_for(principal_name(peer))) return;
   const int yes = 1;
   ::setsockopt(number, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  clients_[principal_name(peer)].push_back({number, inode_of(number), peer, absl::Now()});
+  const ino_t inode = inode_of(number);
+  clients_[principal_name(peer)].push_back({number, inode, peer, absl::Now()});
+  guard_socket(number, inode, peer, limits_.frames);
   hand_(listener, connection.release());
 }
 
@@ -264,18 +270,22 @@ void Acceptor::close_silent(std::size_t at_most, const std::function<bool(const 
   });
   std::for_each(silent.begin(), oldest, [this](const Silent& entry) {
     ::shutdown(entry.connection->number, SHUT_RDWR);
-    calls_->forget(entry.connection->peer);
+    forget(*entry.connection);
     entry.owner->erase(entry.connection);
   });
+}
+
+void Acceptor::forget(const Connection& connection) const {
+  forget_guard(connection.number, connection.inode);
+  if (connection.peer != kUnixPeer) calls_->forget(connection.peer);  // or others of that name may be there
 }
 
 void Acceptor::close_stalled(absl::Time now) {
   for (const auto& [client, connections] : clients_) {
     for (const Connection& connection : connections) {
-      if (connection.peer == "unix:") continue;  // gRPC does not tell them apart
       const absl::Time idle = std::max(connection.accepted, calls_->idle_since(connection.peer));
       if (now - idle <= limits_.half_message || inode_of(connection.number) != connection.inode) continue;
-      spdlog::info("{}: no whole message for {}; its connection is closed", connection.peer,
+      spdlog::info("{}: no whole message for {} (half_message); its connection is closed", connection.peer,
                    absl::FormatDuration(limits_.half_message));
       ::shutdown(connection.number, SHUT_RDWR);
     }
@@ -286,7 +296,7 @@ void Acceptor::remove_closed() {
   for (auto client = clients_.begin(); client != clients_.end();) {
     client->second.remove_if([this](const Connection& connection) {
       if (inode_of(connection.number) == connection.inode && !is_left(connection.number)) return false;
-      calls_->forget(connection.peer);
+      forget(connection);
       return true;
     });
     client = client->second.empty() ? clients_.erase(client) : std::next(client);

@@ -11,10 +11,10 @@
 namespace cumulus::server {
 namespace {
 
-absl::Status full(std::size_t waiting, std::string_view of_whom) {
+absl::Status full(std::size_t waiting, std::string_view of_whom, std::string_view limit) {
   return unavailable("QUEUE_FULL",
                      concat("images of ", waiting, " calls", of_whom,
-                            " wait to be decoded, which is the limit; try again later"),
+                            " wait to be decoded, which is the limit (", limit, "); try again later"),
                      absl::Milliseconds(100));
 }
 
@@ -48,9 +48,9 @@ absl::Status DecodeQueue::post(const std::string& client, Task task) {
       owner = find(client);
     }
     if (waiting_ >= limits_.max_waiting) {
-      status = full(limits_.max_waiting, "");
+      status = full(limits_.max_waiting, "", "max_decode_queue");
     } else if (is_full()) {
-      status = full(limits_.max_waiting_per_client, " of this client");
+      status = full(limits_.max_waiting_per_client, " of this client", "max_decode_queue_per_client");
     } else {
       if (owner == clients_.end()) owner = clients_.insert(clients_.end(), Client{client, {}, 0});
       owner->waiting.push_back(std::move(task));

@@ -8,18 +8,25 @@
 #include <memory>
 #include <mutex>
 
-#include "cumulus/decoding/v1/decoding.pb.h"
 #include "server/runtime/decode/channel.h"
 
 namespace cumulus::server {
 
-/// A small process that starts decode workers: it was forked while this process had neither threads nor
-/// connections nor a GPU, loads the image module with the first worker, and forks a worker for each image.
-/// Thread-safe.
+/// The first thing that a program does which decodes images: a process that DecodeHelper started becomes its
+/// helper here, and does not return.
+void become_decode_helper_if_started_as_one();
+
+/// Starts decode workers by a small process, the helper: this program, executed anew under another name. It
+/// loads the image module and forks a worker for each image. It is started for the first image, and anew for
+/// the next one where it has ended. Thread-safe.
 class DecodeHelper {
+  class Process;
+
  public:
-  /// Forks. Call it before any thread exists. It lives as long as what is returned.
-  static absl::StatusOr<std::shared_ptr<DecodeHelper>> start();
+  /// A helper that does not answer for so long is ended; it loads its libraries in less than a second.
+  static constexpr absl::Duration kAnswerLimit = absl::Minutes(1);
+
+  explicit DecodeHelper(absl::Duration answer_limit = kAnswerLimit);
   ~DecodeHelper();
   DecodeHelper(const DecodeHelper&) = delete;
   DecodeHelper& operator=(const DecodeHelper&) = delete;
@@ -31,24 +38,26 @@ class DecodeHelper {
   struct Worker {
     pid_t id = -1;
     Channel channel;
+    std::shared_ptr<Process> helper;  // with which it ends
   };
   /// A worker that waits for its image, confined and bounded. UNIMPLEMENTED where the image module cannot be
   /// loaded.
   absl::StatusOr<Worker> start_worker(const Bounds& bounds);
   /// From now on the worker may map `bytes` more.
-  absl::Status raise_memory(const Worker& worker, std::size_t bytes);
+  static absl::Status raise_memory(const Worker& worker, std::size_t bytes);
   /// Each worker is either dismissed, which ends it soon, or ended, which waits until it is gone and takes
-  /// long where it has much memory. Its status is as waitpid has it.
-  void dismiss_worker(const Worker& worker);
-  int end_worker(const Worker& worker);
+  /// long where it has much memory. Its status is as waitpid has it; UNAVAILABLE where the helper has ended,
+  /// and its workers with it.
+  static void dismiss_worker(const Worker& worker);
+  static absl::StatusOr<int> end_worker(const Worker& worker);
 
  private:
-  DecodeHelper(Channel channel, pid_t id) : channel_(std::move(channel)), id_(id) {}
-  decoding::v1::Reply ask(const decoding::v1::Order& order, const Descriptor& file = {});
+  absl::StatusOr<std::shared_ptr<Process>> running_process();
+  void forget(const std::shared_ptr<Process>& process);
 
-  std::mutex mutex_;  // one order at a time
-  Channel channel_;
-  const pid_t id_;
+  const absl::Duration answer_limit_;
+  std::mutex mutex_;
+  std::shared_ptr<Process> process_;  // null: the next image starts one
 };
 
 }  // namespace cumulus::server

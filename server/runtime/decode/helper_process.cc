@@ -52,15 +52,6 @@ bool limit_address_space(std::size_t more_bytes) {
   return kSanitized || ::setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
-/// Lets a worker map more than it may.
-bool raise_address_space(pid_t worker, std::size_t more_bytes) {
-  rlimit limit{};
-  if (kSanitized) return true;
-  if (::prlimit(worker, RLIMIT_AS, nullptr, &limit) != 0) return false;
-  limit.rlim_cur += more_bytes;
-  return ::prlimit(worker, RLIMIT_AS, &limit, nullptr) == 0;
-}
-
 bool limit(int resource, rlim_t soft, rlim_t hard) {
   const rlimit limits{soft, hard};
   return ::setrlimit(static_cast<__rlimit_resource_t>(resource), &limits) == 0;
@@ -104,40 +95,46 @@ void exercise(const images::ImageLibrary& library, const std::string& format, co
     (void)library.read(*opened.file, 0, 3, images::Samples::kFloat32, pixels.data());
 }
 
+/// A worker that has no image yet.
+struct NewWorker {
+  pid_t id = -1;
+  Channel daemons_end;
+};
+
 class Helper {
  public:
   explicit Helper(Channel daemon) : daemon_(std::move(daemon)) {}
 
   [[noreturn]] void run() {
     Order order;
-    Descriptor file;
     while (true) {
       wait();
-      if (!daemon_.receive(order, &file)) break;
-      Channel worker(std::move(file));
-      if (!daemon_.send(carry_out(order, worker))) break;
+      if (!daemon_.receive(order) || !carry_out(order)) break;
     }
     ::_exit(0);  // workers end with this process
   }
 
  private:
-  Reply carry_out(const Order& order, const Channel& worker) {
+  /// False where the daemon is gone.
+  bool carry_out(const Order& order) {
     switch (order.kind()) {
-      case Order::START:
-        return start(order, worker);
-      case Order::RAISE_MEMORY: {
-        Reply reply;
-        if (!raise_address_space(order.worker(), order.bytes()))
-          reply.set_problem(concat("a decoder cannot be bounded: ", std::strerror(errno)));
-        return reply;
+      case Order::START: {
+        if (!start(order)) return false;
+        if (library_ != nullptr) spare_ = fork_worker(order);
+        spare_order_ = order;
+        return true;
       }
       case Order::DISMISS:
-        ::kill(order.worker(), SIGKILL);
-        dismissed_.push_back(order.worker());
-        return {};
+        dismiss(order.worker());
+        return true;
       default:
-        return end(order);
+        return daemon_.send(end(order));
     }
+  }
+
+  void dismiss(pid_t worker) {
+    ::kill(worker, SIGKILL);
+    dismissed_.push_back(worker);
   }
 
   /// Waits for an order, and meanwhile for dismissed workers.
@@ -148,25 +145,49 @@ class Helper {
     } while (!dismissed_.empty() && !daemon_.wait(kInterval));
   }
 
-  Reply start(const Order& order, const Channel& channel) {
+  /// Sends the daemon a worker.
+  bool start(const Order& order) {
     Reply reply;
     if (library_ == nullptr) {
       const auto loaded = images::load_image_library();
       if (!loaded.ok()) {
+        reply.set_no_module(true);
         reply.set_problem(std::string(loaded.status().message()));
-        return reply;
+        return daemon_.send(reply);
       }
       prepare(**loaded);
     }
-    const pid_t worker = ::fork();
-    if (worker < 0) reply.set_problem(concat("it cannot start a decoder: ", std::strerror(errno)));
-    if (worker == 0) {
+    NewWorker worker = take_spare(order);
+    if (worker.id < 0) worker = fork_worker(order);
+    if (worker.id < 0) reply.set_problem(std::strerror(errno));
+    reply.set_worker(worker.id);
+    return daemon_.send(reply, worker.daemons_end.socket());
+  }
+
+  /// The worker that was forked after the last order, where it still waits and is bounded as `order` says.
+  NewWorker take_spare(const Order& order) {
+    NewWorker spare = std::exchange(spare_, {});
+    if (spare.id < 0 || ::waitpid(spare.id, nullptr, WNOHANG) != 0) return {};
+    if (spare_order_.bytes() == order.bytes() &&
+        spare_order_.processor_milliseconds() == order.processor_milliseconds())
+      return spare;
+    dismiss(spare.id);
+    return {};
+  }
+
+  /// -1 with errno where there can be none.
+  NewWorker fork_worker(const Order& order) {
+    absl::StatusOr<std::pair<Channel, Channel>> ends = Channel::pair();
+    if (!ends.ok()) return {};
+    const pid_t id = ::fork();
+    if (id == 0) {
       daemon_.close();
+      ends->first.close();  // else it would not notice that the daemon closes its own
       if (!bound_worker(order)) ::_exit(kCannotBeConfined);
-      run_decode_worker(*library_, channel);
+      run_decode_worker(*library_, ends->second);
     }
-    reply.set_worker(worker);
-    return reply;
+    if (id < 0) return {};
+    return {id, std::move(ends->first)};
   }
 
   /// Once for all workers.
@@ -190,6 +211,8 @@ class Helper {
 
   Channel daemon_;
   const images::ImageLibrary* library_ = nullptr;
+  NewWorker spare_;  // so that an image need not wait for a fork
+  Order spare_order_;
   std::vector<pid_t> dismissed_;  // and not gone yet
 };
 

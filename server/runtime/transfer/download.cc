@@ -8,6 +8,7 @@
 #include "proto/checksums.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
+#include "server/runtime/fault_points.h"
 #include "server/runtime/transfer/chunk_message.h"
 #include "server/runtime/transfer/transfer_service.h"
 
@@ -70,8 +71,7 @@ absl::Status Download::take_request(const v1::ReadBufferRequest& request) {
   const auto session = runtime_.sessions.find_session(session_of(buffer_->name), principal());
   if (!session.ok()) return session.status();
   device_ = (*session)->slot->device.get();
-  if (!device_->healthy())
-    return device_fault(concat(device_->name(), " has failed; the server will restart"));
+  if (!device_->healthy()) return failed_device(*device_);
   ring_ = find_ring_(*device_);
   chunk_bytes_ = request.chunk_bytes() > 0 ? static_cast<std::size_t>(request.chunk_bytes()) : kMaxChunkBytes;
   next_ = static_cast<std::size_t>(request.read_offset());
@@ -107,6 +107,10 @@ void Download::write(grpc::ByteBuffer message) {
 }
 
 void Download::make_next() {
+  if (!device_->healthy()) {
+    end(failed_device(*device_));
+    return;
+  }
   const std::size_t offset = next_;
   const std::size_t size = std::min(chunk_bytes_, end_ - offset);
   if (ring_ == nullptr) {
@@ -133,7 +137,8 @@ void Download::make_from_slot(StagingRing::Slot slot, std::size_t offset, std::s
 }
 
 void Download::made(std::size_t offset, const grpc::Slice& data) {
-  const std::uint32_t checksum = crc32c({reinterpret_cast<const std::byte*>(data.begin()), data.size()});
+  std::uint32_t checksum = crc32c({reinterpret_cast<const std::byte*>(data.begin()), data.size()});
+  if (fault_due(FaultPoint::FLIPPED_CHECKSUM)) checksum ^= 1;
   grpc::ByteBuffer message = make_download_chunk(static_cast<std::int64_t>(offset), checksum, data);
   {
     const std::lock_guard lock(mutex_);

@@ -14,15 +14,20 @@ namespace cumulus::server {
 Transfer::Transfer(Options options) : options_(std::move(options)), begin_time_(absl::Now()) {}
 
 void Transfer::check(absl::Time now) {
-  if (now >= options_.deadline) {
-    give_up(absl::DeadlineExceededError("the deadline passed before the transfer was complete"));
+  if (options_.drain != nullptr && options_.drain->over()) {
+    give_up(draining());
+    return;
+  }
+  if (now >= options_.deadline.time) {
+    give_up(options_.deadline.named(
+        absl::DeadlineExceededError("the deadline passed before the transfer was complete")));
     return;
   }
   const std::int64_t since = waiting_since_;
   if (since != kNotWaiting && now - absl::FromUnixNanos(since) > options_.max_stall) {
     give_up(absl::DeadlineExceededError(concat("the client moved nothing for ",
                                                absl::FormatDuration(options_.max_stall),
-                                               "; begin the transfer again")));
+                                               ", the limit (stalled_transfer); begin the transfer again")));
     return;
   }
   if (options_.min_rate > 0) check_rate(now);
@@ -41,9 +46,10 @@ void Transfer::check_rate(absl::Time now) {
   if (waited < options_.max_stall) return;
   const std::size_t came = bytes_ - bytes_then_;
   if (static_cast<double>(came) < static_cast<double>(options_.min_rate) * absl::ToDoubleSeconds(waited)) {
-    give_up(absl::DeadlineExceededError(concat(
-        "the client sent ", came, " bytes while it was waited for for ", absl::FormatDuration(waited),
-        "; at least ", options_.min_rate, " a second are asked for: upload again over a faster connection")));
+    give_up(absl::DeadlineExceededError(
+        concat("the client sent ", came, " bytes while it was waited for for ", absl::FormatDuration(waited),
+               "; at least ", options_.min_rate,
+               " a second are asked for (min_upload_rate): upload again over a faster connection")));
     return;
   }
   bytes_then_ = bytes_;
@@ -52,6 +58,7 @@ void Transfer::check_rate(absl::Time now) {
 }
 
 absl::Status Transfer::take_share() {
+  if (!options_.handles.ok()) return options_.handles;
   absl::StatusOr<TransferShares::Share> share = options_.shares->begin(options_.principal);
   if (!share.ok()) return share.status();
   share_ = *std::move(share);

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <thread>
 
+#include "server/runtime/call_deadline.h"
+#include "server/runtime/drain.h"
 #include "server/runtime/metrics/telemetry.h"
 #include "server/runtime/principal.h"
 #include "server/runtime/transfer/transfer_shares.h"
@@ -31,12 +33,14 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     std::string_view method;
     std::string client;  // the peer, for the log
     Principal principal;
-    absl::Time deadline;
+    CallDeadline deadline;
     absl::Duration max_stall;
     std::shared_ptr<TransferShares> shares;
     Telemetry& telemetry;
     TraceContext trace = {};
-    std::size_t min_rate = 0;  // bytes a second, while the client is waited for; of uploads
+    const Drain* drain = nullptr;
+    absl::Status handles = {};  // why those that the call names cannot be this instance's
+    std::size_t min_rate = 0;   // bytes a second, while the client is waited for; of uploads
   };
 
   explicit Transfer(Options options);
@@ -44,7 +48,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  /// Ends the transfer where its deadline has passed, or where the client has kept it waiting too long.
+  /// Ends the transfer where its deadline has passed, where the client has kept it waiting too long, or where
+  /// the server's drain is over.
   void check(absl::Time now);
 
  protected:
@@ -62,7 +67,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool end(const absl::Status& status);
   bool ended() const;
   const Principal& principal() const { return options_.principal; }
-  /// First of all. RESOURCE_EXHAUSTED where the principal has as many transfers as it may.
+  /// First of all. NOT_FOUND where the call's handles are another instance's; RESOURCE_EXHAUSTED where the
+  /// principal has as many transfers as it may.
   absl::Status take_share();
   /// That `bytes` are to come. RESOURCE_EXHAUSTED where the principal's uploads would be more than its
   /// max_upload_bytes, which is `fallback` where it has none.

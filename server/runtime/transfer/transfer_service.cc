@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/pipeline/errors.h"
+#include "server/runtime/instance.h"
 #include "server/runtime/transfer/download.h"
 #include "server/runtime/transfer/upload.h"
 
@@ -79,11 +80,13 @@ Transfer::Options TransferService::options(std::string_view method, grpc::Callba
   return {method,
           context.peer(),
           std::move(caller),
-          std::min(absl::FromChrono(context.deadline()), absl::Now() + limits.max_deadline),
+          CallDeadline::of(context.deadline(), limits.max_deadline),
           limits.stalled_transfer,
           shares_,
           runtime_.telemetry,
-          take_trace(context)};
+          take_trace(context),
+          &runtime_.drain,
+          check_instance(context, runtime_.instance)};
 }
 
 std::shared_ptr<StagingRing> TransferService::find_ring(const Device& device) const {

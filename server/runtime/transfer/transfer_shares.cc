@@ -48,9 +48,9 @@ absl::StatusOr<TransferShares::Share> TransferShares::begin(const Principal& pri
   const std::lock_guard lock(mutex_);
   Taken& taken = taken_[principal.name];
   if (taken.transfers >= principal.limits.max_transfers) {
-    return exhausted(
-        concat("principal:", principal.name, ":max_transfers"),
-        concat("this client has ", taken.transfers, " uploads and downloads, its limit; let one end first"));
+    return exhausted(concat("principal:", principal.name, ":max_transfers"),
+                     concat("this client has ", taken.transfers,
+                            " uploads and downloads, its limit (max_transfers); let one end first"));
   }
   ++taken.transfers;
   return Share(shared_from_this(), principal);

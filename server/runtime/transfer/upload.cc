@@ -10,6 +10,7 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/exceptions.h"
+#include "server/runtime/fault_points.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/runtime/wire.h"
 
@@ -64,7 +65,9 @@ void Upload::OnCancel() { end(absl::CancelledError("the client cancelled the upl
 void Upload::OnDone() { self_.reset(); }
 
 void Upload::read_next() {
-  wait_for_client([this] { StartRead(&message_); });
+  wait_for_client([this] {
+    if (!fault_due(FaultPoint::STALLED_READER)) StartRead(&message_);
+  });
 }
 
 absl::Status Upload::take_message() {
@@ -79,6 +82,8 @@ absl::Status Upload::take_message() {
   } else if (const auto session = runtime_.sessions.find_session(session_->name, principal());
              !session.ok()) {
     return session.status();  // asked for each chunk, so that a long upload keeps its session
+  } else if (!device_->healthy()) {
+    return failed_device(*device_);
   }
   return check_chunk();
 }
@@ -99,7 +104,7 @@ absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
   if (total_bytes_ > limits.max_buffer_bytes) {
     return exhausted("limits:max_buffer_bytes",
                      concat("the array ", shape->text(), " has ", total_bytes_, " bytes; the server allows ",
-                            limits.max_buffer_bytes));
+                            limits.max_buffer_bytes, " (max_buffer_bytes)"));
   }
   absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session(), principal());
   if (!session.ok()) return session.status();
@@ -114,8 +119,7 @@ absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
 
 absl::Status Upload::allocate() {
   device_ = session_->slot->device.get();
-  if (!device_->healthy())
-    return device_fault(concat(device_->name(), " has failed; the server will restart"));
+  if (!device_->healthy()) return failed_device(*device_);
   absl::StatusOr<Admission> admission =
       runtime_.sessions.admit_upload(*device_, *session_, align_block(total_bytes_));
   if (!admission.ok()) return admission.status();

@@ -1,0 +1,68 @@
+// How long calls will wait for a device.
+#include <absl/time/clock.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "server/runtime/device_queue.h"
+
+namespace cumulus::server {
+
+double DeviceQueue::weight_of(const Job& job) {
+  const double weight = job.principal().limits.weight;
+  return job.job_class() == JobClass::kInteractive ? kInteractiveWeight * weight : weight;
+}
+
+absl::Duration DeviceQueue::predicted_wait(const Job& job) const {
+  const std::lock_guard lock(mutex_);
+  return absl::Seconds(wait_seconds(job));
+}
+
+absl::Duration DeviceQueue::backlog() const {
+  const absl::Time now = absl::Now();
+  const std::lock_guard lock(mutex_);
+  double seconds = 0;
+  for (const Run& run : runs_) seconds += seconds_left(run, now);
+  for (const auto& [key, flow] : flows_) seconds += flow.waiting_cost;
+  return absl::Seconds(seconds);
+}
+
+double DeviceQueue::seconds_left(const Run& run, absl::Time now) {
+  const double ran = absl::ToDoubleSeconds(run.ran(now));
+  // One that takes longer than predicted: half as long again.
+  return std::max(run.cost - ran, 0.0) + (ran > run.cost ? ran / 2 : 0.0);
+}
+
+double DeviceQueue::wait_seconds(const Job& job) const {
+  const absl::Time now = absl::Now();
+  const double weight = weight_of(job);
+  std::map<const Flow*, double> left;  // of each flow's work
+  double soonest = std::numeric_limits<double>::infinity();
+  for (const Run& run : runs_) {
+    const double rest = seconds_left(run, now);
+    left[run.flow] += rest;
+    soonest = std::min(soonest, rest);
+  }
+  for (const auto& [key, flow] : flows_) left[&flow] += flow.waiting_cost;
+  const auto found = flows_.find(key_of(job));
+  const Flow* own = found != flows_.end() && !found->second.is_idle() ? &found->second : nullptr;
+  const bool has_a_lane =
+      !free_lanes_.empty() &&
+      (own == nullptr || (own->waiting.empty() && own->running < device_.lanes_of_a_flow()));
+  if (has_a_lane) return 0;
+  if (own == nullptr) {  // a lane has to come free, and flows that wait have a turn each
+    double turns = 0;
+    for (const auto& [key, flow] : flows_) turns += flow.waiting.empty() ? 0 : flow.waiting.front().cost;
+    return soonest + turns / static_cast<double>(device_.lanes().size());
+  }
+  const double before = left[own] / static_cast<double>(device_.lanes_of_a_flow());
+  double wait = before;
+  for (const auto& [key, flow] : flows_) {
+    // While the work before it goes on, others have as much of the device's time as their weights say.
+    if (&flow != own) wait += std::min(left[&flow], before * flow.weight / weight);
+  }
+  return wait;
+}
+
+}  // namespace cumulus::server
