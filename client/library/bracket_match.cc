@@ -26,20 +26,22 @@ v1::BracketOutput to_wire(BracketOutput output) {
 
 Operation match_brackets(const Source& text, const BracketMatchOptions& options) {
   v1::MatchBracketsRequest request;
-  SourceEncoder::encode(text, *request.mutable_text());
+  OperationInputs inputs;
+  inputs.encode(text, *request.mutable_text());
   request.set_pairs(options.pairs);
   for (const BracketOutput output : options.outputs) request.add_outputs(to_wire(output));
   request.set_lenient(options.lenient);
   if (options.wide_indices) request.set_index_type(v1::INT64);
-  if (options.segments.has_value()) SourceEncoder::encode(*options.segments, *request.mutable_segments());
-  return OperationAccess::make("MatchBrackets", request);
+  if (options.segments.has_value()) inputs.encode(*options.segments, *request.mutable_segments());
+  return OperationAccess::make("MatchBrackets", request, inputs);
 }
 
 Operation intersect_clips(const Source& elements, const Source& boxes) {
   v1::IntersectClipsRequest request;
-  SourceEncoder::encode(elements, *request.mutable_elements());
-  SourceEncoder::encode(boxes, *request.mutable_boxes());
-  return OperationAccess::make("IntersectClips", request);
+  OperationInputs inputs;
+  inputs.encode(elements, *request.mutable_elements());
+  inputs.encode(boxes, *request.mutable_boxes());
+  return OperationAccess::make("IntersectClips", request, inputs);
 }
 
 }  // namespace cumulus

@@ -18,7 +18,7 @@ namespace cumulus {
 class ByteStream {
  public:
   /// Starts the call.
-  ByteStream(Connection& connection, const std::string& method, absl::Time deadline,
+  ByteStream(Connection& connection, const std::string& method, const CallContext& terms, absl::Time deadline,
              const std::optional<Cancellation>& cancellation);
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;

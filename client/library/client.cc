@@ -5,15 +5,12 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "cumulus/v1/server.pb.h"
-#include "cumulus/v1/sessions.pb.h"
 #include "library/connection.h"
 #include "library/run_operation.h"
 #include "library/session_state.h"
-#include "library/uuid.h"
 
 namespace cumulus {
 namespace {
@@ -87,7 +84,7 @@ absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectO
   Client client(*std::move(connection));
   CallOptions first_call;
   first_call.timeout = options.connect_timeout;
-  if (const auto answer = client.capabilities(first_call); !answer.ok()) {
+  if (const auto answer = client.ask_capabilities(first_call, false); !answer.ok()) {
     const bool refused =
         absl::IsUnauthenticated(answer.status()) || absl::IsPermissionDenied(answer.status());
     if (refused) return with_context(answer.status(), absl::StrCat("the server at ", target, " refuses"));
@@ -97,8 +94,15 @@ absl::StatusOr<Client> Client::connect(const std::string& target, const ConnectO
 }
 
 absl::StatusOr<Capabilities> Client::capabilities(const CallOptions& options) const {
-  const auto answer = connection_->call_and_wait<v1::Capabilities>("/cumulus.v1.Server/GetCapabilities",
-                                                                   v1::GetCapabilitiesRequest(), options);
+  return ask_capabilities(options, true);
+}
+
+absl::StatusOr<Capabilities> Client::ask_capabilities(const CallOptions& options,
+                                                      bool outlasts_breaks) const {
+  CallContext context;
+  context.outlasts_breaks = outlasts_breaks;
+  const auto answer = connection_->call_and_wait<v1::Capabilities>(
+      "/cumulus.v1.Server/GetCapabilities", v1::GetCapabilitiesRequest(), options, context);
   if (!answer.ok()) return answer.status();
   return decode_capabilities(*answer);
 }
@@ -118,21 +122,9 @@ absl::StatusOr<Health> Client::health(const CallOptions& options) const {
 }
 
 absl::StatusOr<Session> Client::create_session(const SessionOptions& options) const {
-  v1::CreateSessionRequest request;
-  request.set_session_id(make_uuid());
-  if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *request.mutable_ttl());
-  request.set_quota_bytes(options.quota_bytes);
-  request.set_device(options.device);
-  request.set_request_id(options.call.request_id);
-  const auto created =
-      connection_->call_and_wait<v1::Session>("/cumulus.v1.Sessions/CreateSession", request, options.call);
-  if (!created.ok()) return created.status();
-  auto state = std::make_shared<SessionState>(connection_, *created);
-  if (options.keep_alive) {
-    const auto end = absl::FromUnixSeconds(created->expire_time().seconds());
-    const absl::Duration granted = options.ttl.value_or(end - absl::Now());
-    state->keep_alive(std::max(granted, absl::Seconds(3)));
-  }
+  auto state = std::make_shared<SessionState>(connection_, options);
+  Outage outage(connection_->deadline(options.call), connection_->max_outage(), options.call.cancellation);
+  if (absl::Status created = state->create(outage); !created.ok()) return created;
   return Session(std::move(state));
 }
 

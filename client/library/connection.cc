@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "library/cancellation.h"
 #include "library/credentials.h"
+#include "library/outage.h"
+#include "proto/metadata.h"
 
 namespace cumulus {
 namespace {
@@ -19,10 +22,11 @@ namespace {
 class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
  public:
   UnaryCall(std::shared_ptr<Connection> connection, std::string method, const grpc::ByteBuffer& request,
-            absl::Time deadline, Connection::Done done)
+            CallContext terms, absl::Time deadline, Connection::Done done)
       : connection_(std::move(connection)),
         method_(std::move(method)),
         request_(request),
+        terms_(std::move(terms)),
         deadline_(deadline),
         done_(std::move(done)) {}
 
@@ -41,6 +45,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
       context_ = std::make_unique<grpc::ClientContext>();
       connection_->prepare(*context_);
       context_->set_deadline(absl::ToChronoTime(deadline_));
+      terms_.write(*context_);
       if (cancelled_) context_->TryCancel();
       context = context_.get();
     }
@@ -54,10 +59,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
 
   void finish_attempt(absl::Status status) {
     reader_.reset();  // it lives in the call that context_ owns
-    if (absl::IsUnavailable(status) && retry_delay(status).has_value()) {
-      const absl::Duration delay = std::max(*retry_delay(status), back_off_.next());
-      if (absl::Now() + delay < deadline_ && attempt_later(delay)) return;
-    }
+    const std::optional<absl::Duration> delay = delay_after(status);
+    if (delay.has_value() && absl::Now() + *delay < deadline_ && attempt_later(*delay)) return;
     scope_ = CancellationScope();
     if (status.ok()) {
       done_(std::move(response_));
@@ -65,6 +68,17 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
       done_(std::move(status));
     }
     done_ = nullptr;
+  }
+
+  /// How long to wait before the next attempt; empty where there is to be none.
+  std::optional<absl::Duration> delay_after(const absl::Status& status) {
+    const std::optional<absl::Duration> asked =
+        absl::IsUnavailable(status) ? retry_delay(status) : std::nullopt;
+    if (asked.has_value()) return std::max(*asked, back_off_.next());
+    if (!terms_.outlasts_breaks || !is_break(status)) return std::nullopt;
+    broken_since_ = std::min(broken_since_, absl::Now());
+    if (absl::Now() - broken_since_ > connection_->max_outage()) return std::nullopt;
+    return back_off_.next();
   }
 
   /// False where the call has been cancelled meanwhile.
@@ -88,7 +102,9 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   const std::shared_ptr<Connection> connection_;
   const std::string method_;
   const grpc::ByteBuffer request_;
+  const CallContext terms_;
   const absl::Time deadline_;
+  absl::Time broken_since_ = absl::InfiniteFuture();
   Connection::Done done_;
   grpc::ByteBuffer response_;
   grpc::Status status_;
@@ -139,38 +155,58 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::open(const std::string& 
   arguments.SetInt(
       GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
       static_cast<int>(absl::ToInt64Milliseconds(std::min(options.connect_timeout, absl::Hours(1)))));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  // A server that comes back is to be found within a second or so.
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each Client has a connection of its own
   auto channel = grpc::CreateCustomChannel(target, security->credentials, arguments);
-  return std::shared_ptr<Connection>(new Connection(std::move(channel), options, *std::move(security)));
+  return std::shared_ptr<Connection>(
+      new Connection(std::move(channel), target, options, *std::move(security)));
+}
+
+std::shared_ptr<Connection> Connection::to(const std::string& endpoint) {
+  if (endpoint.empty() || endpoint == target_) return shared_from_this();
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<Connection>& known = others_[endpoint];
+  if (std::shared_ptr<Connection> other = known.lock()) return other;
+  absl::StatusOr<std::shared_ptr<Connection>> other = open(endpoint, options_);
+  // Its files have changed since: this connection still has what they held.
+  if (!other.ok()) return shared_from_this();
+  known = *other;
+  return *std::move(other);
+}
+
+void CallContext::write(grpc::ClientContext& context) const {
+  if (!session.empty()) context.AddMetadata(kSessionKey, session);
+  if (!instance.empty()) context.AddMetadata(kInstanceKey, instance);
 }
 
 void Connection::call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options,
-                      Done done) {
-  std::make_shared<UnaryCall>(shared_from_this(), std::move(method), request, deadline(options),
+                      const CallContext& context, Done done) {
+  std::make_shared<UnaryCall>(shared_from_this(), std::move(method), request, context, deadline(options),
                               std::move(done))
       ->start(options.cancellation);
 }
 
 absl::StatusOr<grpc::ByteBuffer> Connection::call_and_wait(std::string method,
                                                            const grpc::ByteBuffer& request,
-                                                           const CallOptions& options) {
+                                                           const CallOptions& options,
+                                                           const CallContext& context) {
   // Shared: the callback's end may outlive the wait.
   const auto answer = std::make_shared<std::promise<absl::StatusOr<grpc::ByteBuffer>>>();
-  call(std::move(method), request, options,
+  call(std::move(method), request, options, context,
        [answer](absl::StatusOr<grpc::ByteBuffer> response) { answer->set_value(std::move(response)); });
   return answer->get_future().get();
 }
 
 absl::Time Connection::deadline(const CallOptions& options, absl::Duration allowance) const {
-  return absl::Now() + options.timeout.value_or(call_timeout_ + allowance);
+  return absl::Now() + options.timeout.value_or(options_.call_timeout + allowance);
 }
 
 absl::Duration BackOff::next() {
   static thread_local std::minstd_rand random(std::random_device{}());
   const absl::Duration delay = delay_ * std::uniform_real_distribution(0.75, 1.25)(random);
-  delay_ = std::min(delay_ * 2, absl::Seconds(5));
+  delay_ = std::min(delay_ * 2, absl::Seconds(1));
   return delay;
 }
 

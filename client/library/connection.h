@@ -7,7 +7,9 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -18,27 +20,42 @@
 
 namespace cumulus {
 
+/// What a call says besides its request, and how the library takes its failure.
+struct CallContext {
+  // Session.name and Session.instance of the handles that the call names; empty where it names none.
+  std::string session = {};
+  std::string instance = {};
+  /// The call may be repeated whatever became of it: after breaks, for ConnectOptions::max_outage.
+  bool outlasts_breaks = false;
+
+  void write(grpc::ClientContext& context) const;
+};
+
 /// A channel, and the one way in which every unary call goes over it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   /// INVALID_ARGUMENT where the credentials cannot be used.
   static absl::StatusOr<std::shared_ptr<Connection>> open(const std::string& target,
                                                           const ConnectOptions& options);
+  /// The one to a server that this one named: this one itself where `endpoint` is empty or its own target, or
+  /// the credentials cannot be read any more.
+  std::shared_ptr<Connection> to(const std::string& endpoint);
 
   using Done = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
   /// Calls `method` ("/package.Service/Method") and hands its answer to `done`, once, on the event loop's
   /// thread. Repeats it with back-off while it answers UNAVAILABLE with RetryInfo and the deadline allows.
-  void call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options, Done done);
+  void call(std::string method, const grpc::ByteBuffer& request, const CallOptions& options,
+            const CallContext& context, Done done);
 
   absl::StatusOr<grpc::ByteBuffer> call_and_wait(std::string method, const grpc::ByteBuffer& request,
-                                                 const CallOptions& options);
+                                                 const CallOptions& options, const CallContext& context = {});
 
   template <class Response>
   absl::StatusOr<Response> call_and_wait(std::string method, const google::protobuf::MessageLite& request,
-                                         const CallOptions& options) {
+                                         const CallOptions& options, const CallContext& context = {}) {
     absl::StatusOr<grpc::ByteBuffer> bytes =
-        call_and_wait(std::move(method), wire::serialize(request), options);
+        call_and_wait(std::move(method), wire::serialize(request), options, context);
     if (!bytes.ok()) return bytes.status();
     Response response;
     if (absl::Status parsed = wire::parse(*bytes, response); !parsed.ok()) return parsed;
@@ -54,24 +71,31 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   bool encrypted() const { return encrypted_; }
+  absl::Duration max_outage() const { return options_.max_outage; }
+
   grpc::GenericStub& stub() { return stub_; }
   grpc::CompletionQueue* queue() { return loop_.queue(); }
 
  private:
-  Connection(std::shared_ptr<grpc::Channel> channel, const ConnectOptions& options, ChannelSecurity security)
+  Connection(std::shared_ptr<grpc::Channel> channel, std::string target, const ConnectOptions& options,
+             ChannelSecurity security)
       : stub_(std::move(channel)),
-        call_timeout_(options.call_timeout),
+        target_(std::move(target)),
+        options_(options),
         authorization_(std::move(security.authorization)),
         encrypted_(security.encrypted) {}
 
   EventLoop loop_;
   grpc::GenericStub stub_;
-  absl::Duration call_timeout_;
+  const std::string target_;
+  const ConnectOptions options_;
   const std::string authorization_;
   const bool encrypted_;
+  std::mutex mutex_;  // of others_
+  std::map<std::string, std::weak_ptr<Connection>> others_;
 };
 
-/// Waiting times between repetitions of a call: 50 ms, doubling up to 5 s, each varied by a quarter so
+/// Waiting times between repetitions of a call: 50 ms, doubling up to 1 s, each varied by a quarter so
 /// that clients turned away together do not come back together.
 class BackOff {
  public:

@@ -98,12 +98,12 @@ absl::Status receive_chunks(ByteStream& stream, Receiver& receiver, std::size_t 
   return stream.finish();
 }
 
-absl::Status attempt_download(Connection& connection, const std::string& name, std::size_t total,
-                              Receiver& receiver, absl::Time deadline, const DownloadOptions& options) {
+/// Reads on from where the receiver stands.
+absl::Status attempt_download(ByteStream& stream, const std::string& name, std::size_t total,
+                              Receiver& receiver, const DownloadOptions& options) {
   v1::ReadBufferRequest request;
   request.set_name(name);
   request.set_read_offset(static_cast<std::int64_t>(receiver.received()));
-  ByteStream stream(connection, "/cumulus.v1.BufferTransfer/ReadBuffer", deadline, options.call.cancellation);
   stream.start_write(wire::serialize(request), true);
   stream.wait();  // where it failed, the read below ends and finish() says why
   if (absl::Status status = receive_chunks(stream, receiver, total, options.progress); !status.ok())
@@ -115,14 +115,16 @@ absl::Status attempt_download(Connection& connection, const std::string& name, s
 
 }  // namespace
 
-absl::Status read_buffer(Connection& connection, const std::string& name, std::span<std::byte> destination,
-                         const DownloadOptions& options) {
+absl::Status read_buffer(Connection& connection, const CallContext& context, const std::string& name,
+                         std::span<std::byte> destination, const DownloadOptions& options) {
   const absl::Time deadline = connection.deadline(options.call, transfer_allowance(destination.size()));
   TransferRetry retry(deadline, options.call.cancellation);
   Receiver receiver(destination);
   while (true) {
     const std::size_t before = receiver.received();
-    absl::Status status = attempt_download(connection, name, destination.size(), receiver, deadline, options);
+    ByteStream stream(connection, "/cumulus.v1.BufferTransfer/ReadBuffer", context, deadline,
+                      options.call.cancellation);
+    absl::Status status = attempt_download(stream, name, destination.size(), receiver, options);
     if (receiver.received() > before) retry.note_progress();
     if (status.ok() || !retry.wait_after(status)) return status;
   }

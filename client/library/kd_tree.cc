@@ -18,30 +18,31 @@ v1::KdTreeSplit to_wire(KdTreeSplit split) {
   return v1::KD_TREE_SPLIT_UNSPECIFIED;
 }
 
-v1::BuildKdTreeRequest build_request(const Source& points, const KdTreeOptions& options) {
+v1::BuildKdTreeRequest build_request(const Source& points, const KdTreeOptions& options,
+                                     OperationInputs& inputs) {
   v1::BuildKdTreeRequest request;
-  SourceEncoder::encode(points, *request.mutable_points());
+  inputs.encode(points, *request.mutable_points());
   request.set_leaf_size(options.leaf_size);
   request.set_split(to_wire(options.split));
   return request;
 }
 
-v1::BuildKdTreeRequest left_balanced_request(const Source& points) {
+v1::BuildKdTreeRequest left_balanced_request(const Source& points, OperationInputs& inputs) {
   v1::BuildKdTreeRequest request;
-  SourceEncoder::encode(points, *request.mutable_points());
+  inputs.encode(points, *request.mutable_points());
   request.set_layout(v1::LEFT_BALANCED);
   return request;
 }
 
 v1::FindNeighborsRequest neighbors_request(const KdTree& tree, const Source& queries,
-                                           const NeighborOptions& options) {
+                                           const NeighborOptions& options, OperationInputs& inputs) {
   v1::FindNeighborsRequest request;
-  SourceEncoder::encode(tree.points, *request.mutable_tree()->mutable_points());
-  SourceEncoder::encode(tree.idx_array, *request.mutable_tree()->mutable_idx_array());
-  SourceEncoder::encode(tree.node_data, *request.mutable_tree()->mutable_node_data());
-  SourceEncoder::encode(tree.node_bounds, *request.mutable_tree()->mutable_node_bounds());
-  SourceEncoder::encode(queries, *request.mutable_queries());
-  if (options.radii.has_value()) SourceEncoder::encode(*options.radii, *request.mutable_radii());
+  inputs.encode(tree.points, *request.mutable_tree()->mutable_points());
+  inputs.encode(tree.idx_array, *request.mutable_tree()->mutable_idx_array());
+  inputs.encode(tree.node_data, *request.mutable_tree()->mutable_node_data());
+  inputs.encode(tree.node_bounds, *request.mutable_tree()->mutable_node_bounds());
+  inputs.encode(queries, *request.mutable_queries());
+  if (options.radii.has_value()) inputs.encode(*options.radii, *request.mutable_radii());
   if (options.radius.has_value()) request.set_radius(*options.radius);
   request.set_squared(options.squared);
   for (const double period : options.period) request.add_period(period);
@@ -51,43 +52,52 @@ v1::FindNeighborsRequest neighbors_request(const KdTree& tree, const Source& que
 }  // namespace
 
 Operation build_kd_tree(const Source& points, const KdTreeOptions& options) {
-  return OperationAccess::make("BuildKdTree", build_request(points, options));
+  OperationInputs inputs;
+  const v1::BuildKdTreeRequest request = build_request(points, options, inputs);
+  return OperationAccess::make("BuildKdTree", request, inputs);
 }
 
 Operation build_kd_tree(const Source& points, const Source& payload, const KdTreeOptions& options) {
-  v1::BuildKdTreeRequest request = build_request(points, options);
-  SourceEncoder::encode(payload, *request.mutable_payload());
-  return OperationAccess::make("BuildKdTree", request);
+  OperationInputs inputs;
+  v1::BuildKdTreeRequest request = build_request(points, options, inputs);
+  inputs.encode(payload, *request.mutable_payload());
+  return OperationAccess::make("BuildKdTree", request, inputs);
 }
 
 Operation arrange_left_balanced_kd_tree(const Source& points) {
-  return OperationAccess::make("BuildKdTree", left_balanced_request(points));
+  OperationInputs inputs;
+  const v1::BuildKdTreeRequest request = left_balanced_request(points, inputs);
+  return OperationAccess::make("BuildKdTree", request, inputs);
 }
 
 Operation arrange_left_balanced_kd_tree(const Source& points, const Source& payload) {
-  v1::BuildKdTreeRequest request = left_balanced_request(points);
-  SourceEncoder::encode(payload, *request.mutable_payload());
-  return OperationAccess::make("BuildKdTree", request);
+  OperationInputs inputs;
+  v1::BuildKdTreeRequest request = left_balanced_request(points, inputs);
+  inputs.encode(payload, *request.mutable_payload());
+  return OperationAccess::make("BuildKdTree", request, inputs);
 }
 
 Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
                        const NeighborOptions& options) {
-  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  OperationInputs inputs;
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options, inputs);
   request.set_nearest(nearest);
-  return OperationAccess::make("FindNeighbors", request);
+  return OperationAccess::make("FindNeighbors", request, inputs);
 }
 
 Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options) {
-  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  OperationInputs inputs;
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options, inputs);
   request.mutable_counts();
-  return OperationAccess::make("FindNeighbors", request);
+  return OperationAccess::make("FindNeighbors", request, inputs);
 }
 
 Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
                          const NeighborOptions& options) {
-  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options);
+  OperationInputs inputs;
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options, inputs);
   request.mutable_lists()->set_max_neighbors(max_neighbors);
-  return OperationAccess::make("FindNeighbors", request);
+  return OperationAccess::make("FindNeighbors", request, inputs);
 }
 
 }  // namespace cumulus

@@ -71,11 +71,12 @@ void encode(const AxisKernel& axis, v1::AxisFilter& out) {
 
 Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptions& options) {
   v1::ApplyRecursiveFilterRequest request;
-  SourceEncoder::encode(image, *request.mutable_image());
+  OperationInputs inputs;
+  inputs.encode(image, *request.mutable_image());
   if (options.y.has_value()) encode(*options.y, *request.mutable_y());
   if (options.x.has_value()) encode(*options.x, *request.mutable_x());
   if (options.accumulate.has_value()) {
-    SourceEncoder::encode(*options.accumulate, *request.mutable_accumulate());
+    inputs.encode(*options.accumulate, *request.mutable_accumulate());
   }
   // Without `accumulate` the server refuses a weight, rather than that it is lost in silence.
   if (options.weight != 1) request.set_weight(options.weight);
@@ -84,7 +85,7 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
     request.set_max_truncation_error(*options.max_truncation_error);
   }
   request.set_tell_method(options.tell_method);
-  return OperationAccess::make("ApplyRecursiveFilter", request);
+  return OperationAccess::make("ApplyRecursiveFilter", request, inputs);
 }
 
 }  // namespace cumulus

@@ -28,7 +28,8 @@ v1::RunScope to_wire(RunScope scope) {
 
 Operation encode_run_lengths(const Source& array, const EncodeRunLengthsOptions& options) {
   v1::EncodeRunLengthsRequest request;
-  SourceEncoder::encode(array, *request.mutable_array());
+  OperationInputs inputs;
+  inputs.encode(array, *request.mutable_array());
   request.set_pixels(options.pixels);
   request.set_order(to_wire(options.order));
   request.set_scope(to_wire(options.scope));
@@ -36,20 +37,21 @@ Operation encode_run_lengths(const Source& array, const EncodeRunLengthsOptions&
   request.set_length_type(options.wide_lengths ? v1::UINT64 : v1::UINT32);
   request.set_overflow(options.split_long_runs ? v1::SPLIT_LONG_RUNS : v1::REFUSE_LONG_RUNS);
   request.set_max_runs(options.max_runs);
-  return OperationAccess::make("EncodeRunLengths", request);
+  return OperationAccess::make("EncodeRunLengths", request, inputs);
 }
 
 Operation decode_run_lengths(const Source& symbols, const Source& lengths,
                              const DecodeRunLengthsOptions& options) {
   v1::DecodeRunLengthsRequest request;
-  SourceEncoder::encode(symbols, *request.mutable_symbols());
-  SourceEncoder::encode(lengths, *request.mutable_lengths());
+  OperationInputs inputs;
+  inputs.encode(symbols, *request.mutable_symbols());
+  inputs.encode(lengths, *request.mutable_lengths());
   request.set_pixels(options.pixels);
   request.set_order(to_wire(options.order));
   request.set_form(to_wire(options.form));
   request.set_max_output_bytes(options.max_output_bytes);
   request.mutable_shape()->Assign(options.shape.begin(), options.shape.end());
-  return OperationAccess::make("DecodeRunLengths", request);
+  return OperationAccess::make("DecodeRunLengths", request, inputs);
 }
 
 }  // namespace cumulus

@@ -72,7 +72,8 @@ v1::SamplingMethod to_wire(SamplingMethod method) {
 
 Operation build_sampling_table(const Source& weights, const SamplingTableOptions& options) {
   v1::BuildSamplingTableRequest request;
-  SourceEncoder::encode(weights, *request.mutable_weights());
+  OperationInputs inputs;
+  inputs.encode(weights, *request.mutable_weights());
   request.set_projection(to_wire(options.projection));
   request.set_invalid_weights(options.invalid_weights == InvalidWeights::kClamp ? v1::CLAMP : v1::REFUSE);
   request.set_luminance(to_wire(options.luminance));
@@ -88,27 +89,29 @@ Operation build_sampling_table(const Source& weights, const SamplingTableOptions
   request.set_guide_size(options.guide_size);
   request.set_marginal_guide_size(options.marginal_guide_size);
   request.set_layered(options.layered);
-  return OperationAccess::make("BuildSamplingTable", request);
+  return OperationAccess::make("BuildSamplingTable", request, inputs);
 }
 
 Operation draw_samples(const Source& table, const DrawSamplesOptions& options) {
   v1::DrawSamplesRequest request;
-  SourceEncoder::encode(table, *request.mutable_table());
+  OperationInputs inputs;
+  inputs.encode(table, *request.mutable_table());
   request.set_count(options.count);
   request.set_first_index(options.first_index);
   request.set_sequence(to_wire(options.sequence));
   request.set_seed(options.seed);
   request.set_total(options.total);
   request.set_layer(options.layer);
-  return OperationAccess::make("DrawSamples", request);
+  return OperationAccess::make("DrawSamples", request, inputs);
 }
 
 Operation evaluate_density(const Source& table, const Source& points, std::uint32_t layer) {
   v1::EvaluateDensityRequest request;
-  SourceEncoder::encode(table, *request.mutable_table());
-  SourceEncoder::encode(points, *request.mutable_points());
+  OperationInputs inputs;
+  inputs.encode(table, *request.mutable_table());
+  inputs.encode(points, *request.mutable_points());
   request.set_layer(layer);
-  return OperationAccess::make("EvaluateDensity", request);
+  return OperationAccess::make("EvaluateDensity", request, inputs);
 }
 
 }  // namespace cumulus

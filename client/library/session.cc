@@ -5,85 +5,61 @@
 #include <utility>
 
 #include "cumulus/v1/transfer.pb.h"
+#include "library/buffer_state.h"
 #include "library/run_operation.h"
-#include "library/session_state.h"
 #include "library/transfer.h"
+#include "library/transfer_retry.h"
 
 namespace cumulus {
 
-void SessionState::keep_alive(absl::Duration ttl) {
-  const std::lock_guard lock(mutex);
-  if (closed) return;
-  renewal = std::make_unique<grpc::Alarm>();
-  // Weak: a renewal that is due keeps nothing alive.
-  const auto renew = [weak = weak_from_this(), ttl](bool due) {
-    const auto self = weak.lock();
-    if (!due || self == nullptr) return;
-    v1::GetSessionRequest request;
-    request.set_name(self->name);
-    CallOptions options;
-    options.timeout = ttl / 3;
-    const auto renewed = [weak, ttl](const absl::StatusOr<grpc::ByteBuffer>& answer) {
-      const auto session = weak.lock();
-      if (session != nullptr && !absl::IsNotFound(answer.status())) session->keep_alive(ttl);
-    };
-    self->connection->call("/cumulus.v1.Sessions/GetSession", wire::serialize(request), options, renewed);
-  };
-  renewal->Set(connection->queue(), absl::ToChronoTime(absl::Now() + ttl / 3), EventLoop::tag(renew));
-}
-
-void SessionState::close() {
-  const std::lock_guard lock(mutex);
-  closed = true;
-  if (renewal != nullptr) renewal->Cancel();
-}
-
-absl::StatusOr<Buffer> BufferAccess::make(const std::shared_ptr<SessionState>& session,
+absl::StatusOr<Buffer> BufferAccess::make(const std::shared_ptr<SessionState>& session, const Lease& lease,
                                           const v1::Buffer& buffer) {
   absl::StatusOr<wire::Spec> spec = wire::decode_spec(buffer.spec());
   if (!spec.ok()) return spec.status();
-  return Buffer(session, buffer.name(), spec->type, std::move(spec->shape), buffer.size_bytes());
+  auto state =
+      std::make_shared<BufferState>(session, spec->type, std::move(spec->shape), buffer.size_bytes());
+  state->name = buffer.name();
+  state->generation = lease.generation;
+  return Buffer(std::move(state));
 }
 
-Buffer::Buffer(std::shared_ptr<SessionState> session, std::string name, ElementType type, Shape shape,
-               std::int64_t size_bytes)
-    : session_(std::move(session)),
-      name_(std::move(name)),
-      type_(type),
-      shape_(std::move(shape)),
-      size_bytes_(size_bytes) {}
+Buffer::Buffer(std::shared_ptr<BufferState> state) : state_(std::move(state)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this != &other) {
     release();
-    session_ = std::move(other.session_);
-    name_ = std::move(other.name_);
-    type_ = other.type_;
-    shape_ = std::move(other.shape_);
-    size_bytes_ = other.size_bytes_;
+    state_ = std::move(other.state_);
   }
   return *this;
 }
 
 Buffer::~Buffer() { release(); }
 
+std::string Buffer::name() const { return name_of(*state_); }
+ElementType Buffer::type() const { return state_->type; }
+const Shape& Buffer::shape() const { return state_->shape; }
+std::int64_t Buffer::size_bytes() const { return state_->size_bytes; }
+
 void Buffer::release() {
-  if (session_ == nullptr) return;
-  {
-    const std::lock_guard lock(session_->mutex);
-    if (session_->closed) return;
-  }
-  v1::DeleteBufferRequest request;
-  request.set_name(name_);
-  request.set_allow_missing(true);
-  CallOptions options;
-  options.timeout = absl::Seconds(10);
-  // Nobody is left to tell of a failure; the session's end releases the buffer then.
-  session_->connection->call("/cumulus.v1.Sessions/DeleteBuffer", wire::serialize(request), options,
-                             [](const absl::StatusOr<grpc::ByteBuffer>&) {});
+  if (state_ == nullptr || state_->session->closed()) return;
+  const std::shared_ptr<const Lease> lease = state_->session->lease();
+  const std::lock_guard lock(state_->mutex);
+  state_->released = true;
+  if (std::exchange(state_->generation, BufferState::kNowhere) == lease->generation)
+    delete_buffer(*lease, state_->name);
 }
 
 namespace {
+
+v1::WriteSpec write_spec(const std::string& session, const ArrayView& array, const UploadOptions& options) {
+  v1::WriteSpec spec;
+  spec.set_session(session);
+  wire::encode_spec(array.type(), array.shape(), *spec.mutable_spec());
+  if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *spec.mutable_ttl());
+  spec.set_evictable(options.evictable);
+  spec.set_request_id(options.call.request_id);
+  return spec;
+}
 
 absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session, const ArrayView& array,
                                     const UploadOptions& options) {
@@ -94,31 +70,40 @@ absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session
     return absl::InvalidArgumentError(absl::StrCat(
         "upload: the shape needs ", wanted, " bytes, and the memory given has ", array.bytes().size()));
   }
-  v1::WriteSpec spec;
-  spec.set_session(session->name);
-  wire::encode_spec(array.type(), array.shape(), *spec.mutable_spec());
-  if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *spec.mutable_ttl());
-  spec.set_evictable(options.evictable);
-  spec.set_request_id(options.call.request_id);
-  const absl::StatusOr<v1::Buffer> buffer = write_buffer(*session->connection, spec, array.bytes(), options);
-  if (!buffer.ok()) return buffer.status();
-  return BufferAccess::make(session, *buffer);
+  UploadOptions rest = options;
+  const absl::Time deadline = session->server()->deadline(options.call, transfer_allowance(wanted));
+  Outage outage(deadline, session->server()->max_outage(), options.call.cancellation);
+  while (true) {
+    const std::shared_ptr<const Lease> lease = session->lease();
+    rest.call.timeout = deadline - absl::Now();
+    const absl::StatusOr<Uploaded> uploaded = write_buffer(
+        *lease->connection, lease->context(), write_spec(lease->name, array, options), array.bytes(), rest);
+    if (uploaded.ok()) {
+      absl::StatusOr<Buffer> buffer = BufferAccess::make(session, *lease, uploaded->buffer);
+      if (buffer.ok() && session->recreates()) {
+        BufferAccess::state(*buffer)->upload =
+            UploadRecipe{array, options.keep, options.ttl, options.evictable, uploaded->checksum};
+      }
+      return buffer;
+    }
+    if (absl::Status again = session->go_on_after(uploaded.status(), *lease, outage); !again.ok())
+      return again;
+  }
 }
 
-absl::Status download_into(const SessionState& session, const Buffer& buffer,
-                           std::span<std::byte> destination, const DownloadOptions& options) {
+absl::Status download_checked(const Buffer& buffer, std::span<std::byte> destination,
+                              const DownloadOptions& options) {
   if (destination.size() != static_cast<std::size_t>(buffer.size_bytes())) {
     return absl::InvalidArgumentError(absl::StrCat("download: the buffer has ", buffer.size_bytes(),
                                                    " bytes, and the destination ", destination.size()));
   }
-  return read_buffer(*session.connection, buffer.name(), destination, options);
+  return download_into(BufferAccess::state(buffer), destination, options);
 }
 
-absl::StatusOr<Array> download_array(const SessionState& session, const Buffer& buffer,
-                                     const DownloadOptions& options) {
+absl::StatusOr<Array> download_array(const Buffer& buffer, const DownloadOptions& options) {
   absl::StatusOr<Array> array = Array::allocate(buffer.type(), buffer.shape());
   if (!array.ok()) return array;
-  if (absl::Status status = download_into(session, buffer, array->mutable_bytes(), options); !status.ok())
+  if (absl::Status status = download_checked(buffer, array->mutable_bytes(), options); !status.ok())
     return status;
   return array;
 }
@@ -140,25 +125,33 @@ Session::~Session() { close(); }
 void Session::close() {
   if (state_ == nullptr) return;
   state_->close();
+  const std::shared_ptr<const Lease> lease = state_->lease();
   v1::DeleteSessionRequest request;
-  request.set_name(state_->name);
+  request.set_name(lease->name);
   CallOptions options;
   options.timeout = absl::Seconds(2);
   // Best effort: without an answer the lease's end deletes the session.
-  (void)state_->connection->call_and_wait("/cumulus.v1.Sessions/DeleteSession", wire::serialize(request),
-                                          options);
+  (void)lease->connection->call_and_wait("/cumulus.v1.Sessions/DeleteSession", wire::serialize(request),
+                                         options, lease->context());
 }
 
-const std::string& Session::name() const { return state_->name; }
-const std::string& Session::device() const { return state_->device; }
-const std::string& Session::instance() const { return state_->instance; }
-const std::string& Session::endpoint() const { return state_->endpoint; }
+std::string Session::name() const { return state_->lease()->name; }
+std::string Session::device() const { return state_->lease()->device; }
+std::string Session::instance() const { return state_->lease()->instance; }
+std::string Session::endpoint() const { return state_->lease()->endpoint; }
 
 absl::Status Session::renew(const CallOptions& options) const {
+  const absl::Time deadline = state_->server()->deadline(options);
+  Outage outage(deadline, state_->server()->max_outage(), options.cancellation);
+  const std::shared_ptr<const Lease> lease = state_->lease();
   v1::GetSessionRequest request;
-  request.set_name(state_->name);
-  return state_->connection->call_and_wait<v1::Session>("/cumulus.v1.Sessions/GetSession", request, options)
-      .status();
+  request.set_name(lease->name);
+  const absl::Status renewed =
+      lease->connection
+          ->call_and_wait<v1::Session>("/cumulus.v1.Sessions/GetSession", request, options, lease->context())
+          .status();
+  // Either way it has been renewed then.
+  return renewed.ok() ? renewed : state_->go_on_after(renewed, *lease, outage);
 }
 
 absl::StatusOr<Buffer> Session::upload(const ArrayView& array, const UploadOptions& options) const {
@@ -173,24 +166,23 @@ std::future<absl::StatusOr<Buffer>> Session::upload_async(const ArrayView& array
 
 absl::Status Session::download(const Buffer& buffer, std::span<std::byte> destination,
                                const DownloadOptions& options) const {
-  return download_into(*state_, buffer, destination, options);
+  return download_checked(buffer, destination, options);
 }
 
 absl::StatusOr<Array> Session::download(const Buffer& buffer, const DownloadOptions& options) const {
-  return download_array(*state_, buffer, options);
+  return download_array(buffer, options);
 }
 
 std::future<absl::Status> Session::download_async(const Buffer& buffer, std::span<std::byte> destination,
                                                   const DownloadOptions& options) const {
-  return std::async(std::launch::async, [state = state_, &buffer, destination, options] {
-    return download_into(*state, buffer, destination, options);
+  return std::async(std::launch::async, [&buffer, destination, options] {
+    return download_checked(buffer, destination, options);
   });
 }
 
 std::future<absl::StatusOr<Array>> Session::download_async(const Buffer& buffer,
                                                            const DownloadOptions& options) const {
-  return std::async(std::launch::async,
-                    [state = state_, &buffer, options] { return download_array(*state, buffer, options); });
+  return std::async(std::launch::async, [&buffer, options] { return download_array(buffer, options); });
 }
 
 absl::StatusOr<Result> Session::run(const Operation& operation, const RunOptions& options) const {
@@ -199,12 +191,12 @@ absl::StatusOr<Result> Session::run(const Operation& operation, const RunOptions
 
 std::future<absl::StatusOr<Result>> Session::run_async(const Operation& operation,
                                                        const RunOptions& options) const {
-  return run_to_future(*state_->connection, state_, operation, options);
+  return run_to_future(*state_->server(), state_, operation, options);
 }
 
 void Session::run_async(const Operation& operation, const RunOptions& options,
                         std::function<void(absl::StatusOr<Result>)> done) const {
-  run_to_callback(*state_->connection, state_, operation, options, std::move(done));
+  run_to_callback(*state_->server(), state_, operation, options, std::move(done));
 }
 
 }  // namespace cumulus

@@ -51,7 +51,8 @@ v1::BoxBoundary to_wire(BoxBoundary boundary) {
 
 Operation build_summed_area_table(const Source& image, const SummedAreaTableOptions& options) {
   v1::BuildSummedAreaTableRequest request;
-  SourceEncoder::encode(image, *request.mutable_image());
+  OperationInputs inputs;
+  inputs.encode(image, *request.mutable_image());
   if (options.accumulator.has_value()) request.set_accumulator(wire::to_wire(*options.accumulator));
   request.set_exclusive(options.exclusive);
   request.set_squares(options.squares);
@@ -59,35 +60,36 @@ Operation build_summed_area_table(const Source& image, const SummedAreaTableOpti
   request.set_width(options.width);
   request.set_overflow(options.wrap ? v1::WRAP_OVERFLOW : v1::REFUSE_OVERFLOW);
   request.set_precision(to_wire(options.precision));
-  return OperationAccess::make("BuildSummedAreaTable", request);
+  return OperationAccess::make("BuildSummedAreaTable", request, inputs);
 }
 
 Operation sum_rectangles(const Source& sums, const Source& rectangles, const SumRectanglesOptions& options) {
   v1::SumRectanglesRequest request;
-  SourceEncoder::encode(sums, *request.mutable_sums());
-  if (options.squares.has_value()) SourceEncoder::encode(*options.squares, *request.mutable_squares());
-  if (options.offsets.has_value()) SourceEncoder::encode(*options.offsets, *request.mutable_offsets());
-  if (options.above.has_value()) SourceEncoder::encode(*options.above, *request.mutable_above());
-  if (options.left.has_value()) SourceEncoder::encode(*options.left, *request.mutable_left());
-  SourceEncoder::encode(rectangles, *request.mutable_rectangles());
+  OperationInputs inputs;
+  inputs.encode(sums, *request.mutable_sums());
+  if (options.squares.has_value()) inputs.encode(*options.squares, *request.mutable_squares());
+  if (options.offsets.has_value()) inputs.encode(*options.offsets, *request.mutable_offsets());
+  if (options.above.has_value()) inputs.encode(*options.above, *request.mutable_above());
+  if (options.left.has_value()) inputs.encode(*options.left, *request.mutable_left());
+  inputs.encode(rectangles, *request.mutable_rectangles());
   request.set_exclusive(options.exclusive);
   for (const RectangleStatistic statistic : options.statistics) request.add_statistics(to_wire(statistic));
   request.set_border(options.refuse_outside ? v1::REFUSE_RECTANGLES : v1::CLIP_RECTANGLES);
-  return OperationAccess::make("SumRectangles", request);
+  return OperationAccess::make("SumRectangles", request, inputs);
 }
 
 Operation filter_box(const Source& image, const BoxFilterOptions& options) {
   v1::FilterBoxRequest request;
-  SourceEncoder::encode(image, *request.mutable_image());
+  OperationInputs inputs;
+  inputs.encode(image, *request.mutable_image());
   request.set_radius(options.radius);
   if (options.radius_x.has_value()) request.set_radius_x(*options.radius_x);
   if (options.radius_y.has_value()) request.set_radius_y(*options.radius_y);
-  if (options.radius_map.has_value())
-    SourceEncoder::encode(*options.radius_map, *request.mutable_radius_map());
+  if (options.radius_map.has_value()) inputs.encode(*options.radius_map, *request.mutable_radius_map());
   request.set_boundary_x(to_wire(options.boundary_x));
   request.set_boundary_y(to_wire(options.boundary_y));
   request.set_deviation(options.deviation);
-  return OperationAccess::make("FilterBox", request);
+  return OperationAccess::make("FilterBox", request, inputs);
 }
 
 }  // namespace cumulus

@@ -16,12 +16,18 @@ namespace cumulus {
 
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
+struct Uploaded {
+  v1::Buffer buffer;
+  std::uint32_t checksum = 0;  // of the chunks' checksums: tells the same bytes from others
+};
+
 /// Uploads `bytes` as the buffer that `spec` describes; see Session::upload.
-absl::StatusOr<v1::Buffer> write_buffer(Connection& connection, const v1::WriteSpec& spec,
-                                        std::span<const std::byte> bytes, const UploadOptions& options);
+absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext& context,
+                                      const v1::WriteSpec& spec, std::span<const std::byte> bytes,
+                                      const UploadOptions& options);
 
 /// Downloads the buffer `name`, of exactly destination.size() bytes; see Session::download.
-absl::Status read_buffer(Connection& connection, const std::string& name, std::span<std::byte> destination,
-                         const DownloadOptions& options);
+absl::Status read_buffer(Connection& connection, const CallContext& context, const std::string& name,
+                         std::span<std::byte> destination, const DownloadOptions& options);
 
 }  // namespace cumulus

@@ -1,12 +1,9 @@
 #include "library/transfer_retry.h"
 
-#include <absl/synchronization/notification.h>
-
 #include <algorithm>
-#include <memory>
 
 #include "cumulus/errors.h"
-#include "library/cancellation.h"
+#include "library/outage.h"
 
 namespace cumulus {
 
@@ -21,9 +18,7 @@ bool TransferRetry::wait_after(const absl::Status& failure) {
   if (!asked.has_value() && ++breaks_ > kMaxBreaks) return false;
   const absl::Duration delay = std::max(asked.value_or(absl::ZeroDuration()), back_off_.next());
   if (absl::Now() + delay >= deadline_) return false;
-  const auto cancelled = std::make_shared<absl::Notification>();
-  const CancellationScope scope(cancellation_, [cancelled] { cancelled->Notify(); });
-  return !cancelled->WaitForNotificationWithTimeout(delay);
+  return wait_unless_cancelled(delay, cancellation_);
 }
 
 void TransferRetry::note_progress() {

@@ -68,28 +68,40 @@ grpc::ByteBuffer encode_chunk(const v1::WriteBufferRequest& head, std::span<cons
   return {slices, 2};
 }
 
+/// One array on its way.
+struct Cargo {
+  const v1::WriteSpec& spec;
+  std::span<const std::byte> bytes;
+  LentMemory memory = {};
+  std::uint32_t checksum = 0;  // of the checksums so far
+};
+
 /// The message that carries the bytes from `offset` on.
-grpc::ByteBuffer chunk_at(std::size_t offset, std::span<const std::byte> bytes, const v1::WriteSpec& spec,
-                          LentMemory& memory) {
+grpc::ByteBuffer chunk_at(std::size_t offset, Cargo& cargo) {
+  const std::span<const std::byte> bytes = cargo.bytes;
   const auto data = bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset));
   v1::WriteBufferRequest head;
-  if (offset == 0) *head.mutable_spec() = spec;
+  if (offset == 0) *head.mutable_spec() = cargo.spec;
   head.set_write_offset(static_cast<std::int64_t>(offset));
   head.set_finish_write(offset + data.size() == bytes.size());
-  if (!data.empty()) head.set_crc32c(crc32c(data));
-  return encode_chunk(head, data, memory);
+  if (!data.empty()) {
+    const std::uint32_t both[] = {cargo.checksum, crc32c(data)};
+    head.set_crc32c(both[1]);
+    cargo.checksum = crc32c(std::as_bytes(std::span(both)));
+  }
+  return encode_chunk(head, data, cargo.memory);
 }
 
 /// Sends every chunk; the next one's checksum is computed while gRPC writes the one before.
-bool send_chunks(ByteStream& stream, const v1::WriteSpec& spec, std::span<const std::byte> bytes,
-                 LentMemory& memory, const TransferProgress& progress) {
+bool send_chunks(ByteStream& stream, Cargo& cargo, const TransferProgress& progress) {
+  const std::span<const std::byte> bytes = cargo.bytes;
   std::size_t offset = 0;
-  grpc::ByteBuffer chunk = chunk_at(offset, bytes, spec, memory);
+  grpc::ByteBuffer chunk = chunk_at(offset, cargo);
   while (true) {
     const std::size_t end = std::min(offset + kChunkBytes, bytes.size());
     const bool last = end == bytes.size();
     stream.start_write(chunk, last);
-    if (!last) chunk = chunk_at(end, bytes, spec, memory);
+    if (!last) chunk = chunk_at(end, cargo);
     if (!stream.wait()) return false;
     if (progress) progress(static_cast<std::int64_t>(end), static_cast<std::int64_t>(bytes.size()));
     if (last) return true;
@@ -97,32 +109,35 @@ bool send_chunks(ByteStream& stream, const v1::WriteSpec& spec, std::span<const 
   }
 }
 
-absl::StatusOr<v1::Buffer> attempt_upload(Connection& connection, const v1::WriteSpec& spec,
-                                          std::span<const std::byte> bytes, absl::Time deadline,
-                                          const UploadOptions& options) {
-  LentMemory memory;
+absl::StatusOr<Uploaded> attempt_upload(ByteStream& stream, Cargo& cargo, const TransferProgress& progress) {
   grpc::ByteBuffer answer;
-  ByteStream stream(connection, "/cumulus.v1.BufferTransfer/WriteBuffer", deadline,
-                    options.call.cancellation);
-  if (send_chunks(stream, spec, bytes, memory, options.progress)) {
+  if (send_chunks(stream, cargo, progress)) {
     stream.start_read(answer);
     stream.wait();
   }
   if (absl::Status status = stream.finish(); !status.ok()) return status;
-  v1::Buffer buffer;
-  if (absl::Status parsed = wire::parse(answer, buffer); !parsed.ok()) return parsed;
-  return buffer;
+  Uploaded uploaded;
+  if (absl::Status parsed = wire::parse(answer, uploaded.buffer); !parsed.ok()) return parsed;
+  uploaded.checksum = cargo.checksum;
+  return uploaded;
 }
 
 }  // namespace
 
-absl::StatusOr<v1::Buffer> write_buffer(Connection& connection, const v1::WriteSpec& spec,
-                                        std::span<const std::byte> bytes, const UploadOptions& options) {
+absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext& context,
+                                      const v1::WriteSpec& spec, std::span<const std::byte> bytes,
+                                      const UploadOptions& options) {
   const absl::Time deadline = connection.deadline(options.call, transfer_allowance(bytes.size()));
   TransferRetry retry(deadline, options.call.cancellation);
   while (true) {
-    absl::StatusOr<v1::Buffer> buffer = attempt_upload(connection, spec, bytes, deadline, options);
-    if (buffer.ok() || !retry.wait_after(buffer.status())) return buffer;
+    Cargo cargo{spec, bytes};  // which gRPC gives back once the stream is gone
+    absl::StatusOr<Uploaded> uploaded;
+    {
+      ByteStream stream(connection, "/cumulus.v1.BufferTransfer/WriteBuffer", context, deadline,
+                        options.call.cancellation);
+      uploaded = attempt_upload(stream, cargo, options.progress);
+    }
+    if (uploaded.ok() || !retry.wait_after(uploaded.status())) return uploaded;
   }
 }
 

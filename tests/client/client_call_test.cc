@@ -198,6 +198,25 @@ TEST_F(ClientCall, RenewsTheLeaseOfAnIdleSession) {
   EXPECT_TRUE(manual->renew().ok());
 }
 
+TEST_F(ClientCall, GoesWhereItsSessionIs) {
+  FakeServer other;
+  server_.script.endpoint = other.target();
+  {
+    const absl::StatusOr<Session> session = client_.create_session();
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ(session->endpoint(), other.target());
+    ASSERT_TRUE(session->upload(ArrayView(kPixels, {2, 3})).ok());
+    ASSERT_TRUE(session->run(sums()).ok());
+    ASSERT_TRUE(session->renew().ok());
+  }
+  EXPECT_EQ(other.script.uploads, 1);
+  EXPECT_EQ(other.script.operations, 1);
+  EXPECT_EQ(other.script.renewals, 1);
+  EXPECT_EQ(server_.script.uploads + server_.script.operations + server_.script.renewals, 0);
+  EXPECT_EQ(server_.script.open_sessions, 1);
+  EXPECT_EQ(other.script.open_sessions, -1);  // it was deleted there
+}
+
 TEST_F(ClientCall, AsksForHealthAndCapabilities) {
   EXPECT_EQ(*client_.health(), Health::kServing);
   server_.server().GetHealthCheckService()->SetServingStatus(false);

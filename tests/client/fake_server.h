@@ -36,6 +36,7 @@ struct Script {
   std::atomic<bool> cut_short = false;   // every download ends, without an error, before its last chunk
   std::atomic<int> turn_away = 0;        // so many operations answer UNAVAILABLE with RetryInfo
   std::atomic<bool> stall = false;       // operations wait until they are cancelled
+  std::string endpoint = {};             // where sessions say that they are; before calls come
 
   std::atomic<int> uploads = 0;
   std::atomic<int> downloads = 0;
@@ -140,6 +141,7 @@ class FakeSessions : public v1::Sessions::Service {
     script_.asked_ttl_seconds = request->ttl().seconds();
     response->set_name("sessions/" + request->session_id());
     response->set_device("cpu");
+    response->set_endpoint(script_.endpoint);
     return grpc::Status::OK;
   }
   grpc::Status GetSession(grpc::ServerContext*, const v1::GetSessionRequest* request,

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/end_to_end/json.h"
+#include "tests/end_to_end/restarting_daemon.h"
 #include "tests/end_to_end/served_jobs.h"
 #include "tests/support/test_data.h"
 
@@ -225,8 +226,8 @@ TEST_F(BatchJobs, SayOnceThatTheServerIsGone) {
     lines.push_back("draw-samples " + kMap + " -n 2000000000 -o @/" + std::to_string(i) + ".npy");
   write_manifest(lines);
   Daemon daemon;
-  Program program(test_program("cumulus"),
-                  {"--server", daemon.address(), "--json", "batch", in("jobs.txt"), "--jobs", "8"});
+  Program program(test_program("cumulus"), {"--server", daemon.address(), "--wait-for-server", "1", "--json",
+                                            "batch", in("jobs.txt"), "--jobs", "8"});
   std::this_thread::sleep_for(std::chrono::seconds(1));
   daemon.program().send(SIGKILL);
   const Ended ended = program.wait();
@@ -266,6 +267,39 @@ TEST_F(BatchJobs, SendATreeOrATableOnce) {
     const std::string what = i % 2 == 0 ? ".report.table_was_resident" : ".report.tree_was_resident";
     EXPECT_EQ(report.flag("jobs." + std::to_string(i) + what), i > 1) << i;
   }
+}
+
+class NightlyBatchJobs : public BatchJobs {};
+
+/// Expects that `count` jobs are done although their server is killed under them, and is away for a while.
+void expect_jobs_to_outlive(std::chrono::seconds gap, int count, const std::string& folder) {
+  {
+    std::ofstream jobs(folder + "/jobs.txt");
+    for (int i = 0; i < count; ++i)
+      jobs << "draw-samples " << kMap << " -n 1000000 -o " << folder << "/" << i << ".npy\n";
+  }
+  RestartingDaemon daemon;
+  Program batch(test_program("cumulus"),
+                {"--server", daemon.target(), "--json", "batch", folder + "/jobs.txt"});
+  for (int i = 0; i < 3000 && !fs::exists(folder + "/0.npy"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  daemon.end(SIGKILL);
+  std::this_thread::sleep_for(gap);
+  EXPECT_TRUE(batch.running());
+  daemon.start();
+  const Ended ended = batch.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  const Json report(ended.output);
+  EXPECT_EQ(report.number("failed"), 0) << ended.output;
+  EXPECT_EQ(report.number("done"), count) << ended.output;
+}
+
+TEST_F(BatchJobs, OutliveAShortAbsenceOfTheirServer) {
+  expect_jobs_to_outlive(std::chrono::seconds(1), 8, folder_.path().string());
+}
+
+TEST_F(NightlyBatchJobs, OutliveAnAbsenceOfFiveSeconds) {
+  expect_jobs_to_outlive(std::chrono::seconds(5), 24, folder_.path().string());
 }
 
 TEST_F(BatchJobs, NeedAServer) {

@@ -263,7 +263,7 @@ TEST(ClientLibrary, ManyThreadsShareOneSession) {
 }
 
 TEST(ClientLibrary, FinishesItsCallsWhileTheDaemonDrains) {
-  Daemon daemon({"--lame-duck", "2"});
+  Daemon daemon({"--lame-duck", "2", "--drain", "3"});
   const Client client = connect(daemon);
   const absl::StatusOr<Session> session = client.create_session();
   ASSERT_TRUE(session.ok()) << session.status();

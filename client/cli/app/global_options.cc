@@ -33,7 +33,7 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
       ->excludes(server)
       ->type_name("NAME");
   app.add_option("--wait-for-server", options.wait_for_server,
-                 "Seconds to wait for the server to serve, where it does not yet")
+                 "Seconds to wait for the server to serve, where it does not yet (0), or no more (30)")
       ->check(number_within(0, 1e6))
       ->type_name("SECONDS");
   app.add_flag("--dry-run", options.dry_run,

@@ -1,6 +1,7 @@
 #include "cli/job/job.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +20,7 @@ constexpr absl::Duration kLease = absl::Minutes(2);
 
 absl::StatusOr<Client> Job::connect() {
   stages_.begin("connect");
-  absl::StatusOr<Client> client = server_->connect(interrupt_);
+  absl::StatusOr<Client> client = server_->connect(interrupt_, patience_);
   stages_.end();
   no_server_ = !client.ok() && !refuses(client.status());
   return client;
@@ -34,13 +35,25 @@ absl::StatusOr<Session> Job::open_session() {
   max_encoded_bytes_ = server->max_encoded_bytes;
   SessionOptions options;
   options.ttl = std::min(kLease, server->max_ttl);
+  options.recreate = !server_->is_private();
   options.call = call();
   return client_->create_session(options);
 }
 
 absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array) {
+  return upload(session, array, nullptr);
+}
+
+absl::StatusOr<Buffer> Job::upload(const Session& session, Array array) {
+  const auto kept = std::make_shared<const Array>(std::move(array));
+  return upload(session, kept->view(), kept);
+}
+
+absl::StatusOr<Buffer> Job::upload(const Session& session, const ArrayView& array,
+                                   std::shared_ptr<const void> keep) {
   stages_.begin("upload");
   UploadOptions options;
+  options.keep = std::move(keep);
   options.call = call();
   options.progress = [this](std::int64_t done, std::int64_t total) { stages_.advance(done, total); };
   absl::StatusOr<Buffer> buffer = session.upload(array, options);
@@ -87,12 +100,12 @@ absl::StatusOr<Result> Job::run_on_file(const Session& session, const std::strin
                                         const std::string& path,
                                         const std::function<Operation(const Source&)>& operation) {
   stages_.begin("read");
-  const absl::StatusOr<Array> file = read_file(path);
+  absl::StatusOr<Array> file = read_file(path);
   stages_.end();
   if (!file.ok()) return file.status();
   if (static_cast<std::int64_t>(file->bytes().size()) <= max_encoded_bytes_)
     return run(session, stage, operation(EncodedImage{.file = file->bytes()}));
-  const absl::StatusOr<Buffer> buffer = upload(session, file->view());
+  const absl::StatusOr<Buffer> buffer = upload(session, *std::move(file));
   if (!buffer.ok()) return buffer.status();
   return run(session, stage, operation(EncodedImage{.buffer = &*buffer}));
 }

@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/time/time.h>
 
 #include <functional>
 #include <memory>
@@ -19,12 +20,16 @@ namespace cumulus::cli {
 
 /// What stands before the command's name.
 struct GlobalOptions {
-  std::string server = {};     // HOST:PORT or unix:PATH; empty: a private daemon
-  std::string backend = {};    // of the private daemon; empty: it chooses
-  double wait_for_server = 0;  // seconds
+  std::string server = {};                     // HOST:PORT or unix:PATH; empty: a private daemon
+  std::string backend = {};                    // of the private daemon; empty: it chooses
+  std::optional<double> wait_for_server = {};  // seconds
   bool dry_run = false;
   bool json = false;
   Credentials credentials = {};  // of the server that was named
+
+  std::optional<absl::Duration> wait() const {
+    return wait_for_server ? std::optional(absl::Seconds(*wait_for_server)) : std::nullopt;
+  }
 };
 
 /// One run of a command: its server, its stages and its report.
@@ -32,7 +37,7 @@ class Job {
  public:
   Job(const GlobalOptions& options, Cancellation interrupt)
       : server_(std::make_shared<JobServer>(options.server, options.backend, options.credentials,
-                                            absl::Seconds(options.wait_for_server))),
+                                            options.wait())),
         resident_files_(std::make_shared<ResidentFiles>()),
         dry_run_(options.dry_run),
         json_(options.json),
@@ -95,8 +100,11 @@ class Job {
   /// `result` with the server's times added to the report's; of a dry run, see dry_run().
   absl::StatusOr<Result> accept(absl::StatusOr<Result> result);
 
-  /// Uploads as the stage "upload".
+  /// Uploads as the stage "upload". The array's memory stays as long as the session: it may have to be
+  /// uploaded again.
   absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array);
+  /// Likewise; the session keeps the array.
+  absl::StatusOr<Buffer> upload(const Session& session, Array array);
   /// Runs as the stage `stage` and adds the server's times to the report's. Of a dry run, see dry_run().
   absl::StatusOr<Result> run(const Session& session, const std::string& stage, const Operation& operation);
   /// As run, of the image file at `path`, which the server decodes. Its bytes travel within the call where
@@ -128,7 +136,10 @@ class Job {
         json_(first.json_),
         interrupt_(first.interrupt_),
         priority_(Priority::kBatch),
+        patience_(absl::Seconds(30)),
         stages_(Stages::Bars::kNever) {}
+  absl::StatusOr<Buffer> upload(const Session& session, const ArrayView& array,
+                                std::shared_ptr<const void> keep);
 
   const std::shared_ptr<JobServer> server_;
   const std::shared_ptr<ResidentFiles> resident_files_;
@@ -136,6 +147,8 @@ class Job {
   bool json_;
   const Cancellation interrupt_;
   const Priority priority_ = Priority::kInteractive;
+  // How long connect() waits for a server: one that others of the same command have found may be restarting.
+  const absl::Duration patience_ = absl::ZeroDuration();
   bool no_server_ = false;
   bool reports_failure_ = false;
   bool checked_ = false;          // by a dry run

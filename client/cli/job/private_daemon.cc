@@ -110,10 +110,10 @@ absl::Status PrivateDaemon::launch(const std::string& backend) {
     return absl::UnavailableError(
         absl::StrCat("cannot write into ", folder_->path().string(), ": ", std::strerror(errno)));
   }
-  // No lame duck: nobody else can have found this server. It leaves the memory that the job does not need to
-  // the GPU's other programs.
-  std::vector<std::string> words = {program->string(), "--listen", target(),
-                                    "--lame-duck",     "0",        "--memory-on-demand"};
+  // No lame duck, and no time for sessions: nobody else can have found this server. It leaves the memory that
+  // the job does not need to the GPU's other programs.
+  std::vector<std::string> words = {
+      program->string(), "--listen", target(), "--lame-duck", "0", "--drain", "1", "--memory-on-demand"};
   if (!backend.empty()) words.insert(words.end(), {"--backend", backend});
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);

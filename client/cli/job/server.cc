@@ -28,10 +28,18 @@ absl::StatusOr<std::string> JobServer::target() {
   return daemon_->target();
 }
 
-absl::StatusOr<Client> JobServer::connect(const Cancellation& interrupt) {
+ConnectOptions JobServer::options() const {
+  ConnectOptions options;
+  options.credentials = credentials_;
+  if (is_private()) options.max_outage = absl::ZeroDuration();
+  if (wait_) options.max_outage = *wait_;
+  return options;
+}
+
+absl::StatusOr<Client> JobServer::connect(const Cancellation& interrupt, absl::Duration patience) {
   const absl::StatusOr<std::string> where = target();
   if (!where.ok()) return where.status();
-  const absl::Time give_up = absl::Now() + wait_;
+  const absl::Time give_up = absl::Now() + wait_.value_or(patience);
   while (true) {
     absl::StatusOr<Client> client = Client::connect(*where, options());
     if (refuses(client.status())) return client;

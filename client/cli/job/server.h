@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,8 +19,10 @@ namespace cumulus::cli {
 class JobServer {
  public:
   /// `address` is HOST:PORT or unix:PATH; empty: a private daemon with `backend`, which may be empty, too.
-  /// One that does not serve is given the time `wait`.
-  JobServer(std::string address, std::string backend, Credentials credentials, absl::Duration wait)
+  /// `wait` is what its user gives a server that does not serve, at first and after one that ended; without
+  /// it the first answer comes at once, and calls outlast a restart.
+  JobServer(std::string address, std::string backend, Credentials credentials,
+            std::optional<absl::Duration> wait)
       : address_(std::move(address)),
         backend_(std::move(backend)),
         credentials_(std::move(credentials)),
@@ -27,13 +30,12 @@ class JobServer {
 
   /// For Client::connect. From any thread, as the next one.
   absl::StatusOr<std::string> target();
-  absl::StatusOr<Client> connect(const Cancellation& interrupt);
+  /// Gives a server that does not serve `patience`, or the time that its user wants it to be given.
+  absl::StatusOr<Client> connect(const Cancellation& interrupt, absl::Duration patience);
   /// For a connection to it.
-  ConnectOptions options() const {
-    ConnectOptions options;
-    options.credentials = credentials_;
-    return options;
-  }
+  ConnectOptions options() const;
+  /// Whether it ends with the command, and nobody starts it again.
+  bool is_private() const { return address_.empty(); }
   /// For reports: the address, or "private".
   std::string name() const { return address_.empty() ? "private" : address_; }
 
@@ -41,7 +43,7 @@ class JobServer {
   const std::string address_;
   const std::string backend_;
   const Credentials credentials_;
-  const absl::Duration wait_;
+  const std::optional<absl::Duration> wait_;
   std::mutex mutex_;
   std::unique_ptr<PrivateDaemon> daemon_;
 };

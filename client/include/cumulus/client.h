@@ -28,7 +28,8 @@
 ///
 /// Errors are absl::Status; no exception crosses this interface (but std::bad_alloc for small
 /// allocations). A call that the server turns away with UNAVAILABLE and a time to come back is
-/// repeated, with back-off, within its deadline.
+/// repeated, with back-off, within its deadline. SessionOptions::recreate says how work outlives a restart
+/// of the server.
 namespace cumulus {
 
 class Connection;
@@ -44,6 +45,11 @@ struct ConnectOptions {
   absl::Duration dead_after = absl::Seconds(40);
   /// Without: those of read_client_settings(). Unix sockets have no need of any.
   std::optional<Credentials> credentials = {};
+  /// How long a call goes on trying, within its deadline, while no server answers or the one that answered is
+  /// going: a restart takes some seconds. Of calls that can be repeated whatever became of them: operations
+  /// without a session, create_session, capabilities, and all of a session with SessionOptions::recreate.
+  /// Zero: not at all.
+  absl::Duration max_outage = absl::Seconds(30);
 };
 
 struct DeviceInfo {
@@ -85,7 +91,7 @@ class Client {
   /// be used; UNAUTHENTICATED where the server does not take them. The connection uses no HTTP proxy.
   static absl::StatusOr<Client> connect(const std::string& target, const ConnectOptions& options = {});
 
-  /// Read anew from the server.
+  /// Read anew from the server; waits for one as max_outage says.
   absl::StatusOr<Capabilities> capabilities(const CallOptions& options = {}) const;
 
   /// What grpc.health.v1 says of the whole server.
@@ -103,6 +109,7 @@ class Client {
                  std::function<void(absl::StatusOr<Result>)> done) const;
 
  private:
+  absl::StatusOr<Capabilities> ask_capabilities(const CallOptions& options, bool outlasts_breaks) const;
   explicit Client(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
   std::shared_ptr<Connection> connection_;

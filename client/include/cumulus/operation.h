@@ -18,6 +18,7 @@
 namespace cumulus {
 
 class Buffer;
+struct BufferState;
 
 /// Stops calls from another thread. Copies share one state: keep one, give one to CallOptions.
 /// Thread-safe. A stopped call ends with CANCELLED; what the server had already done of it is released.
@@ -71,11 +72,8 @@ class Source {
   Source(const Array& array) : Source(array.view()) {}      // NOLINT(google-explicit-constructor)
 
  private:
-  friend class SourceEncoder;
-  struct BufferName {
-    std::string name;
-  };
-  std::variant<BufferName, ArrayView, EncodedImage> value_;
+  friend class OperationInputs;
+  std::variant<std::shared_ptr<BufferState>, ArrayView, EncodedImage> value_;
 };
 
 /// One operation with its inputs and parameters: what to run, not yet where. The functions of

@@ -18,34 +18,30 @@
 
 namespace cumulus {
 
-struct SessionState;
+struct BufferState;
+class SessionState;
 
 /// An array on the server, immutable. Movable; put it into a std::shared_ptr to share it. Its
 /// destructor releases the server's memory without waiting; a call that still reads the buffer is not
 /// disturbed once it has reached the server. A buffer is lost, and calls that name it answer NOT_FOUND,
-/// once its session is gone.
+/// once its session is gone, unless that is one that is made again (SessionOptions::recreate).
 class Buffer {
  public:
   Buffer(Buffer&&) noexcept = default;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  const std::string& name() const { return name_; }
-  ElementType type() const { return type_; }
-  const Shape& shape() const { return shape_; }
-  std::int64_t size_bytes() const { return size_bytes_; }
+  std::string name() const;  ///< on the server now; another one once it has been made again
+  ElementType type() const;
+  const Shape& shape() const;
+  std::int64_t size_bytes() const;
 
  private:
   friend class BufferAccess;
-  Buffer(std::shared_ptr<SessionState> session, std::string name, ElementType type, Shape shape,
-         std::int64_t size_bytes);
+  explicit Buffer(std::shared_ptr<BufferState> state);
   void release();
 
-  std::shared_ptr<SessionState> session_;
-  std::string name_;
-  ElementType type_;
-  Shape shape_;
-  std::int64_t size_bytes_;
+  std::shared_ptr<BufferState> state_;
 };
 
 struct SessionOptions {
@@ -53,11 +49,23 @@ struct SessionOptions {
   std::optional<absl::Duration> ttl = std::nullopt;
   /// Bytes that the session may hold; 0: the server's default, which is also the maximum.
   std::int64_t quota_bytes = 0;
-  /// DeviceInfo::name; empty: the device with most memory free.
+  /// DeviceInfo::name; empty: the one with the fewest sessions and the least work.
   std::string device = {};
   /// Renew the lease in the background while the session lives. Off: every call renews it, and
   /// renew() does.
   bool keep_alive = true;
+  /// When the server has restarted, cannot be reached for a while, or has dropped the session: make the
+  /// session again, on whichever server then answers, and each of its buffers when it is next needed. Calls
+  /// then end as if nothing had happened, only later, where that takes at most ConnectOptions::max_outage and
+  /// their own deadlines.
+  ///
+  /// For that the library keeps how each buffer was made. A buffer that an operation made is made by the same
+  /// operation on the same inputs, so these are kept as long as any buffer that comes from them, whether or
+  /// not their handles are. An uploaded one is uploaded again from the caller's memory, which therefore has
+  /// to stay as it is until the Buffer and all that was made from it are gone, or the session
+  /// (UploadOptions::keep can see to that); where it has changed, the call ends with DATA_LOSS rather than
+  /// with other results. A chain of more than 1000 operations is not kept: download its end and upload it.
+  bool recreate = false;
   CallOptions call = {};
 };
 
@@ -69,6 +77,9 @@ struct UploadOptions {
   TransferProgress progress = {};
   std::optional<absl::Duration> ttl = std::nullopt;  ///< absent: as long as the session
   bool evictable = false;  ///< the server may drop it when the device runs out of memory
+  /// What owns the array's memory, of a session with SessionOptions::recreate: held as long as the library
+  /// may have to upload the array again. Absent: the caller keeps it.
+  std::shared_ptr<const void> keep = nullptr;
 };
 
 struct DownloadOptions {
@@ -86,10 +97,11 @@ class Session {
   Session& operator=(Session&& other) noexcept;
   ~Session();
 
-  const std::string& name() const;      ///< sessions/{uuid}
-  const std::string& device() const;    ///< DeviceInfo::name
-  const std::string& instance() const;  ///< of the server: new at every start of it
-  const std::string& endpoint() const;  ///< where this session's buffers live
+  // Each is another one once the session has been made again.
+  std::string name() const;      ///< sessions/{uuid}
+  std::string device() const;    ///< DeviceInfo::name
+  std::string instance() const;  ///< of the server: new at every start of it
+  std::string endpoint() const;  ///< where the server says that the session is; empty: where it was created
 
   /// Renews the lease. NOT_FOUND once the session is gone (error_reason says why).
   absl::Status renew(const CallOptions& options = {}) const;

@@ -27,7 +27,7 @@ class Load : public std::enable_shared_from_this<Load> {
       ++open_;
     }
     const absl::Time start = absl::Now();
-    connection_.call(call_.method, call_.request, options_,
+    connection_.call(call_.method, call_.request, options_, CallContext(),
                      [self = shared_from_this(), start](const absl::StatusOr<grpc::ByteBuffer>& answer) {
                        self->finish(start, answer.status());
                      });

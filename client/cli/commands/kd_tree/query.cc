@@ -63,15 +63,15 @@ absl::StatusOr<std::optional<Buffer>> upload_radii(Job& job, const Session& sess
 /// The arrays that make up a tree, uploaded.
 absl::StatusOr<ResidentFile> load_tree(Job& job, const std::string& path) {
   job.stages().begin("read");
-  const absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
+  absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
   if (!tree.ok()) return tree.status();
-  const absl::StatusOr<Array> ordered = tree->ordered_points();
+  absl::StatusOr<Array> ordered = tree->ordered_points();
   if (!ordered.ok()) return ordered.status();
   absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   ResidentFile loaded{std::make_shared<const Session>(*std::move(session)), {}};
-  for (const Array* array : {&*ordered, &tree->idx_array, &tree->node_data, &tree->node_bounds}) {
-    absl::StatusOr<Buffer> uploaded = job.upload(*loaded.session, array->view());
+  for (Array* array : {&*ordered, &tree->idx_array, &tree->node_data, &tree->node_bounds}) {
+    absl::StatusOr<Buffer> uploaded = job.upload(*loaded.session, std::move(*array));
     if (!uploaded.ok()) return uploaded.status();
     loaded.buffers.push_back(*std::move(uploaded));
   }

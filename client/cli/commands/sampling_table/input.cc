@@ -24,11 +24,11 @@ ResidentFile resident_file(Session session, Buffer buffer) {
 
 absl::StatusOr<ResidentFile> load_table(Job& job, const std::string& path) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> table = read_table(path);
+  absl::StatusOr<Array> table = read_table(path);
   if (!table.ok()) return table.status();
   absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  absl::StatusOr<Buffer> uploaded = job.upload(*session, table->view());
+  absl::StatusOr<Buffer> uploaded = job.upload(*session, *std::move(table));
   if (!uploaded.ok()) return uploaded.status();
   return resident_file(*std::move(session), *std::move(uploaded));
 }

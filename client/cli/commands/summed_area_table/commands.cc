@@ -182,9 +182,9 @@ absl::StatusOr<BoxFilterOptions> filter_options(Job& job, const Session& session
   options.boundary_y = files.boundaries.back();
   options.deviation = !files.deviation.empty();
   if (files.radius_map.empty()) return options;
-  const absl::StatusOr<Array> radii = read_radius_map(files.radius_map, files.radius_scale);
+  absl::StatusOr<Array> radii = read_radius_map(files.radius_map, files.radius_scale);
   if (!radii.ok()) return radii.status();
-  map = job.upload(session, radii->view());
+  map = job.upload(session, *std::move(radii));
   if (!map.ok()) return map.status();
   options.radius_map = Source(*map);
   return options;

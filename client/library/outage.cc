@@ -1,0 +1,69 @@
+#include "library/outage.h"
+
+#include <absl/synchronization/notification.h>
+#include <absl/time/clock.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cumulus/errors.h"
+#include "library/cancellation.h"
+
+namespace cumulus {
+
+bool is_break(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kCancelled:  // of calls that nobody cancelled, whose server closed the connection
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal:
+      return error_reason(status).empty();
+    default:
+      return false;
+  }
+}
+
+bool is_loss(const absl::Status& status) {
+  if (status.ok()) return false;
+  const std::string reason = error_reason(status);
+  if (absl::IsNotFound(status)) {
+    return reason == "INSTANCE_RESTARTED" || reason == "SESSION_NOT_FOUND" || reason == "SESSION_EXPIRED";
+  }
+  return is_break(status) || reason == "DEVICE_FAULT" || reason == "DRAINING";
+}
+
+bool wait_unless_cancelled(absl::Duration delay, const std::optional<Cancellation>& cancellation) {
+  const auto cancelled = std::make_shared<absl::Notification>();
+  const CancellationScope scope(cancellation, [cancelled] { cancelled->Notify(); });
+  return !cancelled->WaitForNotificationWithTimeout(delay);
+}
+
+Outage::Outage(absl::Time deadline, absl::Duration longest, std::optional<Cancellation> cancellation)
+    : deadline_(deadline), longest_(longest), cancellation_(std::move(cancellation)) {}
+
+void Outage::begin() { since_ = std::min(since_, absl::Now()); }
+
+bool Outage::wait_after(const absl::Status& failure) {
+  if (!is_loss(failure) || (cancellation_.has_value() && cancellation_->cancelled())) return false;
+  begin();
+  const absl::Time now = absl::Now();
+  const absl::Duration delay = back_off_.next();
+  if (now + delay - since_ > longest_ || now + delay >= deadline_) return false;
+  return wait_unless_cancelled(delay, cancellation_);
+}
+
+bool Outage::may_repeat_after(const absl::Status& failure) {
+  constexpr int kMaxRepeats = 8;
+  return ++repeats_ <= kMaxRepeats && wait_after(failure);
+}
+
+CallOptions Outage::options() const {
+  CallOptions options;
+  options.timeout = deadline_ - absl::Now();
+  options.cancellation = cancellation_;
+  return options;
+}
+
+}  // namespace cumulus
