@@ -9,7 +9,7 @@ import google_crc32c
 import grpc
 import numpy as np
 import pytest
-from cumulus.v1 import transfer_pb2
+from cumulus.v1 import array_pb2, recursive_filter_pb2, sessions_pb2, transfer_pb2
 from fake_server import FakeServer, abort, buffer
 
 CHUNK = 1 << 20
@@ -191,6 +191,129 @@ def test_a_lost_session_is_made_anew(server):
         assert "upload again" in lost.value.cure
         resident(server, c)
     assert server.count("CreateSession") == 2
+
+
+class Restartable:
+    """What a server answers of sessions and buffers that can lose them all."""
+
+    def __init__(self, server):
+        self.server = server
+        self.buffers = {}
+        self.instance = "1"
+        self.metadata = []
+        self.blocked = 0
+        server.handlers.update(CreateSession=self.create, WriteBuffer=self.write, ReadBuffer=self.read,
+                               ApplyRecursiveFilter=self.filter, DeleteBuffer=self.delete)
+
+    def restart(self):
+        self.buffers.clear()
+        self.instance = str(int(self.instance) + 1)
+
+    def check(self, context):
+        sent = dict(context.invocation_metadata())
+        self.metadata.append(sent)
+        if self.blocked:
+            self.blocked -= 1
+            context.abort(grpc.StatusCode.UNAVAILABLE, "nobody there")
+        if sent.get("cumulus-instance") != self.instance:
+            abort(context, grpc.StatusCode.NOT_FOUND, "INSTANCE_RESTARTED")
+
+    def create(self, request, context):
+        name = "sessions/" + sessions_pb2.CreateSessionRequest.FromString(request).session_id
+        return sessions_pb2.Session(name=name, device="cpu", instance=self.instance).SerializeToString()
+
+    def add(self, session, data):
+        name = f"{session}/buffers/{len(self.buffers) + 1}"
+        self.buffers[name] = data
+        return buffer(name, data)
+
+    def write(self, requests, context):
+        messages = receive(requests)
+        self.check(context)
+        data = np.frombuffer(b"".join(message.data for message in messages), np.float32).reshape(IMAGE.shape)
+        return self.add(messages[0].spec.session, data)
+
+    def read(self, request, context):
+        self.check(context)
+        data = self.buffers[transfer_pb2.ReadBufferRequest.FromString(request).name].tobytes()
+        yield chunk(data, 0)
+
+    def filter(self, request, context):
+        self.check(context)
+        call = recursive_filter_pb2.ApplyRecursiveFilterRequest.FromString(request)
+        answer = array_pb2.OperationResult()
+        named = answer.arrays.add(name="image")
+        named.buffer.ParseFromString(self.add(call.options.session, self.buffers[call.image.buffer] + 1))
+        return answer.SerializeToString()
+
+    def delete(self, request, context):
+        self.buffers.pop(sessions_pb2.DeleteBufferRequest.FromString(request).name, None)
+        return b""
+
+
+IMAGE = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def test_calls_say_whose_handles_they_name(server):
+    world = Restartable(server)
+    with connect(server) as c:
+        c.upload(IMAGE).numpy()
+        session = c.session.name
+    assert [(each["cumulus-session"], each["cumulus-instance"]) for each in world.metadata] == [(session, "1")] * 2
+
+
+def test_without_recreate_a_restart_is_said(server):
+    world = Restartable(server)
+    with connect(server) as c:
+        array = c.upload(IMAGE)
+        world.restart()
+        with pytest.raises(cumulus.NotFound) as lost:
+            array.numpy()
+        assert lost.value.reason == "INSTANCE_RESTARTED"
+
+
+def test_buffers_are_made_again_from_what_they_came_from(server):
+    world = Restartable(server)
+    with connect(server, recreate=True) as c:
+        blurred = c.blur(c.blur(c.upload(IMAGE), 1), 1)  # the first two have no handle any more
+        assert (blurred.numpy() == IMAGE + 2).all()
+        name = blurred.name
+        world.restart()
+        world.blocked = 2
+        assert (blurred.numpy() == IMAGE + 2).all()
+        assert blurred.name != name
+        for _ in range(500):  # what was made for this alone goes
+            if list(world.buffers) == [blurred.name]:
+                break
+            time.sleep(0.01)
+        assert list(world.buffers) == [blurred.name]
+        world.restart()
+        assert (c.blur(blurred, 1).numpy() == IMAGE + 3).all()
+
+
+def test_an_array_that_has_changed_is_not_uploaded_again(server):
+    world = Restartable(server)
+    image = IMAGE.copy()
+    with connect(server, recreate=True) as c:
+        array = c.upload(image)
+        image[1, 1] = -1
+        world.restart()
+        with pytest.raises(cumulus.DataLoss) as changed:
+            c.blur(array, 1)
+        assert "upload a copy" in changed.value.cure
+        image[1, 1] = IMAGE[1, 1]
+        assert (c.blur(array, 1).numpy() == IMAGE + 1).all()
+
+
+def test_an_outage_is_waited_for_no_longer_than_allowed(server):
+    world = Restartable(server)
+    with connect(server, recreate=True, max_outage=0.5) as c:
+        array = c.upload(IMAGE)
+        world.blocked = 1000
+        start = time.monotonic()
+        with pytest.raises(cumulus.Unavailable):
+            c.blur(array, 1)
+        assert 0.3 < time.monotonic() - start < 5
 
 
 def hanging(server, method):

@@ -11,6 +11,8 @@ import numpy as np
 from . import transfer
 from .arrays import NDArray, bytes_of, dtype_of
 from .errors import wrong
+from .recovery import Resident
+from .session import Session
 
 if TYPE_CHECKING:
     from .brackets import Brackets
@@ -25,21 +27,26 @@ class Buffer:
     """An array on the server, immutable. Operations on it run there, and their results stay there.
 
     Made by `Client.upload` and by operations on other buffers. The server's memory is released with the last
-    reference to it. It is lost, and calls that name it raise `NotFound`, once its session is gone.
+    reference to it. It is lost, and calls that name it raise `NotFound`, once its session is gone, unless the client was
+    made by `connect(recreate=True)`.
 
     Attributes:
-        name: sessions/{session}/buffers/{buffer}.
         shape: extents, outermost first.
         dtype: of its elements.
     """
 
-    def __init__(self, client: "Client", message: Any) -> None:
+    def __init__(self, client: "Client", message: Any, session: Session) -> None:
         self.client = client
-        self.name: str = message.name
+        self.resident = Resident(client, session, message.name)
         self.shape: Tuple[int, ...] = tuple(message.spec.shape)
         self.dtype: "np.dtype[Any]" = dtype_of(message.spec.element_type)
-        self._release = weakref.finalize(self, client.session.release, self.name)
+        self._release = weakref.finalize(self, self.resident.release)
         self._release.atexit = False  # the session's end releases all
+
+    @property
+    def name(self) -> str:
+        """sessions/{session}/buffers/{buffer}, on the server now."""
+        return self.resident.current_name()
 
     @property
     def ndim(self) -> int:
@@ -67,7 +74,10 @@ class Buffer:
             raise wrong("out", f"is {out.dtype} {list(out.shape)}",
                         f"a contiguous, writeable array of {self.dtype.name} {list(self.shape)}")
         with self.client.progress_of(self.nbytes, "download") as progress:
-            transfer.download(self.client.connection, self.name, bytes_of(out), timeout=timeout, progress=progress)
+            self.client.recovering(
+                lambda left: transfer.download(self.client.connection, self.name, bytes_of(out), timeout=left,
+                                               progress=progress),
+                timeout, transfer.allowance(self.nbytes))
         return out
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray:

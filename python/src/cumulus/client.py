@@ -28,15 +28,16 @@ class Client(ImageOperations, StructureOperations):
 
 def connect(address: Optional[str] = None, *, backend: str = "", device: str = "", timeout: float = 300.0,
             connect_timeout: float = 10.0, connections: int = 1, lease: Optional[float] = None,
-            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0, tls_ca: str = "",
-            tls_cert: str = "", tls_key: str = "", token_file: str = "") -> "Client":
+            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0, recreate: bool = False,
+            max_outage: float = 30.0, tls_ca: str = "", tls_cert: str = "", tls_key: str = "",
+            token_file: str = "") -> "Client":
     """Connects to a server.
 
     Args:
         address: HOST:PORT, [HOST6]:PORT or unix:PATH. Without one CUMULUS_SERVER or the configuration file's, and
             without those, or with a `backend`, a private cumulusd that lives as long as the client.
         backend: of a private cumulusd, "cpu" or "cuda"; it chooses without.
-        device: of the server, "cuda0" for instance; the one with most memory free without.
+        device: of the server, "cuda0" for instance; the one with the fewest sessions and the least work without.
         timeout: seconds for calls that name none. Transfers get one more for each 16 MiB.
         connect_timeout: seconds for the first answer.
         connections: TCP connections; transfers of several threads are spread over them.
@@ -44,6 +45,10 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
         progress: True shows bars of tqdm, where that is installed, for transfers of 16 MiB and more; or a function that
             is called with the bytes that are done and all bytes.
         dead_after: seconds without a sign of life after which a server counts as dead.
+        recreate: when the server has restarted or the session is lost otherwise, make the session again, and each buffer
+            when it is next needed: uploaded again, or computed again from what it came from. The client holds the arrays
+            that were uploaded for that; change one, and the call that needs it raises `DataLoss`.
+        max_outage: seconds that a call then goes on trying while no server answers.
         tls_ca: file of the authorities of the server's certificate, PEM: encrypts the connection.
         tls_cert: file of the client's own certificate, PEM, and tls_key that of its key, for servers that ask for one.
         token_file: file with the client's token, for servers that ask for one.
@@ -73,7 +78,8 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
                                                     tls_key or known.tls_key, token_file or known.token_file))
     try:
         connection.wait(connect_timeout)
-        return Client(connection, daemon, device=device, lease=lease, progress=progress)
+        return Client(connection, daemon, device=device, lease=lease, progress=progress, recreate=recreate,
+                      max_outage=max_outage)
     except BaseException:
         connection.close()
         if daemon is not None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, TypeVar, Union, cast
+import time
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Tuple, TypeVar, Union, cast
 
 from . import transfer
-from .arrays import as_array, bytes_of, write_spec
+from .arrays import NDArray, as_array, bytes_of, write_spec
 from .buffer import Buffer
 from .connection import Connection
 from .daemon import PrivateDaemon
 from .errors import Error, NotFound
 from .operation import Timings
+from .recovery import GONE, Outage, UploadRecipe
 from .session import Session
 from .v1 import server_pb2, transfer_pb2
 
@@ -20,20 +22,24 @@ if TYPE_CHECKING:
     from .client import Client
 
 Response = TypeVar("Response")
+Result = TypeVar("Result")
 
-_GONE = ("SESSION_EXPIRED", "SESSION_NOT_FOUND", "INSTANCE_RESTARTED")
 
 
 class ClientBase:
     """A connection to one server, and the arrays that it keeps there."""
 
     def __init__(self, connection: Connection, daemon: Optional[PrivateDaemon], *, device: str,
-                 lease: Optional[float], progress: Union[bool, transfer.Progress]) -> None:
+                 lease: Optional[float], progress: Union[bool, transfer.Progress], recreate: bool,
+                 max_outage: float) -> None:
         self.connection = connection
         self._daemon = daemon
         self._device = device
         self._lease = lease
         self._progress = progress
+        self.recreate = recreate
+        self._max_outage = max_outage
+        self.replays = threading.RLock()  # one at a time makes buffers again
         self._lock = threading.Lock()
         self._session: Optional[Session] = None
         self._local = threading.local()
@@ -92,15 +98,31 @@ class ClientBase:
     def call(self, method: str, request: Any, response: Callable[[bytes], Response],
              timeout: Optional[float] = None) -> Response:
         """One call of the wire, by its full name; for what the other methods do not cover."""
+        session = self._session
         try:
             return self.connection.call(method, request, response, timeout)
         except NotFound as error:
-            self._forget(error)
+            self._forget(error, session)
             raise
 
-    def _forget(self, error: Error) -> None:
-        if error.reason in _GONE and self._session is not None:
-            self._session.lost = True
+    def _forget(self, error: Error, session: Optional[Session]) -> None:
+        if error.reason in GONE and session is not None:
+            session.lost = True
+
+    def recovering(self, attempt: Callable[[float], Result], timeout: Optional[float], allowance: float = 0.0) -> Result:
+        """What `attempt` answers, which is given the seconds that are left. Where sessions are made again it is repeated
+        when the session is lost, for as long as an outage may last."""
+        deadline = self.connection.deadline(timeout, allowance)
+        outage = Outage(deadline, self._max_outage)
+        while True:
+            session = self._session
+            try:
+                return attempt(max(deadline - time.monotonic(), 0.0))
+            except Error as error:
+                self._forget(error, session)
+                if not self.recreate or self.connection.closed:
+                    raise
+                outage.wait_after(error)
 
     @contextlib.contextmanager
     def progress_of(self, size: int, what: str) -> Iterator[Optional[transfer.Progress]]:
@@ -131,17 +153,28 @@ class ClientBase:
             evictable: the server may drop it when the device runs out of memory.
         """
         data = as_array(array, "array")
-        spec = transfer_pb2.WriteSpec(session=self.session.name, evictable=evictable, request_id=request_id)
+        options = {"ttl": ttl, "evictable": evictable, "request_id": request_id}
+        with self.progress_of(data.nbytes, "upload") as progress:
+
+            def attempt(left: float) -> Tuple[Session, transfer.Uploaded]:
+                session = self.session
+                return session, self.write(session, data, options, timeout=left, progress=progress)
+
+            session, written = self.recovering(attempt, timeout, transfer.allowance(data.nbytes))
+        buffer = Buffer(self.whole, written.message, session)
+        if self.recreate:
+            buffer.resident.recipe = UploadRecipe(buffer.resident, data, options, written.checksum)
+        return buffer
+
+    def write(self, session: Session, data: NDArray, options: Mapping[str, Any], *, timeout: Optional[float] = None,
+              progress: Optional[transfer.Progress] = None) -> transfer.Uploaded:
+        """One upload to a session, as `upload` has it."""
+        spec = transfer_pb2.WriteSpec(session=session.name, evictable=options["evictable"],
+                                      request_id=options["request_id"])
         write_spec(data.dtype, data.shape, spec.spec)
-        if ttl is not None:
-            spec.ttl.FromNanoseconds(int(ttl * 1e9))
-        try:
-            with self.progress_of(data.nbytes, "upload") as progress:
-                written = transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress)
-            return Buffer(self.whole, written)
-        except NotFound as error:
-            self._forget(error)
-            raise
+        if options["ttl"] is not None:
+            spec.ttl.FromNanoseconds(int(options["ttl"] * 1e9))
+        return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress)
 
     @property
     def _unknown(self) -> int:

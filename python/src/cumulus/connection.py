@@ -19,14 +19,14 @@ MAX_REQUEST_BYTES = 4 << 20
 
 
 class BackOff:
-    """Waiting times between repetitions: 50 ms, doubling up to 5 s, each varied by a quarter."""
+    """Waiting times between repetitions: 50 ms, doubling up to 1 s, each varied by a quarter."""
 
     def __init__(self) -> None:
         self._delay = 0.05
 
     def next(self) -> float:
         delay = self._delay * random.uniform(0.75, 1.25)
-        self._delay = min(2 * self._delay, 5.0)
+        self._delay = min(2 * self._delay, 1.0)
         return delay
 
 
@@ -39,7 +39,7 @@ def _options(connect_timeout: float, dead_after: float) -> Sequence[Tuple[str, A
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", int(min(connect_timeout, 3600.0) * 1000)),
-        ("grpc.max_reconnect_backoff_ms", 5000),
+        ("grpc.max_reconnect_backoff_ms", 1000),  # a server that comes back is to be found soon
         ("grpc.enable_http_proxy", 0),
         ("grpc.use_local_subchannel_pool", 1),  # each channel has a connection of its own
         # A stream is read by the thread that iterates over it, without handing each message to another.
@@ -69,7 +69,7 @@ class Connection:
                  dead_after: float, credentials: Credentials = Credentials()) -> None:
         self.address = address
         security = secure(address, credentials)
-        self.metadata = security.metadata  # of every call
+        self._authorization = security.metadata or ()
         self.call_timeout = call_timeout
         options = _options(connect_timeout, dead_after)
         self._channels: List[grpc.Channel] = [_open(address, security, options) for _ in range(size)]
@@ -77,6 +77,17 @@ class Connection:
         self._lock = threading.Lock()
         self._methods: Dict[str, Callable[..., Any]] = {}
         self._closed = False
+        # The session that the client has, and of which instance of the server it is.
+        self.handles: Tuple[Tuple[str, str], ...] = ()
+
+    @property
+    def metadata(self) -> Tuple[Tuple[str, str], ...]:
+        """Of every call."""
+        return (*self._authorization, *self.handles)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def wait(self, timeout: float) -> None:
         """Until the server has taken the connection."""
@@ -196,6 +207,10 @@ class Cancellation:
     def remove(self, call: Any) -> None:
         with self._lock:
             self._calls.remove(call)
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
 
     def cancel(self) -> None:
         with self._lock:

@@ -52,7 +52,8 @@ class PrivateDaemon:
             raise
 
     def _start(self, backend: str) -> None:
-        words = [find_daemon(), "--listen", self.address, "--lame-duck", "0", "--memory-on-demand"]
+        words = [find_daemon(), "--listen", self.address, "--lame-duck", "0", "--drain", "1",
+                 "--memory-on-demand"]
         if backend:
             words += ["--backend", backend]
         with open(self._folder / "log", "wb") as log:

@@ -12,6 +12,8 @@ from .arrays import NDArray, choose, read_inline, write_spec
 from .buffer import Buffer, EncodedImage
 from .connection import MAX_REQUEST_BYTES
 from .errors import Internal, wrong
+from .recovery import Resident, RunRecipe
+from .session import Session
 from .v1 import array_pb2
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Call:
         self._rpc = rpc
         self._request = request
         self._options = options
+        self._sending = _Sending(client, rpc, request)
         self._uploaded: List[Buffer] = []
         self._inline_bytes = 0
         self._needs_session = False
@@ -75,7 +78,7 @@ class Call:
             if value.client is not self._client:
                 raise wrong(field, "is a buffer of another client", "one of the client that is called")
             self._needs_session = True
-            source.buffer = value.name
+            self._sending.named.append((source, value.resident))
         elif isinstance(value, EncodedImage):
             self._encoded(source.encoded, value, field)
         else:
@@ -93,7 +96,7 @@ class Call:
             self._inline_bytes += len(image.data)
             encoded.data = image.data
         else:
-            encoded.buffer = self._upload(np.frombuffer(image.data, np.uint8)).name
+            self._sending.named.append((encoded, self._upload(np.frombuffer(image.data, np.uint8)).resident))
 
     def _array(self, source: Any, array: NDArray) -> None:
         limit = self._client.capabilities.max_inline_bytes
@@ -102,7 +105,7 @@ class Call:
             write_spec(array.dtype, array.shape, source.inline_array.spec)
             source.inline_array.data = array.tobytes()
             return
-        source.buffer = self._upload(array).name
+        self._sending.named.append((source, self._upload(array).resident))
 
     def _upload(self, array: NDArray) -> Buffer:
         """For as long as the call."""
@@ -115,8 +118,7 @@ class Call:
         """`result_bytes`: of all results together, at most, as far as one can know."""
         inline = not resident and result_bytes <= self._client.capabilities.max_inline_bytes
         options = self._request.options
-        if self._needs_session or not inline:
-            options.session = self._client.session.name
+        self._needs_session = self._needs_session or not inline
         if inline:
             options.output.inline_array.SetInParent()
         elif resident:
@@ -127,24 +129,66 @@ class Call:
         if self._options.get("priority", "interactive") != "interactive":
             options.priority = choose(array_pb2.Priority, "", str(self._options["priority"]), "priority")
         try:
-            answer = self._client.call(f"/cumulus.v1.Operations/{self._rpc}", self._request,
-                                       array_pb2.OperationResult.FromString, self._options.get("timeout"))
+            session, answer = self._client.recovering(self._attempt, self._options.get("timeout"))
+            return Result(self._client, answer, self._rpc, session, self._recipe())
         finally:
             for buffer in self._uploaded:
                 buffer.delete()
-        return Result(self._client, answer, self._rpc)
+
+    def _attempt(self, timeout: float) -> Tuple[Optional[Session], Any]:
+        if not self._needs_session:
+            return None, self._sending.send(timeout)
+        with self._client.replays:
+            session = self._client.session
+            for _, resident in self._sending.named:
+                resident.current_name()
+            self._sending.name(session)
+        return session, self._sending.send(timeout)
+
+    def _recipe(self) -> Optional[RunRecipe]:
+        """How the results can be made again."""
+        inputs = [resident for _, resident in self._sending.named]
+        if not self._client.recreate or not self._needs_session or not RunRecipe.possible(inputs):
+            return None
+        return RunRecipe(self._sending, inputs)
+
+
+class _Sending:
+    """A request on its way, as often as wanted. It refers to buffers by their state, not by handles."""
+
+    def __init__(self, client: "ClientBase", rpc: str, request: Any) -> None:
+        self._client = client
+        self._rpc = rpc
+        self._request = request
+        self.named: List[Tuple[Any, Resident]] = []  # sources whose names are looked up when they are sent
+
+    def name(self, session: Session) -> None:
+        self._request.options.session = session.name
+        for source, resident in self.named:
+            source.buffer = resident.name
+
+    def send(self, timeout: Optional[float] = None) -> Any:
+        return self._client.call(f"/cumulus.v1.Operations/{self._rpc}", self._request,
+                                 array_pb2.OperationResult.FromString, timeout)
 
 
 class Result:
     """An operation's arrays by name, each a buffer or an array that came with the answer."""
 
-    def __init__(self, client: "ClientBase", answer: Any, rpc: str) -> None:
+    def __init__(self, client: "ClientBase", answer: Any, rpc: str, session: Optional[Session],
+                 recipe: Optional[RunRecipe]) -> None:
         self._rpc = rpc
         self._values: Dict[str, Union[NDArray, Buffer]] = {}
         for named in answer.arrays:
             kind = named.WhichOneof("value")
-            self._values[named.name] = (Buffer(client.whole, named.buffer) if kind == "buffer"
-                                        else read_inline(named.inline_array))
+            if kind != "buffer":
+                self._values[named.name] = read_inline(named.inline_array)
+                continue
+            if session is None:
+                raise Internal(f"{rpc}: the server kept {named.name!r} although the call named no session")
+            self._values[named.name] = kept = Buffer(client.whole, named.buffer, session)
+            if recipe is not None:
+                recipe.add_output(named.name, kept.resident)
         times = answer.timings
         client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
                                  _seconds(times.output), times.device, _seconds(times.decode),

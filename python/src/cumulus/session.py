@@ -30,6 +30,8 @@ class Session:
         self.device: str = created.device
         self.instance: str = created.instance
         self.lost = False
+        connection.handles = tuple((key, value) for key, value in (
+            ("cumulus-session", self.name), ("cumulus-instance", self.instance)) if value)
         granted = ttl if ttl is not None else created.expire_time.seconds - time.time()
         # put() of a SimpleQueue may be called from a finalizer, whatever this thread is in the middle of.
         self._released: "queue.SimpleQueue[str]" = queue.SimpleQueue()

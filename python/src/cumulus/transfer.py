@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import google_crc32c
 import grpc
@@ -86,6 +86,7 @@ class _Chunks:
         self._data = data
         self._progress = progress
         self.problem: Optional[BaseException] = None
+        self.checksum = 0  # of the chunks' checksums
 
     def __iter__(self) -> Iterator[bytes]:
         total = self._data.size
@@ -93,8 +94,9 @@ class _Chunks:
         while True:
             part = self._data[offset : offset + CHUNK_BYTES]
             end = offset + part.size
-            head = wire.chunk_head(self._spec if offset == 0 else b"", offset, _crc32c(part) if part.size else 0,
-                                   end == total, part.size)
+            checksum = _crc32c(part) if part.size else 0
+            self.checksum = google_crc32c.extend(self.checksum, checksum.to_bytes(4, "little"))
+            head = wire.chunk_head(self._spec if offset == 0 else b"", offset, checksum, end == total, part.size)
             yield b"".join((head, part.data))
             if not self._report(end, total) or end == total:
                 return
@@ -110,8 +112,15 @@ class _Chunks:
             return False
 
 
+class Uploaded(NamedTuple):
+    """A new buffer, and what tells the same bytes from others."""
+
+    message: array_pb2.Buffer
+    checksum: int
+
+
 def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, *, timeout: Optional[float] = None,
-           progress: Optional[Progress] = None) -> array_pb2.Buffer:
+           progress: Optional[Progress] = None) -> Uploaded:
     """Writes bytes, uint8 [bytes], as a new buffer; begins again where the connection breaks."""
     deadline = connection.deadline(timeout, allowance(data.size))
     retry = _Retry(deadline)
@@ -124,7 +133,7 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
                                metadata=connection.metadata)
             try:
                 with _Scope(call):
-                    return array_pb2.Buffer.FromString(call.result())
+                    return Uploaded(array_pb2.Buffer.FromString(call.result()), chunks.checksum)
             except grpc.FutureCancelledError:
                 raise Cancelled("the upload was cancelled") from None
             except grpc.RpcError as failure:
