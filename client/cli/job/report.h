@@ -10,7 +10,7 @@
 
 namespace cumulus::cli {
 
-/// A JSON string, with its quotes.
+/// A JSON string, with its quotes: valid UTF-8, with U+FFFD for each byte of `text` that is none.
 std::string quoted_in_json(const std::string& text);
 
 /// What a command tells at its end: named values in the order in which they were added. Printed as one
@@ -31,6 +31,9 @@ class Report {
   void add(std::string name, std::vector<std::int64_t> numbers) {
     fields_.push_back({std::move(name), std::move(numbers)});
   }
+  void add(std::string name, std::vector<double> numbers) {
+    fields_.push_back({std::move(name), std::move(numbers)});
+  }
   void add(std::string name, Report part) {
     add(std::move(name), std::vector<Report>{std::move(part)}, false);
   }
@@ -48,7 +51,7 @@ class Report {
     bool list;  // a JSON array, even of one
   };
   using Value = std::variant<std::string, std::int64_t, double, bool, std::vector<std::string>,
-                             std::vector<std::int64_t>, Parts>;
+                             std::vector<std::int64_t>, std::vector<double>, Parts>;
   struct Field {
     std::string name;
     Value value;
