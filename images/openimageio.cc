@@ -1,4 +1,4 @@
-// The image module: everything that calls OpenImageIO.
+// The module of all formats that own_formats.cc does not read and write: everything that calls OpenImageIO.
 #include <OpenImageIO/filesystem.h>
 #include <OpenImageIO/imageio.h>
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "images/image_library.h"
+#include "images/samples.h"
 
 namespace cumulus::images {
 
@@ -19,6 +20,7 @@ struct OpenFile {
   std::optional<OIIO::Filesystem::IOMemReader> memory;  // outlives input, which may read from it
   std::unique_ptr<OIIO::ImageInput> input;
   int picture = 0;
+  AlphaColours colours = AlphaColours::kMultiplied;
 };
 
 namespace {
@@ -49,8 +51,9 @@ Samples samples_of(OIIO::TypeDesc format) {
   return Samples::kOther;
 }
 
-// OpenImageIO multiplies colours by alpha, with a loss, unless it is told not to.
-constexpr const char* kLeaveColours = "oiio:UnassociatedAlpha";
+// OpenImageIO multiplies colours by alpha, with a loss, unless it is told not to. We do it as the samples
+// that are asked for.
+constexpr const char* kStraightAlpha = "oiio:UnassociatedAlpha";
 
 /// The reader or writer, if it takes an IOProxy in place of a file; otherwise null.
 template <class Format>
@@ -95,30 +98,38 @@ class ByteWriter final : public OIIO::Filesystem::IOProxy {
 /// Of a failure, as readers may fail without a word.
 std::string reason(std::string error) { return error.empty() ? "OpenImageIO gives no reason" : error; }
 
-void keep_to_one_thread() {
+void keep_openimageio_to_one_thread() {
+  keep_to_one_thread();
   OIIO::attribute("threads", 1);
   OIIO::attribute("exr_threads", -1);
 }
 
 bool reads_from_memory(const std::string& format) { return create_memory_input(format) != nullptr; }
 
-OpenedFile open_memory(const std::string& format, std::string_view bytes) {
+OIIO::ImageSpec leave_colours() {
+  OIIO::ImageSpec settings;
+  settings.attribute(kStraightAlpha, 1);
+  return settings;
+}
+
+OpenedFile open_memory(const std::string& format, std::string_view bytes, AlphaColours colours) {
   auto file = std::make_unique<OpenFile>();
+  file->colours = colours;
   file->input = create_memory_input(format);
   if (file->input == nullptr) return {{}, "OpenImageIO cannot read " + format + " from memory"};
   file->memory.emplace(bytes.data(), bytes.size());
   file->input->threads(1);
   file->input->set_ioproxy(&*file->memory);
   OIIO::ImageSpec first;
-  if (!file->input->open("request." + format, first)) return {{}, file->input->geterror()};
+  if (!file->input->open("request." + format, first, leave_colours())) return {{}, file->input->geterror()};
   return {keep(std::move(file))};
 }
 
 OpenedFile open_path(const std::string& path, AlphaColours colours) {
-  OIIO::ImageSpec settings;
-  settings.attribute(kLeaveColours, 1);
+  const OIIO::ImageSpec settings = leave_colours();
   auto file = std::make_unique<OpenFile>();
-  file->input = OIIO::ImageInput::open(path, colours == AlphaColours::kAsStored ? &settings : nullptr);
+  file->colours = colours;
+  file->input = OIIO::ImageInput::open(path, &settings);
   if (file->input == nullptr) return {{}, OIIO::geterror()};
   return {keep(std::move(file))};
 }
@@ -132,17 +143,59 @@ bool select_picture(OpenFile& file, int picture) {
   return true;
 }
 
-Header header(const OpenFile& file) {
+Attribute attribute_of(const OIIO::ParamValue& value) {
+  const std::string type = value.type().c_str();
+  if (type == "string") return {value.name().string(), type, value.get_string()};
+  return {value.name().string(), type,
+          std::string(static_cast<const char*>(value.data()), static_cast<std::size_t>(value.datasize()))};
+}
+
+Metadata metadata_of(const OpenFile& file) {
   const OIIO::ImageSpec& spec = file.input->spec();
-  return {.width = spec.width,
-          .height = spec.height,
-          .depth = spec.depth,
-          .channels = spec.nchannels,
-          .deep = spec.deep,
-          .samples = samples_of(spec.format),
-          .samples_name = spec.format.c_str(),
-          .channel_names = spec.channelnames,
-          .bytes = spec.image_bytes(true)};
+  Metadata metadata;
+  metadata.format = file.input->format_name();
+  metadata.data = {spec.x, spec.y, spec.width, spec.height};
+  metadata.display = {spec.full_x, spec.full_y, spec.full_width, spec.full_height};
+  metadata.orientation = std::clamp(spec.get_int_attribute("Orientation", 1), 1, 8);
+  metadata.compression = spec.get_string_attribute("compression");
+  // Each is counted by opening it; of many, only that there are more.
+  constexpr int kMostParts = 64;
+  const int own = file.picture;
+  int parts = 1;
+  while (parts < kMostParts && file.input->seek_subimage(parts, 0)) ++parts;
+  (void)file.input->geterror();
+  (void)file.input->seek_subimage(own, 0);
+  metadata.parts.assign(static_cast<std::size_t>(parts), "");
+  for (const OIIO::ParamValue& value : file.input->spec().extra_attribs) {
+    const std::string name = value.name().string();
+    // Strings in lists are pointers.
+    const bool keeps = value.type().basetype != OIIO::TypeDesc::STRING || value.type() == OIIO::TypeString;
+    if (keeps && name != "Orientation" && name != "compression")
+      metadata.attributes.push_back(attribute_of(value));
+  }
+  return metadata;
+}
+
+int straight_alpha(const OIIO::ImageSpec& spec) {
+  return spec.get_int_attribute(kStraightAlpha, 0) != 0 ? spec.alpha_channel : -1;
+}
+
+Header header(const OpenFile& file) {
+  const OIIO::ImageSpec spec = file.input->spec();
+  Header header{.width = spec.width,
+                .height = spec.height,
+                .depth = spec.depth,
+                .channels = spec.nchannels,
+                .deep = spec.deep,
+                .samples = samples_of(spec.format),
+                .samples_name = spec.format.c_str(),
+                .channel_names = spec.channelnames,
+                .straight_alpha = straight_alpha(spec),
+                .bytes = spec.image_bytes(true),
+                .metadata = metadata_of(file)};
+  for (int channel = 0; channel < spec.nchannels; ++channel)
+    header.channel_samples.push_back(samples_of(spec.channelformat(channel)));
+  return header;
 }
 
 /// Converts rows from the file's own samples, channel by channel where they differ.
@@ -191,15 +244,37 @@ bool read_rows(OpenFile& file, int first_channel, int end_channel, OIIO::TypeDes
   return true;
 }
 
-std::string read(OpenFile& file, int first_channel, int end_channel, Samples samples, void* pixels) {
+std::string read_as_stored(OpenFile& file, int first_channel, int end_channel, Samples samples,
+                           void* pixels) {
   const OIIO::ImageSpec& spec = file.input->spec();
   const bool complete =
       spec.tile_width == 0 && spec.depth <= 1
           ? read_rows(file, first_channel, end_channel, type_of(samples), static_cast<std::byte*>(pixels))
           : file.input->read_image(file.picture, 0, first_channel, end_channel, type_of(samples), pixels);
-  // Readers that patch up what is missing (JPEG's) say so in an error beside their success.
+  // Readers that patch up what is missing say so in an error beside their success.
   if (complete && !file.input->has_error()) return {};
   return reason(file.input->geterror());
+}
+
+std::string read(OpenFile& file, int first_channel, int end_channel, Samples samples, void* pixels) {
+  const OIIO::ImageSpec spec = file.input->spec();
+  const int alpha = straight_alpha(spec);
+  if (file.colours == AlphaColours::kAsStored || alpha < 0)
+    return read_as_stored(file, first_channel, end_channel, samples, pixels);
+  const auto count = static_cast<std::size_t>(spec.width) * static_cast<std::size_t>(spec.height);
+  const bool all = first_channel == 0 && end_channel == spec.nchannels;
+  const std::size_t pixel = static_cast<std::size_t>(spec.nchannels) * bytes_of(samples);
+  std::vector<std::byte> own(all ? 0 : count * pixel);
+  void* const target = all ? pixels : own.data();
+  std::string problem = read_as_stored(file, 0, spec.nchannels, samples, target);
+  if (!problem.empty()) return problem;
+  multiply_by_alpha(samples, target, count, spec.nchannels, alpha);
+  const std::size_t kept = static_cast<std::size_t>(end_channel - first_channel) * bytes_of(samples);
+  for (std::size_t i = 0; !all && i < count; ++i) {
+    std::copy_n(own.data() + i * pixel + static_cast<std::size_t>(first_channel) * bytes_of(samples), kept,
+                static_cast<std::byte*>(pixels) + i * kept);
+  }
+  return {};
 }
 
 /// A format without the samples that are asked for takes others, and integers of 32 and 64 bits, which
@@ -208,18 +283,65 @@ bool narrows(OIIO::TypeDesc asked, OIIO::TypeDesc taken) {
   return taken != asked && !asked.is_floating_point() && asked.basesize() >= 4;
 }
 
-bool writes(const std::string& path) { return create_output(path) != nullptr; }
+std::string format_of(const std::string& path) {
+  const auto output = create_output(path);
+  return output == nullptr ? "" : output->format_name();
+}
+
+/// Gives the file what its format has a place for.
+void put_metadata(const Metadata& metadata, const OIIO::ImageOutput& output, OIIO::ImageSpec& spec) {
+  if (!metadata.compression.empty()) spec.attribute("compression", metadata.compression);
+  if (metadata.data.width == spec.width && metadata.data.height == spec.height &&
+      output.supports("displaywindow") != 0) {
+    spec.x = metadata.data.x;
+    spec.y = metadata.data.y;
+    spec.full_x = metadata.display.x;
+    spec.full_y = metadata.display.y;
+    spec.full_width = metadata.display.width;
+    spec.full_height = metadata.display.height;
+  }
+  if (metadata.format != output.format_name()) return;
+  for (const Attribute& attribute : metadata.attributes) {
+    const OIIO::TypeDesc type(attribute.type);
+    if (type == OIIO::TypeString) {
+      spec.attribute(attribute.name, attribute.value);
+    } else if (type.size() == attribute.value.size()) {
+      spec.attribute(attribute.name, type, attribute.value.data());
+    }
+  }
+}
+
+OIIO::ImageSpec spec_of(const Picture& picture, const OIIO::ImageOutput& output) {
+  const bool alike = std::all_of(picture.stored.begin(), picture.stored.end(),
+                                 [&](Samples samples) { return samples == picture.stored.front(); });
+  const Samples stored = picture.stored.empty() ? picture.samples
+                         : alike                ? picture.stored.front()
+                                                : Samples::kFloat32;
+  OIIO::ImageSpec spec(picture.width, picture.height, picture.channels, type_of(stored));
+  if (!picture.channel_names.empty()) spec.channelnames = picture.channel_names;
+  if (picture.metadata != nullptr) put_metadata(*picture.metadata, output, spec);
+  if (picture.colours == AlphaColours::kAsStored) spec.attribute(kStraightAlpha, 1);
+  return spec;
+}
 
 std::string write(const std::string& path, const Picture& picture, const WriteBytes& write_bytes) {
   ByteWriter writer(write_bytes);
   const auto output = create_output(path);  // after the writer, which it uses to its end
   if (output == nullptr) return "no image format has such a name";
-  OIIO::ImageSpec spec(picture.width, picture.height, picture.channels, type_of(picture.stored));
-  if (picture.colours == AlphaColours::kAsStored) spec.attribute(kLeaveColours, 1);
+  const OIIO::ImageSpec spec = spec_of(picture, *output);
   output->set_ioproxy(&writer);
   const bool open = output->open(path, spec);
   const OIIO::TypeDesc taken = output->spec().format;
-  if (!open || !output->write_image(type_of(picture.samples), picture.pixels) || !output->close())
+  // A file of straight colours that was multiplied when it was read gets them back.
+  const bool divides = picture.colours == AlphaColours::kMultiplied && straight_alpha(spec) >= 0;
+  std::vector<std::byte> buffer;
+  const void* pixels = picture.pixels;
+  Samples samples = picture.samples;
+  if (divides) {
+    pixels = stored_pixels(picture, Samples::kFloat32, spec.alpha_channel, buffer);
+    samples = Samples::kFloat32;
+  }
+  if (!open || !output->write_image(type_of(samples), pixels) || !output->close())
     return reason(output->geterror());
   // Said at the end, as libpng complains by itself of a file that is left empty.
   if (narrows(spec.format, taken))
@@ -228,21 +350,21 @@ std::string write(const std::string& path, const Picture& picture, const WriteBy
 }
 
 constexpr ImageLibrary kLibrary = {
-    .keep_to_one_thread = keep_to_one_thread,
+    .keep_to_one_thread = keep_openimageio_to_one_thread,
     .reads_from_memory = reads_from_memory,
     .open_memory = open_memory,
     .open_path = open_path,
     .select_picture = select_picture,
     .header = header,
     .read = read,
-    .writes = writes,
+    .format_of = format_of,
     .write = write,
 };
 
 }  // namespace
 }  // namespace cumulus::images
 
-extern "C" const cumulus::images::ImageLibrary* cumulus_image_library_1();
-extern "C" const cumulus::images::ImageLibrary* cumulus_image_library_1() {
+extern "C" const cumulus::images::ImageLibrary* cumulus_image_library_2();
+extern "C" const cumulus::images::ImageLibrary* cumulus_image_library_2() {
   return &cumulus::images::kLibrary;
 }

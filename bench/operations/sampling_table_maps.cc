@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -12,17 +13,18 @@
 namespace cumulus::bench {
 
 testing::TestMap<float> read_map(const std::string& path) {
-  const absl::StatusOr<cumulus::Array> picture = cli::read_picture(path);
+  const absl::StatusOr<cli::PictureInput> picture = cli::read_picture(path, cli::ReadAs::kBytes, {});
   if (!picture.ok()) throw std::runtime_error(std::string(picture.status().message()));
-  const Shape& shape = picture->shape();
-  testing::TestMap<float> map{shape[0], shape[1], shape[2], shape[1] * shape[2], {}};
+  const Shape& shape = picture->pixels.shape();
+  const std::int64_t channels = shape.size() > 2 ? shape[2] : 1;
+  testing::TestMap<float> map{shape[0], shape[1], channels, shape[1] * channels, {}};
   const auto keep = [&map](const auto& values) {
     for (const auto value : values) map.elements.push_back(value > 0 ? static_cast<float>(value) : 0.0F);
   };
-  if (const auto floats = picture->values<float>(); floats.ok()) {
+  if (const auto floats = picture->pixels.values<float>(); floats.ok()) {
     keep(*floats);
   } else {
-    keep(picture->values<std::uint8_t>().value());
+    keep(picture->pixels.values<std::uint8_t>().value());
   }
   return map;
 }

@@ -103,7 +103,30 @@ absl::StatusOr<Array> Array::allocate(ElementType type, Shape shape) {
   return array;
 }
 
-void Array::Release::operator()(std::byte* bytes) const { std::free(bytes); }
+absl::StatusOr<Array> Array::adopt(ElementType type, Shape shape, std::span<std::byte> bytes,
+                                   std::function<void()> release) {
+  Array array;
+  array.bytes_ = std::unique_ptr<std::byte[], Release>(bytes.data(), Release{std::move(release)});
+  const absl::StatusOr<std::int64_t> count = element_count(shape);
+  if (!count.ok()) return count.status();
+  if (bytes.size() % element_bytes(type) != 0 ||
+      bytes.size() / element_bytes(type) != static_cast<std::size_t>(*count)) {
+    return absl::InvalidArgumentError(absl::StrCat(bytes.size(), " bytes are no ", name_of(type),
+                                                   " array of shape [", absl::StrJoin(shape, ", "), "]"));
+  }
+  array.type_ = type;
+  array.shape_ = std::move(shape);
+  array.size_ = bytes.size();
+  return array;
+}
+
+void Array::Release::operator()(std::byte* bytes) const {
+  if (adopted) {
+    adopted();
+  } else {
+    std::free(bytes);
+  }
+}
 
 absl::Status Array::check_type(ElementType wanted) const {
   if (wanted == type_) return absl::OkStatus();

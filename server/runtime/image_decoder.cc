@@ -30,29 +30,7 @@ namespace {
 constexpr std::size_t kFreeExpansionBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxExpansion = 2000;
 
-struct Format {
-  std::string_view reader;  // ImageLibrary's name
-  std::string_view magic;
-};
-constexpr std::array kFormats = {
-    Format{"openexr", "\x76\x2f\x31\x01"},
-    Format{"hdr", "#?RADIANCE"},
-    Format{"hdr", "#?RGBE"},
-    Format{"png", "\x89PNG\r\n\x1a\n"},
-    Format{"tiff", std::string_view("II*\0", 4)},
-    Format{"tiff", std::string_view("MM\0*", 4)},
-    Format{"tiff", std::string_view("II+\0", 4)},  // BigTIFF
-    Format{"tiff", std::string_view("MM\0+", 4)},
-    Format{"jpeg", "\xff\xd8\xff"},
-};
 constexpr std::array<std::string_view, 5> kFormatNames = {"EXR", "HDR", "PNG", "TIFF", "JPEG"};
-
-const Format* find_format(std::string_view data) {
-  const auto found = std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& format) {
-    return data.substr(0, format.magic.size()) == format.magic;
-  });
-  return found != kFormats.end() ? &*found : nullptr;
-}
 
 /// Text that came out of a file or a library, fit for a message.
 std::string printable(std::string_view text) {
@@ -89,23 +67,23 @@ class Decoder {
 
  private:
   absl::Status open() {
-    const Format* format = find_format(file_.bytes);
-    if (format == nullptr)
+    const std::string format = images::format_by_first_bytes(file_.bytes);
+    if (format.empty())
       return bad_data("is of no format that is read here; send EXR, HDR, PNG, TIFF or JPEG");
     if (image_.subimage() < 0) {
       return bad_field(concat(field_, ".subimage"), concat("is ", image_.subimage(), "; 0 is the first"));
     }
     std::vector<std::string_view> pieces = {file_.bytes};
-    if (format->reader == "png") {
+    if (format == "png") {
       PngChunks png = parse_png_chunks(file_.bytes);
       if (const absl::Status status = check_png(png.size); !status.ok()) return status;
       pieces = std::move(png.kept);
     }
     const absl::StatusOr<Descriptor> file = sealed_copy(pieces);
     if (!file.ok()) return file.status();
-    if (const absl::Status started = start_worker(); !started.ok()) return started;
+    if (const absl::Status started = start_worker(format); !started.ok()) return started;
     decoding::v1::Open request;
-    request.set_reader(std::string(format->reader));
+    request.set_reader(format);
     request.set_subimage(image_.subimage());
     const absl::StatusOr<Answer> answer = ask(request, *file);
     if (!answer.ok()) return answer.status();
@@ -114,9 +92,9 @@ class Decoder {
     return absl::OkStatus();
   }
 
-  absl::Status start_worker() {
+  absl::Status start_worker(const std::string& reader) {
     absl::StatusOr<DecodeHelper::Worker> worker =
-        helper_.start_worker({limits_.working_bytes + mapped_bytes(), limits_.processor_time});
+        helper_.start_worker(reader, {limits_.working_bytes + mapped_bytes(), limits_.processor_time});
     if (worker.ok()) {
       worker_ = *std::move(worker);
       return absl::OkStatus();
@@ -244,7 +222,7 @@ class Decoder {
       case Failure::UNSUPPORTED:
         return unsupported("IMAGES_UNSUPPORTED",
                            concat(field_, ".", file_.source,
-                                  ": this server's OpenImageIO cannot read this format from "
+                                  ": this server's image library cannot read this format from "
                                   "memory; use another format or send an array"));
       case Failure::NO_SUBIMAGE:
         return bad_field(concat(field_, ".subimage"),

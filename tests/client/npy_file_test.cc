@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "cli/files/npy.h"
-#include "cli/files/picture.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {
@@ -33,17 +33,33 @@ TEST_F(NpyFile, ReadsWhatItWrote) {
   EXPECT_EQ(std::vector<double>(read->begin(), read->end()), values);
 }
 
-TEST_F(NpyFile, IsAPictureWithOrWithoutItsChannels) {
-  ASSERT_TRUE(write_npy(path_, {std::vector<float>{1, 2}, {1, 2}}).ok());
-  EXPECT_EQ(read_picture(path_)->shape(), (Shape{1, 2, 1}));
-  ASSERT_TRUE(write_npy(path_, {std::vector<std::uint8_t>{1, 2, 3}, {1, 1, 3}}).ok());
-  EXPECT_EQ(read_picture(path_)->shape(), (Shape{1, 1, 3}));
-  ASSERT_TRUE(write_npy(path_, {std::vector<double>{1}, {1, 1}}).ok());
-  EXPECT_NE(std::string(read_picture(path_).status().message()).find("float64"), std::string::npos);
+TEST_F(NpyFile, LiesInTheFilesOwnMemoryAndDoesNotChangeIt) {
+  ASSERT_TRUE(write_npy(path_, {std::vector<float>{1, 2, 3}, {3}}).ok());
+  auto array = read_npy(path_);
+  ASSERT_TRUE(array.ok()) << array.status();
+  std::ifstream maps("/proc/self/maps");
+  const std::string mapped{std::istreambuf_iterator<char>(maps), {}};
+  EXPECT_NE(mapped.find(path_), std::string::npos) << "it was copied";
+  reinterpret_cast<float*>(array->mutable_bytes().data())[1] = 7;
+  EXPECT_EQ(array->values<float>()->back(), 3);
+  const auto again = read_npy(path_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again->values<float>())[1], 2);
+}
+
+TEST_F(NpyFile, ElementsThatAreNotAlignedInTheFileAreCopied) {
+  std::string header = npy_header("'<f8'", {1});
+  header.insert(header.size() - 1, 3, ' ');
+  header[8] = static_cast<char>(header[8] + 3);
+  const double number = 2.5;
+  write(header + std::string(reinterpret_cast<const char*>(&number), sizeof(number)));
+  const auto array = read_npy(path_);
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_EQ(array->values<double>()->front(), 2.5);
 }
 
 TEST_F(NpyFile, SaysWhatIsWrongWithAFile) {
-  EXPECT_NE(error().find("give a .npy file that exists"), std::string::npos) << error();
+  EXPECT_NE(error().find("name a file that exists"), std::string::npos) << error();
   write("PNG and so on");
   EXPECT_NE(error().find("does not begin as a .npy file"), std::string::npos) << error();
   write(npy_header("'>f4'", {1}) + "data");

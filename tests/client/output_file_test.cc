@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "cli/files/output.h"
 #include "tests/support/temporary_folder.h"
@@ -100,6 +101,46 @@ TEST_F(OutputFiles, WhatCannotBeWrittenIsSaidBeforehand) {
   fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_THAT(std::string(check_output(folder_ / "a").message()), HasSubstr("Permission denied"));
   fs::permissions(folder_.path(), fs::perms::owner_all);
+}
+
+TEST_F(OutputFiles, ManyBytesArriveInTheirOrder) {
+  std::string much(std::size_t{40} << 20, '\0');  // on several threads
+  for (std::size_t i = 0; i < much.size(); i += 4093) much[i] = static_cast<char>(i / 4093);
+  OutputFile file(folder_ / "a");
+  EXPECT_TRUE(file.write(std::as_bytes(std::span("head", 4))));
+  EXPECT_TRUE(file.write(std::as_bytes(std::span(much))));
+  EXPECT_TRUE(file.write(std::as_bytes(std::span("tail", 4))));
+  EXPECT_TRUE(file.seek(1));
+  EXPECT_TRUE(file.write(std::as_bytes(std::span("EA", 2))));
+  ASSERT_TRUE(file.commit().ok());
+  EXPECT_TRUE(read(folder_ / "a") == "hEAd" + much + "tail");
+}
+
+TEST_F(OutputFiles, APipeGetsAFileWithJumpsOnceItIsWhole) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread reader([&] { EXPECT_EQ(read(pipe), "ab_def"); });
+  OutputFile file(pipe);
+  file.hold();
+  EXPECT_TRUE(file.write(std::as_bytes(std::span("abcdef", 6))));
+  EXPECT_TRUE(file.seek(2));
+  EXPECT_TRUE(file.write(std::as_bytes(std::span("_", 1))));
+  EXPECT_TRUE(file.commit().ok());
+  reader.join();
+}
+
+TEST_F(OutputFiles, OneFileIsToldByWhateverWayItIsNamed) {
+  fs::create_directory(folder_ / "x");
+  ASSERT_TRUE(write(folder_ / "a", "there").ok());
+  fs::create_symlink("a", folder_ / "link");
+  fs::create_hard_link(folder_ / "a", folder_ / "hard");
+  fs::create_directory_symlink("x", folder_ / "y");
+  for (const char* other : {"./a", "x/../a", "link", "hard"})
+    EXPECT_TRUE(are_one_file(folder_ / "a", folder_ / other)) << other;
+  EXPECT_TRUE(are_one_file(folder_ / "x/new", folder_ / "y/new"));
+  EXPECT_FALSE(are_one_file(folder_ / "a", folder_ / "b"));
+  EXPECT_FALSE(are_one_file("/dev/null", "/dev/null"));
+  EXPECT_TRUE(are_one_file("-", "-.exr"));
 }
 
 }  // namespace

@@ -121,12 +121,13 @@ TEST(CommandLine, ChecksWithoutRunningAndWriting) {
   EXPECT_EQ(right.exit_code, 0) << right.errors;
   EXPECT_NE(Json(right.output).text("dry_run"), "");
   const Ended samples =
-      run_cumulus({"--backend", "cpu", "--dry-run", "draw-samples", kMap, "-n", "9", "-o", output});
+      run_cumulus({"--backend", "cpu", "--dry-run", "draw-samples", kMap, "-n", "9", "-o", folder / "x.npy"});
   EXPECT_EQ(samples.exit_code, 0) << samples.errors;
   const Ended wrong =
       run_cumulus({"--backend", "cpu", "--dry-run", "box-filter", kMap, "-o", output, "--radius", "2000000"});
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_NE(wrong.errors.find("--radius"), std::string::npos) << wrong.errors;
+  EXPECT_FALSE(fs::exists(folder / "x.npy"));
   EXPECT_FALSE(fs::exists(output));
 }
 

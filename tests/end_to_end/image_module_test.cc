@@ -1,5 +1,6 @@
-// That OpenImageIO is loaded by the first image and by nothing else, and what the programs say that cannot
-// load it.
+// That the image modules are loaded by the first image that needs them and by nothing else, and what the
+// programs say that cannot load them.
+#include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kModule = "lib/cumulus/cumulus_images.so";
+const std::string kOtherModule = "lib/cumulus/cumulus_other_images.so";
 
 /// A Radiance picture of 2 x 2 ones.
 std::string picture() {
@@ -29,18 +31,27 @@ std::string picture() {
   return file;
 }
 
-absl::StatusOr<Result> decode_picture(const Client& client) {
-  const std::string file = picture();
+/// A TIFF file of one pixel.
+std::string tiff_picture() {
+  const TemporaryFolder folder;
+  const std::string path = folder / "one.tif";
+  const auto output = OIIO::ImageOutput::create(path);
+  const float pixel = 1;
+  EXPECT_TRUE(output->open(path, OIIO::ImageSpec(1, 1, 1, OIIO::TypeDesc::FLOAT)));
+  EXPECT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, &pixel));
+  EXPECT_TRUE(output->close());
+  return read_file(path);
+}
+
+absl::StatusOr<Result> decode_picture(const Client& client, const std::string& file = picture()) {
   return client.run(build_summed_area_table(EncodedImage{.file = std::as_bytes(std::span(file))}));
 }
 
-bool has_mapped_openimageio(pid_t process) {
+bool has_mapped(pid_t process, const std::string& library) {
   const std::string maps = read_file("/proc/" + std::to_string(process) + "/maps");
   EXPECT_NE(maps.find("libgrpc"), std::string::npos) << "these are not its libraries: " << maps;
-  return maps.find("OpenImageIO") != std::string::npos;
+  return maps.find(library) != std::string::npos;
 }
-
-bool has_mapped_openimageio(const Program& program) { return has_mapped_openimageio(program.id()); }
 
 TEST(ImageModule, IsMappedByADaemonsHelperFromItsFirstImageOn) {
   Daemon daemon;
@@ -57,8 +68,13 @@ TEST(ImageModule, IsMappedByADaemonsHelperFromItsFirstImageOn) {
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   const std::vector<pid_t> helper = children_of(daemon.program().id());
   ASSERT_EQ(helper.size(), 1u);
-  EXPECT_TRUE(has_mapped_openimageio(helper[0]));
-  EXPECT_FALSE(has_mapped_openimageio(daemon.program()));
+  EXPECT_TRUE(has_mapped(helper[0], "cumulus_images.so"));
+  EXPECT_FALSE(has_mapped(helper[0], "OpenImageIO")) << "a common format needs none of it";
+  const auto rare = decode_picture(*client, tiff_picture());
+  ASSERT_TRUE(rare.ok()) << rare.status();
+  EXPECT_TRUE(has_mapped(helper[0], "OpenImageIO"));
+  EXPECT_FALSE(has_mapped(daemon.program().id(), "cumulus_images.so"));
+  EXPECT_FALSE(has_mapped(daemon.program().id(), "OpenImageIO"));
 }
 
 /// Copies of the two programs in a folder like an installation's, with the libraries that lie beside them,
@@ -97,8 +113,7 @@ TEST_F(WithoutImageModule, ReadingAndWritingImagesSaysWhatIsMissing) {
   const std::string map = test_data("sunrise.exr").string();
   const std::string why =
       "it cannot load " + module() +
-      " (cannot open shared object file: No such file or directory); install OpenImageIO and all of this "
-      "Cumulus\n";
+      " (cannot open shared object file: No such file or directory); install all of this Cumulus\n";
   const Ended reading = run({"--backend", "cpu", "sampling-table", map, "-o", folder_ / "map.cst"});
   EXPECT_EQ(reading.exit_code, 1);
   EXPECT_EQ(reading.errors, "cumulus: this cumulus cannot open " + map + ": " + why);
@@ -106,6 +121,18 @@ TEST_F(WithoutImageModule, ReadingAndWritingImagesSaysWhatIsMissing) {
   const Ended writing = run({"--backend", "cpu", "box-filter", map, "-o", blurred, "--radius", "2"});
   EXPECT_EQ(writing.exit_code, 1);
   EXPECT_EQ(writing.errors, "cumulus: this cumulus cannot open " + blurred + ": " + why);
+}
+
+TEST_F(WithoutImageModule, CommonFormatsNeedNoOpenImageIO) {
+  fs::create_symlink(installed_ / kModule, module());
+  const std::string map = test_data("sunrise.exr").string();
+  const Ended blurred = run({"--backend", "cpu", "blur", map, "-o", folder_ / "b.exr", "--sigma", "2"});
+  EXPECT_EQ(blurred.exit_code, 0) << blurred.errors;
+  const Ended rare = run({"--backend", "cpu", "blur", map, "-o", folder_ / "b.tif", "--sigma", "2"});
+  EXPECT_EQ(rare.exit_code, 1);
+  EXPECT_NE(rare.errors.find(folder_ / kOtherModule), std::string::npos) << rare.errors;
+  EXPECT_NE(rare.errors.find("install OpenImageIO and all of this Cumulus"), std::string::npos)
+      << rare.errors;
 }
 
 TEST_F(WithoutImageModule, ADaemonSaysWhatIsMissingAndDecodesOnceItIsThere) {

@@ -275,7 +275,7 @@ TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
        "cumulus: --feedback: has the pole 1 ");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-0.5", "--gain", "0"}, 1,
        "cumulus: --gain: is 0; ");
-  fail({"filter", folder_ / "five.npy", "-o", folder_ / "x.npy", "--feedback=-0.5"}, 1,
+  fail({"summed-area-table", folder_ / "five.npy", "-o", folder_ / "x.npy"}, 1,
        "cumulus: " + (folder_ / "five.npy") + ": has 5 channels; 1 to 4 is right");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-0.5", "--gain", "inf"}, 2, "--gain: is inf; ");
   write_npy(folder_ / "long.npy", noise(), "1, 3600", "<f4");

@@ -68,7 +68,7 @@ TEST(RunLengthImages, DecodeToTheSamePixels) {
   const Ended refused = run_cumulus(
       {"--server", daemon.address(), "run-length", "decode", folder / "p.rle", "-o", folder / "many.png"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.errors.find("not 6"), std::string::npos) << refused.errors;
+  EXPECT_NE(refused.errors.find("has 6"), std::string::npos) << refused.errors;
   EXPECT_FALSE(std::filesystem::exists(folder / "many.png"));
   // Formats that would change the samples are refused before anything is written, and told from those that do
   // not.

@@ -52,7 +52,7 @@ std::vector<pid_t> workers() {
 bool have_ended() {
   // The helper is through with what it was told before.
   const auto worker =
-      testing::decode_helper()->start_worker({limits().working_bytes, limits().processor_time});
+      testing::decode_helper()->start_worker("png", {limits().working_bytes, limits().processor_time});
   if (!worker.ok() || !DecodeHelper::end_worker(*worker).ok()) return false;
   const absl::Time end = absl::Now() + absl::Seconds(5);
   while (workers().size() != 1 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));

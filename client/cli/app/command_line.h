@@ -19,8 +19,8 @@ class Option;
 
 namespace cumulus::cli {
 
-/// What a file that a command writes may be.
-enum class OutputFormat { kAny, kImage, kImageOrNpy };
+/// What a file that a command writes is, which its name's extension has to say.
+enum class OutputFormat { kAny, kImage, kImageOrNpy, kNpy, kNpz, kRunLengths, kJson };
 
 /// The command line while it is being declared and read. Each file of commands/ adds its commands.
 class CommandLine {
@@ -49,8 +49,11 @@ class CommandLine {
 
   /// What the command that was chosen does.
   const RunCommand& chosen() const { return chosen_; }
-  /// What would keep the files that were named from being written: said before the work, not after it.
+  /// What would keep the files that were named from being written, or lose one of them: said before the work,
+  /// not after it.
   absl::Status check_outputs() const;
+  /// Whether --no-clobber forbids to write any of them.
+  absl::Status check_nothing_is_lost() const;
   /// The files that were named to be written.
   std::vector<std::string> outputs() const;
 

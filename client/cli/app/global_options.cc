@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 
 #include "cli/app/checks.h"
+#include "cli/files/output.h"
 #include "cumulus/credentials.h"
 
 namespace cumulus::cli {
@@ -38,7 +39,8 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
       ->type_name("SECONDS");
   app.add_flag("--dry-run", options.dry_run,
                "Read the input, have the server check the call, and compute and write nothing");
-  app.add_flag("--json", options.json, "Print one JSON object");
+  app.add_flag("--json", options.json, "Print one JSON object, also of what fails: docs/report.schema.json");
+  app.add_flag_callback("--no-clobber", keep_existing_files, "Replace no file that is there");
   Credentials& files = options.credentials;
   const auto add_file = [&app](const char* name, std::string& file, const char* what) {
     app.add_option(name, file, what)->type_name("FILE");

@@ -41,7 +41,10 @@ class Invocation {
   std::string command() const;
   std::vector<std::string> outputs() const { return line_.outputs(); }
   absl::Status check_outputs() const { return line_.check_outputs(); }
-  absl::Status run(Job& job) const { return job.conclude(line_.chosen()(job)); }
+  absl::Status run(Job& job) const {
+    const absl::Status safe = line_.check_nothing_is_lost();
+    return safe.ok() ? job.conclude(line_.chosen()(job)) : safe;
+  }
 
   /// Of what run() returned: what went wrong, with a field of the request named as the option that the
   /// command has for it.

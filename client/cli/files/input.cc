@@ -1,13 +1,35 @@
 #include "cli/files/input.h"
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <mutex>
 #include <system_error>
+#include <utility>
+
+#include "cli/files/extension.h"
 
 namespace cumulus::cli {
+namespace {
+
+absl::Status cannot_read(const std::string& path, int error) {
+  const std::string text = absl::StrCat("cannot open ", path, ": ", std::strerror(error));
+  return error == EACCES ? absl::PermissionDeniedError(text + "; name a file that you may read")
+                         : absl::NotFoundError(text + "; name a file that exists");
+}
+
+}  // namespace
+
+bool is_standard_input(const std::string& path) { return path == "-"; }
 
 absl::Status refuse_folder(const std::string& path) {
   std::error_code error;
@@ -15,29 +37,81 @@ absl::Status refuse_folder(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a folder; name a file"));
 }
 
-absl::StatusOr<Array> read_file(const std::string& path) {
-  if (absl::Status file = refuse_folder(path); !file.ok()) return file;
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", path, ": ", error.message(), "; name a file that exists"));
+absl::Status FileBytes::map(int file, std::size_t size) {
+  void* const data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+  if (data == MAP_FAILED) return read_to_end(file);
+  (void)::madvise(data, size, MADV_WILLNEED);
+  bytes_ = {static_cast<std::byte*>(data), size};
+  mapped_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status FileBytes::read_to_end(int file) {
+  std::array<char, 1 << 16> part{};
+  while (true) {
+    const ssize_t count = ::read(file, part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::DataLossError(std::strerror(errno));
+    if (count == 0) break;
+    read_.append(part.data(), static_cast<std::size_t>(count));
   }
-  absl::StatusOr<Array> bytes = Array::allocate(ElementType::kUint8, {static_cast<std::int64_t>(size)});
-  if (!bytes.ok()) return bytes;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, "; name a file that you may read"));
-  }
-  file.read(reinterpret_cast<char*>(bytes->mutable_bytes().data()), static_cast<std::streamsize>(size));
-  if (!file) return absl::DataLossError(absl::StrCat("cannot read ", path, " to its end; copy it anew"));
+  bytes_ = std::as_writable_bytes(std::span(read_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<FileBytes>> FileBytes::open(const std::string& path) {
+  // Standard input can be read only once, and more than one place may want to look at it.
+  static std::mutex mutex;
+  static std::shared_ptr<FileBytes> standard_input;
+  const std::lock_guard lock(mutex);
+  const bool standard = is_standard_input(path);
+  if (standard && standard_input != nullptr) return standard_input;
+  if (absl::Status named = standard ? absl::OkStatus() : refuse_folder(path); !named.ok()) return named;
+  const int file = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return cannot_read(path, errno);
+  const std::shared_ptr<FileBytes> bytes(new FileBytes());
+  struct stat facts {};
+  const bool regular = ::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0;
+  const bool at_start = ::lseek(file, 0, SEEK_CUR) == 0;
+  absl::Status got = regular && at_start ? bytes->map(file, static_cast<std::size_t>(facts.st_size))
+                                         : bytes->read_to_end(file);
+  if (!standard) ::close(file);
+  if (!got.ok())
+    return absl::Status(
+        got.code(),
+        absl::StrCat("cannot read ", path, " to its end: ", std::string(got.message()), "; copy it anew"));
+  if (standard) standard_input = bytes;
   return bytes;
 }
 
+FileBytes::~FileBytes() {
+  if (mapped_) ::munmap(bytes_.data(), bytes_.size());
+}
+
+std::string input_extension(const std::string& path) {
+  if (!is_standard_input(path)) return extension_of(path);
+  const auto bytes = FileBytes::open(path);
+  if (!bytes.ok()) return "";
+  constexpr std::array<std::pair<std::string_view, const char*>, 4> kStarts = {
+      {{"\x93NUMPY", ".npy"}, {"PK\x03\x04", ".npz"}, {"ply\n", ".ply"}, {"CUMST", ".cst"}}};
+  for (const auto& [start, extension] : kStarts) {
+    if ((*bytes)->text().substr(0, start.size()) == start) return extension;
+  }
+  return "";
+}
+
+absl::StatusOr<Array> read_file(const std::string& path) {
+  const auto file = FileBytes::open(path);
+  if (!file.ok()) return file.status();
+  const std::span<std::byte> bytes = (*file)->bytes();
+  return Array::adopt(ElementType::kUint8, {static_cast<std::int64_t>(bytes.size())}, bytes,
+                      [kept = *file]() mutable { kept.reset(); });
+}
+
 absl::StatusOr<std::string> read_text(const std::string& path) {
-  const absl::StatusOr<Array> bytes = read_file(path);
-  if (!bytes.ok()) return bytes.status();
-  return std::string(reinterpret_cast<const char*>(bytes->bytes().data()), bytes->bytes().size());
+  const auto file = FileBytes::open(path);
+  if (!file.ok()) return file.status();
+  return std::string((*file)->text());
 }
 
 }  // namespace cumulus::cli

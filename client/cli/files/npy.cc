@@ -5,8 +5,9 @@
 #include <absl/strings/str_split.h>
 #include <absl/strings/strip.h>
 
-#include <array>
-#include <fstream>
+#include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -29,16 +30,28 @@ absl::Status no_array(const std::string& path, std::string_view what) {
                    "; a .npy file of little-endian numbers in row-major order is right"));
 }
 
-/// The dictionary after magic, version and length; empty where the file does not begin as one.
+std::uint32_t number_in(std::string_view bytes) {
+  std::uint32_t number = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) number = number << 8 | static_cast<unsigned char>(bytes[i]);
+  return number;
+}
+
+/// The dictionary after magic, version and length; empty where a file does not begin as one.
+std::string_view dictionary_in(std::string_view file) {
+  if (file.size() < 12 || file.substr(0, kMagic.size()) != kMagic) return {};
+  const std::size_t length_bytes = file[6] == 1 ? 2 : 4;
+  const std::size_t size = number_in(file.substr(8, length_bytes));
+  if (size > kMaxDictionaryBytes || size > file.size() - 8 - length_bytes) return {};
+  return file.substr(8 + length_bytes, size);
+}
+
+/// Likewise, of a stream, which then stands behind it.
 std::string read_dictionary(std::istream& file) {
-  std::array<char, 8> start{};
-  if (!file.read(start.data(), start.size()) || std::string_view(start.data(), kMagic.size()) != kMagic)
-    return "";
-  std::array<unsigned char, 4> length{};
-  const int length_bytes = start[6] == 1 ? 2 : 4;
-  if (!file.read(reinterpret_cast<char*>(length.data()), length_bytes)) return "";
-  const std::size_t size = length[0] + (std::size_t{length[1]} << 8) + (std::size_t{length[2]} << 16) +
-                           (std::size_t{length[3]} << 24);
+  std::string start(12, '\0');
+  if (!file.read(start.data(), 10) || start.substr(0, kMagic.size()) != kMagic) return "";
+  const std::size_t length_bytes = start[6] == 1 ? 2 : 4;
+  if (length_bytes == 4 && !file.read(start.data() + 10, 2)) return "";
+  const std::size_t size = number_in(std::string_view(start).substr(8, length_bytes));
   if (size > kMaxDictionaryBytes) return "";
   std::string dictionary(size, '\0');
   return file.read(dictionary.data(), static_cast<std::streamsize>(size)) ? dictionary : "";
@@ -74,29 +87,57 @@ std::optional<Shape> shape_of(const std::string& tuple) {
   return shape;
 }
 
+struct Layout {
+  ElementType type = ElementType::kUint8;
+  Shape shape;
+};
+
+absl::StatusOr<Layout> layout_of(const std::string& dictionary, const std::string& path) {
+  if (dictionary.empty()) return no_array(path, "it does not begin as a .npy file");
+  const std::string descr = value_of(dictionary, "descr", ",");
+  const auto type = type_of(descr);
+  if (descr.rfind('[', 0) == 0)
+    return no_array(path, "its elements are records; save the fields of them that are meant as an array");
+  if (!type) return no_array(path, absl::StrCat("its elements are ", descr));
+  if (value_of(dictionary, "fortran_order", ",}") != "False")
+    return no_array(path, "it is in column-major order");
+  auto shape = shape_of(value_of(dictionary, "shape", ")"));
+  if (!shape) return no_array(path, "its shape is no list of numbers");
+  return Layout{*type, *std::move(shape)};
+}
+
 }  // namespace
 
 bool is_npy(const std::string& path) { return extension_of(path) == ".npy"; }
 
+bool holds_npy(const std::string& path) { return input_extension(path) == ".npy"; }
+
 absl::StatusOr<Array> read_npy(const std::string& path) {
-  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a .npy file that exists"));
-  return read_npy(file, path);
+  const auto opened = FileBytes::open(path);
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<FileBytes>& file = *opened;
+  const std::string_view dictionary = dictionary_in(file->text());
+  const absl::StatusOr<Layout> layout = layout_of(std::string(dictionary), path);
+  if (!layout.ok()) return layout.status();
+  const auto begin = static_cast<std::size_t>(dictionary.data() + dictionary.size() - file->text().data());
+  const absl::StatusOr<std::int64_t> count = element_count(layout->shape);
+  if (!count.ok()) return no_array(path, std::string(count.status().message()));
+  const std::size_t rest = file->bytes().size() - begin;
+  if (static_cast<std::uint64_t>(*count) > rest / element_bytes(layout->type))
+    return no_array(path, "it ends before its array does");
+  const auto bytes =
+      file->bytes().subspan(begin, static_cast<std::size_t>(*count) * element_bytes(layout->type));
+  if (begin % element_bytes(layout->type) == 0)  // in the file's own memory
+    return Array::adopt(layout->type, layout->shape, bytes, [kept = file]() mutable { kept.reset(); });
+  absl::StatusOr<Array> array = Array::allocate(layout->type, layout->shape);
+  if (array.ok()) std::copy(bytes.begin(), bytes.end(), array->mutable_bytes().begin());
+  return array;
 }
 
 absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path) {
-  const std::string dictionary = read_dictionary(file);
-  if (dictionary.empty()) return no_array(path, "it does not begin as a .npy file");
-  const auto type = type_of(value_of(dictionary, "descr", ","));
-  if (value_of(dictionary, "descr", ",").rfind('[', 0) == 0)
-    return no_array(path, "its elements are records; save the fields of them that are meant as an array");
-  if (!type) return no_array(path, absl::StrCat("its elements are ", value_of(dictionary, "descr", ",")));
-  if (value_of(dictionary, "fortran_order", ",}") != "False")
-    return no_array(path, "it is in column-major order");
-  const auto shape = shape_of(value_of(dictionary, "shape", ")"));
-  if (!shape) return no_array(path, "its shape is no list of numbers");
-  absl::StatusOr<Array> array = Array::allocate(*type, *shape);
+  const absl::StatusOr<Layout> layout = layout_of(read_dictionary(file), path);
+  if (!layout.ok()) return layout.status();
+  absl::StatusOr<Array> array = Array::allocate(layout->type, layout->shape);
   if (!array.ok()) return no_array(path, std::string(array.status().message()));
   const auto bytes = array->mutable_bytes();
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

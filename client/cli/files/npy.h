@@ -21,8 +21,11 @@ std::string npy_descr(ElementType type);
 /// Whether a file is one by its name.
 bool is_npy(const std::string& path);
 
-/// Reads a .npy file of little-endian numbers in row-major order. Says what the file holds instead where it
-/// holds anything else.
+/// Whether an input is one: by its name, and standard input by what it begins with.
+bool holds_npy(const std::string& path);
+
+/// Maps a .npy file of little-endian numbers in row-major order: the array lies in the file's own memory, and
+/// what is changed of it stays here. Says what the file holds instead where it holds anything else.
 absl::StatusOr<Array> read_npy(const std::string& path);
 
 /// Likewise from a stream that stands at its beginning; `path` is for errors.

@@ -1,18 +1,28 @@
 #include "cli/files/output.h"
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace cumulus::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::atomic<bool> existing_files_are_kept = false;
 
 /// Something that takes bytes and is no file to be replaced.
 bool is_special(const std::string& path) {
@@ -22,11 +32,14 @@ bool is_special(const std::string& path) {
          type == fs::file_type::socket;
 }
 
+/// Also those that lead to what is not there yet.
 std::string follow_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the system has it
   std::error_code error;
-  if (!fs::is_symlink(path, error)) return path;
-  const fs::path target = fs::weakly_canonical(path, error);
-  return error ? path : target.string();
+  fs::path place = path;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(place, error); ++links)
+    place = place.parent_path() / fs::read_symlink(place, error);
+  return error ? path : place.string();
 }
 
 std::string name_until_whole(const std::string& place) {
@@ -37,9 +50,40 @@ absl::Status cannot_write(const std::string& path, const std::string& why) {
   return absl::PermissionDeniedError(absl::StrCat("cannot write ", path, why));
 }
 
+absl::Status already_there(const std::string& path) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      path, " is there already, and --no-clobber replaces nothing; name another file, or leave it out"));
+}
+
+/// Where the file is, or would be, without links and detours.
+std::string true_place(const std::string& path) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(follow_links(path)), error);
+  return error ? fs::absolute(path).lexically_normal().string() : place.string();
+}
+
 }  // namespace
 
+bool is_standard_output(const std::string& path) { return path == "-" || absl::StartsWith(path, "-."); }
+
+void keep_existing_files() { existing_files_are_kept = true; }
+
+absl::Status check_nothing_is_lost(const std::string& path) {
+  std::error_code error;
+  if (!existing_files_are_kept || is_standard_output(path) || is_special(path)) return absl::OkStatus();
+  const bool there = fs::exists(fs::symlink_status(path, error));
+  return there ? already_there(path) : absl::OkStatus();
+}
+
+bool are_one_file(const std::string& a, const std::string& b) {
+  if (is_standard_output(a) || is_standard_output(b)) return is_standard_output(a) && is_standard_output(b);
+  if (is_special(a) || is_special(b)) return false;  // take anything
+  std::error_code error;
+  return true_place(a) == true_place(b) || fs::equivalent(a, b, error);
+}
+
 absl::Status check_output(const std::string& path) {
+  if (is_standard_output(path)) return absl::OkStatus();
   const std::string place = follow_links(path);
   std::error_code error;
   if (fs::is_directory(place, error)) return cannot_write(path, ": it is a folder; name a file");
@@ -57,7 +101,9 @@ absl::Status check_output(const std::string& path) {
 }
 
 OutputPlace::OutputPlace(const std::string& path)
-    : path_(path), place_(follow_links(path)), unfinished_(name_until_whole(place_)) {}
+    : path_(path),
+      place_(is_standard_output(path) ? "/dev/stdout" : follow_links(path)),
+      unfinished_(is_standard_output(path) ? place_ : name_until_whole(place_)) {}
 
 OutputPlace::~OutputPlace() {
   std::error_code ignored;  // after move() there is none
@@ -66,6 +112,12 @@ OutputPlace::~OutputPlace() {
 
 absl::Status OutputPlace::move() {
   if (unfinished_ == place_) return absl::OkStatus();
+  if (existing_files_are_kept) {
+    // Not the check that came before the work: another may have written the file meanwhile.
+    if (::renameat2(AT_FDCWD, unfinished_.c_str(), AT_FDCWD, place_.c_str(), RENAME_NOREPLACE) == 0)
+      return absl::OkStatus();
+    if (errno == EEXIST) return already_there(path_);
+  }
   std::error_code error;
   fs::rename(unfinished_, place_, error);
   return error ? failure(error.value()) : absl::OkStatus();
@@ -77,48 +129,105 @@ absl::Status OutputPlace::failure(int error_number) const {
                           "; name a file in a folder that exists, can be written and has space"));
 }
 
-OutputFile::OutputFile(const std::string& path) : place_(path) {
-  errno = 0;
-  stream_.open(place_.unfinished(), std::ios::binary);
-  note_failure();
+OutputFile::OutputFile(const std::string& path) : place_of_file_(path) {
+  if (is_standard_output(path)) {
+    file_ = STDOUT_FILENO;
+  } else {
+    file_ = ::open(place_of_file_.unfinished().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file_ < 0) fail(errno);
+    seekable_ = file_ >= 0 && ::lseek(file_, 0, SEEK_CUR) == 0;
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (file_ > STDOUT_FILENO) ::close(file_);
 }
 
 void OutputFile::expect(std::int64_t bytes) {
-  if (stream_.fail() || bytes == 0 || is_special(place_.unfinished())) return;
-  const int file = open(place_.unfinished().c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;
+  if (failed_ || bytes == 0 || !seekable_ || is_special(place_of_file_.unfinished())) return;
   // A file system that cannot, or has not that much, says so when the bytes come.
-  (void)fallocate(file, FALLOC_FL_KEEP_SIZE, 0, bytes);
-  close(file);
+  (void)::fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, bytes);
 }
 
 bool OutputFile::write(std::span<const std::byte> bytes) {
-  if (stream_.fail()) return false;
-  errno = 0;
-  stream_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  note_failure();
-  return !stream_.fail();
+  constexpr std::size_t kBufferBytes = std::size_t{1} << 18;  // libpng writes a few bytes at a time
+  if (failed_) return false;
+  const auto* const text = reinterpret_cast<const char*>(bytes.data());
+  if (holding_) {
+    const auto place = static_cast<std::size_t>(place_);
+    held_.resize(std::max(held_.size(), place + bytes.size()));
+    std::copy_n(text, bytes.size(), held_.begin() + static_cast<std::ptrdiff_t>(place));
+    place_ += static_cast<std::int64_t>(bytes.size());
+    return true;
+  }
+  if (buffer_.size() + bytes.size() <= kBufferBytes) {
+    buffer_.append(text, bytes.size());
+    return true;
+  }
+  if (!flush()) return false;
+  if (bytes.size() > kBufferBytes) return put(bytes);
+  buffer_.assign(text, bytes.size());
+  return true;
 }
 
 bool OutputFile::seek(std::int64_t position) {
-  if (stream_.fail()) return false;
-  errno = 0;
-  stream_.seekp(position);
-  note_failure();
-  return !stream_.fail();
+  if (failed_ || !flush()) return false;
+  if (!seekable_ && !holding_ && position != place_) return fail(ESPIPE);
+  place_ = position;
+  return true;
+}
+
+bool OutputFile::flush() {
+  const std::string waiting = std::exchange(buffer_, "");
+  return waiting.empty() || put(std::as_bytes(std::span(waiting)));
+}
+
+bool OutputFile::put(std::span<const std::byte> bytes) {
+  // Copying to the system's memory is what takes the time: of less than this, threads are dearer.
+  constexpr std::size_t kShare = std::size_t{8} << 20;
+  const std::size_t shares =
+      std::clamp<std::size_t>(bytes.size() / kShare, 1, std::thread::hardware_concurrency());
+  const std::int64_t begin = place_;
+  place_ += static_cast<std::int64_t>(bytes.size());
+  if (!seekable_ || shares == 1) return put_at(begin, bytes);
+  std::atomic<bool> written = true;
+  std::vector<std::thread> others;
+  for (std::size_t share = 0; share < shares; ++share) {
+    const std::size_t from = bytes.size() * share / shares;
+    const std::span<const std::byte> part = bytes.subspan(from, bytes.size() * (share + 1) / shares - from);
+    others.emplace_back([this, part, from, begin, &written] {
+      if (!put_at(begin + static_cast<std::int64_t>(from), part)) written = false;
+    });
+  }
+  for (std::thread& other : others) other.join();
+  return written;
+}
+
+bool OutputFile::put_at(std::int64_t place, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = seekable_ ? ::pwrite(file_, bytes.data(), bytes.size(), place)
+                                      : ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return fail(errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    place += written;
+  }
+  return true;
+}
+
+bool OutputFile::fail(int error) {
+  if (!failed_.exchange(true)) error_ = error;
+  return false;
 }
 
 absl::Status OutputFile::commit() {
-  if (!stream_.fail()) {
-    errno = 0;
-    stream_.close();
-    note_failure();
+  if (!failed_) flush();
+  if (!failed_ && !held_.empty()) {
+    holding_ = false;
+    put_at(0, std::as_bytes(std::span(held_)));
   }
-  return stream_.fail() ? place_.failure(error_) : place_.move();
-}
-
-void OutputFile::note_failure() {
-  if (stream_.fail() && error_ == 0) error_ = errno;
+  if (file_ > STDOUT_FILENO && ::close(std::exchange(file_, -1)) != 0) fail(errno);
+  return failed_ ? place_of_file_.failure(error_) : place_of_file_.move();
 }
 
 }  // namespace cumulus::cli

@@ -1,45 +1,131 @@
 #include "cli/files/picture.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "cli/files/extension.h"
 #include "cli/files/npy.h"
+#include "cli/files/samples.h"
 
 namespace cumulus::cli {
 namespace {
 
-/// The same elements with one more axis.
-absl::StatusOr<Array> with_channel_axis(const Array& array) {
-  absl::StatusOr<Array> picture = Array::allocate(array.type(), {array.shape()[0], array.shape()[1], 1});
-  if (picture.ok()) std::copy(array.bytes().begin(), array.bytes().end(), picture->mutable_bytes().begin());
-  return picture;
+/// Image files that hold samples of that type.
+bool holds(const std::string& path, ElementType type) {
+  if (type == ElementType::kUint8 || type == ElementType::kUint16 || type == ElementType::kUint32)
+    return holds_integers(path, type);
+  const std::string extension = extension_of(path);
+  const bool tiff = extension == ".tif" || extension == ".tiff";
+  if (type == ElementType::kFloat64) return tiff;
+  if (type == ElementType::kFloat16) return extension == ".exr";
+  return holds_floats(path);
+}
+
+/// As which integers, or as floats as they are, a picture of `from` goes into `path`.
+std::optional<ElementType> stored_as(const std::string& path, const PictureInput& from,
+                                     const PictureOptions& options, bool in_range) {
+  if (options.samples.has_value()) return options.samples;
+  if (!from.integers.has_value() || !in_range) return std::nullopt;
+  if (holds_integers(path, *from.integers) || !holds_floats(path)) return from.integers;
+  return std::nullopt;
 }
 
 }  // namespace
 
-absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves) {
-  if (!is_npy(path)) return read_image(path, halves);
-  absl::StatusOr<Array> array = read_npy(path);
-  if (!array.ok()) return array.status();
-  const std::size_t axes = array->shape().size();
-  const bool keep = halves == HalfFloats::kKeep;
-  const bool elements_fit = array->type() == ElementType::kUint8 || array->type() == ElementType::kFloat32 ||
-                            (keep && array->type() == ElementType::kFloat16);
-  if (!elements_fit || (axes != 2 && axes != 3)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " holds ", std::string(element_name(array->type())),
-                                                   " in ", axes, " axes; a picture is uint8",
-                                                   keep ? ", float16" : "",
-                                                   " or float32, [height, width] or "
-                                                   "[height, width, channels]"));
+absl::StatusOr<PictureInput> read_picture(const std::string& path, ReadAs as, const PictureOptions& options,
+                                          bool all_channels) {
+  PictureInput input;
+  input.path = path;
+  if (holds_npy(path)) {
+    if (!options.choice.subimage.empty() || !options.choice.channels.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path,
+          " is a .npy file, which has neither pictures nor channels by name; leave --subimage and "
+          "--channels out"));
+    }
+    absl::StatusOr<Array> array = read_npy(path);
+    if (!array.ok()) return array.status();
+    input.pixels = *std::move(array);
+    if (input.pixels.type() == ElementType::kUint8) input.integers = ElementType::kUint8;
+  } else {
+    absl::StatusOr<ImagePicture> picture = read_image_picture(path, {as, options.choice, all_channels});
+    if (!picture.ok()) return picture.status();
+    input.pixels = std::move(picture->pixels);
+    picture->pixels = Array();
+    input.integers = integer_samples(*picture);
+    input.image = *std::move(picture);
   }
-  return axes == 3 ? std::move(array) : with_channel_axis(*array);
+  absl::Status treated =
+      treat_non_finite(options.non_finite, path, input.channel_names(), input.pixels, input.non_finite);
+  if (!treated.ok()) return treated;
+  return input;
 }
 
-std::optional<ElementType> integer_samples(const std::string& path, const Array& picture) {
-  if (picture.type() == ElementType::kUint8) return ElementType::kUint8;
-  return is_npy(path) ? std::nullopt : integer_samples(path);
+absl::Status check_room(const std::string& path, const PictureInput& from, const PictureOptions& options,
+                        bool in_range) {
+  if (is_npy(path)) {
+    if (!options.samples.has_value() && options.compression.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(options.samples.has_value() ? "-d" : "--compression",
+                                                   ": is for image files, and ", path,
+                                                   " keeps the elements as they are; leave it out"));
+  }
+  if (options.samples.has_value()) {
+    if (holds(path, *options.samples)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("-d: is ", std::string(element_name(*options.samples)),
+                                                   ", which files such as ", path,
+                                                   " do not hold; .exr has float16 and float32, .tif uint8, "
+                                                   "uint16, float32 and float64, .png uint8 and uint16"));
+  }
+  if (holds_floats(path) || (in_range && from.integers.has_value())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the result does not fit into the 0 to 1 of ", path,
+                   "; end its name with .exr, .tif, .hdr or .npy, or cut it off with "
+                   "-d uint8 or -d uint16"));
+}
+
+absl::Status write_picture(const std::string& path, const ArrayView& picture, const PictureInput& from,
+                           const PictureOptions& options, bool in_range) {
+  if (is_npy(path)) return write_npy(path, picture);
+  if (picture.shape().size() > 3) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of images does not fit into ", path, "; end its name with .npy"));
+  }
+  return write_image(path, picture,
+                     {.colours = Colours::kMultipliedByAlpha,
+                      .samples = stored_as(path, from, options, in_range),
+                      .compression = options.compression,
+                      .from = from.image.has_value() ? &*from.image : nullptr});
+}
+
+void describe_picture(const PictureInput& input, const PictureOptions& options,
+                      const std::vector<std::string>& outputs, Report& report) {
+  std::vector<std::string> warnings;
+  if (input.non_finite.count > 0) {
+    report.add("non_finite", input.non_finite.count);
+    warnings.push_back(absl::StrCat(input.non_finite.first, options.non_finite == NonFinite::kClamp
+                                                                ? ", and was clamped"
+                                                                : ", and spoils what is computed from it"));
+  }
+  if (input.image.has_value()) {
+    const ImagePicture& image = *input.image;
+    if (image.metadata.parts.size() > 1) {
+      report.add("pictures", image.metadata.parts.size());
+      report.add("subimage", image.subimage);
+      if (!image.metadata.parts[image.subimage].empty())
+        report.add("part", image.metadata.parts[image.subimage]);
+    }
+    if (image.channel_names.size() > 1) report.add("channel_names", image.channel_names);
+    for (const std::string& output : outputs) {
+      if (output.empty()) continue;
+      const std::vector<std::string> lost = not_kept(is_npy(output) ? "" : output, image);
+      if (!lost.empty())
+        warnings.push_back(absl::StrCat(output, " does not keep: ", absl::StrJoin(lost, ", ")));
+    }
+  }
+  if (!warnings.empty()) report.add("warnings", std::move(warnings));
 }
 
 }  // namespace cumulus::cli

@@ -1,21 +1,58 @@
 #pragma once
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/files/finite.h"
 #include "cli/files/image.h"
+#include "cli/job/report.h"
 #include "cumulus/array.h"
+
+// Pictures that a command reads, computes with and writes, so that what their files say stays with them.
 
 namespace cumulus::cli {
 
-/// A picture of any kind that the commands take, as [height, width, channels] of uint8 or float32 (with kKeep
-/// also float16): an image file (read_image), or a .npy file of such an array, with or without its channels.
-absl::StatusOr<Array> read_picture(const std::string& path, HalfFloats halves = HalfFloats::kWiden);
+/// What a user says of the pictures of a command.
+struct PictureOptions {
+  PictureChoice choice = {};  // of the input
+  NonFinite non_finite = NonFinite::kRefuse;
+  std::optional<ElementType> samples = {};  // of the output; absent: as the input has them, where they fit
+  std::string compression = {};             // likewise
+};
 
-/// The type of the samples of `picture`, read from `path`, where they were integers that a file of integers
-/// can take back: kUint8 or kUint16.
-std::optional<ElementType> integer_samples(const std::string& path, const Array& picture);
+/// An image file's picture, or the array of a .npy file.
+struct PictureInput {
+  std::string path;
+  Array pixels;                                        // of an image file [height, width, channels]
+  std::optional<ImagePicture> image = std::nullopt;    // all but its pixels; absent: from a .npy file
+  std::optional<ElementType> integers = std::nullopt;  // that the samples were, and could be again
+  NonFiniteValues non_finite = {};
+  std::vector<std::string> channel_names() const {
+    return image.has_value() ? image->channel_names : std::vector<std::string>();
+  }
+};
+
+/// Reads `path`, an image file as `as` says, and refuses or changes what is not finite.
+absl::StatusOr<PictureInput> read_picture(const std::string& path, ReadAs as, const PictureOptions& options,
+                                          bool all_channels = false);
+
+/// Whether a picture made of `from` can be written at `path`: its type of samples, and numbers beyond 0 to 1
+/// unless `in_range`, as they are not where `from` had integers and the result stays within theirs.
+absl::Status check_room(const std::string& path, const PictureInput& from, const PictureOptions& options,
+                        bool in_range);
+
+/// Writes what became of `from`, with all of its file's metadata that has a place in the new file: [height,
+/// width, channels], floats of 0 to 1 where `from` had integers. A .npy file gets the array as it is.
+absl::Status write_picture(const std::string& path, const ArrayView& picture, const PictureInput& from,
+                           const PictureOptions& options, bool in_range);
+
+/// Says which of several pictures was taken, which numbers were changed, and what `outputs` do not keep of
+/// the input.
+void describe_picture(const PictureInput& input, const PictureOptions& options,
+                      const std::vector<std::string>& outputs, Report& report);
 
 }  // namespace cumulus::cli

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -90,6 +91,10 @@ class Array {
   /// Uninitialised elements. INVALID_ARGUMENT for an impossible shape, RESOURCE_EXHAUSTED where this
   /// machine has no memory for it.
   static absl::StatusOr<Array> allocate(ElementType type, Shape shape);
+  /// Takes elements that lie in somebody else's memory, aligned for their type, until `release` is called at
+  /// the array's end, or at once where the bytes do not fit the shape: INVALID_ARGUMENT.
+  static absl::StatusOr<Array> adopt(ElementType type, Shape shape, std::span<std::byte> bytes,
+                                     std::function<void()> release);
 
   ElementType type() const { return type_; }
   const Shape& shape() const { return shape_; }
@@ -108,6 +113,7 @@ class Array {
 
  private:
   struct Release {
+    std::function<void()> adopted;  // of memory that is not our own
     void operator()(std::byte* bytes) const;
   };
   absl::Status check_type(ElementType wanted) const;

@@ -142,9 +142,11 @@ void DecodeHelper::forget(const std::shared_ptr<Process>& process) {
   process_ = nullptr;
 }
 
-absl::StatusOr<DecodeHelper::Worker> DecodeHelper::start_worker(const Bounds& bounds) {
+absl::StatusOr<DecodeHelper::Worker> DecodeHelper::start_worker(const std::string& reader,
+                                                                const Bounds& bounds) {
   Order order;
   order.set_kind(Order::START);
+  order.set_reader(reader);
   order.set_bytes(bounds.working_bytes);
   order.set_processor_milliseconds(absl::ToInt64Milliseconds(bounds.processor_time));
   constexpr int kTries = 2;  // one that has ended since the last image is noticed only now

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "server/runtime/decode/channel.h"
 
@@ -17,8 +18,8 @@ namespace cumulus::server {
 void become_decode_helper_if_started_as_one();
 
 /// Starts decode workers by a small process, the helper: this program, executed anew under another name. It
-/// loads the image module and forks a worker for each image. It is started for the first image, and anew for
-/// the next one where it has ended. Thread-safe.
+/// loads an image module with the first image that needs it and forks a worker for each image. It is started
+/// for the first image, and anew for the next one where it has ended. Thread-safe.
 class DecodeHelper {
   class Process;
 
@@ -40,9 +41,9 @@ class DecodeHelper {
     Channel channel;
     std::shared_ptr<Process> helper;  // with which it ends
   };
-  /// A worker that waits for its image, confined and bounded. UNIMPLEMENTED where the image module cannot be
-  /// loaded.
-  absl::StatusOr<Worker> start_worker(const Bounds& bounds);
+  /// A worker that waits for its image, of the format `reader`, confined and bounded. UNIMPLEMENTED where the
+  /// image module cannot be loaded.
+  absl::StatusOr<Worker> start_worker(const std::string& reader, const Bounds& bounds);
   /// From now on the worker may map `bytes` more.
   static absl::Status raise_memory(const Worker& worker, std::size_t bytes);
   /// Each worker is either dismissed, which ends it soon, or ended, which waits until it is gone and takes

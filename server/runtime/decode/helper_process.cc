@@ -72,6 +72,8 @@ bool bound_worker(const Order& order) {
 constexpr std::pair<const char*, const char*> kFormats[] = {
     {"openexr", "a.exr"}, {"hdr", "a.hdr"}, {"png", "a.png"}, {"tiff", "a.tif"}, {"jpeg", "a.jpg"}};
 
+constexpr images::AlphaColours kMultiplied = images::AlphaColours::kMultiplied;
+
 /// Writes and reads a picture of that format, so that what the libraries look for on the disk and allocate
 /// once (64 MiB for OpenImageIO's strings) is there before workers are forked, which then share it.
 void exercise(const images::ImageLibrary& library, const std::string& format, const std::string& name) {
@@ -88,9 +90,9 @@ void exercise(const images::ImageLibrary& library, const std::string& format, co
                                 .channels = 3,
                                 .pixels = pixels.data(),
                                 .samples = images::Samples::kFloat32,
-                                .stored = images::Samples::kFloat32};
-  if (!library.writes(name) || !library.write(name, picture, keep).empty()) return;
-  const images::OpenedFile opened = library.open_memory(format, file);
+                                .stored = {images::Samples::kFloat32}};
+  if (library.format_of(name).empty() || !library.write(name, picture, keep).empty()) return;
+  const images::OpenedFile opened = library.open_memory(format, file, kMultiplied);
   if (opened.file != nullptr)
     (void)library.read(*opened.file, 0, 3, images::Samples::kFloat32, pixels.data());
 }
@@ -118,12 +120,8 @@ class Helper {
   /// False where the daemon is gone.
   bool carry_out(const Order& order) {
     switch (order.kind()) {
-      case Order::START: {
-        if (!start(order)) return false;
-        if (library_ != nullptr) spare_ = fork_worker(order);
-        spare_order_ = order;
-        return true;
-      }
+      case Order::START:
+        return start(order);
       case Order::DISMISS:
         dismiss(order.worker());
         return true;
@@ -145,30 +143,33 @@ class Helper {
     } while (!dismissed_.empty() && !daemon_.wait(kInterval));
   }
 
-  /// Sends the daemon a worker.
+  /// Sends the daemon a worker, and forks the next one.
   bool start(const Order& order) {
     Reply reply;
-    if (library_ == nullptr) {
-      const auto loaded = images::load_image_library();
-      if (!loaded.ok()) {
-        reply.set_no_module(true);
-        reply.set_problem(std::string(loaded.status().message()));
-        return daemon_.send(reply);
-      }
-      prepare(**loaded);
+    const auto library = images::library_that_reads(order.reader());
+    if (!library.ok()) {
+      reply.set_no_module(true);
+      reply.set_problem(std::string(library.status().message()));
+      return daemon_.send(reply);
     }
-    NewWorker worker = take_spare(order);
-    if (worker.id < 0) worker = fork_worker(order);
+    prepare(**library);
+    NewWorker worker = take_spare(order, *library);
+    if (worker.id < 0) worker = fork_worker(order, **library);
     if (worker.id < 0) reply.set_problem(std::strerror(errno));
     reply.set_worker(worker.id);
-    return daemon_.send(reply, worker.daemons_end.socket());
+    if (!daemon_.send(reply, worker.daemons_end.socket())) return false;
+    spare_ = fork_worker(order, **library);
+    spare_order_ = order;
+    spare_library_ = *library;
+    return true;
   }
 
-  /// The worker that was forked after the last order, where it still waits and is bounded as `order` says.
-  NewWorker take_spare(const Order& order) {
+  /// The worker that was forked after the last order, where it still waits, has that library and is bounded
+  /// as `order` says.
+  NewWorker take_spare(const Order& order, const images::ImageLibrary* library) {
     NewWorker spare = std::exchange(spare_, {});
     if (spare.id < 0 || ::waitpid(spare.id, nullptr, WNOHANG) != 0) return {};
-    if (spare_order_.bytes() == order.bytes() &&
+    if (spare_library_ == library && spare_order_.bytes() == order.bytes() &&
         spare_order_.processor_milliseconds() == order.processor_milliseconds())
       return spare;
     dismiss(spare.id);
@@ -176,7 +177,7 @@ class Helper {
   }
 
   /// -1 with errno where there can be none.
-  NewWorker fork_worker(const Order& order) {
+  NewWorker fork_worker(const Order& order, const images::ImageLibrary& library) {
     absl::StatusOr<std::pair<Channel, Channel>> ends = Channel::pair();
     if (!ends.ok()) return {};
     const pid_t id = ::fork();
@@ -184,7 +185,7 @@ class Helper {
       daemon_.close();
       ends->first.close();  // else it would not notice that the daemon closes its own
       if (!bound_worker(order)) ::_exit(kCannotBeConfined);
-      run_decode_worker(*library_, ends->second);
+      run_decode_worker(library, ends->second);
     }
     if (id < 0) return {};
     return {id, std::move(ends->first)};
@@ -192,9 +193,12 @@ class Helper {
 
   /// Once for all workers.
   void prepare(const images::ImageLibrary& library) {
+    if (std::find(prepared_.begin(), prepared_.end(), &library) != prepared_.end()) return;
     library.keep_to_one_thread();
-    for (const auto& [format, name] : kFormats) exercise(library, format, name);
-    library_ = &library;
+    for (const auto& [format, name] : kFormats) {
+      if (library.reads_from_memory(format)) exercise(library, format, name);
+    }
+    prepared_.push_back(&library);
   }
 
   static Reply end(const Order& order) {
@@ -210,9 +214,10 @@ class Helper {
   }
 
   Channel daemon_;
-  const images::ImageLibrary* library_ = nullptr;
+  std::vector<const images::ImageLibrary*> prepared_;
   NewWorker spare_;  // so that an image need not wait for a fork
   Order spare_order_;
+  const images::ImageLibrary* spare_library_ = nullptr;
   std::vector<pid_t> dismissed_;  // and not gone yet
 };
 

@@ -66,7 +66,8 @@ class Image {
   void open(const decoding::v1::Open& request, Answer& answer) {
     if (!library_.reads_from_memory(request.reader())) return fail(answer, Failure::UNSUPPORTED, "");
     auto [file, error] =
-        library_.open_memory(request.reader(), {static_cast<const char*>(mapping_.data()), bytes_});
+        library_.open_memory(request.reader(), {static_cast<const char*>(mapping_.data()), bytes_},
+                             images::AlphaColours::kMultiplied);
     if (file == nullptr) return fail(answer, Failure::DAMAGED, error);
     file_ = std::move(file);
     if (request.subimage() > 0 && !library_.select_picture(*file_, request.subimage()))

@@ -275,7 +275,7 @@ void add_bracket_match_commands(CommandLine& line) {
       });
   command.add_flag("--lenient", options->lenient, "Match what can be matched, and count the rest");
   line.add_output(command, "-o,--output", options->output,
-                  "File to write: partner, parent and depth of each element")
+                  "File to write: partner, parent and depth of each element", OutputFormat::kNpz)
       .type_name("OUT.npz");
 }
 

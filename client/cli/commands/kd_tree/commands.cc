@@ -183,7 +183,8 @@ void add_kd_tree_commands(CommandLine& line) {
                 "Write the implicit left-balanced layout instead: points and idx_array, node after node")
       ->excludes(leaf_size)
       ->excludes(split);
-  line.add_output(build, "-o,--output", built->output, "Tree to write, which scikit-learn loads too")
+  line.add_output(build, "-o,--output", built->output, "Tree to write, which scikit-learn loads too",
+                  OutputFormat::kNpz)
       .required()
       ->type_name("OUT.npz");
 

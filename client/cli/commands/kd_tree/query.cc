@@ -236,7 +236,8 @@ void add_kd_tree_query(CommandLine& line, CLI::App& group) {
            "Length of each axis that closes on itself, 0 for those that do not")
       .type_name("L,L");
   line.add_output(query, "-o,--output", asked->output,
-                  "Arrays to write: indices and distances, counts, or offsets, indices and distances")
+                  "Arrays to write: indices and distances, counts, or offsets, indices and distances",
+                  OutputFormat::kNpz)
       .required()
       ->type_name("OUT.npz");
   query.parse_complete_callback([asked] { require_a_question(*asked); });

@@ -1,7 +1,4 @@
-#include <absl/strings/str_cat.h>
-
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
@@ -12,12 +9,8 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
-#include "cli/app/refusal.h"
-#include "cli/files/image.h"
-#include "cli/files/npy.h"
-#include "cli/files/picture.h"
-#include "cli/files/preview.h"
-#include "cumulus/errors.h"
+#include "cli/commands/picture_options.h"
+#include "cli/commands/recursive_filter/filter_job.h"
 #include "cumulus/recursive_filter.h"
 
 namespace cumulus::cli {
@@ -29,223 +22,44 @@ const std::map<std::string, ImageBoundary> kBoundaries = {{"zero", ImageBoundary
                                                           {"reflect", ImageBoundary::kReflect},
                                                           {"mirror", ImageBoundary::kMirror}};
 
-const std::map<std::string, FilterMethod> kAlgorithms = {{"auto", FilterMethod::kFastest},
-                                                         {"lines", FilterMethod::kLines},
-                                                         {"tiled", FilterMethod::kTiled},
-                                                         {"on-chip", FilterMethod::kOnChip},
-                                                         {"decaying", FilterMethod::kDecaying}};
-
-/// Options that take one value for both axes or X,Y have one or two elements.
-struct Options {
-  std::string command;
-  std::string input;
-  std::string output;
-  std::string preview;
-  std::vector<ImageBoundary> boundaries = {ImageBoundary::kClamp};
-  std::vector<double> sigmas;
-  std::string method = "deriche";
-  std::vector<int> derivatives = {0};
-  int degree = 3;
-  std::vector<double> feedback;
-  std::optional<double> gain;
-  std::string algorithm = "auto";
-  std::optional<double> max_truncation_error;
-  bool decode_on_server = false;
-};
-
 template <class T>
 const T& of_axis(const std::vector<T>& values, std::size_t axis) {
   return values[std::min(axis, values.size() - 1)];
 }
 
-AxisKernel axis_of(const Options& options, std::size_t axis, decltype(AxisKernel::kernel) kernel) {
+AxisKernel axis_of(const FilterOptions& options, std::size_t axis, decltype(AxisKernel::kernel) kernel) {
   return {std::move(kernel), of_axis(options.boundaries, axis)};
 }
 
-/// 8-bit samples as floats from 0 to 1; floats of any width as they are.
-absl::StatusOr<Array> as_floats(const std::string& path, Array image) {
-  const ElementType type = image.type();
-  if (type == ElementType::kFloat16 || type == ElementType::kFloat32 || type == ElementType::kFloat64)
-    return image;
-  const auto samples = image.values<std::uint8_t>();
-  if (!samples.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " holds ", std::string(element_name(type)),
-                                                   "; uint8, float16, float32 or float64 is right"));
-  }
-  absl::StatusOr<Array> floats = Array::allocate(ElementType::kFloat32, image.shape());
-  if (!floats.ok()) return floats;
-  auto* out = reinterpret_cast<float*>(floats->mutable_bytes().data());
-  for (const std::uint8_t sample : *samples) *out++ = static_cast<float>(sample) / 255.0F;
-  return floats;
-}
-
-bool derives(const Options& options) {
-  return std::any_of(options.derivatives.begin(), options.derivatives.end(),
-                     [](int derivative) { return derivative != 0; });
-}
-
-/// A blur of integers stays within their range; nothing else is sure to.
-absl::Status require_room(const Options& options, std::optional<ElementType> integers) {
-  const bool stays_in_range = integers.has_value() && options.command == "blur" && !derives(options);
-  if (stays_in_range || is_npy(options.output) || holds_floats(options.output)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the result does not fit into the 0 to 1 of ",
-                                                 options.output,
-                                                 "; end its name with .exr, .tif, .hdr or .npy"));
-}
-
-/// A preview shows one picture whose values may be of any size.
-absl::Status require_previewable(const Options& options, const Array& image) {
-  if (options.preview.empty()) return absl::OkStatus();
-  const bool floats = image.type() == ElementType::kFloat16 || image.type() == ElementType::kFloat32;
-  if (floats && image.shape().size() <= 3) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      options.input, " is no picture of float16 or float32, which a preview is for; leave --preview out"));
-}
-
-absl::Status write_result(const std::string& path, const ArrayView& image,
-                          std::optional<ElementType> integers) {
-  if (is_npy(path)) return write_npy(path, image);
-  if (image.shape().size() > 3) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a batch of images does not fit into ", path, "; end its name with .npy"));
-  }
-  return write_image(path, image, Colours::kMultipliedByAlpha, holds_floats(path) ? std::nullopt : integers);
-}
-
-/// The options that the fields of ApplyRecursiveFilter come from.
-std::vector<FieldName> fields_of(const Options& options) {
-  std::vector<FieldName> fields = {
-      {"image", options.input},
-      {"method", "--algorithm", "--algorithm lines takes every image and every filter, auto the fastest way"},
-      {"max_truncation_error", "--max-truncation-error", "--algorithm tiled leaves nothing out"}};
-  for (const std::string axis : {"y", "x"}) {
-    fields.insert(fields.end(), {{axis + ".boundary", "--boundary"},
-                                 {axis + ".gaussian.sigma", "--sigma"},
-                                 {axis + ".gaussian.derivative", "--derivative"},
-                                 {axis + ".gaussian.method", "--method"},
-                                 {axis + ".bspline_prefilter.degree", "--degree"},
-                                 {axis + ".feedback.causal", "--feedback"},
-                                 {axis + ".feedback.anticausal", "--feedback"},
-                                 {axis + ".feedback.gain", "--gain"}});
-  }
-  return fields;
-}
-
-absl::Status explain(const absl::Status& refusal, const Options& options) {
-  if (error_reason(refusal) != "DOES_NOT_FIT_ON_CHIP") return name_fields(refusal, fields_of(options));
-  std::map<std::string, std::string> facts = error_metadata(refusal);
-  return absl::FailedPreconditionError(
-      absl::StrCat("--algorithm: is on-chip; this device holds ", facts["tiles_on_chip"],
-                   " tiles of 64 x 64 pixels, and a channel of ", options.input, " has ", facts["tiles"],
-                   "; tiled is right, or auto, the fastest way"));
-}
-
-/// The name of the one that ran.
-absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session, const Result& result) {
-  const absl::StatusOr<std::int32_t> method = job.download_number<std::int32_t>(session, result, "method");
-  if (!method.ok()) return method.status();
-  for (const auto& [name, algorithm] : kAlgorithms) {
-    if (static_cast<std::int32_t>(algorithm) == *method) return name;
-  }
-  return absl::InternalError(
-      absl::StrCat("the server ran method ", *method, ", which this program does not know"));
-}
-
-struct PictureToFilter {
-  Array pixels;
-  std::optional<ElementType> integers;  // that the file's samples are
-};
-
-absl::StatusOr<PictureToFilter> read_input(Job& job, const Options& options) {
-  job.stages().begin("read");
-  absl::StatusOr<Array> file = is_npy(options.input) ? read_npy(options.input) : read_image(options.input);
-  if (!file.ok()) return file.status();
-  const std::optional<ElementType> integers = integer_samples(options.input, *file);
-  if (absl::Status status = require_room(options, integers); !status.ok()) return status;
-  if (absl::Status status = require_previewable(options, *file); !status.ok()) return status;
-  absl::StatusOr<Array> pixels = as_floats(options.input, *std::move(file));
-  if (!pixels.ok()) return pixels.status();
-  return PictureToFilter{*std::move(pixels), integers};
-}
-
-absl::StatusOr<Result> filter_pixels(Job& job, const Session& session, const Array& pixels,
-                                     const RecursiveFilterOptions& filter) {
-  const absl::StatusOr<Buffer> buffer = job.upload(session, pixels.view());
-  if (!buffer.ok()) return buffer.status();
-  return job.run(session, "compute", apply_recursive_filter(*buffer, filter));
-}
-
-/// Of an image file that the server decodes.
-absl::StatusOr<Result> filter_file(Job& job, const Session& session, const Options& options,
-                                   const RecursiveFilterOptions& filter) {
-  return job.run_on_file(session, "compute", options.input,
-                         [&filter](const Source& source) { return apply_recursive_filter(source, filter); });
-}
-
-void describe_image(Report& report, const Array& image) {
-  const Shape& shape = image.shape();
-  const bool batch = shape.size() == 4;
-  if (batch) report.add("images", shape[0]);
-  const std::size_t rows = batch ? 1 : 0;
-  report.add("width", shape[rows + 1]);
-  report.add("height", shape[rows]);
-  report.add("channels", shape.size() == 2 ? 1 : shape[rows + 2]);
-  report.add("element_type", std::string(element_name(image.type())));
-}
-
-absl::Status run_filter(Job& job, const Options& options, const RecursiveFilterOptions& filter) {
-  const bool on_server = options.decode_on_server && !is_npy(options.input);
-  absl::StatusOr<PictureToFilter> picture;
-  if (!on_server) {
-    picture = read_input(job, options);
-    if (!picture.ok()) return picture.status();
-  } else if (absl::Status status = require_room(options, std::nullopt); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const absl::StatusOr<Result> result = on_server ? filter_file(job, *session, options, filter)
-                                                  : filter_pixels(job, *session, picture->pixels, filter);
-  if (!result.ok()) return explain(result.status(), options);
-  const absl::StatusOr<Array> filtered = job.download(*session, *result, "image");
-  if (!filtered.ok()) return filtered.status();
-  const auto ran = download_algorithm(job, *session, *result);
-  if (!ran.ok()) return ran.status();
-  const auto truncation_bound = job.download_number<double>(*session, *result, "truncation_bound");
-  if (!truncation_bound.ok()) return truncation_bound.status();
-  job.stages().begin("write");
-  absl::Status written =
-      write_result(options.output, filtered->view(), on_server ? std::nullopt : picture->integers);
-  job.stages().end();
-  if (written.ok()) written = write_preview(job.stages(), options.preview, filtered->view());
-  if (!written.ok()) return written;
-  job.report().add("command", options.command);
-  job.report().add("input", options.input);
-  describe_image(job.report(), *filtered);  // which is as the input is
-  job.report().add("output", options.output);
-  job.report().add("algorithm", *ran);
-  job.report().add("truncation_bound", *truncation_bound);
-  job.describe_run();
-  return absl::OkStatus();
-}
-
 template <class KernelOfAxis>
-RecursiveFilterOptions on_both_axes(const Options& options, const KernelOfAxis& kernel) {
+RecursiveFilterOptions on_both_axes(const FilterOptions& options, const KernelOfAxis& kernel) {
   return {.y = axis_of(options, 1, kernel(1)),
           .x = axis_of(options, 0, kernel(0)),
-          .method = kAlgorithms.at(options.algorithm),
+          .method = filter_algorithms().at(options.algorithm),
           .max_truncation_error = options.max_truncation_error,
           .tell_method = true};
 }
 
+/// Of a picture that the server decodes, only the pixels of its first image come back.
+void require_decoding_that_server_does(const FilterOptions& options) {
+  if (!options.decode_on_server) return;
+  const PictureChoice& choice = options.picture.choice;
+  if (!choice.subimage.empty() || !choice.channels.empty() ||
+      options.picture.non_finite == NonFinite::kClamp) {
+    throw CLI::ValidationError("--decode-on-server",
+                               "takes the file's first picture as it is; leave it out, or --subimage, "
+                               "--channels and --non-finite clamp");
+  }
+}
+
 /// What all commands share.
-std::shared_ptr<Options> make_options(const std::string& command) {
-  auto options = std::make_shared<Options>();
+std::shared_ptr<FilterOptions> make_options(const std::string& command) {
+  auto options = std::make_shared<FilterOptions>();
   options->command = command;
   return options;
 }
 
-void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
+void add_file_options(CommandLine& line, CLI::App& command, FilterOptions& options) {
   command.add_option("input", options.input, "Image file, or .npy of uint8, float16, float32 or float64")
       ->required()
       ->type_name("IN");
@@ -256,6 +70,9 @@ void add_file_options(CommandLine& line, CLI::App& command, Options& options) {
                   "Picture of the result to write, tone-mapped; of floating-point images",
                   OutputFormat::kImage)
       .type_name("OUT.png");
+  add_picture_choice(command, options.picture.choice);
+  add_non_finite_policy(command, options.picture.non_finite);
+  add_picture_output(command, options.picture);
   add_list(command, "--boundary", options.boundaries, 2, one_of(kBoundaries),
            "Beyond the border: zero, clamp (the default but for bspline-prefilter's mirror), repeat, reflect "
            "(half-sample) or mirror (whole-sample); X,Y for one along each axis: repeat,clamp for a lat-long "
@@ -289,7 +106,8 @@ CLI::Validator sigma_of_axis() {
 }
 
 /// Of `blur`.
-void require_what_goes_together(const Options& options) {
+void require_what_goes_together(const FilterOptions& options) {
+  require_decoding_that_server_does(options);
   if (derives(options) && options.method == "young")
     throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
   bool blurs = false;
@@ -341,13 +159,14 @@ void add_blur(CommandLine& line) {
 void add_bspline_prefilter(CommandLine& line) {
   const auto options = make_options("bspline-prefilter");
   options->boundaries = {ImageBoundary::kMirror};
-  CLI::App& prefilter =
-      line.add("bspline-prefilter", "Find the coefficients of the B-spline through an image's pixels",
-               [options](Job& job) {
-                 return run_filter(job, *options, on_both_axes(*options, [&](std::size_t /*axis*/) {
-                                     return BsplinePrefilterKernel{options->degree};
-                                   }));
-               });
+  CLI::App& prefilter = line.add(
+      "bspline-prefilter", "Find the coefficients of the B-spline through an image's pixels",
+      [options](Job& job) {
+        return run_filter(job, *options, on_both_axes(*options, [&](std::size_t /*axis*/) {
+                            return BsplinePrefilterKernel{options->degree};
+                          }));
+      },
+      [options] { require_decoding_that_server_does(*options); });
   add_file_options(line, prefilter, *options);
   prefilter.add_option("--degree", options->degree, "Of the spline: 3 or 5")->check(CLI::IsMember({3, 5}));
 }
@@ -361,7 +180,8 @@ void add_feedback_filter(CommandLine& line) {
         return run_filter(job, *options, on_both_axes(*options, [&](std::size_t /*axis*/) {
                             return FeedbackKernel{options->gain, options->feedback, options->feedback};
                           }));
-      });
+      },
+      [options] { require_decoding_that_server_does(*options); });
   add_file_options(line, filter, *options);
   const CLI::Validator finite = number_within(std::numeric_limits<double>::lowest());
   add_list(filter, "--feedback", options->feedback, 5, finite,

@@ -225,7 +225,7 @@ void add_coco_encode(CommandLine& line, CLI::App& group) {
       ->required()
       ->type_name("MASK");
   line.add_output(encode, "-o,--output", encoded->output,
-                  "File to write: a list of objects with size and counts")
+                  "File to write: a list of objects with size and counts", OutputFormat::kJson)
       .required()
       ->type_name("OUT.json");
   encode.add_flag("--alpha", encoded->alpha, "Take the alpha channel, not the colours");

@@ -9,6 +9,7 @@
 
 #include "cli/app/command_line.h"
 #include "cli/app/refusal.h"
+#include "cli/commands/picture_options.h"
 #include "cli/commands/run_length/coco.h"
 #include "cli/commands/run_length/coco_file.h"
 #include "cli/commands/run_length/container_file.h"
@@ -28,6 +29,7 @@ struct Options {
   std::string output;
   bool raw_file = false;  // bytes rather than an image or an array
   bool columns = false;
+  PictureChoice choice;
 };
 
 /// The numbers of a .npy file.
@@ -41,10 +43,16 @@ absl::StatusOr<Array> read_numbers(const Options& options) {
                    options.columns ? "--columns takes 2" : "run-length encode takes 1", " to ", kMaxAxes));
 }
 
-/// The input as an array: an image's pixels, a .npy file's numbers, or a file's bytes.
-absl::StatusOr<Array> read_input(const Options& options) {
+/// The input as an array: an image's pixels, a .npy file's numbers, or a file's bytes. What the container
+/// will not keep of an image file goes into `lost`.
+absl::StatusOr<Array> read_input(const Options& options, std::vector<std::string>& lost) {
   if (options.raw_file) return read_file(options.input);
-  return is_npy(options.input) ? read_numbers(options) : read_image_as_stored(options.input);
+  if (holds_npy(options.input)) return read_numbers(options);
+  absl::StatusOr<ImagePicture> picture = read_image_picture(
+      options.input, {.as = ReadAs::kAsStored, .choice = options.choice, .all_channels = true});
+  if (!picture.ok()) return picture.status();
+  lost = not_kept("", *picture);
+  return std::move(picture->pixels);
 }
 
 /// Runs are of pixels where the array is an image, [height, width, channels], and a symbol can hold one: 4
@@ -65,7 +73,7 @@ EncodeRunLengthsOptions encode_options(const Options& options, const Array& arra
 void describe_container(Job& job, const RunLengthContainer& container, std::size_t container_bytes) {
   const std::size_t array_bytes = static_cast<std::size_t>(container.elements()) * container.element_bytes();
   job.report().add("element_type", std::string(element_name(container.type())));
-  job.report().add("shape", absl::StrJoin(container.shape(), " x "));
+  job.report().add("shape", container.shape());
   job.report().add("stored_as", container.raw() ? "the array itself" : "runs");
   job.report().add("order", container.order() == RunOrder::kColumns ? "columns" : "rows");
   job.report().add("runs", container.runs());
@@ -76,7 +84,8 @@ void describe_container(Job& job, const RunLengthContainer& container, std::size
 
 absl::Status run_encode(Job& job, const Options& options) {
   job.stages().begin("read");
-  const absl::StatusOr<Array> array = read_input(options);
+  std::vector<std::string> lost;
+  const absl::StatusOr<Array> array = read_input(options, lost);
   if (!array.ok()) return array.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
@@ -103,6 +112,10 @@ absl::Status run_encode(Job& job, const Options& options) {
   job.report().add("input", options.input);
   job.report().add("output", options.output);
   describe_container(job, *container, bytes->size());
+  if (!lost.empty()) {
+    job.report().add("warnings", std::vector<std::string>{absl::StrCat(
+                                     options.output, " does not keep: ", absl::StrJoin(lost, ", "))});
+  }
   job.describe_run();
   return absl::OkStatus();
 }
@@ -149,7 +162,7 @@ absl::Status check_decodable(const Options& options, const RunLengthContainer& c
 absl::Status write_decoded(const Options& options, const ArrayView& array) {
   if (options.raw_file) return write_file(options.output, array.bytes());
   if (is_npy(options.output)) return write_npy(options.output, array);
-  return write_image(options.output, array, Colours::kAsStored);
+  return write_image(options.output, array, {.colours = Colours::kAsStored});
 }
 
 absl::Status run_decode(Job& job, const Options& options) {
@@ -196,7 +209,10 @@ void add_run_length_commands(CommandLine& line) {
   CLI::App& encode = line.add(group, "encode", "Encode an image, a .npy file's numbers, or any file's bytes",
                               [encoded](Job& job) { return run_encode(job, *encoded); });
   encode.add_option("input", encoded->input, "Image file, or .npy")->required()->type_name("IN");
-  line.add_output(encode, "-o,--output", encoded->output, "Container to write (.rle)").required();
+  line.add_output(encode, "-o,--output", encoded->output, "Container to write (.rle)",
+                  OutputFormat::kRunLengths)
+      .required();
+  add_picture_choice(encode, encoded->choice);
   encode.add_flag("--columns", encoded->columns, "Take the image column by column");
   encode.add_flag("--raw", encoded->raw_file, "Take the file's bytes as they are, not as an image")
       ->excludes("--columns");

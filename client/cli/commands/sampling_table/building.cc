@@ -64,9 +64,10 @@ void append_layer(const Map& layer, std::span<std::byte>& place) {
   place = place.subspan(bytes.size());
 }
 
-absl::StatusOr<Layers> read_layers(Job& job, const std::vector<std::string>& paths) {
+absl::StatusOr<Layers> read_layers(Job& job, const std::vector<std::string>& paths,
+                                   const PictureChoice& choice) {
   ReadAhead<absl::StatusOr<Map>> frames(paths.size(), kFramesAhead,
-                                        [&](std::size_t index) { return read_map(paths[index]); });
+                                        [&](std::size_t index) { return read_map(paths[index], choice); });
   absl::StatusOr<Map> first = frames.next();
   if (!first.ok()) return first.status();
   Layers layers{*std::move(first), std::nullopt, 0};
@@ -98,17 +99,17 @@ absl::Status explain_layers(const absl::Status& refusal, const TableOptions& opt
   const auto layer = facts.find("layer");
   const std::size_t index = layer == facts.end() ? 0 : std::stoul(layer->second);
   const std::string& path = options.inputs.at(index);
-  const absl::StatusOr<Map> again = read_map(path);
+  const absl::StatusOr<Map> again = read_map(path, options.table.choice);
   return again.ok() ? explain_table_refusal(refusal, path, again->pixels, options.table) : refusal;
 }
 
 absl::StatusOr<Result> build_layers(Job& job, const Session& session, const Layers& layers,
                                     const TableOptions& options) {
   const std::string& path = options.inputs.front();
-  if (!layers.all.has_value()) return build_table(job, session, path, layers.first.pixels, options.table);
+  if (!layers.all.has_value()) return build_table(job, session, path, layers.first, options.table);
   const absl::StatusOr<Buffer> weights = job.upload(session, layers.all->view());
   if (!weights.ok()) return weights.status();
-  SamplingTableOptions table = options.table;
+  SamplingTableOptions table = options_for(options.table, layers.first);
   table.layered = true;
   absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, table));
   if (!built.ok()) return explain_layers(built.status(), options);
@@ -121,7 +122,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   const std::string& input = options.inputs.front();
   if (is_table_file(input)) return convert_table(job, options);
   job.stages().begin("read");
-  absl::StatusOr<Layers> layers = read_layers(job, options.inputs);
+  absl::StatusOr<Layers> layers = read_layers(job, options.inputs, options.table.choice);
   if (!layers.ok()) return layers.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();

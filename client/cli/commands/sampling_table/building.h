@@ -15,7 +15,7 @@ struct TableOptions {
   std::vector<std::string> inputs;  // images, of several a layer each; or one table
   std::string output;
   TableFormat format = TableFormat::kCst;
-  SamplingTableOptions table = kTableDefaults;
+  MapTableOptions table;
 };
 
 absl::Status run_sampling_table(Job& job, const TableOptions& options);

@@ -16,6 +16,7 @@
 
 #include "cli/app/checks.h"
 #include "cli/app/command_line.h"
+#include "cli/commands/picture_options.h"
 #include "cli/commands/sampling_table/building.h"
 #include "cli/commands/sampling_table/density.h"
 #include "cli/commands/sampling_table/drawing.h"
@@ -78,7 +79,7 @@ void require_a_fitting_name(const TableOptions& options) {
   std::error_code error;
   const std::filesystem::file_status there = std::filesystem::status(output, error);
   const bool no_name_to_give = std::filesystem::is_other(there) || std::filesystem::is_directory(there);
-  if (extension_of(output) == (table ? ".cst" : ".npz") || no_name_to_give) return;
+  if (extension_of(output) == (table ? ".cst" : ".npz") || no_name_to_give || output == "-") return;
   throw CLI::ValidationError(
       "--output", "is " + options.output +
                       (table ? "; a table's name ends in .cst (and that of arrays, with --export, in .npz)"
@@ -136,7 +137,8 @@ void require_a_map(const DrawingOptions& options) {
 }
 
 /// "acescg", or "0.3,0.6,0.1".
-void read_luminance(const std::string& text, SamplingTableOptions& table) {
+void read_luminance(const std::string& text, MapTableOptions& table) {
+  table.luminance_given = true;
   const auto named = kLuminances.find(text);
   if (named != kLuminances.end()) {
     table.luminance = named->second;
@@ -161,8 +163,9 @@ void read_luminance(const std::string& text, SamplingTableOptions& table) {
 }
 
 /// Returns them.
-OptionList add_table_options(CLI::App& command, const std::string& condition, SamplingTableOptions& table) {
+OptionList add_table_options(CLI::App& command, const std::string& condition, MapTableOptions& table) {
   const std::size_t others = command.get_options().size();
+  add_picture_choice(command, table.choice);
   command
       .add_option("--projection", table.projection,
                   condition + "lat-long (default), plane or equal-area (octahedral, as pbrt has it)")
@@ -184,7 +187,9 @@ OptionList add_table_options(CLI::App& command, const std::string& condition, Sa
       ->type_name("NAME");
   command.add_option_function<std::string>(
       "--luminance", [&table](const std::string& text) { read_luminance(text, table); },
-      condition + "rec709 (default), rec2020, acescg, average, or coefficients R,G,B");
+      condition +
+          "rec709, rec2020, acescg, average, or coefficients R,G,B (default: of the file's "
+          "chromaticities; rec709 where it has none)");
   command.add_flag("--mis-compensation", table.mis_compensation,
                    condition + "Take the mean off all weights, for renderers that sample the BSDF besides");
   command.add_flag("--uniform-if-zero", table.uniform_if_all_zero,
@@ -305,7 +310,7 @@ void add_draw_samples(CommandLine& line) {
   add_drawing_options(draw, drawing->samples);
   *drawn_image = add_table_options(draw, "Of an image: ", drawing->table);
   line.add_output(draw, "-o,--output", drawing->output,
-                  "Samples to write: fields u, v, direction (unless of a plane), pdf")
+                  "Samples to write: fields u, v, direction (unless of a plane), pdf", OutputFormat::kNpy)
       .type_name("OUT.npy");
   line.add_output(draw, "--preview", drawing->preview, "Picture of the map with the samples on it",
                   OutputFormat::kImage)
@@ -333,7 +338,8 @@ void add_evaluate_density(CommandLine& line) {
                   "Positions u, v, [count, 2], or directions, [count, 3], of any numbers")
       ->required()
       ->type_name("POINTS.npy");
-  line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]")
+  line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]",
+                  OutputFormat::kNpy)
       .required()
       ->type_name("OUT.npy");
   evaluate.add_option("--layer", density->layer, "Of a layered table: which one (default: 0)")

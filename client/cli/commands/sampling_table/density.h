@@ -15,7 +15,7 @@ struct DensityOptions {
   std::string points;  // .npy, [count, 2] or [count, 3], of any numbers
   std::string output;  // .npy
   std::uint32_t layer = 0;
-  SamplingTableOptions table = kTableDefaults;  // of an image
+  MapTableOptions table;  // of an image
 };
 
 absl::Status run_evaluate_density(Job& job, const DensityOptions& options);

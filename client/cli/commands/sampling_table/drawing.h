@@ -10,11 +10,11 @@ namespace cumulus::cli {
 
 /// What draw-samples is asked for.
 struct DrawingOptions {
-  std::string input;                            // an image, or a table
-  std::string output;                           // .npy; empty: none
-  std::string preview;                          // .png; empty: none
-  std::string map;                              // the preview's picture; empty: the input
-  SamplingTableOptions table = kTableDefaults;  // of an image
+  std::string input;      // an image, or a table
+  std::string output;     // .npy; empty: none
+  std::string preview;    // .png; empty: none
+  std::string map;        // the preview's picture; empty: the input
+  MapTableOptions table;  // of an image
   DrawSamplesOptions samples;
 };
 

@@ -2,7 +2,12 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -10,7 +15,7 @@
 #include "cli/app/refusal.h"
 #include "cli/commands/sampling_table/table_file.h"
 #include "cli/files/elements.h"
-#include "cli/files/extension.h"
+#include "cli/files/input.h"
 #include "cumulus/errors.h"
 
 namespace cumulus::cli {
@@ -71,19 +76,34 @@ absl::Status explain_table_refusal(const absl::Status& refusal, const std::strin
                    "; weights are finite and not negative, unless --invalid-weights is clamp"));
 }
 
-bool is_table_file(const std::string& path) { return extension_of(path) == ".cst"; }
+bool is_table_file(const std::string& path) { return input_extension(path) == ".cst"; }
 
-absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path,
-                                   const Array& pixels, const SamplingTableOptions& options) {
-  const absl::StatusOr<Buffer> weights = job.upload(session, pixels.view());
+SamplingTableOptions options_for(const MapTableOptions& options, const Map& map) {
+  SamplingTableOptions table = options;
+  if (options.luminance_given || !map.chromaticities.has_value() || map.pixels.shape()[2] < 3) return table;
+  const auto weights = luminance_of(*map.chromaticities);
+  // Those of Rec. 709 have a name, and are the same bits by it.
+  constexpr std::array<float, 3> kRec709 = {0.2126F, 0.7152F, 0.0722F};
+  constexpr float kAlike = 5e-4F;
+  const auto alike = [&](std::size_t i) { return std::abs((*weights)[i] - kRec709[i]) < kAlike; };
+  if (!weights.has_value() || (alike(0) && alike(1) && alike(2))) return table;
+  table.luminance = Luminance::kCustom;
+  std::copy(weights->begin(), weights->end(), std::begin(table.luminance_coefficients));
+  return table;
+}
+
+absl::StatusOr<Result> build_table(Job& job, const Session& session, const std::string& path, const Map& map,
+                                   const MapTableOptions& options) {
+  const absl::StatusOr<Buffer> weights = job.upload(session, map.pixels.view());
   if (!weights.ok()) return weights.status();
-  absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, options));
-  if (!built.ok()) return explain_table_refusal(built.status(), path, pixels, options);
+  const SamplingTableOptions table = options_for(options, map);
+  absl::StatusOr<Result> built = job.run(session, "build", build_sampling_table(*weights, table));
+  if (!built.ok()) return explain_table_refusal(built.status(), path, map.pixels, table);
   return built;
 }
 
 absl::StatusOr<TableOnServer> prepare_table(Job& job, const std::string& path,
-                                            const SamplingTableOptions& options) {
+                                            const MapTableOptions& options) {
   if (is_table_file(path)) {
     bool loads = false;
     auto resident = job.resident(path, [&] {
@@ -94,11 +114,11 @@ absl::StatusOr<TableOnServer> prepare_table(Job& job, const std::string& path,
     return TableOnServer{Map(), *std::move(resident), !loads};
   }
   job.stages().begin("read");
-  absl::StatusOr<Map> map = read_map(path);
+  absl::StatusOr<Map> map = read_map(path, options.choice);
   if (!map.ok()) return map.status();
   absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  absl::StatusOr<Result> built = build_table(job, *session, path, map->pixels, options);
+  absl::StatusOr<Result> built = build_table(job, *session, path, *map, options);
   if (!built.ok()) return built.status();
   absl::StatusOr<Buffer> table = built->take_buffer("table");
   if (!table.ok()) return table.status();
@@ -106,11 +126,16 @@ absl::StatusOr<TableOnServer> prepare_table(Job& job, const std::string& path,
   return TableOnServer{*std::move(map), std::move(file)};
 }
 
-void describe_table_input(const std::string& path, const Map& input, const SamplingTableOptions& options,
+void describe_table_input(const std::string& path, const Map& input, const MapTableOptions& options,
                           Report& report) {
   report.add("input", path);
   if (is_table_file(path)) return;
   describe_map(input, report);
+  const SamplingTableOptions table = options_for(options, input);
+  if (input.pixels.shape()[2] >= 3 && table.luminance == Luminance::kCustom) {
+    const auto* const weights = std::begin(table.luminance_coefficients);
+    report.add("luminance", std::vector<double>(weights, weights + 3));
+  }
   report.add("invalid_weights", name_of(options.invalid_weights));
 }
 

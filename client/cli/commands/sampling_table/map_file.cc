@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -64,19 +66,23 @@ float nearest_weight(double value) {
   return static_cast<float>(value);
 }
 
+/// The same elements, where they lie, in another shape of as many.
+absl::StatusOr<Array> reshaped(Array array, Shape shape) {
+  const ElementType type = array.type();
+  const auto kept = std::make_shared<Array>(std::move(array));
+  return Array::adopt(type, std::move(shape), kept->mutable_bytes(), [kept] {});
+}
+
 absl::StatusOr<Array> read_npy_map(const std::string& path) {
-  const absl::StatusOr<Array> file = read_npy(path);
+  absl::StatusOr<Array> file = read_npy(path);
   if (!file.ok()) return file.status();
   const absl::StatusOr<Shape> shape = picture_shape(path, file->shape());
   if (!shape.ok()) return shape.status();
   const bool as_it_is = file->type() == ElementType::kUint8 || file->type() == ElementType::kFloat16 ||
                         file->type() == ElementType::kFloat32;
-  absl::StatusOr<Array> map = Array::allocate(as_it_is ? file->type() : ElementType::kFloat32, *shape);
+  if (as_it_is) return reshaped(*std::move(file), *shape);
+  absl::StatusOr<Array> map = Array::allocate(ElementType::kFloat32, *shape);
   if (!map.ok()) return map;
-  if (as_it_is) {
-    std::copy(file->bytes().begin(), file->bytes().end(), map->mutable_bytes().begin());
-    return map;
-  }
   auto* out = reinterpret_cast<float*>(map->mutable_bytes().data());
   const std::size_t count = map->bytes().size() / sizeof(float);
   with_elements(*file, [&]<class T>(const T* elements) {
@@ -87,13 +93,97 @@ absl::StatusOr<Array> read_npy_map(const std::string& path) {
   return map;
 }
 
+std::string text_of(const images::Window& window) {
+  return absl::StrCat(window.width, " x ", window.height, " at ", window.x, ", ", window.y);
+}
+
+/// The picture as its display window shows it.
+absl::Status set_into_display(const std::string& path, ImagePicture& picture, Map& map) {
+  const images::Window& data = picture.metadata.data;
+  const images::Window& display = picture.metadata.display;
+  if (data == display || display.width < 1 || display.height < 1) return absl::OkStatus();
+  const int left = std::max(data.x, display.x);
+  const int right = std::min(data.x + data.width, display.x + display.width);
+  const int top = std::max(data.y, display.y);
+  const int bottom = std::min(data.y + data.height, display.y + display.height);
+  if (left >= right || top >= bottom) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": its data window (", text_of(data),
+                                                   ") lies outside of its display window (", text_of(display),
+                                                   "), so that the map is empty; write the windows anew"));
+  }
+  absl::StatusOr<Array> whole =
+      Array::allocate(picture.pixels.type(), {display.height, display.width, picture.pixels.shape()[2]});
+  if (!whole.ok()) return whole.status();
+  const std::size_t pixel =
+      static_cast<std::size_t>(picture.pixels.shape()[2]) * element_bytes(picture.pixels.type());
+  std::fill(whole->mutable_bytes().begin(), whole->mutable_bytes().end(), std::byte{0});
+  const auto place = [pixel](const images::Window& window, int x, int y) {
+    return (static_cast<std::size_t>(y - window.y) * static_cast<std::size_t>(window.width) +
+            static_cast<std::size_t>(x - window.x)) *
+           pixel;
+  };
+  for (int y = top; y < bottom; ++y) {
+    const auto row =
+        picture.pixels.bytes().subspan(place(data, left, y), static_cast<std::size_t>(right - left) * pixel);
+    std::copy(row.begin(), row.end(),
+              whole->mutable_bytes().begin() + static_cast<std::ptrdiff_t>(place(display, left, y)));
+  }
+  picture.pixels = *std::move(whole);
+  map.window = absl::StrCat("the data window (", text_of(data), ") was set into the display window (",
+                            text_of(display), "); what it lacks there is 0");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Map> read_image_map(const std::string& path, const PictureChoice& choice) {
+  absl::StatusOr<ImagePicture> picture = read_image_picture(path, {.as = ReadAs::kHalves, .choice = choice});
+  if (!picture.ok()) return picture.status();
+  Map map;
+  if (absl::Status set = set_into_display(path, *picture, map); !set.ok()) return set;
+  map.pixels = std::move(picture->pixels);
+  map.chromaticities = picture->metadata.chromaticities;
+  map.left_out = std::move(picture->left_out);
+  return map;
+}
+
 }  // namespace
 
-absl::StatusOr<Map> read_map(const std::string& path) {
-  absl::StatusOr<Array> pixels = is_npy(path) ? read_npy_map(path) : read_image(path, HalfFloats::kKeep);
-  if (!pixels.ok()) return pixels.status();
-  const std::int64_t invalid = count_invalid(*pixels);
-  return Map{*std::move(pixels), invalid};
+std::optional<std::array<float, 3>> luminance_of(const std::array<float, 8>& chromaticities) {
+  // Columns X, Y and Z of each primary with Y of 1, scaled by what makes their sum the white: Cramer's rule.
+  using Column = std::array<double, 3>;
+  const auto column = [&](std::size_t colour) {
+    const double x = chromaticities[2 * colour];
+    const double y = chromaticities[2 * colour + 1];
+    return Column{x / y, 1.0, (1.0 - x - y) / y};
+  };
+  const auto determinant = [](const Column& a, const Column& b, const Column& c) {
+    return a[0] * (b[1] * c[2] - b[2] * c[1]) - b[0] * (a[1] * c[2] - a[2] * c[1]) +
+           c[0] * (a[1] * b[2] - a[2] * b[1]);
+  };
+  const std::array<Column, 4> colours = {column(0), column(1), column(2), column(3)};
+  const double whole = determinant(colours[0], colours[1], colours[2]);
+  std::array<float, 3> weights{};
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    std::array<Column, 3> replaced = {colours[0], colours[1], colours[2]};
+    replaced[channel] = colours[3];
+    const double weight = determinant(replaced[0], replaced[1], replaced[2]) / whole;
+    if (!std::isfinite(weight)) return std::nullopt;
+    weights[channel] = static_cast<float>(std::max(weight, 0.0));
+  }
+  return weights;
+}
+
+absl::StatusOr<Map> read_map(const std::string& path, const PictureChoice& choice) {
+  absl::StatusOr<Map> map = Map();
+  if (holds_npy(path)) {
+    absl::StatusOr<Array> pixels = read_npy_map(path);
+    if (!pixels.ok()) return pixels.status();
+    map->pixels = *std::move(pixels);
+  } else {
+    map = read_image_map(path, choice);
+    if (!map.ok()) return map;
+  }
+  map->invalid_values = count_invalid(map->pixels);
+  return map;
 }
 
 void describe_map(const Map& map, Report& report) {
@@ -101,6 +191,8 @@ void describe_map(const Map& map, Report& report) {
   report.add("height", map.pixels.shape()[0]);
   report.add("channels", map.pixels.shape()[2]);
   report.add("element_type", std::string(element_name(map.pixels.type())));
+  if (!map.left_out.empty()) report.add("channels_left_out", map.left_out);
+  if (!map.window.empty()) report.add("warnings", std::vector<std::string>{map.window});
   if (map.invalid_values > 0) report.add("values_clamped", map.invalid_values);
 }
 

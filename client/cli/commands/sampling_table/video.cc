@@ -87,12 +87,13 @@ class VideoRun {
 
   absl::Status make_table(Job& job, const Session& session, std::size_t index) {
     const std::string& path = frames_[index];
-    const absl::StatusOr<Map> map = timed(kRead, [&] { return read_map(path); });
+    const absl::StatusOr<Map> map = timed(kRead, [&] { return read_map(path, options_.table.choice); });
     if (!map.ok()) return map.status();
     const auto weights = timed(kUpload, [&] { return job.upload(session, map->pixels.view()); });
     if (!weights.ok()) return weights.status();
-    const auto built = timed(
-        kBuild, [&] { return job.run(session, "build", build_sampling_table(*weights, options_.table)); });
+    const SamplingTableOptions options = options_for(options_.table, *map);
+    const auto built =
+        timed(kBuild, [&] { return job.run(session, "build", build_sampling_table(*weights, options)); });
     if (!built.ok()) return explain_table_refusal(built.status(), path, map->pixels, options_.table);
     const auto table = timed(kDownload, [&] { return job.download(session, *built, "table"); });
     if (!table.ok()) return table.status();

@@ -14,7 +14,7 @@ struct VideoOptions {
   std::vector<std::string> frames;  // or patterns of their names
   std::string folder;               // of the tables
   int at_once = 4;
-  SamplingTableOptions table = kTableDefaults;
+  MapTableOptions table;
 };
 
 /// Some frames are read while the tables of others are built and written.

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "cli/job/report.h"
 #include "cumulus/array.h"
 
 // The files of the commands on summed-area tables.
@@ -14,10 +13,6 @@ namespace cumulus::cli {
 /// The first channel of an image file's samples, or of a .npy file of [height, width] or [height, width,
 /// channels], as radii in pixels: [height, width], float32. Integers count as they are, whatever their type.
 absl::StatusOr<Array> read_radius_map(const std::string& path, float scale);
-
-/// Warns, in the report, of the first pixel of an image of floats that is NaN or infinite, because of what a
-/// table makes of it.
-void warn_of_what_spreads(const Array& image, Report& report);
 
 /// Whether files of this name hold numbers as large as sums.
 bool holds_sums(const std::string& path);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cumulus/array.h"
+
+namespace cumulus::cli {
+
+/// What becomes of pixels that are NaN or infinite, which would spoil all that is computed from them.
+enum class NonFinite {
+  kRefuse,  ///< the first of them is an error
+  kClamp,   ///< NaN becomes 0; an infinity the largest number of the picture, at least 65504, half floats'
+            ///< largest
+  kKeep,    ///< they are taken as they are
+};
+
+/// What is not finite of an array.
+struct NonFiniteValues {
+  std::int64_t count = 0;
+  std::string first;  // "row 3, column 7, channel R is nan"
+};
+
+/// Finds them, and with kClamp changes them. FAILED_PRECONDITION, with the position, for kRefuse. `path` and
+/// the channels' names are for the message.
+absl::Status treat_non_finite(NonFinite policy, const std::string& path,
+                              const std::vector<std::string>& channels, Array& pixels,
+                              NonFiniteValues& found);
+
+}  // namespace cumulus::cli
