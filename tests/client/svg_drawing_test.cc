@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,89 @@ TEST(SvgDrawing, PutsInnerViewportsInTheirPlaces) {
   EXPECT_EQ(scene.boxes[0], (DrawingBox{-5, -5, 15, 15}));
   EXPECT_EQ(scene.boxes[1], (DrawingBox{1, 2, 11, 12}));
   EXPECT_EQ(scene.boxes[2], (DrawingBox{3, 2, 5, 4}));
+}
+
+TEST(SvgDrawing, UsesDrawWhatTheyName) {
+  const DrawingScene scene = scene_of(
+      "<svg><defs><g id='pair'><rect id='one' width='1' height='1'/><rect x='2' width='1' "
+      "height='1'/></g></defs>"
+      "<use href='#pair' x='10' y='20' transform='scale(2)'/><use xlink:href='#one'/><use "
+      "href='#none'/></svg>");
+  EXPECT_EQ(scene.elements, (Elements{0, 0, 0}));
+  EXPECT_EQ(scene.boxes[0], (DrawingBox{20, 40, 22, 42}));
+  EXPECT_EQ(scene.boxes[1], (DrawingBox{24, 40, 26, 42}));
+  EXPECT_EQ(scene.boxes[2], (DrawingBox{0, 0, 1, 1}));
+  EXPECT_EQ(scene.uses, 2);
+  EXPECT_EQ(scene.skipped.at("use of what is not there"), 1);
+}
+
+TEST(SvgDrawing, ASymbolIsAViewportOfTheUsesSize) {
+  const DrawingScene scene = scene_of(
+      "<svg><symbol id='s' viewBox='0 0 10 10'><rect width='20' height='10'/></symbol>"
+      "<use href='#s' x='5' width='40' height='40'/></svg>");
+  EXPECT_EQ(scene.elements, (Elements{1, 0, 2}));
+  EXPECT_EQ(scene.boxes[0], (DrawingBox{5, 0, 45, 40}));
+  EXPECT_EQ(scene.boxes[1], (DrawingBox{5, 0, 85, 40}));
+}
+
+TEST(SvgDrawing, UsesOfThemselvesEnd) {
+  const DrawingScene scene =
+      scene_of("<svg><g id='g'><rect width='1' height='1'/><use href='#g'/></g></svg>");
+  EXPECT_EQ(scene.elements, Elements{0});
+  EXPECT_EQ(scene.skipped.at("use of what it is in"), 1);
+  std::string laughs = "<svg><rect id='l0' width='1' height='1'/>";
+  for (int i = 1; i < 40; ++i) {
+    const std::string use = "<use href='#l" + std::to_string(i - 1) + "'/>";
+    laughs += "<g id='l" + std::to_string(i) + "'>" + use + use + "</g>";
+  }
+  const auto refused = read_drawing(laughs + "</svg>", std::nullopt);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(std::string(refused.status().message()).find("draw others more than 2^20 times"),
+            std::string::npos)
+      << refused.status();
+  laughs.insert(5,
+                "<clipPath id='c' clipPathUnits='objectBoundingBox'><rect width='1' height='1'/></clipPath>"
+                "<g clip-path='url(#c)'><use href='#l39'/></g>");
+  EXPECT_FALSE(read_drawing(laughs + "</svg>", std::nullopt).ok());
+}
+
+TEST(SvgDrawing, TextHasAnEstimatedBox) {
+  const DrawingScene scene = scene_of(
+      "<svg><g font-size='10'><text x='100' y='50'>four</text>"
+      "<text x='100' y='50' style='text-anchor:middle;font-size:20px'>ab<tspan x='0' "
+      "y='90'>cd</tspan></text></g></svg>");
+  EXPECT_EQ(scene.texts, 2);
+  EXPECT_EQ(scene.boxes[0], (DrawingBox{100, 42, 124, 52}));
+  EXPECT_EQ(scene.boxes[1], (DrawingBox{-12, 34, 112, 94}));
+}
+
+TEST(SvgDrawing, ClipsMayBeInSharesOfWhatTheyClip) {
+  const DrawingScene scene = scene_of(
+      "<svg><clipPath id='half' clipPathUnits='objectBoundingBox' transform='translate(0.5 0)'>"
+      "<rect width='0.5' height='1'/></clipPath>"
+      "<g transform='scale(2)' clip-path='url(#half)'><rect x='10' y='10' width='10' height='10'/>"
+      "<rect x='40' y='10' width='10' height='30'/></g></svg>");
+  EXPECT_EQ(scene.elements, (Elements{1, 0, 0, 2}));
+  EXPECT_EQ(scene.boxes[0], (DrawingBox{60, 20, 100, 80}));
+}
+
+TEST(SvgDrawing, ClipPathsAreTransformedAndClipped) {
+  const DrawingScene scene = scene_of(
+      "<svg><clipPath id='inner'><rect width='4' height='100'/></clipPath>"
+      "<clipPath id='outer' transform='translate(1 2)' clip-path='url(#inner)'>"
+      "<rect transform='scale(2)' width='5' height='5'/></clipPath>"
+      "<rect clip-path='url(#outer)' width='50' height='50'/></svg>");
+  EXPECT_EQ(scene.boxes[0], (DrawingBox{1, 2, 4, 12}));
+}
+
+TEST(SvgDrawing, WhatIsSkippedIsCounted) {
+  const DrawingScene scene = scene_of(
+      "<svg><title>none</title><foreignObject><p>text</p></foreignObject><video/><foreignObject/>"
+      "<rect mask='url(#m)' clip-path='url(#c)' width='1' height='1'/></svg>");
+  EXPECT_EQ(scene.elements, Elements{0});
+  EXPECT_EQ(scene.skipped,
+            (std::map<std::string, std::int64_t>{
+                {"clip-path of what is not there", 1}, {"foreignObject", 2}, {"mask", 1}, {"video", 1}}));
 }
 
 TEST(SvgDrawing, ShowsWhatIsLeftInColor) {

@@ -79,6 +79,12 @@ void describe(Report& report, const DrawingScene& scene, const std::vector<Drawi
   report.add("whole", shapes[static_cast<int>(Remainder::kAll)]);
   report.add("cut", shapes[static_cast<int>(Remainder::kPart)]);
   report.add("culled", shapes[static_cast<int>(Remainder::kNothing)]);
+  if (scene.uses > 0) report.add("uses", scene.uses);
+  if (scene.texts > 0) report.add("texts_by_estimated_box", scene.texts);
+  if (scene.skipped.empty()) return;
+  Report skipped;
+  for (const auto& [name, count] : scene.skipped) skipped.add(name, count);
+  report.add("skipped", std::move(skipped));
 }
 
 absl::Status write_files(Job& job, const Options& options, const DrawingScene& scene,
@@ -142,7 +148,8 @@ void add_clip_drawing_command(CommandLine& line) {
            "One more clip around all, in the drawing's user units")
       .type_name("X0,Y0,X1,Y1");
   line.add_output(command, "-o,--output", options->output,
-                  "File to write: element (0 draws, 1 begins, 2 ends a clip), box and bounds of each")
+                  "File to write: element (0 draws, 1 begins, 2 ends a clip), box and bounds of each",
+                  OutputFormat::kNpz)
       .type_name("OUT.npz");
   line.add_output(command, "--preview", options->preview,
                   "Picture to write: boxes left whole green, cut ones orange, culled ones red, clips black",

@@ -2,11 +2,13 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <cmath>
-#include <map>
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "cli/commands/bracket_match/svg_document.h"
 #include "cli/commands/bracket_match/svg_geometry.h"
 #include "cli/commands/bracket_match/tokens.h"
 
@@ -17,209 +19,262 @@ constexpr std::uint8_t kDraw = 0;
 constexpr std::uint8_t kBegin = 1;
 constexpr std::uint8_t kEnd = 2;
 
-/// The attributes of one tag.
-class Tag {
+constexpr double kFontSize = 16;  // where none is said
+constexpr int kDeepest = 512;     // elements and references in each other, when bounds are measured
+constexpr std::size_t kMostMeasured = std::size_t{1} << 22;
+constexpr std::int64_t kMostUses = std::int64_t{1} << 20;
+constexpr std::size_t kMostElements = std::size_t{1} << 26;
+
+template <std::size_t N>
+bool is_one_of(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Drawn by what names them, if at all.
+constexpr std::array<std::string_view, 6> kDefinitions = {"defs", "clipPath", "symbol",
+                                                          "mask", "pattern",  "marker"};
+constexpr std::array<std::string_view, 4> kContainers = {"svg", "g", "a", "switch"};
+/// Of which nothing is seen.
+constexpr std::array<std::string_view, 12> kSilent = {
+    "title",          "desc",   "metadata", "style",  "script", "linearGradient",
+    "radialGradient", "filter", "view",     "cursor", "font",   "color-profile"};
+
+SvgBox intersection(const SvgBox& a, const SvgBox& b) {
+  if (a.empty() || b.empty()) return {};
+  return {std::max(a.x0, b.x0), std::max(a.y0, b.y0), std::min(a.x1, b.x1), std::min(a.y1, b.y1)};
+}
+
+SvgTransform translation(double x, double y) { return {1, 0, 0, 1, x, y}; }
+
+SvgTransform offset_of_use(const SvgTag& tag) { return translation(tag.length("x"), tag.length("y")); }
+
+void add(const SvgBox& box, SvgBox& sum) {
+  if (box.empty()) return;
+  sum.add({box.x0, box.y0});
+  sum.add({box.x1, box.y1});
+}
+
+/// Bounds of elements and of clips, without drawing anything.
+class Measure {
  public:
-  /// `text` begins with the tag's <.
-  explicit Tag(std::string_view text) {
-    std::size_t at = text.find_first_of(" \t\r\n/>", 1);
-    while (at < text.size()) {
-      at = text.find_first_not_of(" \t\r\n/", at);
-      if (at >= text.size() || text[at] == '>') return;
-      const std::size_t equals = text.find_first_of("=>", at);
-      const std::size_t quote = text.find_first_of("\"'>", equals);
-      if (quote >= text.size() || text[quote] == '>') return;
-      const std::size_t end = text.find(text[quote], quote + 1);
-      if (end >= text.size()) return;
-      std::string_view name = text.substr(at, equals - at);
-      name = name.substr(0, name.find_last_not_of(" \t\r\n") + 1);
-      attributes_.emplace(name, text.substr(quote + 1, end - quote - 1));
-      at = end + 1;
+  explicit Measure(const SvgDocument& document) : document_(document) {}
+
+  /// Of all that an element draws, in the units that hold within it, clips not counted.
+  SvgBox bounds(std::size_t index, double em, int depth = 0) const {
+    const SvgElement& element = document_.elements[index];
+    if (depth > kDeepest || ++measured_ > kMostMeasured) {
+      gave_up_ = true;
+      return {};
     }
+    if (is_svg_shape(element.name)) return svg_shape_box(element);
+    const double size = svg_length(element.tag.property("font-size"), em, em);
+    if (element.name == "text") return svg_text_box(document_, index, size);
+    if (element.name == "use") {
+      const std::size_t target = document_.find(element.tag.href());
+      if (target == document_.elements.size()) return {};
+      const SvgTransform moved = offset_of_use(element.tag).after(document_.elements[target].tag.transform());
+      return moved.apply(bounds(target, size, depth + 1));
+    }
+    SvgBox sum;
+    for (std::size_t child = index + 1; child < element.end; child = document_.elements[child].end) {
+      if (is_one_of(document_.elements[child].name, kDefinitions)) continue;
+      add(document_.elements[child].tag.transform().apply(bounds(child, size, depth + 1)), sum);
+    }
+    return sum;
   }
 
-  std::string_view text(std::string_view name) const {
-    const auto found = attributes_.find(name);
-    return found == attributes_.end() ? std::string_view() : found->second;
-  }
-  bool has(std::string_view name) const { return attributes_.contains(name); }
-  /// In user units; percentages and other units that need more context are taken as `otherwise`.
-  double length(std::string_view name, double otherwise = 0) const {
-    const std::string_view value = text(name);
-    const std::vector<double> numbers = parse_svg_numbers(value);
-    if (numbers.empty() || value.find('%') != std::string_view::npos) return otherwise;
-    const std::size_t unit = value.find_first_not_of(" \t\r\n+-.0123456789");
-    if (unit == std::string_view::npos) return numbers[0];
-    static const std::map<std::string_view, double> kUnits = {
-        {"px", 1}, {"pt", 96.0 / 72}, {"pc", 16}, {"in", 96}, {"cm", 96 / 2.54}, {"mm", 96 / 25.4}};
-    const auto found = kUnits.find(value.substr(unit, 2));
-    return found == kUnits.end() ? numbers[0] : numbers[0] * found->second;
-  }
-  /// What `clip-path`, alone or in `style`, names.
-  std::string_view clip() const {
-    std::string_view value = text("clip-path");
-    const std::string_view style = text("style");
-    const std::size_t in_style = style.find("clip-path");
-    if (value.empty() && in_style != std::string_view::npos) {
-      value = style.substr(in_style, style.find(';', in_style) - in_style);
+  /// What the clipPath `id` leaves, in the units of the element that names it; `own` are that element's
+  /// bounds, asked for where the clip is in shares of them. Nothing where there is no such clipPath.
+  std::optional<SvgBox> clip(std::string_view id, const std::function<SvgBox()>& own, int depth = 0) const {
+    const std::size_t index = document_.find(id);
+    if (index == document_.elements.size() || document_.elements[index].name != "clipPath")
+      return std::nullopt;
+    if (depth > kDeepest || ++measured_ > kMostMeasured) {
+      gave_up_ = true;
+      return SvgBox();
     }
-    const std::size_t begin = value.find("url(#");
-    if (begin == std::string_view::npos) return {};
-    return value.substr(begin + 5, value.find(')', begin) - begin - 5);
+    const SvgElement& path = document_.elements[index];
+    SvgTransform units = path.tag.transform();
+    if (path.tag.text("clipPathUnits") == "objectBoundingBox") {
+      const SvgBox box = own();
+      if (box.empty()) return SvgBox();
+      units = SvgTransform{box.x1 - box.x0, 0, 0, box.y1 - box.y0, box.x0, box.y0}.after(units);
+    }
+    SvgBox sum;
+    for (std::size_t child = index + 1; child < path.end; child = document_.elements[child].end) {
+      const SvgElement& part = document_.elements[child];
+      SvgBox box = bounds(child, kFontSize);
+      const auto clipped = clip(
+          part.tag.reference("clip-path"), [&] { return bounds(child, kFontSize); }, depth + 1);
+      if (clipped.has_value()) box = intersection(box, *clipped);
+      add(part.tag.transform().apply(box), sum);
+    }
+    SvgBox whole = units.apply(sum);
+    const auto clipped = clip(path.tag.reference("clip-path"), own, depth + 1);
+    return clipped.has_value() ? intersection(whole, *clipped) : whole;
   }
+
+  /// Whether there was too much to measure.
+  bool gave_up() const { return gave_up_; }
 
  private:
-  std::map<std::string_view, std::string_view> attributes_;
+  const SvgDocument& document_;
+  mutable std::size_t measured_ = 0;
+  mutable bool gave_up_ = false;
 };
 
-/// The bounding box of a shape in its own units; empty where it draws nothing.
-SvgBox shape_box(std::string_view name, const Tag& tag) {
-  SvgBox box;
-  const auto add_around = [&](double x, double y, double rx, double ry) {
-    box.add({x - rx, y - ry});
-    box.add({x + rx, y + ry});
-  };
-  if (name == "path") {
-    for (const SvgPoint& point : svg_path_points(tag.text("d"))) box.add(point);
-  } else if (name == "polygon" || name == "polyline") {
-    const std::vector<double> numbers = parse_svg_numbers(tag.text("points"));
-    for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) box.add({numbers[i], numbers[i + 1]});
-  } else if (name == "rect" || name == "image") {
-    box.add({tag.length("x"), tag.length("y")});
-    box.add({tag.length("x") + tag.length("width"), tag.length("y") + tag.length("height")});
-  } else if (name == "circle") {
-    add_around(tag.length("cx"), tag.length("cy"), tag.length("r"), tag.length("r"));
-  } else if (name == "ellipse") {
-    add_around(tag.length("cx"), tag.length("cy"), tag.length("rx"), tag.length("ry"));
-  } else if (name == "line") {
-    box.add({tag.length("x1"), tag.length("y1")});
-    box.add({tag.length("x2"), tag.length("y2")});
-  }
-  return box;
-}
-
-bool holds_definitions(std::string_view name) {
-  return name == "defs" || name == "clipPath" || name == "symbol" || name == "mask" || name == "pattern" ||
-         name == "marker";
-}
-
-/// Walks the tags with a stack of what each open element means for what is in it.
+/// Draws the elements with a stack of what each means for what is in it.
 class DrawingReader {
  public:
-  DrawingReader(std::string_view document, NestingTokens tokens)
-      : document_(document), tokens_(std::move(tokens)) {}
+  explicit DrawingReader(const SvgDocument& document) : document_(document), measure_(document) {}
 
   absl::StatusOr<DrawingScene> run(const std::optional<DrawingBox>& view) && {
-    walk([&](const Level& level, std::string_view name, const Tag& tag) { define(level, name, tag); });
-    if (!problem_.empty()) return absl::InvalidArgumentError(problem_);
     if (view.has_value()) put(kBegin, *view, 0);
-    drawing_ = true;
-    walk([&](const Level& level, std::string_view name, const Tag& tag) { draw(level, name, tag); });
-    if (view.has_value()) put(kEnd, *view, static_cast<std::int64_t>(document_.size()));
+    Frame whole;
+    whole.end = document_.elements.size();
+    frames_.push_back(whole);
+    while (!frames_.empty() && problem_.empty()) {
+      Frame& frame = frames_.back();
+      if (frame.next < frame.end) {
+        const std::size_t child = frame.next;
+        frame.next = document_.elements[child].end;
+        enter(child, frame);
+      } else {
+        for (int i = 0; i < frame.clips; ++i) put(kEnd, {0, 0, 0, 0}, frame.close_offset);
+        frames_.pop_back();
+      }
+    }
+    if (view.has_value()) put(kEnd, *view, static_cast<std::int64_t>(document_.text.size()));
     if (!problem_.empty()) return absl::InvalidArgumentError(problem_);
     return std::move(scene_);
   }
 
  private:
-  struct Level {
+  /// An element whose children are being drawn; of a <use>, what it names is its one child.
+  struct Frame {
+    std::size_t element = static_cast<std::size_t>(-1);
+    std::size_t next = 0;
+    std::size_t end = 0;
     SvgTransform transform;
-    std::string_view clip_path;  // the id of the clipPath around, or empty
-    std::int32_t kind = 0;
-    bool defines = false;  // nothing in it is drawn
-    int clips = 0;         // that end with the element
+    double em = kFontSize;
+    int clips = 0;  // that end with it
+    std::int64_t close_offset = 0;
+    const SvgTag* use = nullptr;  // the <use> that draws the child
   };
 
-  template <class Visit>
-  void walk(const Visit& visit) {
-    std::vector<Level> levels = {Level{}};
-    for (std::size_t i = 0; i < tokens_.kinds.size() && problem_.empty(); ++i) {
-      at_ = tokens_.offsets[i];
-      const std::int32_t kind = tokens_.kinds[i];
-      if (kind < 0) {
-        if (levels.back().kind != -kind) {
-          complain("this closes no open element; the tags of a drawing nest");
-        } else {
-          leave(levels.back());
-          levels.pop_back();
-        }
-        continue;
-      }
-      Level level = levels.back();
-      level.clips = 0;
-      level.kind = kind;
-      enter(i, level, visit);
-      kind > 0 ? levels.push_back(level) : leave(level);
+  void enter(std::size_t index, const Frame& around) {
+    const SvgElement& element = document_.elements[index];
+    const bool used = around.use != nullptr;
+    // Editors keep their own matter under names of their own.
+    const bool foreign = element.name.find(':') != std::string_view::npos;
+    if (foreign || is_one_of(element.name, kSilent)) return;
+    if (is_one_of(element.name, kDefinitions) && !(used && element.name == "symbol")) return;
+    Frame frame;
+    frame.element = index;
+    frame.next = index + 1;
+    frame.end = element.end;
+    frame.em = svg_length(element.tag.property("font-size"), around.em, around.em);
+    frame.transform = around.transform.after(element.tag.transform());
+    frame.close_offset = element.close_offset;
+    begin_clips(index, around, frame);
+    draw(index, frame);
+  }
+
+  void draw(std::size_t index, Frame& frame) {
+    const SvgElement& element = document_.elements[index];
+    const bool holds_others = is_one_of(element.name, kContainers) || element.name == "symbol";
+    if (is_svg_shape(element.name)) {
+      draw_box(frame.transform.apply(svg_shape_box(element)), element.offset);
+      frame.next = frame.end;
+    } else if (element.name == "text") {
+      const SvgBox box = svg_text_box(document_, index, frame.em);
+      if (!box.empty()) ++scene_.texts;
+      draw_box(frame.transform.apply(box), element.offset);
+      frame.next = frame.end;
+    } else if (element.name == "use") {
+      draw_used(element, frame);
+    } else if (!holds_others) {
+      ++scene_.skipped[std::string(element.name)];
+      frame.next = frame.end;
     }
-    if (levels.size() > 1 && problem_.empty()) complain("the drawing ends within an element");
+    if (problem_.empty()) frames_.push_back(frame);
   }
 
-  template <class Visit>
-  void enter(std::size_t token, Level& level, const Visit& visit) {
-    const auto begin = static_cast<std::size_t>(at_);
-    const std::size_t end = token + 1 < tokens_.offsets.size()
-                                ? static_cast<std::size_t>(tokens_.offsets[token + 1])
-                                : document_.size();
-    const Tag tag(document_.substr(begin, end - begin));
-    const std::string_view name = tokens_.name(token);
-    if (tag.has("transform"))
-      level.transform = level.transform.after(parse_svg_transform(tag.text("transform")));
-    if (name == "clipPath" && tag.text("clipPathUnits") != "objectBoundingBox")
-      level.clip_path = tag.text("id");
-    level.defines = level.defines || holds_definitions(name);
-    if (drawing_ && !level.defines) begin_clips(level, name, tag);
-    visit(level, name, tag);
+  void draw_used(const SvgElement& use, Frame& frame) {
+    const std::size_t target = document_.find(use.tag.href());
+    frame.next = frame.end;
+    if (target == document_.elements.size()) {
+      ++scene_.skipped["use of what is not there"];
+      return;
+    }
+    const bool within = std::any_of(frames_.begin(), frames_.end(),
+                                    [&](const Frame& around) { return around.element == target; });
+    if (within) {
+      ++scene_.skipped["use of what it is in"];
+      return;
+    }
+    if (++scene_.uses > kMostUses)
+      complain(use.offset,
+               "the drawing's <use> elements draw others more than 2^20 times; take some of them out");
+    frame.next = target;
+    frame.end = document_.elements[target].end;
+    frame.transform = frame.transform.after(offset_of_use(use.tag));
+    frame.use = &use.tag;
   }
 
-  void begin_clips(Level& level, std::string_view name, const Tag& tag) {
-    const auto clip = [&](const SvgBox& box) {
-      put(kBegin, boxed(level.transform.apply(box)), at_);
-      ++level.clips;
+  void begin_clips(std::size_t index, const Frame& around, Frame& frame) {
+    const SvgElement& element = document_.elements[index];
+    const auto begin = [&](const SvgBox& box) {
+      put(kBegin, boxed(frame.transform.apply(box)), element.offset);
+      ++frame.clips;
     };
-    if (const auto found = clip_paths_.find(tag.clip()); found != clip_paths_.end()) clip(found->second);
-    if (name != "svg") return;
-    const std::vector<double> window = parse_svg_numbers(tag.text("viewBox"));
-    const bool outermost = !seen_svg_;
-    seen_svg_ = true;
+    if (const std::string_view id = element.tag.reference("clip-path"); !id.empty()) {
+      const auto left = measure_.clip(id, [&] { return measure_.bounds(index, around.em); });
+      if (measure_.gave_up())
+        complain(element.offset, "the clips from here on name each other too often or too deeply");
+      if (left.has_value()) begin(*left);
+      if (!left.has_value()) ++scene_.skipped["clip-path of what is not there"];
+    }
+    for (const char* property : {"mask", "filter"}) {
+      if (!element.tag.reference(property).empty()) ++scene_.skipped[property];
+    }
+    if (element.name == "svg" || element.name == "symbol") begin_viewport(element, around, frame, begin);
+  }
+
+  template <class Begin>
+  void begin_viewport(const SvgElement& element, const Frame& around, Frame& frame, const Begin& begin) {
+    const std::vector<double> window = parse_svg_numbers(element.tag.text("viewBox"));
+    const bool outermost = !std::exchange(seen_svg_, true);
+    // A <use> may say the size of what it draws.
+    const auto extent = [&](const char* name) {
+      const double own = element.tag.length(name);
+      return around.use != nullptr ? around.use->length(name, own) : own;
+    };
+    const double x = outermost || element.name == "symbol" ? 0 : element.tag.length("x");
+    const double y = outermost || element.name == "symbol" ? 0 : element.tag.length("y");
     SvgBox viewport;
-    if (!outermost) viewport.add({tag.length("x"), tag.length("y")});
     if (outermost && window.size() == 4) {
       viewport.add({window[0], window[1]});
       viewport.add({window[0] + window[2], window[1] + window[3]});
-    } else if (tag.length("width") > 0 && tag.length("height") > 0) {
-      if (outermost) viewport.add({0, 0});
-      viewport.add({viewport.x0 + tag.length("width"), viewport.y0 + tag.length("height")});
+    } else if (extent("width") > 0 && extent("height") > 0) {
+      viewport.add({x, y});
+      viewport.add({x + extent("width"), y + extent("height")});
     }
-    if (viewport.x1 > viewport.x0 && viewport.y1 > viewport.y0) clip(viewport);
-    if (outermost || window.size() != 4 || !(window[2] > 0) || !(window[3] > 0)) {
-      if (!outermost) level.transform = level.transform.after({1, 0, 0, 1, tag.length("x"), tag.length("y")});
+    if (viewport.x1 > viewport.x0 && viewport.y1 > viewport.y0) begin(viewport);
+    if (outermost) return;
+    if (window.size() != 4 || !(window[2] > 0) || !(window[3] > 0)) {
+      frame.transform = frame.transform.after(translation(x, y));
       return;
     }
-    const double scale =
-        std::min(tag.length("width", window[2]) / window[2], tag.length("height", window[3]) / window[3]);
-    level.transform = level.transform.after(
-        {scale, 0, 0, scale, tag.length("x") - scale * window[0], tag.length("y") - scale * window[1]});
+    const double width = extent("width") > 0 ? extent("width") : window[2];
+    const double height = extent("height") > 0 ? extent("height") : window[3];
+    const double scale = std::min(width / window[2], height / window[3]);
+    frame.transform =
+        frame.transform.after({scale, 0, 0, scale, x - scale * window[0], y - scale * window[1]});
   }
 
-  /// First, the boxes of clips. They are in the units of whatever they clip.
-  void define(const Level& level, std::string_view name, const Tag& tag) {
-    if (level.clip_path.empty()) return;
-    SvgTransform own;
-    if (tag.has("transform")) own = parse_svg_transform(tag.text("transform"));
-    const SvgBox box = own.apply(shape_box(name, tag));
-    SvgBox& clip = clip_paths_[level.clip_path];
-    if (box.empty()) return;
-    clip.add({box.x0, box.y0});
-    clip.add({box.x1, box.y1});
-  }
-
-  void draw(const Level& level, std::string_view name, const Tag& tag) {
-    if (level.defines) return;
-    const SvgBox box = level.transform.apply(shape_box(name, tag));
-    if (!box.empty()) put(kDraw, boxed(box), at_);
-  }
-
-  void leave(const Level& level) {
-    for (int i = 0; i < level.clips; ++i) put(kEnd, {0, 0, 0, 0}, at_);
+  void draw_box(const SvgBox& box, std::int64_t offset) {
+    if (!box.empty()) put(kDraw, boxed(box), offset);
   }
 
   static DrawingBox boxed(const SvgBox& box) {
@@ -229,31 +284,33 @@ class DrawingReader {
 
   void put(std::uint8_t element, const DrawingBox& box, std::int64_t offset) {
     for (const float side : box) {
-      if (std::isnan(side)) complain("this element's geometry is no number");
+      if (std::isnan(side)) complain(offset, "this element's geometry is no number");
     }
+    if (scene_.elements.size() == kMostElements)
+      complain(offset, "the drawing has more than 2^26 shapes and clips; take some of them out");
     scene_.elements.push_back(element);
     scene_.boxes.push_back(box);
     scene_.offsets.push_back(offset);
   }
 
-  void complain(const char* what) { problem_ = absl::StrCat(line_and_column(document_, at_), ": ", what); }
+  void complain(std::int64_t offset, const char* what) {
+    if (problem_.empty()) problem_ = absl::StrCat(line_and_column(document_.text, offset), ": ", what);
+  }
 
-  const std::string_view document_;
-  const NestingTokens tokens_;
-  std::int64_t at_ = 0;
-  bool drawing_ = false;
+  const SvgDocument& document_;
+  const Measure measure_;
+  std::vector<Frame> frames_;
   bool seen_svg_ = false;
   std::string problem_;
-  std::map<std::string_view, SvgBox> clip_paths_;
   DrawingScene scene_;
 };
 
 }  // namespace
 
 absl::StatusOr<DrawingScene> read_drawing(std::string_view document, const std::optional<DrawingBox>& view) {
-  absl::StatusOr<NestingTokens> tokens = tokenize_xml(document);
-  if (!tokens.ok()) return tokens.status();
-  return DrawingReader(document, *std::move(tokens)).run(view);
+  const absl::StatusOr<SvgDocument> parsed = parse_svg_document(document);
+  if (!parsed.ok()) return parsed.status();
+  return DrawingReader(*parsed).run(view);
 }
 
 }  // namespace cumulus::cli
