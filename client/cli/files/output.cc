@@ -35,11 +35,11 @@ bool is_special(const std::string& path) {
 /// Also those that lead to what is not there yet.
 std::string follow_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // as the system has it
-  std::error_code error;
+  std::error_code ignored;        // what is not there is no link
   fs::path place = path;
-  for (int links = 0; links < kMostLinks && fs::is_symlink(place, error); ++links)
-    place = place.parent_path() / fs::read_symlink(place, error);
-  return error ? path : place.string();
+  for (int links = 0; links < kMostLinks && fs::is_symlink(place, ignored); ++links)
+    place = place.parent_path() / fs::read_symlink(place, ignored);
+  return place.string();
 }
 
 std::string name_until_whole(const std::string& place) {
