@@ -1,6 +1,7 @@
 // Writes OpenEXR files by OpenEXR's own library.
 #include <ImfChannelList.h>
 #include <ImfChromaticitiesAttribute.h>
+#include <ImfFloatAttribute.h>
 #include <ImfFrameBuffer.h>
 #include <ImfHeader.h>
 #include <ImfIO.h>
@@ -69,6 +70,9 @@ void insert(Imf::Header& header, const Attribute& attribute) {
   header.insert(attribute.name, *made);
 }
 
+/// The attribute by which a file tells its level of DWA.
+constexpr const char* kDwaLevel = "dwaCompressionLevel";
+
 /// "dwaa:45", with the level of what loses something.
 void set_compression(Imf::Header& header, const std::string& compression) {
   const std::size_t colon = compression.find(':');
@@ -77,6 +81,8 @@ void set_compression(Imf::Header& header, const std::string& compression) {
   const float level = std::strtof(compression.c_str() + colon + 1, nullptr);
   if (header.compression() == Imf::DWAA_COMPRESSION || header.compression() == Imf::DWAB_COMPRESSION) {
     header.dwaCompressionLevel() = level;
+    header.erase(kDwaLevel);  // whatever its type was
+    header.insert(kDwaLevel, Imf::FloatAttribute(level));
   } else {
     header.zipCompressionLevel() = static_cast<int>(level);
   }
@@ -92,6 +98,8 @@ Imf::Header header_of(const Picture& picture) {
   if (metadata == nullptr) return header;
   if (metadata->format == "openexr") {
     for (const Attribute& attribute : metadata->attributes) insert(header, attribute);
+    if (const auto* level = header.findTypedAttribute<Imf::FloatAttribute>(kDwaLevel); level != nullptr)
+      header.dwaCompressionLevel() = level->value();
   }
   if (!metadata->compression.empty()) set_compression(header, metadata->compression);
   if (const auto& c = metadata->chromaticities; c.has_value()) {

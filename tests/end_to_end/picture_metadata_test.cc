@@ -128,6 +128,37 @@ TEST_F(PictureMetadata, TheTypeAndTheCompressionAreChosen) {
   EXPECT_EQ(spec_of(in("b.png")).format, OIIO::TypeDesc(OIIO::TypeDesc::UINT8));
 }
 
+TEST_F(PictureMetadata, TheLevelOfDwaIsTheInputsOrTheOneAskedFor) {
+  OIIO::ImageSpec spec = film_spec();
+  spec.attribute("compression", "dwaa:300");
+  write(in("a.exr"), spec, ramp(3));
+  succeed({"blur", in("a.exr"), "-o", in("same.exr"), "--sigma", "1"});
+  succeed({"blur", in("a.exr"), "-o", in("fine.exr"), "--sigma", "1", "--compression", "dwaa:2"});
+  constexpr const char* kLevel = "openexr:dwaCompressionLevel";
+  EXPECT_EQ(spec_of(in("same.exr")).get_float_attribute(kLevel), 300.0F);
+  EXPECT_EQ(spec_of(in("fine.exr")).get_float_attribute(kLevel), 2.0F);
+  EXPECT_LT(std::filesystem::file_size(in("same.exr")), std::filesystem::file_size(in("fine.exr")));
+}
+
+TEST_F(PictureMetadata, WhatTheServerDecodesIsSaidToLeaveTheRestBehind) {
+  write(in("a.exr"), film_spec(), ramp(3));
+  const std::vector<std::string> on_server = {"--json",    "blur",    in("a.exr"), "-o",
+                                              in("b.exr"), "--sigma", "1",         "--decode-on-server"};
+  const Ended ended = run(on_server);
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_NE(Json(ended.output).text("warnings.0").find("keeps nothing of what"), std::string::npos);
+  std::vector<std::string> chosen = on_server;
+  chosen.insert(chosen.end(), {"--channels", "R"});
+  EXPECT_EQ(run(chosen).exit_code, 2);
+  std::vector<float> pixels = ramp(3);
+  pixels[7] = std::numeric_limits<float>::quiet_NaN();
+  write(in("a.exr"), film_spec(), pixels);
+  const Ended refused = run(on_server);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.errors.find("the result for"), std::string::npos) << refused.errors;
+  EXPECT_NE(refused.errors.find("channel 1 is nan"), std::string::npos) << refused.errors;
+}
+
 TEST_F(PictureMetadata, AllChannelsAreFilteredAndKeepTheirNames) {
   const std::vector<std::string> names = {"R", "G", "B", "A", "diffuse.R", "diffuse.G", "diffuse.B"};
   write(in("a.exr"), film_spec(names), ramp(7));
