@@ -81,8 +81,10 @@ void set_compression(Imf::Header& header, const std::string& compression) {
   const float level = std::strtof(compression.c_str() + colon + 1, nullptr);
   if (header.compression() == Imf::DWAA_COMPRESSION || header.compression() == Imf::DWAB_COMPRESSION) {
     header.dwaCompressionLevel() = level;
-    header.erase(kDwaLevel);  // whatever its type was
-    header.insert(kDwaLevel, Imf::FloatAttribute(level));
+    // insert() refuses another type, and erase() of OpenEXR 3.1 leaks.
+    const bool other_type = header.find(kDwaLevel) != header.end() &&
+                            header.findTypedAttribute<Imf::FloatAttribute>(kDwaLevel) == nullptr;
+    if (!other_type) header.insert(kDwaLevel, Imf::FloatAttribute(level));
   } else {
     header.zipCompressionLevel() = static_cast<int>(level);
   }
