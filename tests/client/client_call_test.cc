@@ -171,6 +171,28 @@ TEST_F(ClientCall, EndsWhenItIsCancelledBetweenTwoAttempts) {
   EXPECT_TRUE(absl::IsCancelled(status) || absl::IsUnavailable(status)) << status;
 }
 
+TEST_F(ClientCall, WaitsAsLongAsTheServerSays) {
+  server_.script.turn_away = 1;
+  server_.script.retry_after_milliseconds = 500;
+  const absl::Time start = absl::Now();
+  expect_pixels(client_.run(sums()));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(500));
+}
+
+TEST_F(ClientCall, StopsWaitingWhenItIsCancelled) {
+  server_.script.turn_away = 1;
+  server_.script.retry_after_milliseconds = 20'000;
+  RunOptions options;
+  options.call.cancellation.emplace();
+  const absl::Time start = absl::Now();
+  std::future<absl::StatusOr<Result>> result = client_.run_async(sums(), options);
+  EXPECT_TRUE(eventually([&] { return server_.script.operations == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // in which the answer arrives
+  options.call.cancellation->cancel();
+  EXPECT_FALSE(result.get().ok());
+  EXPECT_LT(absl::Now() - start, absl::Seconds(15)) << "it waited for its next attempt";
+}
+
 TEST_F(ClientCall, DeletesASessionWithItsHandle) {
   {
     absl::StatusOr<Session> first = client_.create_session();
@@ -215,6 +237,15 @@ TEST_F(ClientCall, GoesWhereItsSessionIs) {
   EXPECT_EQ(server_.script.uploads + server_.script.operations + server_.script.renewals, 0);
   EXPECT_EQ(server_.script.open_sessions, 1);
   EXPECT_EQ(other.script.open_sessions, -1);  // it was deleted there
+}
+
+TEST_F(ClientCall, RenewsTheLeaseAgainAfterARenewalFailed) {
+  server_.script.fail_renewals = 1;
+  SessionOptions options;
+  options.ttl = absl::Seconds(3);
+  const absl::StatusOr<Session> session = client_.create_session(options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_TRUE(eventually([&] { return server_.script.renewals >= 2; }));
 }
 
 TEST_F(ClientCall, AsksForHealthAndCapabilities) {

@@ -1,6 +1,8 @@
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "tests/client/fake_server.h"
@@ -140,6 +142,43 @@ TEST_F(ClientTransfer, RefusesAChunkWithAFlippedBit) {
   const auto back = session.download<std::uint32_t>(*buffer);
   EXPECT_EQ(back.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(back.status().message(), "download: the chunk at byte 1000 does not match its crc32c");
+}
+
+TEST_F(ClientTransfer, RefusesAChunkOfAnotherPlace) {
+  const Session session = this->session();
+  const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(counted(1000)));
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  server_.script.misplace = true;
+  const auto back = session.download<std::uint32_t>(*buffer);
+  EXPECT_EQ(back.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(back.status().message(), "download: the chunk at byte 1000 says that it is at byte 1001");
+}
+
+TEST_F(ClientTransfer, WaitsAsLongAsTheServerSays) {
+  const Session session = this->session();
+  server_.script.turn_away_uploads = 1;
+  server_.script.retry_after_milliseconds = 500;
+  const absl::Time start = absl::Now();
+  const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(counted(10)));
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_EQ(server_.script.uploads, 2);
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(500));
+}
+
+TEST_F(ClientTransfer, StopsWaitingWhenItIsCancelled) {
+  const Session session = this->session();
+  server_.script.turn_away_uploads = 1;
+  server_.script.retry_after_milliseconds = 20'000;
+  UploadOptions options;
+  options.call.cancellation.emplace();
+  const absl::Time start = absl::Now();
+  const std::vector<std::uint32_t> values = counted(10);
+  auto upload = session.upload_async(ArrayView(values), options);
+  EXPECT_TRUE(eventually([&] { return server_.script.uploads == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // in which the answer arrives
+  options.call.cancellation->cancel();
+  EXPECT_FALSE(upload.get().ok());
+  EXPECT_LT(absl::Now() - start, absl::Seconds(15)) << "it waited for its next attempt";
 }
 
 TEST_F(ClientTransfer, NoticesADownloadThatIsCutShort) {

@@ -30,13 +30,17 @@ namespace cumulus::testing {
 
 /// What a client test makes the server do wrong, and what it saw. Counts are of calls.
 struct Script {
-  std::atomic<int> break_uploads = 0;    // so many uploads end UNAVAILABLE after their first chunk
-  std::atomic<int> break_downloads = 0;  // so many downloads end UNAVAILABLE after their first chunk
-  std::atomic<bool> flip_a_bit = false;  // in the second chunk of every download
-  std::atomic<bool> cut_short = false;   // every download ends, without an error, before its last chunk
-  std::atomic<int> turn_away = 0;        // so many operations answer UNAVAILABLE with RetryInfo
-  std::atomic<bool> stall = false;       // operations wait until they are cancelled
-  std::string endpoint = {};             // where sessions say that they are; before calls come
+  std::atomic<int> break_uploads = 0;      // so many uploads end UNAVAILABLE after their first chunk
+  std::atomic<int> break_downloads = 0;    // so many downloads end UNAVAILABLE after their first chunk
+  std::atomic<bool> flip_a_bit = false;    // in the second chunk of every download
+  std::atomic<bool> misplace = false;      // the second chunk of every download says another place
+  std::atomic<bool> cut_short = false;     // every download ends, without an error, before its last chunk
+  std::atomic<int> turn_away = 0;          // so many operations answer UNAVAILABLE with RetryInfo
+  std::atomic<int> turn_away_uploads = 0;  // and so many uploads
+  std::atomic<int> retry_after_milliseconds = 20;  // which that says
+  std::atomic<int> fail_renewals = 0;              // so many renewals of a lease answer INTERNAL
+  std::atomic<bool> stall = false;                 // operations wait until they are cancelled
+  std::string endpoint = {};  // where sessions say that they are; before calls come
 
   std::atomic<int> uploads = 0;
   std::atomic<int> downloads = 0;
@@ -47,6 +51,11 @@ struct Script {
   std::atomic<bool> saw_cancellation = false;
 };
 
+inline grpc::Status turned_away(const Script& script) {
+  return server::to_grpc(server::unavailable("QUEUE_FULL", "the queue is full",
+                                             absl::Milliseconds(script.retry_after_milliseconds.load())));
+}
+
 /// The transfer service, as its contract has it, over a map of byte strings.
 class FakeTransfer : public v1::BufferTransfer::Service {
  public:
@@ -55,6 +64,7 @@ class FakeTransfer : public v1::BufferTransfer::Service {
   grpc::Status WriteBuffer(grpc::ServerContext*, grpc::ServerReader<v1::WriteBufferRequest>* reader,
                            v1::Buffer* response) override {
     ++script_.uploads;
+    if (script_.turn_away_uploads > 0 && script_.turn_away_uploads-- > 0) return turned_away(script_);
     v1::WriteBufferRequest chunk;
     v1::WriteSpec spec;
     std::string bytes;
@@ -66,6 +76,7 @@ class FakeTransfer : public v1::BufferTransfer::Service {
       if (chunk.crc32c() != (chunk.data().empty() ? 0 : crc32c(std::as_bytes(std::span(chunk.data())))))
         return bad("crc32c");
       bytes += chunk.data();
+      if (finished) return bad("finish_write came before");
       finished = chunk.finish_write();
       if (script_.break_uploads > 0 && script_.break_uploads-- > 0)
         return {grpc::StatusCode::UNAVAILABLE, "broken"};
@@ -89,6 +100,7 @@ class FakeTransfer : public v1::BufferTransfer::Service {
       chunk.set_data(bytes.substr(offset, kChunk));
       chunk.set_crc32c(crc32c(std::as_bytes(std::span(chunk.data()))));
       if (script_.flip_a_bit && sent == 1) (*chunk.mutable_data())[5] ^= 1;
+      if (script_.misplace && sent == 1) chunk.set_offset(chunk.offset() + 1);
       if (script_.cut_short && offset + kChunk >= bytes.size()) break;
       writer->Write(chunk);
       if (++sent == 1 && breaks) return {grpc::StatusCode::UNAVAILABLE, "broken"};
@@ -147,6 +159,8 @@ class FakeSessions : public v1::Sessions::Service {
   grpc::Status GetSession(grpc::ServerContext*, const v1::GetSessionRequest* request,
                           v1::Session* response) override {
     ++script_.renewals;
+    if (script_.fail_renewals > 0 && script_.fail_renewals-- > 0)
+      return {grpc::StatusCode::INTERNAL, "failed"};
     response->set_name(request->name());
     return grpc::Status::OK;
   }
@@ -177,7 +191,7 @@ class FakeOperations : public v1::Operations::Service {
                                     v1::OperationResult* response) override {
     ++script_.operations;
     if (script_.turn_away > 0 && script_.turn_away-- > 0) {
-      return server::to_grpc(server::unavailable("QUEUE_FULL", "the queue is full", absl::Milliseconds(20)));
+      return turned_away(script_);
     }
     while (script_.stall && !context->IsCancelled())
       std::this_thread::sleep_for(std::chrono::milliseconds(2));

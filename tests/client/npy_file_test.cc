@@ -33,6 +33,21 @@ TEST_F(NpyFile, ReadsWhatItWrote) {
   EXPECT_EQ(std::vector<double>(read->begin(), read->end()), values);
 }
 
+TEST_F(NpyFile, ReadsTheLongerHeadersOfVersions2And3) {
+  const std::string first = npy_header("'|u1'", {3});  // of version 1: ten bytes, then the dictionary
+  const std::string dictionary = first.substr(10);
+  for (const char version : {'\x02', '\x03'}) {
+    const auto size = static_cast<char>(dictionary.size());
+    write(std::string("\x93NUMPY") + version + std::string("\0", 1) + size + std::string("\0\0\0", 3) +
+          dictionary + "abc");
+    const auto array = read_npy(path_);
+    ASSERT_TRUE(array.ok()) << array.status();
+    const auto read = array->values<std::uint8_t>();
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(std::string(read->begin(), read->end()), "abc");
+  }
+}
+
 TEST_F(NpyFile, LiesInTheFilesOwnMemoryAndDoesNotChangeIt) {
   ASSERT_TRUE(write_npy(path_, {std::vector<float>{1, 2, 3}, {3}}).ok());
   auto array = read_npy(path_);

@@ -90,12 +90,33 @@ TEST_F(PointFile, KeepsDoublesOfAPly) {
   EXPECT_THAT(values<double>(points), ElementsAre(0.1, 0.2, 0.3));
 }
 
+TEST_F(PointFile, KnowsSignedFromUnsignedIntegersOfAPly) {
+  const auto corner = [&](const std::string& types, const std::string& bytes) {
+    return values<float>(
+        read_points(write("t.ply", "ply\nformat binary_little_endian 1.0\nelement vertex 1\n" + types +
+                                       "end_header\n" + bytes)));
+  };
+  const auto all_of = [](const std::string& type) {
+    return "property " + type + " x\nproperty " + type + " y\nproperty float z\n";
+  };
+  const std::string one = bytes_of(1, false);
+  EXPECT_THAT(corner(all_of("char"), "\xff\x01" + one), ElementsAre(-1, 1, 1));
+  EXPECT_THAT(corner(all_of("uchar"), "\xff\x01" + one), ElementsAre(255, 1, 1));
+  EXPECT_THAT(corner(all_of("int16"), "\xfe\xff\x02\x01" + one), ElementsAre(-2, 258, 1));
+  EXPECT_THAT(corner(all_of("ushort"), "\xfe\xff\x02\x01" + one), ElementsAre(65534, 258, 1));
+  EXPECT_THAT(corner(all_of("int"), "\xfe\xff\xff\xff\x02\x01\x01\x01" + one), ElementsAre(-2, 16843010, 1));
+  EXPECT_THAT(corner(all_of("uint32"), "\xfe\xff\xff\xff\x02\x01\x01\x01" + one),
+              ElementsAre(4294967296.0f, 16843010, 1));
+}
+
 TEST_F(PointFile, SaysWhatIsWrongWithAPly) {
   EXPECT_THAT(error(read_points(path("none.ply"))), HasSubstr("cannot open"));
   EXPECT_THAT(error(read_points(write("e.ply", "solid"))), HasSubstr("does not begin as a PLY file"));
   EXPECT_THAT(error(read_points(write("f.ply", "ply\nformat ascii 1.0\n"))),
               HasSubstr("header does not end"));
   EXPECT_THAT(error(read_points(write("g.ply", ply_header("ascii") + "7 1 2 3\n"))),
+              HasSubstr("ends after 1 of its 2"));
+  EXPECT_THAT(error(read_points(write("k.ply", ply_header("ascii") + "7 1 2 3\n7 4 5 6m\n"))),
               HasSubstr("ends after 1 of its 2"));
   EXPECT_THAT(error(read_points(write("h.ply", ply_header("utf8")))), HasSubstr("format is 'utf8'"));
   EXPECT_THAT(error(read_points(write("i.ply",
@@ -104,6 +125,8 @@ TEST_F(PointFile, SaysWhatIsWrongWithAPly) {
               HasSubstr("no z"));
   EXPECT_THAT(error(read_points(write("j.ply", "ply\nformat ascii 1.0\nelement face 1\nend_header\n"))),
               HasSubstr("first element is 'element face 1'"));
+  EXPECT_THAT(error(read_points(write("l.ply", "ply\nformat ascii 1.0\nelement vertex -1\nend_header\n"))),
+              HasSubstr("first element is 'element vertex -1'"));
 }
 
 TEST_F(PointFile, ReadsNpyAndNpz) {
@@ -208,6 +231,16 @@ TEST_F(PointFile, ReadsCompressedArchives) {
     wrong.replace(size, 4, "\xff\xff\xff\xff");
     EXPECT_THAT(error(read_points(write("c.npz", wrong))), HasSubstr("points.npy is damaged"));
   }
+  wrong = whole;
+  wrong[directory + 16] = static_cast<char>(wrong[directory + 16] ^ 1);  // its checksum
+  EXPECT_THAT(error(read_points(write("e.npz", wrong))), HasSubstr("points.npy is damaged"));
+  // A byte more, and the checksum of that.
+  const std::string longer = read_bytes("a.npy") + std::string(1, '\0');
+  const auto crc = crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(longer.data()), longer.size());
+  wrong = whole;
+  wrong.replace(directory + 16, 4, little_endian(crc, 4));
+  wrong.replace(directory + 24, 4, little_endian(longer.size(), 4));
+  EXPECT_THAT(error(read_points(write("f.npz", wrong))), HasSubstr("points.npy is damaged"));
   for (std::size_t i = 0; i < whole.size(); ++i) {
     wrong = whole;
     wrong[i] = static_cast<char>(wrong[i] ^ 0x55);
@@ -238,6 +271,9 @@ TEST_F(PointFile, RefusesDamagedArchives) {
   std::string astray = whole;
   astray[whole.find("PK\x01\x02") + 42] = 1;
   EXPECT_THAT(error(read_points(write("d.npz", astray))), HasSubstr("points nowhere"));
+  std::string unknown = whole;
+  unknown[whole.find("PK\x01\x02") + 2] = 7;
+  EXPECT_THAT(error(read_points(write("f.npz", unknown))), HasSubstr("its directory is damaged"));
   // Whatever byte is wrong, it is an answer or an error.
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::string flipped = whole;

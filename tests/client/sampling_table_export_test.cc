@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -96,6 +97,16 @@ TEST_F(SamplingTableExport, ThePlainArraysHaveTheTablesDensity) {
       }
     }
   });
+}
+
+TEST_F(SamplingTableExport, TexelsOfAnEqualAreaMapShareTheWholeSphere) {
+  const auto map = make_map<float>(MapShape{8, 8}, 1, 0, MapPattern::kSun);
+  std::vector<unsigned char> table = oracle_table(map, false).bytes();
+  const sampling::Projection projection = sampling::Projection::kEqualArea;
+  std::memcpy(table.data() + offsetof(sampling::TableHeader, projection), &projection, sizeof(projection));
+  const auto size = values<double>(exported(table, TableFormat::kNpz), "texel_size");
+  ASSERT_EQ(size.size(), 8U);
+  for (const double texel : size) EXPECT_NEAR(texel, 4 * 3.14159265358979323846 / 64, 1e-12);
 }
 
 /// pbrt-v4's PiecewiseConstant1D::Sample and PiecewiseConstant2D::PDF, as its book has them.

@@ -108,7 +108,9 @@ double value_of(Type type, const char* bytes) {
     return type.kind == 'i' ? from_bytes<std::int8_t>(bytes) : from_bytes<std::uint8_t>(bytes);
   if (type.bytes == 2)
     return type.kind == 'i' ? from_bytes<std::int16_t>(bytes) : from_bytes<std::uint16_t>(bytes);
-  return type.kind == 'i' ? from_bytes<std::int32_t>(bytes) : from_bytes<std::uint32_t>(bytes);
+  // Not by ?:, whose two sides become one type: unsigned.
+  if (type.kind == 'i') return from_bytes<std::int32_t>(bytes);
+  return from_bytes<std::uint32_t>(bytes);
 }
 
 /// One vertex's properties as numbers; false where the file ends.
