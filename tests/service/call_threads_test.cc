@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "server/operations/summed_area_table/build.h"
 #include "server/pipeline/pipeline.h"
 #include "server/runtime/open_devices.h"
+#include "tests/support/blocking_job.h"
 
 namespace cumulus::server {
 namespace {
@@ -91,6 +94,62 @@ TEST_F(CallThreads, EveryCallIsAnsweredOnceWhateverCancelsIt) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(reserved_bytes(), 0U);
   EXPECT_EQ(runtime_.devices.front().queue->depth(), 0U);
+}
+
+/// Is cancelled by another thread while it is put into the queue, which asks for its cost.
+class CancelledInPush final : public OperationCall {
+ public:
+  CancelledInPush(Runtime& runtime, Running& running, Context context)
+      : OperationCall(runtime, "BuildSummedAreaTable", running.request.options(), running.result,
+                      std::move(context), [&running](const grpc::Status& status) {
+                        running.code = status.error_code();
+                        running.answers.fetch_add(1, std::memory_order_release);
+                      }) {}
+
+  double cost_seconds() const override {
+    if (std::exchange(asked_, true)) return 0;
+    canceller_ = std::thread([this] {
+      const_cast<CancelledInPush*>(this)->cancel();
+      cancelled_ = true;
+    });
+    // Long enough for a cancellation that nothing holds up.
+    for (int i = 0; i < 200 && !cancelled_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  }
+  void wait_until_cancelled() const { canceller_.join(); }
+
+ private:
+  std::vector<SourceField> sources() const override { return {}; }
+  absl::Status make_plan(std::span<const InputArray> /*inputs*/) override { return absl::OkStatus(); }
+  std::vector<OutputSpec> outputs() const override { return {}; }
+  std::size_t scratch_bytes(const Device& /*device*/) const override { return 0; }
+  Cost cost() const override { return {}; }
+  void run(CpuExecutor& /*executor*/, const Inputs<Space::kHost>& /*inputs*/,
+           const Outputs<Space::kHost>& /*outputs*/, std::byte* /*report*/) override {}
+  void run(CudaExecutor& /*executor*/, const Inputs<Space::kDevice>& /*inputs*/,
+           const Outputs<Space::kDevice>& /*outputs*/, std::byte* /*report*/) override {}
+  absl::Status conclude(const std::byte* /*report*/) const override { return absl::OkStatus(); }
+  bool sized_by_its_run() const override { return false; }
+  std::vector<ArrayShape> final_shapes(const std::byte* /*report*/) const override { return {}; }
+
+  mutable bool asked_ = false;
+  mutable std::atomic<bool> cancelled_ = false;
+  mutable std::thread canceller_;
+};
+
+TEST_F(CallThreads, ACancellationMeetsACallThatIsBeingQueued) {
+  const auto busy = std::make_shared<testing::BlockingJob>();
+  ASSERT_TRUE(runtime_.devices.front().queue->push(busy).ok());
+  busy->wait_until_running();
+  Running running;
+  const auto call = std::make_shared<CancelledInPush>(
+      runtime_, running, OperationCall::Context{{absl::Now() + absl::Minutes(1)}, "test", busy->principal()});
+  call->begin();
+  call->wait_until_cancelled();
+  EXPECT_EQ(running.answers.load(), 1) << "it waits for its turn although it was cancelled";
+  EXPECT_EQ(running.code, grpc::StatusCode::CANCELLED);
+  busy->release();
+  while (call.use_count() > 1) std::this_thread::yield();
 }
 
 TEST_F(CallThreads, SessionsComeAndGoWhileCallsRunInThem) {

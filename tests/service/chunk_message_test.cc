@@ -81,6 +81,18 @@ TEST(ChunkMessage, FieldsMayComeInAnyOrderWithUnknownOnesBetween) {
   expect_same(rest, chunk);
 }
 
+TEST(ChunkMessage, OfDataThatIsGivenTwiceTheLastCounts) {
+  std::mt19937 random(5);
+  v1::WriteBufferRequest first;
+  first.set_data("abcdef");
+  v1::WriteBufferRequest last = sample();
+  last.set_data("xyz");
+  grpc::ByteBuffer buffer = in_pieces(first.SerializeAsString() + last.SerializeAsString(), random);
+  UploadChunk chunk;
+  ASSERT_TRUE(parse_upload_chunk(buffer, chunk).ok());
+  expect_same(last, chunk);
+}
+
 TEST(ChunkMessage, WhatProtobufRefusesIsRefused) {
   const google::protobuf::LogSilencer silencer;
   std::mt19937 random(3);

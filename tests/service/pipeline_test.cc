@@ -143,6 +143,15 @@ TEST_F(PipelineTest, AnOutputsTimeToLiveEndsIt) {
   expect_reason(build(q), grpc::StatusCode::NOT_FOUND, "BUFFER_EXPIRED");
 }
 
+TEST_F(PipelineTest, OutputsAreEvictableWhereThatIsAskedFor) {
+  auto q = request_in_session();
+  ASSERT_TRUE(build(q).ok());
+  EXPECT_FALSE(result_.arrays(0).buffer().evictable());
+  q.mutable_options()->mutable_output()->set_evictable(true);
+  ASSERT_TRUE(build(q).ok());
+  EXPECT_TRUE(result_.arrays(0).buffer().evictable());
+}
+
 TEST_F(PipelineTest, ARequestWhoseDeadlinePassesInTheQueueNeverRuns) {
   const auto busy = occupy_device();
   grpc::ClientContext context;

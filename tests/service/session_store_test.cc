@@ -90,6 +90,17 @@ TEST_F(SessionStoreTest, AnExpiredLeaseEndsTheSessionAndSaysSo) {
   EXPECT_NE(reason(store_.find_session(session->name, {}).status()).find("expired"), std::string::npos);
 }
 
+TEST_F(SessionStoreTest, ForgetsTheOldestOfManyEnds) {
+  constexpr int kSessions = 5000;
+  for (int i = 0; i < kSessions; ++i) {
+    ASSERT_TRUE(store_.create_session({std::to_string(i), &slot_, absl::Seconds(1), 1}).ok());
+    store_.expire(absl::Now() + absl::Seconds(2));
+  }
+  EXPECT_NE(reason(store_.find_session("sessions/4999", {}).status()).find("expired"), std::string::npos);
+  EXPECT_NE(reason(store_.find_session("sessions/0", {}).status()).find("there is no session"),
+            std::string::npos);
+}
+
 TEST_F(SessionStoreTest, AnExpiredBufferGoesAndSaysSo) {
   const auto session = create();
   const std::string name = (*add(*session, 100, false, absl::Seconds(5)))->name;

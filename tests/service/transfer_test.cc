@@ -310,18 +310,55 @@ TEST(StagedTransfers, AClientIsHeldBackWhileTheDeviceIsBehind) {
 TEST(StagedTransfers, AnUploadThatWaitsForASlotCanBeCancelled) {
   auto owned = staged_device();
   StagedDevice& device = *owned;
-  TransferServer server(std::move(owned));
+  server::Configuration settings = TransferServer::configuration();
+  settings.principals = server::Principals({.max_transfers = 1}, {});
+  TransferServer server(std::move(owned), settings);
   const std::vector<v1::WriteBufferRequest> messages = server.messages(random_bytes(80 * kMiB));
   device.hold();
   grpc::ClientContext context;
   v1::Buffer buffer;
   const auto writer = server.transfer->WriteBuffer(&context, &buffer);
   for (std::size_t i = 0; i < 10; ++i) ASSERT_TRUE(writer->Write(messages[i]));
+  while (device.waiting_copies() < 8) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // in which the next chunk arrives
   context.TryCancel();
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  // The server knows of it once another transfer may begin.
+  const v1::ReadBufferRequest of_nothing;
+  std::vector<v1::ReadBufferResponse> chunks;
+  while (server.download(of_nothing, chunks).error_code() != grpc::StatusCode::NOT_FOUND) {
+  }
   device.release();
   EXPECT_TRUE(server.is_empty());
+  EXPECT_EQ(device.all_copies(), 8u) << "the chunk that waited was copied for nobody";
   EXPECT_TRUE(server.download(server.upload("again").name()) == "again");
+}
+
+TEST(StagedTransfers, AFlippedBitIsFound) {
+  TransferServer server(staged_device());
+  std::vector<v1::WriteBufferRequest> messages = server.messages(random_bytes(3 * kMiB));
+  (*messages[1].mutable_data())[77] ^= 1;
+  v1::Buffer buffer;
+  expect_reason(server.upload(messages, &buffer), grpc::StatusCode::INVALID_ARGUMENT, "CHECKSUM_MISMATCH");
+  EXPECT_TRUE(server.is_empty());
+}
+
+TEST(StagedTransfers, ABusyDeviceIsNotTakenForAStalledClient) {
+  auto owned = staged_device();
+  StagedDevice& device = *owned;
+  server::Configuration settings = TransferServer::configuration();
+  settings.limits.stalled_transfer = absl::Milliseconds(200);
+  TransferServer server(std::move(owned), settings);
+  const std::vector<v1::WriteBufferRequest> messages = server.messages(random_bytes(12 * kMiB));
+  device.hold();
+  v1::Buffer buffer;
+  grpc::Status status;
+  std::thread client([&] { status = server.upload(messages, &buffer); });
+  while (device.waiting_copies() < 8) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // in which nobody waits for the client
+  device.release();
+  client.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST(StagedTransfers, ADeviceThatFailsInAnUploadIsSaidAndLeavesNothing) {

@@ -72,6 +72,11 @@ class StagedDevice final : public server::Device {
     const std::lock_guard lock(mutex_);
     return copies_.size();
   }
+  /// That were ever asked for.
+  std::size_t all_copies() {
+    const std::lock_guard lock(mutex_);
+    return all_copies_;
+  }
 
  private:
   struct Copy {
@@ -83,6 +88,7 @@ class StagedDevice final : public server::Device {
     {
       const std::lock_guard lock(mutex_);
       copies_.push_back({std::move(run), std::move(done)});
+      ++all_copies_;
     }
     changed_.notify_all();
   }
@@ -106,6 +112,7 @@ class StagedDevice final : public server::Device {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Copy> copies_;
+  std::size_t all_copies_ = 0;
   bool held_ = false;
   bool failing_ = false;
   bool stopping_ = false;
