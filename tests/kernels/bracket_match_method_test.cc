@@ -19,6 +19,12 @@ struct MatchCase {
   std::size_t scratch_bytes;
 };
 
+TEST(BracketMatchMethod, NumbersBy64BitsFromTwoToThe31On) {
+  constexpr std::int64_t kLimit = std::int64_t{1} << 31;
+  EXPECT_FALSE(needs_wide_indices(kLimit - 1));
+  EXPECT_TRUE(needs_wide_indices(kLimit));
+}
+
 /// Whether or not there are segments, tiles and launches are the same; a bit for each element comes on top.
 TEST(BracketMatchMethod, MatchesByTilesAndGroupsOfThem) {
   const MatchCase cases[] = {

@@ -154,7 +154,7 @@ TYPED_TEST(KdTree, BringsPayloadsIntoItsOrder) {
 TYPED_TEST(KdTree, WritesZerosWhereAnIndexIsNone) {
   const KdTreeShape shape = kd_tree_shape(2, 3, 2, 40);
   testing::BackendArray<TypeParam, std::int64_t> order(this->backend(),
-                                                       std::vector<std::int64_t>{2, -1, 0, 3, 1, 1LL << 40});
+                                                       std::vector<std::int64_t>{2, 3, 0, -1, 1, 1LL << 40});
   testing::BackendArray<TypeParam, std::byte> from(this->backend(), std::vector<std::byte>(12, std::byte{7}));
   testing::BackendArray<TypeParam, std::byte> to(this->backend(), 12);
   permute_rows(this->executor(), shape, order.const_span(), from.const_span(), 2, to.span());

@@ -73,6 +73,10 @@ TYPED_TEST(RunLengthLarge, SlowReportsOrCutsRunsBeyond32Bits) {
   EXPECT_EQ(wide.report.runs, 3);
   EXPECT_EQ(wide.report.unfitting_run, -1);
   EXPECT_EQ(length_at(wide.lengths, 8, 2), static_cast<std::uint64_t>(count - 8));
+  constexpr std::int64_t kBeyond31Bits = std::int64_t{3} << 30;  // which a count of 32 bits holds
+  const Found between = encode_as(kCounts32, kBeyond31Bits);
+  EXPECT_EQ(between.report.unfitting_run, -1);
+  EXPECT_EQ(length_at(between.lengths, 4, 2), static_cast<std::uint64_t>(kBeyond31Bits - 8));
   const Found cut = encode_as(kCounts32, std::int64_t{1} << 31);
   EXPECT_EQ(cut.report.runs, 5);
   EXPECT_EQ(length_at(cut.lengths, 4, 4), 100000u);

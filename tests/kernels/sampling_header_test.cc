@@ -100,6 +100,19 @@ TEST(SamplingHeader, DirectionsAndPositionsAreInversesOfEachOther) {
   }
 }
 
+TEST(SamplingHeader, PositionsOfDirectionsAreBelowOne) {
+  float u = 0;
+  float v = 0;
+  const float almost_around[3] = {-1e-30F, 0, -1};
+  sampling::position_of(almost_around, u, v);
+  EXPECT_LT(u, 1.0F);
+  EXPECT_GT(u, 0.999F);
+  const float down[3] = {0, -1, 0};
+  sampling::position_of(down, u, v);
+  EXPECT_LT(v, 1.0F);
+  EXPECT_GT(v, 0.999F);
+}
+
 TEST(SamplingHeader, LooksTowardsMinusZAtTheLeftEdgeAndUpAtTheTop) {
   const auto direction = [](float u, float v) {
     std::vector<float> xyz(3);

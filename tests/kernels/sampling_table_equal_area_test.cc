@@ -123,11 +123,13 @@ TEST(EqualAreaMap, PositionsAndDirectionsAreInversesOfEachOther) {
     ASSERT_TRUE(back_u >= 0 && back_u < 1 && back_v >= 0 && back_v < 1);
   }
   for (const float z : {1.0F, -1.0F, 0.0F}) {
-    const float pole[3] = {0, -0.0F, z};
-    float u = -1;
-    float v = -1;
-    sampling::equal_area_position(pole, u, v);
-    EXPECT_TRUE(u >= 0 && u < 1 && v >= 0 && v < 1) << z;
+    for (const float zero : {0.0F, -0.0F}) {
+      const float pole[3] = {0, zero, z};
+      float u = -1;
+      float v = -1;
+      sampling::equal_area_position(pole, u, v);
+      EXPECT_TRUE(u >= 0 && u < 1 && v >= 0 && v < 1) << z;
+    }
   }
 }
 

@@ -195,23 +195,35 @@ TYPED_TEST(BoxFilters, ALatLongMapGoesOnAtItsLeftEdge) {
   }
 }
 
-TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
+/// With boundaries of these names.
+template <class Backend>
+void expect_boxes_of_a_map(Backend& backend, const char* down, const char* across, int channels) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> wanted = {
       0, 1, 2.4f, 2.5f, -3, nan, 9, 1e30f, std::numeric_limits<float>::infinity()};
   const std::vector<std::int64_t> rounded = {0, 1, 2, 3, 0, 0, 9, 12, 12};
-  for (const auto& [name, channels] : {std::pair("exact", 1), std::pair("repeat", 3)}) {
-    const auto image = make_image<float>({14, 17}, channels, 0, ImagePattern::kRandom);
-    std::vector<float> radii;
-    for (std::size_t i = 0; i < 14 * 17; ++i) radii.push_back(wanted[i * 5 % wanted.size()]);
-    const Boundary boundary = std::string(name) == "exact" ? Boundary::kExact : Boundary::kRepeat;
-    const auto filtered = filter(this->backend(), image, {12, 4, boundary, boundary}, true, radii);
-    const auto box_at = [&, boundary_name = name](std::int64_t y, std::int64_t x) {
-      const std::int64_t radius = rounded[static_cast<std::size_t>(y * 17 + x) * 5 % wanted.size()];
-      return NaiveBox{radius, std::min<std::int64_t>(radius, 4), boundary_name, boundary_name};
-    };
-    EXPECT_EQ(verify_box_filter(image, box_at, filtered.means.data(), filtered.deviations.data()), "");
-  }
+  const auto boundary_of = [](const std::string& name) {
+    return name == "exact" ? Boundary::kExact : Boundary::kRepeat;
+  };
+  const auto image = make_image<float>({14, 17}, channels, 0, ImagePattern::kRandom);
+  std::vector<float> radii;
+  for (std::size_t i = 0; i < 14 * 17; ++i) radii.push_back(wanted[i * 5 % wanted.size()]);
+  const auto filtered = filter(backend, image, {12, 4, boundary_of(down), boundary_of(across)}, true, radii);
+  const auto box_at = [&](std::int64_t y, std::int64_t x) {
+    const std::int64_t radius = rounded[static_cast<std::size_t>(y * 17 + x) * 5 % wanted.size()];
+    return NaiveBox{radius, std::min<std::int64_t>(radius, 4), down, across};
+  };
+  EXPECT_EQ(verify_box_filter(image, box_at, filtered.means.data(), filtered.deviations.data()), "");
+}
+
+TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
+  expect_boxes_of_a_map(this->backend(), "exact", "exact", 1);
+  expect_boxes_of_a_map(this->backend(), "repeat", "repeat", 3);
+}
+
+TYPED_TEST(BoxFilters, WithAMapTakeTheBoundaryOfEachAxis) {
+  expect_boxes_of_a_map(this->backend(), "exact", "repeat", 1);
+  expect_boxes_of_a_map(this->backend(), "repeat", "exact", 1);
 }
 
 /// Of images that take a table: to every box that ends in the row and column of a NaN or Inf, or beyond.
