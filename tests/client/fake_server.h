@@ -40,7 +40,7 @@ struct Script {
   std::atomic<int> retry_after_milliseconds = 20;  // which that says
   std::atomic<int> fail_renewals = 0;              // so many renewals of a lease answer INTERNAL
   std::atomic<bool> stall = false;                 // operations wait until they are cancelled
-  std::string endpoint = {};  // where sessions say that they are; before calls come
+  std::string endpoint = {};                       // where sessions say that they are; before calls come
 
   std::atomic<int> uploads = 0;
   std::atomic<int> downloads = 0;
