@@ -130,7 +130,6 @@ class Chaos : public ::testing::Test {
     for (int i = 0; i < kProcesses; ++i) running.push_back(clients());
     int killed = 0;
     for (const auto end = Clock::now() + time; Clock::now() < end;) {
-      std::this_thread::sleep_for(milliseconds(1000 + random_() % 500));
       auto& victim = running[random_() % running.size()];
       ASSERT_TRUE(victim->running()) << victim->wait().output;
       victim->send(SIGKILL);
@@ -138,6 +137,9 @@ class Chaos : public ::testing::Test {
       victim = clients();
       ++killed;
       ASSERT_TRUE(daemon_.program().running()) << daemon_.program().wait().errors;
+      // Last, so that the newest clients catch the SIGTERM that ends them: until their main() does, it kills
+      // them.
+      std::this_thread::sleep_for(milliseconds(1000 + random_() % 500));
     }
     for (const auto& program : running) program->send(SIGTERM);
     for (const auto& program : running) {

@@ -67,6 +67,9 @@ absl::Status Transfer::take_share() {
 
 absl::Status Transfer::announce(std::size_t bytes, std::size_t fallback) {
   const std::size_t own = options_.principal.limits.max_upload_bytes;
+  // Another thread may end the transfer, and give its share back, while this one reads the first message.
+  const std::lock_guard lock(mutex_);
+  if (ended_) return absl::CancelledError("the transfer has ended");
   return share_.announce(bytes, own > 0 ? own : fallback);
 }
 
@@ -122,7 +125,10 @@ void Transfer::finish_and_log(const absl::Status& status) {
                                .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
                                .status = status,
                                .trace = options_.trace});
-  share_ = {};
+  {
+    const std::lock_guard lock(mutex_);
+    share_ = {};
+  }
   finish(to_grpc(with_context(status, options_.method)));
 }
 
