@@ -88,7 +88,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
     alarm_ = std::make_unique<grpc::Alarm>();
     // An alarm that was cancelled goes on to attempt(), which ends at once with CANCELLED.
     alarm_->Set(absl::ToChronoTime(absl::Now() + delay),
-                [self = shared_from_this()](bool) { self->attempt(); });
+                // Given up by the alarm, which this call holds: neither would ever go otherwise.
+                [self = shared_from_this()](bool) mutable { std::exchange(self, nullptr)->attempt(); });
     return true;
   }
 
