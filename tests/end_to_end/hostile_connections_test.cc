@@ -29,11 +29,14 @@
 #include "cumulus/v1/sessions.grpc.pb.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/health_watch.h"
+#include "tests/support/http2_frames.h"
 #include "tests/support/process_tree.h"
 #include "tests/support/status_details.h"
 
 namespace cumulus::testing {
 namespace {
+
+using namespace http2;
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -84,20 +87,6 @@ class Raw {
   bool connected_ = false;
 };
 
-std::string frame(char type, char flags, int stream, const std::string& payload) {
-  const auto size = payload.size();
-  return std::string{static_cast<char>(size >> 16),
-                     static_cast<char>(size >> 8),
-                     static_cast<char>(size),
-                     type,
-                     flags,
-                     0,
-                     static_cast<char>(stream >> 16),
-                     static_cast<char>(stream >> 8),
-                     static_cast<char>(stream)} +
-         payload;
-}
-
 std::string header(const std::string& name, const std::string& value) {
   return std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) +
          value;
@@ -110,7 +99,7 @@ std::string half_a_message(const std::string& method) {
   const std::string fields = header(":method", "POST") + header(":scheme", "http") + header(":path", method) +
                              header(":authority", "x") + header("te", "trailers") +
                              header("content-type", "application/grpc");
-  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "") + frame(kHeaders, kEndHeaders, 1, fields) +
+  return kPreface + frame(kSettings, 0, 0, "") + frame(kHeaders, kEndHeaders, 1, fields) +
          frame(0, 0, 1, std::string("\0\0\0\x03\xe8", 5) + std::string(10, 'x'));
 }
 
@@ -211,10 +200,6 @@ TEST(HostileConnections, WithHalfAMessageEndBehindAUnixSocket) {
   EXPECT_TRUE(half.wait_for_end(seconds(5)));
 }
 
-constexpr char kHeaders = 1;
-constexpr char kResetStream = 3;
-constexpr char kContinuation = 9;
-
 /// What begins a call, with these flags.
 std::string headers_of_a_call(int stream, char flags) {
   return frame(kHeaders, flags, stream,
@@ -239,7 +224,7 @@ std::size_t growth_by_floods(Daemon& daemon, const std::function<std::string(int
   std::list<Raw> open;
   for (int i = 0; i < 16; ++i) {
     open.emplace_back(daemon.address());
-    EXPECT_TRUE(open.back().send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "")));
+    EXPECT_TRUE(open.back().send(kPreface + frame(kSettings, 0, 0, "")));
   }
   const auto end = Clock::now() + seconds(5);
   for (int round = 0; !open.empty() && Clock::now() < end; ++round) {
@@ -267,7 +252,6 @@ TEST(HostileConnections, ThatFloodWithContinuationFramesAreClosed) {
 TEST(HostileConnections, ThatResetTheirCallsWithoutEndAreClosed) {
   const auto daemon = start("");
   const auto next = [](int round) {
-    constexpr char kEndHeaders = 4;
     std::string calls;
     for (int i = 0; i < 50; ++i) {
       const int stream = 1 + 2 * (round * 50 + i);

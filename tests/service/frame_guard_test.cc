@@ -7,29 +7,17 @@
 #include <span>
 #include <string>
 
+#include "tests/support/http2_frames.h"
+
 namespace cumulus::server {
 namespace {
 
+using namespace testing::http2;
 using ::testing::HasSubstr;
 
-constexpr char kData = 0;
-constexpr char kHeaders = 1;
-constexpr char kResetStream = 3;
-constexpr char kContinuation = 9;
-constexpr char kEndHeaders = 4;
-const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
 std::string frame_of(char type, char flags, std::size_t size) {
-  std::string frame{static_cast<char>(size >> 16),
-                    static_cast<char>(size >> 8),
-                    static_cast<char>(size),
-                    type,
-                    flags,
-                    0,
-                    0,
-                    0,
-                    1};
-  return frame + std::string(size, type == kData ? kContinuation : 'x');  // contents that look like frames
+  // Contents that look like frames.
+  return frame(type, flags, 1, std::string(size, type == kData ? kContinuation : 'x'));
 }
 
 /// Of 1000 bytes of headers, and 10 resets a second.

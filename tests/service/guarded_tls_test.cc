@@ -10,31 +10,16 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/http2_frames.h"
 #include "tests/support/secure_server.h"
 
 namespace cumulus::testing {
 namespace {
 
-constexpr char kHeaders = 1;
-constexpr char kResetStream = 3;
-constexpr char kSettings = 4;
-constexpr char kContinuation = 9;
-constexpr char kEndHeaders = 4;
+using namespace http2;
+
 // POST, http, /, from HPACK's static table
 const std::string kCall = "\x83\x86\x84";
-
-std::string frame_of(char type, char flags, int stream, const std::string& contents) {
-  std::string frame{static_cast<char>(contents.size() >> 16),
-                    static_cast<char>(contents.size() >> 8),
-                    static_cast<char>(contents.size()),
-                    type,
-                    flags,
-                    static_cast<char>(stream >> 24),
-                    static_cast<char>(stream >> 16),
-                    static_cast<char>(stream >> 8),
-                    static_cast<char>(stream)};
-  return frame + contents;
-}
 
 /// A client of TLS that speaks HTTP/2 frame by frame.
 class RawTls {
@@ -55,7 +40,7 @@ class RawTls {
     SSL_set_alpn_protos(connection_.get(), protocols, sizeof(protocols));
     SSL_set_fd(connection_.get(), socket_);
     EXPECT_EQ(SSL_connect(connection_.get()), 1);
-    EXPECT_TRUE(send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame_of(kSettings, 0, 0, "")));
+    EXPECT_TRUE(send(kPreface + frame(kSettings, 0, 0, "")));
   }
   ~RawTls() { ::close(socket_); }
   RawTls(const RawTls&) = delete;
@@ -79,8 +64,8 @@ TEST(GuardedTls, ClosesAFloodOfContinuationFrames) {
   SecureServer server;
   server.start(server.settings());
   RawTls client(server.address());
-  ASSERT_TRUE(client.send(frame_of(kHeaders, 0, 1, kCall)));
-  const std::string more = frame_of(kContinuation, 0, 1, std::string(8000, '\0'));
+  ASSERT_TRUE(client.send(frame(kHeaders, 0, 1, kCall)));
+  const std::string more = frame(kContinuation, 0, 1, std::string(8000, '\0'));
   std::size_t sent = 0;
   while (sent < kMost && client.send(more)) sent += more.size();
   EXPECT_LT(sent, kMost) << "the connection is still open";
@@ -92,8 +77,8 @@ TEST(GuardedTls, ClosesAFloodOfResets) {
   RawTls client(server.address());
   std::size_t sent = 0;
   for (int stream = 1; sent < kMost; stream += 2) {
-    const std::string call = frame_of(kHeaders, kEndHeaders, stream, kCall) +
-                             frame_of(kResetStream, 0, stream, std::string("\0\0\0\x08", 4));
+    const std::string call = frame(kHeaders, kEndHeaders, stream, kCall) +
+                             frame(kResetStream, 0, stream, std::string("\0\0\0\x08", 4));
     if (!client.send(call)) break;
     sent += call.size();
   }

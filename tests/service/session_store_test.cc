@@ -230,6 +230,15 @@ TEST_F(SessionStoreTest, EvictsWithinASessionsOwnQuota) {
   EXPECT_TRUE(store_.find_buffer(others, {}).ok());
 }
 
+/// A buffer of no bytes, for the time `ttl`.
+void add_empty(SessionStore& store, const SessionHandle& session, absl::Duration ttl) {
+  SessionStore::NewBuffer fresh;
+  fresh.shape = {v1::UINT8, {0}};
+  fresh.admission = store.admit(*session->slot->device, session.get(), 0).value();
+  fresh.ttl = ttl;
+  ASSERT_TRUE(store.add_buffer(*session, std::move(fresh)).ok());
+}
+
 TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
   constexpr std::size_t kBuffers = 100'000;
   DeviceSlot slot;
@@ -239,13 +248,8 @@ TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
   const auto session =
       store.create_session({kId, &slot, absl::Hours(1), kBuffers * SessionStore::kBufferCost});
   ASSERT_TRUE(session.ok());
-  for (std::size_t i = 0; i < kBuffers; ++i) {
-    SessionStore::NewBuffer fresh;
-    fresh.shape = {v1::UINT8, {0}};
-    fresh.admission = store.admit(*slot.device, session->get(), 0).value();
-    fresh.ttl = i % 2 == 0 ? absl::Minutes(30) : absl::InfiniteDuration();
-    ASSERT_TRUE(store.add_buffer(**session, std::move(fresh)).ok());
-  }
+  for (std::size_t i = 0; i < kBuffers; ++i)
+    add_empty(store, *session, i % 2 == 0 ? absl::Minutes(30) : absl::InfiniteDuration());
   const absl::Time start = absl::Now();
   for (int i = 0; i < 1000; ++i) store.expire(absl::Now());
   EXPECT_LT(absl::Now() - start, absl::Milliseconds(100));  // a look at each would take seconds
@@ -262,13 +266,7 @@ TEST(SessionStoreExpiry, OfManyBuffersHoldsNobodyUp) {
   const auto session =
       store.create_session({kId, &slot, absl::Hours(1), kBuffers * SessionStore::kBufferCost});
   ASSERT_TRUE(session.ok());
-  for (std::size_t i = 0; i < kBuffers; ++i) {
-    SessionStore::NewBuffer fresh;
-    fresh.shape = {v1::UINT8, {0}};
-    fresh.admission = store.admit(*slot.device, session->get(), 0).value();
-    fresh.ttl = absl::Minutes(30);
-    ASSERT_TRUE(store.add_buffer(**session, std::move(fresh)).ok());
-  }
+  for (std::size_t i = 0; i < kBuffers; ++i) add_empty(store, *session, absl::Minutes(30));
   std::thread janitor([&] { store.expire(absl::Now() + absl::Minutes(31)); });
   std::set<std::size_t> seen;  // by another, meanwhile
   while (seen.count(0) == 0) seen.insert(store.buffer_count());
