@@ -187,22 +187,33 @@ float CudaEvent::milliseconds_since(const CudaEvent& earlier) const {
 
 CudaExecutor::CudaExecutor(CudaDevice& device) : device_(&device) {
   bind_thread();
-  CUMULUS_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  int lowest = 0;  // the lowest priority is the highest number
+  int highest = 0;
+  CUMULUS_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  const auto create = [&](StreamPriority priority, int number) {
+    CUMULUS_CUDA(cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(priority)],
+                                              cudaStreamNonBlocking, number));
+  };
+  create(StreamPriority::kUsual, lowest);
+  create(StreamPriority::kHigh, highest);
 }
 
 CudaExecutor::CudaExecutor(CudaExecutor&& other) noexcept
     : device_(other.device_),
-      stream_(std::exchange(other.stream_, nullptr)),
+      streams_(std::exchange(other.streams_, {})),
+      priority_(other.priority_),
       scratch_(std::move(other.scratch_)),
       status_memory_(std::move(other.status_memory_)),
       tags_(other.tags_),
       interrupt_(other.interrupt_) {}
 
 CudaExecutor::~CudaExecutor() {
-  if (stream_ == nullptr) return;
+  if (stream() == nullptr) return;
   (void)cudaSetDevice(device_->ordinal());
-  (void)cudaStreamSynchronize(stream_);
-  (void)cudaStreamDestroy(stream_);
+  for (CUstream_st* stream : streams_) {
+    (void)cudaStreamSynchronize(stream);
+    (void)cudaStreamDestroy(stream);
+  }
 }
 
 void CudaExecutor::bind_thread() const { CUMULUS_CUDA(cudaSetDevice(device_->ordinal())); }
@@ -217,7 +228,7 @@ std::uint32_t CudaExecutor::take_tags(std::uint32_t tags) {
   const CallTags::Next call = tags_.next(tags);
   if (call.clear) {
     if (status_memory_.bytes() == 0) status_memory_ = allocate(kStatusWordBytes);
-    CUMULUS_CUDA(cudaMemsetAsync(status_memory_.data(), 0, kStatusWordBytes, stream_));
+    CUMULUS_CUDA(cudaMemsetAsync(status_memory_.data(), 0, kStatusWordBytes, stream()));
   }
   tags_.take(call);
   return call.tag;
@@ -236,17 +247,17 @@ CudaExecutor::WideStatusWords CudaExecutor::wide_status_words(std::uint32_t tags
 
 void CudaExecutor::upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to) {
   if (from.empty()) return;
-  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice, stream_));
+  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice, stream()));
 }
 
 void CudaExecutor::download(DeviceSpan<const std::byte> from, HostSpan<std::byte> to) {
   if (from.empty()) return;
-  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToHost, stream_));
+  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToHost, stream()));
 }
 
 void CudaExecutor::copy(DeviceSpan<const std::byte> from, DeviceSpan<std::byte> to) {
   if (from.empty()) return;
-  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, stream_));
+  CUMULUS_CUDA(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, stream()));
 }
 
 void* CudaExecutor::device_view(void* host) const {
@@ -257,7 +268,7 @@ void* CudaExecutor::device_view(void* host) const {
 
 void CudaExecutor::synchronize() {
   bind_thread();
-  CUMULUS_CUDA(cudaStreamSynchronize(stream_));
+  CUMULUS_CUDA(cudaStreamSynchronize(stream()));
 }
 
 }  // namespace cumulus

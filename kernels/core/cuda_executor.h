@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,8 +79,12 @@ class CudaEvent {
   CUevent_st* event_ = nullptr;
 };
 
-/// Submits operations to one stream of its own. Calls return before the work is done, except where
-/// they say otherwise. Kernels run in the order of their submission. One call at a time.
+/// Whose blocks a GPU takes first, where several streams have some that wait.
+enum class StreamPriority { kUsual, kHigh };
+
+/// Submits operations to one stream of its own for each priority, one at a time. Calls return before the work
+/// is done, except where they say otherwise. Kernels run in the order of their submission. One call at a
+/// time.
 class CudaExecutor {
  public:
   static constexpr Space kSpace = Space::kDevice;
@@ -91,7 +96,9 @@ class CudaExecutor {
 
   CudaDevice& device() const { return *device_; }
   const DeviceNumbers& numbers() const { return device_->numbers(); }
-  CUstream_st* stream() const { return stream_; }
+  CUstream_st* stream() const { return streams_[static_cast<std::size_t>(priority_)]; }
+  /// Between calls: the stream of those that follow. kUsual at first.
+  void set_priority(StreamPriority priority) { priority_ = priority; }
   /// Makes the device current on this thread; CUDA calls outside the executor need it first.
   void bind_thread() const;
 
@@ -134,7 +141,7 @@ class CudaExecutor {
   static constexpr std::size_t kStatusWordBytes =
       kStatusWords * sizeof(std::uint64_t) + kWideStatusWords * sizeof(WideStatusWord);
 
-  DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream_); }
+  DeviceMemory allocate(std::size_t bytes) { return device_->allocate(bytes, stream()); }
   /// Asynchronous where the host side is pinned; otherwise returns when the host side is free again.
   void upload(HostSpan<const std::byte> from, DeviceSpan<std::byte> to);
   void download(DeviceSpan<const std::byte> from, HostSpan<std::byte> to);
@@ -157,7 +164,8 @@ class CudaExecutor {
   std::uint32_t take_tags(std::uint32_t tags);
 
   CudaDevice* device_;
-  CUstream_st* stream_ = nullptr;
+  std::array<CUstream_st*, 2> streams_{};
+  StreamPriority priority_ = StreamPriority::kUsual;
   ScratchArena<Space::kDevice> scratch_;
   DeviceMemory status_memory_;
   CallTags tags_;

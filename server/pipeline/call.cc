@@ -225,6 +225,7 @@ void OperationCall::submit(Lane& lane) noexcept {
     return;
   }
   try {
+    lane.take(job_class());
     std::visit([&](auto& executor) { submit_to(executor, lane); }, lane.executor());
   } catch (...) {
     submitted_ = translate_exception(*slot_->device, context_.deadline.time);

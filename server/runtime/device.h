@@ -15,6 +15,7 @@
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
+#include "server/runtime/job_class.h"
 #include "server/runtime/memory_budget.h"
 
 namespace cumulus::server {
@@ -61,6 +62,8 @@ class Lane {
   /// Pinned where the device is a GPU; landing_bytes() of it.
   std::span<std::byte> landing() const { return {landing_.data(), landing_.bytes()}; }
 
+  /// Before a call of this class begins.
+  virtual void take(JobClass /*job_class*/) {}
   /// Put marks into the executor's stream before and after the call's kernels.
   virtual void mark_compute_begin() = 0;
   virtual void mark_compute_end() = 0;

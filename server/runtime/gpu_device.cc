@@ -20,6 +20,11 @@ class GpuLane final : public Lane {
  public:
   GpuLane(CudaExecutor executor, HostMemory landing) : Lane(std::move(executor), std::move(landing)) {}
 
+  /// An interactive call's blocks go before those of batch calls that have begun.
+  void take(JobClass job_class) override {
+    std::get<CudaExecutor>(executor())
+        .set_priority(job_class == JobClass::kInteractive ? StreamPriority::kHigh : StreamPriority::kUsual);
+  }
   void mark_compute_begin() override { begin_.record(stream()); }
   void mark_compute_end() override { end_.record(stream()); }
   double compute_seconds() const override { return end_.milliseconds_since(begin_) / 1e3; }

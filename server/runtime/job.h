@@ -7,11 +7,10 @@
 
 #include "kernels/core/interrupt.h"
 #include "server/runtime/device.h"
+#include "server/runtime/job_class.h"
 #include "server/runtime/principal.h"
 
 namespace cumulus::server {
-
-enum class JobClass { kInteractive, kBatch };
 
 /// One call that wants to run on a device. Either `abandon` is called, once, or `submit`, once, and then
 /// `finish` until the call is over.
