@@ -8,6 +8,7 @@
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/slice.h"
+#include "kernels/core/slice_size.h"
 
 namespace cumulus {
 
@@ -34,7 +35,7 @@ void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t gra
             }
           });
     });
-    size.took(slice.elapsed());
+    size.took(end - begin, slice.elapsed());
     begin = end;
   }
 }

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cstdint>
 
 #include "kernels/core/cpu_executor.h"
+#include "kernels/core/slice_size.h"
 
 namespace cumulus {
 
@@ -38,9 +37,6 @@ class SlicedCall {
 /// turn. One within another, or outside of a SlicedCall, does not end before its work does.
 class Slice {
  public:
-  /// Short of the 20 ms that a slice may take, because how long its last pieces take is not known before.
-  static constexpr std::chrono::milliseconds kLength{8};
-
   /// Throws Interrupted.
   explicit Slice(const CpuExecutor& executor) : turns_(SlicedCall::current()) {
     if (turns_ != nullptr) turns_->yield();
@@ -55,32 +51,12 @@ class Slice {
   /// Whether it is to end before all of the work is done.
   bool ends() const { return turns_ != nullptr; }
   /// It has taken as long as it should. From any thread.
-  bool over() const { return ends() && elapsed() >= kLength; }
+  bool over() const { return ends() && elapsed() >= kSliceLength; }
   std::chrono::steady_clock::duration elapsed() const { return std::chrono::steady_clock::now() - begin_; }
 
  private:
   Turns* const turns_;
   std::chrono::steady_clock::time_point begin_;
-};
-
-/// How many pieces of a loop make a slice, learnt from the slices before.
-class SliceSize {
- public:
-  SliceSize(std::int64_t first, std::int64_t least) : size_(first), least_(least) {}
-
-  std::int64_t pieces() const { return size_; }
-  /// A slice of pieces() has taken so long.
-  void took(std::chrono::steady_clock::duration time) {
-    constexpr double kMaxGrowth = 4;
-    const double share = std::chrono::duration<double>(Slice::kLength) /
-                         std::max<std::chrono::duration<double>>(time, std::chrono::nanoseconds(1));
-    size_ =
-        std::max(least_, static_cast<std::int64_t>(static_cast<double>(size_) * std::min(share, kMaxGrowth)));
-  }
-
- private:
-  std::int64_t size_;
-  const std::int64_t least_;
 };
 
 }  // namespace cumulus

@@ -43,6 +43,11 @@ inline constexpr unsigned kColumnPitch = 33;
 /// Unsorted queries: lists of so many places, or of kMaxNeighbors.
 inline constexpr int kSmallListCapacity = 8;
 inline constexpr int kMediumListCapacity = 32;
+/// A call's first slice has so many queries, where leaves have at most kUsualLeaf points: some milliseconds.
+inline constexpr std::int64_t kFirstSliceSorted = std::int64_t{1} << 21;
+inline constexpr std::int64_t kFirstSlicePerThread = std::int64_t{1} << 19;
+inline constexpr std::int64_t kFirstSliceWithin = std::int64_t{1} << 17;  // each may find all points
+inline constexpr std::int64_t kUsualLeaf = 128;
 /// Offsets of lists are summed in tiles.
 inline constexpr int kAccumulationThreads = 256;
 inline constexpr int kAccumulationItems = 8;  // a thread

@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "kernels/core/launch_slices.h"
 #include "kernels/sampling_table/bilinear/vertices.h"
 #include "kernels/sampling_table/build.h"
 #include "kernels/sampling_table/check.h"
@@ -83,12 +84,13 @@ template <class Points>
 void draw(CudaExecutor& executor, const sampling::TableView& table, const Points& points, std::int64_t count,
           const SampleArrays& arrays) {
   executor.bind_thread();
-  for (std::int64_t begin = 0; begin < count; begin += kMaxLaunchSamples) {
-    const auto samples = static_cast<std::uint32_t>(std::min(count - begin, kMaxLaunchSamples));
-    const DrawPlan plan =
-        choose(DrawJob{table.header, samples, arrays.direction != nullptr}, executor.device().numbers());
-    draw_by<Points>(executor, plan, {table, points.from(begin), samples, arrays.from(begin)});
-  }
+  launch_slices(executor, count, {.first = kFirstSamples, .most = kMaxSamples},
+                [&](std::int64_t begin, std::int64_t end) {
+                  const auto samples = static_cast<std::uint32_t>(end - begin);
+                  const DrawPlan plan = choose(DrawJob{table.header, samples, arrays.direction != nullptr},
+                                               executor.device().numbers());
+                  draw_by<Points>(executor, plan, {table, points.from(begin), samples, arrays.from(begin)});
+                });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/launch_slices.h"
 #include "kernels/kd_tree/query/faults.cuh"
 #include "kernels/kd_tree/query/list_offsets.cuh"
 #include "kernels/kd_tree/query/search.cuh"
@@ -11,7 +12,7 @@ namespace cumulus::kd_tree {
 namespace {
 
 /// The nearest neighbours of each query, in a list in local memory.
-/// Owns: thread i query i.
+/// Owns: thread i the i-th query of the slice.
 /// Reads: the query; the tree's nodes, bounds and points that its search visits.
 /// Writes: the query's row of indices and distances.
 /// Waits for: nothing.
@@ -22,8 +23,8 @@ namespace {
 template <class T, int D, bool kPeriodic, int kCapacity>
 __global__ void __launch_bounds__(kSearchThreads)
     search_nearest(Search<T> search, int neighbors, std::int64_t* indices, T* distances) {
-  const std::int64_t number = thread_number();
-  if (number >= search.all_queries() || search.has_fault()) return;
+  const std::int64_t number = search.begin + thread_number();
+  if (number >= search.end || search.has_fault()) return;
   using Tree = QueriedTree<T, D, kPeriodic>;
   const Tree tree = search.template tree<D, kPeriodic>(number / search.queries_each);
   const ThreadQuery<T, D> query(search, number);
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(kSearchThreads)
 }
 
 /// How many points lie within the radius of each query.
-/// Owns: thread i query i.
+/// Owns: thread i the i-th query of the slice.
 /// Reads: the query; the tree's nodes, bounds and points that its search visits.
 /// Writes: the query's count.
 /// Waits for: nothing.
@@ -48,8 +49,8 @@ __global__ void __launch_bounds__(kSearchThreads)
 /// Source: a range search by depth-first traversal without a stack; Bentley, as above.
 template <class T, int D, bool kPeriodic>
 __global__ void __launch_bounds__(kSearchThreads) search_counts(Search<T> search, std::int64_t* counts) {
-  const std::int64_t number = thread_number();
-  if (number >= search.all_queries() || search.has_fault()) return;
+  const std::int64_t number = search.begin + thread_number();
+  if (number >= search.end || search.has_fault()) return;
   const ThreadQuery<T, D> query(search, number);
   std::int64_t found = 0;
   visit_within(search.template tree<D, kPeriodic>(number / search.queries_each), query.coordinates,
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(kSearchThreads) search_counts(Search<T> search
 }
 
 /// The points within the radius of each query.
-/// Owns: thread i query i.
+/// Owns: thread i the i-th query of the slice.
 /// Reads: the query and its offset; the tree's nodes, bounds and points that its search visits.
 /// Writes: the query's part of indices and distances, as far as there is room.
 /// Waits for: nothing.
@@ -68,8 +69,8 @@ template <class T, int D, bool kPeriodic>
 __global__ void __launch_bounds__(kSearchThreads)
     search_lists(Search<T> search, const std::int64_t* offsets, std::int64_t room, std::int64_t* indices,
                  T* distances) {
-  const std::int64_t number = thread_number();
-  if (number >= search.all_queries() || search.has_fault()) return;
+  const std::int64_t number = search.begin + thread_number();
+  if (number >= search.end || search.has_fault()) return;
   const ThreadQuery<T, D> query(search, number);
   const QueriedTree<T, D, kPeriodic> tree = search.template tree<D, kPeriodic>(number / search.queries_each);
   std::int64_t next = offsets[number];
@@ -92,27 +93,43 @@ void with_kernels(const Search<T>& search, const Body& body) {
 
 template <class T>
 void count_all(CudaExecutor& executor, const Search<T>& search, std::int64_t* counts) {
-  with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
-                                                  std::bool_constant<kPeriodic> /*periodic*/) {
-    search_counts<T, D, kPeriodic>
-        <<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(search, counts);
-  });
-  CUMULUS_CUDA(cudaGetLastError());
+  launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceWithin),
+                [&](std::int64_t begin, std::int64_t end) {
+                  with_kernels(search,
+                               [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
+                                                          std::bool_constant<kPeriodic> /*periodic*/) {
+                                 search_counts<T, D, kPeriodic>
+                                     <<<search_blocks(end - begin), kSearchThreads, 0, executor.stream()>>>(
+                                         search.slice(begin, end), counts);
+                               });
+                  CUMULUS_CUDA(cudaGetLastError());
+                });
 }
 
-}  // namespace
-
 template <class T>
-void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& plan,
-                             const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
-  Search<T> search = search_of(job.forest);
-  report_faults(executor, search, report);
-  if (search.all_queries() == 0) return;
-  with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
-                                                  std::bool_constant<kPeriodic> /*periodic*/) {
+void list_all(CudaExecutor& executor, const Search<T>& search, const ListJob<T, Space::kDevice>& job) {
+  launch_slices(
+      executor, search.all_queries(), slice_bounds(search, kFirstSliceWithin),
+      [&](std::int64_t begin, std::int64_t end) {
+        with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
+                                                        std::bool_constant<kPeriodic> /*periodic*/) {
+          search_lists<T, D, kPeriodic><<<search_blocks(end - begin), kSearchThreads, 0, executor.stream()>>>(
+              search.slice(begin, end), job.offsets.data(), static_cast<std::int64_t>(job.indices.size()),
+              job.indices.data(), job.distances.data());
+        });
+        CUMULUS_CUDA(cudaGetLastError());
+      });
+}
+
+/// The nearest neighbours of a slice.
+template <class T>
+void nearest_of(CudaExecutor& executor, const NearestPerThread& plan, const Search<T>& slice,
+                const NearestJob<T, Space::kDevice>& job) {
+  with_kernels(slice, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
+                                                 std::bool_constant<kPeriodic> /*periodic*/) {
     const auto launch = [&](auto* kernel) {
-      kernel<<<search_blocks(search.all_queries()), kSearchThreads, 0, executor.stream()>>>(
-          search, job.neighbors, job.indices.data(), job.distances.data());
+      kernel<<<search_blocks(slice.end - slice.begin), kSearchThreads, 0, executor.stream()>>>(
+          slice, job.neighbors, job.indices.data(), job.distances.data());
     };
     if (plan.list_capacity == kSmallListCapacity) {
       launch(search_nearest<T, D, kPeriodic, kSmallListCapacity>);
@@ -125,12 +142,25 @@ void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& pla
   CUMULUS_CUDA(cudaGetLastError());
 }
 
+}  // namespace
+
+template <class T>
+void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& plan,
+                             const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
+  Search<T> search = search_of(job.forest);
+  report_faults(executor, search, report);
+  launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSlicePerThread),
+                [&](std::int64_t begin, std::int64_t end) {
+                  nearest_of(executor, plan, search.slice(begin, end), job);
+                });
+}
+
 template <class T>
 void count_per_thread(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job,
                       NeighborReport* report) {
   Search<T> search = search_of(job.forest);
   report_faults(executor, search, report);
-  if (search.all_queries() > 0) count_all(executor, search, job.counts.data());
+  count_all(executor, search, job.counts.data());
 }
 
 template <class T>
@@ -148,13 +178,7 @@ void list_per_thread(CudaExecutor& executor, const ListPlan& plan, const ListJob
   accumulate(executor.stream(), offsets + 1, count, sums);
   executor.download({reinterpret_cast<const std::byte*>(offsets + count), sizeof(report->listed)},
                     {reinterpret_cast<std::byte*>(&report->listed), sizeof(report->listed)});
-  with_kernels(search, [&]<int D, bool kPeriodic>(Dimensions<D> /*dimensions*/,
-                                                  std::bool_constant<kPeriodic> /*periodic*/) {
-    search_lists<T, D, kPeriodic><<<search_blocks(count), kSearchThreads, 0, executor.stream()>>>(
-        search, offsets, static_cast<std::int64_t>(job.indices.size()), job.indices.data(),
-        job.distances.data());
-  });
-  CUMULUS_CUDA(cudaGetLastError());
+  list_all(executor, search, job);
 }
 
 template void find_nearest_per_thread(CudaExecutor&, const NearestPerThread&,

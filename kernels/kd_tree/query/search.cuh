@@ -2,15 +2,25 @@
 
 // What the kernels of queries read.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/core/div.h"
+#include "kernels/core/launch_slices.h"
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/query/traversal.h"
 #include "kernels/kd_tree/tuning.h"
 
 namespace cumulus::kd_tree {
+
+/// A call's first slice has `usual` queries where leaves have no more than usual.
+template <class Search>
+SliceBounds slice_bounds(const Search& search, std::int64_t usual) {
+  const std::int64_t leaf = divide_up(search.shape.points, leaf_count(search.shape));
+  const std::int64_t times = divide_up(std::max<std::int64_t>(leaf, 1), kUsualLeaf);
+  return {.first = std::max(usual / times, kWaveElements)};
+}
 
 inline unsigned search_blocks(std::int64_t threads) {
   return static_cast<unsigned>(divide_up(threads, kSearchThreads));
@@ -27,12 +37,20 @@ struct Search {
   const T* radii;  // null: parameters.radius
   std::int64_t queries_each;
   SearchParameters<T> parameters;
+  std::int64_t begin;  // the queries of one launch
+  std::int64_t end;
   const unsigned long long* first_fault = nullptr;  // set by report_faults
 
   /// True of a search that has no answer, and that a forged tree could make long.
   __device__ bool has_fault() const { return *first_fault != ~0ull; }
   __host__ __device__ std::int64_t all_leaves() const { return shape.trees * leaf_count(shape); }
   __host__ __device__ std::int64_t all_queries() const { return shape.trees * queries_each; }
+  Search slice(std::int64_t first, std::int64_t last) const {
+    Search part = *this;
+    part.begin = first;
+    part.end = last;
+    return part;
+  }
   __device__ T radius(std::int64_t number) const {
     return radii == nullptr ? parameters.radius : radii[number];
   }
@@ -54,7 +72,9 @@ Search<T> search_of(const QueriedForest<T, Space::kDevice>& forest) {
           forest.queries.points.data(),
           forest.queries.radii.empty() ? nullptr : forest.queries.radii.data(),
           forest.search.queries,
-          SearchParameters<T>(forest.search)};
+          SearchParameters<T>(forest.search),
+          0,
+          forest.all_queries()};
 }
 
 /// The thread's query, in registers.

@@ -103,7 +103,7 @@ __device__ inline void store_lists(const Search<float>& search, const std::uint6
 }
 
 /// The nearest neighbours of sorted queries, by groups of threads that see much the same nodes.
-/// Owns: thread i the i-th query of `order`; a warp's lists have columns of shared memory.
+/// Owns: thread i the i-th query of the slice in `order`; a warp's lists have columns of shared memory.
 /// Reads: the query; the boxes, leaves and points that its search visits.
 /// Writes: the query's row of indices and distances, by its warp.
 /// Waits for: nothing of other warps; a warp's lanes for each other before the rows are written.
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(List::kThreads)
     search_sorted(Search<float> search, const ChildExtents* boxes, int neighbors, const std::uint32_t* order,
                   std::int64_t* indices, float* distances) {
   extern __shared__ std::uint64_t columns[];
-  const std::int64_t place = thread_number();
-  const bool active = place < search.all_queries() && !search.has_fault();
+  const std::int64_t place = search.begin + thread_number();
+  const bool active = place < search.end && !search.has_fault();
   const std::int64_t tree_number = active ? place / search.queries_each : 0;
   const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
   std::uint64_t* const column = columns + threadIdx.x / 32 * static_cast<unsigned>(neighbors) * kColumnPitch;

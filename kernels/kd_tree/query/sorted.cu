@@ -2,6 +2,7 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
+#include "kernels/core/launch_slices.h"
 #include "kernels/kd_tree/query/faults.cuh"
 #include "kernels/kd_tree/query/search.h"
 #include "kernels/kd_tree/query/search_sorted.cuh"
@@ -56,15 +57,20 @@ void sort_queries(CUstream_st* stream, const Search<float>& search, const Neares
   place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kPlacedNodes, 0, stream>>>(
       sort, node_blocks);
   order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each, search.all_queries());
+  CUMULUS_CUDA(cudaGetLastError());
 }
 
 template <int D, class List>
 void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<float>& search,
                  const SortBuffers& sorted, const NearestJob<float, Space::kDevice>& job) {
-  const auto blocks = static_cast<unsigned>(divide_up(search.all_queries(), List::kThreads));
-  search_sorted<D, List><<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
-      search, sorted.boxes.data(), job.neighbors, sorted.order.data(), job.indices.data(),
-      job.distances.data());
+  launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceSorted),
+                [&](std::int64_t begin, std::int64_t end) {
+                  const auto blocks = static_cast<unsigned>(divide_up(end - begin, List::kThreads));
+                  search_sorted<D, List><<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
+                      search.slice(begin, end), sorted.boxes.data(), job.neighbors, sorted.order.data(),
+                      job.indices.data(), job.distances.data());
+                  CUMULUS_CUDA(cudaGetLastError());
+                });
 }
 
 }  // namespace
@@ -77,11 +83,9 @@ void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
   const SortBuffers sorted(executor, plan, job.forest);
   with_sorted_dimensions(search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
     sort_queries<D>(executor.stream(), search, plan, sorted);
-    executor.check_interrupt();
     const auto search_all = plan.lists_in_registers ? search_with<D, RegisterList> : search_with<D, HeapList>;
     search_all(executor, plan, search, sorted, job);
   });
-  CUMULUS_CUDA(cudaGetLastError());
 }
 
 }  // namespace cumulus::kd_tree

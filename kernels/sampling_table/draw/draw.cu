@@ -1,3 +1,4 @@
+#include "kernels/core/launch_slices.h"
 #include "kernels/sampling_table/draw/draw.h"
 #include "kernels/sampling_table/draw/draw_points.cuh"
 
@@ -100,15 +101,15 @@ struct DrawByPlan {
 };
 
 /// Densities at points.
-/// owns: a thread has one point.
+/// owns: a thread has one point of [begin, end).
 /// reads: its point; the table.
 /// writes: its density.
 /// waits for: nothing of other blocks, so that there is no deadlock.
 __global__ void __launch_bounds__(kThreads)
     evaluate_points(const __grid_constant__ sampling::TableView table, const float* coordinates,
-                    int dimensions, std::int64_t count, float* pdf) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
+                    int dimensions, std::int64_t begin, std::int64_t end, float* pdf) {
+  const std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= end) return;
   pdf[i] = density_at(table, coordinates, dimensions, i);
 }
 
@@ -128,9 +129,11 @@ template void draw_by(CudaExecutor&, const DrawPlan&, const DrawLaunch<GivenPoin
 
 void evaluate(CudaExecutor& executor, const sampling::TableView& table, const float* coordinates,
               int dimensions, DeviceSpan<float> pdf) {
-  const auto count = static_cast<std::int64_t>(pdf.size());
-  launch(executor.stream(), evaluate_points, {blocks_for(count), kThreads}, table, coordinates, dimensions,
-         count, pdf.data());
+  launch_slices(executor, static_cast<std::int64_t>(pdf.size()),
+                {.first = kFirstSamples, .most = kMaxSamples}, [&](std::int64_t begin, std::int64_t end) {
+                  launch(executor.stream(), evaluate_points, {blocks_for(end - begin), kThreads}, table,
+                         coordinates, dimensions, begin, end, pdf.data());
+                });
 }
 
 }  // namespace cumulus::sampling_table

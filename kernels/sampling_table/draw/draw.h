@@ -10,14 +10,16 @@
 
 namespace cumulus::sampling_table {
 
-/// Samples of one launch, at most kMaxLaunchSamples: numbers of 32 bits count their words.
-inline constexpr std::int64_t kMaxLaunchSamples = std::int64_t{1} << 30;
+/// Samples, or densities, of a call's first slice (launch_slices): a millisecond or two.
+inline constexpr std::int64_t kFirstSamples = std::int64_t{1} << 26;
+/// Of any: numbers of 32 bits count their words.
+inline constexpr std::int64_t kMaxSamples = std::int64_t{1} << 30;
 
 template <class Points>
 struct DrawLaunch {
   sampling::TableView table;
   Points points;
-  std::uint32_t count;  ///< At least 1.
+  std::uint32_t count;  ///< 1 to kMaxSamples.
   SampleArrays arrays;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/core/launch_slices.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/queries.h"
 #include "kernels/summed_area_table/queries/sliding_boxes.cuh"
@@ -15,21 +16,24 @@ namespace {
 using namespace summed_area_table;
 
 constexpr int kQueryThreads = 256;
+constexpr std::int64_t kFirstRectangles = std::int64_t{1}
+                                          << 25;  // of a call's first slice: some milliseconds
 constexpr std::int64_t kMaxQueryBlocks = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxFilterRows = 65535;  // blocks along a grid's second axis
 
-/// Owns: a thread one channel of one rectangle, then those a grid further on.
+/// Owns: a thread one channel of one rectangle of [begin, end), then those a grid further on.
 /// Reads: the rectangle, four elements of each table.
 /// Writes: sum, mean and variance, those that are asked for; the lowest number of a rectangle that does not
 ///   lie inside into `first_outside`, if not null.
 /// Waits for: nothing of other blocks.
 template <class Sum>
 __global__ void __launch_bounds__(kQueryThreads)
-    query_rectangles(TableView<Sum, Space::kDevice> table, const Rectangle* rectangles, std::int64_t count,
-                     RectangleResults<Sum, Space::kDevice> results, unsigned long long* first_outside) {
+    query_rectangles(TableView<Sum, Space::kDevice> table, const Rectangle* rectangles, std::int64_t begin,
+                     std::int64_t end, RectangleResults<Sum, Space::kDevice> results,
+                     unsigned long long* first_outside) {
   const std::int64_t channels = table.shape.channels;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kQueryThreads + threadIdx.x; i < count * channels;
-       i += std::int64_t{gridDim.x} * kQueryThreads) {
+  for (std::int64_t i = begin * channels + std::int64_t{blockIdx.x} * kQueryThreads + threadIdx.x;
+       i < end * channels; i += std::int64_t{gridDim.x} * kQueryThreads) {
     const std::int64_t number = i / channels;
     const Rectangle rectangle = rectangles[number];
     if (first_outside != nullptr && !lies_inside(rectangle, table.shape))
@@ -186,7 +190,6 @@ void sum_rectangles(CudaExecutor& executor, const TableView<Sum, Space::kDevice>
                     DeviceSpan<const Rectangle> rectangles,
                     const RectangleResults<Sum, Space::kDevice>& results, RectangleReport* report) {
   check_query(table, results);
-  executor.check_interrupt();
   executor.bind_thread();
   unsigned long long* first_outside = nullptr;
   if (report != nullptr) {
@@ -196,13 +199,13 @@ void sum_rectangles(CudaExecutor& executor, const TableView<Sum, Space::kDevice>
     CUMULUS_CUDA(cudaMemsetAsync(first_outside, 0xFF, sizeof(*first_outside), executor.stream()));
   }
   const auto count = static_cast<std::int64_t>(rectangles.size());
-  if (count > 0) {
+  launch_slices(executor, count, {.first = kFirstRectangles}, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t blocks =
-        std::min(divide_up(count * table.shape.channels, kQueryThreads), kMaxQueryBlocks);
+        std::min(divide_up((end - begin) * table.shape.channels, kQueryThreads), kMaxQueryBlocks);
     query_rectangles<<<static_cast<unsigned int>(blocks), kQueryThreads, 0, executor.stream()>>>(
-        table, rectangles.data(), count, results, first_outside);
+        table, rectangles.data(), begin, end, results, first_outside);
     CUMULUS_CUDA(cudaGetLastError());
-  }
+  });
   if (report == nullptr) return;
   executor.download({reinterpret_cast<const std::byte*>(first_outside), sizeof(*first_outside)},
                     {reinterpret_cast<std::byte*>(&report->first_outside), sizeof(report->first_outside)});
