@@ -13,8 +13,8 @@ namespace cumulus::server {
 
 /// What one principal may take of the server.
 struct PrincipalLimits {
-  std::size_t max_queue_depth = 256;  // calls that wait for one device
-  double weight = 1;                  // of the principal's share of a device
+  std::size_t max_queue_depth = 1024;  // calls that wait for one device
+  double weight = 1;                   // of the principal's share of a device
   std::size_t max_sessions = 64;
   std::size_t max_transfers = 100;      // uploads and downloads at a time
   std::size_t max_upload_bytes = 0;     // of uploads that have begun; 0: half of the device's budget

@@ -64,7 +64,7 @@ TEST(Configuration, AnEmptyFileMeansTheDocumentedDefaults) {
   EXPECT_EQ(configuration.limits.max_ttl, absl::Hours(24));
   EXPECT_EQ(configuration.limits.max_deadline, absl::Minutes(10));
   EXPECT_EQ(configuration.limits.stalled_transfer, absl::Seconds(30));
-  EXPECT_EQ(configuration.principals.defaults().max_queue_depth, 256u);
+  EXPECT_EQ(configuration.principals.defaults().max_queue_depth, 1024u);
   EXPECT_EQ(configuration.principals.defaults().weight, 1);
   EXPECT_GE(configuration.decoding.threads, 2u);
   EXPECT_LE(configuration.decoding.threads, 4u);
