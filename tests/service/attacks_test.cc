@@ -11,20 +11,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "server/runtime/logging.h"
 #include "tests/support/hostile_files.h"
 #include "tests/support/operation_calls.h"
 #include "tests/support/slow_reader.h"
-#include "tests/support/temporary_folder.h"
 
 namespace cumulus::testing {
 namespace {
@@ -44,9 +42,14 @@ std::shared_ptr<grpc::Channel> channel_from(const char* address, int port) {
   return grpc::CreateInsecureChannelFromFd("cumulus", file);
 }
 
-/// Samples of the calls that the victim's are, and of one that takes seconds.
-constexpr std::int64_t kAsLarge = std::int64_t{1} << 17;
-constexpr std::int64_t kLong = std::int64_t{1} << 26;
+/// Samples of the calls that the victim's are, and a search that takes seconds.
+struct Sizes {
+  std::int64_t as_large;
+  std::int64_t long_queries;
+  std::int64_t long_leaf_size;
+};
+constexpr Sizes kSizesOfACpu{1 << 17, 1 << 22, 0};
+constexpr Sizes kSizesOfAGpu{1 << 19, 1 << 24, 1 << 14};
 
 /// Draws of samples.
 class Drawer {
@@ -181,35 +184,100 @@ class ImageHogs {
   std::vector<std::thread> threads_;
 };
 
+/// Makes one call after another for as long as this lives.
+class Repeated {
+ public:
+  explicit Repeated(const CallMaker::Call& call) : thread_([this, call] { run(call); }) {}
+  ~Repeated() {
+    stopping_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      if (context_ != nullptr) context_->TryCancel();
+    }
+    thread_.join();
+  }
+  Repeated(const Repeated&) = delete;
+  Repeated& operator=(const Repeated&) = delete;
+
+ private:
+  void run(const CallMaker::Call& call) {
+    while (!stopping_) {
+      const auto context = std::make_shared<grpc::ClientContext>();
+      {
+        const std::lock_guard lock(mutex_);
+        context_ = context;
+      }
+      v1::OperationResult result;
+      const grpc::Status status = call(*context, result);
+      EXPECT_TRUE(status.ok() || stopping_) << status.error_message();
+    }
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<grpc::ClientContext> context_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
 double percentile_99(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   return times[(times.size() * 99 - 1) / 100];
 }
 
-class NightlyAttacks : public ::testing::Test {
- protected:
-  static constexpr int kCalls = 100;
-  static constexpr double kBar = 3;  // times
+/// A server, one that attacks it, and one whose calls are timed.
+class Attacked {
+ public:
+  Attacked(const server::Configuration& configuration, const Sizes& sizes)
+      : sizes_(sizes), server_(configuration) {}
 
-  static server::Configuration configuration() {
-    server::Configuration configuration = TestServer::configuration();
-    configuration.devices.cpu_calls = 8;
-    configuration.devices.cpu_memory_bytes = std::size_t{2} << 30;
-    return configuration;
+  TestServer& server() { return server_; }
+  const Sizes& sizes() const { return sizes_; }
+  const std::shared_ptr<grpc::Channel>& attackers_channel() const { return attackers_channel_; }
+  Drawer& victim() { return victim_; }
+
+ private:
+  const Sizes sizes_;
+  TestServer server_;
+  std::shared_ptr<grpc::Channel> attackers_channel_ = channel_from("127.0.0.2", server_.port());
+  Drawer victim_{channel_from("127.0.0.3", server_.port()), "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e0b",
+                 sizes_.as_large, v1::INTERACTIVE};
+};
+
+std::unique_ptr<Attacked> attacked_cpu() {
+  server::Configuration configuration = TestServer::configuration();
+  configuration.devices.cpu_calls = 8;
+  configuration.devices.cpu_memory_bytes = std::size_t{2} << 30;
+  return std::make_unique<Attacked>(configuration, kSizesOfACpu);
+}
+
+std::unique_ptr<Attacked> attacked_gpu() {
+  server::Configuration configuration = TestServer::gpu_configuration();
+  configuration.devices.gpu_memory_bytes = std::size_t{8} << 30;
+  return std::make_unique<Attacked>(configuration, kSizesOfAGpu);
+}
+
+/// By where the calls run: "Cpu" or "Gpu". Instantiated as Nightly and SlowCuda.
+class Attacks : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const bool on_gpu = GetParam() == "Gpu";
+    if (on_gpu && cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+    attacked_ = on_gpu ? attacked_gpu() : attacked_cpu();
   }
 
   double victims_p99() {
+    constexpr int kCalls = 100;
     std::vector<double> times;
-    for (int i = 0; i < kCalls; ++i) times.push_back(victim_.time());
+    for (int i = 0; i < kCalls; ++i) times.push_back(attacked_->victim().time());
     EXPECT_EQ(std::count(times.begin(), times.end(), -1), 0) << "were refused";
     return percentile_99(times);
   }
   /// What attacks for as long as it lives, once it does.
   using Attack = std::function<std::shared_ptr<void>()>;
-
   /// The least ratio of some rounds, each measured beside the other: what else the machine does only adds.
   void expect_fair(const Attack& attack) {
     constexpr int kRounds = 3;
+    constexpr double kBar = 3;  // times
     double least = 1e9;
     victims_p99();  // warm
     for (int round = 0; round < kRounds && least > kBar; ++round) {
@@ -221,58 +289,65 @@ class NightlyAttacks : public ::testing::Test {
     }
     EXPECT_LE(least, kBar);
   }
-  Attack calls(std::size_t outstanding, std::int64_t count, v1::Priority priority) {
+  Attack calls(std::size_t outstanding, v1::Priority priority) {
     return [=, this] {
-      auto hog = std::make_shared<Hog>(hog_channel_, outstanding, count, priority);
-      EXPECT_TRUE(eventually([&] { return server_.slot().queue->running() > 0; }));
+      auto hog = std::make_shared<Hog>(attacked_->attackers_channel(), outstanding,
+                                       attacked_->sizes().as_large, priority);
+      EXPECT_TRUE(eventually([&] { return attacked_->server().slot().queue->running() > 0; }));
       return hog;
     };
   }
 
-  TestServer server_{configuration()};
-  const int port_ = server_.port();
-  std::shared_ptr<grpc::Channel> hog_channel_ = channel_from("127.0.0.2", port_);
-  Drawer victim_{channel_from("127.0.0.3", port_), "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e0b", kAsLarge,
-                 v1::INTERACTIVE};
+  std::unique_ptr<Attacked> attacked_;
 };
 
-TEST_F(NightlyAttacks, SixtyFourInteractiveCalls) { expect_fair(calls(64, kAsLarge, v1::INTERACTIVE)); }
-TEST_F(NightlyAttacks, SixHundredInteractiveCalls) { expect_fair(calls(600, kAsLarge, v1::INTERACTIVE)); }
-TEST_F(NightlyAttacks, SixHundredBatchCalls) { expect_fair(calls(600, kAsLarge, v1::BATCH)); }
-TEST_F(NightlyAttacks, OneLongBatchCallAfterAnother) { expect_fair(calls(1, kLong, v1::BATCH)); }
+TEST_P(Attacks, SixtyFourInteractiveCalls) { expect_fair(calls(64, v1::INTERACTIVE)); }
+TEST_P(Attacks, SixHundredInteractiveCalls) { expect_fair(calls(600, v1::INTERACTIVE)); }
+TEST_P(Attacks, SixHundredBatchCalls) { expect_fair(calls(600, v1::BATCH)); }
+TEST_P(Attacks, OneLongBatchCallAfterAnother) {
+  CallMaker maker(attacked_->server(), attacked_->server().create_session(), v1::BATCH);
+  const CallMaker::Call search =
+      make_find_neighbors(maker, attacked_->sizes().long_queries, attacked_->sizes().long_leaf_size);
+  expect_fair([&] { return std::make_shared<Repeated>(search); });
+}
 
-TEST_F(NightlyAttacks, TwelveClientsThatSendSlowImages) {
+TEST_P(Attacks, TwelveClientsThatSendSlowImages) {
   expect_fair([&] {
-    auto hogs = std::make_shared<ImageHogs>(hog_channel_, 12);
+    auto hogs = std::make_shared<ImageHogs>(attacked_->attackers_channel(), 12);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return hogs;
   });
 }
 
-TEST_F(NightlyAttacks, FortySlowReaders) {
-  const std::string session = server_.create_session();
-  CallMaker maker(server_, session);
+TEST_P(Attacks, FortySlowReaders) {
+  const std::string session = attacked_->server().create_session();
+  CallMaker maker(attacked_->server(), session);
   const std::string buffer = maker.put(v1::UINT8, {32 << 20}, std::vector<std::uint8_t>(32 << 20, 1));
   expect_fair([&] {
     auto readers = std::make_shared<std::list<SlowReader>>();
-    for (int i = 0; i < 40; ++i) readers->emplace_back(channel_from("127.0.0.2", port_), buffer);
+    for (int i = 0; i < 40; ++i)
+      readers->emplace_back(channel_from("127.0.0.2", attacked_->server().port()), buffer);
     return readers;
   });
 }
 
-class Principals : public NightlyAttacks {};
+INSTANTIATE_TEST_SUITE_P(Nightly, Attacks, ::testing::Values("Cpu"));
+INSTANTIATE_TEST_SUITE_P(SlowCuda, Attacks, ::testing::Values("Gpu"));
 
-TEST_F(Principals, AreToldApartByTheirAddresses) {
-  const Hog hog(hog_channel_, 600, kAsLarge, v1::BATCH);
-  ASSERT_TRUE(eventually([&] { return hog.refused() > 0; })) << "its queue has room for 256";
-  EXPECT_GT(victim_.time(), 0) << "whose queue is another";
+TEST(Principals, AreToldApartByTheirAddresses) {
+  const std::unique_ptr<Attacked> attacked = attacked_cpu();
+  const Hog hog(attacked->attackers_channel(), 1100, kSizesOfACpu.as_large, v1::BATCH);
+  ASSERT_TRUE(eventually([&] { return hog.refused() > 0; })) << "its queue has room for 1024";
+  EXPECT_GT(attacked->victim().time(), 0) << "whose queue is another";
 }
 
-TEST_F(Principals, NoCallIsRefusedForAWaitThatASlowCallOfLittleMemoryMakesSeemLong) {
+TEST(Principals, AreRefusedForNoWaitThatASlowCallOfLittleMemoryMakesSeemLong) {
+  const std::unique_ptr<Attacked> attacked = attacked_cpu();
   // Little memory and much time; then much memory and little time.
-  Drawer slow(hog_channel_, "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e0c", 1 << 23, v1::INTERACTIVE);
+  Drawer slow(attacked->attackers_channel(), "6f0d9a52-3a64-4a3d-9d0a-0f3b8c0d1e0c", 1 << 23,
+              v1::INTERACTIVE);
   EXPECT_GT(slow.time(), 0);
-  CallMaker maker(server_, server_.create_session());
+  CallMaker maker(attacked->server(), attacked->server().create_session());
   const CallMaker::Call table = make_build_summed_area_table(maker, 1 << 22);
   std::vector<std::future<grpc::Status>> answers;
   for (int i = 0; i < 16; ++i) {
@@ -319,41 +394,6 @@ TEST(MemoryShortage, CallsThatFitOneByOneAllSucceedEightAtATime) {
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(succeeded, 16);
   EXPECT_LE(server.slot().device->budget()->high_water_bytes(), configuration.devices.cpu_memory_bytes);
-}
-
-/// The number that follows `name` in a line of JSON; -1 where it does not come.
-double number_after(const std::string& line, const std::string& name) {
-  const std::size_t place = line.find("\"" + name + "\":");
-  return place != std::string::npos ? std::stod(line.substr(place + name.size() + 3)) : -1;
-}
-
-TEST(CallLog, HasWhatInputAndOutputTook) {
-  const TemporaryFolder folder;
-  server::Configuration::Logging logging = server::default_configuration().logging;
-  logging.json = true;
-  logging.file = folder / "calls.log";
-  ASSERT_TRUE(server::start_logging(logging).ok());
-  TestServer server;
-  v1::FilterBoxRequest request;
-  set_inline(*request.mutable_image(), v1::FLOAT32, {400, 400}, std::vector<float>(400 * 400, 1.0F));
-  grpc::ClientContext context;
-  v1::OperationResult result;
-  ASSERT_TRUE(server.operations->FilterBox(&context, request, &result).ok());
-  std::string call;
-  ASSERT_TRUE(eventually([&] {
-    server::flush_log(absl::Seconds(1));
-    std::ifstream lines(logging.file);
-    while (std::getline(lines, call)) {
-      if (call.find("FilterBox") != std::string::npos) return true;
-    }
-    return false;
-  }));
-  EXPECT_GT(number_after(call, "input_seconds"), 0) << call;
-  EXPECT_GT(number_after(call, "output_seconds"), 0) << call;
-  EXPECT_GT(number_after(call, "compute_seconds"), 0) << call;
-  EXPECT_NE(call.find("\"principal\":\"local\""), std::string::npos) << call;
-  server::Configuration::Logging quiet = server::default_configuration().logging;
-  ASSERT_TRUE(server::start_logging(quiet).ok()) << "the file goes";
 }
 
 }  // namespace

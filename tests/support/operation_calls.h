@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <functional>
+#include <future>
 #include <map>
 #include <random>
 #include <string>
@@ -23,7 +23,8 @@ class CallMaker {
  public:
   using Call = std::function<grpc::Status(grpc::ClientContext&, v1::OperationResult&)>;
 
-  CallMaker(TestServer& server, std::string session) : server_(server), session_(std::move(session)) {}
+  CallMaker(TestServer& server, std::string session, v1::Priority priority = v1::PRIORITY_UNSPECIFIED)
+      : server_(server), session_(std::move(session)), priority_(priority) {}
 
   TestServer& server() { return server_; }
 
@@ -38,9 +39,11 @@ class CallMaker {
     EXPECT_TRUE(admission.ok()) << admission.status();
     buffer.admission = *std::move(admission);
     buffer.memory = device.allocate(bytes);
-    std::memcpy(buffer.memory.host_data(), values.data(), bytes);
-    buffer.head.assign(buffer.memory.host_data(),
-                       buffer.memory.host_data() + std::min(bytes, server::kHeadBytes));
+    const auto* from = reinterpret_cast<const std::byte*>(values.data());
+    std::promise<absl::Status> copied;
+    device.copy_in({from, bytes}, buffer.memory, 0, [&](absl::Status status) { copied.set_value(status); });
+    EXPECT_EQ(copied.get_future().get(), absl::OkStatus());
+    buffer.head.assign(from, from + std::min(bytes, server::kHeadBytes));
     buffer.shape = {type, std::move(shape)};
     return (*server_.runtime.sessions.add_buffer(*session, std::move(buffer)))->name;
   }
@@ -63,6 +66,7 @@ class CallMaker {
                                                          v1::OperationResult*),
             Request request) {
     request.mutable_options()->set_session(session_);
+    request.mutable_options()->set_priority(priority_);
     request.mutable_options()->mutable_output()->mutable_ttl()->set_nanos(1000000);
     return [this, method, request](grpc::ClientContext& context, v1::OperationResult& result) {
       return (server_.operations.get()->*method)(&context, request, &result);
@@ -92,6 +96,7 @@ class CallMaker {
 
   TestServer& server_;
   const std::string session_;
+  const v1::Priority priority_;
 };
 
 /// A square of about so many elements.
@@ -168,9 +173,11 @@ inline server::Configuration server_of_long_calls() {
   return configuration;
 }
 
-/// The nearest neighbours of so many queries, in a tree of as many points, 2^18 at most.
-inline CallMaker::Call make_find_neighbors(CallMaker& maker, std::int64_t elements) {
+/// The nearest neighbours of so many queries, in a tree of as many points, 2^18 at most; leaf_size 0: the
+/// default.
+inline CallMaker::Call make_find_neighbors(CallMaker& maker, std::int64_t elements, std::int64_t leaf_size) {
   v1::BuildKdTreeRequest build;
+  build.set_leaf_size(leaf_size);
   build.mutable_points()->set_buffer(maker.put_floats({std::min<std::int64_t>(elements, 1 << 18), 3}));
   const auto tree = maker.results(&v1::Operations::Stub::BuildKdTree, build);
   v1::FindNeighborsRequest request;
@@ -181,6 +188,10 @@ inline CallMaker::Call make_find_neighbors(CallMaker& maker, std::int64_t elemen
   request.mutable_queries()->set_buffer(maker.put_floats({elements, 3}));
   request.set_nearest(8);
   return maker.call(&v1::Operations::Stub::FindNeighbors, request);
+}
+
+inline CallMaker::Call make_find_neighbors(CallMaker& maker, std::int64_t elements) {
+  return make_find_neighbors(maker, elements, 0);
 }
 
 inline CallMaker::Call make_match_brackets(CallMaker& maker, std::int64_t elements) {
