@@ -62,7 +62,7 @@ DeviceQueue::~DeviceQueue() {
 
 absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
   const double cost = history_.corrected(job->operation(), job->cost_seconds());
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (draining_ || stopping_) return shutting_down();
   if (!failure_.ok()) return failure_;
   const Principal& principal = job->principal();
@@ -82,7 +82,9 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
   Flow& flow = flow_of(*job);
   flow.waiting_cost += cost;
   flow.waiting.push_back({std::move(job), cost});
-  changed_.notify_one();
+  const bool starts = may_start(flow);
+  lock.unlock();  // or the thread that wakes would wait for the lock
+  if (starts) changed_.notify_one();
   return absl::OkStatus();
 }
 
@@ -98,7 +100,7 @@ bool DeviceQueue::withdraw(const Job& job) {
   flow->second.waiting_cost -= found->cost;
   jobs.erase(found);
   forget_idle_flows();
-  changed_.notify_one();
+  wake_worker();
   return true;
 }
 
@@ -229,7 +231,15 @@ std::map<DeviceQueue::FlowKey, DeviceQueue::Flow>::iterator DeviceQueue::next_fl
   return next;
 }
 
+namespace {
+
+/// Whose worker this thread is.
+thread_local const DeviceQueue* worker_of = nullptr;
+
+}  // namespace
+
 void DeviceQueue::work() {
+  worker_of = this;
   std::unique_lock lock(mutex_);
   while (true) {
     auto flow = flows_.end();
@@ -248,6 +258,7 @@ void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::uniqu
   Lane* const lane = free_lanes_.back();
   free_lanes_.pop_back();
   const std::uint64_t frees = memory_frees_;
+  if (next_flow() != flows_.end()) changed_.notify_one();
   lock.unlock();
   const absl::Status ready = make_ready(*waiting.job);
   lock.lock();
@@ -265,11 +276,11 @@ void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::uniqu
     flow.short_of_memory = frees == memory_frees_;
     flow.waiting_cost += waiting.cost;
     flow.waiting.push_front(std::move(waiting));
-    changed_.notify_all();
+    wake_worker();
     return;
   }
   forget_idle_flows();
-  changed_.notify_all();
+  wake_worker();
   lock.unlock();
   waiting.job->abandon(absl::IsUnavailable(ready) ? no_longer_wanted(*waiting.job) : ready);
   lock.lock();
@@ -312,8 +323,9 @@ void DeviceQueue::yield(Run& run) {
   };
   if (!others_first()) return;
   run.parked_since = now;
-  turns_.notify_all();
+  if (parked_++ > 0) turns_.notify_all();
   while (others_first() && !run.job->requested()) turns_.wait_for(lock, kTurnCheck);
+  --parked_;
   run.parked += now - run.parked_since;
   run.parked_since = absl::InfiniteFuture();
 }
@@ -337,13 +349,19 @@ void DeviceQueue::end_run(const std::list<Run>::iterator& run, Lane& lane) {
   free_lanes_.push_back(&lane);
   forget_idle_flows();
   forget_shortages();
-  turns_.notify_all();
+  if (parked_ > 0) turns_.notify_all();
 }
 
 void DeviceQueue::forget_shortages() {
   ++memory_frees_;
   for (auto& [key, flow] : flows_) flow.short_of_memory = false;
-  changed_.notify_all();
+  wake_worker();
+}
+
+void DeviceQueue::wake_worker() {
+  if (stopping_) return changed_.notify_all();  // the destructor waits too
+  if (worker_of == this) return;                // it looks for a job itself when it comes back
+  if (next_flow() != flows_.end()) changed_.notify_one();
 }
 
 }  // namespace cumulus::server

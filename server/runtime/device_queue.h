@@ -131,12 +131,15 @@ class DeviceQueue {
   void watch(const std::list<Run>::iterator& run, Lane& lane);
   void end_run(const std::list<Run>::iterator& run, Lane& lane);
   void forget_shortages();
+  /// Wakes a thread where a job can start and none that is awake would; it wakes the next where another can.
+  void wake_worker();
 
   Device& device_;
   CostHistory history_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // something waits, or a lane is free
   std::condition_variable turns_;    // a job that runs has paid, or has ended
+  std::size_t parked_ = 0;           // jobs that run and wait for their turn
   std::map<FlowKey, Flow> flows_;    // that have jobs, or had more than their share of late
   std::list<Run> runs_;
   double floor_ = 0;  // the most that least_paid has been

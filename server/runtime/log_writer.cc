@@ -9,6 +9,12 @@
 #include <utility>
 
 namespace cumulus::server {
+namespace {
+
+/// Where lines come one after another, they are written so far apart, so that not each wakes the thread.
+constexpr std::chrono::milliseconds kLinger{2};
+
+}  // namespace
 
 LogWriter::LogWriter(int file, std::size_t max_pending_bytes, DroppedLine dropped_line)
     : max_pending_bytes_(max_pending_bytes),
@@ -38,6 +44,7 @@ void LogWriter::push(std::string_view line) {
     }
     pending_bytes_ += copy.size();
     lines_.push_back(std::move(copy));
+    if (writing_) return;  // it looks again
   }
   wake_.notify_one();
 }
@@ -60,25 +67,36 @@ std::uint64_t LogWriter::dropped() const {
 void LogWriter::run() {
   std::unique_lock lock(mutex_);
   while (true) {
+    writing_ = false;
     wake_.wait(lock, [this] { return stopping_ || !lines_.empty(); });
     if (lines_.empty()) return;
-    const std::string line = std::move(lines_.front());
-    lines_.pop_front();
-    // Half empty: said at the first free byte, a long loss would be told as many short ones.
-    const std::uint64_t to_say = pending_bytes_ <= max_pending_bytes_ / 2 ? unsaid_ : 0;
-    lock.unlock();
-    adopt_next_file();
-    const bool written = write_line(line);
-    const bool said = written && to_say > 0 && write_line(dropped_line_(to_say));
-    lock.lock();
-    pending_bytes_ -= line.size();
-    if (!written) {
-      ++dropped_;
-      ++unsaid_;
+    writing_ = true;
+    while (!lines_.empty()) {
+      while (!lines_.empty()) write_next(lock);
+      lock.unlock();
+      std::this_thread::sleep_for(kLinger);
+      lock.lock();
     }
-    if (said) unsaid_ -= to_say;
-    if (pending_bytes_ == 0) idle_.notify_all();
   }
+}
+
+void LogWriter::write_next(std::unique_lock<std::mutex>& lock) {
+  const std::string line = std::move(lines_.front());
+  lines_.pop_front();
+  // Half empty: said at the first free byte, a long loss would be told as many short ones.
+  const std::uint64_t to_say = pending_bytes_ <= max_pending_bytes_ / 2 ? unsaid_ : 0;
+  lock.unlock();
+  adopt_next_file();
+  const bool written = write_line(line);
+  const bool said = written && to_say > 0 && write_line(dropped_line_(to_say));
+  lock.lock();
+  pending_bytes_ -= line.size();
+  if (!written) {
+    ++dropped_;
+    ++unsaid_;
+  }
+  if (said) unsaid_ -= to_say;
+  if (pending_bytes_ == 0) idle_.notify_all();
 }
 
 void LogWriter::adopt_next_file() {

@@ -40,6 +40,8 @@ class LogWriter {
 
  private:
   void run();
+  /// The first line. The lock is held before and after.
+  void write_next(std::unique_lock<std::mutex>& lock);
   void adopt_next_file();
   bool write_line(std::string_view line);
   bool wait_for_room() const;
@@ -53,6 +55,7 @@ class LogWriter {
   std::condition_variable wake_;
   std::condition_variable idle_;
   std::deque<std::string> lines_;
+  bool writing_ = false;           // the thread looks for lines without being woken
   std::size_t pending_bytes_ = 0;  // of lines_ and of the line that is being written
   std::uint64_t dropped_ = 0;
   std::uint64_t unsaid_ = 0;  // of dropped_, what no line has told yet
