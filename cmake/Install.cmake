@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Cumulus)
 
-install(TARGETS cumulus cumulusd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS cumulus cumulusd cumulus_health RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 # cumulus/sampling.h and cumulus/table_file.h alone: `cmake --install BUILD --component sampling` needs nothing built.
 set_target_properties(cumulus_sampling PROPERTIES EXPORT_NAME sampling)
