@@ -4,7 +4,25 @@ include(CMakePackageConfigHelpers)
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Cumulus)
 
-install(TARGETS cumulus cumulusd cumulus_health RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS cumulus RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command_line)
+install(TARGETS cumulusd cumulus_health RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT server)
+
+# What the command line tells of itself: completions, where the shells look for them, and its manual page.
+set(_documents ${PROJECT_BINARY_DIR}/documents)
+install(FILES ${_documents}/cumulus.bash RENAME cumulus
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command_line)
+install(FILES ${_documents}/cumulus.zsh RENAME _cumulus
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT command_line)
+install(FILES ${_documents}/cumulus.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT command_line)
+install(FILES ${_documents}/cumulus.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command_line)
+
+# The unit names the program where it is installed, which is known only then.
+install(CODE "
+  file(READ \"${PROJECT_SOURCE_DIR}/packaging/cumulusd.service.in\" _unit)
+  string(REPLACE \"@PREFIX@\" \"\${CMAKE_INSTALL_PREFIX}\" _unit \"\${_unit}\")
+  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/cumulusd.service\" \"\${_unit}\")"
+  COMPONENT server)
 
 # cumulus/sampling.h and cumulus/table_file.h alone: `cmake --install BUILD --component sampling` needs nothing built.
 set_target_properties(cumulus_sampling PROPERTIES EXPORT_NAME sampling)
@@ -17,17 +35,17 @@ install(EXPORT CumulusSamplingTargets NAMESPACE Cumulus:: DESTINATION ${_package
 set_target_properties(cumulus_client PROPERTIES EXPORT_NAME client)
 set_target_properties(cumulus_proto PROPERTIES EXPORT_NAME proto)
 install(TARGETS cumulus_client cumulus_proto EXPORT CumulusTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT client
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY client/include/cumulus
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT client FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/generated/cumulus/v1
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cumulus FILES_MATCHING PATTERN "*.pb.h")
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cumulus COMPONENT client FILES_MATCHING PATTERN "*.pb.h")
 
-install(DIRECTORY proto/cumulus DESTINATION ${CMAKE_INSTALL_DATADIR}/cumulus/proto FILES_MATCHING PATTERN "*.proto")
-install(DIRECTORY config/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cumulus/config FILES_MATCHING PATTERN "*.textproto")
+install(DIRECTORY proto/cumulus DESTINATION ${CMAKE_INSTALL_DATADIR}/cumulus/proto COMPONENT development FILES_MATCHING PATTERN "*.proto")
+install(DIRECTORY config/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cumulus/config COMPONENT server FILES_MATCHING PATTERN "*.textproto")
 
-install(EXPORT CumulusTargets NAMESPACE Cumulus:: DESTINATION ${_package_dir})
+install(EXPORT CumulusTargets NAMESPACE Cumulus:: DESTINATION ${_package_dir} COMPONENT client)
 configure_package_config_file(cmake/CumulusConfig.cmake.in ${PROJECT_BINARY_DIR}/CumulusConfig.cmake
   INSTALL_DESTINATION ${_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/CumulusConfigVersion.cmake COMPATIBILITY SameMinorVersion)
