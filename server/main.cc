@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cumulus/v1/operations.grpc.pb.h"
-#include "proto/heap.h"
+#include "proto/process.h"
 #include "server/operations/operations_service.h"
 #include "server/runtime/command_line.h"
 #include "server/runtime/fault_watch.h"
@@ -104,7 +104,7 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
 int main(int argc, char** argv) {
   using namespace cumulus::server;
   become_decode_helper_if_started_as_one();
-  cumulus::keep_heap();
+  cumulus::prepare_process();
   prepare_signals();
   const std::variant<Configuration, ExitNow> command_line = parse_command_line(argc, argv);
   if (const auto* exit = std::get_if<ExitNow>(&command_line)) {

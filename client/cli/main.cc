@@ -19,7 +19,7 @@
 #include "cli/batch/batch.h"
 #include "cli/files/output.h"
 #include "cli/job/job.h"
-#include "proto/heap.h"
+#include "proto/process.h"
 
 namespace cumulus::cli {
 namespace {
@@ -146,7 +146,7 @@ int main(const Words& words) {
 }  // namespace cumulus::cli
 
 int main(int argc, char** argv) {
-  cumulus::keep_heap();
+  cumulus::prepare_process();
   constexpr int kKeep = 0;
   setenv("GRPC_VERBOSITY", "NONE", kKeep);  // what gRPC would say, the command's own message says
   return cumulus::cli::main({argv + 1, argv + argc});
