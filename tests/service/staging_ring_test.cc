@@ -27,7 +27,7 @@ class StagingRings : public ::testing::Test {
   std::vector<StagingRing::Slot> downloads_;
 };
 
-TEST_F(StagingRings, KeepSlotsThatSlowReadersCannotTake) {
+TEST_F(StagingRings, KeepSlotsThatReadersCannotTake) {
   for (int i = 0; i < 40; ++i) acquire(Use::kDownload, downloads_);
   EXPECT_EQ(downloads_.size(), 3u);
   acquire(Use::kUpload, uploads_);

@@ -80,8 +80,9 @@ TEST_F(UploadErrors, ALongRequestIdIsRefused) {
 }
 
 TEST_F(UploadErrors, MoreThanTheServerTakesIsExhaustion) {
-  expect_reason(upload({server_.first(TransferServer::kBudget + 1)}), Code::RESOURCE_EXHAUSTED,
-                "LIMIT_EXCEEDED");
+  const grpc::Status status = upload({server_.first(TransferServer::kBudget + 1)});
+  expect_reason(status, Code::RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED");
+  EXPECT_EQ(detail_of<google::rpc::QuotaFailure>(status).violations(0).subject(), "limits:max_buffer_bytes");
 }
 
 TEST_F(UploadErrors, MoreThanTheDeviceHasLeftIsExhaustion) {

@@ -7,10 +7,8 @@
 
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +24,7 @@
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
 #include "tests/support/decode_helper.h"
+#include "tests/support/eventually.h"
 #include "tests/support/grpc_engine.h"
 #include "tests/support/status_details.h"
 
@@ -122,15 +121,6 @@ class TestServer {
   server::TransferService transfer_service_;
   std::unique_ptr<grpc::Server> server_;
 };
-
-/// True once `condition` is, within ten seconds.
-inline bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
 
 template <class T>
 void set_inline(v1::Source& source, v1::ElementType type, const std::vector<std::int64_t>& shape,

@@ -1,0 +1,67 @@
+// What an upload leaves: in its buffer, and in its client's share of transfers.
+#include <absl/time/time.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/eventually.h"
+#include "tests/support/transfer_server.h"
+
+namespace cumulus::testing {
+namespace {
+
+TEST(Uploads, KeepWhatTheirSpecSaysOfTheBuffer) {
+  TransferServer server(host_device());
+  std::vector<v1::WriteBufferRequest> messages = server.messages("abc");
+  messages[0].mutable_spec()->mutable_ttl()->set_seconds(3600);
+  messages[0].mutable_spec()->set_evictable(true);
+  v1::Buffer buffer;
+  ASSERT_TRUE(server.upload(messages, &buffer).ok());
+  EXPECT_TRUE(buffer.evictable());
+  EXPECT_EQ(buffer.expire_time().seconds() - buffer.create_time().seconds(), 3600);
+  const v1::Buffer usual = server.upload("abc");
+  EXPECT_FALSE(usual.evictable());
+  EXPECT_FALSE(usual.has_expire_time());
+}
+
+TEST(Uploads, CountNoMoreOnceTheyHaveEnded) {
+  server::Configuration settings = TransferServer::configuration();
+  settings.principals = server::Principals({.max_upload_bytes = 1000}, {});
+  TransferServer server(host_device(), settings);
+  grpc::ClientContext context;
+  v1::Buffer buffer;
+  const auto begun = server.transfer->WriteBuffer(&context, &buffer);  // so that the client's share stays
+  ASSERT_TRUE(begun->Write(server.first(100)));
+  ASSERT_TRUE(eventually([&] { return server.reserved_bytes() > 0; }));
+  for (int i = 0; i < 3; ++i) {
+    v1::Buffer other;
+    // The share ends a moment after the answer.
+    EXPECT_TRUE(
+        eventually([&] { return server.upload(server.messages(std::string(800, 'x')), &other).ok(); }));
+  }
+  context.TryCancel();
+  (void)begun->Finish();
+}
+
+TEST(Uploads, AreAnsweredOnceTheirCopiesAreDone) {
+  auto owned = staged_device();
+  StagedDevice& device = *owned;
+  TransferServer server(std::move(owned));
+  device.hold();
+  v1::Buffer buffer;
+  auto answer = std::async(std::launch::async, [&] {
+    return server.upload(server.messages(random_bytes(3 * server::kMaxChunkBytes)), &buffer);
+  });
+  ASSERT_TRUE(eventually([&] { return device.waiting_copies() == 3; }));
+  EXPECT_EQ(answer.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  device.release();
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_TRUE(server.download(buffer.name()) == random_bytes(3 * server::kMaxChunkBytes));
+}
+
+}  // namespace
+}  // namespace cumulus::testing
