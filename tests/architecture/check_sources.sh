@@ -50,8 +50,8 @@ function allowed_from(path, stem) {
   if (path ~ /^server\/operations\//) {
     return "^(server/(pipeline/|operations/" stem "(_[a-z_0-9]+)?([.]h$|/))|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
   }
-  if (path ~ /^server\//) return "^((server|kernels|cumulus)/|proto/heap[.]h$)"
-  if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/(checksums|heap)[.]h$)"
+  if (path ~ /^server\//) return "^((server|kernels|cumulus)/|proto/process[.]h$)"
+  if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/(checksums|process)[.]h$)"
   if (path ~ /^client\/include\//) return "^cumulus/[a-z_0-9]+[.]h$"
   if (path ~ /^client\//) return "^((cumulus|library|google/rpc)/|proto/(checksums|metadata)[.]h$)"
   if (path ~ /^examples\//) return "^cumulus/[a-z_0-9]+[.]h$"
