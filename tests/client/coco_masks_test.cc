@@ -125,6 +125,8 @@ TEST(CocoMasks, RefuseTextsThatAreNone) {
   EXPECT_THAT(refusal("O", 5, 2), HasSubstr("a run has the length -1"));
   EXPECT_THAT(refusal("0000000000000N", 5, 2), HasSubstr("at character 13 a run has the length -2"));
   EXPECT_THAT(refusal("1", -1, 5), HasSubstr("-1"));
+  EXPECT_THAT(refusal("PPPPPP4", std::int64_t{1} << 17, 1 << 16),
+              HasSubstr("a run has the length 4294967296; 0 to 2^32 - 1 is right"));
 }
 
 TEST(CocoMasks, SurviveRandomTexts) {

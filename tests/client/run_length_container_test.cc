@@ -320,6 +320,15 @@ TEST(RunLengthContainer, RefusesHostileFieldsWhoseChecksumsAreRight) {
   EXPECT_THAT(refusal_with(128, 1, 8), HasSubstr("its index says that run 0 begins at 1"));
 }
 
+TEST(RunLengthContainer, RefusesARunOfNothing) {
+  Sample sample = make_sample(1, 200, 60, {200}, ElementType::kUint8, false);
+  constexpr std::size_t kCounts = 128 + 8;  // of a byte each, behind the header and the index of one entry
+  set(sample.container, kCounts, sample.counts[0] + sample.counts[1], 1);
+  set(sample.container, kCounts + 1, 0, 1);
+  seal(sample.container);
+  EXPECT_THAT(refusal(sample.container), HasSubstr("run 1 has no elements; at least 1 is right"));
+}
+
 TEST(RunLengthContainer, SurvivesRandomDamageWhoseChecksumsAreRight) {
   const Sample sample = image_sample(20);
   std::mt19937 random(3);

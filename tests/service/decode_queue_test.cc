@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -74,6 +75,23 @@ TEST(DecodeQueue, ClientsTakeTurns) {
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.post("b", bench.quick("b")).ok());
   bench.release();
   EXPECT_EQ(bench.await(5), (std::vector<std::string>{"a", "b", "a", "b", "a"}));
+}
+
+TEST(DecodeQueue, ClientsTakeTurnsOnThreadsThatComeFreeTogether) {
+  Bench first;
+  Bench then;
+  DecodeQueue::Limits limits = kLimits;
+  limits.threads_per_client = 2;
+  DecodeQueue queue(limits);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.post("before", first.held("before")).ok());
+  first.await(2);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.post("a", then.held("a")).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.post("b", then.held("b")).ok());
+  first.release();
+  std::vector<std::string> running = then.await(2);
+  std::sort(running.begin(), running.end());
+  EXPECT_EQ(running, (std::vector<std::string>{"a", "b"}));
+  then.release();
 }
 
 TEST(DecodeQueue, AFullQueueRefusesItsOwnerOnly) {

@@ -331,7 +331,7 @@ TEST(CostHistory, LearnsADevicesSpeedFromItsCalls) {
   EXPECT_EQ(history.corrected("Other", 0.02), 0.02);
 }
 
-TEST(CostHistory, OneSlowCallChangesAPredictionAtMostTwofold) {
+TEST(CostHistory, ACallThatStallsChangesAPredictionAtMostTwofold) {
   CostHistory history;
   for (int i = 0; i < 20; ++i) history.record("Blur", 0.01, 0.01);
   history.record("Blur", 0.01, 60);

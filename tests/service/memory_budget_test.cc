@@ -43,6 +43,20 @@ TEST(MemoryBudget, SplitsAReservationWithoutCountingTwice) {
   EXPECT_EQ(budget->reserved_bytes(), 0u);
 }
 
+TEST(MemoryBudget, CountsWhatIsKeptAsLongAsItIs) {
+  const auto budget = MemoryBudget::create("device:test", 100);
+  auto kept = budget->reserve(60);
+  auto other = budget->reserve(20);
+  ASSERT_TRUE(kept.ok() && other.ok());
+  kept->set_kept(true);
+  other->set_kept(true);
+  EXPECT_EQ(budget->kept_bytes(), 80u);
+  other->set_kept(false);
+  EXPECT_EQ(budget->kept_bytes(), 60u);
+  kept->release();
+  EXPECT_EQ(budget->kept_bytes(), 0u);
+}
+
 TEST(MemoryBudget, IsNeverExceededByManyThreads) {
   const auto budget = MemoryBudget::create("device:test", 100);
   std::vector<std::thread> threads;

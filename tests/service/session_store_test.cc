@@ -178,6 +178,39 @@ TEST_F(SessionStoreTest, ALeaseDoesNotEndBeforeItsUses) {
   EXPECT_EQ(store_.session_count(), 0u);
 }
 
+TEST_F(SessionStoreTest, EveryUseAndItsEndRenewTheLease) {
+  const auto session = create();
+  const auto lease = [&] { return store_.lease_end(*session); };
+  const auto wait = [] { absl::SleepFor(absl::Milliseconds(2)); };
+  const absl::Time created = lease();
+  wait();
+  ASSERT_TRUE(store_.find_session(session->name, {}).ok());
+  const absl::Time found = lease();
+  EXPECT_GT(found, created);
+  wait();
+  auto use = store_.use_session(session->name, {});
+  ASSERT_TRUE(use.ok());
+  const absl::Time begun = lease();
+  EXPECT_GT(begun, found);
+  wait();
+  use->end();
+  EXPECT_GT(lease(), begun);
+}
+
+TEST_F(SessionStoreTest, EvictsNothingOfOtherDevices) {
+  DeviceSlot other;
+  other.device = make_cpu_device({.threads = 1, .budget_bytes = 4096, .landing_bytes = 4096});
+  other.queue = std::make_unique<DeviceQueue>(*other.device);
+  const std::string kept = (*add(*create(), 3000, true))->name;
+  const auto held = other.device->budget()->reserve(3000);
+  ASSERT_TRUE(held.ok());
+  const auto session = store_.create_session({"b", &other, absl::Minutes(1), 4096});
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(store_.admit(*other.device, session->get(), 2000).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(store_.find_buffer(kept, {}).ok());
+}
+
 TEST_F(SessionStoreTest, ASessionsQuotaIsNotExceededWhereTheDeviceHasRoom) {
   const auto session = create(absl::Minutes(1), 2000);
   EXPECT_EQ(add(*session, 2001).status().code(), absl::StatusCode::kResourceExhausted);

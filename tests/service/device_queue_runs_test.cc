@@ -1,0 +1,123 @@
+// Which jobs of a device's queue run, and what their runs teach and cost.
+#include <absl/time/clock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/runtime/device_queue.h"
+#include "tests/support/blocking_job.h"
+#include "tests/support/eventually.h"
+
+namespace cumulus::server {
+namespace {
+
+using testing::BlockingJob;
+using testing::eventually;
+using Options = BlockingJob::Options;
+
+/// Takes no time, and notes its principal where it runs.
+class NotedJob : public BlockingJob {
+ public:
+  NotedJob(const Options& options, std::vector<std::string>& order) : BlockingJob(options), order_(order) {}
+  void submit(Lane& /*lane*/) noexcept override { order_.push_back(principal().name); }
+
+ private:
+  std::vector<std::string>& order_;
+};
+
+/// One that nobody wants any more.
+class CancelledJob final : public NotedJob {
+ public:
+  using NotedJob::NotedJob;
+  bool requested() const override { return true; }
+};
+
+class FailedJob final : public NotedJob {
+ public:
+  using NotedJob::NotedJob;
+  bool succeeded() const override { return false; }
+};
+
+class DeviceQueueRuns : public ::testing::Test {
+ protected:
+  explicit DeviceQueueRuns(int lanes = 1)
+      : device_(
+            make_cpu_device({.threads = 1, .lanes = lanes, .budget_bytes = 1 << 20, .landing_bytes = 4096})) {
+  }
+
+  std::shared_ptr<BlockingJob> occupy(const Options& options = {.principal = "before"}) {
+    auto job = std::make_shared<BlockingJob>(options);
+    EXPECT_TRUE(queue_.push(job).ok());
+    job->wait_until_running();
+    return job;
+  }
+  template <class J = NotedJob>
+  std::shared_ptr<J> push(const Options& options) {
+    auto job = std::make_shared<J>(options, order_);
+    EXPECT_TRUE(queue_.push(job).ok());
+    return job;
+  }
+
+  const std::unique_ptr<Device> device_;
+  DeviceQueue queue_{*device_};
+  std::vector<std::string> order_;
+};
+
+TEST_F(DeviceQueueRuns, AreNotOfJobsWhoseDeadlineHasPassed) {
+  const auto running = occupy();
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(50);
+  const auto late = push({.deadline = deadline});
+  absl::SleepFor(deadline + absl::Milliseconds(1) - absl::Now());
+  running->release();
+  EXPECT_EQ(late->outcome().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(order_.empty());
+}
+
+TEST_F(DeviceQueueRuns, AreNotOfJobsThatNobodyWants) {
+  EXPECT_EQ(push<CancelledJob>({})->outcome().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(order_.empty());
+}
+
+TEST_F(DeviceQueueRuns, TeachWhatAnOperationTakes) {
+  EXPECT_TRUE(push({.operation = "Blur", .cost_seconds = 1})->outcome().ok());
+  EXPECT_TRUE(eventually([&] { return queue_.history().corrected("Blur", 1) < 0.6; }));
+}
+
+TEST_F(DeviceQueueRuns, TeachNothingWhereTheyFailed) {
+  EXPECT_TRUE(push<FailedJob>({.operation = "Blur", .cost_seconds = 1})->outcome().ok());
+  ASSERT_TRUE(eventually([&] { return queue_.running() == 0; }));
+  EXPECT_EQ(queue_.history().corrected("Blur", 1), 1);
+}
+
+TEST_F(DeviceQueueRuns, ArePaidByWhatTheyTookAndNotByWhatWasPredicted) {
+  const auto running = occupy();
+  // The first of "quick" takes nothing, so that its second, which is the cheaper one, goes before the other.
+  push({.principal = "quick", .cost_seconds = 10});
+  push({.principal = "quick", .cost_seconds = 1});
+  const auto other = push({.principal = "other", .cost_seconds = 10.5});
+  running->release();
+  EXPECT_TRUE(other->outcome().ok());
+  EXPECT_EQ(order_, (std::vector<std::string>{"quick", "quick", "other"}));
+}
+
+class DeviceQueueLanes : public DeviceQueueRuns {
+ protected:
+  DeviceQueueLanes() : DeviceQueueRuns(4) {}
+};
+
+TEST_F(DeviceQueueLanes, AreNotAllForOneFlow) {
+  const auto first = occupy({.principal = "a"});
+  const auto second = push({.principal = "a"});
+  absl::SleepFor(absl::Milliseconds(30));  // in which it would begin, where it may
+  EXPECT_EQ(queue_.depth(), 1u);
+  EXPECT_TRUE(push({.principal = "b"})->outcome().ok());
+  first->release();
+  EXPECT_TRUE(second->outcome().ok());
+  EXPECT_EQ(order_, (std::vector<std::string>{"b", "a"}));
+}
+
+}  // namespace
+}  // namespace cumulus::server
