@@ -1,8 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,22 @@ TEST_F(NpyFile, ReadsTheLongerHeadersOfVersions2And3) {
     const auto read = array->values<std::uint8_t>();
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(std::string(read->begin(), read->end()), "abc");
+  }
+}
+
+TEST_F(NpyFile, ComesFromAStreamToo) {
+  const std::string first = npy_header("'|u1'", {3});
+  const std::string dictionary = first.substr(10);
+  const std::string longer = std::string("\x93NUMPY\x02") + std::string("\0", 1) +
+                             static_cast<char>(dictionary.size()) + std::string("\0\0\0", 3) + dictionary;
+  for (const std::string& header : {first, longer}) {
+    std::istringstream whole(header + "abc");
+    const auto array = read_npy(whole, "member");
+    ASSERT_TRUE(array.ok()) << array.status();
+    EXPECT_EQ(static_cast<char>(array->values<std::uint8_t>()->back()), 'c');
+    std::istringstream cut(header + "ab");
+    EXPECT_THAT(std::string(read_npy(cut, "member").status().message()),
+                ::testing::HasSubstr("member: it ends before its array does"));
   }
 }
 
