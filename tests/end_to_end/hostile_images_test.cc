@@ -159,7 +159,8 @@ TEST(HostileImages, AreDroppedWithTheCallsThatBroughtThem) {
   Daemon daemon;
   Sender sender(daemon.address());
   ASSERT_TRUE(sender.send(small_png()).ok());
-  EXPECT_EQ(sender.send(slow_png(), milliseconds(100)).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(sender.send(slow_png(20000), milliseconds(100)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
   const auto decoders = [&] {
     const std::vector<pid_t> helper = children_of(daemon.program().id());
     return helper.size() == 1 ? children_of(helper[0]).size() : 99;

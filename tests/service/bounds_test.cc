@@ -275,6 +275,26 @@ TEST_F(Met, MaxDeadline) {
   EXPECT_THAT(error_of(table(2)), HasSubstr("the server allows 50ms (max_deadline)"));
 }
 
+TEST_F(Met, ADevicesMemoryWithoutWaiting) {
+  configuration_.devices.cpu_memory_bytes = 2000;
+  configuration_.limits.max_deadline = absl::Seconds(10);  // of a call that waits for the lane
+  const Busy busy(start());
+  EXPECT_THAT(error_of(table(15)), HasSubstr("bytes; device:cpu has 2000 bytes"));
+}
+
+TEST_F(Met, BatchCallsWaitAsSuch) {
+  TestServer& server = start();
+  auto request = table(2);
+  request.mutable_options()->set_priority(v1::BATCH);
+  std::future<std::string> waiting;
+  {
+    const Busy busy(server);
+    waiting = std::async(std::launch::async, [&] { return error_of(request); });
+    EXPECT_TRUE(eventually([&] { return server.slot().queue->depth(server::JobClass::kBatch) == 1; }));
+  }
+  EXPECT_EQ(waiting.get(), "");
+}
+
 TEST_F(Met, MaxQueueDepth) {
   bound_principals({.max_queue_depth = 1});
   TestServer& server = start();

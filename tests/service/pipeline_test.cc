@@ -69,6 +69,9 @@ TEST_F(PipelineTest, RefusesInlineDataThatItsSpecDoesNotDescribe) {
   q.mutable_image()->mutable_inline_array()->mutable_data()->pop_back();
   expect_bad_field(build(q), "image.inline_array.data", "15 bytes; the spec says 16");
   q = request();
+  q.mutable_image()->mutable_inline_array()->mutable_data()->push_back('x');
+  expect_bad_field(build(q), "image.inline_array.data", "17 bytes; the spec says 16");
+  q = request();
   q.mutable_image()->mutable_inline_array()->mutable_spec()->set_shape(0, -1);
   expect_bad_field(build(q), "image.inline_array.spec.shape[0]", "-1");
   q = request();

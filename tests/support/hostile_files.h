@@ -14,10 +14,9 @@ inline std::string exr_with_a_huge_attribute() {
   return file + std::string(64, 'x');
 }
 
-/// 96 MiB of pixels in some 100 KB: a second's work, or less.
-inline std::string slow_png() {
-  constexpr std::uint32_t kExtent = 10000;
-  return png_file(kExtent, kExtent, std::string(std::size_t{kExtent} * (kExtent + 1), '\0'));
+/// By default 96 MiB of pixels in some 100 KB: a second's work, or less.
+inline std::string slow_png(std::uint32_t extent = 10000) {
+  return png_file(extent, extent, std::string(std::size_t{extent} * (extent + 1), '\0'));
 }
 
 }  // namespace cumulus::testing
