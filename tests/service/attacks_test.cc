@@ -46,10 +46,9 @@ std::shared_ptr<grpc::Channel> channel_from(const char* address, int port) {
 struct Sizes {
   std::int64_t as_large;
   std::int64_t long_queries;
-  std::int64_t long_leaf_size;
 };
-constexpr Sizes kSizesOfACpu{1 << 17, 1 << 22, 0};
-constexpr Sizes kSizesOfAGpu{1 << 19, 1 << 24, 1 << 14};
+constexpr Sizes kSizesOfACpu{1 << 17, 1 << 22};
+constexpr Sizes kSizesOfAGpu{1 << 19, 1 << 24};
 
 /// Draws of samples.
 class Drawer {
@@ -306,8 +305,7 @@ TEST_P(Attacks, SixHundredInteractiveCalls) { expect_fair(calls(600, v1::INTERAC
 TEST_P(Attacks, SixHundredBatchCalls) { expect_fair(calls(600, v1::BATCH)); }
 TEST_P(Attacks, OneLongBatchCallAfterAnother) {
   CallMaker maker(attacked_->server(), attacked_->server().create_session(), v1::BATCH);
-  const CallMaker::Call search =
-      make_find_neighbors(maker, attacked_->sizes().long_queries, attacked_->sizes().long_leaf_size);
+  const CallMaker::Call search = make_find_neighbors(maker, attacked_->sizes().long_queries);
   expect_fair([&] { return std::make_shared<Repeated>(search); });
 }
 
