@@ -44,7 +44,7 @@ void LogWriter::push(std::string_view line) {
     }
     pending_bytes_ += copy.size();
     lines_.push_back(std::move(copy));
-    if (writing_) return;  // it looks again
+    if (writing_ && !half_full()) return;  // it looks again
   }
   wake_.notify_one();
 }
@@ -73,9 +73,7 @@ void LogWriter::run() {
     writing_ = true;
     while (!lines_.empty()) {
       while (!lines_.empty()) write_next(lock);
-      lock.unlock();
-      std::this_thread::sleep_for(kLinger);
-      lock.lock();
+      wake_.wait_for(lock, kLinger, [this] { return stopping_ || half_full(); });
     }
   }
 }
@@ -84,7 +82,7 @@ void LogWriter::write_next(std::unique_lock<std::mutex>& lock) {
   const std::string line = std::move(lines_.front());
   lines_.pop_front();
   // Half empty: said at the first free byte, a long loss would be told as many short ones.
-  const std::uint64_t to_say = pending_bytes_ <= max_pending_bytes_ / 2 ? unsaid_ : 0;
+  const std::uint64_t to_say = half_full() ? 0 : unsaid_;
   lock.unlock();
   adopt_next_file();
   const bool written = write_line(line);

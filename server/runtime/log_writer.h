@@ -42,6 +42,7 @@ class LogWriter {
   void run();
   /// The first line. The lock is held before and after.
   void write_next(std::unique_lock<std::mutex>& lock);
+  bool half_full() const { return pending_bytes_ > max_pending_bytes_ / 2; }
   void adopt_next_file();
   bool write_line(std::string_view line);
   bool wait_for_room() const;
