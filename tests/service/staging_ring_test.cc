@@ -16,6 +16,15 @@ using Use = StagingRing::Use;
 
 class StagingRings : public ::testing::Test {
  protected:
+  /// One after another: a slot that comes back goes to the next that waits, into the same vector.
+  void TearDown() override {
+    for (auto* taken : {&uploads_, &downloads_}) {
+      while (!taken->empty()) {
+        const StagingRing::Slot last = std::move(taken->back());
+        taken->pop_back();
+      }
+    }
+  }
   void acquire(Use use, std::vector<StagingRing::Slot>& taken) {
     ring_->acquire(use, [&taken](StagingRing::Slot slot) { taken.push_back(std::move(slot)); });
   }
