@@ -13,9 +13,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,6 +100,29 @@ void exercise(const images::ImageLibrary& library, const std::string& format, co
   const images::OpenedFile opened = library.open_memory(format, file, kMultiplied);
   if (opened.file != nullptr)
     (void)library.read(*opened.file, 0, 3, images::Samples::kFloat32, pixels.data());
+}
+
+/// True of a thread that runs or would: what it holds, such as a spin lock of OpenImageIO's pool, a fork
+/// copies locked.
+bool is_awake(const std::filesystem::path& thread) {
+  std::ifstream stat(thread / "stat");
+  const std::string text{std::istreambuf_iterator<char>(stat), {}};
+  const std::size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && text.compare(name_end, 3, ") S") != 0;
+}
+
+bool others_are_awake() {
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+    if (thread.path().filename() != std::to_string(::getpid()) && is_awake(thread.path())) return true;
+  }
+  return false;
+}
+
+/// Waits, no longer than a second, until this thread is the only one that does anything.
+void wait_until_others_sleep() {
+  for (int wait = 0; wait < 1000 && others_are_awake(); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 /// A worker that has no image yet.
@@ -199,6 +226,7 @@ class Helper {
     for (const auto& [format, name] : kFormats) {
       if (library.reads_from_memory(format)) exercise(library, format, name);
     }
+    wait_until_others_sleep();
     prepared_.push_back(&library);
   }
 
