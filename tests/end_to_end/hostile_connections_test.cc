@@ -148,13 +148,16 @@ TEST(HostileConnections, ThatAreIdleLeaveRoomForOthers) {
 
 TEST(HostileConnections, OfOneClientAreBounded) {
   const auto daemon = start("connections { max_per_client: 5 }");
+  constexpr std::string_view kBegin = "PRI * HTTP/2.0\r\n\r\n";
   std::vector<Raw> open;
   for (int i = 0; i < 5; ++i) {
     open.emplace_back(daemon->address());
-    EXPECT_TRUE(open.back().send("PRI * HTTP/2.0\r\n\r\n"));
+    EXPECT_TRUE(open.back().send(kBegin));
   }
   std::this_thread::sleep_for(milliseconds(200));
-  EXPECT_TRUE(Raw(daemon->address()).wait_for_end(seconds(5)));
+  const Raw sixth(daemon->address());
+  (void)sixth.send(kBegin);  // or it would make room for the watchdog, and so end whatever the bound is
+  EXPECT_TRUE(sixth.wait_for_end(seconds(5)));
   EXPECT_FALSE(open.front().wait_for_end(milliseconds(200)));
   open.clear();
   EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());

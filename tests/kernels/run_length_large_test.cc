@@ -73,10 +73,12 @@ TYPED_TEST(RunLengthLarge, SlowReportsOrCutsRunsBeyond32Bits) {
   EXPECT_EQ(wide.report.runs, 3);
   EXPECT_EQ(wide.report.unfitting_run, -1);
   EXPECT_EQ(length_at(wide.lengths, 8, 2), static_cast<std::uint64_t>(count - 8));
-  constexpr std::int64_t kBeyond31Bits = std::int64_t{3} << 30;  // which a count of 32 bits holds
-  const Found between = encode_as(kCounts32, kBeyond31Bits);
-  EXPECT_EQ(between.report.unfitting_run, -1);
-  EXPECT_EQ(length_at(between.lengths, 4, 2), static_cast<std::uint64_t>(kBeyond31Bits - 8));
+  // Almost as long as a count of 32 bits can say. Only from 2^32 on the parts of the array are searched for
+  // what does not fit, and this run ends where such a part begins.
+  constexpr std::int64_t kEndOfLongest = std::int64_t{1} << 32;
+  const Found longest = encode_as(kCounts32, kEndOfLongest);
+  EXPECT_EQ(longest.report.unfitting_run, -1);
+  EXPECT_EQ(length_at(longest.lengths, 4, 2), static_cast<std::uint64_t>(kEndOfLongest - 8));
   const Found cut = encode_as(kCounts32, std::int64_t{1} << 31);
   EXPECT_EQ(cut.report.runs, 5);
   EXPECT_EQ(length_at(cut.lengths, 4, 4), 100000u);

@@ -136,6 +136,22 @@ TYPED_TEST(RunLengthManyRuns, SayWhichEndDescendsFirst) {
   EXPECT_EQ(decoding.report.run, 280002);
 }
 
+// The second half's threads find ends that descend before the first half's find theirs, at its end.
+TEST(RunLengthManyRunsOnTheCpu, SayWhichEndDescendsFirstWhoeverFindsItsOwnBefore) {
+  testing::CpuBackend backend;
+  constexpr std::uint32_t kRuns = 1U << 22;
+  constexpr std::uint32_t kFirst = kRuns / 2 - 1;
+  std::vector<std::uint32_t> ends(kRuns);
+  for (std::uint32_t run = 0; run < kRuns; ++run) ends[run] = run < kFirst ? run + 1 : kRuns - run;
+  ends[kFirst] = kFirst - 1;
+  const EncodedRuns runs = runs_of(ends);
+  for (int round = 0; round < 10; ++round) {
+    const Decoding decoding = decode(backend, runs, {{1, 4, RunLengthForm::kEnds}, kRuns, 100});
+    EXPECT_EQ(decoding.report.outcome, Outcome::kDescendingEnds);
+    EXPECT_EQ(decoding.report.run, kFirst);
+  }
+}
+
 TYPED_TEST(RunLengthManyRuns, AddUpToNoMoreThanASumCanBe) {
   const std::vector<std::uint64_t> counts(kManyRuns, ~std::uint64_t{0});
   const Decoding decoding = decode(this->backend(), runs_of(counts), {{1, 8}, kManyRuns, 1000});

@@ -133,6 +133,21 @@ TEST(EqualAreaMap, PositionsAndDirectionsAreInversesOfEachOther) {
   }
 }
 
+TEST(EqualAreaMap, PositionsOfDirectionsAreBelowOne) {
+  const auto expect_near = [](float x, float y, float z, float right_u, float right_v) {
+    const float direction[3] = {x, y, z};
+    float u = 0;
+    float v = 0;
+    sampling::equal_area_position(direction, u, v);
+    EXPECT_TRUE(u < 1 && v < 1) << u << " " << v;
+    EXPECT_NEAR(u, right_u, 1e-6F);
+    EXPECT_NEAR(v, right_v, 1e-6F);
+  };
+  expect_near(1, 0, 0, 1, 0.5F);
+  expect_near(0, 1, 0, 0.5F, 1);
+  expect_near(1e-20F, 1e-20F, -1, 1, 1);
+}
+
 /// The oracle's table of the map as a plane, which is the same but for the header's word.
 template <class T>
 std::vector<unsigned char> expected_table(const testing::TestMap<T>& map) {

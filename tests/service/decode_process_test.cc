@@ -289,6 +289,10 @@ TEST(PngChunks, KeepWhatIsDamagedForTheReader) {
     const std::string part = whole.substr(0, kept);
     EXPECT_EQ(joined(parse_png_chunks(part).kept), part) << kept;
   }
+  // Of a chunk that changes no pixel, too: what it lacks is not to be looked for behind the file's end.
+  const std::string text = testing::png_chunk("tEXt", "note");
+  const std::string begun = png_with(text).substr(0, 8 + 25 + 13);
+  EXPECT_EQ(joined(parse_png_chunks(begun).kept), begun);
   const std::string endless = png_with("").substr(0, 8) + testing::big_endian(0xFFFFFFFF) + "IHDRabcdefgh";
   EXPECT_EQ(joined(parse_png_chunks(endless).kept), endless);
 }

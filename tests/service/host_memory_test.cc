@@ -71,6 +71,15 @@ TEST(HostMemory, OfAContainerThatSeesItsVersion1GroupAsTheRoot) {
   expect(root, 1000000);
 }
 
+TEST(HostMemory, OfAContainerThatSeesTheLimitAloneAndNoGroups) {
+  FakeRoot version2;
+  version2.write("sys/fs/cgroup/memory.max", "7000000");
+  expect(version2, 7000000);
+  FakeRoot version1;
+  version1.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "6000000");
+  expect(version1, 6000000);
+}
+
 TEST(HostMemory, NeedsNoSenseInThoseFiles) {
   FakeRoot root;
   root.write("proc/self/cgroup", "nonsense\n:\n0:\n4:memory:relative");

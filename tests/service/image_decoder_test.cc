@@ -157,11 +157,8 @@ TEST(ImageDecoder, TheFirstImagesMayComeTogether) {
 TEST(ImageDecoder, ChannelsComeInTheOrderAskedFor) {
   const std::vector<float> all = float_pixels();
   const std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>> choices = {
-      {{"G"}, {1}},
-      {{"B", "R"}, {2, 0}},
-      {{"R", "G", "B"}, {0, 1, 2}},
-      {{"G", "B"}, {1, 2}},
-      {{"R", "R"}, {0, 0}}};
+      {{"G"}, {1}},         {{"B", "R"}, {2, 0}},         {{"R", "G", "B"}, {0, 1, 2}},
+      {{"G", "B"}, {1, 2}}, {{"B", "G", "R"}, {2, 1, 0}}, {{"R", "R"}, {0, 0}}};
   for (const auto& [names, indices] : choices) {
     const auto image = decode(encoded(float_file("exr"), names));
     ASSERT_TRUE(image.ok()) << image.status();
@@ -173,6 +170,12 @@ TEST(ImageDecoder, ChannelsComeInTheOrderAskedFor) {
           << names[0] << " at " << i;
     }
   }
+}
+
+TEST(ImageDecoder, NoMoreChannelsAreAskedForThanAreDecoded) {
+  const std::vector<std::string> again_and_again(kLimits.max_channels + 1, "R");
+  expect_error(encoded(float_file("exr"), again_and_again), absl::StatusCode::kResourceExhausted, ".data",
+               "is asked for 17 channels; at most 16 (max_channels)");
 }
 
 TEST(ImageDecoder, AMissingChannelIsNamedWithThoseThatAreThere) {
@@ -205,6 +208,21 @@ TEST(ImageDecoder, TheNextSubimageIsReadAndOneThatIsMissingIsNamed) {
   expect_error(image, absl::StatusCode::kInvalidArgument, ".subimage", "is -1; 0 is the first");
 }
 
+/// Of samples that are converted, by bands of 1 MiB: the last of them has fewer rows.
+TEST(ImageDecoder, ATiffOfSeveralBandsIsWhole) {
+  constexpr int kColumns = 1000;
+  constexpr int kRows = 300;
+  std::vector<std::uint16_t> pixels(std::size_t{kColumns} * kRows * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint16_t>(i * 7919 % 65536);
+  const OIIO::ImageSpec spec(kColumns, kRows, 3, OIIO::TypeDesc::UINT16);
+  const auto image = decode(encoded(write_image("tif", spec, pixels.data(), OIIO::TypeDesc::UINT16)));
+  ASSERT_TRUE(image.ok()) << image.status();
+  const std::vector<float> values = floats_of(*image);
+  ASSERT_EQ(values.size(), pixels.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_NEAR(values[i], static_cast<float>(pixels[i]) / 65535.0F, 1e-6F) << i;
+}
+
 TEST(ImageDecoder, WhatTheHeaderClaimsIsHeldAgainstTheLimits) {
   for (const char* extension : kExtensions) {
     const v1::EncodedImage image = encoded(file_of(extension));
@@ -221,6 +239,24 @@ TEST(ImageDecoder, WhatTheHeaderClaimsIsHeldAgainstTheLimits) {
                  limits);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// What decompresses DWAB wants 256 rows of buffers for this one, and OpenEXR says of their lack that the
+/// file is damaged. Too many for what the allocator may have kept, too: it keeps no more than 64 MiB in a
+/// piece.
+TEST(ImageDecoder, LackOfMemoryWithinAReaderIsNoDamage) {
+  constexpr int kColumns = 100'000;
+  OIIO::ImageSpec spec(kColumns, 1, 3, OIIO::TypeDesc::FLOAT);
+  spec.attribute("compression", "dwab");
+  const std::vector<float> pixels(std::size_t{kColumns} * 3, 0.5F);
+  const v1::EncodedImage image = encoded(write_image("exr", spec, pixels.data(), OIIO::TypeDesc::FLOAT));
+  expect_error(image, absl::StatusCode::kResourceExhausted, ".data", "bytes that reading it may take");
+  ImageLimits large = kLimits;
+  large.working_bytes = std::size_t{1} << 30;
+  const absl::Status whole = decode(image, large).status();
+  EXPECT_TRUE(whole.ok()) << whole;
+}
+#endif
 
 TEST(ImageDecoder, AsksBeforeItHoldsMemory) {
   const v1::EncodedImage image = encoded(float_file("exr"), {"B", "R"});

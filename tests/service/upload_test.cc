@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/runtime/metrics/telemetry.h"
+#include "server/runtime/transfer/transfer.h"
 #include "tests/support/eventually.h"
 #include "tests/support/transfer_server.h"
 
@@ -61,6 +63,36 @@ TEST(Uploads, AreAnsweredOnceTheirCopiesAreDone) {
   device.release();
   EXPECT_TRUE(answer.get().ok());
   EXPECT_TRUE(server.download(buffer.name()) == random_bytes(3 * server::kMaxChunkBytes));
+}
+
+/// A transfer of no call.
+class BareTransfer : public server::Transfer {
+ public:
+  explicit BareTransfer(Options options) : Transfer(std::move(options)) {}
+  using Transfer::announce;
+  using Transfer::end;
+  using Transfer::take_share;
+
+ private:
+  void finish(const grpc::Status&) override {}
+  void give_up(const absl::Status& why) override { end(why); }
+};
+
+/// A cancel comes on a thread of its own, while another one reads the first message.
+TEST(Uploads, ThatHaveEndedAnnounceNothing) {
+  server::Telemetry telemetry({});
+  const server::Principal nobody;
+  BareTransfer upload({.method = "WriteBuffer",
+                       .client = "",
+                       .principal = nobody,
+                       .deadline = {absl::InfiniteFuture()},
+                       .max_stall = absl::InfiniteDuration(),
+                       .shares = server::TransferShares::create(),
+                       .telemetry = telemetry});
+  ASSERT_TRUE(upload.take_share().ok());
+  EXPECT_TRUE(upload.announce(100, 1000).ok());
+  upload.end(absl::CancelledError("enough"));
+  EXPECT_TRUE(absl::IsCancelled(upload.announce(100, 1000)));
 }
 
 }  // namespace
