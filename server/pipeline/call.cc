@@ -49,7 +49,6 @@ void OperationCall::begin() {
 
 void OperationCall::cancel() {
   cancelled_ = true;
-  const std::lock_guard lock(queue_mutex_);
   if (queued_ && slot_->queue->withdraw(*this)) answer(cancelled());
 }
 
@@ -147,12 +146,11 @@ void OperationCall::admit() {
   const absl::Status room = runtime_.sessions.check_room(*slot_->device, session_.get(), footprint_bytes_);
   if (!room.ok()) return answer(room);
   queue_time_ = absl::Now();
-  // Held over the push, so that a cancellation either finds the job in the queue or is seen here.
-  const std::lock_guard lock(queue_mutex_);
-  if (cancelled_) return answer(cancelled());
-  const absl::Status pushed = slot_->queue->push(shared_from_this());
-  if (!pushed.ok()) return answer(pushed);
   queued_ = true;
+  const absl::Status pushed = slot_->queue->push(shared_from_this(), DeviceQueue::Starts::kCaller);
+  if (!pushed.ok()) return answer(pushed);
+  // A cancellation that came before the push has not found the job.
+  if (cancelled_ && slot_->queue->withdraw(*this)) answer(cancelled());
 }
 
 absl::Status OperationCall::reserve() {

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -131,8 +130,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   bool succeeded_ = false;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> answered_ = false;
-  std::mutex queue_mutex_;  // guards queued_: `cancel` against the push
-  bool queued_ = false;
+  std::atomic<bool> queued_ = false;  // or about to be: `slot_` is known
 
   absl::Time begin_time_;
   absl::Duration input_time_;

@@ -21,6 +21,9 @@ constexpr absl::Duration kRetryAfter = absl::Milliseconds(50);
 constexpr double kCredit = 0.02 / DeviceQueue::kInteractiveWeight;
 /// Calls that are predicted to take longer leave half of the lanes to those that do not.
 constexpr double kLongSeconds = 0.25;
+/// Calls that are predicted to take no longer may keep the thread that brought them, which is gRPC's. One at
+/// a time: the others of gRPC's threads go on to hear of cancellations.
+constexpr double kShortSeconds = 0.001;
 /// How late a call that is parked may notice that its turn has come or that nobody wants it any more.
 constexpr std::chrono::milliseconds kTurnCheck{2};
 
@@ -60,9 +63,42 @@ DeviceQueue::~DeviceQueue() {
   for (const auto& job : left) job->abandon(shutting_down());
 }
 
-absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
+namespace {
+
+/// Whose worker this thread is.
+thread_local const DeviceQueue* worker_of = nullptr;
+
+}  // namespace
+
+absl::Status DeviceQueue::push(std::shared_ptr<Job> job, Starts starts) {
   const double cost = history_.corrected(job->operation(), job->cost_seconds());
   std::unique_lock lock(mutex_);
+  const absl::Status queued = enqueue(std::move(job), cost);
+  const auto next = next_flow();
+  if (!queued.ok() || next == flows_.end()) return queued;
+  if (starts == Starts::kCaller && may_start_here(next->second)) {
+    start_here(next, lock);
+    if (next_flow() == flows_.end()) return queued;
+  }
+  lock.unlock();  // or the thread that wakes would wait for the lock
+  changed_.notify_one();
+  return queued;
+}
+
+bool DeviceQueue::may_start_here(const Flow& flow) const {
+  return !starts_here_ && worker_of == nullptr && flow.waiting.front().cost <= kShortSeconds;
+}
+
+void DeviceQueue::start_here(std::map<FlowKey, Flow>::iterator flow, std::unique_lock<std::mutex>& lock) {
+  starts_here_ = true;
+  worker_of = this;
+  start_next(flow, lock);
+  worker_of = nullptr;
+  starts_here_ = false;
+  if (stopping_) changed_.notify_all();  // the destructor waits for the lane
+}
+
+absl::Status DeviceQueue::enqueue(std::shared_ptr<Job> job, double cost) {
   if (draining_ || stopping_) return shutting_down();
   if (!failure_.ok()) return failure_;
   const Principal& principal = job->principal();
@@ -82,9 +118,6 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job) {
   Flow& flow = flow_of(*job);
   flow.waiting_cost += cost;
   flow.waiting.push_back({std::move(job), cost});
-  const bool starts = may_start(flow);
-  lock.unlock();  // or the thread that wakes would wait for the lock
-  if (starts) changed_.notify_one();
   return absl::OkStatus();
 }
 
@@ -230,13 +263,6 @@ std::map<DeviceQueue::FlowKey, DeviceQueue::Flow>::iterator DeviceQueue::next_fl
   }
   return next;
 }
-
-namespace {
-
-/// Whose worker this thread is.
-thread_local const DeviceQueue* worker_of = nullptr;
-
-}  // namespace
 
 void DeviceQueue::work() {
   worker_of = this;

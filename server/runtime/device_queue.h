@@ -31,6 +31,8 @@ class DeviceQueue {
  public:
   /// Of an interactive call's weight to a batch call's.
   static constexpr double kInteractiveWeight = 16;
+  /// Whose thread starts a job.
+  enum class Starts { kWorker, kCaller };
 
   explicit DeviceQueue(Device& device);
   /// Abandons what waits and lets what runs finish.
@@ -40,7 +42,10 @@ class DeviceQueue {
 
   /// UNAVAILABLE (QUEUE_FULL of the job's own principal, DRAINING), or DEADLINE_EXCEEDED where the predicted
   /// wait is longer than the job can wait; the job is then untouched.
-  absl::Status push(std::shared_ptr<Job> job);
+  ///
+  /// With kCaller the next job runs on this thread, before push returns, where it is short and no other
+  /// caller does so at the moment: a call on an idle device need not wait for a thread to wake.
+  absl::Status push(std::shared_ptr<Job> job, Starts starts = Starts::kWorker);
   /// Takes `job` out of the queue; false where it no longer waits. It is not abandoned.
   bool withdraw(const Job& job);
   /// Abandons every waiting job whose deadline has passed, and looks again for memory for the others.
@@ -103,6 +108,9 @@ class DeviceQueue {
   static double weight_of(const Job& job);
   static FlowKey key_of(const Job& job) { return {job.principal().name, job.job_class()}; }
 
+  absl::Status enqueue(std::shared_ptr<Job> job, double cost);
+  bool may_start_here(const Flow& flow) const;
+  void start_here(std::map<FlowKey, Flow>::iterator flow, std::unique_lock<std::mutex>& lock);
   void work();
   std::vector<std::shared_ptr<Job>> take_waiting();
   Flow& flow_of(const Job& job);
@@ -140,6 +148,7 @@ class DeviceQueue {
   std::condition_variable changed_;  // something waits, or a lane is free
   std::condition_variable turns_;    // a job that runs has paid, or has ended
   std::size_t parked_ = 0;           // jobs that run and wait for their turn
+  bool starts_here_ = false;         // a thread that is not the queue's runs a job
   std::map<FlowKey, Flow> flows_;    // that have jobs, or had more than their share of late
   std::list<Run> runs_;
   double floor_ = 0;  // the most that least_paid has been

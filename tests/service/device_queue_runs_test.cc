@@ -2,8 +2,10 @@
 #include <absl/time/clock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,22 @@ class FailedJob final : public NotedJob {
  public:
   using NotedJob::NotedJob;
   bool succeeded() const override { return false; }
+};
+
+/// One that a caller brings. Notes the thread on which it runs, and may bring another one there.
+class BroughtJob final : public BlockingJob {
+ public:
+  using BlockingJob::BlockingJob;
+  void submit(Lane& /*lane*/) noexcept override {
+    thread_ = std::this_thread::get_id();
+    if (meanwhile) meanwhile();
+  }
+  bool ran_on_this_thread() const { return thread_ == std::this_thread::get_id(); }
+
+  std::function<void()> meanwhile;
+
+ private:
+  std::thread::id thread_;
 };
 
 class DeviceQueueRuns : public ::testing::Test {
@@ -117,6 +135,55 @@ TEST_F(DeviceQueueLanes, AreNotAllForOneFlow) {
   first->release();
   EXPECT_TRUE(second->outcome().ok());
   EXPECT_EQ(order_, (std::vector<std::string>{"b", "a"}));
+}
+
+using Starts = DeviceQueue::Starts;
+
+TEST_F(DeviceQueueRuns, OfShortCallsOnAnIdleDeviceAreOnTheirCallersThread) {
+  const auto job = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.0005});
+  ASSERT_TRUE(queue_.push(job, Starts::kCaller).ok());
+  EXPECT_TRUE(job->outcome().ok());
+  EXPECT_TRUE(job->ran_on_this_thread());
+  EXPECT_EQ(queue_.running(), 0U);
+}
+
+TEST_F(DeviceQueueRuns, OfLongCallsAreOnTheQueuesThreads) {
+  const auto job = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.1});
+  ASSERT_TRUE(queue_.push(job, Starts::kCaller).ok());
+  EXPECT_TRUE(job->outcome().ok());
+  EXPECT_FALSE(job->ran_on_this_thread());
+}
+
+TEST_F(DeviceQueueRuns, OfACallersJobAreWhateverHasItsTurn) {
+  const auto running = occupy();
+  const auto waiting = push({.principal = "other"});
+  const auto job = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.0005});
+  ASSERT_TRUE(queue_.push(job, Starts::kCaller).ok());
+  running->release();
+  EXPECT_TRUE(waiting->outcome().ok());
+  EXPECT_TRUE(job->outcome().ok());
+  EXPECT_FALSE(job->ran_on_this_thread()) << "the lane was taken, and a caller does not wait for it";
+}
+
+class DeviceQueueRunsOfTwoLanes : public DeviceQueueRuns {
+ protected:
+  DeviceQueueRunsOfTwoLanes() : DeviceQueueRuns(2) {}
+};
+
+TEST_F(DeviceQueueRunsOfTwoLanes, KeepOneCallersThreadAtATime) {
+  const auto second = std::make_shared<BroughtJob>(Options{.principal = "second", .cost_seconds = 0.0005});
+  bool on_its_callers_thread = true;
+  const auto first = std::make_shared<BroughtJob>(Options{.principal = "first", .cost_seconds = 0.0005});
+  first->meanwhile = [&] {
+    std::thread([&] {
+      ASSERT_TRUE(queue_.push(second, Starts::kCaller).ok());
+      EXPECT_TRUE(second->outcome().ok());
+      on_its_callers_thread = second->ran_on_this_thread();
+    }).join();
+  };
+  ASSERT_TRUE(queue_.push(first, Starts::kCaller).ok());
+  EXPECT_TRUE(first->ran_on_this_thread());
+  EXPECT_FALSE(on_its_callers_thread);
 }
 
 }  // namespace
