@@ -17,7 +17,12 @@ if(NOT CUMULUS_CUDA STREQUAL "OFF")
       list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
     endif()
     set(CMAKE_CUDA_STANDARD 20)
+    # For projects that ask for 3.25, Debian 12's CMake calls nvToolsExt deprecated, and fails where the toolkit has no
+    # nvToolsExt any more (CUDA 12.9 and later).
+    set(_minimum ${CMAKE_MINIMUM_REQUIRED_VERSION})
+    set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit REQUIRED)
+    set(CMAKE_MINIMUM_REQUIRED_VERSION ${_minimum})
     set(CUMULUS_WITH_CUDA ON)
   elseif(CUMULUS_CUDA STREQUAL "ON")
     message(FATAL_ERROR "CUMULUS_CUDA is ON and no nvcc was found: install the CUDA Toolkit or set CMAKE_CUDA_COMPILER")
