@@ -15,16 +15,20 @@ import zlib
 FOLDER = "tests/mutants"
 KEYS = {"name", "file", "right", "wrong", "tests", "as", "own_build", "survives"}
 
-# Before the text of each file that has a fault. The pragmas: the branches of a switch need not be good code.
+# Before the text of each file that has a fault. Asked for late: decoders work before main, while globals are
+# initialised. The pragmas: the branches of a switch need not be good code.
 PRELUDE = """#ifndef CUMULUS_PLANTED_FAULTS
 #define CUMULUS_PLANTED_FAULTS
 #include <cstdlib>
 namespace cumulus_planted {
-inline const unsigned long chosen = [] {
+inline unsigned long named_fault() {
   const char* name = std::getenv("CUMULUS_PLANTED_FAULT");
   return name != nullptr ? std::strtoul(name, nullptr, 10) : 0UL;
-}();
-inline bool on(unsigned long fault) { return fault == chosen; }
+}
+inline bool on(unsigned long fault) {
+  static const unsigned long chosen = named_fault();
+  return fault == chosen;
+}
 }  // namespace cumulus_planted
 #endif
 """
