@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/bracket_match/cpu/stack_cursor.h"
 #include "tests/cases/bracket_match_case.h"
 #include "tests/cases/bracket_match_check.h"
 #include "tests/support/executors.h"
@@ -290,6 +291,18 @@ TYPED_TEST(BracketMatch, SlowNumbersWhatLiesBeyondTwoToThe31) {
   EXPECT_EQ(report.fault, Fault::kWrongClose);
   EXPECT_EQ(report.position, static_cast<std::int64_t>(kFar + 4999));
   EXPECT_EQ(report.open_position, 3);
+}
+
+// Of a tile so far behind, as the outputs of such a text would take 16 GiB.
+TEST(BracketMatchStack, NumbersWhatLiesBeyondTwoToThe31) {
+  constexpr std::int64_t kTile = (std::int64_t{1} << 31) / bracket_match::kCpuTile + 1;
+  std::vector<std::int64_t> depths(static_cast<std::size_t>(kTile) + 1);
+  bracket_match::HostTiles tiles;
+  tiles.depth = {depths.data(), depths.size()};
+  bracket_match::WalkedStack stack(tiles, kTile);
+  constexpr std::int64_t kOpen = kTile * bracket_match::kCpuTile + 5;
+  stack.push(kOpen);
+  EXPECT_EQ(stack.top(), kOpen);
 }
 
 TYPED_TEST(BracketMatch, RefusesOutputsThatDoNotFit) {

@@ -134,6 +134,21 @@ TEST(Slices, OfALoopWithinALoopAreTheOuterOnes) {
   EXPECT_LE(turns.yields, 4) << "no thread of the pool waits for its turn";
 }
 
+TEST(Slices, OfACallThatNobodyWantsDoNotBegin) {
+  struct Always final : Interrupt {
+    bool requested() const override { return true; }
+  } always;
+  CpuExecutor executor(2);
+  executor.set_interrupt(&always);
+  std::atomic<int> visits = 0;
+  const auto loop = [&] { parallel_ranges(executor, 100, 1, [&](std::int64_t, std::int64_t) { ++visits; }); };
+  EXPECT_THROW(loop(), Interrupted);
+  CountedTurns turns;
+  const SlicedCall sliced(turns);
+  EXPECT_THROW(loop(), Interrupted);
+  EXPECT_EQ(visits, 0);
+}
+
 TEST(Slices, ACallThatIsNotWantedEndsWithinOne) {
   struct Later final : Interrupt {
     bool requested() const override { return std::chrono::steady_clock::now() >= end; }
