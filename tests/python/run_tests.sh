@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs python/tests, or the notebooks, in the environment of scripts/python_env.
-#   run_tests.sh SOURCE PROGRAMS [notebooks]
+# Runs python/tests, or the notebooks, or one file, in the environment of scripts/python_env.
+#   run_tests.sh SOURCE PROGRAMS [notebooks | FILE]   FILE: of python/tests; without one all but what is too long
 set -eu
 python=$1/build/python_env/bin/python
 if ! "$python" -c 'import grpc, numpy, pytest' 2>/dev/null; then
@@ -13,5 +13,8 @@ if ! command -v protoc >/dev/null; then
 fi
 cd "$1/python"
 export CUMULUS_PROGRAMS="$2"
-if [ "${3:-}" = notebooks ]; then exec "$python" tests/run_notebooks.py; fi
-exec "$python" -m pytest -q -p no:cacheprovider tests
+case "${3:-}" in
+  notebooks) exec "$python" tests/run_notebooks.py ;;
+  "") exec "$python" -m pytest -q -p no:cacheprovider --ignore tests/test_mitsuba_variants.py tests ;;
+  *) exec "$python" -m pytest -q -p no:cacheprovider "tests/$3" ;;
+esac

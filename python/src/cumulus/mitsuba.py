@@ -32,8 +32,21 @@ if TYPE_CHECKING:
 _LUMINANCE = (0.212671, 0.715160, 0.072169)  # Mitsuba's own
 _WHOLE = 4294967296.0
 _EMPTY_TAIL = 4294967295.0
+_FAR = 1e8  # beyond what may hide the light: Mitsuba tells emitters in Python nothing of their scene
 
 _client: Optional["Client"] = None
+
+
+def _luminance(pixels: NDArray) -> NDArray:
+    """Of [height, width], or of the 1, 3 or 4 numbers a pixel of an `envmap`; 4 are a spectrum's coefficients and scale."""
+    if pixels.ndim == 2 or pixels.shape[2] == 1:
+        return pixels.reshape(pixels.shape[:2])
+    if pixels.shape[2] == 3:
+        return np.asarray(pixels @ np.asarray(_LUMINANCE, np.float32))
+    wavelengths = np.linspace(mi.MI_CIE_MIN, mi.MI_CIE_MAX, 16, dtype=np.float32)
+    a, b, c, scale = np.moveaxis(pixels[..., None], 2, 0)
+    x = (a * wavelengths + b) * wavelengths + c
+    return np.asarray(scale[..., 0] * (0.5 + 0.5 * x / np.sqrt(1 + x * x)).mean(-1), np.float32)
 
 
 def importance(image: NDArray, mis_compensation: bool = False) -> NDArray:
@@ -43,8 +56,7 @@ def importance(image: NDArray, mis_compensation: bool = False) -> NDArray:
     table of the plane: what rises from the first over the seam and what falls to the last add up to the interpolation
     across it.
     """
-    colours = np.asarray(image, np.float32)
-    light = colours @ np.asarray(_LUMINANCE, np.float32) if colours.ndim == 3 else colours
+    light = _luminance(np.asarray(image, np.float32))
     if mis_compensation:
         mean = np.float32(light.mean(dtype=np.float64))
         if mean - light.min() > 0.01 * mean:
@@ -206,10 +218,11 @@ class CumulusEnvmap(mi.Emitter):
             if name in props:
                 inner[name] = props[name]
         self._mis_compensation = bool(props.get("mis_compensation", False))
-        self._to_world = props.get("to_world", mi.ScalarTransform4f())
+        # Properties hold doubles, of which Dr.Jit's arrays have no transform.
+        self._to_world = mi.Transform4f(np.array(props.get("to_world", mi.ScalarTransform4f()).matrix, np.float32))
         self._from_world = self._to_world.inverse()
         self._envmap = mi.load_dict(inner)
-        self._center, self._radius = mi.ScalarPoint3f(0), 1.0
+        self._sphere: Optional[Tuple[Any, float]] = None
         table = props.get("table", "")
         self._warp = EnvmapWarp(SamplingTable.from_bytes(_read(table))) if table else self._built()
 
@@ -228,10 +241,9 @@ class CumulusEnvmap(mi.Emitter):
             self._warp = self._built()
 
     def set_scene(self, scene: Any) -> None:
-        box = scene.bbox()
-        if box.valid():
-            sphere = box.bounding_sphere()
-            self._center, self._radius = sphere.center, max(sphere.radius, 1e-4) * (1 + 1e-4)
+        """Says where rays of light are to begin. `sample_ray` needs it, and Mitsuba does not call it for emitters in Python."""
+        around = scene.bbox().bounding_sphere()
+        self._sphere = around.center, max(around.radius, 1e-4) * (1 + 1e-4)
 
     def bbox(self) -> Any:
         return mi.ScalarBoundingBox3f()
@@ -239,10 +251,16 @@ class CumulusEnvmap(mi.Emitter):
     def to_string(self) -> str:
         return f"CumulusEnvmap[{self._warp.width} x {self._warp.height}]"
 
-    def _density(self, uv: Any) -> Any:
-        """Per steradian."""
-        sine = dr.maximum(dr.sin(mi.Float64(uv.y) * dr.pi), 1e-9)
-        return mi.Float(self._warp.density(uv) / (2.0 * dr.pi * dr.pi * sine))
+    def _seen(self, d: Any) -> Tuple[Any, Any]:
+        """The uv of a direction, rounded as Mitsuba's own lookup rounds it, and the density there per steradian.
+
+        All that is asked of a direction goes through this, so that a sample's density is what `pdf_direction` says of it.
+        """
+        v = self._from_world @ d
+        across = dr.atan2(v.x, -v.z) * dr.inv_two_pi
+        uv = mi.Point2f(across - dr.floor(across), dr.safe_acos(v.y) * dr.inv_pi)
+        sine = dr.sqrt(dr.maximum(v.x * v.x + v.z * v.z, 1e-14))
+        return uv, mi.Float(self._warp.density(uv) / (2.0 * dr.square(dr.pi) * mi.Float64(sine)))
 
     def _direction(self, uv: Any) -> Any:
         theta, phi = mi.Float64(uv.y) * dr.pi, mi.Float64(uv.x) * (2.0 * dr.pi)
@@ -259,42 +277,44 @@ class CumulusEnvmap(mi.Emitter):
         return self._envmap.sample_wavelengths(si, sample, active)
 
     def sample_direction(self, it: Any, sample: Any, active: Any = True) -> Any:
-        uv = self._warp.sample(sample)
-        direction = self._to_world @ self._direction(uv)
-        distance = 2.0 * dr.maximum(self._radius, dr.norm(it.p - self._center))
+        direction = self._to_world @ self._direction(self._warp.sample(sample))
+        uv, pdf = self._seen(direction)
         ds: Any = mi.DirectionSample3f()  # dr.zeros() of it fails in scalar variants
-        ds.p = it.p + direction * distance
+        ds.p = it.p + direction * _FAR
         ds.n = -direction
         ds.uv = uv
         ds.time = it.time
-        ds.pdf = dr.select(active, self._density(uv), 0.0)
+        ds.pdf = dr.select(active, pdf, 0.0)
         ds.delta = False
         ds.emitter = mi.EmitterPtr(self) if dr.is_jit_v(mi.Float) else self
         ds.d = direction
-        ds.dist = distance
+        ds.dist = mi.Float(_FAR)
         lit = active & (ds.pdf > 0.0)
         radiance = self._envmap.eval_direction(it, ds, lit) / dr.maximum(ds.pdf, 1e-30)
         return ds, dr.select(lit, radiance, 0.0)
 
     def pdf_direction(self, it: Any, ds: Any, active: Any = True) -> Any:
-        d = self._from_world @ ds.d
-        across = dr.atan2(mi.Float64(d.x), -mi.Float64(d.z)) / (2.0 * dr.pi)
-        down = dr.acos(dr.clip(mi.Float64(d.y), -1.0, 1.0)) / dr.pi
-        uv = mi.Point2f(mi.Float(across - dr.floor(across)), mi.Float(down))
-        return dr.select(active, self._density(uv), 0.0)
+        return dr.select(active, self._seen(ds.d)[1], 0.0)
+
+    def sample_position(self, time: Any, sample: Any, active: Any = True) -> Any:
+        return dr.zeros(mi.PositionSample3f), mi.Float(0.0)  # infinitely far away; asked all the same by recorded calls
 
     def sample_ray(self, time: Any, wavelength_sample: Any, sample2: Any, sample3: Any, active: Any = True) -> Any:
+        if self._sphere is None:
+            raise RuntimeError("cumulus_envmap: rays of light have no place to begin; call "
+                               "scene.environment().set_scene(scene) before light is traced from the map")
+        center, radius = self._sphere
         disk = mi.warp.square_to_uniform_disk_concentric(sample2)
-        uv = self._warp.sample(sample3)
-        local = self._direction(uv)
+        local = self._direction(self._warp.sample(sample3))
         direction = self._to_world @ -local
+        uv, pdf = self._seen(-direction)
         offset = self._to_world @ mi.Frame3f(local).to_world(mi.Vector3f(disk.x, disk.y, 0.0))
         si = dr.zeros(mi.SurfaceInteraction3f)
         si.time = time
-        si.p = self._center + (offset - direction) * self._radius
+        si.p = center + (offset - direction) * radius
         si.uv = uv
         wavelengths, weight = self.sample_wavelengths(si, wavelength_sample, active)
-        weight = weight * (dr.pi * self._radius * self._radius / dr.maximum(self._density(uv), 1e-30))
+        weight = weight * (dr.pi * radius * radius / dr.maximum(pdf, 1e-30))
         return mi.Ray3f(si.p, direction, time, wavelengths), weight
 
 
