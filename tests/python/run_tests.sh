@@ -15,6 +15,6 @@ cd "$1/python"
 export CUMULUS_PROGRAMS="$2"
 case "${3:-}" in
   notebooks) exec "$python" tests/run_notebooks.py ;;
-  "") exec "$python" -m pytest -q -p no:cacheprovider --ignore tests/test_mitsuba_variants.py tests ;;
+  "") exec "$python" -m pytest -q -p no:cacheprovider --ignore tests/test_mitsuba_variants.py --ignore tests/test_gallery.py tests ;;
   *) exec "$python" -m pytest -q -p no:cacheprovider "tests/$3" ;;
 esac
