@@ -20,6 +20,9 @@
 #include "bench/operations/kd_tree_forest.h"
 #include "bench/operations/kd_tree_queries.h"
 #include "bench/operations/point_cloud.h"
+#if CUMULUS_WITH_CUDA
+#include "bench/operations/kd_tree_walks.h"
+#endif
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/kd_tree.h"
 #include "kernels/kd_tree/kd_tree_query.h"
@@ -194,11 +197,16 @@ void bench_cores(Runner<CpuExecutor>& runner, const std::vector<std::int64_t>& s
 
 template <class Executor>
 void bench_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  for (const int nearest : {8, 50}) {
-    for (const bool sorted : {true, false}) {
-      bench_nearest<float>(runner, {points, 3, queries, CloudPattern::kUniform, sorted}, nearest);
+  for (const int nearest : {1, 8, 30, 50}) {
+    for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
+      for (const bool sorted : {true, false}) {
+        const Question<float> question{points, 3, queries, pattern, sorted};
+        bench_nearest<float>(runner, question, nearest);
+#if CUMULUS_WITH_CUDA
+        if constexpr (std::is_same_v<Executor, CudaExecutor>) bench_walks(runner, question, nearest);
+#endif
+      }
     }
-    bench_nearest<float>(runner, {points, 3, queries, CloudPattern::kClustered, true}, nearest);
 #if CUMULUS_BENCH_NANOFLANN
     if constexpr (std::is_same_v<Executor, CpuExecutor>) {
       for (const bool sorted : {true, false})

@@ -86,7 +86,7 @@ bool is_periodic(const NeighborSearch& search) {
 
 /// Whether queries are worth sorting, and there are kernels for them.
 bool sorts_queries(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search) {
-  return element_bytes == 4 && shape.dimensions <= kMaxSortedDimensions && !is_periodic(search) &&
+  return element_bytes == 4 && shape.dimensions <= kMaxSortedDimensions &&
          search.queries >= kMinSortedQueries && search.queries < (std::int64_t{1} << 31) &&
          shape.nodes() <= kMaxNodesPerQuery * search.queries;
 }
@@ -98,6 +98,16 @@ int sorting_level(const KdTreeShape& shape, const NeighborSearch& search) {
   return level;
 }
 
+/// In the order in which query/sorted.cu takes them.
+ScratchSize& add_sort(ScratchSize& size, const KdTreeShape& shape, const NeighborSearch& search, int level) {
+  const std::size_t queries = size_of(shape.trees * search.queries);
+  return size.add<std::uint32_t>(queries)
+      .add<std::uint32_t>(queries)
+      .add<std::uint32_t>(queries)
+      .add<std::uint32_t>(size_of(shape.trees << level))
+      .add<std::uint32_t>(size_of(shape.trees));
+}
+
 NearestSorted sorted_plan(const KdTreeShape& shape, const NeighborSearch& search, int neighbors) {
   NearestSorted plan;
   plan.level = sorting_level(shape, search);
@@ -105,15 +115,18 @@ NearestSorted sorted_plan(const KdTreeShape& shape, const NeighborSearch& search
   plan.threads = plan.lists_in_registers ? kRegisterListThreads : kHeapListThreads;
   plan.child_extents = size_of(shape.trees * (shape.nodes() / 2) * shape.dimensions);
   plan.shared_bytes = size_of(neighbors) * kColumnPitch * size_of(plan.threads / 32) * sizeof(std::uint64_t);
-  const std::size_t queries = size_of(shape.trees * search.queries);
-  plan.scratch_bytes = fault_bytes()
-                           .add<ChildExtents>(plan.child_extents)
-                           .add<std::uint32_t>(queries)
-                           .add<std::uint32_t>(queries)
-                           .add<std::uint32_t>(queries)
-                           .add<std::uint32_t>(size_of(shape.trees << plan.level))
-                           .add<std::uint32_t>(size_of(shape.trees))
-                           .bytes();
+  ScratchSize size = fault_bytes().add<ChildExtents>(plan.child_extents);
+  plan.scratch_bytes = add_sort(size, shape, search, plan.level).bytes();
+  return plan;
+}
+
+ClosestSorted closest_plan(const KdTreeShape& shape, const NeighborSearch& search) {
+  ClosestSorted plan;
+  plan.level = sorting_level(shape, search);
+  plan.splits = size_of(shape.trees * (shape.nodes() / 2));
+  plan.leaf_begins = size_of(shape.trees * (shape.nodes() / 2 + 2));
+  ScratchSize size = fault_bytes().add<SplitNode>(plan.splits).add<std::uint32_t>(plan.leaf_begins);
+  plan.scratch_bytes = add_sort(size, shape, search, plan.level).bytes();
   return plan;
 }
 
@@ -138,6 +151,8 @@ BuildPlan choose_build(std::size_t element_bytes, const KdTreeShape& shape, cons
 NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
                            int neighbors, const DeviceNumbers& device) {
   if (sorts_queries(element_bytes, shape, search)) {
+    const bool has_splits = shape.dimensions <= kMaxSplitDimensions && !is_periodic(search);
+    if (neighbors == 1 && has_splits) return closest_plan(shape, search);
     const NearestSorted sorted = sorted_plan(shape, search, neighbors);
     if (sorted.shared_bytes <= device.block_shared_bytes) return sorted;
   }

@@ -66,7 +66,16 @@ struct NearestSorted {
   std::size_t scratch_bytes = 0;
 };
 
-using NearestPlan = std::variant<NearestPerThread, NearestSorted>;
+/// The nearest neighbour alone, of queries that are sorted likewise: warps share the leaves that their lanes
+/// come to. FLOAT32.
+struct ClosestSorted {
+  int level = 0;                // as above
+  std::size_t splits = 0;       // one for each inner node
+  std::size_t leaf_begins = 0;  // one for each leaf and each tree
+  std::size_t scratch_bytes = 0;
+};
+
+using NearestPlan = std::variant<NearestPerThread, NearestSorted, ClosestSorted>;
 NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
                            int neighbors, const DeviceNumbers& device);
 

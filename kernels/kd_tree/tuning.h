@@ -33,11 +33,14 @@ inline constexpr int kSearchThreads = 128;
 inline constexpr std::int64_t kMinSortedQueries = 1024;
 /// More nodes than this for each query cost more to prepare than sorting gains.
 inline constexpr std::int64_t kMaxNodesPerQuery = 64;
-inline constexpr int kMaxSortedDimensions = 4;
+inline constexpr int kMaxSortedDimensions = 8;
+/// A split has two bits for its axis.
+inline constexpr int kMaxSplitDimensions = 4;
 /// Sorted queries: so many neighbours are kept in registers, more in a heap in shared memory.
 inline constexpr int kRegisterListCapacity = 8;
 inline constexpr int kRegisterListThreads = 128;
 inline constexpr int kHeapListThreads = 32;
+inline constexpr int kClosestThreads = 128;
 /// Numbers of a warp's lists lie so far apart in shared memory, without bank conflicts along or across.
 inline constexpr unsigned kColumnPitch = 33;
 /// Unsorted queries: lists of so many places, or of kMaxNeighbors.

@@ -19,6 +19,7 @@ using kd_tree::BuildInBlocks;
 using kd_tree::BuildPlan;
 using kd_tree::choose_build;
 using kd_tree::choose_nearest;
+using kd_tree::ClosestSorted;
 using kd_tree::NearestPerThread;
 using kd_tree::NearestPlan;
 using kd_tree::NearestSorted;
@@ -161,6 +162,8 @@ TEST(KdTreeMethod, GivesBlocksNoMoreSharedMemoryThanTheyCanHave) {
 
 /// Of NearestRow: a thread has a query, in the queries' own order.
 constexpr int kPerThread = -1;
+/// Likewise: queries are sorted, and each has one neighbour.
+constexpr int kClosest = 1;
 
 struct NearestRow {
   std::size_t element_bytes;
@@ -196,17 +199,24 @@ const std::vector<NearestRow>& nearest_rows() {
     {4, 1, 1000000, 3, 10, 1024, 8, 0, kPerThread, 8, 512},
     {4, 1, 1000000, 3, 10, 2047, 8, 0, kPerThread, 8, 512},
     {4, 1, 1000000, 3, 10, 2048, 8, 0, 11, 128, 3179264},
-    {4, 1, 1000000, 3, 10, 2000000, 1, 0, 16, 128, 27408640},
+    {4, 1, 1000000, 3, 10, 2000000, 1, 0, 16, kClosest, 25049600},
+    {4, 1, 1000, 4, 10, 1024, 1, 0, 6, kClosest, 14336},
+    {4, 1, 1000000, 3, 10, 1023, 1, 0, kPerThread, 8, 512},
+    {4, 1, 1000000, 5, 10, 2000000, 1, 0, 16, 128, 29505792},
+    {8, 1, 1000000, 3, 10, 2000000, 1, 0, kPerThread, 8, 512},
+    {4, 4000, 1000, 3, 10, 2000, 1, 0, 6, kClosest, 100096768},
     {4, 1, 1000000, 3, 10, 2000000, 8, 0, 16, 128, 27408640},
     {4, 1, 1000000, 3, 10, 2000000, 9, 0, 16, 32, 27408640},
     {4, 1, 1000000, 3, 10, 2000000, 50, 0, 16, 32, 27408640},
     {4, 1, 1000000, 3, 10, 2000000, 128, 0, 16, 32, 27408640},
     {4, 1, 1000000, 2, 10, 2000000, 8, 0, 16, 128, 26360064},
     {4, 1, 1000000, 4, 10, 2000000, 8, 0, 16, 128, 28457216},
-    {4, 1, 1000000, 5, 10, 2000000, 8, 0, kPerThread, 8, 512},
-    {4, 1, 1000000, 6, 10, 200000, 8, 0, kPerThread, 8, 512},
-    {4, 1, 1000000, 8, 10, 200000, 32, 0, kPerThread, 32, 512},
-    {4, 1, 1000000, 3, 10, 2000000, 8, 1, kPerThread, 8, 512},
+    {4, 1, 1000000, 5, 10, 2000000, 8, 0, 16, 128, 29505792},
+    {4, 1, 1000000, 9, 10, 2000000, 8, 0, kPerThread, 8, 512},
+    {4, 1, 1000000, 6, 10, 200000, 8, 0, 16, 128, 8954368},
+    {4, 1, 1000000, 8, 10, 200000, 32, 0, 16, 32, 11051520},
+    {4, 1, 1000000, 3, 10, 2000000, 8, 1, 16, 128, 27408640},
+    {4, 1, 1000000, 3, 10, 2000000, 1, 1, 16, 128, 27408640},
     {4, 1, 10000000, 3, 10, 2000000, 8, 0, 19, 128, 51263744},
     {4, 1, 10000000, 3, 10, 2000000, 50, 0, 19, 32, 51263744},
     {4, 1, 10000000, 3, 10, 16000, 8, 0, kPerThread, 8, 512},
@@ -233,6 +243,9 @@ TEST(KdTreeMethod, ChoosesTheSearchOfEachShape) {
       if (row.sorting_level == kPerThread) {
         ASSERT_TRUE(std::holds_alternative<NearestPerThread>(plan));
         EXPECT_EQ(std::get<NearestPerThread>(plan).list_capacity, row.list);
+      } else if (row.list == kClosest) {
+        ASSERT_TRUE(std::holds_alternative<ClosestSorted>(plan));
+        EXPECT_EQ(std::get<ClosestSorted>(plan).level, row.sorting_level);
       } else {
         ASSERT_TRUE(std::holds_alternative<NearestSorted>(plan));
         EXPECT_EQ(std::get<NearestSorted>(plan).level, row.sorting_level);

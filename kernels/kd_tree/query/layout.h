@@ -23,4 +23,11 @@ struct alignas(16) ChildExtents {
   float right_upper;
 };
 
+/// Along one axis, where a node's left child ends and its right one begins. The lowest bits of both hold the
+/// axis.
+struct alignas(8) SplitNode {
+  float left_upper;
+  float right_lower;
+};
+
 }  // namespace cumulus::kd_tree

@@ -12,6 +12,9 @@ void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& pla
                              const NearestJob<T, Space::kDevice>& job, NeighborReport* report);
 void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
                          const NearestJob<float, Space::kDevice>& job, NeighborReport* report);
+/// Of jobs for one neighbour.
+void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
+                         const NearestJob<float, Space::kDevice>& job, NeighborReport* report);
 
 template <class T>
 void count_per_thread(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job, NeighborReport* report);

@@ -44,9 +44,9 @@ __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t l
 
 /// Offers the list all points that may be within its limit, the nearer child's of each node first. `boxes`
 /// are those of the tree's inner nodes.
-template <int D, class Tree, class List>
-__device__ void offer_near_points(const Tree& tree, const ChildExtents* boxes, const float* query,
-                                  List& list) {
+template <int D, bool kPeriodic, class List>
+__device__ void offer_near_points(const QueriedTree<float, D, kPeriodic>& tree, const ChildExtents* boxes,
+                                  const float* query, const float* period, List& list) {
   constexpr std::uint32_t kNone = ~0u;
   std::uint32_t later[kMaxKdTreeLevels];
   float later_distance[kMaxKdTreeLevels];
@@ -62,7 +62,8 @@ __device__ void offer_near_points(const Tree& tree, const ChildExtents* boxes, c
     while (node != kNone && !tree.is_leaf(node)) {
       float left;
       float right;
-      squared_child_distances<D>(boxes + static_cast<std::int64_t>(node) * D, query, &left, &right);
+      squared_child_distances<D, kPeriodic>(boxes + static_cast<std::int64_t>(node) * D, query, period, &left,
+                                            &right);
       const bool left_first = left <= right;
       const float nearer = left_first ? left : right;
       const float farther = left_first ? right : left;
@@ -111,7 +112,7 @@ __device__ inline void store_lists(const Search<float>& search, const std::uint6
 /// Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all lanes have one,
 /// as
 ///   for rays in T. Aila and S. Laine, "Understanding the efficiency of ray traversal on GPUs", 2009.
-template <int D, class List>
+template <int D, bool kPeriodic, class List>
 __global__ void __launch_bounds__(List::kThreads)
     search_sorted(Search<float> search, const ChildExtents* boxes, int neighbors, const std::uint32_t* order,
                   std::int64_t* indices, float* distances) {
@@ -122,10 +123,11 @@ __global__ void __launch_bounds__(List::kThreads)
   const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
   std::uint64_t* const column = columns + threadIdx.x / 32 * static_cast<unsigned>(neighbors) * kColumnPitch;
   if (active) {
-    const auto tree = search.template tree<D, false>(tree_number);
+    const auto tree = search.template tree<D, kPeriodic>(tree_number);
     const ThreadQuery<float, D> query(search, number);
     List list(neighbors, search.squared_radius(number), column + threadIdx.x % 32);
-    offer_near_points<D>(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates, list);
+    offer_near_points(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates,
+                      search.parameters.period, list);
     list.finish();
   }
   __syncwarp();

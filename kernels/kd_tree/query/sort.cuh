@@ -33,17 +33,26 @@ __global__ void __launch_bounds__(kSearchThreads)
   }
 }
 
-/// The squared distances of a query from both children of a node, whose extents are `boxes`.
-template <int D>
-__device__ void squared_child_distances(const ChildExtents* boxes, const float* query, float* left,
-                                        float* right) {
+/// The squared distances of a query from both children of a node, whose extents are `boxes`. `period` is read
+/// where axes may close on themselves.
+template <int D, bool kPeriodic>
+__device__ void squared_child_distances(const ChildExtents* boxes, const float* query, const float* period,
+                                        float* left, float* right) {
   *left = 0;
   *right = 0;
 #pragma unroll
   for (int axis = 0; axis < D; ++axis) {
     const ChildExtents extents = boxes[axis];
-    const float from_left = axis_distance(query[axis], extents.left_lower, extents.left_upper);
-    const float from_right = axis_distance(query[axis], extents.right_lower, extents.right_upper);
+    float from_left;
+    float from_right;
+    if constexpr (kPeriodic) {
+      from_left = periodic_axis_distance(query[axis], extents.left_lower, extents.left_upper, period[axis]);
+      from_right =
+          periodic_axis_distance(query[axis], extents.right_lower, extents.right_upper, period[axis]);
+    } else {
+      from_left = axis_distance(query[axis], extents.left_lower, extents.left_upper);
+      from_right = axis_distance(query[axis], extents.right_lower, extents.right_upper);
+    }
     *left = add(*left, multiply(from_left, from_left));
     *right = add(*right, multiply(from_right, from_right));
   }
@@ -59,32 +68,41 @@ struct QuerySort {
   std::uint32_t* reserved;  // [trees]: queries of nodes that have their place
 };
 
+/// The inner nodes of all trees as their children's boxes. Whether axes close makes no odds to the order of
+/// queries.
+template <int D>
+struct BoxForest {
+  const ChildExtents* boxes;
+  std::int64_t inner_nodes;  // of a tree
+
+  __device__ bool left_is_nearer(std::int64_t tree, std::uint32_t node, const float* query) const {
+    float left;
+    float right;
+    squared_child_distances<D, false>(boxes + (tree * inner_nodes + node) * D, query, nullptr, &left, &right);
+    return left <= right;
+  }
+};
+
 /// Each query goes down to the nearer child, level after level, and is counted in the node that it comes to.
 /// Owns: thread i query i.
-/// Reads: the query; the boxes on its way down.
+/// Reads: the query; the nodes on its way down.
 /// Writes: the query's node, and its rank there; the node's count, by an atomic addition.
 /// Waits for: nothing.
 /// Cannot deadlock: no thread waits for another.
 /// Source: this project's; a counting sort's histogram.
-template <int D>
+template <int D, class Forest>
 __global__ void __launch_bounds__(kSearchThreads)
-    route_queries(Search<float> search, const ChildExtents* boxes, QuerySort sort) {
+    route_queries(Search<float> search, Forest forest, QuerySort sort) {
   const std::int64_t number = thread_number();
   if (number >= search.all_queries()) return;
-  const std::int64_t tree_number = number / search.queries_each;
-  const ChildExtents* tree_boxes = boxes + tree_number * (search.shape.nodes() / 2) * D;
+  const std::int64_t tree = number / search.queries_each;
   const ThreadQuery<float, D> query(search, number);
   std::uint32_t node = 0;
-  for (int level = 0; level < sort.level; ++level) {
-    float left;
-    float right;
-    squared_child_distances<D>(tree_boxes + static_cast<std::int64_t>(node) * D, query.coordinates, &left,
-                               &right);
-    node = 2 * node + (left <= right ? 1 : 2);
-  }
+  for (int level = 0; level < sort.level; ++level)
+    node = 2 * node + (forest.left_is_nearer(tree, node, query.coordinates) ? 1 : 2);
   node -= (1u << sort.level) - 1;
   sort.nodes[number] = node;
-  sort.ranks[number] = atomicAdd(sort.counts + (tree_number << sort.level) + node, 1u);
+  sort.ranks[number] = atomicAdd(sort.counts + (tree << sort.level) + node, 1u);
 }
 
 inline constexpr unsigned kPlacedNodes = 1024;

@@ -3,72 +3,90 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
 #include "kernels/core/launch_slices.h"
+#include "kernels/kd_tree/query/closest.cuh"
 #include "kernels/kd_tree/query/faults.cuh"
 #include "kernels/kd_tree/query/search.h"
 #include "kernels/kd_tree/query/search_sorted.cuh"
 #include "kernels/kd_tree/query/sort.cuh"
+#include "kernels/kd_tree/query/split_nodes.cuh"
 
 namespace cumulus::kd_tree {
 namespace {
 
-/// Calls body(Dimensions<D>) for the numbers of dimensions whose queries are sorted.
-template <class Body>
-void with_sorted_dimensions(int dimensions, const Body& body) {
-  static_assert(kMaxSortedDimensions == 4);
-  if (dimensions == 2) return body(Dimensions<2>(2));
-  if (dimensions == 3) return body(Dimensions<3>(3));
-  body(Dimensions<4>(4));
+/// Calls body(Dimensions<D>) for D from kFirst to kLast.
+template <int kFirst, int kLast, class Body>
+void with_dimensions_between(int dimensions, const Body& body) {
+  if constexpr (kFirst < kLast) {
+    if (dimensions != kFirst) return with_dimensions_between<kFirst + 1, kLast>(dimensions, body);
+  }
+  body(Dimensions<kFirst>(kFirst));
 }
 
-/// Scratch memory of a sorted search.
+/// Scratch memory in which queries are sorted.
 struct SortBuffers {
-  DeviceSpan<ChildExtents> boxes;
   DeviceSpan<std::uint32_t> nodes;
   DeviceSpan<std::uint32_t> ranks;
   DeviceSpan<std::uint32_t> order;
   DeviceSpan<std::uint32_t> counts;
   DeviceSpan<std::uint32_t> reserved;
 
-  SortBuffers(CudaExecutor& executor, const NearestSorted& plan,
-              const QueriedForest<float, Space::kDevice>& forest)
-      : boxes(executor.scratch<ChildExtents>(plan.child_extents)),
-        nodes(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.all_queries()))),
+  SortBuffers(CudaExecutor& executor, int level, const QueriedForest<float, Space::kDevice>& forest)
+      : nodes(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.all_queries()))),
         ranks(executor.scratch<std::uint32_t>(nodes.size())),
         order(executor.scratch<std::uint32_t>(nodes.size())),
-        counts(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.shape.trees << plan.level))),
+        counts(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.shape.trees << level))),
         reserved(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.shape.trees))) {}
+
+  QuerySort sort(int level) const {
+    return {level, nodes.data(), ranks.data(), order.data(), counts.data(), reserved.data()};
+  }
 };
 
-template <int D>
-void sort_queries(CUstream_st* stream, const Search<float>& search, const NearestSorted& plan,
-                  const SortBuffers& sorted) {
-  const QuerySort sort{plan.level,          sorted.nodes.data(),  sorted.ranks.data(),
-                       sorted.order.data(), sorted.counts.data(), sorted.reserved.data()};
-  const std::int64_t inner_nodes = search.shape.trees * (search.shape.nodes() / 2);
-  if (inner_nodes > 0) {
-    gather_child_boxes<D><<<search_blocks(inner_nodes), kSearchThreads, 0, stream>>>(
-        search.shape, search.node_bounds, sorted.boxes.data());
-  }
-  CUMULUS_CUDA(cudaMemsetAsync(sorted.counts.data(), 0, sorted.counts.bytes(), stream));
-  CUMULUS_CUDA(cudaMemsetAsync(sorted.reserved.data(), 0, sorted.reserved.bytes(), stream));
+template <int D, class Forest>
+void sort_queries(CUstream_st* stream, const Search<float>& search, const Forest& forest,
+                  const SortBuffers& buffers, int level) {
+  const QuerySort sort = buffers.sort(level);
+  CUMULUS_CUDA(cudaMemsetAsync(sort.counts, 0, buffers.counts.bytes(), stream));
+  CUMULUS_CUDA(cudaMemsetAsync(sort.reserved, 0, buffers.reserved.bytes(), stream));
   const unsigned blocks = search_blocks(search.all_queries());
-  const unsigned node_blocks = divide_up(1u << sort.level, kPlacedNodes);
-  route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, sorted.boxes.data(), sort);
+  const unsigned node_blocks = divide_up(1u << level, kPlacedNodes);
+  route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, forest, sort);
   place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kPlacedNodes, 0, stream>>>(
       sort, node_blocks);
   order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each, search.all_queries());
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-template <int D, class List>
+template <int D, bool kPeriodic, class List>
 void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<float>& search,
-                 const SortBuffers& sorted, const NearestJob<float, Space::kDevice>& job) {
+                 const ChildExtents* boxes, const SortBuffers& sorted,
+                 const NearestJob<float, Space::kDevice>& job) {
   launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceSorted),
                 [&](std::int64_t begin, std::int64_t end) {
                   const auto blocks = static_cast<unsigned>(divide_up(end - begin, List::kThreads));
-                  search_sorted<D, List><<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
-                      search.slice(begin, end), sorted.boxes.data(), job.neighbors, sorted.order.data(),
-                      job.indices.data(), job.distances.data());
+                  search_sorted<D, kPeriodic, List>
+                      <<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
+                          search.slice(begin, end), boxes, job.neighbors, sorted.order.data(),
+                          job.indices.data(), job.distances.data());
+                  CUMULUS_CUDA(cudaGetLastError());
+                });
+}
+
+template <int D>
+void search_closest_in_slices(CudaExecutor& executor, const Search<float>& search, const SplitArrays& splits,
+                              const QuerySort& sort, const NearestJob<float, Space::kDevice>& job) {
+  constexpr std::int64_t kWarp = 32;
+  const std::int64_t warps = search.shape.trees * divide_up(search.queries_each, kWarp);
+  const auto kernel = search.shape.trees == 1 ? search_closest<D, true> : search_closest<D, false>;
+  launch_slices(executor, warps * kWarp, slice_bounds(search, kFirstSliceSorted),
+                [&](std::int64_t begin, std::int64_t end) {
+                  const std::int64_t first = divide_up(begin, kWarp);
+                  const std::int64_t last = divide_up(end, kWarp);
+                  if (first == last) return;
+                  const auto blocks =
+                      static_cast<unsigned>(divide_up((last - first) * kWarp, kClosestThreads));
+                  kernel<<<blocks, kClosestThreads, 0, executor.stream()>>>(
+                      search.slice(first, last), splits, sort, job.indices.data(), job.distances.data());
                   CUMULUS_CUDA(cudaGetLastError());
                 });
 }
@@ -80,12 +98,42 @@ void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
   Search<float> search = search_of(job.forest);
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
-  const SortBuffers sorted(executor, plan, job.forest);
-  with_sorted_dimensions(search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
-    sort_queries<D>(executor.stream(), search, plan, sorted);
-    const auto search_all = plan.lists_in_registers ? search_with<D, RegisterList> : search_with<D, HeapList>;
-    search_all(executor, plan, search, sorted, job);
-  });
+  ChildExtents* const boxes = executor.scratch<ChildExtents>(plan.child_extents).data();
+  const SortBuffers sorted(executor, plan.level, job.forest);
+  const std::int64_t inner_nodes = search.shape.nodes() / 2;
+  with_dimensions_between<2, kMaxSortedDimensions>(
+      search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
+        if (inner_nodes > 0) {
+          gather_child_boxes<D>
+              <<<search_blocks(search.shape.trees * inner_nodes), kSearchThreads, 0, executor.stream()>>>(
+                  search.shape, search.node_bounds, boxes);
+        }
+        sort_queries<D>(executor.stream(), search, BoxForest<D>{boxes, inner_nodes}, sorted, plan.level);
+        const auto search_all = search.parameters.periodic ? plan.lists_in_registers
+                                                                 ? search_with<D, true, RegisterList>
+                                                                 : search_with<D, true, HeapList>
+                                : plan.lists_in_registers ? search_with<D, false, RegisterList>
+                                                           : search_with<D, false, HeapList>;
+        search_all(executor, plan, search, boxes, sorted, job);
+      });
+}
+
+void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
+                         const NearestJob<float, Space::kDevice>& job, NeighborReport* report) {
+  Search<float> search = search_of(job.forest);
+  report_faults(executor, search, report);
+  if (search.all_queries() == 0) return;
+  const SplitArrays splits{executor.scratch<SplitNode>(plan.splits).data(),
+                           executor.scratch<std::uint32_t>(plan.leaf_begins).data()};
+  const SortBuffers sorted(executor, plan.level, job.forest);
+  with_dimensions_between<2, kMaxSplitDimensions>(
+      search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
+        gather_splits<D>
+            <<<search_blocks(search.all_leaves()), kSearchThreads, 0, executor.stream()>>>(search, splits);
+        sort_queries<D>(executor.stream(), search, SplitForest<D>{splits.nodes, search.shape.nodes() / 2},
+                        sorted, plan.level);
+        search_closest_in_slices<D>(executor, search, splits, sorted.sort(plan.level), job);
+      });
 }
 
 }  // namespace cumulus::kd_tree
