@@ -110,6 +110,20 @@ void launch(cudaStream_t stream, void (*kernel)(Parameters...), const LaunchShap
   CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
+/// Puts a kernel on the stream whose blocks, shape.cluster_blocks of them, are resident together.
+template <class... Parameters, class... Arguments>
+void launch_cluster(cudaStream_t stream, void (*kernel)(Parameters...), const LaunchShape& shape,
+                    const Arguments&... arguments) {
+  (void)allow_dynamic_shared(kernel, shape.shared_bytes);  // where it is false, the launch fails
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned int>(shape.cluster_blocks), 1, 1};
+  cudaLaunchConfig_t config = shape.on(stream);
+  config.attrs = &attribute;
+  config.numAttrs = shape.cluster_blocks > 1 ? 1 : 0;
+  CUMULUS_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
 /// Launches a kernel whose blocks wait for each other: all of them are resident at once, or, where they do
 /// not fit, none is and the result is false.
 template <class Argument>

@@ -24,7 +24,10 @@ ScratchSize decode_sums(const DecodeGrid& grid) {
 
 }  // namespace
 
-std::size_t EncodePlan::scratch_bytes() const {
+std::size_t EncodeSmallPlan::scratch_bytes() const {
+  return ScratchSize().add<std::byte>(kBlockAlignment).bytes();
+}
+std::size_t EncodeTilesPlan::scratch_bytes() const {
   return ScratchSize().add<std::byte>(kBlockAlignment + status_bytes()).bytes();
 }
 
@@ -35,11 +38,18 @@ std::size_t GranulesPlan::scratch_bytes() const {
 }
 
 EncodePlan choose_encode(const EncodeRunLengthsParams& params, const DeviceNumbers& device) {
+  const int most_blocks = device.architecture >= kClusterArchitecture ? kSmallBlocks : 1;
+  if (params.elements <= max_small_elements(most_blocks)) {
+    const int blocks = params.elements <= kOneBlockElements ? 1 : most_blocks;
+    return EncodeSmallPlan{
+        blocks, static_cast<int>(divide_up(params.elements, std::int64_t{blocks} * kSmallThreads))};
+  }
   const int element_bytes = params.format.element_bytes;
   const int warps = encode_warps(element_bytes, device);
   const std::int64_t tile_elements = std::int64_t{warps} * encode_warp_elements(element_bytes);
-  return {warps, divide_up(params.elements, tile_elements),
-          kEncodeBlockBytes + static_cast<std::size_t>(warps) * encode_warp_bytes(element_bytes)};
+  return EncodeTilesPlan{
+      warps, divide_up(params.elements, tile_elements),
+      kEncodeBlockBytes + static_cast<std::size_t>(warps) * encode_warp_bytes(element_bytes)};
 }
 
 DecodePlan choose_decode(const DecodeRunLengthsParams& params) {

@@ -13,8 +13,16 @@
 
 namespace cumulus::run_length {
 
-/// How an array is encoded on a GPU: in one pass, by blocks of as many warps as there is shared memory for.
-struct EncodePlan {
+/// A small array is encoded by one launch of few blocks.
+struct EncodeSmallPlan {
+  int blocks;
+  int rows;  // elements of a thread
+
+  std::size_t scratch_bytes() const;  // a block for the report
+};
+
+/// Any other in one pass, by blocks of as many warps as there is shared memory for.
+struct EncodeTilesPlan {
   int warps;  // of a block, that have chunks
   std::int64_t tiles;
   std::size_t shared_bytes;  // of a block
@@ -25,6 +33,7 @@ struct EncodePlan {
   std::size_t scratch_bytes() const;
 };
 
+using EncodePlan = std::variant<EncodeSmallPlan, EncodeTilesPlan>;
 EncodePlan choose_encode(const EncodeRunLengthsParams& params, const DeviceNumbers& device);
 
 /// How the runs of an array are cut into granules and blocks of them, and the output into tiles.
@@ -61,6 +70,9 @@ DecodePlan choose_decode(const DecodeRunLengthsParams& params);
 inline const DecodeGrid& grid_of(const DecodePlan& plan) {
   return std::visit([](const auto& of_method) -> const DecodeGrid& { return of_method.grid; }, plan);
 }
+inline std::size_t scratch_bytes(const EncodePlan& plan) {
+  return std::visit([](const auto& of_method) { return of_method.scratch_bytes(); }, plan);
+}
 inline std::size_t scratch_bytes(const DecodePlan& plan) {
   return std::visit([](const auto& of_method) { return of_method.scratch_bytes(); }, plan);
 }
@@ -79,7 +91,7 @@ template <Space S>
 std::size_t encode_run_lengths_scratch_bytes(const EncodeRunLengthsParams& params,
                                              const DeviceNumbers& device) {
   if (S == Space::kHost || params.elements == 0) return 0;
-  return run_length::choose_encode(params, device).scratch_bytes();
+  return run_length::scratch_bytes(run_length::choose_encode(params, device));
 }
 
 /// Scratch bytes of decode_run_lengths on executors of space S: exact.

@@ -8,6 +8,18 @@ namespace cumulus::run_length {
 /// Warps of a block of the decoder.
 inline constexpr int kTileWarps = 8;
 
+/// Small arrays are encoded by one launch: of a block, or, where there are clusters, of kSmallBlocks of them.
+/// Each thread has up to kSmallRows elements.
+inline constexpr int kSmallThreads = 1024;
+inline constexpr int kSmallRows = 8;
+inline constexpr int kSmallBlocks = 8;
+inline constexpr int kClusterArchitecture = 90;
+constexpr std::int64_t max_small_elements(int blocks) {
+  return std::int64_t{blocks} * kSmallThreads * kSmallRows;
+}
+/// More elements than this are worth the blocks of a cluster.
+inline constexpr std::int64_t kOneBlockElements = 2 * kSmallThreads;
+
 /// Warps of a block of the CUDA encoder that have chunks: as many as there is shared memory for. Two more,
 /// the publisher and the look-back warp, exchange with other blocks.
 inline constexpr int kMinEncodeWarps = 3;

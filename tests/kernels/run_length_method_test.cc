@@ -29,6 +29,38 @@ EncodePlan encode_plan(int element_bytes, std::int64_t elements, const DeviceNum
   return choose_encode({.format = {element_bytes}, .elements = elements, .max_runs = elements}, device);
 }
 
+/// What docs/operations/run_length.md says of small arrays.
+TEST(RunLengthMethod, EncodesSmallArraysByOneLaunch) {
+  struct Row {
+    std::int64_t elements;
+    int blocks[3];  // on the three GPUs; 0: in tiles
+    int rows[3];
+  };
+  const Row rows[] = {
+      {1, {1, 1, 1}, {1, 1, 1}},     {1024, {1, 1, 1}, {1, 1, 1}},
+      {2048, {1, 1, 1}, {2, 2, 2}},  {2049, {8, 1, 1}, {1, 3, 3}},
+      {4096, {8, 1, 1}, {1, 4, 4}},  {8192, {8, 1, 1}, {1, 8, 8}},
+      {8193, {8, 0, 0}, {2, 0, 0}},  {65536, {8, 0, 0}, {8, 0, 0}},
+      {65537, {0, 0, 0}, {0, 0, 0}}, {std::int64_t{1} << 32, {0, 0, 0}, {0, 0, 0}},
+  };
+  const DeviceNumbers* devices[] = {&kH200, &kRtx4090, &kSmall};
+  for (const Row& row : rows) {
+    for (int d = 0; d < 3; ++d) {
+      for (const int element_bytes : testing::kRunElementBytes) {
+        SCOPED_TRACE(std::to_string(row.elements) + " elements, GPU " + std::to_string(d));
+        const EncodePlan plan = encode_plan(element_bytes, row.elements, *devices[d]);
+        const auto* small = std::get_if<EncodeSmallPlan>(&plan);
+        ASSERT_EQ(small != nullptr, row.blocks[d] != 0);
+        if (small == nullptr) continue;
+        EXPECT_EQ(small->blocks, row.blocks[d]);
+        EXPECT_EQ(small->rows, row.rows[d]);
+        EXPECT_GE(std::int64_t{small->blocks} * small->rows * kSmallThreads, row.elements);
+        EXPECT_EQ(scratch_bytes(plan), 256u);
+      }
+    }
+  }
+}
+
 struct EncodeCase {
   int element_bytes;
   std::int64_t elements;
@@ -38,45 +70,21 @@ struct EncodeCase {
 
 TEST(RunLengthMethod, EncodesByAsManyWarpsAsThereIsSharedMemoryFor) {
   const EncodeCase cases[] = {
-      {1, 1, {22, 9, 6}, {1, 1, 1}},
-      {1, 6145, {22, 9, 6}, {1, 1, 1}},
-      {1, 1000000, {22, 9, 6}, {23, 55, 82}},
-      {1, 268435456, {22, 9, 6}, {5958, 14564, 21846}},
-      {2, 1, {22, 11, 7}, {1, 1, 1}},
-      {2, 3073, {22, 11, 7}, {1, 1, 1}},
-      {2, 1000000, {22, 11, 7}, {45, 89, 140}},
-      {2, 268435456, {22, 11, 7}, {11916, 23832, 37450}},
-      {3, 1, {20, 8, 5}, {1, 1, 1}},
-      {3, 3073, {20, 8, 5}, {1, 1, 1}},
-      {3, 1000000, {20, 8, 5}, {49, 123, 196}},
-      {3, 268435456, {20, 8, 5}, {13108, 32768, 52429}},
-      {4, 1, {12, 5, 3}, {1, 1, 1}},
-      {4, 3073, {12, 5, 3}, {1, 1, 2}},
-      {4, 1000000, {12, 5, 3}, {82, 196, 326}},
-      {4, 268435456, {12, 5, 3}, {21846, 52429, 87382}},
-      {6, 1, {17, 7, 4}, {1, 1, 1}},
-      {6, 1537, {17, 7, 4}, {1, 1, 1}},
-      {6, 1000000, {17, 7, 4}, {115, 280, 489}},
-      {6, 268435456, {17, 7, 4}, {30841, 74899, 131072}},
-      {8, 1, {13, 5, 3}, {1, 1, 1}},
-      {8, 1537, {13, 5, 3}, {1, 1, 2}},
-      {8, 1000000, {13, 5, 3}, {151, 391, 652}},
-      {8, 268435456, {13, 5, 3}, {40330, 104858, 174763}},
-      {12, 1, {17, 7, 4}, {1, 1, 1}},
-      {12, 769, {17, 7, 4}, {1, 1, 1}},
-      {12, 1000000, {17, 7, 4}, {230, 559, 977}},
-      {12, 268435456, {17, 7, 4}, {61681, 149797, 262144}},
-      {16, 1, {13, 5, 3}, {1, 1, 1}},
-      {16, 769, {13, 5, 3}, {1, 1, 2}},
-      {16, 1000000, {13, 5, 3}, {301, 782, 1303}},
-      {16, 268435456, {13, 5, 3}, {80660, 209716, 349526}},
+      {1, 1000000, {22, 9, 6}, {23, 55, 82}},      {1, 268435456, {22, 9, 6}, {5958, 14564, 21846}},
+      {2, 1000000, {22, 11, 7}, {45, 89, 140}},    {2, 268435456, {22, 11, 7}, {11916, 23832, 37450}},
+      {3, 1000000, {20, 8, 5}, {49, 123, 196}},    {3, 268435456, {20, 8, 5}, {13108, 32768, 52429}},
+      {4, 1000000, {12, 5, 3}, {82, 196, 326}},    {4, 268435456, {12, 5, 3}, {21846, 52429, 87382}},
+      {6, 1000000, {17, 7, 4}, {115, 280, 489}},   {6, 268435456, {17, 7, 4}, {30841, 74899, 131072}},
+      {8, 1000000, {13, 5, 3}, {151, 391, 652}},   {8, 268435456, {13, 5, 3}, {40330, 104858, 174763}},
+      {12, 1000000, {17, 7, 4}, {230, 559, 977}},  {12, 268435456, {17, 7, 4}, {61681, 149797, 262144}},
+      {16, 1000000, {13, 5, 3}, {301, 782, 1303}}, {16, 268435456, {13, 5, 3}, {80660, 209716, 349526}},
   };
   const DeviceNumbers* devices[] = {&kH200, &kRtx4090, &kSmall};
   for (const EncodeCase& c : cases) {
     for (int d = 0; d < 3; ++d) {
       SCOPED_TRACE(std::to_string(c.elements) + " of " + std::to_string(c.element_bytes) + " bytes, GPU " +
                    std::to_string(d));
-      const EncodePlan plan = encode_plan(c.element_bytes, c.elements, *devices[d]);
+      const auto plan = std::get<EncodeTilesPlan>(encode_plan(c.element_bytes, c.elements, *devices[d]));
       EXPECT_EQ(plan.warps, c.warps[d]);
       EXPECT_EQ(plan.tiles, c.tiles[d]);
       EXPECT_EQ(plan.threads(), 32 * (c.warps[d] + 2));
@@ -91,8 +99,9 @@ TEST(RunLengthMethod, EncodesByAsManyWarpsAsThereIsSharedMemoryFor) {
 TEST(RunLengthMethod, EncodesAnyArrayOnAnyDevice) {
   for (const std::size_t shared : {std::size_t{0}, 1 * kKiB, 48 * kKiB, 64 * kKiB, 227 * kKiB, 1024 * kKiB}) {
     for (const int element_bytes : testing::kRunElementBytes) {
-      for (const std::int64_t elements : {std::int64_t{0}, std::int64_t{1}, std::int64_t{12345}, kMax}) {
-        const EncodePlan plan = encode_plan(element_bytes, elements, {.block_shared_bytes = shared});
+      for (const std::int64_t elements : {std::int64_t{65537}, std::int64_t{123456}, kMax}) {
+        const auto plan =
+            std::get<EncodeTilesPlan>(encode_plan(element_bytes, elements, {.block_shared_bytes = shared}));
         EXPECT_GE(plan.warps, kMinEncodeWarps);
         EXPECT_LE(plan.warps, kMaxEncodeWarps);
         const std::int64_t tile = std::int64_t{plan.warps} * encode_warp_elements(element_bytes);
