@@ -133,3 +133,21 @@ def test_other_files(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(cumulus.InvalidArgument, match="no array data"):
         cumulus.load(tmp_path / "other.npz")
+
+
+def test_bilinear_tables_are_exported(client, command_line, tmp_path):
+    weights = np.random.default_rng(15).random((6, 9), dtype=np.float32)
+    table = client.sampling_table(weights, projection="plane", interpolation="bilinear").local()
+    table.save(tmp_path / "map.cst")
+    command_line("sampling-table", tmp_path / "map.cst", "--export", "npz", "-o", tmp_path / "map.npz")
+    arrays = np.load(tmp_path / "map.npz")
+    points = np.random.default_rng(16).random((200, 2))
+    columns, rows, corners = arrays["column_edges"], arrays["row_edges"], arrays["vertices"].astype(float)
+    x, y = (np.searchsorted(edges, values, "right") - 1 for edges, values in ((columns, points[:, 0]), (rows, points[:, 1])))
+    across, down = ((values - edges[at]) / np.diff(edges)[at]
+                    for values, edges, at in ((points[:, 0], columns, x), (points[:, 1], rows, y)))
+    cell = np.diff(arrays["marginal_cdf"])[y] * np.diff(arrays["conditional_cdf"], axis=1)[y, x]
+    four = corners[y, x], corners[y, x + 1], corners[y + 1, x], corners[y + 1, x + 1]
+    value = (four[0] * (1 - across) + four[1] * across) * (1 - down) + (four[2] * (1 - across) + four[3] * across) * down
+    area = np.diff(columns)[x] * np.diff(rows)[y]
+    assert np.allclose(cell / area * value / (sum(four) / 4), table.pdf(points), rtol=1e-5)

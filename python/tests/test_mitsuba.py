@@ -145,3 +145,16 @@ def test_rays_need_the_scene():
     light = mi.load_dict({"type": "cumulus_envmap", "bitmap": mi.Bitmap(maps()["even"])})
     with pytest.raises(RuntimeError, match="environment.*set_scene"):
         light.sample_ray(0.0, 0.5, mi.Point2f(0.1, 0.2), mi.Point2f(0.3, 0.4))
+
+
+def test_exports_load_in_mitsubas_class(client, command_line, tmp_path):
+    weights = np.random.default_rng(14).random((16, 32), dtype=np.float32) ** 4
+    table = client.sampling_table(weights, projection="plane")
+    table.save(tmp_path / "map.cst")
+    command_line("sampling-table", tmp_path / "map.cst", "--export", "mitsuba", "-o", tmp_path / "map.npz")
+    loaded = mi.DiscreteDistribution2D(np.load(tmp_path / "map.npz")["pdf"])
+    for y, x in ((0, 0), (7, 30), (15, 31)):
+        pdf = table.local().pdf(np.array([[(x + 0.5) / 32, (y + 0.5) / 16]]))[0]
+        assert abs(loaded.pdf(mi.Point2u(x, y)) * weights.size / pdf - 1) < 1e-4
+    texel, probability, _ = loaded.sample(mi.Point2f(0.3, 0.8))
+    assert abs(probability / loaded.pdf(texel) - 1) < 1e-4

@@ -71,8 +71,7 @@ def main(cumulus, picture):
             assert numpy.array_equal(plain[name], numpy.load(file("direct.npz"))[name]), name
         pbrt = numpy.load(file("pbrt.npz"))
         check("pbrt", pbrt["conditional_func"].astype(float) / pbrt["marginal_func_int"] / (width * height))
-        mitsuba = numpy.load(file("mitsuba.npz"))
-        check("mitsuba", numpy.diff(mitsuba["cond_cdf"], axis=1, prepend=0) * mitsuba["normalization"])
+        check("mitsuba", numpy.load(file("mitsuba.npz"))["pdf"].astype(float) / (width * height))
 
 
 main(*sys.argv[1:])

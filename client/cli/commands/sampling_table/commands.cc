@@ -235,9 +235,10 @@ void add_sampling_table(CommandLine& line) {
   line.add_output(table, "-o,--output", building->output, "Table to write (.cst; with --export .npz)")
       .required();
   table
-      .add_option("--export", building->format,
-                  "Write arrays for others instead, as .npz: npz (plain distributions), pbrt (members of "
-                  "PiecewiseConstant2D) or mitsuba (members of DiscreteDistribution2D)")
+      .add_option(
+          "--export", building->format,
+          "Write arrays for others instead, as .npz: npz (plain distributions), pbrt (members of "
+          "PiecewiseConstant2D) or mitsuba (what DiscreteDistribution2D is made of); bilinear tables as npz")
       ->transform(one_of(kExports))
       ->type_name("NAME");
   *built_image = add_table_options(table, "", building->table);

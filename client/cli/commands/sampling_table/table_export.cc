@@ -127,23 +127,36 @@ absl::Status write_pbrt(const std::string& path, const Distributions& table) {
 }
 
 absl::Status write_mitsuba(const std::string& path, const Distributions& table) {
-  const std::size_t height = table.height;
-  const std::size_t width = table.width;
-  std::vector<double> conditional;
-  conditional.reserve(height * width);
-  for (std::size_t y = 0; y < height; ++y) {
-    for (std::size_t x = 1; x <= width; ++x)
-      conditional.push_back(table.row_mass(y) * table.conditional_cdf[y * (width + 1) + x]);
+  std::vector<float> pdf;
+  pdf.reserve(table.height * table.width);
+  for (std::size_t y = 0; y < table.height; ++y) {
+    for (std::size_t x = 0; x < table.width; ++x) pdf.push_back(static_cast<float>(table.density(y, x)));
   }
-  const std::vector<double> marginal(table.marginal_cdf.begin() + 1, table.marginal_cdf.end());
-  const std::vector<double> one = {1.0};
-  const std::vector<std::uint32_t> size = {static_cast<std::uint32_t>(width),
-                                           static_cast<std::uint32_t>(height)};
-  return write_npz(path, {{"size", {size, {2}}},
-                          {"cond_cdf", {conditional, shape_of({height, width})}},
-                          {"marg_cdf", {marginal, shape_of({height})}},
-                          {"normalization", {one, {1}}},
-                          {"inv_normalization", {one, {1}}}});
+  return write_npz(path, {{"pdf", {pdf, shape_of({table.height, table.width})}}});
+}
+
+/// Where the cells of a bilinear table end along one side: from 0 to 1.
+std::vector<double> cell_edges(std::uint32_t cells) {
+  const sampling::detail::CellAxis axis{cells};
+  std::vector<double> edges;
+  for (std::uint32_t k = 0; k <= cells; ++k)
+    edges.push_back(static_cast<double>(axis.edge(k)) / axis.units());
+  return edges;
+}
+
+absl::Status write_bilinear(const std::string& path, const sampling::TableHeader& header,
+                            const std::byte* table, const Distributions& cells) {
+  const auto* first = reinterpret_cast<const float*>(table + header.vertices_offset);
+  const std::size_t rows = sampling::vertex_rows(header);
+  const std::vector<float> vertices(first, first + rows * (cells.width + 1));
+  const std::vector<double> column_edges = cell_edges(header.width);
+  const std::vector<double> row_edges = cell_edges(header.height);
+  return write_npz(path,
+                   {{"vertices", {vertices, shape_of({rows, cells.width + 1})}},
+                    {"column_edges", {column_edges, shape_of({cells.width + 1})}},
+                    {"row_edges", {row_edges, shape_of({cells.height + 1})}},
+                    {"marginal_cdf", {cells.marginal_cdf, shape_of({cells.height + 1})}},
+                    {"conditional_cdf", {cells.conditional_cdf, shape_of({cells.height, cells.width + 1})}}});
 }
 
 }  // namespace
@@ -156,13 +169,15 @@ absl::Status export_table(const std::string& path, const ArrayView& table, Table
     return absl::UnimplementedError(
         absl::StrCat("a table of ", header->layers, " layers cannot be exported; build one of each layer"));
   }
-  if (header->interpolation != sampling::Interpolation::kConstant) {
-    return absl::UnimplementedError(
-        "a bilinear table cannot be exported: pbrt, Mitsuba and the plain arrays are constant over each "
-        "texel; "
-        "build one with --interpolation constant");
-  }
   const Distributions distributions(*header, table.bytes().data());
+  if (header->interpolation != sampling::Interpolation::kConstant) {
+    if (format == TableFormat::kNpz)
+      return write_bilinear(path, *header, table.bytes().data(), distributions);
+    return absl::UnimplementedError(
+        "a bilinear table cannot be exported for pbrt or Mitsuba, whose classes are constant over each "
+        "texel; "
+        "use --export npz, or build one with --interpolation constant");
+  }
   if (format == TableFormat::kPbrt) return write_pbrt(path, distributions);
   if (format == TableFormat::kMitsuba) return write_mitsuba(path, distributions);
   return write_plain(path, *header, distributions);

@@ -13,7 +13,7 @@ enum class TableFormat {
   kCst,      ///< as it is
   kNpz,      ///< the distributions as plain NumPy arrays of float64
   kPbrt,     ///< the members of pbrt-v4's PiecewiseConstant2D, float32, as .npz
-  kMitsuba,  ///< the members of Mitsuba 3's DiscreteDistribution2D, float64, as .npz
+  kMitsuba,  ///< what Mitsuba 3's DiscreteDistribution2D is made of, float32, as .npz
 };
 
 /// Writes a table (uint8 [bytes], its header checked) as arrays that others read. UNIMPLEMENTED for a table
