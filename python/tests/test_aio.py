@@ -41,6 +41,33 @@ def test_every_operation_is_there():
     assert plain - there == {"address", "session", "timings"} | of_the_library
 
 
+@pytest.mark.parametrize("name", ["Buffer", "KdTree", "RunLengths", "SamplingTable", "SummedAreaTable"])
+def test_handles_have_the_same_names(name):
+    """But for what draws, which is no work for a thread, makes one without a server, or is the plain handle's."""
+    of_sync = {"plot", "from_bytes", "from_coco", "from_file", "buffer"}
+    passed_on = set(cumulus.aio.PLAIN_NAMES)
+    plain = {each for each in dir(getattr(cumulus, name)) if not each.startswith("_")}
+    assert plain - set(dir(getattr(cumulus.aio, name))) - passed_on <= of_sync
+
+
+def test_what_is_fetched_is_awaited(client):
+    mask = RANDOM.random((40, 60)) > 0.5
+    points = RANDOM.random((100, 3))
+
+    async def run():
+        async with cumulus.aio.connect(client.address) as c:
+            resident = await c.upload(mask)
+            runs, tree = await asyncio.gather(c.run_length(resident), c.kd_tree(await c.upload(points)))
+            table = await c.sampling_table(mask.astype(np.float32))
+            return await runs[10:20, 5:9], await runs.area, await runs.box, await tree.points, await table.probabilities()
+
+    part, area, box, fetched, probabilities = asyncio.run(run())
+    runs = client.run_length(mask)
+    assert np.array_equal(part, mask[10:20, 5:9]) and area == mask.sum() and np.array_equal(box, runs.box)
+    assert np.array_equal(fetched, client.kd_tree(points).points)
+    assert np.array_equal(probabilities, client.sampling_table(mask.astype(np.float32)).probabilities())
+
+
 def test_a_cancelled_task_cancels_its_call():
     async def run(server):
         async with cumulus.aio.connect(server.address) as c:

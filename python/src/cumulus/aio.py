@@ -50,6 +50,11 @@ class _Threads:
         self._pool.shutdown(wait=False)
 
 
+PLAIN_NAMES = ("shape", "dtype", "ndim", "size", "nbytes", "name", "leaf_size", "order", "pixels", "resident", "exclusive",
+               "address", "capabilities")
+"""What handles answer without waiting."""
+
+
 class _Handle:
     """Something of the plain client's; what does not wait is asked of it directly."""
 
@@ -58,8 +63,7 @@ class _Handle:
         self.sync = sync
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("shape", "dtype", "ndim", "size", "nbytes", "name", "leaf_size", "order", "pixels", "resident",
-                    "exclusive", "address", "capabilities"):
+        if name in PLAIN_NAMES:
             return getattr(self.sync, name)
         raise AttributeError(f"{type(self).__name__} has no {name!r} that waits for nothing; its `sync` may have it")
 
@@ -89,6 +93,12 @@ def _awaited(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         return _wrapped(self._threads, await self._threads.run(function, self.sync, *plain, **named))
 
     return method
+
+
+def _awaited_value(value: Any) -> property:
+    """A property that may have to fetch what it says: `await runs.area`."""
+    method = _awaited(value.fget)
+    return property(lambda self: method(self), doc=value.__doc__)
 
 
 class Buffer(_Handle):
@@ -126,6 +136,10 @@ class SamplingTable(_Handle):
     pdf = _awaited(sampling_table.SamplingTable.pdf)
     save = _awaited(sampling_table.SamplingTable.save)
     local = _awaited(sampling_table.SamplingTable.local)
+    to = _awaited(sampling_table.SamplingTable.to)
+    probabilities = _awaited(sampling_table.SamplingTable.probabilities)
+    header = _awaited_value(sampling_table.SamplingTable.header)
+    table = _awaited_value(sampling_table.SamplingTable.table)
 
 
 class KdTree(_Handle):
@@ -136,10 +150,22 @@ class KdTree(_Handle):
     lists = _awaited(kd_tree.KdTree.lists)
     save = _awaited(kd_tree.KdTree.save)
     to_sklearn = _awaited(kd_tree.KdTree.to_sklearn)
+    to = _awaited(kd_tree.KdTree.to)
+    points = _awaited_value(kd_tree.KdTree.points)
+    nodes = _awaited_value(kd_tree.KdTree.nodes)
+    idx_array = _awaited_value(kd_tree.KdTree.idx_array)
+    node_bounds = _awaited_value(kd_tree.KdTree.node_bounds)
+    payload = _awaited_value(kd_tree.KdTree.payload)
 
 
 class RunLengths(_Handle):
-    """`cumulus.RunLengths`."""
+    """`cumulus.RunLengths`; a part is awaited too: `await runs[10:20, 5:9]`."""
+
+    __getitem__ = _awaited(run_length.RunLengths.__getitem__)
+    area = _awaited_value(run_length.RunLengths.area)
+    box = _awaited_value(run_length.RunLengths.box)
+    symbols = _awaited_value(run_length.RunLengths.symbols)
+    lengths = _awaited_value(run_length.RunLengths.lengths)
 
     decode = _awaited(run_length.RunLengths.decode)
     numpy = _awaited(run_length.RunLengths.numpy)
