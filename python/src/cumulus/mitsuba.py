@@ -7,7 +7,7 @@ import cumulus.mitsuba
 
 with cumulus.connect() as c:
     cumulus.mitsuba.register(c)
-    scene = mi.load_dict({"type": "scene", "light": {"type": "cumulus_envmap", "filename": "sky.exr"}, ...})
+    light = mi.load_dict({"type": "cumulus_envmap", "filename": "sky.exr"})
 ```
 
 Radiance is looked up by Mitsuba's own `envmap`; the table's density is the same bilinear function as its importance
@@ -186,6 +186,7 @@ class EnvmapWarp:
         self.height = self._warp.rows.cells - 1
 
     def sample(self, point: Any) -> Any:
+        """Maps a point of the unit square to uv."""
         u, v = self._warp.sample(point)
         column = u * (self.width + 2) - 1.5  # -1 to width; on the seam two columns of zeros rise and fall
         across = (column + 0.5) / self.width
