@@ -216,6 +216,21 @@ void bench_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t q
   }
 }
 
+/// What the size of leaves is worth to queries; builds of both are measured above.
+template <class Executor>
+void bench_leaf_sizes(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  for (const std::int64_t leaf_size : {5, 20, 40}) {
+    for (const int nearest : {1, 8, 50}) {
+      for (const bool sorted : {true, false}) {
+        bench_nearest<float>(
+            runner,
+            {.points = points, .dimensions = 3, .queries = queries, .sorted = sorted, .leaf_size = leaf_size},
+            nearest);
+      }
+    }
+  }
+}
+
 /// Of points that the usual search is not made for, and of all points within a radius.
 template <class Executor>
 void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
@@ -246,7 +261,10 @@ void bench_all(Runner<Executor>& runner) {
   const std::int64_t queries = runner.quick() ? 1000 : kGpu ? 2'000'000 : 100'000;
   for (const std::int64_t size : sizes) {
     const bool usual = runner.quick() || size == 1'000'000;
-    if (usual || (kGpu && size == 10'000'000)) bench_queries(runner, size, queries);
+    if (usual || (kGpu && size == 10'000'000)) {
+      bench_queries(runner, size, queries);
+      bench_leaf_sizes(runner, size, queries);
+    }
     if (usual) bench_other_queries(runner, size, queries);
   }
 }

@@ -52,12 +52,12 @@ struct Question {
   bool sorted = false;  // queries in Morton order
   double period = 0;    // of every axis
   double radius = std::numeric_limits<double>::infinity();
+  std::int64_t leaf_size = 10;
 
+  KdTreeShape shape() const { return kd_tree_shape(1, points, dimensions, leaf_size); }
   std::string name(const std::string& wanted) const {
-    const KdTreeOptions options{10};
-    return variant<T>(kd_tree_shape(1, points, dimensions, options.leaf_size), options, pattern) +
-           (period > 0 ? "/periodic" : "") + (sorted ? "/morton" : "/random") + "/" + wanted + "/" +
-           std::to_string(points);
+    return variant<T>(shape(), {leaf_size}, pattern) + (period > 0 ? "/periodic" : "") +
+           (sorted ? "/morton" : "/random") + "/" + wanted + "/" + std::to_string(points);
   }
   NeighborSearch search() const {
     NeighborSearch search;
@@ -78,7 +78,7 @@ struct AskedTree {
   ReportMemory<NeighborReport, Executor> report;
 
   AskedTree(Executor& executor, const Question<T>& question)
-      : forest(executor, kd_tree_shape(1, question.points, question.dimensions, 10), {10},
+      : forest(executor, question.shape(), {question.leaf_size},
                testing::make_cloud<T>(question.points, question.dimensions, question.pattern)),
         queries(make_queries(question)),
         asked(executor, queries),

@@ -10,70 +10,32 @@
 #include <vector>
 
 #include "tests/cases/run_length_case.h"
+#include "tests/support/encoded_run_lengths.h"
 #include "tests/support/executors.h"
 
 namespace cumulus {
 namespace {
 
 using testing::BackendArray;
+using testing::bytes_of;
+using testing::encode;
+using testing::encode_right;
 using testing::EncodedRuns;
+using testing::Encoding;
+using testing::for_every_array;
 using ::testing::HasSubstr;
 using testing::kRunArrayLengths;
 using testing::kRunElementBytes;
+using testing::kRunFormats;
 using testing::kRunPatterns;
 using testing::length_at;
 using testing::make_run_array;
 using testing::naive_encode;
 using testing::naive_run_starts;
+using testing::params_for;
 using testing::RunArray;
 using testing::RunPattern;
 using testing::runs_of;
-
-const std::vector<RunLengthFormat> kFormats = {{1, 4, RunLengthForm::kCounts},
-                                               {1, 8, RunLengthForm::kCounts},
-                                               {1, 4, RunLengthForm::kEnds},
-                                               {1, 8, RunLengthForm::kEnds}};
-
-struct Encoding {
-  EncodeRunLengthsReport report;
-  std::vector<std::byte> symbols;
-  std::vector<std::byte> lengths;
-};
-
-std::size_t bytes_of(std::int64_t count, int each) {
-  return static_cast<std::size_t>(count) * static_cast<std::size_t>(each);
-}
-
-EncodeRunLengthsParams params_for(const RunArray& array, RunLengthFormat format) {
-  format.element_bytes = array.element_bytes;
-  return {.format = format, .elements = array.count, .max_runs = array.count};
-}
-
-/// Encodes into fresh, poisoned memory; checks that exactly the stated scratch was taken.
-template <class Backend>
-Encoding encode(Backend& backend, const RunArray& array, const EncodeRunLengthsParams& params) {
-  BackendArray<Backend, std::byte> elements(backend, array.bytes);
-  BackendArray<Backend, std::byte> symbols(backend, bytes_of(params.max_runs, params.format.element_bytes));
-  BackendArray<Backend, std::byte> lengths(backend, bytes_of(params.max_runs, params.format.length_bytes));
-  const std::size_t scratch_bytes =
-      encode_run_lengths_scratch_bytes<Backend::kSpace>(params, backend.executor().numbers());
-  backend.executor().reserve_scratch(scratch_bytes);
-  Encoding encoding;
-  encode_run_lengths(backend.executor(), params, elements.const_span(), {symbols.span(), lengths.span()},
-                     &encoding.report);
-  EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);
-  encoding.symbols = symbols.to_host();
-  encoding.lengths = lengths.to_host();
-  return encoding;
-}
-
-/// As encode, and checks the result.
-template <class Backend>
-Encoding encode_right(Backend& backend, const RunArray& array, const EncodeRunLengthsParams& params) {
-  Encoding encoding = encode(backend, array, params);
-  EXPECT_EQ(verify_encode(array, params, encoding.report, encoding.symbols, encoding.lengths), "");
-  return encoding;
-}
 
 struct Decoding {
   DecodeRunLengthsReport report;
@@ -101,28 +63,13 @@ bool untouched(const std::vector<std::byte>& bytes, std::size_t first = 0) {
                      [](std::byte byte) { return byte == std::byte{0xA5}; });
 }
 
-/// Calls check(array) for every size of element, pattern and length.
-template <class Check>
-void for_every_array(const std::vector<std::int64_t>& lengths, const Check& check) {
-  for (const int element_bytes : kRunElementBytes) {
-    for (const RunPattern pattern : kRunPatterns) {
-      for (const std::int64_t length : lengths) {
-        SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(length) + " elements of " +
-                     std::to_string(element_bytes) + " bytes");
-        check(make_run_array(pattern, element_bytes, length));
-        if (::testing::Test::HasFailure()) return;
-      }
-    }
-  }
-}
-
 template <class Backend>
 class RunLength : public testing::OnEveryBackend<Backend> {};
 TYPED_TEST_SUITE(RunLength, testing::Backends, testing::BackendNames);
 
 TYPED_TEST(RunLength, EncodesEveryArrayAsTheOracleDoes) {
   for_every_array(kRunArrayLengths, [&](const RunArray& array) {
-    const auto params = params_for(array, kFormats[0]);
+    const auto params = params_for(array, kRunFormats[0]);
     const Encoding encoding = encode_right(this->backend(), array, params);
     EXPECT_TRUE(untouched(encoding.symbols, bytes_of(encoding.report.runs, array.element_bytes)));
   });
@@ -130,7 +77,7 @@ TYPED_TEST(RunLength, EncodesEveryArrayAsTheOracleDoes) {
 
 TYPED_TEST(RunLength, EncodesEveryForm) {
   for_every_array({1, 517, 8193, 40000}, [&](const RunArray& array) {
-    for (const RunLengthFormat& format : kFormats) {
+    for (const RunLengthFormat& format : kRunFormats) {
       encode_right(this->backend(), array, params_for(array, format));
     }
   });
@@ -139,7 +86,7 @@ TYPED_TEST(RunLength, EncodesEveryForm) {
 TYPED_TEST(RunLength, CutsRunsAtTheEndsOfRows) {
   for_every_array({1, 517, 8193, 40000}, [&](const RunArray& array) {
     for (const std::int64_t row : {1, 2, 31, 32, 33, 100, 4096, 8191, 39999, 1000000}) {
-      auto params = params_for(array, kFormats[0]);
+      auto params = params_for(array, kRunFormats[0]);
       params.cut_elements = row;
       SCOPED_TRACE(row);
       encode_right(this->backend(), array, params);
@@ -150,7 +97,7 @@ TYPED_TEST(RunLength, CutsRunsAtTheEndsOfRows) {
 TYPED_TEST(RunLength, CountsRunsThatThereIsNoRoomFor) {
   for_every_array({1, 8193, 40000}, [&](const RunArray& array) {
     for (const std::int64_t room : {0, 1, 77, 9000}) {
-      auto params = params_for(array, kFormats[0]);
+      auto params = params_for(array, kRunFormats[0]);
       params.max_runs = room;
       SCOPED_TRACE(room);
       encode_right(this->backend(), array, params);
@@ -162,7 +109,7 @@ TYPED_TEST(RunLength, TellsApartWhatDiffersByBitsOnly) {
   const std::vector<std::uint32_t> bits = {0x7FC00000, 0x7FC00000, 0x7FC00001, 0, 0x80000000, 0x80000000, 0};
   RunArray array(4, static_cast<std::int64_t>(bits.size()));
   std::memcpy(array.bytes.data(), bits.data(), array.bytes.size());
-  const Encoding encoding = encode(this->backend(), array, params_for(array, kFormats[0]));
+  const Encoding encoding = encode(this->backend(), array, params_for(array, kRunFormats[0]));
   EXPECT_EQ(encoding.report.runs, 5);
   EXPECT_EQ(length_at(encoding.lengths, 4, 0), 2u);
   EXPECT_EQ(length_at(encoding.lengths, 4, 3), 2u);
@@ -173,7 +120,7 @@ TYPED_TEST(RunLength, EncodesAMillionElementsOverManyTiles) {
     for (const int element_bytes : {1, 4}) {
       const RunArray array = make_run_array(pattern, element_bytes, 3000017, 5);
       SCOPED_TRACE(name_of(pattern));
-      encode_right(this->backend(), array, params_for(array, kFormats[0]));
+      encode_right(this->backend(), array, params_for(array, kRunFormats[0]));
     }
   }
 }
@@ -183,7 +130,7 @@ TYPED_TEST(RunLength, DecodesAMillionElementsOverManyTiles) {
     for (const int element_bytes : {1, 3, 4}) {
       const RunArray array = make_run_array(pattern, element_bytes, 3000017, 5);
       SCOPED_TRACE(name_of(pattern));
-      const auto format = params_for(array, kFormats[0]).format;
+      const auto format = params_for(array, kRunFormats[0]).format;
       const EncodedRuns runs = naive_encode(array, format, 0);
       const auto count = static_cast<std::int64_t>(runs.lengths.size() / 4);
       const Decoding decoding = decode(this->backend(), runs, {format, count, array.count});
@@ -194,7 +141,7 @@ TYPED_TEST(RunLength, DecodesAMillionElementsOverManyTiles) {
 
 TYPED_TEST(RunLength, DecodesEveryArray) {
   for_every_array(kRunArrayLengths, [&](const RunArray& array) {
-    const auto format = params_for(array, kFormats[0]).format;
+    const auto format = params_for(array, kRunFormats[0]).format;
     const EncodedRuns runs = naive_encode(array, format, 0);
     const auto count = static_cast<std::int64_t>(runs.lengths.size() / 4);
     const Decoding decoding = decode(this->backend(), runs, {format, count, array.count});
@@ -206,7 +153,7 @@ TYPED_TEST(RunLength, DecodesEveryArray) {
 
 TYPED_TEST(RunLength, DecodesEveryFormAndCutRuns) {
   for_every_array({1, 517, 8193, 140001}, [&](const RunArray& array) {
-    for (RunLengthFormat format : kFormats) {
+    for (RunLengthFormat format : kRunFormats) {
       format.element_bytes = array.element_bytes;
       const EncodedRuns runs = naive_encode(array, format, 100);
       const auto count = static_cast<std::int64_t>(runs.symbols.size()) / array.element_bytes;
@@ -225,7 +172,7 @@ TYPED_TEST(RunLength, DecodesRunsOfNothing) {
     counts.insert(counts.end(), empty_runs, 0);
     const EncodedRuns runs = runs_of(counts);
     const auto count = static_cast<std::int64_t>(counts.size());
-    const Decoding decoding = decode(this->backend(), runs, {kFormats[0], count, 50000});
+    const Decoding decoding = decode(this->backend(), runs, {kRunFormats[0], count, 50000});
     ASSERT_EQ(decoding.report.elements, 40003);
     for (std::size_t i = 0; i < 40003; ++i) {
       const std::size_t run = i < 3 ? 0 : i - 3 + empty_runs;
@@ -255,36 +202,37 @@ TYPED_TEST(RunLength, DecodesRunsThatAddUpToAnything) {
   }
   const auto runs = static_cast<std::int64_t>(counts.size());
   const auto count = static_cast<std::int64_t>(elements.size());
-  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kFormats[0], runs, count}).elements, elements);
+  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kRunFormats[0], runs, count}).elements, elements);
 }
 
 TYPED_TEST(RunLength, DecodesNothing) {
-  EXPECT_EQ(decode(this->backend(), {}, {kFormats[0], 0, 10}).report.elements, 0);
-  EXPECT_EQ(decode(this->backend(), runs_of<std::uint32_t>({0, 0}), {kFormats[0], 2, 0}).report.elements, 0);
+  EXPECT_EQ(decode(this->backend(), {}, {kRunFormats[0], 0, 10}).report.elements, 0);
+  EXPECT_EQ(decode(this->backend(), runs_of<std::uint32_t>({0, 0}), {kRunFormats[0], 2, 0}).report.elements,
+            0);
 }
 
 TYPED_TEST(RunLength, WritesNothingWhereRunsAreTooLong) {
   using Outcome = DecodeRunLengthsReport::Outcome;
   const EncodedRuns small = runs_of<std::uint32_t>({5, 6, 7});
-  const Decoding decoding = decode(this->backend(), small, {kFormats[0], 3, 17});
+  const Decoding decoding = decode(this->backend(), small, {kRunFormats[0], 3, 17});
   EXPECT_EQ(decoding.report.outcome, Outcome::kTooLong);
   EXPECT_EQ(decoding.report.elements, 18);
   EXPECT_TRUE(untouched(decoding.elements));
-  EXPECT_EQ(decode(this->backend(), small, {kFormats[0], 3, 0}).report.outcome, Outcome::kTooLong);
-  EXPECT_EQ(decode(this->backend(), small, {kFormats[0], 3, 18}).report.outcome, Outcome::kDecoded);
+  EXPECT_EQ(decode(this->backend(), small, {kRunFormats[0], 3, 0}).report.outcome, Outcome::kTooLong);
+  EXPECT_EQ(decode(this->backend(), small, {kRunFormats[0], 3, 18}).report.outcome, Outcome::kDecoded);
 }
 
 TYPED_TEST(RunLength, DoesNotOverflowWithHostileLengths) {
   using Outcome = DecodeRunLengthsReport::Outcome;
   std::vector<std::uint64_t> counts(3000, ~std::uint64_t{0});
-  const Decoding decoding = decode(this->backend(), runs_of(counts), {kFormats[1], 3000, 100});
+  const Decoding decoding = decode(this->backend(), runs_of(counts), {kRunFormats[1], 3000, 100});
   EXPECT_EQ(decoding.report.outcome, Outcome::kTooLong);
   EXPECT_EQ(decoding.report.elements, std::int64_t{1} << 62);
   EXPECT_TRUE(untouched(decoding.elements));
   counts = {std::uint64_t{1} << 63, std::uint64_t{1} << 63};  // add up to 0 modulo 2^64
-  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kFormats[1], 2, 100}).report.outcome,
+  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kRunFormats[1], 2, 100}).report.outcome,
             Outcome::kTooLong);
-  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kFormats[3], 2, 100}).report.outcome,
+  EXPECT_EQ(decode(this->backend(), runs_of(counts), {kRunFormats[3], 2, 100}).report.outcome,
             Outcome::kTooLong);
 }
 
@@ -294,7 +242,7 @@ TYPED_TEST(RunLength, NamesTheFirstEndThatDescends) {
   for (std::uint32_t i = 0; i < 10000; ++i) ends.push_back(2 * i);
   ends[7777] = 1;
   ends[9000] = 1;
-  const Decoding decoding = decode(this->backend(), runs_of(ends), {kFormats[2], 10000, 100000});
+  const Decoding decoding = decode(this->backend(), runs_of(ends), {kRunFormats[2], 10000, 100000});
   EXPECT_EQ(decoding.report.outcome, Outcome::kDescendingEnds);
   EXPECT_EQ(decoding.report.run, 7777);
   EXPECT_TRUE(untouched(decoding.elements));
@@ -330,8 +278,8 @@ TYPED_TEST(RunLength, DoesNotStartForACallerWhoHasLeft) {
   Always always;
   this->executor().set_interrupt(&always);
   const RunArray array = make_run_array(RunPattern::kTen, 1, 100);
-  EXPECT_THROW(encode(this->backend(), array, params_for(array, kFormats[0])), Interrupted);
-  EXPECT_THROW(decode(this->backend(), runs_of<std::uint32_t>({1}), {kFormats[0], 1, 1}), Interrupted);
+  EXPECT_THROW(encode(this->backend(), array, params_for(array, kRunFormats[0])), Interrupted);
+  EXPECT_THROW(decode(this->backend(), runs_of<std::uint32_t>({1}), {kRunFormats[0], 1, 1}), Interrupted);
 }
 
 TEST(RunLengthOnTheCpu, EncodesArraysOfNearlyWholePieces) {
@@ -345,7 +293,7 @@ TEST(RunLengthOnTheCpu, EncodesArraysOfNearlyWholePieces) {
         for (const std::int64_t cut : {std::int64_t{0}, piece, piece + 1, 2 * piece}) {
           SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(count) + " elements of " +
                        std::to_string(element_bytes) + " bytes, cut at " + std::to_string(cut));
-          auto params = params_for(array, kFormats[0]);
+          auto params = params_for(array, kRunFormats[0]);
           params.cut_elements = cut;
           encode_right(backend, array, params);
         }
@@ -356,7 +304,7 @@ TEST(RunLengthOnTheCpu, EncodesArraysOfNearlyWholePieces) {
 
 TEST(RunLengthOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   const RunArray array = make_run_array(RunPattern::kMixed, 2, 1000003);
-  const auto params = params_for(array, kFormats[0]);
+  const auto params = params_for(array, kRunFormats[0]);
   std::vector<std::vector<std::byte>> lengths;
   for (const int threads : {1, 2, 5}) {
     CpuExecutor executor(threads);
@@ -375,7 +323,7 @@ TEST(RunLengthOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
 TEST(RunLengthVerifier, RefusesOneWrongSymbolLengthCountOrByte) {
   testing::CpuBackend backend;
   const RunArray array = make_run_array(RunPattern::kShortRuns, 4, 1000);
-  const auto params = params_for(array, kFormats[0]);
+  const auto params = params_for(array, kRunFormats[0]);
   const Encoding right = encode(backend, array, params);
   const auto verify = [&](const Encoding& encoding) {
     return verify_encode(array, params, encoding.report, encoding.symbols, encoding.lengths);
