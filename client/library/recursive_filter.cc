@@ -2,6 +2,7 @@
 
 #include "cumulus/v1/recursive_filter.pb.h"
 #include "library/operation_access.h"
+#include "library/wire.h"
 
 namespace cumulus {
 namespace {
@@ -85,6 +86,7 @@ Operation apply_recursive_filter(const Source& image, const RecursiveFilterOptio
     request.set_max_truncation_error(*options.max_truncation_error);
   }
   request.set_tell_method(options.tell_method);
+  request.set_non_finite(wire::to_wire(options.non_finite));
   return OperationAccess::make("ApplyRecursiveFilter", request, inputs);
 }
 

@@ -89,6 +89,7 @@ Operation filter_box(const Source& image, const BoxFilterOptions& options) {
   request.set_boundary_x(to_wire(options.boundary_x));
   request.set_boundary_y(to_wire(options.boundary_y));
   request.set_deviation(options.deviation);
+  request.set_non_finite(wire::to_wire(options.non_finite));
   return OperationAccess::make("FilterBox", request, inputs);
 }
 

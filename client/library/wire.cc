@@ -32,6 +32,18 @@ absl::Status status_from_grpc(const grpc::Status& status) {
   return result;
 }
 
+v1::NonFinitePolicy to_wire(NonFinitePixels policy) {
+  switch (policy) {
+    case NonFinitePixels::kRefuse:
+      return v1::REFUSE_NON_FINITE;
+    case NonFinitePixels::kClamp:
+      return v1::CLAMP_NON_FINITE;
+    case NonFinitePixels::kKeep:
+      return v1::KEEP_NON_FINITE;
+  }
+  return v1::NON_FINITE_POLICY_UNSPECIFIED;
+}
+
 v1::ElementType to_wire(ElementType type) {
   switch (type) {
     case ElementType::kUint8:

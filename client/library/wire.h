@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cumulus/array.h"
+#include "cumulus/operation.h"
 #include "cumulus/v1/array.pb.h"
 
 /// Between the library's types and the wire's.
@@ -19,6 +20,7 @@ namespace cumulus::wire {
 absl::Status status_from_grpc(const grpc::Status& status);
 
 v1::ElementType to_wire(ElementType type);
+v1::NonFinitePolicy to_wire(NonFinitePixels policy);
 
 void encode_spec(ElementType type, const Shape& shape, v1::ArraySpec& spec);
 

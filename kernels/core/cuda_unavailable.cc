@@ -1,5 +1,6 @@
 // A build without CUDA: no device exists, so nothing below is ever reached with one.
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/non_finite.h"
 
 namespace cumulus {
 namespace {
@@ -56,5 +57,21 @@ void CudaExecutor::copy(DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::by
 }
 void* CudaExecutor::device_view(void* /*host*/) const { unavailable(__LINE__); }
 void CudaExecutor::synchronize() { unavailable(__LINE__); }
+
+template <class T>
+void find_non_finite(CudaExecutor& /*executor*/, DeviceSpan<const T> /*elements*/, NonFinite& /*found*/) {
+  unavailable(__LINE__);
+}
+template <class T>
+DeviceSpan<const T> clamp_non_finite(CudaExecutor& /*executor*/, DeviceSpan<const T> /*elements*/) {
+  unavailable(__LINE__);
+}
+#define CUMULUS_INSTANTIATE(T)                                                      \
+  template void find_non_finite<T>(CudaExecutor&, DeviceSpan<const T>, NonFinite&); \
+  template DeviceSpan<const T> clamp_non_finite<T>(CudaExecutor&, DeviceSpan<const T>);
+CUMULUS_INSTANTIATE(float)
+CUMULUS_INSTANTIATE(Float16)
+CUMULUS_INSTANTIATE(double)
+#undef CUMULUS_INSTANTIATE
 
 }  // namespace cumulus

@@ -74,6 +74,22 @@ def test_feedback_is_scipys_lfilter(client, image):
     assert np.abs(decay - signal.lfilter([0.5], [1, -0.5], once[::-1], axis=0)[::-1][:-60]).max() < 1e-12
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_pixels_that_are_not_finite(client, kind):
+    spoilt = np.ones((9, 11, 2), kind)
+    spoilt[4, 3, 1] = np.inf
+    spoilt[5, 0, 0] = np.nan
+    clean = spoilt.copy()
+    clean[4, 3, 1], clean[5, 0, 0] = 65504, 0
+    for run in (lambda image, **more: client.blur(image, 2, **more), lambda image, **more: client.box_filter(image, 1, **more)):
+        with pytest.raises(cumulus.FailedPrecondition, match="row 4, column 3, channel 1 is inf"):
+            run(spoilt)
+        assert np.array_equal(run(spoilt, non_finite="clamp"), run(clean))
+        assert not np.isfinite(run(spoilt, non_finite="keep")).all()
+    with pytest.raises(cumulus.InvalidArgument, match="'refuse', 'clamp' or 'keep'"):
+        client.blur(clean, 2, non_finite="drop")
+
+
 def test_accumulate(client, image):
     ours = client.filter(image, x=cumulus.Gaussian(2), accumulate=image, weight=-1)
     assert np.abs(ours - (image - client.blur(image, (2, 0)))).max() < 1e-6

@@ -218,6 +218,7 @@ TEST_F(RecursiveFilterService, KeepsWhatIsNoNumberWithinItsChannelAndItsImage) {
     both[place] = bad;
     Request request;
     testing::set_inline(*request.mutable_image(), v1::FLOAT32, {2, 20, 37, 3}, both);
+    request.set_non_finite(v1::KEEP_NON_FINITE);
     request.mutable_y()->mutable_gaussian()->set_sigma(4);
     request.mutable_x()->mutable_gaussian()->set_sigma(4);
     const grpc::Status status = apply(request);

@@ -74,10 +74,10 @@ absl::Status treat_non_finite(NonFinite policy, const std::string& path,
     }
   });
   if (found.count == 0 || policy != NonFinite::kRefuse) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      path, ": ", found.first,
-      found.count > 1 ? absl::StrCat(", and ", found.count - 1, " more are not finite") : "",
-      "; numbers are right, unless --non-finite is clamp (NaN to 0, infinity to the largest) or keep"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": ", found.first,
+                   found.count > 1 ? absl::StrCat(", and ", found.count - 1, " more are not finite") : "",
+                   "; ", kNonFiniteCure));
 }
 
 }  // namespace cumulus::cli

@@ -18,6 +18,10 @@ enum class NonFinite {
   kKeep,    ///< they are taken as they are
 };
 
+/// The end of a refusal.
+inline constexpr const char* kNonFiniteCure =
+    "numbers are right, unless --non-finite is clamp (NaN to 0, infinity to the largest) or keep";
+
 /// What is not finite of an array.
 struct NonFiniteValues {
   std::int64_t count = 0;

@@ -99,6 +99,16 @@ class Operation {
   std::shared_ptr<const Request> request_;
 };
 
+/// What a filter does where a pixel is NaN or infinite, which would spoil the pixels around it, or all of its
+/// channel.
+enum class NonFinitePixels {
+  /// FAILED_PRECONDITION, reason NON_FINITE_PIXEL, with `row`, `column` and `channel` (of a batch `image`) of
+  /// the first
+  kRefuse,
+  kClamp,  ///< NaN counts as 0, an infinity as the image's largest finite magnitude, at least 65504
+  kKeep,   ///< they are taken as they are, and spread
+};
+
 enum class Placement {
   kDefault,  ///< of a session: new buffers on its device; without a session: inline
   kInline,   ///< in the response: at most Capabilities::max_inline_bytes in all

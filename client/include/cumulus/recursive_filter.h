@@ -82,6 +82,7 @@ struct RecursiveFilterOptions {
   /// magnitude, 0 to 1; 0: nothing. Absent: less than float32 rounds off.
   std::optional<double> max_truncation_error = std::nullopt;
   bool tell_method = false;  ///< also `method` and `truncation_bound`
+  NonFinitePixels non_finite = NonFinitePixels::kRefuse;
 };
 
 /// Of `image`, [height, width], [height, width, channels] or a batch [images, height, width, channels], 1 to

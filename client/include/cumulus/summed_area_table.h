@@ -94,13 +94,14 @@ struct BoxFilterOptions {
   BoxBoundary boundary_x = BoxBoundary::kExact;
   BoxBoundary boundary_y = BoxBoundary::kExact;
   bool deviation = false;  ///< also the standard deviation; not of 32-bit integers
+  NonFinitePixels non_finite = NonFinitePixels::kRefuse;
 };
 
 /// Of `image`, as in build_summed_area_table. Results: `image`, float32, of the image's shape: the mean over
 /// the box around each pixel; with deviation also `deviation`, alike: the root of the mean square less the
-/// squared mean. Of integers from exact sums, of floats from float64 sums. NaN and Inf spoil the pixels whose
-/// boxes end at or beyond their row and column. A radius out of its range, a map of another type or of other
-/// extents than the image's are INVALID_ARGUMENT.
+/// squared mean. Of integers from exact sums, of floats from float64 sums. NaN and infinities
+/// that are kept spoil the pixels whose boxes end at or beyond their row and column. A radius out of its
+/// range, a map of another type or of other extents than the image's are INVALID_ARGUMENT.
 Operation filter_box(const Source& image, const BoxFilterOptions& options);
 
 }  // namespace cumulus

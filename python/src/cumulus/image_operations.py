@@ -11,6 +11,7 @@ from . import filters
 from .arrays import NDArray, as_array, check_image, choose
 from .buffer import Buffer, EncodedImage
 from .client_base import ClientBase
+from .errors import wrong
 from .operation import Call, CallOptions, ImageLike, Input, nbytes, pair
 from .summed_area_table import SummedAreaTable
 from .v1 import array_pb2, recursive_filter_pb2, summed_area_table_pb2
@@ -22,7 +23,14 @@ Pair = Union[float, Tuple[float, float]]
 Names = Union[str, Tuple[str, str]]
 
 FILTERED = ("float16", "float64", "float32")
+POLICIES = {"refuse": array_pb2.REFUSE_NON_FINITE, "clamp": array_pb2.CLAMP_NON_FINITE, "keep": array_pb2.KEEP_NON_FINITE}
 SUMMED = ("uint8", "uint16", "uint32", "int32", "float16", "float64", "float32")
+
+
+def _policy(non_finite: str) -> "array_pb2.NonFinitePolicy":
+    if non_finite not in POLICIES:
+        raise wrong("non_finite", f"is {non_finite!r}", "'refuse', 'clamp' or 'keep'")
+    return POLICIES[non_finite]
 
 
 class ImageOperations(ClientBase):
@@ -33,16 +41,18 @@ class ImageOperations(ClientBase):
     @overload
     def blur(self, image: Buffer, sigma: Pair, *, boundary: Names = ..., method: str = ...,
              derivative: Union[int, Tuple[int, int]] = ..., algorithm: str = ...,
-             max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
+             max_truncation_error: Optional[float] = ..., non_finite: str = ...,
+             **call: "Unpack[CallOptions]") -> Buffer: ...
 
     @overload
     def blur(self, image: ImageLike, sigma: Pair, *, boundary: Names = ..., method: str = ...,
              derivative: Union[int, Tuple[int, int]] = ..., algorithm: str = ...,
-             max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> NDArray: ...
+             max_truncation_error: Optional[float] = ..., non_finite: str = ...,
+             **call: "Unpack[CallOptions]") -> NDArray: ...
 
     def blur(self, image: Union[ImageLike, Buffer], sigma: Pair, *, boundary: Names = "clamp", method: str = "deriche",
              derivative: Union[int, Tuple[int, int]] = 0, algorithm: str = "",
-             max_truncation_error: Optional[float] = None,
+             max_truncation_error: Optional[float] = None, non_finite: str = "refuse",
              **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """Blurs with a Gaussian, or differentiates with its derivatives; at one price for any sigma.
 
@@ -56,6 +66,7 @@ class ImageOperations(ClientBase):
             derivative: 0, 1 (per pixel) or 2 (per pixel squared), by "deriche" alone.
             algorithm: as `filter`.
             max_truncation_error: as `filter`.
+            non_finite: as `filter`.
 
         Returns:
             The image, of the same type and shape.
@@ -66,18 +77,20 @@ class ImageOperations(ClientBase):
         orders = pair(derivative, "derivative", (int, np.integer))
         kernels = [filters.Gaussian(float(each), method, int(order)) if each or order else None
                    for each, order in zip(pair(sigma, "sigma", (int, float, np.integer, np.floating)), orders)]
-        return self._filter(image, kernels, boundary, (algorithm, max_truncation_error), None, call)
+        return self._filter(image, kernels, boundary, (algorithm, max_truncation_error, non_finite), None, call)
 
     @overload
     def bspline_prefilter(self, image: Buffer, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,
-                          max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
+                          max_truncation_error: Optional[float] = ..., non_finite: str = ...,
+             **call: "Unpack[CallOptions]") -> Buffer: ...
 
     @overload
     def bspline_prefilter(self, image: ImageLike, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,
-                          max_truncation_error: Optional[float] = ..., **call: "Unpack[CallOptions]") -> NDArray: ...
+                          max_truncation_error: Optional[float] = ..., non_finite: str = ...,
+             **call: "Unpack[CallOptions]") -> NDArray: ...
 
     def bspline_prefilter(self, image: Union[ImageLike, Buffer], degree: int = 3, *, boundary: Names = "mirror",
-                          algorithm: str = "", max_truncation_error: Optional[float] = None,
+                          algorithm: str = "", max_truncation_error: Optional[float] = None, non_finite: str = "refuse",
                           **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The coefficients of the B-spline of degree 3 or 5 through the pixels, along both axes.
 
@@ -85,24 +98,24 @@ class ImageOperations(ClientBase):
         processing", 1993.
         """
         kernel = filters.BsplinePrefilter(degree)
-        return self._filter(image, [kernel, kernel], boundary, (algorithm, max_truncation_error), None, call)
+        return self._filter(image, [kernel, kernel], boundary, (algorithm, max_truncation_error, non_finite), None, call)
 
     @overload
     def filter(self, image: Buffer, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
                boundary: Names = ..., accumulate: Optional[Union[NDArray, Buffer]] = ..., weight: float = ...,
-               algorithm: str = ..., max_truncation_error: Optional[float] = ...,
+               algorithm: str = ..., max_truncation_error: Optional[float] = ..., non_finite: str = ...,
                **call: "Unpack[CallOptions]") -> Buffer: ...
 
     @overload
     def filter(self, image: ImageLike, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
                boundary: Names = ..., accumulate: Optional[Union[NDArray, Buffer]] = ..., weight: float = ...,
-               algorithm: str = ..., max_truncation_error: Optional[float] = ...,
+               algorithm: str = ..., max_truncation_error: Optional[float] = ..., non_finite: str = ...,
                **call: "Unpack[CallOptions]") -> NDArray: ...
 
     def filter(self, image: Union[ImageLike, Buffer], *, x: Optional[filters.Kernel] = None,
                y: Optional[filters.Kernel] = None, boundary: Names = "clamp",
                accumulate: Optional[Union[NDArray, Buffer]] = None, weight: float = 1.0, algorithm: str = "",
-               max_truncation_error: Optional[float] = None,
+               max_truncation_error: Optional[float] = None, non_finite: str = "refuse",
                **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """Runs a recursive filter along the rows (x), the columns (y), or both.
 
@@ -113,21 +126,24 @@ class ImageOperations(ClientBase):
             accumulate: of the image's type and shape: the result is accumulate + weight * the filtered image.
             algorithm: "filter-by-lines", "filter-tiled", "filter-on-chip" or "filter-decaying"; without, the fastest.
             max_truncation_error: what may be left out, relative to the image's largest magnitude, 0 to 1; 0: nothing.
+            non_finite: NaN and infinite pixels: "refuse" (FailedPrecondition, with the first one's position), "clamp"
+                (NaN to 0, an infinity to the image's largest finite magnitude, at least 65504) or "keep".
 
         Source: D. Nehab, A. Maximo, R. Lima and H. Hoppe, "GPU-efficient recursive filtering and summed-area tables",
         2011.
         """
-        return self._filter(image, [x, y], boundary, (algorithm, max_truncation_error),
+        return self._filter(image, [x, y], boundary, (algorithm, max_truncation_error, non_finite),
                             None if accumulate is None else (accumulate, weight), call)
 
     def _filter(self, image: Union[ImageLike, Buffer], kernels: Sequence[Optional[filters.Kernel]], boundary: Names,
-                way: Tuple[str, Optional[float]], accumulate: Optional[Tuple[Union[NDArray, Buffer], float]],
+                way: Tuple[str, Optional[float], str], accumulate: Optional[Tuple[Union[NDArray, Buffer], float]],
                 options: CallOptions) -> Union[NDArray, Buffer]:
         request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
         for name, kernel, edge in zip("xy", kernels, pair(boundary, "boundary", (str,))):
             if kernel is not None:
                 filters.write_axis(getattr(request, name), kernel, edge, name)
-        algorithm, error = way
+        algorithm, error, non_finite = way
+        request.non_finite = _policy(non_finite)
         if algorithm:
             request.method = choose(recursive_filter_pb2.RecursiveFilterMethod, "FILTER_", algorithm, "algorithm")
         if error is not None:
@@ -144,14 +160,15 @@ class ImageOperations(ClientBase):
 
     @overload
     def box_filter(self, image: Buffer, radius: Union[int, Tuple[int, int], NDArray, Buffer], *, boundary: Names = ...,
-                   max_radius: int = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
+                   max_radius: int = ..., non_finite: str = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
 
     @overload
     def box_filter(self, image: ImageLike, radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
-                   boundary: Names = ..., max_radius: int = ..., **call: "Unpack[CallOptions]") -> NDArray: ...
+                   boundary: Names = ..., max_radius: int = ..., non_finite: str = ...,
+                   **call: "Unpack[CallOptions]") -> NDArray: ...
 
     def box_filter(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
-                   boundary: Names = "exact", max_radius: int = 0,
+                   boundary: Names = "exact", max_radius: int = 0, non_finite: str = "refuse",
                    **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The mean over the box of 2 radius + 1 pixels a side around each pixel; at one price for any radius.
 
@@ -161,25 +178,27 @@ class ImageOperations(ClientBase):
             radius: in pixels, for both axes or (along x, along y); or a radius for each pixel, float32 [height, width].
             boundary: "exact" (the mean of what lies inside), "zero", "clamp", "repeat" or "reflect".
             max_radius: of a radius for each pixel, what none exceeds; 0: the image's larger side.
+            non_finite: as `filter`; of images of floats.
 
         Returns:
             float32, of the image's shape.
 
         Source: F. Crow, "Summed-area tables for texture mapping", 1984.
         """
-        return self._box_filter(image, radius, (boundary, max_radius), False, call)[0]
+        return self._box_filter(image, radius, (boundary, max_radius, non_finite), False, call)[0]
 
     def box_statistics(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
-                       boundary: Names = "exact", max_radius: int = 0,
+                       boundary: Names = "exact", max_radius: int = 0, non_finite: str = "refuse",
                        **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
         """Mean and standard deviation over the box around each pixel, as `box_filter`; not of uint32 and int32."""
-        means, deviations = self._box_filter(image, radius, (boundary, max_radius), True, call)
+        means, deviations = self._box_filter(image, radius, (boundary, max_radius, non_finite), True, call)
         return means, deviations
 
-    def _box_filter(self, image: Union[ImageLike, Buffer], radius: Any, edges: Tuple[Names, int], deviation: bool,
+    def _box_filter(self, image: Union[ImageLike, Buffer], radius: Any, edges: Tuple[Names, int, str], deviation: bool,
                     options: CallOptions) -> Sequence[Union[NDArray, Buffer]]:
         request = summed_area_table_pb2.FilterBoxRequest(deviation=deviation)
-        boundary, max_radius = edges
+        boundary, max_radius, non_finite = edges
+        request.non_finite = _policy(non_finite)
         request.boundary_x, request.boundary_y = (
             choose(summed_area_table_pb2.BoxBoundary, "BOX_", each, "boundary")
             for each in pair(boundary, "boundary", (str,)))

@@ -257,6 +257,9 @@ absl::StatusOr<Plan> ApplyRecursiveFilter::validate(const Request& request,
   if (status.ok()) status = read_filter(request, plan.filter);
   if (status.ok()) status = read_choice(request, plan);
   if (!status.ok()) return status;
+  const auto non_finite = read_non_finite(request.non_finite());
+  if (!non_finite.ok()) return non_finite.status();
+  plan.non_finite = *non_finite;
   return plan;
 }
 
@@ -281,7 +284,9 @@ Cost ApplyRecursiveFilter::cost(const Plan& plan) {
 template <Space S>
 std::size_t ApplyRecursiveFilter::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   return with_element(plan, [&]<class T>(T*) {
-    return apply_recursive_filter_scratch_bytes<T, S>({plan.image.view(Span<const T, S>()), plan.images},
+    const auto elements = static_cast<std::size_t>(plan.shape.elements());
+    return non_finite_scratch_bytes<T>(plan.non_finite, elements) +
+           apply_recursive_filter_scratch_bytes<T, S>({plan.image.view(Span<const T, S>()), plan.images},
                                                       plan.filter, device, plan.choice);
   });
 }
@@ -290,10 +295,13 @@ template <class E>
 void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                                const Outputs<E::kSpace>& outputs, Report& report) {
   with_element(plan, [&]<class T>(T*) {
+    const auto pixels =
+        treat_non_finite<E, T>(executor, plan.non_finite, inputs.template as<const T>(0), report.non_finite);
+    if (E::kSpace == Space::kHost && report.non_finite.found()) return;
     try {
-      const RecursiveFilterRun run = apply_recursive_filter<T>(
-          executor, {plan.image.view(inputs.template as<const T>(0)), plan.images}, plan.filter,
-          {plan.image.view(outputs.template as<T>(0)), plan.images}, plan.choice);
+      const RecursiveFilterRun run =
+          apply_recursive_filter<T>(executor, {plan.image.view(pixels), plan.images}, plan.filter,
+                                    {plan.image.view(outputs.template as<T>(0)), plan.images}, plan.choice);
       report.method = wire_method(run.method);
       report.truncation_bound = run.truncation_bound;
     } catch (const DoesNotFitOnChip& misfit) {
@@ -311,7 +319,9 @@ void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kS
   });
 }
 
-absl::Status ApplyRecursiveFilter::conclude(const Plan& /*plan*/, const Report& report) {
+absl::Status ApplyRecursiveFilter::conclude(const Plan& plan, const Report& report) {
+  absl::Status finite = check_non_finite(report.non_finite, "image", plan.shape);
+  if (!finite.ok()) return finite;
   if (report.tiles_on_chip >= report.tiles) return absl::OkStatus();
   return no_answer("DOES_NOT_FIT_ON_CHIP",
                    concat("method: is FILTER_ON_CHIP; this device holds ", report.tiles_on_chip,

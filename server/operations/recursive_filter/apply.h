@@ -9,6 +9,7 @@
 #include "cumulus/v1/recursive_filter.pb.h"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "server/pipeline/image_shape.h"
+#include "server/pipeline/non_finite.h"
 #include "server/pipeline/operation.h"
 
 namespace cumulus::server::ops {
@@ -20,6 +21,7 @@ struct ApplyRecursiveFilter {
     double truncation_bound;
     std::int64_t tiles;          // of the image
     std::int64_t tiles_on_chip;  // fewer: the image does not fit
+    NonFinite non_finite;
   };
   struct Plan {
     ArrayShape shape;  // of the input and of the output
@@ -30,6 +32,7 @@ struct ApplyRecursiveFilter {
     double weight = 1;
     RecursiveFilterChoice choice;
     bool tells_method = false;
+    NonFinitePolicy non_finite = NonFinitePolicy::kRefuse;
   };
   static constexpr std::string_view kName = "ApplyRecursiveFilter";
 

@@ -87,6 +87,9 @@ absl::StatusOr<Plan> FilterBox::validate(const Request& request, std::span<const
   if (status.ok()) status = read_boundary("boundary_y", request.boundary_y(), plan.box.boundary_y);
   if (status.ok() && plan.has_map) status = check_map(inputs[1], plan);
   if (!status.ok()) return status;
+  const auto non_finite = read_non_finite(request.non_finite());
+  if (!non_finite.ok()) return non_finite.status();
+  plan.non_finite = *non_finite;
   return plan;
 }
 
@@ -114,23 +117,32 @@ std::size_t FilterBox::scratch_bytes(const Plan& plan, const DeviceNumbers& devi
     job.image = plan.image.view(Span<const Image, S>());
     job.deviations = plan.deviation ? &any : nullptr;
     job.box = plan.box;
-    bytes = filter_box_scratch_bytes(job, device);
+    const auto elements = static_cast<std::size_t>(plan.image.array(plan.image.type).elements());
+    bytes =
+        non_finite_scratch_bytes<Image>(plan.non_finite, elements) + filter_box_scratch_bytes(job, device);
   });
   return bytes;
 }
 
 template <class E>
 void FilterBox::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
-                    const Outputs<E::kSpace>& outputs, Report& /*report*/) {
+                    const Outputs<E::kSpace>& outputs, Report& report) {
   with_image_type(plan.image.type, [&]<class Image>() {
+    const auto pixels =
+        treat_non_finite<E, Image>(executor, plan.non_finite, inputs.template as<const Image>(0), report);
+    if (E::kSpace == Space::kHost && report.found()) return;
     BoxFilterJob<Image, E::kSpace> job;
-    job.image = plan.image.view(inputs.template as<const Image>(0));
+    job.image = plan.image.view(pixels);
     job.means = plan.image.view(outputs.template as<float>(0));
     if (plan.deviation) job.deviations = outputs.template as<float>(1).data();
     if (plan.has_map) job.radii = inputs.template as<const float>(1).data();
     job.box = plan.box;
     filter_box(executor, job);
   });
+}
+
+absl::Status FilterBox::conclude(const Plan& plan, const Report& report) {
+  return check_non_finite(report, "image", plan.image.array(plan.image.type));
 }
 
 template std::size_t FilterBox::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);

@@ -37,18 +37,18 @@ RecursiveFilterOptions on_both_axes(const FilterOptions& options, const KernelOf
           .x = axis_of(options, 0, kernel(0)),
           .method = filter_algorithms().at(options.algorithm),
           .max_truncation_error = options.max_truncation_error,
-          .tell_method = true};
+          .tell_method = true,
+          .non_finite = pixels_of(options.picture.non_finite)};
 }
 
 /// Of a picture that the server decodes, only the pixels of its first image come back.
 void require_decoding_that_server_does(const FilterOptions& options) {
   if (!options.decode_on_server) return;
   const PictureChoice& choice = options.picture.choice;
-  if (!choice.subimage.empty() || !choice.channels.empty() ||
-      options.picture.non_finite == NonFinite::kClamp) {
-    throw CLI::ValidationError("--decode-on-server",
-                               "takes the file's first picture as it is; leave it out, or --subimage, "
-                               "--channels and --non-finite clamp");
+  if (!choice.subimage.empty() || !choice.channels.empty()) {
+    throw CLI::ValidationError(
+        "--decode-on-server",
+        "takes the file's first picture as it is; leave it out, or --subimage and --channels");
   }
 }
 

@@ -79,8 +79,13 @@ std::vector<FieldName> fields_of(const FilterOptions& options) {
 }
 
 absl::Status explain(const absl::Status& refusal, const FilterOptions& options) {
-  if (error_reason(refusal) != "DOES_NOT_FIT_ON_CHIP") return name_fields(refusal, fields_of(options));
   std::map<std::string, std::string> facts = error_metadata(refusal);
+  if (error_reason(refusal) == "NON_FINITE_PIXEL") {
+    return absl::FailedPreconditionError(absl::StrCat(options.input, ": row ", facts["row"], ", column ",
+                                                      facts["column"], ", channel ", facts["channel"], " is ",
+                                                      facts["value"], "; ", kNonFiniteCure));
+  }
+  if (error_reason(refusal) != "DOES_NOT_FIT_ON_CHIP") return name_fields(refusal, fields_of(options));
   return absl::FailedPreconditionError(
       absl::StrCat("--algorithm: is on-chip; this device holds ", facts["tiles_on_chip"],
                    " tiles of 64 x 64 pixels, and a channel of ", options.input, " has ", facts["tiles"],
@@ -156,13 +161,7 @@ absl::StatusOr<Filtered> filter_file(Job& job, const Session& session, const Fil
       job.run_on_file(session, "compute", options.input,
                       [&filter](const Source& source) { return apply_recursive_filter(source, filter); });
   if (!result.ok()) return explain(result.status(), options);
-  absl::StatusOr<Filtered> filtered = download_filtered(job, session, *result);
-  if (!filtered.ok()) return filtered;
-  NonFiniteValues found;
-  const absl::Status treated = treat_non_finite(
-      options.picture.non_finite, absl::StrCat("the result for ", options.input), {}, filtered->image, found);
-  if (!treated.ok()) return treated;
-  return filtered;
+  return download_filtered(job, session, *result);
 }
 
 void describe(Report& report, const FilterOptions& options, const PictureInput& input,
