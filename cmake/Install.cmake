@@ -32,6 +32,13 @@ install(DIRECTORY kernels/sampling_table/include/cumulus
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sampling FILES_MATCHING PATTERN "*.h")
 install(EXPORT CumulusSamplingTargets NAMESPACE Cumulus:: DESTINATION ${_package_dir} COMPONENT sampling)
 
+# The library for C: programs need it where they run, and its link and header only where they are built.
+set_target_properties(cumulus_c PROPERTIES EXPORT_NAME c)
+install(TARGETS cumulus_c EXPORT CumulusCTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c_library NAMELINK_COMPONENT client
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT CumulusCTargets NAMESPACE Cumulus:: DESTINATION ${_package_dir} COMPONENT client)
+
 set_target_properties(cumulus_client PROPERTIES EXPORT_NAME client)
 set_target_properties(cumulus_proto PROPERTIES EXPORT_NAME proto)
 install(TARGETS cumulus_client cumulus_proto EXPORT CumulusTargets

@@ -11,7 +11,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION graphics)
 
-set(CPACK_COMPONENTS_ALL server command_line client development sampling)
+set(CPACK_COMPONENTS_ALL server command_line c_library client development sampling)
 set(_images)
 set(_other_images)
 if(CUMULUS_OPENIMAGEIO)
@@ -42,11 +42,15 @@ set(CPACK_DEBIAN_OTHER_IMAGES_PACKAGE_NAME cumulus-other-images)
 set(CPACK_DEBIAN_OTHER_IMAGES_PACKAGE_DEPENDS ${_images})
 set(CPACK_COMPONENT_OTHER_IMAGES_DESCRIPTION "The other formats, by OpenImageIO.")
 
+set(CPACK_DEBIAN_C_LIBRARY_PACKAGE_NAME libcumulus${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_C_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_COMPONENT_C_LIBRARY_DESCRIPTION "The client library for C, as programs load it.")
+
 set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME libcumulus-client-dev)
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS
-  "cumulus-sampling-dev (= ${PROJECT_VERSION}), libgrpc++-dev, protobuf-compiler-grpc, libprotobuf-dev, libssl-dev, libabsl-dev, libisal-dev, pkg-config")
-set(CPACK_COMPONENT_CLIENT_DESCRIPTION "The client library in C++, static, with its headers and its CMake package.")
+  "cumulus-sampling-dev (= ${PROJECT_VERSION}), libcumulus${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION}), libgrpc++-dev, protobuf-compiler-grpc, libprotobuf-dev, libssl-dev, libabsl-dev, libisal-dev, pkg-config")
+set(CPACK_COMPONENT_CLIENT_DESCRIPTION "The client library in C++, static, and that for C, with their headers and their CMake package.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME cumulus-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)

@@ -1,5 +1,5 @@
 # Installs BUILD into a folder of its own, and builds and runs the consumer against that.
-#   cmake -D BUILD=... -D SOURCE=... -D WORK=... -D CXX=... -D IMAGE=... -P build_consumer.cmake
+#   cmake -D BUILD=... -D SOURCE=... -D WORK=... -D CC=... -D CXX=... -D IMAGE=... -P build_consumer.cmake
 # IMAGE is an image file that the installed command line reads; empty where it reads none.
 file(REMOVE_RECURSE ${WORK})
 
@@ -15,6 +15,13 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=R
   -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
+
+# The library for C, where there is no C++ compiler.
+run(${CMAKE_COMMAND} -S ${SOURCE}/c -B ${WORK}/plugin -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CC}
+  -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/plugin)
+run(${WORK}/plugin/plugin)
+
 foreach(program cumulus cumulusd)
   run(${WORK}/prefix/bin/${program} --help)
 endforeach()
