@@ -191,6 +191,16 @@ static void check_wrong_calls(cumulus_connection* connection, cumulus_status* st
   cumulus_buffer_release(dark);
 }
 
+static void check_no_number(cumulus_connection* connection, cumulus_status* status) {
+  const float spoiled[4] = {1, (float)NAN, 1, 1};
+  const cumulus_blur_options options = {1.0, CUMULUS_CLAMP, CUMULUS_CLAMP};
+  cumulus_buffer* image = upload_floats(connection, spoiled, 2, 2);
+  cumulus_buffer* output = NULL;
+  EXPECT(cumulus_gaussian_blur(connection, image, &options, &output, status) == CUMULUS_FAILED_PRECONDITION);
+  EXPECT(strcmp(cumulus_status_reason(status), "NON_FINITE_PIXEL") == 0 && output == NULL);
+  cumulus_buffer_release(image);
+}
+
 /* A status keeps nothing of an earlier failure; handles outlive their connection. */
 static void check_ends(const cumulus_connect_options* options, cumulus_status* status) {
   const float one[1] = {1};
@@ -257,6 +267,7 @@ int main(int count, char** arguments) {
   check_tree(connection, status);
   check_wrong_arrays(connection, status);
   check_wrong_calls(connection, status);
+  check_no_number(connection, status);
   check_ends(&options, status);
   cumulus_connection_release(connection);
   cumulus_status_release(status);

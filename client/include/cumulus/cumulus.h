@@ -203,7 +203,7 @@ typedef struct cumulus_blur_options {
 
 /* A Gaussian blur of `image`, [height, width] or [height, width, channels] of 1 to 4 channels, float32,
  * float16 or float64, in device memory; `blurred` is of its type and shape, in device memory.
- * INVALID_ARGUMENT: shape, type, sigma, boundary. */
+ * INVALID_ARGUMENT: shape, type, sigma, boundary. FAILED_PRECONDITION: NON_FINITE_PIXEL. */
 CUMULUS_API cumulus_code cumulus_gaussian_blur(cumulus_connection* connection, const cumulus_buffer* image,
                                                const cumulus_blur_options* options, cumulus_buffer** blurred,
                                                cumulus_status* status);
