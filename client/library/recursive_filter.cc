@@ -35,8 +35,22 @@ v1::RecursiveFilterMethod to_wire(FilterMethod method) {
       return v1::FILTER_ON_CHIP;
     case FilterMethod::kDecaying:
       return v1::FILTER_DECAYING;
+    case FilterMethod::kFir:
+      return v1::FILTER_FIR;
   }
   return v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED;
+}
+
+v1::GaussianMethod to_wire(GaussianMethod method) {
+  switch (method) {
+    case GaussianMethod::kDeriche:
+      return v1::GAUSSIAN_DERICHE;
+    case GaussianMethod::kYoung:
+      return v1::GAUSSIAN_YOUNG;
+    case GaussianMethod::kFir:
+      return v1::GAUSSIAN_FIR;
+  }
+  return v1::GAUSSIAN_METHOD_UNSPECIFIED;
 }
 
 /// Writes the kernel that the variant holds.
@@ -46,7 +60,7 @@ struct KernelEncoder {
   void operator()(const GaussianKernel& kernel) const {
     v1::GaussianFilter& gaussian = *out.mutable_gaussian();
     gaussian.set_sigma(kernel.sigma);
-    gaussian.set_method(kernel.method == GaussianMethod::kYoung ? v1::GAUSSIAN_YOUNG : v1::GAUSSIAN_DERICHE);
+    gaussian.set_method(to_wire(kernel.method));
     gaussian.set_derivative(kernel.derivative);
   }
   void operator()(const BsplinePrefilterKernel& kernel) const {

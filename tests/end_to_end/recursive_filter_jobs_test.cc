@@ -115,6 +115,16 @@ TEST_F(RecursiveFilterJobs, BothMethodsBlurAlike) {
   const float difference = largest_difference(deriche, young);
   EXPECT_LT(difference, 0.05F);
   EXPECT_GT(difference, 1e-5F);
+  EXPECT_LT(largest_difference(deriche, filtered(map, {"blur", "--sigma", "3,5", "--method", "fir"})), 1e-3F);
+}
+
+TEST_F(RecursiveFilterJobs, AFirBlurOfASkyWithASunIsNeverNegative) {
+  std::vector<float> sky(kHeight * kWidth, 1e-4F);
+  sky[kHeight / 2 * kWidth + kWidth / 2] = 65504;
+  const auto deriche = filtered(sky, {"blur", "--sigma", "2"});
+  EXPECT_LT(*std::min_element(deriche.begin(), deriche.end()), 0.0F);
+  const auto fir = filtered(sky, {"blur", "--sigma", "2", "--method", "fir"});
+  EXPECT_GE(*std::min_element(fir.begin(), fir.end()), 0.99999e-4F);
 }
 
 TEST_F(RecursiveFilterJobs, TheDerivativeOfARampIsItsSlope) {
@@ -270,6 +280,11 @@ TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
        "--boundary: is wrap; one of clamp, mirror, reflect, repeat, zero is right");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--derivative", "1", "--method", "young"}, 2,
        "only --method deriche has derivatives");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--method", "fir", "--algorithm", "tiled"}, 2,
+       "--algorithm: is of recursive filters");
+  fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--method", "fir", "--max-truncation-error",
+        "0"},
+       2, "--max-truncation-error: is of recursive filters");
   write_npy(folder_ / "five.npy", noise(), "30, 24, 5", "<f4");
   fail({"filter", map, "-o", folder_ / "x.exr", "--feedback=-2,1.21"}, 1,
        "cumulus: --feedback: has the pole 1 ");

@@ -26,6 +26,9 @@ enum class ImageBoundary {
 enum class GaussianMethod {
   kDeriche,  ///< four poles either way: within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more
   kYoung,    ///< three poles either way: less work, within 4 % of the peak for a sigma of 1 or more
+  /// Finite impulse responses of positive weights: the result of pixels of 0 or more is 0 or more, and each
+  /// is within 2e-6 of itself (float32), also beside a sun. Along both axes, or along one alone.
+  kFir,
 };
 
 /// A Gaussian of standard deviation `sigma` pixels, 0.5 to 10000, or its derivative along the axis.
@@ -68,6 +71,7 @@ enum class FilterMethod {
   kTiled = 2,     ///< reads the image twice, writes it once; not float64
   kOnChip = 3,    ///< reads and writes it once, where it fits on the chip and the filter remembers little
   kDecaying = 4,  ///< the same for images of any size, where the filter remembers even less
+  kFir = 5,       ///< the one way of GaussianMethod::kFir, and of nothing else
 };
 
 /// An absent one leaves its axis as it is; at least one is there.

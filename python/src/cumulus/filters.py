@@ -14,8 +14,9 @@ from .v1 import recursive_filter_pb2 as wire
 class Gaussian:
     """Of standard deviation `sigma` pixels, 0.5 to 10000, or its derivative (1, 2) along the axis.
 
-    `method` is 'deriche' (within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more) or 'young' (three poles,
-    less work, within 4 %).
+    `method` is 'deriche' (within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more), 'young' (three poles,
+    less work, within 4 %) or 'fir' (positive weights: never negative, each pixel within 2e-6 of itself, also beside a
+    sun; along both axes or along one alone).
     """
 
     sigma: float

@@ -62,7 +62,8 @@ class ImageOperations(ClientBase):
             sigma: pixels, 0.5 to 10000; 0 leaves an axis as it is.
             boundary: what lies beyond the edges: "clamp", "zero", "repeat", "reflect" (cba|abc) or "mirror" (cb|abc);
                 of a lat-long map ("repeat", "clamp").
-            method: "deriche" or "young".
+            method: "deriche", "young", or "fir", whose result of pixels of 0 or more is 0 or more and errs
+                relative to each pixel, for skies with a sun.
             derivative: 0, 1 (per pixel) or 2 (per pixel squared), by "deriche" alone.
             algorithm: as `filter`.
             max_truncation_error: as `filter`.

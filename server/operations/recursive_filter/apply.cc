@@ -1,10 +1,10 @@
 #include "server/operations/recursive_filter/apply.h"
 
 #include <cmath>
-#include <complex>
 #include <optional>
 #include <string>
 
+#include "server/operations/recursive_filter/axis.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/read_enum.h"
 #include "server/pipeline/text.h"
@@ -48,118 +48,36 @@ absl::Status read_sum(const Request& request, std::span<const InputArray> inputs
   return bad_field("accumulate", concat("is ", addend.text(), "; the image's ", image.text(), " is right"));
 }
 
-absl::Status read_gaussian(const v1::GaussianFilter& wire, const std::string& path, FilterBoundary boundary,
-                           AxisFilter& axis) {
-  if (!(wire.sigma() >= kMinSigma && wire.sigma() <= kMaxSigma)) {
-    return bad_field(path + ".gaussian.sigma",
-                     concat("is ", wire.sigma(), "; ", kMinSigma, " to ", kMaxSigma, " pixels is right"));
-  }
-  const auto young = read_enum<bool>(
-      path + ".gaussian.method", wire.method(),
-      {{v1::GAUSSIAN_METHOD_UNSPECIFIED, false}, {v1::GAUSSIAN_DERICHE, false}, {v1::GAUSSIAN_YOUNG, true}});
-  if (!young.ok()) return young.status();
-  if (wire.derivative() < 0 || wire.derivative() > (*young ? 0 : 2)) {
-    return bad_field(
-        path + ".gaussian.derivative",
-        concat("is ", wire.derivative(), "; 0, 1 or 2 is right, and only 0 with GAUSSIAN_YOUNG"));
-  }
-  axis = *young ? gaussian_filter(wire.sigma(), boundary)
-                : deriche_filter(wire.sigma(), wire.derivative(), boundary);
-  return absl::OkStatus();
-}
-
-absl::Status read_bspline(const v1::BsplinePrefilter& wire, const std::string& path, FilterBoundary boundary,
-                          AxisFilter& axis) {
-  if (wire.degree() != 3 && wire.degree() != 5) {
-    return bad_field(path + ".bspline_prefilter.degree", concat("is ", wire.degree(), "; 3 or 5 is right"));
-  }
-  axis = bspline_prefilter(wire.degree(), boundary);
-  return absl::OkStatus();
-}
-
-absl::Status read_exponential(const v1::ExponentialFilter& wire, const std::string& path,
-                              FilterBoundary boundary, AxisFilter& axis) {
-  if (!(wire.decay() >= 0 && wire.decay() <= kMaxPoleRadius)) {
-    return bad_field(path + ".exponential.decay",
-                     concat("is ", wire.decay(), "; 0 to ", kMaxPoleRadius, " is right"));
-  }
-  axis = exponential_filter(wire.decay(), boundary);
-  return absl::OkStatus();
-}
-
-absl::Status check_coefficients(std::span<const double> coefficients, const std::string& field) {
-  if (coefficients.size() > std::size_t{kMaxFilterOrder}) {
-    return bad_field(
-        field, concat("has ", coefficients.size(), " coefficients; at most ", kMaxFilterOrder, " are right"));
-  }
-  for (std::size_t k = 0; k < coefficients.size(); ++k) {
-    if (!std::isfinite(coefficients[k])) {
-      return bad_field(concat(field, "[", k, "]"),
-                       concat("is ", coefficients[k], "; a finite number is right"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status check_stable(const OneWayFilter& poles, const std::string& field) {
-  const auto pole = unstable_pole(poles);
-  if (!pole.has_value()) return absl::OkStatus();
-  return bad_field(
-      field, concat("has the pole ", pole->real(), pole->imag() < 0 ? " - " : " + ", std::abs(pole->imag()),
-                    "i, ", std::abs(*pole), " from the origin; at most ", kMaxPoleRadius, " is stable"));
-}
-
-absl::Status read_feedback(const v1::FeedbackFilter& wire, const std::string& path, FilterBoundary boundary,
-                           AxisFilter& axis) {
-  std::optional<double> gain;
-  if (wire.has_gain()) gain = wire.gain();
-  if (gain.has_value() && (!std::isfinite(*gain) || *gain == 0)) {
-    return bad_field(path + ".feedback.gain",
-                     concat("is ", *gain, "; a finite number other than 0 is right"));
-  }
-  const auto span_of = [](const auto& field) {
-    return std::span<const double>(field.data(), static_cast<std::size_t>(field.size()));
-  };
-  const std::string causal = path + ".feedback.causal";
-  const std::string anticausal = path + ".feedback.anticausal";
-  absl::Status status = check_coefficients(span_of(wire.causal()), causal);
-  if (status.ok()) status = check_coefficients(span_of(wire.anticausal()), anticausal);
-  if (!status.ok()) return status;
-  axis = feedback_filter(gain, span_of(wire.causal()), span_of(wire.anticausal()), boundary);
-  status = check_stable(axis.causal, causal);
-  if (status.ok()) status = check_stable(axis.anticausal, anticausal);
-  return status;
-}
-
-absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, AxisFilter& axis) {
-  const auto boundary = read_enum<FilterBoundary>(path + ".boundary", wire.boundary(),
-                                                  {{v1::FILTER_BOUNDARY_UNSPECIFIED, FilterBoundary::kClamp},
-                                                   {v1::FILTER_ZERO, FilterBoundary::kZero},
-                                                   {v1::FILTER_CLAMP, FilterBoundary::kClamp},
-                                                   {v1::FILTER_REPEAT, FilterBoundary::kRepeat},
-                                                   {v1::FILTER_REFLECT, FilterBoundary::kReflect},
-                                                   {v1::FILTER_MIRROR, FilterBoundary::kMirror}});
-  if (!boundary.ok()) return boundary.status();
-  switch (wire.kernel_case()) {
-    case v1::AxisFilter::kGaussian:
-      return read_gaussian(wire.gaussian(), path, *boundary, axis);
-    case v1::AxisFilter::kBsplinePrefilter:
-      return read_bspline(wire.bspline_prefilter(), path, *boundary, axis);
-    case v1::AxisFilter::kExponential:
-      return read_exponential(wire.exponential(), path, *boundary, axis);
-    case v1::AxisFilter::kFeedback:
-      return read_feedback(wire.feedback(), path, *boundary, axis);
-    case v1::AxisFilter::KERNEL_NOT_SET:
-      break;
-  }
-  return bad_field(path, "has no kernel; gaussian, bspline_prefilter, exponential or feedback is right");
-}
-
-absl::Status read_filter(const Request& request, RecursiveFilter& filter) {
+absl::Status read_filter(const Request& request, Plan& plan) {
+  EitherAxis y, x;
   absl::Status status;
-  if (request.has_y()) status = read_axis(request.y(), "y", filter.y);
-  if (status.ok() && request.has_x()) status = read_axis(request.x(), "x", filter.x);
-  return status;
+  if (request.has_y()) status = read_axis(request.y(), "y", y);
+  if (status.ok() && request.has_x()) status = read_axis(request.x(), "x", x);
+  if (!status.ok()) return status;
+  plan.filter = {y.recursive, x.recursive};
+  if (!y.fir.has_value() && !x.fir.has_value()) return absl::OkStatus();
+  plan.fir = FirBlur{y.fir, x.fir};
+  if (request.has_y() && request.has_x() && y.fir.has_value() != x.fir.has_value()) {
+    return bad_field(y.fir.has_value() ? "x" : "y",
+                     "is filtered recursively and the other axis by GAUSSIAN_FIR; a gaussian of GAUSSIAN_FIR "
+                     "along both, or along one alone, is right");
+  }
+  return absl::OkStatus();
+}
+
+/// GAUSSIAN_FIR goes one way.
+absl::Status check_fir_choice(const Request& request) {
+  if (request.has_max_truncation_error()) {
+    return bad_field("max_truncation_error",
+                     "is of recursive filters; leave it out with GAUSSIAN_FIR, which leaves out less than "
+                     "2^-46 of the image's largest magnitude");
+  }
+  if (request.method() == v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED || request.method() == v1::FILTER_FIR) {
+    return absl::OkStatus();
+  }
+  return bad_field("method", concat("is ", v1::RecursiveFilterMethod_Name(request.method()),
+                                    ", which is of recursive filters; FILTER_FIR, or no method at all, is "
+                                    "right with GAUSSIAN_FIR"));
 }
 
 absl::Status check_choice(const Plan& plan) {
@@ -189,6 +107,11 @@ absl::Status check_choice(const Plan& plan) {
 }
 
 absl::Status read_choice(const Request& request, Plan& plan) {
+  if (plan.fir.has_value()) return check_fir_choice(request);
+  if (request.method() == v1::FILTER_FIR) {
+    return bad_field("method",
+                     "is FILTER_FIR, which is of Gaussians of GAUSSIAN_FIR alone; no method at all is right");
+  }
   if (request.has_max_truncation_error()) {
     plan.choice.max_truncation_error = request.max_truncation_error();
     if (!(request.max_truncation_error() >= 0 && request.max_truncation_error() <= 1)) {
@@ -237,6 +160,46 @@ HostSpan<const std::byte> bytes_of(const T& value) {
   return {reinterpret_cast<const std::byte*>(&value), sizeof(T)};
 }
 
+/// A multiplication and addition of the blur's passes, on a core and on a GPU.
+Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
+  constexpr double kCoreSeconds = 0.15e-9;
+  constexpr double kGpuSeconds = 0.002e-9;
+  recursive_filter::FirExtents extents{image.height, image.width};
+  const double pixels = static_cast<double>(image.height) * static_cast<double>(image.width);
+  double terms = 0;
+  for (const auto& pass : recursive_filter::plan_fir_passes(blur, image.height, image.width)) {
+    extents = extents_after(pass, extents);
+    terms += static_cast<double>(extents.height) * static_cast<double>(extents.width) / pixels *
+             static_cast<double>(pass.taps);
+  }
+  return {elements * terms * kCoreSeconds, elements * terms * kGpuSeconds};
+}
+
+/// False where the images do not fit on the chip, which the report tells.
+template <class T, class E>
+bool filter_images(E& executor, const Plan& plan, const Span<const T, E::kSpace>& pixels,
+                   const Outputs<E::kSpace>& outputs, Report& report) {
+  const FilterImages<const T, E::kSpace> images(plan.image.view(pixels), plan.images);
+  const FilterImages<T, E::kSpace> filtered(plan.image.view(outputs.template as<T>(0)), plan.images);
+  if (plan.fir.has_value()) {
+    fir_gaussian_blur<T>(executor, images, *plan.fir, filtered);
+    report.method = v1::FILTER_FIR;
+    report.truncation_bound = kFirTruncation;
+    return true;
+  }
+  try {
+    const RecursiveFilterRun run =
+        apply_recursive_filter<T>(executor, images, plan.filter, filtered, plan.choice);
+    report.method = wire_method(run.method);
+    report.truncation_bound = run.truncation_bound;
+  } catch (const DoesNotFitOnChip& misfit) {
+    report.tiles = misfit.tiles();
+    report.tiles_on_chip = misfit.tiles_on_chip();
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<SourceField> ApplyRecursiveFilter::sources(const Request& request) {
@@ -254,7 +217,7 @@ absl::StatusOr<Plan> ApplyRecursiveFilter::validate(const Request& request,
     status = bad_field("x", "is missing, and so is y; a filter for at least one of the axes is right");
   }
   if (status.ok()) status = read_sum(request, inputs, plan);
-  if (status.ok()) status = read_filter(request, plan.filter);
+  if (status.ok()) status = read_filter(request, plan);
   if (status.ok()) status = read_choice(request, plan);
   if (!status.ok()) return status;
   const auto non_finite = read_non_finite(request.non_finite());
@@ -277,6 +240,7 @@ Cost ApplyRecursiveFilter::cost(const Plan& plan) {
   constexpr double kCoreSeconds = 1.5e-9;
   constexpr double kGpuSeconds = 0.01e-9;
   const double elements = static_cast<double>(plan.shape.elements());
+  if (plan.fir.has_value()) return fir_cost(*plan.fir, plan.image, elements);
   const double terms = 2.0 * (1 + recursive_filter::kernel_order(plan.filter)) + (plan.accumulates ? 1 : 0);
   return {elements * terms * kCoreSeconds, elements * terms * kGpuSeconds};
 }
@@ -285,9 +249,11 @@ template <Space S>
 std::size_t ApplyRecursiveFilter::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   return with_element(plan, [&]<class T>(T*) {
     const auto elements = static_cast<std::size_t>(plan.shape.elements());
+    const FilterImages<const T, S> images(plan.image.view(Span<const T, S>()), plan.images);
     return non_finite_scratch_bytes<T>(plan.non_finite, elements) +
-           apply_recursive_filter_scratch_bytes<T, S>({plan.image.view(Span<const T, S>()), plan.images},
-                                                      plan.filter, device, plan.choice);
+           (plan.fir.has_value()
+                ? fir_gaussian_blur_scratch_bytes<T, S>(images, *plan.fir)
+                : apply_recursive_filter_scratch_bytes<T, S>(images, plan.filter, device, plan.choice));
   });
 }
 
@@ -298,17 +264,7 @@ void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kS
     const auto pixels =
         treat_non_finite<E, T>(executor, plan.non_finite, inputs.template as<const T>(0), report.non_finite);
     if (E::kSpace == Space::kHost && report.non_finite.found()) return;
-    try {
-      const RecursiveFilterRun run =
-          apply_recursive_filter<T>(executor, {plan.image.view(pixels), plan.images}, plan.filter,
-                                    {plan.image.view(outputs.template as<T>(0)), plan.images}, plan.choice);
-      report.method = wire_method(run.method);
-      report.truncation_bound = run.truncation_bound;
-    } catch (const DoesNotFitOnChip& misfit) {
-      report.tiles = misfit.tiles();
-      report.tiles_on_chip = misfit.tiles_on_chip();
-      return;
-    }
+    if (!filter_images<T>(executor, plan, pixels, outputs, report)) return;
     if (plan.accumulates) {
       add_scaled<T>(executor, inputs.template as<const T>(1), plan.weight, outputs.template as<T>(0));
     }

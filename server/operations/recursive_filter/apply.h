@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "cumulus/v1/recursive_filter.pb.h"
+#include "kernels/recursive_filter/fir/blur.h"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/non_finite.h"
@@ -28,6 +30,7 @@ struct ApplyRecursiveFilter {
     ImageShape image;  // each
     std::int64_t images = 1;
     RecursiveFilter filter;
+    std::optional<FirBlur> fir;  // in place of `filter`
     bool accumulates = false;
     double weight = 1;
     RecursiveFilterChoice choice;

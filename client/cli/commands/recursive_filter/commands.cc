@@ -22,6 +22,9 @@ const std::map<std::string, ImageBoundary> kBoundaries = {{"zero", ImageBoundary
                                                           {"reflect", ImageBoundary::kReflect},
                                                           {"mirror", ImageBoundary::kMirror}};
 
+const std::map<std::string, GaussianMethod> kGaussianMethods = {
+    {"deriche", GaussianMethod::kDeriche}, {"young", GaussianMethod::kYoung}, {"fir", GaussianMethod::kFir}};
+
 template <class T>
 const T& of_axis(const std::vector<T>& values, std::size_t axis) {
   return values[std::min(axis, values.size() - 1)];
@@ -108,8 +111,16 @@ CLI::Validator sigma_of_axis() {
 /// Of `blur`.
 void require_what_goes_together(const FilterOptions& options) {
   require_decoding_that_server_does(options);
-  if (derives(options) && options.method == "young")
+  if (derives(options) && options.method != "deriche")
     throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
+  if (options.method == "fir" && options.algorithm != "auto")
+    throw CLI::ValidationError("--algorithm",
+                               "is of recursive filters; --method fir goes one way, leave it out");
+  if (options.method == "fir" && options.max_truncation_error.has_value()) {
+    throw CLI::ValidationError(
+        "--max-truncation-error",
+        "is of recursive filters; --method fir leaves out less than 2^-46, leave it out");
+  }
   bool blurs = false;
   for (const std::size_t axis : {std::size_t{0}, std::size_t{1}}) {
     const bool stays = of_axis(options.sigmas, axis) == 0;
@@ -130,10 +141,8 @@ void add_blur(CommandLine& line) {
       "blur", "Blur an image with a Gaussian of any width, or take its derivatives",
       [options](Job& job) {
         RecursiveFilterOptions filter = on_both_axes(*options, [&](std::size_t axis) {
-          return GaussianKernel{
-              of_axis(options->sigmas, axis),
-              options->method == "young" ? GaussianMethod::kYoung : GaussianMethod::kDeriche,
-              of_axis(options->derivatives, axis)};
+          return GaussianKernel{of_axis(options->sigmas, axis), kGaussianMethods.at(options->method),
+                                of_axis(options->derivatives, axis)};
         });
         if (of_axis(options->sigmas, 0) == 0) filter.x.reset();
         if (of_axis(options->sigmas, 1) == 0) filter.y.reset();
@@ -151,8 +160,10 @@ void add_blur(CommandLine& line) {
            "0 blurs; 1 or 2 takes the blurred image's derivative; X,Y for one along each axis: 1,0 is d/dx")
       .type_name("ORDER[,ORDER]");
   blur.add_option("--method", options->method,
-                  "deriche: within 0.03 % of a Gaussian's peak; young: less work, within 4 %")
-      ->check(CLI::IsMember({"deriche", "young"}))
+                  "deriche: within 0.03 % of a Gaussian's peak; young: less work, within 4 %; fir: never "
+                  "negative, each "
+                  "pixel within 2e-6 of itself, for skies with a sun")
+      ->check(CLI::IsMember({"deriche", "young", "fir"}))
       ->capture_default_str();
 }
 

@@ -218,11 +218,10 @@ absl::Status run_on_server_file(Job& job, const FilterOptions& options,
 }  // namespace
 
 const std::map<std::string, FilterMethod>& filter_algorithms() {
-  static const std::map<std::string, FilterMethod> kAlgorithms = {{"auto", FilterMethod::kFastest},
-                                                                  {"lines", FilterMethod::kLines},
-                                                                  {"tiled", FilterMethod::kTiled},
-                                                                  {"on-chip", FilterMethod::kOnChip},
-                                                                  {"decaying", FilterMethod::kDecaying}};
+  static const std::map<std::string, FilterMethod> kAlgorithms = {
+      {"auto", FilterMethod::kFastest},      {"lines", FilterMethod::kLines},
+      {"tiled", FilterMethod::kTiled},       {"on-chip", FilterMethod::kOnChip},
+      {"decaying", FilterMethod::kDecaying}, {"fir", FilterMethod::kFir}};
   return kAlgorithms;
 }
 

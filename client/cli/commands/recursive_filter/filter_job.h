@@ -32,7 +32,7 @@ struct FilterOptions {
   bool decode_on_server = false;
 };
 
-/// The names of the ways that a GPU can go.
+/// The names of the ways that a GPU can go; fir, which is told and not asked for, goes with its method.
 const std::map<std::string, FilterMethod>& filter_algorithms();
 
 /// Whether `options` take a derivative along any axis.

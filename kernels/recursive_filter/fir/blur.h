@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "kernels/core/cpu_executor.h"
+#include "kernels/core/cuda_executor.h"
+#include "kernels/core/float16.h"
+#include "kernels/core/scratch_arena.h"
+#include "kernels/recursive_filter/fir/gaussian.h"
+#include "kernels/recursive_filter/images.h"
+
+namespace cumulus {
+
+/// Exactly what fir_gaussian_blur takes.
+template <class T, Space S>
+std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& images, const FirBlur& blur) {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const ImageView<const T, S>& image = images.first;
+  const recursive_filter::FirExtents extents{image.height, image.width};
+  const recursive_filter::FirScratch scratch = recursive_filter::fir_scratch(
+      recursive_filter::plan_fir_passes(blur, image.height, image.width), extents, image.channels);
+  // Batches go image by image on the CPU, all at once on a GPU.
+  const auto together = static_cast<std::size_t>(S == Space::kHost ? 1 : images.count);
+  ScratchSize size;
+  size.add<Real>(together * static_cast<std::size_t>(scratch.even));
+  size.add<Real>(together * static_cast<std::size_t>(scratch.odd));
+  // An image as floats.
+  if (S == Space::kHost && std::is_same_v<T, Float16>) {
+    size.add<float>(static_cast<std::size_t>(2 * image.elements()));
+  }
+  return size.bytes();
+}
+
+/// Blurs every channel of each of `images` with a Gaussian of positive weights (fir/gaussian.h). T is float,
+/// Float16 (in float, rounded once) or double. Views as in recursive_filter.h; throws std::invalid_argument
+/// for others and for a blur that check_fir_blur refuses. Takes the scratch bytes above, which the caller
+/// reserves.
+///
+/// The result of what is not negative is not negative. Of such images each pixel is within 2e-6 of itself
+/// (float; 1e-6 double) of what the sampled Gaussian without end gives, plus kFirTruncation of the image's
+/// peak, which is what the cut-off leaves out. Results do not depend on the number of threads.
+template <class T>
+void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost> images, const FirBlur& blur,
+                       FilterImages<T, Space::kHost> blurred);
+template <class T>
+void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDevice> images,
+                       const FirBlur& blur, FilterImages<T, Space::kDevice> blurred);
+
+}  // namespace cumulus

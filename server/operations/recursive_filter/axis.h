@@ -1,0 +1,23 @@
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <optional>
+#include <string>
+
+#include "cumulus/v1/recursive_filter.pb.h"
+#include "kernels/recursive_filter/design.h"
+#include "kernels/recursive_filter/fir/gaussian.h"
+
+namespace cumulus::server::ops {
+
+/// What an axis of a request asks for: one of the two.
+struct EitherAxis {
+  AxisFilter recursive;
+  std::optional<FirAxis> fir;
+};
+
+/// `path` is the field's name, for refusals.
+absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, EitherAxis& axis);
+
+}  // namespace cumulus::server::ops

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tests/cases/recursive_filter_case.h"
+#include "tests/support/test_server.h"
+
+namespace cumulus {
+namespace {
+
+using testing::expect_bad_field;
+using testing::FilterImage;
+using testing::FilterPattern;
+using testing::FilterShape;
+using testing::make_filter_image;
+using testing::TestServer;
+using Request = v1::ApplyRecursiveFilterRequest;
+
+class FirBlurService : public ::testing::Test {
+ protected:
+  grpc::Status apply(const Request& request) {
+    grpc::ClientContext context;
+    return server_.operations->ApplyRecursiveFilter(&context, request, &result_);
+  }
+  /// A request without a filter.
+  static Request request_for(const FilterImage& image) {
+    Request request;
+    testing::set_inline(*request.mutable_image(), v1::FLOAT32,
+                        {image.shape.height, image.shape.width, image.shape.channels}, image.elements);
+    return request;
+  }
+
+  TestServer server_;
+  v1::OperationResult result_;
+};
+
+/// A sky of `level` with a sun in its middle.
+FilterImage sky_with_sun(FilterShape shape, float level) {
+  FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+  std::fill(image.elements.begin(), image.elements.end(), level);
+  image.elements[image.elements.size() / 2] = 65504;
+  return image;
+}
+
+TEST_F(FirBlurService, BlursASkyWithASunByFirWithoutNegativePixels) {
+  const FilterImage image = sky_with_sun({64, 96, 3}, 0.1F);
+  Request request = request_for(image);
+  request.set_tell_method(true);
+  const auto smallest = [&](v1::GaussianMethod method) {
+    request.mutable_y()->mutable_gaussian()->set_sigma(2);
+    request.mutable_y()->mutable_gaussian()->set_method(method);
+    *request.mutable_x() = request.y();
+    const grpc::Status status = apply(request);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto values = testing::values_of<float>(testing::find_array(result_, "image")->inline_array());
+    return *std::min_element(values.begin(), values.end());
+  };
+  EXPECT_LT(smallest(v1::GAUSSIAN_DERICHE), 0.0F);
+  EXPECT_NEAR(smallest(v1::GAUSSIAN_FIR), 0.1F, 1e-7F);
+  const auto method =
+      testing::values_of<std::int32_t>(testing::find_array(result_, "method")->inline_array());
+  EXPECT_EQ(method, std::vector<std::int32_t>{v1::FILTER_FIR});
+  const auto bound =
+      testing::values_of<double>(testing::find_array(result_, "truncation_bound")->inline_array());
+  EXPECT_EQ(bound, std::vector<double>{0x1p-46});
+  // Along one axis, and as a part of a sum.
+  request.clear_y();
+  request.set_weight(2);
+  *request.mutable_accumulate() = request.image();
+  ASSERT_TRUE(apply(request).ok());
+  EXPECT_NEAR(testing::values_of<float>(testing::find_array(result_, "image")->inline_array()).front(), 0.3F,
+              1e-6F);
+}
+
+TEST_F(FirBlurService, RefusesWhatFirDoesNotDo) {
+  Request fir = request_for(make_filter_image({2, 3}, FilterPattern::kRandom));
+  fir.mutable_x()->mutable_gaussian()->set_sigma(2);
+  fir.mutable_x()->mutable_gaussian()->set_method(v1::GAUSSIAN_FIR);
+  Request request = fir;
+  request.mutable_x()->mutable_gaussian()->set_derivative(1);
+  expect_bad_field(apply(request), "x.gaussian.derivative", "only 0 with GAUSSIAN_YOUNG and GAUSSIAN_FIR");
+  request = fir;
+  request.mutable_y()->mutable_exponential()->set_decay(0.5);
+  expect_bad_field(apply(request), "y", "a gaussian of GAUSSIAN_FIR along both, or along one alone");
+  request = fir;
+  request.set_method(v1::FILTER_TILED);
+  expect_bad_field(apply(request), "method", "is FILTER_TILED, which is of recursive filters");
+  request = fir;
+  request.set_max_truncation_error(0);
+  expect_bad_field(apply(request), "max_truncation_error", "leave it out with GAUSSIAN_FIR");
+  request = fir;
+  request.mutable_x()->mutable_gaussian()->set_method(v1::GAUSSIAN_YOUNG);
+  request.set_method(v1::FILTER_FIR);
+  expect_bad_field(apply(request), "method", "is FILTER_FIR, which is of Gaussians of GAUSSIAN_FIR alone");
+}
+
+}  // namespace
+}  // namespace cumulus
