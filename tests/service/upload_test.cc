@@ -2,15 +2,19 @@
 #include <absl/time/time.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <future>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "server/runtime/metrics/telemetry.h"
 #include "server/runtime/transfer/transfer.h"
 #include "tests/support/eventually.h"
+#include "tests/support/prometheus_text.h"
 #include "tests/support/transfer_server.h"
 
 namespace cumulus::testing {
@@ -93,6 +97,57 @@ TEST(Uploads, ThatHaveEndedAnnounceNothing) {
   EXPECT_TRUE(upload.announce(100, 1000).ok());
   upload.end(absl::CancelledError("enough"));
   EXPECT_TRUE(absl::IsCancelled(upload.announce(100, 1000)));
+}
+
+/// Has so many buffers that who looks for something to evict holds the sessions' lock for milliseconds.
+void add_evictable_buffers(TransferServer& server, int count) {
+  auto& sessions = server.runtime.sessions;
+  const auto use = sessions.use_session(server.create_session(), {});
+  ASSERT_TRUE(use.ok()) << use.status();
+  for (int i = 0; i < count; ++i) {
+    server::SessionStore::NewBuffer fresh;
+    fresh.shape = {v1::UINT8, {0}};
+    fresh.admission = sessions.admit(*server.runtime.devices.front().device, use->get(), 0).value();
+    fresh.evictable = true;
+    ASSERT_TRUE(sessions.add_buffer(*use->get(), std::move(fresh)).ok());
+  }
+}
+
+/// Uploads that the server has answered with OK, whether or not that reached the client.
+std::size_t published_uploads(const TransferServer& server) {
+  const PrometheusText metrics(server.runtime.telemetry.text(nullptr));
+  const auto count = metrics.find("cumulus_rpc_handled_total", {{"method", "WriteBuffer"}, {"code", "OK"}});
+  return static_cast<std::size_t>(count.value_or(0));
+}
+
+/// The upload waits for the lock to publish its buffer while its client cancels.
+TEST(Uploads, ThatAreCancelledAsTheyArePublishedLeaveNoBuffer) {
+  TransferServer server(host_device());
+  server.upload("stays, so that the whole budget is never free");
+  add_evictable_buffers(server, 20000);
+  auto& sessions = server.runtime.sessions;
+  std::atomic<bool> done = false;
+  std::thread evictions([&] {
+    server::Device& device = *server.runtime.devices.front().device;
+    while (!done) EXPECT_FALSE(sessions.admit(device, nullptr, TransferServer::kBudget).ok());
+  });
+  const std::size_t others = sessions.buffer_count() - published_uploads(server);
+  std::size_t deleted = 0;
+  for (int i = 0; i < 150; ++i) {
+    grpc::ClientContext context;
+    v1::Buffer buffer;
+    const auto upload = server.transfer->WriteBuffer(&context, &buffer);
+    for (const v1::WriteBufferRequest& message : server.messages("abc")) (void)upload->Write(message);
+    upload->WritesDone();
+    std::this_thread::sleep_for(std::chrono::milliseconds(i % 20));
+    context.TryCancel();
+    if (upload->Finish().ok()) deleted += server.delete_buffer(buffer.name()).ok() ? 1 : 0;
+  }
+  done = true;
+  evictions.join();
+  const auto left = [&] { return sessions.buffer_count() + deleted - others; };
+  EXPECT_TRUE(eventually([&] { return left() == published_uploads(server); }))
+      << left() << " buffers of " << published_uploads(server) << " uploads";
 }
 
 }  // namespace
