@@ -1,7 +1,5 @@
 #pragma once
 
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -37,9 +35,6 @@ struct NonFinite {
   }
 };
 
-/// Half floats' largest number, which an infinity becomes at least.
-constexpr double kLargestHalf = 65504;
-
 /// Sets `found`. On the GPU it lies in pinned memory, and is set when the stream has come so far.
 template <class T>
 void find_non_finite(CpuExecutor& executor, HostSpan<const T> elements, NonFinite& found);
@@ -47,7 +42,7 @@ template <class T>
 void find_non_finite(CudaExecutor& executor, DeviceSpan<const T> elements, NonFinite& found);
 
 /// `elements` with NaN as 0 and infinities as the largest finite magnitude among them, but at least
-/// kLargestHalf: a copy in scratch memory, or, where all of them are finite and that is known at once,
+/// 65504: a copy in scratch memory, or, where all of them are finite and that is known at once,
 /// themselves.
 template <class T>
 HostSpan<const T> clamp_non_finite(CpuExecutor& executor, HostSpan<const T> elements);
@@ -76,7 +71,7 @@ CUMULUS_HOST_DEVICE constexpr Bits<T> infinity_bits() {
   if constexpr (sizeof(T) == 4) return 0x7F800000u;
   return 0x7C00u;
 }
-/// Of kLargestHalf.
+/// Of 65504, half floats' largest number.
 template <class T>
 CUMULUS_HOST_DEVICE constexpr Bits<T> largest_half_bits() {
   if constexpr (sizeof(T) == 8) return 0x40EFFC0000000000u;

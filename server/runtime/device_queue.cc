@@ -253,6 +253,7 @@ bool DeviceQueue::may_start(const Flow& flow) const {
 
 std::map<DeviceQueue::FlowKey, DeviceQueue::Flow>::iterator DeviceQueue::next_flow() {
   auto next = flows_.end();
+  if (free_lanes_.empty()) return next;
   double least = std::numeric_limits<double>::infinity();
   for (auto flow = flows_.begin(); flow != flows_.end(); ++flow) {
     if (!may_start(flow->second)) continue;

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/cases/recursive_filter_case.h"
-#include "tests/support/test_server.h"
+#include "tests/service/recursive_filter_fixture.h"
 
 namespace cumulus {
 namespace {
@@ -15,26 +14,9 @@ using testing::FilterImage;
 using testing::FilterPattern;
 using testing::FilterShape;
 using testing::make_filter_image;
-using testing::TestServer;
 using Request = v1::ApplyRecursiveFilterRequest;
 
-class FirBlurService : public ::testing::Test {
- protected:
-  grpc::Status apply(const Request& request) {
-    grpc::ClientContext context;
-    return server_.operations->ApplyRecursiveFilter(&context, request, &result_);
-  }
-  /// A request without a filter.
-  static Request request_for(const FilterImage& image) {
-    Request request;
-    testing::set_inline(*request.mutable_image(), v1::FLOAT32,
-                        {image.shape.height, image.shape.width, image.shape.channels}, image.elements);
-    return request;
-  }
-
-  TestServer server_;
-  v1::OperationResult result_;
-};
+class FirBlurService : public testing::RecursiveFilterServer {};
 
 /// A sky of `level` with a sun in its middle.
 FilterImage sky_with_sun(FilterShape shape, float level) {

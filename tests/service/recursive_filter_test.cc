@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/cases/recursive_filter_case.h"
-#include "tests/support/test_server.h"
+#include "tests/service/recursive_filter_fixture.h"
 
 namespace cumulus {
 namespace {
@@ -18,22 +17,10 @@ using testing::FilterImage;
 using testing::FilterPattern;
 using testing::FilterShape;
 using testing::make_filter_image;
-using testing::TestServer;
 using Request = v1::ApplyRecursiveFilterRequest;
 
-class RecursiveFilterService : public ::testing::Test {
+class RecursiveFilterService : public testing::RecursiveFilterServer {
  protected:
-  grpc::Status apply(const Request& request) {
-    grpc::ClientContext context;
-    return server_.operations->ApplyRecursiveFilter(&context, request, &result_);
-  }
-  /// A request without a filter.
-  static Request request_for(const FilterImage& image) {
-    Request request;
-    testing::set_inline(*request.mutable_image(), v1::FLOAT32,
-                        {image.shape.height, image.shape.width, image.shape.channels}, image.elements);
-    return request;
-  }
   static Request small_request() { return request_for(make_filter_image({2, 3}, FilterPattern::kRandom)); }
 
   void expect_result(const FilterImage& image, const Request& request, const RecursiveFilter& filter) {
@@ -46,9 +33,6 @@ class RecursiveFilterService : public ::testing::Test {
     ASSERT_EQ(values.size(), image.elements.size());
     EXPECT_EQ(verify_recursive_filter(image, filter, values.data()), "");
   }
-
-  TestServer server_;
-  v1::OperationResult result_;
 };
 
 TEST_F(RecursiveFilterService, BlursWithASigmaAndABoundaryPerAxis) {

@@ -47,18 +47,6 @@ void add_non_finite_policy(CLI::App& command, NonFinite& policy) {
       ->type_name("NAME");
 }
 
-NonFinitePixels pixels_of(NonFinite policy) {
-  switch (policy) {
-    case NonFinite::kRefuse:
-      return NonFinitePixels::kRefuse;
-    case NonFinite::kClamp:
-      return NonFinitePixels::kClamp;
-    case NonFinite::kKeep:
-      return NonFinitePixels::kKeep;
-  }
-  return NonFinitePixels::kRefuse;
-}
-
 void add_picture_output(CLI::App& command, PictureOptions& options) {
   command
       .add_option(

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "cli/files/picture.h"
-#include "cumulus/operation.h"
 
 namespace CLI {
 class App;
@@ -19,8 +18,6 @@ std::vector<CLI::Option*> add_picture_choice(CLI::App& command, PictureChoice& c
 
 /// --non-finite.
 void add_non_finite_policy(CLI::App& command, NonFinite& policy);
-/// What the server is to do by it.
-NonFinitePixels pixels_of(NonFinite policy);
 
 /// -d and --compression.
 void add_picture_output(CLI::App& command, PictureOptions& options);

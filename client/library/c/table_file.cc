@@ -1,7 +1,5 @@
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -9,7 +7,7 @@
 #include "cumulus/cumulus.h"
 #include "cumulus/table_format.h"
 #include "library/c/handles.h"
-#include "proto/checksums.h"
+#include "library/table_checksum.h"
 
 namespace cumulus::c {
 namespace {
@@ -36,10 +34,7 @@ absl::Status set_checksum(Array& table) {
   const std::span<std::byte> bytes = table.mutable_bytes();
   const sampling::TableError error = sampling::parse_header(bytes.data(), bytes.size(), bytes.size(), header);
   if (error != sampling::TableError::kNone) return absl::InvalidArgumentError(sampling::describe(error));
-  constexpr std::size_t kAt = offsetof(sampling::TableHeader, crc32c);
-  std::memset(bytes.data() + kAt, 0, sizeof(std::uint32_t));
-  const std::uint32_t value = crc32c(bytes);
-  std::memcpy(bytes.data() + kAt, &value, sizeof(value));
+  set_table_checksum(bytes);
   return absl::OkStatus();
 }
 

@@ -34,6 +34,21 @@ AxisKernel axis_of(const FilterOptions& options, std::size_t axis, decltype(Axis
   return {std::move(kernel), of_axis(options.boundaries, axis)};
 }
 
+/// What the server does with pixels that are not finite: nothing, where the file was read, and they were
+/// treated, here.
+NonFinitePixels left_to_server(const FilterOptions& options) {
+  if (!options.decode_on_server) return NonFinitePixels::kKeep;
+  switch (options.picture.non_finite) {
+    case NonFinite::kRefuse:
+      return NonFinitePixels::kRefuse;
+    case NonFinite::kClamp:
+      return NonFinitePixels::kClamp;
+    case NonFinite::kKeep:
+      return NonFinitePixels::kKeep;
+  }
+  return NonFinitePixels::kRefuse;
+}
+
 template <class KernelOfAxis>
 RecursiveFilterOptions on_both_axes(const FilterOptions& options, const KernelOfAxis& kernel) {
   return {.y = axis_of(options, 1, kernel(1)),
@@ -41,7 +56,7 @@ RecursiveFilterOptions on_both_axes(const FilterOptions& options, const KernelOf
           .method = filter_algorithms().at(options.algorithm),
           .max_truncation_error = options.max_truncation_error,
           .tell_method = true,
-          .non_finite = pixels_of(options.picture.non_finite)};
+          .non_finite = left_to_server(options)};
 }
 
 /// Of a picture that the server decodes, only the pixels of its first image come back.

@@ -2,21 +2,14 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <cstddef>
 #include <cstring>
 
 #include "cli/files/input.h"
 #include "cli/files/output.h"
-#include "proto/checksums.h"
+#include "library/table_checksum.h"
 
 namespace cumulus::cli {
 namespace {
-
-constexpr std::size_t kChecksumOffset = offsetof(sampling::TableHeader, crc32c);
-
-void set_checksum(std::span<std::byte> table, std::uint32_t value) {
-  std::memcpy(table.data() + kChecksumOffset, &value, sizeof(value));
-}
 
 absl::Status bad_table(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(
@@ -37,8 +30,7 @@ absl::Status write_table(const std::string& path, const ArrayView& table) {
   absl::StatusOr<Array> copy = Array::allocate(table.type(), table.shape());
   if (!copy.ok()) return copy.status();
   std::memcpy(copy->mutable_bytes().data(), table.bytes().data(), table.bytes().size());
-  set_checksum(copy->mutable_bytes(), 0);
-  set_checksum(copy->mutable_bytes(), crc32c(copy->bytes()));
+  set_table_checksum(copy->mutable_bytes());
   OutputFile file(path);
   file.expect(static_cast<std::int64_t>(copy->bytes().size()));
   file.write(copy->bytes());
@@ -50,8 +42,7 @@ absl::StatusOr<Array> read_table(const std::string& path) {
   if (!table.ok()) return table;
   const absl::StatusOr<sampling::TableHeader> header = table_header(table->view());
   if (!header.ok()) return bad_table(path, std::string(header.status().message()));
-  set_checksum(table->mutable_bytes(), 0);
-  if (crc32c(table->bytes()) != header->crc32c) {
+  if (take_table_checksum(table->mutable_bytes()) != header->crc32c) {
     return bad_table(path, "its bytes do not match the crc32c in its header");
   }
   return table;

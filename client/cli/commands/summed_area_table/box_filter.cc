@@ -68,7 +68,7 @@ absl::StatusOr<BoxFilterOptions> filter_options(Job& job, const Session& session
   options.boundary_x = files.boundaries.front();
   options.boundary_y = files.boundaries.back();
   options.deviation = !files.deviation.empty();
-  options.non_finite = pixels_of(files.picture.non_finite);
+  options.non_finite = NonFinitePixels::kKeep;  // they were treated as the picture was read
   if (files.radius_map.empty()) return options;
   absl::StatusOr<Array> radii = read_radius_map(files.radius_map, files.radius_scale);
   if (!radii.ok()) return radii.status();
