@@ -12,6 +12,10 @@
 
 namespace cumulus {
 
+/// How long a slice is to take on a GPU: short of the 20 ms that it may, because how long its last blocks
+/// take is not known before.
+inline constexpr std::chrono::milliseconds kGpuSliceLength{8};
+
 /// How many elements slices have: the first, and any.
 struct SliceBounds {
   std::int64_t first;
@@ -39,7 +43,7 @@ void launch_slices(CudaExecutor& executor, std::int64_t count, const SliceBounds
   std::array<CudaEvent, kMarks> marks;  // the i-th after the i-th slice
   std::array<std::int64_t, kMarks> pieces{};
   marks[0].record(executor.stream());
-  SliceSize size(bounds.first, std::min(bounds.first, kWaveElements));
+  SliceSize size(kGpuSliceLength, bounds.first, std::min(bounds.first, kWaveElements));
   std::int64_t begin = 0;
   for (std::size_t slice = 1; begin < count; ++slice) {
     const std::int64_t end = begin + std::min({count - begin, size.pieces(), bounds.most});
@@ -52,7 +56,7 @@ void launch_slices(CudaExecutor& executor, std::int64_t count, const SliceBounds
     done.wait();
     const Milliseconds taken(done.milliseconds_since(marks[(slice - 2) % kMarks]));
     size.took(pieces[(slice - 1) % kMarks], taken);
-    if (taken > 2 * kSliceLength) marks[slice % kMarks].wait();
+    if (taken > 2 * kGpuSliceLength) marks[slice % kMarks].wait();
     executor.check_interrupt();
   }
 }

@@ -19,7 +19,7 @@ void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t gra
   constexpr std::int64_t kFirstGrains = 4;  // of each thread
   constexpr std::int64_t kChecks = 16;      // by each thread, in a slice that takes longer than foreseen
   const std::int64_t threads = executor.threads();
-  SliceSize size(kFirstGrains * grain * threads, grain);
+  SliceSize size(kCpuSliceLength, kFirstGrains * grain * threads, grain);
   for (std::int64_t begin = 0; begin < count;) {
     const Slice slice(executor);
     const std::int64_t end = slice.ends() ? std::min(count, begin + size.pieces()) : count;

@@ -3,9 +3,13 @@
 #include <chrono>
 
 #include "kernels/core/cpu_executor.h"
-#include "kernels/core/slice_size.h"
 
 namespace cumulus {
+
+/// How long a slice of a call's work on the CPU is to take. A call of another principal waits for the slice
+/// that runs, so that it is no longer than a small call; a shorter one pays more for its threads' meeting at
+/// its end.
+inline constexpr std::chrono::milliseconds kCpuSliceLength{4};
 
 /// Shares a machine's cores between the calls that run on them.
 class Turns {
@@ -51,7 +55,7 @@ class Slice {
   /// Whether it is to end before all of the work is done.
   bool ends() const { return turns_ != nullptr; }
   /// It has taken as long as it should. From any thread.
-  bool over() const { return ends() && elapsed() >= kSliceLength; }
+  bool over() const { return ends() && elapsed() >= kCpuSliceLength; }
   std::chrono::steady_clock::duration elapsed() const { return std::chrono::steady_clock::now() - begin_; }
 
  private:
