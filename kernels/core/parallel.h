@@ -4,13 +4,44 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/slice.h"
 #include "kernels/core/slice_size.h"
 
 namespace cumulus {
+
+namespace parallel {
+
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+
+  std::int64_t count() const { return end - begin; }
+};
+
+/// What a slice left when it ended early.
+class Leftovers {
+ public:
+  /// From any thread.
+  void add(Range range) {
+    const std::lock_guard lock(mutex_);
+    ranges_.push_back(range);
+  }
+  std::vector<Range> take() { return std::exchange(ranges_, {}); }
+  bool empty() const { return ranges_.empty(); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace parallel
 
 /// Calls body(first, last) on pieces of [0, count) of at least `grain`, on the executor's threads, in slices.
 /// Exceptions from the body reach the caller; throws Interrupted.
@@ -20,23 +51,33 @@ void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t gra
   constexpr std::int64_t kChecks = 16;      // by each thread, in a slice that takes longer than foreseen
   const std::int64_t threads = executor.threads();
   SliceSize size(kCpuSliceLength, kFirstGrains * grain * threads, grain);
-  for (std::int64_t begin = 0; begin < count;) {
+  parallel::Leftovers left;
+  for (std::int64_t begin = 0; begin < count || !left.empty();) {
     const Slice slice(executor);
-    const std::int64_t end = slice.ends() ? std::min(count, begin + size.pieces()) : count;
-    const std::int64_t step = std::max(grain, (end - begin) / (kChecks * threads));
+    std::vector<parallel::Range> ranges = left.take();
+    const bool fresh = ranges.empty();
+    if (fresh) {
+      const std::int64_t end = slice.ends() ? std::min(count, begin + size.pieces()) : count;
+      ranges.push_back({begin, end});
+      begin = end;
+    }
+    const std::int64_t step = std::max(grain, ranges.front().count() / (kChecks * threads));
+    const auto run_range = [&](const auto& range) {
+      if (!slice.ends()) return body(range.begin(), range.end());
+      for (std::int64_t first = range.begin(); first < range.end(); first += step) {
+        if (slice.wanted()) return left.add({first, range.end()});
+        executor.check_interrupt();
+        body(first, std::min(first + step, range.end()));
+      }
+    };
     executor.run([&] {
-      oneapi::tbb::parallel_for(
-          oneapi::tbb::blocked_range<std::int64_t>(begin, end, static_cast<std::size_t>(grain)),
-          [&](const auto& range) {
-            if (!slice.ends()) return body(range.begin(), range.end());
-            for (std::int64_t first = range.begin(); first < range.end(); first += step) {
-              executor.check_interrupt();
-              body(first, std::min(first + step, range.end()));
-            }
-          });
+      oneapi::tbb::parallel_for(std::size_t{0}, ranges.size(), [&](std::size_t i) {
+        oneapi::tbb::parallel_for(oneapi::tbb::blocked_range<std::int64_t>(ranges[i].begin, ranges[i].end,
+                                                                           static_cast<std::size_t>(grain)),
+                                  run_range);
+      });
     });
-    size.took(end - begin, slice.elapsed());
-    begin = end;
+    if (fresh && left.empty()) size.took(ranges.front().count(), slice.elapsed());
   }
 }
 

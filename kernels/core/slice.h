@@ -6,10 +6,9 @@
 
 namespace cumulus {
 
-/// How long a slice of a call's work on the CPU is to take. A call of another principal waits for the slice
-/// that runs, so that it is no longer than a small call; a shorter one pays more for its threads' meeting at
-/// its end.
-inline constexpr std::chrono::milliseconds kCpuSliceLength{4};
+/// How long a slice of a call's work on the CPU is to take, if no other call goes before it: short of the
+/// 20 ms that it may, because how long its last pieces take is not known before.
+inline constexpr std::chrono::milliseconds kCpuSliceLength{8};
 
 /// Shares a machine's cores between the calls that run on them.
 class Turns {
@@ -17,6 +16,8 @@ class Turns {
   virtual ~Turns() = default;
   /// Called by a call's own thread between two slices of its work; waits while other calls have their turn.
   virtual void yield() = 0;
+  /// Whether the slice that runs is to end early, for a call that goes before this one. From any thread.
+  virtual bool wanted() const = 0;
 };
 
 /// For as long as it lives, what this thread runs on a CpuExecutor goes in slices, between which `turns` is
@@ -55,7 +56,9 @@ class Slice {
   /// Whether it is to end before all of the work is done.
   bool ends() const { return turns_ != nullptr; }
   /// It has taken as long as it should. From any thread.
-  bool over() const { return ends() && elapsed() >= kCpuSliceLength; }
+  bool over() const { return wanted() || (ends() && elapsed() >= kCpuSliceLength); }
+  /// Another call goes before this one. From any thread.
+  bool wanted() const { return ends() && turns_->wanted(); }
   std::chrono::steady_clock::duration elapsed() const { return std::chrono::steady_clock::now() - begin_; }
 
  private:

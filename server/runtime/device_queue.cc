@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -290,8 +291,10 @@ void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::uniqu
   const absl::Status ready = make_ready(*waiting.job);
   lock.lock();
   if (ready.ok()) {
-    const auto run = runs_.insert(runs_.end(), {waiting.job, &flow, waiting.cost, flow.paid, absl::Now()});
+    runs_.emplace_back(waiting.job, &flow, waiting.cost);
+    const auto run = std::prev(runs_.end());
     flow.paid += waiting.cost / flow.weight;
+    let_pass(*run);
     lock.unlock();
     launch(run, *lane);
     lock.lock();
@@ -329,6 +332,7 @@ void DeviceQueue::launch(const std::list<Run>::iterator& run, Lane& lane) {
    public:
     RunTurns(DeviceQueue& queue, Run& run) : queue_(queue), run_(run) {}
     void yield() override { queue_.yield(run_); }
+    bool wanted() const override { return run_.gives_way.load(std::memory_order_relaxed); }
 
    private:
     DeviceQueue& queue_;
@@ -340,8 +344,16 @@ void DeviceQueue::launch(const std::list<Run>::iterator& run, Lane& lane) {
   watch(run, lane);
 }
 
+void DeviceQueue::let_pass(const Run& fresh) {
+  const absl::Time now = absl::Now();
+  for (Run& run : runs_) {
+    if (fresh.paid(now) < run.paid(now)) run.gives_way = true;
+  }
+}
+
 void DeviceQueue::yield(Run& run) {
   std::unique_lock lock(mutex_);
+  run.gives_way = false;
   absl::Time now;
   const auto others_first = [&] {
     now = absl::Now();

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/time/clock.h>
 #include <absl/time/time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -93,12 +95,20 @@ class DeviceQueue {
   };
   using FlowKey = std::pair<std::string, JobClass>;
   struct Run {
+    Run(std::shared_ptr<Job> its_job, Flow* its_flow, double its_cost)
+        : job(std::move(its_job)),
+          flow(its_flow),
+          cost(its_cost),
+          paid_before(its_flow->paid),
+          started(absl::Now()) {}
+
     std::shared_ptr<Job> job;
     Flow* flow;
     double cost;
     double paid_before;  // by the flow
     absl::Time started;
-    absl::Duration parked = {};                        // in which others had their turn
+    std::atomic<bool> gives_way = false;  // a call that goes before it has started since its last turn
+    absl::Duration parked = {};           // in which others had their turn
     absl::Time parked_since = absl::InfiniteFuture();  // that: it runs
 
     absl::Duration ran(absl::Time now) const { return std::min(now, parked_since) - started - parked; }
@@ -134,6 +144,8 @@ class DeviceQueue {
   /// Why a job that is short of memory does not wait on.
   absl::Status no_longer_wanted(const Job& job) const;
   void launch(const std::list<Run>::iterator& run, Lane& lane);
+  /// Ends the slices of the calls that `fresh` goes before.
+  void let_pass(const Run& fresh);
   /// By the thread of the run's call: waits while others have paid less.
   void yield(Run& run);
   void watch(const std::list<Run>::iterator& run, Lane& lane);

@@ -101,8 +101,13 @@ TEST(ParallelRanges, CoverEveryIndexOnce) {
 }
 
 struct CountedTurns final : Turns {
-  void yield() override { ++yields; }
+  void yield() override {
+    ++yields;
+    others_first = false;
+  }
+  bool wanted() const override { return others_first; }
   int yields = 0;
+  std::atomic<bool> others_first = false;
 };
 
 TEST(Slices, CoverEveryIndexOnceAndEndWhileTheLoopGoesOn) {
@@ -118,6 +123,22 @@ TEST(Slices, CoverEveryIndexOnceAndEndWhileTheLoopGoesOn) {
   });
   for (const auto& count : visits) ASSERT_EQ(count.load(), 1);
   EXPECT_GE(turns.yields, 3);
+}
+
+TEST(Slices, EndEarlyForACallThatGoesFirstAndCoverEveryIndexOnce) {
+  CpuExecutor executor(3);
+  CountedTurns turns;
+  const SlicedCall sliced(turns);
+  std::vector<std::atomic<int>> visits(3000);
+  std::atomic<int> done = 0;
+  parallel_ranges(executor, 3000, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      ++visits[static_cast<std::size_t>(i)];
+      if (++done % 10 == 0) turns.others_first = true;
+    }
+  });
+  for (const auto& count : visits) ASSERT_EQ(count.load(), 1);
+  EXPECT_GE(turns.yields, 30) << "a slice has tens of indices before one gives way";
 }
 
 TEST(Slices, OfALoopWithinALoopAreTheOuterOnes) {

@@ -13,11 +13,13 @@
 
 #include "kernels/core/slice.h"
 #include "tests/support/blocking_job.h"
+#include "tests/support/eventually.h"
 
 namespace cumulus::server {
 namespace {
 
 using testing::BlockingJob;
+using testing::eventually;
 using Options = BlockingJob::Options;
 
 class DeviceQueueTest : public ::testing::Test {
@@ -269,6 +271,23 @@ class SlicedJob final : public BlockingJob {
   std::atomic<int> slices_ = 0;
 };
 
+/// Runs in one slice, which ends for nothing but a call that goes first.
+class OneSliceJob final : public BlockingJob {
+ public:
+  using BlockingJob::BlockingJob;
+  void submit(Lane& lane) noexcept override {
+    const Slice slice(std::get<CpuExecutor>(lane.executor()));
+    while (!slice.wanted() && !stopped_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    gave_way_ = slice.wanted();
+  }
+  void stop() { stopped_ = true; }
+  bool gave_way() const { return gave_way_; }
+
+ private:
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> gave_way_ = false;
+};
+
 class SharedDevice : public ::testing::Test {
  protected:
   /// Slices of two jobs that run side by side for a while.
@@ -306,6 +325,21 @@ TEST_F(SharedDevice, ABatchCallHasASixteenthOfAnInteractiveCallsTime) {
       shares({.principal = "a"}, {.principal = "b", .job_class = JobClass::kBatch});
   EXPECT_GT(interactive, 5 * batch);
   EXPECT_GT(batch, 0);
+}
+
+TEST_F(SharedDevice, ASliceEndsEarlyForACallThatGoesFirst) {
+  const auto hog = std::make_shared<OneSliceJob>(Options{.principal = "a", .job_class = JobClass::kBatch});
+  ASSERT_TRUE(queue_.push(hog).ok());
+  ASSERT_TRUE(eventually([&] { return queue_.running() == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(hog->gave_way()) << "nobody else is there";
+  const auto brief = std::make_shared<BlockingJob>(Options{.principal = "b"});
+  ASSERT_TRUE(queue_.push(brief).ok());
+  EXPECT_TRUE(eventually([&] { return hog->gave_way(); }));
+  hog->stop();
+  brief->release();
+  EXPECT_TRUE(brief->outcome().ok());
+  EXPECT_TRUE(hog->outcome().ok());
 }
 
 TEST_F(SharedDevice, LongCallsLeaveHalfOfTheLanesToShortOnes) {

@@ -2,6 +2,7 @@
 
 #include <oneapi/tbb/parallel_sort.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -56,18 +57,16 @@ void order_queries(CpuExecutor& executor, std::int64_t trees, std::int64_t queri
   parallel_ranges(executor, trees * queries, 4096, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t i = first; i < end; ++i) order[i] = {code(i / queries, i), i};
   });
-  const auto before = [&executor](const OrderedQuery& a, const OrderedQuery& b) {
-    constexpr unsigned kComparisons = 1U << 14;  // between two looks at the clock
-    static thread_local unsigned count = 0;
-    if (++count % kComparisons == 0) executor.check_interrupt();
-    return a < b;
-  };
-  const Slice slice(executor);
-  executor.run([&] {
-    for (std::int64_t tree = 0; tree < trees; ++tree) {
-      oneapi::tbb::parallel_sort(order + tree * queries, order + (tree + 1) * queries, before);
+  // A sort cannot end early, so that many queries are sorted part by part, each a slice.
+  constexpr std::int64_t kSortedAtOnce = std::int64_t{1} << 17;
+  for (std::int64_t tree = 0; tree < trees; ++tree) {
+    for (std::int64_t first = 0; first < queries; first += kSortedAtOnce) {
+      const Slice slice(executor);
+      OrderedQuery* const part = order + tree * queries + first;
+      executor.run(
+          [&] { oneapi::tbb::parallel_sort(part, part + std::min(kSortedAtOnce, queries - first)); });
     }
-  });
+  }
 }
 
 }  // namespace cumulus::kd_tree

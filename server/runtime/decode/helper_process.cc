@@ -64,7 +64,7 @@ bool limit(int resource, rlim_t soft, rlim_t hard) {
 /// Everything that a worker may not: no more memory, time, files and rights than it needs.
 bool bound_worker(const Order& order) {
   constexpr rlim_t kOpenFiles = 16;
-  constexpr int kNice = 5;  // where cores are short, a third of what a call on the CPU backend gets
+  constexpr int kNice = 10;  // where cores are short, a tenth of what a call on the CPU backend gets
   const auto seconds = static_cast<rlim_t>((order.processor_milliseconds() + 999) / 1000);
   // The machine's memory running out, a worker goes before the daemon.
   std::ofstream("/proc/self/oom_score_adj") << "1000";
