@@ -51,23 +51,24 @@ class ManySamplesOnCuda : public testing::OnEveryBackend<testing::CudaBackend> {
 
 /// Takes 52 GB of the device's memory.
 TEST_F(ManySamplesOnCuda, SlowAreThoseOfThePartsOfTheirSequence) {
-  constexpr std::int64_t kMany = std::int64_t{1} << 31;
+  constexpr std::int64_t kTwoToThe31 = std::int64_t{1} << 31;
   constexpr std::int64_t kFew = 1001;
   // Where the number of the sample, or of a word of its position or direction, has one more bit.
-  const std::int64_t middles[] = {kMany / 6, kMany / 4,     kMany / 3,
-                                  kMany / 2, kMany / 3 * 2, kMany - kFew / 2 - 1};
+  const std::int64_t middles[] = {kTwoToThe31 / 6, kTwoToThe31 / 4,     kTwoToThe31 / 3,
+                                  kTwoToThe31 / 2, kTwoToThe31 / 3 * 2, kTwoToThe31 - kFew / 2 - 1};
   const auto map = testing::make_map<float>({45, 67}, 1, 0, testing::MapPattern::kSun);
   for (const int method : {5, 6, 1, 2}) {
     const std::vector<unsigned char> table = oracle_table(map, {.method = method}).bytes();
     for (const PointSequence sequence : {PointSequence::kSobol, PointSequence::kHammersley}) {
-      const Drawn many = draw(table, {.count = kMany, .sequence = sequence, .seed = 3, .total = kMany});
+      const Drawn many =
+          draw(table, {.count = kTwoToThe31, .sequence = sequence, .seed = 3, .total = kTwoToThe31});
       for (const std::int64_t middle : middles) {
         const auto first = static_cast<std::size_t>(middle - kFew / 2);
         const Drawn few = draw(table, {.count = kFew,
                                        .first_index = middle - kFew / 2,
                                        .sequence = sequence,
                                        .seed = 3,
-                                       .total = kMany});
+                                       .total = kTwoToThe31});
         ASSERT_EQ(part(many.position(), 2 * first, 2 * kFew), part(few.position(), 0, 2 * kFew)) << middle;
         ASSERT_EQ(part(many.direction(), 3 * first, 3 * kFew), part(few.direction(), 0, 3 * kFew)) << middle;
         ASSERT_EQ(part(many.pdf(), first, kFew), part(few.pdf(), 0, kFew)) << middle;

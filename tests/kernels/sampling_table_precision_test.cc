@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -117,7 +118,6 @@ void expect_precise(const SunnySky& sky, const Table& table, Checked& checked) {
   const sampling::TableHeader& header = table.view().header;
   const std::int64_t height = header.height;
   const std::int64_t width = header.width;
-  constexpr long double kPi = 3.14159265358979323846264338327950288L;
   const auto rows = masses(table.bounds(header.marginal_cdf_offset), static_cast<std::size_t>(height));
   std::uint64_t row_begin = 0;
   for (std::int64_t y = 0; y < height; ++y) {
@@ -126,15 +126,18 @@ void expect_precise(const SunnySky& sky, const Table& table, Checked& checked) {
     const auto columns =
         masses(table.bounds(header.row_cdf_offset) + y * width, static_cast<std::size_t>(width));
     std::uint64_t begin = 0;
-    const long double band = 2 * std::sin(kPi * (2 * static_cast<long double>(y) + 1) / (2.0L * height)) *
-                             std::sin(kPi / (2.0L * height));
+    const long double band =
+        2 *
+        std::sin(std::numbers::pi_v<long double> * (2 * static_cast<long double>(y) + 1) / (2.0L * height)) *
+        std::sin(std::numbers::pi_v<long double> / (2.0L * height));
     for (std::int64_t x = 0; x < width; ++x) {
       const std::uint64_t mass = columns[static_cast<std::size_t>(x)];
       ASSERT_EQ(mass > 0, sky.has_weight(y, x)) << "row " << y << ", column " << x;
       if (mass > 0 && (x + 31 * y) % 887 == 0) {
         // The first and the last point of the texel's share are drawn in it, with its density.
         const long double probability = std::ldexp(static_cast<long double>(row_mass) * mass, -64);
-        const auto pdf = static_cast<double>(probability * width / (2 * kPi * band));
+        const auto pdf =
+            static_cast<double>(probability * width / (2 * std::numbers::pi_v<long double> * band));
         for (const std::uint64_t at : {begin, begin + mass - 1}) {
           const sampling::FixedPoint2 point{static_cast<std::uint32_t>(at),
                                             static_cast<std::uint32_t>(row_begin + row_mass / 2)};
