@@ -107,6 +107,7 @@ class _Outbox:
     def __init__(self) -> None:
         self._messages: "queue.SimpleQueue[Optional[bytes]]" = queue.SimpleQueue()
         self._room = threading.Semaphore(1)
+        self.closed = False
 
     def __iter__(self) -> Iterator[bytes]:
         for message in iter(self._messages.get, None):
@@ -120,6 +121,7 @@ class _Outbox:
 
     def close(self, _: object = None) -> None:
         """After the last message, or when the call has ended."""
+        self.closed = True
         self._messages.put(None)
         self._room.release()
 
@@ -168,7 +170,7 @@ def _write_in_chunks(connection: Connection, chunks: _Chunks, deadline: float, r
                 done = 0
                 for message in chunks:
                     outbox.put(message)
-                    if call.done():
+                    if outbox.closed:  # not call.done(), which waits for the lock of gRPC's threads
                         break
                     done = min(done + CHUNK_BYTES, chunks.size)
                     report(done)
