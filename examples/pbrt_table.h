@@ -25,15 +25,16 @@ inline pbrt::PiecewiseConstant2D ReadCumulusTable(const std::string& filename, p
     const size_t size = number(at + 18, 4);
     const size_t array = at + 30 + number(at + 26, 2) + number(at + 28, 2);
     if (array + size > bytes.size()) break;  // cut off
-    if (bytes.compare(at + 30, number(at + 26, 2), "conditional_func.npy") == 0) {
+    if (bytes.compare(at + 30, number(at + 26, 2), "conditional_func.npy") == 0 && size > 10) {
       const size_t values = array + 10 + number(array + 8, 2);
       const std::string header = bytes.substr(array + 10, values - array - 10);
       int rows = 0;
       int columns = 0;
       const size_t shape = header.find("'shape'");
       if (shape != std::string::npos) std::sscanf(&header[shape], "'shape': (%d, %d)", &rows, &columns);
-      std::vector<float> function(static_cast<size_t>(rows) * static_cast<size_t>(columns));
-      if (function.empty() || values + function.size() * sizeof(float) != array + size) break;
+      const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(columns);
+      if (rows < 1 || columns < 1 || values + count * sizeof(float) != array + size) break;
+      std::vector<float> function(count);
       std::memcpy(function.data(), &bytes[values], function.size() * sizeof(float));
       const std::vector<pbrt::Float> density(function.begin(), function.end());
       return pbrt::PiecewiseConstant2D(density, columns, rows, alloc);
