@@ -67,6 +67,32 @@ def test_what_a_progress_function_raises_comes_out(server, method):
     assert server.count(method) == 1
 
 
+@pytest.mark.parametrize("size, messages", [(CHUNK, 1), (CHUNK + 4, 2)])
+def test_an_upload_of_a_chunk_is_one_message(server, size, messages):
+    got = []
+    array = DATA[: size // 4]
+
+    def write(requests, _):
+        got.extend(receive(requests))
+        return buffer("sessions/s/buffers/b", array)
+
+    server.handlers["WriteBuffer"] = write
+    seen = []
+    with connect(server, progress=lambda done, total: seen.append((done, total))) as c:
+        c.upload(array)
+    assert len(got) == messages and got[-1].finish_write and b"".join(message.data for message in got) == array.tobytes()
+    assert seen[-1] == (size, size)
+
+
+def test_an_upload_stops_where_the_server_refuses_it(server):
+    server.handlers["WriteBuffer"] = lambda requests, context: abort(context, grpc.StatusCode.INVALID_ARGUMENT, "WRONG")
+    seen = []
+    with connect(server, progress=lambda done, total: (time.sleep(0.1), seen.append(done))) as c:
+        with pytest.raises(cumulus.InvalidArgument, match="refused: WRONG"):
+            c.upload(np.zeros(100 * CHUNK, np.uint8))
+    assert len(seen) < 50
+
+
 def test_an_empty_array_is_one_message(server):
     got = []
 

@@ -1,4 +1,4 @@
-"""What docs/python.md and README show runs, as it stands there."""
+"""What docs/python.md, README and tour.py show runs, as it stands there."""
 
 import re
 
@@ -24,3 +24,8 @@ def test_readme(tmp_path, monkeypatch):
     code = blocks(section)
     assert "cumulus.connect()" in code
     run(code, tmp_path, monkeypatch)
+
+
+def test_the_tour(tmp_path, monkeypatch, capsys):
+    run((ROOT / "python" / "tests" / "tour.py").read_text(encoding="utf-8"), tmp_path, monkeypatch)
+    assert "the tour is over" in capsys.readouterr().out

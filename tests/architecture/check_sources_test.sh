@@ -76,6 +76,7 @@ accept client/library/upload.cc '#include "proto/checksums.h"'
 accept images/openimageio.cc '#include <OpenImageIO/imageio.h>' '#include "images/image_library.h"'
 accept server/runtime/image_decoder.cc '#include "images/load.h"'
 accept bench/baselines/blur.cu '#include <cuda_runtime.h>' '#include "tests/cases/blur_case.h"'
+accept examples/blur.cu '#include <thrust/device_vector.h>'
 accept tests/kernels/blur_test.cc "$(yes '// a line' | head -n 400)"
 
 mkdir "$tree/empty"

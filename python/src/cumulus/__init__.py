@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 from typing import Union
 
+from . import _grpc  # noqa: F401  before anything else imports grpc
 from .brackets import Brackets
 from .buffer import Buffer, EncodedImage
 from .client import Client, connect

@@ -84,6 +84,13 @@ class Buffer:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """Fetches the array, for torch.from_dlpack(buffer) and the like, which take it without another copy."""
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return 1, 0  # kDLCPU: there the array is once it has been fetched
+
     def delete(self) -> None:
         """Releases the server's memory now rather than with the last reference."""
         self._release()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
@@ -19,6 +21,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes that are done and all bytes, after each chunk."""
 
 CHUNK_BYTES = 1 << 20
+_WRITE = "/cumulus.v1.BufferTransfer/WriteBuffer"
 MAX_BREAKS = 6  # of a connection in a row, where the server does not say when to come back
 
 
@@ -79,37 +82,48 @@ class _Scope:
 
 
 class _Chunks:
-    """The messages of an upload. gRPC asks for them on a thread of its own, where an exception would be lost."""
+    """The messages of an upload."""
 
-    def __init__(self, spec: bytes, data: NDArray, progress: Optional[Progress]) -> None:
+    def __init__(self, spec: bytes, data: NDArray) -> None:
         self._spec = spec
         self._data = data
-        self._progress = progress
-        self.problem: Optional[BaseException] = None
+        self.size = data.size
         self.checksum = 0  # of the chunks' checksums
 
     def __iter__(self) -> Iterator[bytes]:
         total = self._data.size
-        offset = 0
-        while True:
+        for offset in range(0, max(total, 1), CHUNK_BYTES):
             part = self._data[offset : offset + CHUNK_BYTES]
-            end = offset + part.size
             checksum = _crc32c(part) if part.size else 0
             self.checksum = google_crc32c.extend(self.checksum, checksum.to_bytes(4, "little"))
-            head = wire.chunk_head(self._spec if offset == 0 else b"", offset, checksum, end == total, part.size)
+            head = wire.chunk_head(self._spec if offset == 0 else b"", offset, checksum, offset + part.size == total,
+                                   part.size)
             yield b"".join((head, part.data))
-            if not self._report(end, total) or end == total:
-                return
-            offset = end
 
-    def _report(self, done: int, total: int) -> bool:
-        try:
-            if self._progress is not None:
-                self._progress(done, total)
-            return True
-        except BaseException as problem:  # the caller's own; upload() raises it where the caller is
-            self.problem = problem
-            return False
+
+class _Outbox:
+    """Messages from the caller's thread to that on which gRPC sends: one is made while the one before it is sent."""
+
+    def __init__(self) -> None:
+        self._messages: "queue.SimpleQueue[Optional[bytes]]" = queue.SimpleQueue()
+        self._room = threading.Semaphore(1)
+        self.closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for message in iter(self._messages.get, None):
+            self._room.release()
+            yield message
+
+    def put(self, message: bytes) -> None:
+        """Blocks until the message before this one is being sent, or close()."""
+        self._room.acquire()
+        self._messages.put(message)
+
+    def close(self, _: object = None) -> None:
+        """After the last message, or when the call has ended."""
+        self.closed = True
+        self._messages.put(None)
+        self._room.release()
 
 
 class Uploaded(NamedTuple):
@@ -125,22 +139,45 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     deadline = connection.deadline(timeout, allowance(data.size))
     retry = _Retry(deadline)
     head = spec.SerializeToString()
+    write = _write_at_once if data.size <= CHUNK_BYTES else _write_in_chunks
     while True:
-        with connection.transfer_channel() as channel:
-            stub = channel.stream_unary("/cumulus.v1.BufferTransfer/WriteBuffer")
-            chunks = _Chunks(head, data, progress)
-            call = stub.future(iter(chunks), timeout=max(deadline - time.monotonic(), 0.0),
-                               metadata=connection.metadata)
-            try:
-                with _Scope(call):
-                    return Uploaded(array_pb2.Buffer.FromString(call.result()), chunks.checksum)
-            except grpc.FutureCancelledError:
-                raise Cancelled("the upload was cancelled") from None
-            except grpc.RpcError as failure:
-                error = error_of(failure, connection.address)
-            if chunks.problem is not None:
-                raise chunks.problem
+        chunks = _Chunks(head, data)
+        try:
+            answer = write(connection, chunks, deadline, lambda done: progress and progress(done, data.size))
+            return Uploaded(array_pb2.Buffer.FromString(answer), chunks.checksum)
+        except grpc.FutureCancelledError:
+            raise Cancelled("the upload was cancelled") from None
+        except grpc.RpcError as failure:
+            error = error_of(failure, connection.address)
         retry.wait_after(error)
+
+
+def _write_at_once(connection: Connection, chunks: _Chunks, deadline: float, report: Callable[[int], object]) -> bytes:
+    """A stream of one message is a unary call on the wire, and as one takes half of the time."""
+    answer = connection.attempt(_WRITE, next(iter(chunks)), deadline)
+    report(chunks.size)
+    return answer
+
+
+def _write_in_chunks(connection: Connection, chunks: _Chunks, deadline: float, report: Callable[[int], object]) -> bytes:
+    with connection.transfer_channel() as channel:
+        outbox = _Outbox()
+        call = channel.stream_unary(_WRITE).future(iter(outbox), timeout=max(deadline - time.monotonic(), 0.0),
+                                                   metadata=connection.metadata)
+        call.add_done_callback(outbox.close)
+        with _Scope(call):
+            try:
+                done = 0
+                for message in chunks:
+                    outbox.put(message)
+                    if outbox.closed:  # not call.done(), which waits for the lock of gRPC's threads
+                        break
+                    done = min(done + CHUNK_BYTES, chunks.size)
+                    report(done)
+            finally:
+                outbox.close()
+            answer: bytes = call.result()
+            return answer
 
 
 class _Receiver:
