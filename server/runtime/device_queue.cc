@@ -43,6 +43,9 @@ absl::Status shutting_down() {
 
 std::size_t upper_half(std::size_t count) { return (count + 1) / 2; }
 
+/// Whose worker this thread is.
+thread_local const DeviceQueue* worker_of = nullptr;
+
 }  // namespace
 
 DeviceQueue::DeviceQueue(Device& device) : device_(device) {
@@ -63,13 +66,6 @@ DeviceQueue::~DeviceQueue() {
   for (std::thread& thread : threads_) thread.join();
   for (const auto& job : left) job->abandon(shutting_down());
 }
-
-namespace {
-
-/// Whose worker this thread is.
-thread_local const DeviceQueue* worker_of = nullptr;
-
-}  // namespace
 
 absl::Status DeviceQueue::push(std::shared_ptr<Job> job, Starts starts) {
   const double cost = history_.corrected(job->operation(), job->cost_seconds());
