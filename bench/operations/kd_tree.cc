@@ -234,7 +234,8 @@ void bench_leaf_sizes(Runner<Executor>& runner, std::int64_t points, std::int64_
 /// Of points that the usual search is not made for, and of all points within a radius.
 template <class Executor>
 void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  bench_nearest<double>(runner, {.points = points, .dimensions = 3, .queries = queries}, 8);
+  for (const int nearest : {1, 8, 50})
+    bench_nearest<double>(runner, {.points = points, .dimensions = 3, .queries = queries}, nearest);
   bench_nearest<float>(runner, {.points = points, .dimensions = 3, .queries = queries, .period = 1}, 8);
   for (const int dimensions : {2, 6, 8}) {
     const std::int64_t fewer = dimensions > 3 ? queries / 10 : queries;

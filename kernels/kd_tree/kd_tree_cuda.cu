@@ -61,10 +61,10 @@ void find_nearest(CudaExecutor& executor, const NearestJob<T, Space::kDevice>& j
   executor.bind_thread();
   const kd_tree::NearestPlan plan = kd_tree::choose_nearest(sizeof(T), job.forest.shape, job.forest.search,
                                                             job.neighbors, executor.device().numbers());
+  if (const auto* sorted = std::get_if<kd_tree::NearestSorted>(&plan)) {
+    return kd_tree::find_nearest_sorted(executor, *sorted, job, report);
+  }
   if constexpr (std::is_same_v<T, float>) {
-    if (const auto* sorted = std::get_if<kd_tree::NearestSorted>(&plan)) {
-      return kd_tree::find_nearest_sorted(executor, *sorted, job, report);
-    }
     if (const auto* closest = std::get_if<kd_tree::ClosestSorted>(&plan)) {
       return kd_tree::find_closest_sorted(executor, *closest, job, report);
     }

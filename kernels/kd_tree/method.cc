@@ -85,10 +85,9 @@ bool is_periodic(const NeighborSearch& search) {
 }
 
 /// Whether queries are worth sorting, and there are kernels for them.
-bool sorts_queries(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search) {
-  return element_bytes == 4 && shape.dimensions <= kMaxSortedDimensions &&
-         search.queries >= kMinSortedQueries && search.queries < (std::int64_t{1} << 31) &&
-         shape.nodes() <= kMaxNodesPerQuery * search.queries;
+bool sorts_queries(const KdTreeShape& shape, const NeighborSearch& search) {
+  return shape.dimensions <= kMaxSortedDimensions && search.queries >= kMinSortedQueries &&
+         search.queries < (std::int64_t{1} << 31) && shape.nodes() <= kMaxNodesPerQuery * search.queries;
 }
 
 /// Not many more nodes than queries.
@@ -108,14 +107,21 @@ ScratchSize& add_sort(ScratchSize& size, const KdTreeShape& shape, const Neighbo
       .add<std::uint32_t>(size_of(shape.trees));
 }
 
-NearestSorted sorted_plan(const KdTreeShape& shape, const NeighborSearch& search, int neighbors) {
+NearestSorted sorted_plan(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
+                          int neighbors) {
   NearestSorted plan;
   plan.level = sorting_level(shape, search);
   plan.lists_in_registers = neighbors <= kRegisterListCapacity;
   plan.threads = plan.lists_in_registers ? kRegisterListThreads : kHeapListThreads;
   plan.child_extents = size_of(shape.trees * (shape.nodes() / 2) * shape.dimensions);
-  plan.shared_bytes = size_of(neighbors) * kColumnPitch * size_of(plan.threads / 32) * sizeof(std::uint64_t);
-  ScratchSize size = fault_bytes().add<ChildExtents>(plan.child_extents);
+  // A key is a distance and an index of 4 bytes.
+  plan.shared_bytes = size_of(neighbors) * kColumnPitch * size_of(plan.threads / 32) * (element_bytes + 4);
+  ScratchSize size = fault_bytes();
+  if (element_bytes == 4) {
+    size.add<ChildExtents<float>>(plan.child_extents);
+  } else {
+    size.add<ChildExtents<double>>(plan.child_extents);
+  }
   plan.scratch_bytes = add_sort(size, shape, search, plan.level).bytes();
   return plan;
 }
@@ -150,10 +156,10 @@ BuildPlan choose_build(std::size_t element_bytes, const KdTreeShape& shape, cons
 
 NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
                            int neighbors, const DeviceNumbers& device) {
-  if (sorts_queries(element_bytes, shape, search)) {
+  if (sorts_queries(shape, search)) {
     const bool has_splits = shape.dimensions <= kMaxSplitDimensions && !is_periodic(search);
-    if (neighbors == 1 && has_splits) return closest_plan(shape, search);
-    const NearestSorted sorted = sorted_plan(shape, search, neighbors);
+    if (element_bytes == 4 && neighbors == 1 && has_splits) return closest_plan(shape, search);
+    const NearestSorted sorted = sorted_plan(element_bytes, shape, search, neighbors);
     if (sorted.shared_bytes <= device.block_shared_bytes) return sorted;
   }
   const int capacity = neighbors <= kSmallListCapacity    ? kSmallListCapacity

@@ -56,7 +56,7 @@ struct NearestPerThread {
   std::size_t scratch_bytes = 0;
 };
 
-/// Queries are sorted by the tree, so that a warp's see much the same nodes. FLOAT32.
+/// Queries are sorted by the tree, so that a warp's see much the same nodes.
 struct NearestSorted {
   int level = 0;                    // queries are sorted by the node of this level that they come down to
   bool lists_in_registers = false;  // else a heap in shared memory

@@ -111,6 +111,21 @@ TYPED_TEST(KdTreeManyQueries, FindsWhateverTheirOrder) {
   expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, 2, 5);
 }
 
+/// Lists of FLOAT64 take more room; those of more than 124 places more than a kernel has unasked.
+TYPED_TEST(KdTreeManyQueries, FindsOfFloat64) {
+  expect_nearest_of_many<double>(this->backend(), CloudPattern::kDuplicates, 3, 40);
+  expect_nearest_of_many<double>(this->backend(), CloudPattern::kInfinities, 3, 128, {2001, 1500});
+  for (int dimensions = 2; dimensions <= 9; ++dimensions) {
+    for (const double period : {0.0, 1.0}) {
+      SCOPED_TRACE(std::to_string(dimensions) + " dimensions");
+      for (const int neighbors : {1, 8, 12}) {
+        expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, dimensions, neighbors,
+                                       {1001, 1100, period});
+      }
+    }
+  }
+}
+
 /// A GPU has a method of its own for one neighbour. 2001 points of the second tree begin where no 16 bytes
 /// do; the last warp of each tree has fewer queries than lanes.
 TYPED_TEST(KdTreeManyQueries, FindsTheNearestOneInEveryCloud) {

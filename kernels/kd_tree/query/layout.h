@@ -16,11 +16,12 @@ struct OrderedQuery {
 };
 
 /// The extents along one axis of a node's two children.
+template <class T>
 struct alignas(16) ChildExtents {
-  float left_lower;
-  float left_upper;
-  float right_lower;
-  float right_upper;
+  T left_lower;
+  T left_upper;
+  T right_lower;
+  T right_upper;
 };
 
 /// Along one axis, where a node's left child ends and its right one begins. The lowest bits of both hold the

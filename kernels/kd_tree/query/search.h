@@ -10,8 +10,9 @@ namespace cumulus::kd_tree {
 template <class T>
 void find_nearest_per_thread(CudaExecutor& executor, const NearestPerThread& plan,
                              const NearestJob<T, Space::kDevice>& job, NeighborReport* report);
+template <class T>
 void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
-                         const NearestJob<float, Space::kDevice>& job, NeighborReport* report);
+                         const NearestJob<T, Space::kDevice>& job, NeighborReport* report);
 /// Of jobs for one neighbour.
 void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
                          const NearestJob<float, Space::kDevice>& job, NeighborReport* report);

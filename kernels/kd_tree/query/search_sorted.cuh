@@ -15,8 +15,8 @@ namespace cumulus::kd_tree {
 /// An insertion into a heap costs more than a distance: first, all lanes find which points of their leaves
 /// are within their limits; then each offers its first one, its second one, and so on, so that lanes insert
 /// together.
-template <class Tree, class List>
-__device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t leaf, List& list) {
+template <class T, class Tree, class List>
+__device__ void offer_leaf(const Tree& tree, const T* query, std::uint32_t leaf, List& list) {
   constexpr std::uint32_t kAtOnce = 32;
   constexpr std::uint32_t kLoads = 4;  // issued before the first is waited for
   std::uint32_t begin = 0;
@@ -24,12 +24,12 @@ __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t l
   tree.leaf_range(leaf, &begin, &end);
   for (std::uint32_t first = begin; first < end; first += kAtOnce) {
     const std::uint32_t count = min(end - first, kAtOnce);
-    const float limit = list.limit();
+    const T limit = list.limit();
     std::uint32_t near = 0;
     for (std::uint32_t i = 0; i < count; i += kLoads) {
 #pragma unroll
       for (std::uint32_t j = i; j < i + kLoads; ++j) {
-        const float distance = tree.squared_point_distance(query, min(first + j, end - 1));
+        const T distance = tree.squared_point_distance(query, min(first + j, end - 1));
         if (distance <= limit) near |= 1u << j;
       }
     }
@@ -44,12 +44,12 @@ __device__ void offer_leaf(const Tree& tree, const float* query, std::uint32_t l
 
 /// Offers the list all points that may be within its limit, the nearer child's of each node first. `boxes`
 /// are those of the tree's inner nodes.
-template <int D, bool kPeriodic, class List>
-__device__ void offer_near_points(const QueriedTree<float, D, kPeriodic>& tree, const ChildExtents* boxes,
-                                  const float* query, const float* period, List& list) {
+template <class T, int D, bool kPeriodic, class List>
+__device__ void offer_near_points(const QueriedTree<T, D, kPeriodic>& tree, const ChildExtents<T>* boxes,
+                                  const T* query, const T* period, List& list) {
   constexpr std::uint32_t kNone = ~0u;
   std::uint32_t later[kMaxKdTreeLevels];
-  float later_distance[kMaxKdTreeLevels];
+  T later_distance[kMaxKdTreeLevels];
   int waiting = 0;
   const auto next = [&] {
     while (waiting > 0) {
@@ -60,13 +60,13 @@ __device__ void offer_near_points(const QueriedTree<float, D, kPeriodic>& tree, 
   };
   for (std::uint32_t node = 0; node != kNone; node = next()) {
     while (node != kNone && !tree.is_leaf(node)) {
-      float left;
-      float right;
-      squared_child_distances<D, kPeriodic>(boxes + static_cast<std::int64_t>(node) * D, query, period, &left,
-                                            &right);
+      T left;
+      T right;
+      squared_child_distances<T, D, kPeriodic>(boxes + static_cast<std::int64_t>(node) * D, query, period,
+                                               &left, &right);
       const bool left_first = left <= right;
-      const float nearer = left_first ? left : right;
-      const float farther = left_first ? right : left;
+      const T nearer = left_first ? left : right;
+      const T farther = left_first ? right : left;
       if (farther <= list.limit()) {
         later[waiting] = 2 * node + (left_first ? 2 : 1);
         later_distance[waiting] = farther;
@@ -80,25 +80,27 @@ __device__ void offer_near_points(const QueriedTree<float, D, kPeriodic>& tree, 
 }
 
 /// Where the neighbours of all queries go.
+template <class T>
 struct NearestRows {
   int neighbors;
   std::int64_t* indices;
-  float* distances;
+  T* distances;
 };
 
 /// The whole warp writes the lists of its lanes, one after another; `column` is the first lane's. An active
 /// lane has query `number`.
-__device__ inline void store_lists(const Search<float>& search, const std::uint64_t* column, bool active,
-                                   std::int64_t number, const NearestRows& rows) {
+template <class T>
+__device__ void store_lists(const Search<T>& search, const KeyColumn<T>& column, bool active,
+                            std::int64_t number, const NearestRows<T>& rows) {
   const int neighbors = rows.neighbors;
   const unsigned lists = __ballot_sync(kFullWarp, active);
   for (unsigned list = 0; (lists >> list) != 0; ++list) {
     const std::int64_t row = __shfl_sync(kFullWarp, number, static_cast<int>(list)) * neighbors;
     for (unsigned i = threadIdx.x % 32; i < static_cast<unsigned>(neighbors); i += 32) {
-      const std::uint64_t key = column[i * kColumnPitch + list];
+      const CandidateKey<T> key = column.of_lane(list).load(i);
       const bool found = key_index(key) != kNoPoint;
       rows.indices[row + i] = found ? static_cast<std::int64_t>(key_index(key)) : -1;
-      rows.distances[row + i] = found ? search.shown(key_distance(key)) : INFINITY;
+      rows.distances[row + i] = found ? search.shown(key_distance(key)) : static_cast<T>(INFINITY);
     }
   }
 }
@@ -112,26 +114,26 @@ __device__ inline void store_lists(const Search<float>& search, const std::uint6
 /// Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all lanes have one,
 /// as
 ///   for rays in T. Aila and S. Laine, "Understanding the efficiency of ray traversal on GPUs", 2009.
-template <int D, bool kPeriodic, class List>
+template <class T, int D, bool kPeriodic, class List>
 __global__ void __launch_bounds__(List::kThreads)
-    search_sorted(Search<float> search, const ChildExtents* boxes, int neighbors, const std::uint32_t* order,
-                  std::int64_t* indices, float* distances) {
+    search_sorted(Search<T> search, const ChildExtents<T>* boxes, int neighbors, const std::uint32_t* order,
+                  std::int64_t* indices, T* distances) {
   extern __shared__ std::uint64_t columns[];
   const std::int64_t place = search.begin + thread_number();
   const bool active = place < search.end && !search.has_fault();
   const std::int64_t tree_number = active ? place / search.queries_each : 0;
   const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
-  std::uint64_t* const column = columns + threadIdx.x / 32 * static_cast<unsigned>(neighbors) * kColumnPitch;
+  const KeyColumn<T> column(columns, static_cast<unsigned>(neighbors), List::kThreads / 32);
   if (active) {
     const auto tree = search.template tree<D, kPeriodic>(tree_number);
-    const ThreadQuery<float, D> query(search, number);
-    List list(neighbors, search.squared_radius(number), column + threadIdx.x % 32);
-    offer_near_points(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates,
-                      search.parameters.period, list);
+    const ThreadQuery<T, D> query(search, number);
+    List list(neighbors, search.squared_radius(number), column.of_lane(threadIdx.x % 32));
+    offer_near_points<T>(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates,
+                         search.parameters.period, list);
     list.finish();
   }
   __syncwarp();
-  store_lists(search, column, active, number, {neighbors, indices, distances});
+  store_lists<T>(search, column, active, number, {neighbors, indices, distances});
 }
 
 }  // namespace cumulus::kd_tree

@@ -10,24 +10,21 @@
 
 namespace cumulus::kd_tree {
 
-/// Copies the boxes of each inner node's children side by side: one 16-byte load for each axis and step.
-/// Owns: thread i the i-th inner node of all trees.
-/// Reads: the bounds of its two children.
-/// Writes: its `boxes`.
-/// Waits for: nothing.
-/// Cannot deadlock: no thread waits for another.
-/// Source: this project's, after wide nodes of bounding volume hierarchies.
-template <int D>
+/// Copies the boxes of each inner node's children side by side: a 16-byte load (FLOAT64: two) for each axis
+/// and step. Owns: thread i the i-th inner node of all trees. Reads: the bounds of its two children. Writes:
+/// its `boxes`. Waits for: nothing. Cannot deadlock: no thread waits for another. Source: this project's,
+/// after wide nodes of bounding volume hierarchies.
+template <class T, int D>
 __global__ void __launch_bounds__(kSearchThreads)
-    gather_child_boxes(KdTreeShape shape, const float* node_bounds, ChildExtents* boxes) {
+    gather_child_boxes(KdTreeShape shape, const T* node_bounds, ChildExtents<T>* boxes) {
   const std::int64_t nodes = shape.nodes();
   const std::int64_t inner_nodes = nodes / 2;
   const std::int64_t number = thread_number();
   if (number >= shape.trees * inner_nodes) return;
   const std::int64_t tree = number / inner_nodes;
   const std::int64_t left = 2 * (number - tree * inner_nodes) + 1;
-  const float* lower = node_bounds + (2 * tree * nodes + left) * D;
-  const float* upper = lower + nodes * D;
+  const T* lower = node_bounds + (2 * tree * nodes + left) * D;
+  const T* upper = lower + nodes * D;
   for (int axis = 0; axis < D; ++axis) {
     boxes[number * D + axis] = {lower[axis], upper[axis], lower[D + axis], upper[D + axis]};
   }
@@ -35,16 +32,16 @@ __global__ void __launch_bounds__(kSearchThreads)
 
 /// The squared distances of a query from both children of a node, whose extents are `boxes`. `period` is read
 /// where axes may close on themselves.
-template <int D, bool kPeriodic>
-__device__ void squared_child_distances(const ChildExtents* boxes, const float* query, const float* period,
-                                        float* left, float* right) {
+template <class T, int D, bool kPeriodic>
+__device__ void squared_child_distances(const ChildExtents<T>* boxes, const T* query, const T* period,
+                                        T* left, T* right) {
   *left = 0;
   *right = 0;
 #pragma unroll
   for (int axis = 0; axis < D; ++axis) {
-    const ChildExtents extents = boxes[axis];
-    float from_left;
-    float from_right;
+    const ChildExtents<T> extents = boxes[axis];
+    T from_left;
+    T from_right;
     if constexpr (kPeriodic) {
       from_left = periodic_axis_distance(query[axis], extents.left_lower, extents.left_upper, period[axis]);
       from_right =
@@ -70,15 +67,16 @@ struct QuerySort {
 
 /// The inner nodes of all trees as their children's boxes. Whether axes close makes no odds to the order of
 /// queries.
-template <int D>
+template <class T, int D>
 struct BoxForest {
-  const ChildExtents* boxes;
+  const ChildExtents<T>* boxes;
   std::int64_t inner_nodes;  // of a tree
 
-  __device__ bool left_is_nearer(std::int64_t tree, std::uint32_t node, const float* query) const {
-    float left;
-    float right;
-    squared_child_distances<D, false>(boxes + (tree * inner_nodes + node) * D, query, nullptr, &left, &right);
+  __device__ bool left_is_nearer(std::int64_t tree, std::uint32_t node, const T* query) const {
+    T left;
+    T right;
+    squared_child_distances<T, D, false>(boxes + (tree * inner_nodes + node) * D, query, nullptr, &left,
+                                         &right);
     return left <= right;
   }
 };
@@ -90,13 +88,13 @@ struct BoxForest {
 /// Waits for: nothing.
 /// Cannot deadlock: no thread waits for another.
 /// Source: this project's; a counting sort's histogram.
-template <int D, class Forest>
+template <class T, int D, class Forest>
 __global__ void __launch_bounds__(kSearchThreads)
-    route_queries(Search<float> search, Forest forest, QuerySort sort) {
+    route_queries(Search<T> search, Forest forest, QuerySort sort) {
   const std::int64_t number = thread_number();
   if (number >= search.all_queries()) return;
   const std::int64_t tree = number / search.queries_each;
-  const ThreadQuery<float, D> query(search, number);
+  const ThreadQuery<T, D> query(search, number);
   std::uint32_t node = 0;
   for (int level = 0; level < sort.level; ++level)
     node = 2 * node + (forest.left_is_nearer(tree, node, query.coordinates) ? 1 : 2);

@@ -22,6 +22,9 @@ void with_dimensions_between(int dimensions, const Body& body) {
   body(Dimensions<kFirst>(kFirst));
 }
 
+/// Of a block, without being set for its kernel.
+constexpr std::size_t kUnaskedSharedBytes = 48 * 1024;
+
 /// Scratch memory in which queries are sorted.
 struct SortBuffers {
   DeviceSpan<std::uint32_t> nodes;
@@ -30,7 +33,8 @@ struct SortBuffers {
   DeviceSpan<std::uint32_t> counts;
   DeviceSpan<std::uint32_t> reserved;
 
-  SortBuffers(CudaExecutor& executor, int level, const QueriedForest<float, Space::kDevice>& forest)
+  template <class T>
+  SortBuffers(CudaExecutor& executor, int level, const QueriedForest<T, Space::kDevice>& forest)
       : nodes(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.all_queries()))),
         ranks(executor.scratch<std::uint32_t>(nodes.size())),
         order(executor.scratch<std::uint32_t>(nodes.size())),
@@ -42,32 +46,37 @@ struct SortBuffers {
   }
 };
 
-template <int D, class Forest>
-void sort_queries(CUstream_st* stream, const Search<float>& search, const Forest& forest,
+template <class T, int D, class Forest>
+void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& forest,
                   const SortBuffers& buffers, int level) {
   const QuerySort sort = buffers.sort(level);
   CUMULUS_CUDA(cudaMemsetAsync(sort.counts, 0, buffers.counts.bytes(), stream));
   CUMULUS_CUDA(cudaMemsetAsync(sort.reserved, 0, buffers.reserved.bytes(), stream));
   const unsigned blocks = search_blocks(search.all_queries());
   const unsigned node_blocks = divide_up(1u << level, kPlacedNodes);
-  route_queries<D><<<blocks, kSearchThreads, 0, stream>>>(search, forest, sort);
+  route_queries<T, D><<<blocks, kSearchThreads, 0, stream>>>(search, forest, sort);
   place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kPlacedNodes, 0, stream>>>(
       sort, node_blocks);
   order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each, search.all_queries());
   CUMULUS_CUDA(cudaGetLastError());
 }
 
-template <int D, bool kPeriodic, class List>
-void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<float>& search,
-                 const ChildExtents* boxes, const SortBuffers& sorted,
-                 const NearestJob<float, Space::kDevice>& job) {
+template <class T, int D, bool kPeriodic, class List>
+void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<T>& search,
+                 const ChildExtents<T>* boxes, const SortBuffers& sorted,
+                 const NearestJob<T, Space::kDevice>& job) {
+  const auto kernel = search_sorted<T, D, kPeriodic, List>;
+  // Always the same, so that threads that search at once set the same.
+  if constexpr (List::kMaxSharedBytes > kUnaskedSharedBytes) {
+    CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(List::kMaxSharedBytes)));
+  }
   launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceSorted),
                 [&](std::int64_t begin, std::int64_t end) {
                   const auto blocks = static_cast<unsigned>(divide_up(end - begin, List::kThreads));
-                  search_sorted<D, kPeriodic, List>
-                      <<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
-                          search.slice(begin, end), boxes, job.neighbors, sorted.order.data(),
-                          job.indices.data(), job.distances.data());
+                  kernel<<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
+                      search.slice(begin, end), boxes, job.neighbors, sorted.order.data(), job.indices.data(),
+                      job.distances.data());
                   CUMULUS_CUDA(cudaGetLastError());
                 });
 }
@@ -93,30 +102,37 @@ void search_closest_in_slices(CudaExecutor& executor, const Search<float>& searc
 
 }  // namespace
 
+template <class T>
 void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
-                         const NearestJob<float, Space::kDevice>& job, NeighborReport* report) {
-  Search<float> search = search_of(job.forest);
+                         const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
+  Search<T> search = search_of(job.forest);
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
-  ChildExtents* const boxes = executor.scratch<ChildExtents>(plan.child_extents).data();
+  ChildExtents<T>* const boxes = executor.scratch<ChildExtents<T>>(plan.child_extents).data();
   const SortBuffers sorted(executor, plan.level, job.forest);
   const std::int64_t inner_nodes = search.shape.nodes() / 2;
-  with_dimensions_between<2, kMaxSortedDimensions>(
-      search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
-        if (inner_nodes > 0) {
-          gather_child_boxes<D>
-              <<<search_blocks(search.shape.trees * inner_nodes), kSearchThreads, 0, executor.stream()>>>(
-                  search.shape, search.node_bounds, boxes);
-        }
-        sort_queries<D>(executor.stream(), search, BoxForest<D>{boxes, inner_nodes}, sorted, plan.level);
-        const auto search_all = search.parameters.periodic ? plan.lists_in_registers
-                                                                 ? search_with<D, true, RegisterList>
-                                                                 : search_with<D, true, HeapList>
-                                : plan.lists_in_registers ? search_with<D, false, RegisterList>
-                                                           : search_with<D, false, HeapList>;
-        search_all(executor, plan, search, boxes, sorted, job);
-      });
+  with_dimensions_between<2,
+                          kMaxSortedDimensions>(search.shape.dimensions, [&]<int D>(
+                                                                             Dimensions<D> /*dimensions*/) {
+    if (inner_nodes > 0) {
+      gather_child_boxes<T, D>
+          <<<search_blocks(search.shape.trees * inner_nodes), kSearchThreads, 0, executor.stream()>>>(
+              search.shape, search.node_bounds, boxes);
+    }
+    sort_queries<T, D>(executor.stream(), search, BoxForest<T, D>{boxes, inner_nodes}, sorted, plan.level);
+    const auto search_all = search.parameters.periodic ? plan.lists_in_registers
+                                                             ? search_with<T, D, true, RegisterList<T>>
+                                                             : search_with<T, D, true, HeapList<T>>
+                            : plan.lists_in_registers ? search_with<T, D, false, RegisterList<T>>
+                                                       : search_with<T, D, false, HeapList<T>>;
+    search_all(executor, plan, search, boxes, sorted, job);
+  });
 }
+
+template void find_nearest_sorted(CudaExecutor&, const NearestSorted&,
+                                  const NearestJob<float, Space::kDevice>&, NeighborReport*);
+template void find_nearest_sorted(CudaExecutor&, const NearestSorted&,
+                                  const NearestJob<double, Space::kDevice>&, NeighborReport*);
 
 void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
                          const NearestJob<float, Space::kDevice>& job, NeighborReport* report) {
@@ -130,8 +146,8 @@ void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
       search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
         gather_splits<D>
             <<<search_blocks(search.all_leaves()), kSearchThreads, 0, executor.stream()>>>(search, splits);
-        sort_queries<D>(executor.stream(), search, SplitForest<D>{splits.nodes, search.shape.nodes() / 2},
-                        sorted, plan.level);
+        sort_queries<float, D>(executor.stream(), search,
+                               SplitForest<D>{splits.nodes, search.shape.nodes() / 2}, sorted, plan.level);
         search_closest_in_slices<D>(executor, search, splits, sorted.sort(plan.level), job);
       });
 }
