@@ -179,18 +179,6 @@ std::vector<std::shared_ptr<Job>> DeviceQueue::take_waiting() {
   return taken;
 }
 
-std::size_t DeviceQueue::depth() const {
-  const std::lock_guard lock(mutex_);
-  std::size_t depth = 0;
-  for (const auto& [key, flow] : flows_) depth += flow.waiting.size();
-  return depth;
-}
-
-std::size_t DeviceQueue::running() const {
-  const std::lock_guard lock(mutex_);
-  return runs_.size();
-}
-
 DeviceQueue::Flow& DeviceQueue::flow_of(const Job& job) {
   const auto [found, fresh] = flows_.try_emplace(key_of(job));
   Flow& flow = found->second;

@@ -4,6 +4,18 @@
 
 namespace cumulus::server {
 
+std::size_t DeviceQueue::depth() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t depth = 0;
+  for (const auto& [key, flow] : flows_) depth += flow.waiting.size();
+  return depth;
+}
+
+std::size_t DeviceQueue::running() const {
+  const std::lock_guard lock(mutex_);
+  return runs_.size();
+}
+
 std::size_t DeviceQueue::depth(JobClass job_class) const {
   const std::lock_guard lock(mutex_);
   std::size_t depth = 0;
