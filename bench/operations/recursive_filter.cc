@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/harness/bench.h"
+#include "bench/operations/recursive_filter_fir.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus::bench {
@@ -254,6 +255,7 @@ void bench_all(Runner<Executor>& runner) {
       bench_pictures<Float16>(runner, variant, "half/");
     }
     bench_other_pictures(runner);
+    bench_fir_pictures(runner);
   }
   for (const std::int64_t side : sides) {
     bench_filter<float>(runner, cubic, "/", side, {cubic.filter});

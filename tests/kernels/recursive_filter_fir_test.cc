@@ -202,6 +202,23 @@ TEST_P(FirGaussian, CudaKeepsToTheSame) {
   expect_no_negative_pixels(backend, GetParam());
 }
 
+/// Many blocks in both directions, rows that begin anywhere, steps that differ along the axes.
+TEST_P(FirGaussian, CudaGivesWhatTheCpuDoesOnPictures) {
+  if (!CudaBackend::available()) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  CudaBackend gpu;
+  CpuBackend cpu;
+  for (const FilterShape shape : {FilterShape{701, 1303, 3}, {1100, 517, 4}, {900, 1999, 1}}) {
+    const std::vector<float> pixels = make_sky(shape, 0.01, kSun);
+    for (const double sigma : {0.5, 2.0, 3.9, 5.0, 8.0, 13.0, 32.0, 64.0, 200.0}) {
+      SCOPED_TRACE(testing::describe(shape) + ", sigma " + std::to_string(sigma));
+      const FirBlur axes{FirAxis{sigma, GetParam()}, FirAxis{std::max(0.5, sigma / 3), GetParam()}};
+      const std::vector<float> on_cpu = blur(cpu, pixels, shape, 1, axes);
+      const std::vector<double> right(on_cpu.begin(), on_cpu.end());
+      EXPECT_LE(relative_error(blur(gpu, pixels, shape, 1, axes), right, kSun), 3e-6);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Boundaries, FirGaussian,
                          ::testing::Values(FilterBoundary::kZero, FilterBoundary::kClamp,
                                            FilterBoundary::kRepeat, FilterBoundary::kReflect,
@@ -216,6 +233,42 @@ TYPED_TEST(FirGaussianBlur, TakesHalvesBatchesSingleAxesAndSinglePixels) {
 }
 
 TYPED_TEST(FirGaussianBlur, LeavesConstantsAsTheyAre) { expect_constants_stay(this->backend()); }
+
+/// Multiplications of a pixel.
+double work(const std::vector<recursive_filter::FirStage>& stages,
+            const recursive_filter::FirExtents& image) {
+  double sum = 0;
+  recursive_filter::FirExtents extents = image;
+  for (const recursive_filter::FirStage& stage : recursive_filter::axis_by_axis(stages)) {
+    extents = extents_after(stage, extents);
+    const std::int64_t taps = stage.x.has_value() ? stage.x->taps : stage.y->taps;
+    sum += static_cast<double>(extents.height * extents.width * taps);
+  }
+  return sum / static_cast<double>(image.height * image.width);
+}
+
+TEST(FirGaussianPlan, TakesSmallStepsAndFewMultiplications) {
+  const recursive_filter::FirExtents image{2048, 4096};
+  for (const double sigma : {4.0, 5.0, 8.0, 16.0, 32.0, 100.0, 1000.0, 10000.0}) {
+    const FirAxis axis{sigma, FilterBoundary::kClamp};
+    const auto stages = recursive_filter::plan_fir_stages({axis, axis}, image);
+    EXPECT_FALSE(recursive_filter::has_large_steps(stages, image)) << sigma;
+    EXPECT_LE(work(stages, image), 70) << sigma;
+    const recursive_filter::FirScratch scratch = fir_scratch(stages, image, 1);
+    EXPECT_LE(scratch.even + scratch.odd, image.height * image.width * 52 / 100) << sigma;
+  }
+}
+
+TEST(FirGaussianPlan, TakesOneLargeStepWhereTheBlurReachesFarBeyondALineThatGoesOn) {
+  const recursive_filter::FirExtents image{2048, 4096};
+  const auto plan = [&](double sigma) {
+    return recursive_filter::device_stages({{}, FirAxis{sigma, FilterBoundary::kRepeat}}, image);
+  };
+  EXPECT_FALSE(recursive_filter::has_large_steps(plan(250), image));
+  EXPECT_TRUE(recursive_filter::has_large_steps(plan(260), image));
+  EXPECT_EQ(plan(260).size(), 3U);
+  EXPECT_TRUE(recursive_filter::has_large_steps({}, {1, (std::int64_t{1} << 29) + 1}));
+}
 
 TEST(FirGaussianRequest, RefusesASigmaOutOfRangeAndNoAxis) {
   const FirAxis good = {1, FilterBoundary::kClamp};

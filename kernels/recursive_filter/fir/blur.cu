@@ -8,9 +8,12 @@
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
+#include "kernels/core/launch_slices.h"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/fir/blur.h"
-#include "kernels/recursive_filter/fir/boundary.h"
+#include "kernels/recursive_filter/fir/large_steps.cuh"
+#include "kernels/recursive_filter/fir/stage.cuh"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 
 namespace cumulus {
@@ -18,98 +21,101 @@ namespace {
 
 using namespace recursive_filter;
 
-constexpr int kFirThreads = 256;
-/// Results of a thread, one block apart.
-constexpr int kFirResults = 4;
-/// Weights that a block keeps in shared memory at once, of at most so many taps: a float sum of more would
-/// err by more.
-constexpr std::int64_t kFirWeights = 4096;
-constexpr std::int64_t kFirTaps = 128;
+/// Results of a call's first slice: a millisecond or two.
+constexpr std::int64_t kFirstResults = std::int64_t{1} << 28;
+constexpr std::int64_t kFirstResultsOfLargeSteps = std::int64_t{1} << 24;
 
-/// What a FirPass (fir/gaussian.h) is on the device.
-struct DevicePass {
-  FilterBoundary boundary;
-  std::int64_t in_length;
-  std::int64_t phases, advance, first, taps;
-  double sigma, centre, scale;
-  bool along_x;
+/// Images between the stages, or before or after them.
+template <class Elements>
+struct Layer {
+  Elements elements;
+  FirExtents extents;
+  std::int64_t row, image;  // numbers from one to the next
 };
-
-/// Rows of `width` pixels, image after image.
-struct PassExtents {
-  std::int64_t height, width;  // of a result
+struct Layers {
+  Layer<SourceElements> from;
+  Layer<TargetElements> to;
   std::int64_t images, channels;
-  std::int64_t from_row, from_image;  // elements from one to the next
 };
 
-/// The Gaussian where the tap of a phase stands: FirPass::weights, computed here so that nothing is sent.
-__device__ inline double fir_weight(const DevicePass& pass, std::int64_t phase, std::int64_t tap) {
-  const double distance = (pass.centre + static_cast<double>(tap) -
-                           static_cast<double>(phase) / static_cast<double>(pass.phases)) /
-                          pass.sigma;
-  return pass.scale * exp(-0.5 * distance * distance);
-}
-
-/// Owns: a thread kFirResults numbers of the result, which lie kFirThreads apart.
-/// Reads: the numbers of the input within the pass's reach, through the first cache, where the threads beside
-/// it have them too. Writes: its results.
-/// Waits for: its block, which computes the weights together, kFirWeights at a time; all threads of a block
-/// pass all its barriers, so that it cannot deadlock.
-/// Source: sampling, filtering and interpolating as fir/gaussian.h has it.
 template <class Real>
-__global__ void __launch_bounds__(kFirThreads)
-    filter_finite(SourceElements from, TargetElements to, DevicePass pass, PassExtents extents) {
-  __shared__ Real weights[kFirWeights];
-  const std::int64_t row_numbers = extents.width * extents.channels;
-  const std::int64_t total = extents.images * extents.height * row_numbers;
-  const std::int64_t step = pass.along_x ? extents.channels : extents.from_row;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kFirThreads * kFirResults + threadIdx.x;
-  Real sums[kFirResults] = {};
-  const std::int64_t most_taps = min(kFirTaps, kFirWeights / pass.phases);
-  for (std::int64_t chunk = 0; chunk < pass.taps; chunk += most_taps) {
-    const std::int64_t taps = min(most_taps, pass.taps - chunk);
-    __syncthreads();
-    for (std::int64_t i = threadIdx.x; i < taps * pass.phases; i += kFirThreads) {
-      weights[i] = static_cast<Real>(fir_weight(pass, i % pass.phases, chunk + i / pass.phases));
-    }
-    __syncthreads();
-    for (int r = 0; r < kFirResults; ++r) {
-      const std::int64_t at = begin + r * kFirThreads;
-      if (at >= total) break;
-      const std::int64_t row = at / row_numbers;
-      const std::int64_t number = at - row * row_numbers;
-      const std::int64_t image = row / extents.height;
-      const std::int64_t y = row - image * extents.height;
-      const std::int64_t place = pass.along_x ? number / extents.channels : y;
-      const std::int64_t group = place / pass.phases;
-      const Real* weight = weights + (place - group * pass.phases);
-      const std::int64_t line =
-          image * extents.from_image +
-          (pass.along_x ? y * extents.from_row + (number - place * extents.channels) : number);
-      const std::int64_t first = group * pass.advance + pass.first + chunk;
-      Real sum = 0;
-      if (first >= 0 && first + taps <= pass.in_length) {
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
-          sum += weight[tap * pass.phases] * from.load<Real>(line + (first + tap) * step);
-        }
-      } else {
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
-          const std::int64_t source = source_pixel(first + tap, pass.in_length, pass.boundary);
-          if (source >= 0) sum += weight[tap * pass.phases] * from.load<Real>(line + source * step);
-        }
-      }
-      sums[r] += sum;
+FirStageAxis<Real> axis_on_device(const std::optional<FirPass>& pass, std::int64_t length) {
+  FirStageAxis<Real> axis{};
+  axis.form = form_of(pass, length);
+  axis.in_length = axis.out_length = length;
+  axis.weights[0].values[0] = 1;
+  if (!pass.has_value()) return axis;
+  axis.boundary = pass->boundary;
+  axis.in_length = pass->in_length;
+  axis.out_length = pass->out_length;
+  axis.first = pass->first;
+  const std::int64_t taps_each = axis.form.tap_groups();
+  for (std::int64_t phase = 0; phase < pass->phases; ++phase) {
+    for (std::int64_t tap = 0; tap < pass->taps; ++tap) {
+      const std::int64_t at = (phase * pass->advance + tap % pass->advance) * taps_each + tap / pass->advance;
+      axis.weights[at / kFirTaps].values[at % kFirTaps] = static_cast<Real>(pass->of_phase(phase)[tap]);
     }
   }
-  for (int r = 0; r < kFirResults; ++r) {
-    const std::int64_t at = begin + r * kFirThreads;
-    if (at < total) to.store(at, sums[r]);
+  return axis;
+}
+
+template <class Real, int kRow>
+void launch_stage(CudaExecutor& executor, const FirStageOnDevice<Real>& stage, const Layers& layers) {
+  const std::int64_t results =
+      layers.to.extents.height * layers.to.extents.width * layers.channels * layers.images;
+  const std::int64_t blocks = stage.blocks_x * stage.blocks_y * layers.images;
+  const std::int64_t first = std::max<std::int64_t>(kFirstResults / divide_up(results, blocks), 1);
+  launch_slices(executor, blocks, {.first = first}, [&](std::int64_t begin, std::int64_t end) {
+    launch_dependent<filter_stage<Real, kRow + 1>>(executor.stream(),
+                                                   {end - begin, stage.tile.threads, stage.tile.shared_bytes},
+                                                   layers.from.elements, layers.to.elements, stage, begin);
+  });
+}
+
+template <class Real>
+void run_stage(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
+  FirStageOnDevice<Real> on_device;
+  on_device.y = axis_on_device<Real>(stage.y, layers.from.extents.height);
+  on_device.x = axis_on_device<Real>(stage.x, layers.from.extents.width);
+  const FirForm& y = on_device.y.form;
+  const FirForm& x = on_device.x.form;
+  const int channels = static_cast<int>(layers.channels);
+  const FirTile tile = choose_tile(y, x, channels, layers.images, sizeof(Real), executor.numbers());
+  on_device.tile = tile;
+  on_device.channels = channels;
+  on_device.numbers_in = (tile.column_groups + x.tap_groups() - 1) * x.advance * channels;
+  on_device.numbers_out = FirDivisor(tile.column_groups * x.phases * channels);
+  on_device.runs_x = tile.column_groups / kFirRun * channels;
+  on_device.by_advance_y = FirDivisor(y.advance);
+  on_device.by_ring_groups = FirDivisor(tile.ring_groups);
+  on_device.from_row = layers.from.row;
+  on_device.from_image = layers.from.image;
+  on_device.blocks_x = divide_up(x.groups, std::int64_t{tile.column_groups});
+  on_device.blocks_y = divide_up(y.groups, std::int64_t{tile.step_groups} * tile.steps);
+  if (tile.ring_pitch == kFirNarrowRow + 1) {
+    launch_stage<Real, kFirNarrowRow>(executor, on_device, layers);
+  } else {
+    launch_stage<Real, kFirWideRow>(executor, on_device, layers);
   }
 }
 
-DevicePass on_device(const FirPass& pass) {
-  return {pass.boundary, pass.in_length, pass.phases, pass.advance, pass.first,
-          pass.taps,     pass.sigma,     pass.centre, pass.scale,   pass.along_x};
+/// Of a stage along one axis.
+template <class Real>
+void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
+  const bool along_x = stage.x.has_value();
+  const FirPass& pass = along_x ? *stage.x : *stage.y;
+  const DevicePass on_device{pass.boundary, pass.in_length, pass.phases, pass.advance, pass.first,
+                             pass.taps,     pass.sigma,     pass.centre, pass.scale,   along_x};
+  const PassExtents extents{layers.to.extents.height, layers.to.extents.width, layers.images,
+                            layers.channels,          layers.from.row,         layers.from.image};
+  constexpr std::int64_t kBlockResults = std::int64_t{kLargeStepThreads} * kLargeStepResults;
+  const std::int64_t results = extents.images * extents.height * extents.width * extents.channels;
+  launch_slices(executor, divide_up(results, kBlockResults),
+                {.first = kFirstResultsOfLargeSteps / kBlockResults},
+                [&](std::int64_t begin, std::int64_t end) {
+                  launch(executor.stream(), filter_any_step<Real>, {end - begin, kLargeStepThreads},
+                         layers.from.elements, layers.to.elements, on_device, extents, begin);
+                });
 }
 
 }  // namespace
@@ -121,29 +127,27 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
   check_views(images, blurred);
   check_fir_blur(blur);
   const DeviceImage<const T>& shape = images.first;
-  FirExtents extents{shape.height, shape.width};
-  const std::vector<FirPass> passes = plan_fir_passes(blur, shape.height, shape.width);
-  const FirScratch scratch = fir_scratch(passes, extents, shape.channels);
+  const FirExtents extents{shape.height, shape.width};
+  const std::vector<FirStage> stages = device_stages(blur, extents);
+  const bool large_steps = has_large_steps(stages, extents);
+  const FirScratch scratch = fir_scratch(stages, extents, shape.channels);
   const DeviceSpan<Real> even = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.even));
   const DeviceSpan<Real> odd = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.odd));
   executor.bind_thread();
-  SourceElements from = source_elements(shape.data);
-  std::int64_t from_row = shape.row_stride, from_image = images.image_stride;
-  for (std::size_t i = 0; i < passes.size(); ++i) {
+  Layers layers{{source_elements(shape.data), extents, shape.row_stride, images.image_stride},
+                {},
+                images.count,
+                shape.channels};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
     executor.check_interrupt();
-    extents = extents_after(passes[i], extents);
-    const TargetElements to = i + 1 == passes.size() ? target_elements(blurred.first.data)
-                                                     : target_elements((i % 2 == 0 ? even : odd).data());
-    const PassExtents of_pass{extents.height, extents.width, images.count,
-                              shape.channels, from_row,      from_image};
-    const std::int64_t numbers = images.count * extents.height * extents.width * shape.channels;
-    filter_finite<Real>
-        <<<static_cast<unsigned int>(divide_up(numbers, std::int64_t{kFirThreads} * kFirResults)),
-           kFirThreads, 0, executor.stream()>>>(from, to, on_device(passes[i]), of_pass);
-    CUMULUS_CUDA(cudaGetLastError());
-    from = read_only(to);
-    from_row = extents.width * shape.channels;
-    from_image = extents.height * from_row;
+    layers.to.extents = extents_after(stages[i], layers.from.extents);
+    layers.to.row = layers.to.extents.width * shape.channels;
+    layers.to.image = layers.to.extents.height * layers.to.row;
+    layers.to.elements = i + 1 == stages.size() ? target_elements(blurred.first.data)
+                                                : target_elements((i % 2 == 0 ? even : odd).data());
+    large_steps ? run_large_step<Real>(executor, stages[i], layers)
+                : run_stage<Real>(executor, stages[i], layers);
+    layers.from = {read_only(layers.to.elements), layers.to.extents, layers.to.row, layers.to.image};
   }
 }
 

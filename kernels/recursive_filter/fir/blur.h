@@ -19,7 +19,9 @@ std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& imag
   const ImageView<const T, S>& image = images.first;
   const recursive_filter::FirExtents extents{image.height, image.width};
   const recursive_filter::FirScratch scratch = recursive_filter::fir_scratch(
-      recursive_filter::plan_fir_passes(blur, image.height, image.width), extents, image.channels);
+      S == Space::kHost ? recursive_filter::axis_by_axis(recursive_filter::plan_fir_stages(blur, extents))
+                        : recursive_filter::device_stages(blur, extents),
+      extents, image.channels);
   // Batches go image by image on the CPU, all at once on a GPU.
   const auto together = static_cast<std::size_t>(S == Space::kHost ? 1 : images.count);
   ScratchSize size;

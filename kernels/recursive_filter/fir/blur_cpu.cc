@@ -158,18 +158,21 @@ struct FirSpans {
 };
 
 template <class Real>
-void blur_image(CpuExecutor& executor, const std::vector<FirPass>& passes, HostImage<const Real> image,
+void blur_image(CpuExecutor& executor, const std::vector<FirStage>& stages, HostImage<const Real> image,
                 const HostImage<Real>& blurred, const FirSpans<Real>& between) {
   FirExtents extents{image.height, image.width};
-  for (std::size_t i = 0; i < passes.size(); ++i) {
+  for (std::size_t i = 0; i < stages.size(); ++i) {
     executor.check_interrupt();
-    extents = extents_after(passes[i], extents);
+    extents = extents_after(stages[i], extents);
     Real* data = (i % 2 == 0 ? between.even : between.odd).data();
-    const HostImage<Real> to = i + 1 == passes.size()
+    const HostImage<Real> to = i + 1 == stages.size()
                                    ? blurred
                                    : HostImage<Real>(data, extents.height, extents.width, image.channels);
-    passes[i].along_x ? blur_rows<Real>(executor, passes[i], image, to)
-                      : blur_columns<Real>(executor, passes[i], image, to);
+    if (stages[i].x.has_value()) {
+      blur_rows<Real>(executor, *stages[i].x, image, to);
+    } else {
+      blur_columns<Real>(executor, *stages[i].y, image, to);
+    }
     image = to;
   }
 }
@@ -195,8 +198,9 @@ void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost
   check_views(images, blurred);
   check_fir_blur(blur);
   const HostImage<const T>& shape = images.first;
-  const std::vector<FirPass> passes = plan_fir_passes(blur, shape.height, shape.width);
-  const FirScratch scratch = fir_scratch(passes, {shape.height, shape.width}, shape.channels);
+  const FirExtents extents{shape.height, shape.width};
+  const std::vector<FirStage> stages = axis_by_axis(plan_fir_stages(blur, extents));
+  const FirScratch scratch = fir_scratch(stages, extents, shape.channels);
   FirSpans<Real> between;
   between.even = executor.scratch<Real>(static_cast<std::size_t>(scratch.even));
   between.odd = executor.scratch<Real>(static_cast<std::size_t>(scratch.odd));
@@ -207,12 +211,12 @@ void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost
     const HostImage<float> result(floats.data() + elements, shape.height, shape.width, shape.channels);
     for (std::int64_t i = 0; i < images.count; ++i) {
       convert_rows(executor, images[i], wide, [](Float16 value) -> float { return value; });
-      blur_image<float>(executor, passes, wide, result, between);
+      blur_image<float>(executor, stages, wide, result, between);
       convert_rows(executor, result, blurred[i], nearest_float16);
     }
   } else {
     for (std::int64_t i = 0; i < images.count; ++i) {
-      blur_image<Real>(executor, passes, images[i], blurred[i], between);
+      blur_image<Real>(executor, stages, images[i], blurred[i], between);
     }
   }
 }

@@ -8,10 +8,11 @@
 
 // A Gaussian as finite impulse responses whose weights are all positive: what is not negative stays so, and a
 // pixel errs relative to itself, not to the image's peak. A wide one is sampled at every step-th pixel,
-// filtered there, and interpolated, with Gaussians of a, b and c pixels, a^2 + b^2 + c^2 = sigma^2. By
-// Poisson's sum over the low-resolution grid the product is the Gaussian of sigma times 1 + alias at each
-// distance alike. Along two axes the image is sampled along both first, so that nearly all of the work is in
-// reading it once and writing it once.
+// filtered there, and interpolated, with Gaussians of a, b and a pixels, a^2 + b^2 + a^2 = sigma^2; where the
+// one between is wide too, it is made the same way. By Poisson's sum over the low-resolution grid the product
+// is the Gaussian of sigma times 1 + alias at each distance alike. Steps are small, so that a block of a GPU
+// holds what it reaches, and both axes go together: nearly all of the work is in reading the image once and
+// writing it once.
 
 namespace cumulus {
 
@@ -27,8 +28,8 @@ struct FirBlur {
   std::optional<FirAxis> x;
 };
 
-/// What of each pixel the blur leaves out at most, relative to the image's largest magnitude: the ends of up
-/// to six Gaussians that are cut off at kFirCutOff of their own sigmas.
+/// What of each pixel the blur leaves out at most, relative to the image's largest magnitude: the ends of
+/// Gaussians that are cut off at kFirCutOff of their own sigmas, or where they stand for no more than that.
 inline constexpr double kFirCutOff = 8;
 inline constexpr double kFirTruncation = 0x1p-46;
 
@@ -40,37 +41,53 @@ namespace cumulus::recursive_filter {
 /// weight(i % phases, t) times the place (i / phases) advance + first + t of what the boundary makes of the
 /// input. One of `phases` and `advance` is 1.
 struct FirPass {
-  bool along_x = false;
   FilterBoundary boundary = FilterBoundary::kZero;
   std::int64_t in_length = 1, out_length = 1;
   std::int64_t phases = 1, advance = 1;
   std::int64_t first = 0;
   std::int64_t taps = 1;
-  /// weight(p, t) = scale exp(-(d / sigma)^2 / 2), d = centre + t - p / phases; they sum to 1.
+  /// weight(p, t) = scale exp(-(d / sigma)^2 / 2), d = centre + t - p / phases.
   double sigma = 1, centre = 0, scale = 1;
-  std::vector<double> weights;  // phase after phase
+  std::vector<double> weights;  // phase after phase, each of which sums to 1
 
   const double* of_phase(std::int64_t phase) const { return weights.data() + phase * taps; }
 };
+/// The most of either, but where the blur reaches far beyond a line that goes on there.
+inline constexpr std::int64_t kFirSmallStep = 4;
 
-/// The passes over an image, first to last.
-std::vector<FirPass> plan_fir_passes(const FirBlur& blur, std::int64_t height, std::int64_t width);
+/// What is done along both axes, or along one, at once.
+struct FirStage {
+  std::optional<FirPass> y;
+  std::optional<FirPass> x;
+};
 
 struct FirExtents {
   std::int64_t height = 1, width = 1;
 };
 
-/// Of a pass's result, from those of its input.
-inline FirExtents extents_after(const FirPass& pass, const FirExtents& before) {
-  return pass.along_x ? FirExtents{before.height, pass.out_length}
-                      : FirExtents{pass.out_length, before.width};
+/// The stages over an image, first to last.
+std::vector<FirStage> plan_fir_stages(const FirBlur& blur, const FirExtents& image);
+
+/// Of a stage's result, from those of its input.
+inline FirExtents extents_after(const FirStage& stage, const FirExtents& before) {
+  return {stage.y.has_value() ? stage.y->out_length : before.height,
+          stage.x.has_value() ? stage.x->out_length : before.width};
 }
 
-/// Numbers that two arrays between the passes hold, which take turns.
+/// Whether a GPU cannot hold what a stage reaches: steps are large, or a row is longer than 2^29 pixels.
+bool has_large_steps(const std::vector<FirStage>& stages, const FirExtents& image);
+
+/// The same, an axis at a time: the rate falls early and rises late.
+std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages);
+
+/// As they are run on a GPU: an axis at a time where has_large_steps.
+std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image);
+
+/// Numbers that two arrays between the stages hold, which take turns.
 struct FirScratch {
   std::int64_t even = 0, odd = 0;
 };
-FirScratch fir_scratch(const std::vector<FirPass>& passes, const FirExtents& image, std::int64_t channels);
+FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels);
 
 /// Throws std::invalid_argument for a sigma out of range and where no axis is there.
 void check_fir_blur(const FirBlur& blur);

@@ -160,19 +160,21 @@ HostSpan<const std::byte> bytes_of(const T& value) {
   return {reinterpret_cast<const std::byte*>(&value), sizeof(T)};
 }
 
-/// A multiplication and addition of the blur's passes, on a core and on a GPU.
+/// A multiplication and addition of the blur's stages, on a core and on a GPU, and there an element that goes
+/// in and out.
 Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
   constexpr double kCoreSeconds = 0.15e-9;
-  constexpr double kGpuSeconds = 0.002e-9;
+  constexpr double kGpuSeconds = 0.00008e-9;
+  constexpr double kGpuElementSeconds = 0.004e-9;
   recursive_filter::FirExtents extents{image.height, image.width};
   const double pixels = static_cast<double>(image.height) * static_cast<double>(image.width);
   double terms = 0;
-  for (const auto& pass : recursive_filter::plan_fir_passes(blur, image.height, image.width)) {
-    extents = extents_after(pass, extents);
+  for (const auto& stage : axis_by_axis(recursive_filter::plan_fir_stages(blur, extents))) {
+    extents = extents_after(stage, extents);
     terms += static_cast<double>(extents.height) * static_cast<double>(extents.width) / pixels *
-             static_cast<double>(pass.taps);
+             static_cast<double>(stage.x.has_value() ? stage.x->taps : stage.y->taps);
   }
-  return {elements * terms * kCoreSeconds, elements * terms * kGpuSeconds};
+  return {elements * terms * kCoreSeconds, elements * (terms * kGpuSeconds + kGpuElementSeconds)};
 }
 
 /// False where the images do not fit on the chip, which the report tells.
