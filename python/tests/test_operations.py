@@ -104,6 +104,11 @@ def test_box_filter_is_opencvs(client, colours):
     assert np.abs(client.box_filter(eight, 4, boundary="reflect") - theirs).max() < 1e-3
 
 
+def test_box_filter_has_the_default_boundary_of_blur(client, image):
+    assert np.array_equal(client.box_filter(image, 3), client.box_filter(image, 3, boundary="clamp"))
+    assert np.array_equal(client.blur(image, 3), client.blur(image, 3, boundary="clamp"))
+
+
 def test_box_filter_with_a_radius_for_each_pixel(client, image):
     radii = np.where(np.arange(131) < 60, 2, 5).astype(np.float32)[None].repeat(97, 0)
     ours = client.box_filter(image, radii)

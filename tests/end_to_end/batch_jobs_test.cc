@@ -1,7 +1,11 @@
 // Many jobs by one command.
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -218,6 +222,46 @@ TEST_F(BatchJobs, TellOfTheirProgressWhereThereIsNoTerminal) {
   const Ended ended = batch({"--jobs", "1", "--progress", "0.01"});
   EXPECT_NE(ended.errors.find("cumulus: 1 of 3, 1 failed, "), std::string::npos) << ended.errors;
   EXPECT_NE(ended.errors.find(" left\n"), std::string::npos) << ended.errors;
+}
+
+/// What a program writes to a terminal, until `enough` says so; it is interrupted then.
+template <class Enough>
+std::string seen_on_a_terminal(const std::vector<std::string>& words, const Enough& enough) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  int terminal = -1;
+  const pid_t process = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (process == 0) {
+    execv(arguments.front(), arguments.data());
+    _exit(127);
+  }
+  std::string seen;
+  std::array<char, 4096> part{};
+  for (ssize_t count = 0; !enough(seen) && (count = read(terminal, part.data(), part.size())) > 0;)
+    seen.append(part.data(), static_cast<std::size_t>(count));
+  kill(process, SIGINT);
+  while (read(terminal, part.data(), part.size()) > 0) {
+  }
+  close(terminal);
+  waitpid(process, nullptr, 0);
+  return seen;
+}
+
+TEST_F(BatchJobs, TellOfTheirProgressOnATerminal) {
+  write_manifest({"blur @/missing.exr -o @/b.exr --sigma 2", "summed-area-table " + kMap + " -o @/sums.npy",
+                  "draw-samples " + kMap + " -n 2000000000 -o @/s.npy"});
+  const std::string line = "2 of 3, 1 failed, ";
+  const std::string seen =
+      seen_on_a_terminal({test_program("cumulus").string(), "--server", daemon_->address(), "batch",
+                          in("jobs.txt"), "--jobs", "1"},
+                         [&](const std::string& so_far) {
+                           const std::size_t at = so_far.find(line);
+                           return at != std::string::npos && so_far.find(" left", at) != std::string::npos;
+                         });
+  EXPECT_NE(seen.find("[##########"), std::string::npos) << seen;
+  EXPECT_NE(seen.find(line), std::string::npos) << seen;
 }
 
 TEST_F(BatchJobs, SayOnceThatTheServerIsGone) {

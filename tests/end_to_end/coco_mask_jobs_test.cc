@@ -2,6 +2,7 @@
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -96,6 +97,31 @@ TEST_F(CocoMaskJobs, AreTheTextsThatPycocotoolsWrites) {
   fail({"run-length", "coco-decode", folder_ / "masks.json", "-o", folder_ / "back"},
        "empty.png exists and is not replaced; name another folder");
   fail({"run-length", "coco-decode", folder_ / "masks.json", "-o", folder_ / "masks.json"}, "name another");
+}
+
+/// More of them than go to the server together, and sizes that change in between.
+TEST_F(CocoMaskJobs, StayInTheirOrderOverManyCalls) {
+  constexpr int kHeight = 1024;
+  std::vector<std::string> encode = {"run-length", "coco-encode"};
+  for (int i = 0; i < 12; ++i) {
+    const int width = i == 7 ? 500 : 1000;
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width * kHeight));
+    std::fill_n(pixels.begin(), width * (i + 1), std::uint8_t{255});  // i + 1 rows from above
+    const std::string path = folder_ / (std::to_string(i) + ".png");
+    write_image(path, kHeight, width, 1, pixels);
+    encode.push_back(path);
+  }
+  encode.insert(encode.end(), {"-o", folder_ / "masks.json"});
+  succeed(encode);
+  const Ended info = run_cumulus({"--json", "run-length", "info", folder_ / "masks.json"});
+  ASSERT_EQ(info.exit_code, 0) << info.errors;
+  const Json told(info.output);
+  for (int i = 0; i < 12; ++i) {
+    const std::string mask = "masks." + std::to_string(i);
+    EXPECT_EQ(told.text(mask + ".file_name"), std::to_string(i) + ".png");
+    EXPECT_EQ(told.number(mask + ".bbox.3"), i + 1) << mask;
+    EXPECT_EQ(told.number(mask + ".bbox.2"), i == 7 ? 500 : 1000) << mask;
+  }
 }
 
 TEST_F(CocoMaskJobs, AreOfColoursOrOfAlphaAboveAThreshold) {

@@ -62,13 +62,14 @@ inline Npy read_npy(const std::string& path) {
 /// The mean of the box around a pixel, channel by channel, by its definition.
 inline double box_mean(const Picture& map, int y, int x, int channel, int radius) {
   double sum = 0;
-  int count = 0;
-  for (int j = std::max(y - radius, 0); j <= std::min(y + radius, map.height - 1); ++j) {
-    for (int i = std::max(x - radius, 0); i <= std::min(x + radius, map.width - 1); ++i, ++count) {
-      sum += map.pixels[static_cast<std::size_t>((j * map.width + i) * map.channels + channel)];
+  for (int j = y - radius; j <= y + radius; ++j) {
+    for (int i = x - radius; i <= x + radius; ++i) {
+      const int row = std::clamp(j, 0, map.height - 1);
+      const int column = std::clamp(i, 0, map.width - 1);
+      sum += map.pixels[static_cast<std::size_t>((row * map.width + column) * map.channels + channel)];
     }
   }
-  return sum / count;
+  return sum / ((2 * radius + 1) * (2 * radius + 1));
 }
 
 /// Jobs that read and write image files.

@@ -81,6 +81,37 @@ TEST_F(OutputRules, NothingThatIsThereIsReplacedWhereThatIsForbidden) {
   EXPECT_EQ(read_file(in("a.exr")), read_file(in("b.exr")));
 }
 
+TEST_F(OutputRules, NoCommandReplacesWhatIsThereWhereThatIsForbidden) {
+  for (const char* name : {"x.npy", "x.npz", "x.exr", "x.cst", "x.rle", "x.json"})
+    std::ofstream(in(name)) << "mine";
+  const std::vector<std::vector<std::string>> commands = {
+      {"draw-samples", kMap, "-n", "4", "-o", in("x.npy")},
+      {"evaluate-density", kMap, in("p.npy"), "-o", in("x.npy")},
+      {"sampling-table", kMap, "-o", in("x.cst")},
+      {"summed-area-table", kMap, "-o", in("x.npy")},
+      {"box-filter", kMap, "--radius", "1", "-o", in("new.exr"), "--deviation", in("x.exr")},
+      {"blur", kMap, "--sigma", "2", "-o", in("x.exr")},
+      {"bspline-prefilter", kMap, "-o", in("x.exr")},
+      {"filter", kMap, "--feedback=-0.5", "-o", in("x.exr")},
+      {"kd-tree", "build", in("p.npy"), "-o", in("x.npz")},
+      {"kd-tree", "query", in("t.npz"), in("q.npy"), "-k", "1", "-o", in("x.npz")},
+      {"match-brackets", in("a.json"), "-o", in("x.npz")},
+      {"clip-drawing", in("a.svg"), "-o", in("x.npz")},
+      {"run-length", "encode", kMap, "-o", in("x.rle")},
+      {"run-length", "decode", in("m.rle"), "-o", in("x.exr")},
+      {"run-length", "coco-encode", kMap, "-o", in("x.json")}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin(), "--no-clobber");
+    const Ended ended = run(command);
+    EXPECT_EQ(ended.exit_code, 1) << ::testing::PrintToString(command);
+    EXPECT_NE(ended.errors.find("is there already, and --no-clobber replaces nothing"), std::string::npos)
+        << ended.errors;
+  }
+  for (const char* name : {"x.npy", "x.npz", "x.exr", "x.cst", "x.rle", "x.json"})
+    EXPECT_EQ(read_file(in(name)), "mine") << name;
+  EXPECT_FALSE(fs::exists(in("new.exr")));
+}
+
 TEST_F(OutputRules, PicturesComeFromStandardInputAndGoToStandardOutput) {
   succeed({"blur", kMap, "--sigma", "3", "-o", in("right.exr")});
   int exit_code = 0;

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/cases/summed_area_table_boxes.h"
 #include "tests/end_to_end/image_jobs.h"
 #include "tests/end_to_end/json.h"
 
@@ -44,6 +45,70 @@ TEST_F(TableJobs, ARadiusMapGivesEachPixelItsOwnBox) {
   write_picture(folder_ / "narrow.exr", radii);
   fail({"box-filter", kMap, "-o", folder_ / "b.exr", "--radius-map", folder_ / "narrow.exr"},
        "--radius-map: ");
+}
+
+/// The picture as it goes on beyond its border, `margin` pixels of that.
+Picture extended(const Picture& picture, int margin, const std::string& boundary) {
+  Picture wide{picture.width + 2 * margin, picture.height + 2 * margin, 1, OIIO::TypeDesc::FLOAT, {}};
+  for (int y = -margin; y < picture.height + margin; ++y) {
+    for (int x = -margin; x < picture.width + margin; ++x) {
+      const std::int64_t row = position_beyond(y, picture.height, boundary);
+      const std::int64_t column = position_beyond(x, picture.width, boundary);
+      const bool zero = row < 0 || column < 0;
+      wide.pixels.push_back(zero ? 0.0F
+                                 : picture.pixels[static_cast<std::size_t>(row * picture.width + column)]);
+    }
+  }
+  return wide;
+}
+
+Picture noise(int width, int height) {
+  Picture picture{width, height, 1, OIIO::TypeDesc::FLOAT, {}};
+  for (int i = 0; i < width * height; ++i) picture.pixels.push_back(static_cast<float>(i * i % 31));
+  return picture;
+}
+
+TEST_F(TableJobs, BoundariesMeanTheSameToABoxAndABlur) {
+  constexpr int kMargin = 40;
+  const Picture picture = noise(24, 16);
+  write_picture(folder_ / "in.exr", picture);
+  using Words = std::vector<std::string>;
+  const auto filtered = [&](Words command, const std::string& input, const Words& more) {
+    command.insert(command.begin() + 1, {folder_ / input, "-o", folder_ / "out.exr"});
+    command.insert(command.end(), more.begin(), more.end());
+    succeed(command);
+    return read_picture(folder_ / "out.exr").pixels;
+  };
+  for (const Words& command : {Words{"box-filter", "--radius", "3"}, Words{"blur", "--sigma", "2"}}) {
+    EXPECT_EQ(filtered(command, "in.exr", {}), filtered(command, "in.exr", {"--boundary", "clamp"}))
+        << command[0];
+    for (const std::string boundary : {"zero", "clamp", "repeat", "reflect"}) {
+      const Picture wide = extended(picture, kMargin, boundary);
+      write_picture(folder_ / "wide.exr", wide);
+      const auto whole = filtered(command, "wide.exr", {"--boundary", "zero"});
+      const auto found = filtered(command, "in.exr", {"--boundary", boundary});
+      for (int y = 0; y < picture.height; ++y) {
+        for (int x = 0; x < picture.width; ++x) {
+          ASSERT_NEAR(found[static_cast<std::size_t>(y * picture.width + x)],
+                      whole[static_cast<std::size_t>((y + kMargin) * wide.width + x + kMargin)], 1e-3)
+              << command[0] << " " << boundary << ": " << y << ", " << x;
+        }
+      }
+    }
+  }
+}
+
+/// What one of them alone has, the other refuses with the names that are right.
+TEST_F(TableJobs, OfBoundariesExactIsTheBoxsAndMirrorTheBlurs) {
+  write_picture(folder_ / "in.exr", noise(24, 16));
+  const auto command = [&](const char* name, const char* option, const char* boundary) {
+    return std::vector<std::string>{name, folder_ / "in.exr", "-o",    folder_ / "out.exr", option,
+                                    "2",  "--boundary",       boundary};
+  };
+  succeed(command("box-filter", "--radius", "exact"));
+  succeed(command("blur", "--sigma", "mirror"));
+  fail(command("box-filter", "--radius", "mirror"), "clamp, exact, reflect, repeat, zero", 2);
+  fail(command("blur", "--sigma", "exact"), "clamp, mirror, reflect, repeat, zero", 2);
 }
 
 TEST_F(TableJobs, ABoxGoesOnAtTheOtherSideOfALatLongMap) {

@@ -1,13 +1,22 @@
 // Tables of a video's frames: a file each, or the layers of one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tests/end_to_end/image_jobs.h"
 #include "tests/end_to_end/json.h"
+#include "tests/support/test_data.h"
 
 namespace cumulus::testing {
 namespace {
@@ -82,6 +91,59 @@ TEST_F(VideoJobs, MakeOneTableWithALayerOfEachFrame) {
   write_frame("f2", 24, 2);
   fail({"sampling-table", frame("f1"), frame("f2"), "-o", in("video.cst")},
        "f2.exr has the shape [8, 24, 1] of float32, and ");
+}
+
+class NightlyVideoJobs : public VideoJobs {};
+
+/// A pipe that somebody reads; -1 where nobody does until it is `over`.
+int open_for_reader(const std::string& pipe, const std::atomic<bool>& over) {
+  int opened = -1;
+  while (!over && (opened = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (opened >= 0) ::fcntl(opened, F_SETFL, 0);
+  return opened;
+}
+
+/// Writes `file` into each of the pipes, one after the other, as a disk that takes `pace` for a frame; how
+/// long it has been at work, without waiting for readers.
+double deliver(const std::vector<std::string>& pipes, const std::string& file, std::chrono::milliseconds pace,
+               const std::atomic<bool>& over) {
+  std::chrono::duration<double> at_work(0);
+  for (const std::string& pipe : pipes) {
+    const int frame = open_for_reader(pipe, over);
+    const auto start = std::chrono::steady_clock::now();
+    if (frame >= 0) std::this_thread::sleep_for(pace);
+    std::string_view left = file;
+    for (ssize_t count = 0; (count = ::write(frame, left.data(), left.size())) > 0;)
+      left.remove_prefix(static_cast<std::size_t>(count));
+    if (frame >= 0) ::close(frame);
+    at_work += std::chrono::steady_clock::now() - start;
+  }
+  return at_work.count();
+}
+
+/// Frames come from a disk so slow that everything else fits into its pauses, if it is done meanwhile: one
+/// after the other, they would come to about two thirds of its pace.
+TEST_F(NightlyVideoJobs, KeepPaceWithTheSlowestStageAlone) {
+  constexpr std::size_t kFrames = 40;
+  fs::create_directory(folder_ / "slow");
+  std::vector<std::string> pipes;
+  for (std::size_t frame = 0; frame < kFrames; ++frame) {
+    pipes.push_back(in("slow/" + std::to_string(100 + frame) + ".exr"));
+    ASSERT_EQ(mkfifo(pipes.back().c_str(), 0600), 0);
+  }
+  double alone = 0;
+  std::atomic<bool> over = false;
+  std::signal(SIGPIPE, SIG_IGN);
+  std::thread disk([&] {
+    alone = deliver(pipes, read_file(test_data("sunrise.exr").string()), std::chrono::milliseconds(80), over);
+  });
+  const Ended ended = run({"--json", "video-tables", folder_ / "slow/*.exr", "-o", in("tables")});
+  over = true;
+  disk.join();
+  std::signal(SIGPIPE, SIG_DFL);
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_GE(Json(ended.output).number("frames_per_second"), 0.9 * kFrames / alone);
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ TYPED_TEST(RunLengthBatch, TurnsEveryShapeOfImage) {
                                                    {1, 100, 1},
                                                    {3, 31, 33},
                                                    {2, 32, 64},
+                                                   {3, 144, 208},  // bytes in blocks
                                                    {5, 97, 13},
                                                    {1, 257, 129},
                                                    {2, 501, 350},  // 16-byte pixels go past the caches

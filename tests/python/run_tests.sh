@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs python/tests, or the notebooks, or one file, in the environment of scripts/python_env.
-#   run_tests.sh SOURCE PROGRAMS [notebooks | FILE]   FILE: of python/tests; without one all but what is too long
+#   run_tests.sh SOURCE PROGRAMS [notebooks | coco_masks | FILE]   FILE: of python/tests; without one all but what is too long
 set -eu
 python=$1/build/python_env/bin/python
 if ! "$python" -c 'import grpc, numpy, pytest' 2>/dev/null; then
@@ -14,6 +14,7 @@ fi
 cd "$1/python"
 export CUMULUS_PROGRAMS="$2"
 case "${3:-}" in
+  coco_masks) exec "$python" ../bench/beside/coco_masks.py "$CUMULUS_PROGRAMS/cumulus" --bar 1 ;;
   notebooks) exec "$python" tests/run_notebooks.py ;;
   "") exec "$python" -m pytest -q -p no:cacheprovider --ignore tests/test_mitsuba_variants.py --ignore tests/test_gallery.py tests ;;
   *) exec "$python" -m pytest -q -p no:cacheprovider "tests/$3" ;;

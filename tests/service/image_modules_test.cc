@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,6 +75,49 @@ TEST(ImageModules, ReadWhatTheyHaveWritten) {
   expect_the_same_again("x.exr", "openexr", Samples::kFloat32, counted<float>());
   expect_the_same_again("x.exr", "openexr", Samples::kUint32, counted<std::uint32_t>());
   expect_the_same_again("x.tif", "tiff", Samples::kUint16, counted<std::uint16_t>());
+}
+
+/// Nanoseconds that each of the process's threads has had a processor for; nothing where the system keeps no
+/// account of that.
+std::map<std::string, std::int64_t> processor_times() {
+  std::map<std::string, std::int64_t> times;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::int64_t time = 0;
+    if (std::ifstream(thread.path() / "schedstat") >> time && time > 0) times[thread.path()] = time;
+  }
+  return times;
+}
+
+/// Which part of the processor's time of `body` its busiest thread has had: what it takes on a busy machine
+/// says little.
+template <class Body>
+double share_of_the_busiest(const Body& body) {
+  auto before = processor_times();
+  body();
+  double all = 0;
+  double busiest = 0;
+  for (const auto& [thread, time] : processor_times()) {
+    const auto spent = static_cast<double>(time - before[thread]);
+    all += spent;
+    busiest = std::max(busiest, spent);
+  }
+  return busiest / all;
+}
+
+TEST(ImageModules, ReadAndWriteExrOnAllProcessors) {
+  if (std::thread::hardware_concurrency() < 2 || processor_times().empty())
+    GTEST_SKIP() << "one processor, or no account of threads' times";
+  constexpr int kSide = 1024;
+  std::vector<float> pixels(std::size_t{3} * kSide * kSide);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = 1.0F + static_cast<float>(i * 7919 % 1021) / static_cast<float>(1 + i % 97);
+  const Picture picture{
+      .width = kSide, .height = kSide, .channels = 3, .pixels = pixels.data(), .samples = Samples::kFloat32};
+  std::string file = written("x.exr", picture);  // starts the threads
+  EXPECT_LT(share_of_the_busiest([&] { file = written("x.exr", picture); }), 0.8);
+  std::vector<float> again(pixels.size());
+  EXPECT_LT(share_of_the_busiest([&] { read("openexr", file, Samples::kFloat32, again.data()); }), 0.8);
+  EXPECT_EQ(again, pixels);
 }
 
 TEST(ImageModules, SayOfAFileThatEndsEarlyThatItDoes) {

@@ -58,6 +58,8 @@ class SummedAreaTableService : public ::testing::Test {
     v1::FilterBoxRequest request;
     set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 4}, {1, 2, 3, 6});
     request.set_radius(1);
+    request.set_boundary_x(v1::BOX_EXACT);
+    request.set_boundary_y(v1::BOX_EXACT);
     return request;
   }
 

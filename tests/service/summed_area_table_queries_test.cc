@@ -119,6 +119,8 @@ TEST_F(TableQueriesService, FiltersABoxAndClipsItAtTheBorder) {
   v1::FilterBoxRequest request;
   testing::set_inline<float>(*request.mutable_image(), v1::FLOAT32, {1, 4}, {1, 2, 3, 6});
   request.set_radius(1);
+  request.set_boundary_x(v1::BOX_EXACT);
+  request.set_boundary_y(v1::BOX_EXACT);
   ASSERT_TRUE(filter(request).ok());
   const auto* image = testing::find_array(result_, "image");
   ASSERT_NE(image, nullptr);
@@ -138,6 +140,7 @@ TEST_F(TableQueriesService, GoesOnBeyondTheEdgeAsAsked) {
     EXPECT_TRUE(filter(request).ok());
     return values<float>("image").front();
   };
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_BOUNDARY_UNSPECIFIED), 4.0f / 3);
   EXPECT_FLOAT_EQ(first_mean(v1::BOX_EXACT), 1.5f);
   EXPECT_FLOAT_EQ(first_mean(v1::BOX_ZERO), 1.0f);
   EXPECT_FLOAT_EQ(first_mean(v1::BOX_CLAMP), 4.0f / 3);

@@ -91,8 +91,8 @@ struct BoxFilterOptions {
   /// float32 [height, width]: the radius at each pixel, in pixels, rounded; negative and NaN count as 0. No
   /// axis takes more than the radius that is set for it above, if one is.
   std::optional<Source> radius_map = std::nullopt;
-  BoxBoundary boundary_x = BoxBoundary::kExact;
-  BoxBoundary boundary_y = BoxBoundary::kExact;
+  BoxBoundary boundary_x = BoxBoundary::kClamp;  ///< as a blur has it
+  BoxBoundary boundary_y = BoxBoundary::kClamp;
   bool deviation = false;  ///< also the standard deviation; not of 32-bit integers
   NonFinitePixels non_finite = NonFinitePixels::kRefuse;
 };

@@ -169,7 +169,7 @@ class ImageOperations(ClientBase):
                    **call: "Unpack[CallOptions]") -> NDArray: ...
 
     def box_filter(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
-                   boundary: Names = "exact", max_radius: int = 0, non_finite: str = "refuse",
+                   boundary: Names = "clamp", max_radius: int = 0, non_finite: str = "refuse",
                    **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The mean over the box of 2 radius + 1 pixels a side around each pixel; at one price for any radius.
 
@@ -177,7 +177,7 @@ class ImageOperations(ClientBase):
             image: [height, width] or [height, width, channels], 1 to 4 channels; uint8, uint16, uint32, int32, float16,
                 float32 or float64; or an image file.
             radius: in pixels, for both axes or (along x, along y); or a radius for each pixel, float32 [height, width].
-            boundary: "exact" (the mean of what lies inside), "zero", "clamp", "repeat" or "reflect".
+            boundary: "clamp", "zero", "repeat" or "reflect", as `blur` has them, or "exact" (the mean of what lies inside).
             max_radius: of a radius for each pixel, what none exceeds; 0: the image's larger side.
             non_finite: as `filter`; of images of floats.
 
@@ -189,7 +189,7 @@ class ImageOperations(ClientBase):
         return self._box_filter(image, radius, (boundary, max_radius, non_finite), False, call)[0]
 
     def box_statistics(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
-                       boundary: Names = "exact", max_radius: int = 0, non_finite: str = "refuse",
+                       boundary: Names = "clamp", max_radius: int = 0, non_finite: str = "refuse",
                        **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
         """Mean and standard deviation over the box around each pixel, as `box_filter`; not of uint32 and int32."""
         means, deviations = self._box_filter(image, radius, (boundary, max_radius, non_finite), True, call)

@@ -51,7 +51,7 @@ absl::Status read_radii(const Request& request, Plan& plan) {
 
 absl::Status read_boundary(std::string_view field, v1::BoxBoundary asked, Boundary& boundary) {
   const auto read = read_enum<Boundary>(field, asked,
-                                        {{v1::BOX_BOUNDARY_UNSPECIFIED, Boundary::kExact},
+                                        {{v1::BOX_BOUNDARY_UNSPECIFIED, Boundary::kClamp},
                                          {v1::BOX_EXACT, Boundary::kExact},
                                          {v1::BOX_ZERO, Boundary::kZero},
                                          {v1::BOX_CLAMP, Boundary::kClamp},

@@ -23,8 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Masks of one size go to the server together, up to about so many pixels.
-constexpr std::int64_t kPixelsTogether = std::int64_t{1} << 25;
+/// Masks of one size go to the server together, up to about so many pixels: fewer than those that are read
+/// ahead, so that reading goes on meanwhile.
+constexpr std::int64_t kPixelsTogether = std::int64_t{1} << 22;
 /// Masks that are read while others are encoded.
 constexpr std::size_t kMasksAhead = 64;
 
@@ -49,21 +50,29 @@ T whole_threshold(double threshold) {
   return static_cast<T>(std::floor(std::min(threshold, static_cast<double>(std::numeric_limits<T>::max()))));
 }
 
+/// Marks where every `stride`-th sample is above `most`.
+template <class T>
+void mark_above(const T* samples, std::size_t stride, T most, std::vector<std::uint8_t>& ones) {
+  const auto mark = [&](std::size_t step) {
+    for (std::size_t i = 0; i < ones.size(); ++i)
+      ones[i] = static_cast<std::uint8_t>(ones[i] | static_cast<std::uint8_t>(samples[i * step] > most));
+  };
+  if (stride == 1) {
+    mark(1);  // which compilers make vector instructions of
+  } else {
+    mark(stride);
+  }
+}
+
 /// One where any of the samples of `channels`, [first, end), is above the threshold.
 template <class T>
 Pixels pixels_above(const Array& image, std::pair<std::size_t, std::size_t> channels, double threshold) {
   const Shape& shape = image.shape();
-  const auto stride = static_cast<std::size_t>(shape[2]);
   const auto* samples = reinterpret_cast<const T*>(image.bytes().data());
   const T most = whole_threshold<T>(threshold);
   Pixels pixels{shape[0], shape[1], std::vector<std::uint8_t>(static_cast<std::size_t>(shape[0] * shape[1]))};
-  for (std::size_t channel = channels.first; channel < channels.second; ++channel) {
-    const T* sample = samples + channel;
-    for (std::uint8_t& one : pixels.ones) {
-      one = static_cast<std::uint8_t>(one | static_cast<std::uint8_t>(*sample > most));
-      sample += stride;
-    }
-  }
+  for (std::size_t channel = channels.first; channel < channels.second; ++channel)
+    mark_above(samples + channel, static_cast<std::size_t>(shape[2]), most, pixels.ones);
   return pixels;
 }
 

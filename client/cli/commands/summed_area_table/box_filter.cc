@@ -34,7 +34,7 @@ struct FilterFiles {
   std::string radius_map;
   float radius_scale = 1;
   std::vector<int> radii;                                       // X, or X and Y
-  std::vector<BoxBoundary> boundaries = {BoxBoundary::kExact};  // likewise
+  std::vector<BoxBoundary> boundaries = {BoxBoundary::kClamp};  // likewise
   PictureOptions picture;
 };
 
@@ -242,8 +242,8 @@ void add_box_filter_command(CommandLine& line) {
       ->type_name("PIXELS");
   add_list(
       filter, "--boundary", files->boundaries, 2, one_of(kBoundaries),
-      "Beyond the border: exact (the mean of the pixels inside), zero, clamp, repeat or reflect; X,Y for "
-      "one along each axis (repeat,clamp for a lat-long map)")
+      "Beyond the border: zero, clamp (the default), repeat, reflect (half-sample) or exact (the mean of the "
+      "pixels inside); X,Y for one along each axis: repeat,clamp for a lat-long map")
       .type_name("NAME[,NAME]");
   add_picture_choice(filter, files->picture.choice);
   add_non_finite_policy(filter, files->picture.non_finite);
