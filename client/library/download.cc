@@ -179,11 +179,11 @@ absl::Status read_buffer(Connection& connection, const CallContext& context, con
   const int connections = options.connections > 0
                               ? options.connections
                               : connection.download_connections().choose(destination.size());
-  absl::Status status = download_over(connections, connection, context, name, destination, options);
-  // The client may have fewer transfers left than this one wanted: one is enough.
-  if (connections > 1 && absl::IsResourceExhausted(status))
-    status = download_over(1, connection, context, name, destination, options);
-  return status;
+  FewerConnections fewer(connections, options.call.cancellation);
+  while (true) {
+    absl::Status status = download_over(fewer.connections(), connection, context, name, destination, options);
+    if (status.ok() || !fewer.wait_after(status)) return status;
+  }
 }
 
 }  // namespace cumulus

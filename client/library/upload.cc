@@ -189,11 +189,12 @@ absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext&
   int connections =
       options.connections > 0 ? options.connections : connection.upload_connections().choose(bytes.size());
   if (!connection.joins_uploads()) connections = 1;
-  absl::StatusOr<Uploaded> uploaded = upload_over(connections, connection, context, spec, bytes, options);
-  // The client may have fewer transfers left than this one wanted: one is enough.
-  if (connections > 1 && absl::IsResourceExhausted(uploaded.status()))
-    uploaded = upload_over(1, connection, context, spec, bytes, options);
-  return uploaded;
+  FewerConnections fewer(connections, options.call.cancellation);
+  while (true) {
+    absl::StatusOr<Uploaded> uploaded =
+        upload_over(fewer.connections(), connection, context, spec, bytes, options);
+    if (uploaded.ok() || !fewer.wait_after(uploaded.status())) return uploaded;
+  }
 }
 
 }  // namespace cumulus

@@ -110,7 +110,6 @@ TEST_F(ParallelTransfers, GoOnWhereConnectionsBreak) {
     const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(bytes), up);
     ASSERT_TRUE(buffer.ok()) << buffer.status();
     EXPECT_EQ(proxy_.left_to_cut(), 0);
-    EXPECT_EQ(server_.runtime.sessions.buffer_count(), 1U);
     DownloadOptions down;
     down.connections = 4;
     proxy_.cut(cuts, 2 * kMiB);
@@ -119,7 +118,6 @@ TEST_F(ParallelTransfers, GoOnWhereConnectionsBreak) {
     EXPECT_EQ(proxy_.left_to_cut(), 0);
     EXPECT_TRUE(*back == bytes);
   }
-  EXPECT_TRUE(no_buffers());
 }
 
 TEST_F(ParallelTransfers, TellProgressUpToTheWhole) {
