@@ -122,6 +122,7 @@ bool UploadTarget::over() const {
 }
 
 void UploadTarget::publish(const std::vector<std::shared_ptr<Upload>>& streams) {
+  announcement_ = {};  // before the answer, after which the client may announce as much again
   const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_, std::move(buffer_));
   bool told = false;
   for (const std::shared_ptr<Upload>& stream : streams) {
