@@ -2,14 +2,14 @@
 
 namespace cumulus {
 
-ByteStream::ByteStream(Connection& connection, const std::string& method, const CallContext& terms,
-                       absl::Time deadline, const std::optional<Cancellation>& cancellation)
+ByteStream::ByteStream(Connection& connection, int lane, const std::string& method, const CallContext& terms,
+                       absl::Time deadline, const Cancellation& cancellation)
     : context_(std::make_shared<grpc::ClientContext>()) {
   connection.prepare(*context_);
   context_->set_deadline(absl::ToChronoTime(deadline));
   terms.write(*context_);
   scope_ = CancellationScope(cancellation, [context = context_] { context->TryCancel(); });
-  stream_ = connection.stub().PrepareCall(context_.get(), method, &queue_);
+  stream_ = connection.stub(lane).PrepareCall(context_.get(), method, &queue_);
   stream_->StartCall(nullptr);
   wait();  // a call that could not start fails its next operation too
 }

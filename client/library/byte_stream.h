@@ -17,9 +17,9 @@ namespace cumulus {
 /// start_...() begins it, wait() ends it and says whether the stream goes on.
 class ByteStream {
  public:
-  /// Starts the call.
-  ByteStream(Connection& connection, const std::string& method, const CallContext& terms, absl::Time deadline,
-             const std::optional<Cancellation>& cancellation);
+  /// Starts the call over that lane of the connection.
+  ByteStream(Connection& connection, int lane, const std::string& method, const CallContext& terms,
+             absl::Time deadline, const Cancellation& cancellation);
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
   ~ByteStream();

@@ -148,21 +148,39 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::open(const std::string& 
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<ChannelSecurity> security = secure(target, *credentials);
   if (!security.ok()) return security.status();
+  return std::shared_ptr<Connection>(new Connection(target, options, *std::move(security)));
+}
+
+Connection::Connection(std::string target, const ConnectOptions& options, ChannelSecurity security)
+    : target_(std::move(target)),
+      options_(options),
+      credentials_(std::move(security.credentials)),
+      authorization_(std::move(security.authorization)),
+      encrypted_(security.encrypted),
+      stub_(make_channel()) {}
+
+std::shared_ptr<grpc::Channel> Connection::make_channel() const {
   grpc::ChannelArguments arguments;
-  ping_while_calls_wait(arguments, options.dead_after);
+  ping_while_calls_wait(arguments, options_.dead_after);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   // gRPC gives an attempt to connect at least this long, and a far or busy server needs it.
   arguments.SetInt(
       GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-      static_cast<int>(absl::ToInt64Milliseconds(std::min(options.connect_timeout, absl::Hours(1)))));
+      static_cast<int>(absl::ToInt64Milliseconds(std::min(options_.connect_timeout, absl::Hours(1)))));
   // A server that comes back is to be found within a second or so.
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each Client has a connection of its own
-  auto channel = grpc::CreateCustomChannel(target, security->credentials, arguments);
-  return std::shared_ptr<Connection>(
-      new Connection(std::move(channel), target, options, *std::move(security)));
+  // Each channel has a connection of its own, though gRPC would share one among channels that are alike.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(target_, credentials_, arguments);
+}
+
+grpc::GenericStub& Connection::stub(int lane) {
+  if (lane == 0) return stub_;
+  const std::lock_guard lock(mutex_);
+  const auto known = lanes_.find(lane);
+  return known != lanes_.end() ? known->second : lanes_.try_emplace(lane, make_channel()).first->second;
 }
 
 std::shared_ptr<Connection> Connection::to(const std::string& endpoint) {
@@ -174,6 +192,7 @@ std::shared_ptr<Connection> Connection::to(const std::string& endpoint) {
   // Its files have changed since: this connection still has what they held.
   if (!other.ok()) return shared_from_this();
   known = *other;
+  (*other)->set_joins_uploads(joins_uploads());
   return *std::move(other);
 }
 

@@ -6,6 +6,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "cumulus/client.h"
+#include "library/connection_count.h"
 #include "library/credentials.h"
 #include "library/event_loop.h"
 #include "library/wire.h"
@@ -31,7 +33,7 @@ struct CallContext {
   void write(grpc::ClientContext& context) const;
 };
 
-/// A channel, and the one way in which every unary call goes over it.
+/// A channel, the one way in which every unary call goes over it, and further ones for transfers.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   /// INVALID_ARGUMENT where the credentials cannot be used.
@@ -73,26 +75,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool encrypted() const { return encrypted_; }
   absl::Duration max_outage() const { return options_.max_outage; }
 
-  grpc::GenericStub& stub() { return stub_; }
+  /// Each lane has a connection to the server of its own, which is made when it is first asked for; lane 0 is
+  /// the one that all calls go over but those of transfers over several.
+  grpc::GenericStub& stub(int lane = 0);
+  ConnectionCount& upload_connections() { return upload_connections_; }
+  ConnectionCount& download_connections() { return download_connections_; }
+  /// Capabilities.joined_uploads, once it is known.
+  bool joins_uploads() const { return joins_uploads_; }
+  void set_joins_uploads(bool joins) { joins_uploads_ = joins; }
   grpc::CompletionQueue* queue() { return loop_.queue(); }
 
  private:
-  Connection(std::shared_ptr<grpc::Channel> channel, std::string target, const ConnectOptions& options,
-             ChannelSecurity security)
-      : stub_(std::move(channel)),
-        target_(std::move(target)),
-        options_(options),
-        authorization_(std::move(security.authorization)),
-        encrypted_(security.encrypted) {}
+  Connection(std::string target, const ConnectOptions& options, ChannelSecurity security);
+  std::shared_ptr<grpc::Channel> make_channel() const;
 
   EventLoop loop_;
-  grpc::GenericStub stub_;
   const std::string target_;
   const ConnectOptions options_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const std::string authorization_;
   const bool encrypted_;
-  std::mutex mutex_;  // of others_
+  grpc::GenericStub stub_;
+  ConnectionCount upload_connections_;
+  ConnectionCount download_connections_;
+  std::atomic<bool> joins_uploads_ = false;
+  std::mutex mutex_;  // of what follows
   std::map<std::string, std::weak_ptr<Connection>> others_;
+  std::map<int, grpc::GenericStub> lanes_;
 };
 
 /// Waiting times between repetitions of a call: 50 ms, doubling up to 1 s, each varied by a quarter so

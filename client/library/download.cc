@@ -3,7 +3,9 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "library/byte_stream.h"
+#include "library/outage.h"
 #include "library/transfer.h"
+#include "library/transfer_parts.h"
 #include "library/transfer_retry.h"
 #include "proto/checksums.h"
 
@@ -36,12 +38,15 @@ bool skip_field(google::protobuf::io::CodedInputStream& input, std::uint32_t tag
   }
 }
 
-/// Receives a buffer chunk by chunk into its place, so that the data is copied once.
+/// Receives a part of a buffer chunk by chunk into its place, so that the data is copied once.
 class Receiver {
  public:
-  explicit Receiver(std::span<std::byte> destination) : destination_(destination) {}
+  Receiver(std::span<std::byte> destination, const TransferPart& part)
+      : destination_(destination.first(part.end)), received_(part.begin) {}
 
+  /// Byte of the buffer that comes next.
   std::size_t received() const { return received_; }
+  std::size_t end() const { return destination_.size(); }
   bool complete() const { return received_ == destination_.size(); }
 
   /// Takes one ReadBufferResponse.
@@ -73,12 +78,11 @@ class Receiver {
   }
 
   std::span<std::byte> destination_;
-  std::size_t received_ = 0;
+  std::size_t received_;
 };
 
-/// Reads on until the buffer is complete or the stream ends; the next chunk arrives while one is checked.
-absl::Status receive_chunks(ByteStream& stream, Receiver& receiver, std::size_t total,
-                            const TransferProgress& progress) {
+/// Reads on until the part is complete or the stream ends; the next chunk arrives while one is checked.
+absl::Status receive_chunks(ByteStream& stream, Receiver& receiver, const std::function<void()>& moved) {
   grpc::ByteBuffer chunks[2];
   int arriving = 0;
   stream.start_read(chunks[arriving]);
@@ -93,40 +97,92 @@ absl::Status receive_chunks(ByteStream& stream, Receiver& receiver, std::size_t 
       (void)stream.finish();  // CANCELLED, by us
       return taken;
     }
-    if (progress) progress(static_cast<std::int64_t>(receiver.received()), static_cast<std::int64_t>(total));
+    moved();
   }
   return stream.finish();
 }
 
-/// Reads on from where the receiver stands.
-absl::Status attempt_download(ByteStream& stream, const std::string& name, std::size_t total,
-                              Receiver& receiver, const DownloadOptions& options) {
-  v1::ReadBufferRequest request;
-  request.set_name(name);
-  request.set_read_offset(static_cast<std::int64_t>(receiver.received()));
-  stream.start_write(wire::serialize(request), true);
-  stream.wait();  // where it failed, the read below ends and finish() says why
-  if (absl::Status status = receive_chunks(stream, receiver, total, options.progress); !status.ok())
-    return status;
-  if (receiver.complete()) return absl::OkStatus();
-  return broken_chunk(receiver.received(),
-                      absl::StrCat("never came: the server sent fewer than ", total, " bytes"));
+/// The download of one buffer, in parts.
+class BufferDownload {
+ public:
+  BufferDownload(Connection& connection, const CallContext& context, absl::Time deadline,
+                 const std::string& name, std::span<std::byte> destination)
+      : connection_(connection),
+        context_(context),
+        deadline_(deadline),
+        name_(name),
+        destination_(destination) {}
+
+  /// Fetches one part; where its connection breaks, goes on over the first.
+  absl::Status fetch(TransferParts& parts, std::size_t index) const {
+    TransferRetry retry(deadline_, parts.stop());
+    Receiver receiver(destination_, parts.part(index));
+    int lane = static_cast<int>(index);
+    while (true) {
+      const std::size_t before = receiver.received();
+      ByteStream stream(connection_, lane, "/cumulus.v1.BufferTransfer/ReadBuffer", context_, deadline_,
+                        parts.stop());
+      absl::Status status = attempt(
+          stream, receiver, [&] { parts.report(index, receiver.received() - parts.part(index).begin); });
+      if (receiver.received() > before) retry.note_progress();
+      if (status.ok() || !retry.wait_after(status)) return status;
+      if (is_break(status)) lane = 0;
+    }
+  }
+
+ private:
+  /// Reads on from where the receiver stands.
+  absl::Status attempt(ByteStream& stream, Receiver& receiver, const std::function<void()>& moved) const {
+    v1::ReadBufferRequest request;
+    request.set_name(name_);
+    request.set_read_offset(static_cast<std::int64_t>(receiver.received()));
+    if (receiver.end() < destination_.size())
+      request.set_read_limit(static_cast<std::int64_t>(receiver.end() - receiver.received()));
+    stream.start_write(wire::serialize(request), true);
+    stream.wait();  // where it failed, the read below ends and finish() says why
+    const absl::Status status = receive_chunks(stream, receiver, moved);
+    // What has come is right, though the connection broke behind it.
+    const bool broke_behind = absl::IsUnavailable(status) && receiver.complete() && receiver.end() > 0;
+    if (!status.ok() && !broke_behind) return status;
+    if (receiver.complete()) return absl::OkStatus();
+    return broken_chunk(receiver.received(),
+                        absl::StrCat("never came: the server sent fewer than ", receiver.end(), " bytes"));
+  }
+
+  Connection& connection_;
+  const CallContext& context_;
+  const absl::Time deadline_;
+  const std::string& name_;
+  const std::span<std::byte> destination_;
+};
+
+absl::Status download_over(int connections, Connection& connection, const CallContext& context,
+                           const std::string& name, std::span<std::byte> destination,
+                           const DownloadOptions& options) {
+  const absl::Time deadline = connection.deadline(options.call, transfer_allowance(destination.size()));
+  TransferParts parts(split_transfer(destination.size(), connections), options.call.cancellation,
+                      options.progress);
+  const BufferDownload download(connection, context, deadline, name, destination);
+  const absl::Time start = absl::Now();
+  absl::Status status = parts.run(TransferParts::EndsWith::kAllParts,
+                                  [&](std::size_t index) { return download.fetch(parts, index); });
+  if (status.ok())
+    connection.download_connections().note(static_cast<int>(parts.count()), destination.size(),
+                                           absl::Now() - start);
+  return status;
 }
 
 }  // namespace
 
 absl::Status read_buffer(Connection& connection, const CallContext& context, const std::string& name,
                          std::span<std::byte> destination, const DownloadOptions& options) {
-  const absl::Time deadline = connection.deadline(options.call, transfer_allowance(destination.size()));
-  TransferRetry retry(deadline, options.call.cancellation);
-  Receiver receiver(destination);
+  const int connections = options.connections > 0
+                              ? options.connections
+                              : connection.download_connections().choose(destination.size());
+  FewerConnections fewer(connections, options.call.cancellation);
   while (true) {
-    const std::size_t before = receiver.received();
-    ByteStream stream(connection, "/cumulus.v1.BufferTransfer/ReadBuffer", context, deadline,
-                      options.call.cancellation);
-    absl::Status status = attempt_download(stream, name, destination.size(), receiver, options);
-    if (receiver.received() > before) retry.note_progress();
-    if (status.ok() || !retry.wait_after(status)) return status;
+    absl::Status status = download_over(fewer.connections(), connection, context, name, destination, options);
+    if (status.ok() || !fewer.wait_after(status)) return status;
   }
 }
 

@@ -61,6 +61,13 @@ v1::WriteSpec write_spec(const std::string& session, const ArrayView& array, con
   return spec;
 }
 
+absl::Status check_connections(std::string_view what, int connections) {
+  if (connections >= 0 && connections <= ConnectionCount::kMost) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(std::string(what), ": connections is ", connections,
+                                                 "; 1 to ", ConnectionCount::kMost,
+                                                 " is right, or 0 for a number by the array's size"));
+}
+
 absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session, const ArrayView& array,
                                     const UploadOptions& options) {
   const absl::StatusOr<std::int64_t> count = element_count(array.shape());
@@ -70,6 +77,7 @@ absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session
     return absl::InvalidArgumentError(absl::StrCat(
         "upload: the shape needs ", wanted, " bytes, and the memory given has ", array.bytes().size()));
   }
+  if (absl::Status checked = check_connections("upload", options.connections); !checked.ok()) return checked;
   UploadOptions rest = options;
   const absl::Time deadline = session->server()->deadline(options.call, transfer_allowance(wanted));
   Outage outage(deadline, session->server()->max_outage(), options.call.cancellation);
@@ -97,6 +105,8 @@ absl::Status download_checked(const Buffer& buffer, std::span<std::byte> destina
     return absl::InvalidArgumentError(absl::StrCat("download: the buffer has ", buffer.size_bytes(),
                                                    " bytes, and the destination ", destination.size()));
   }
+  if (absl::Status checked = check_connections("download", options.connections); !checked.ok())
+    return checked;
   return download_into(BufferAccess::state(buffer), destination, options);
 }
 

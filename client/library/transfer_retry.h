@@ -34,4 +34,24 @@ class TransferRetry {
   int breaks_ = 0;
 };
 
+/// Where the client has fewer transfers left (Capabilities.max_transfers) than one over several connections
+/// takes: one connection is enough, once the server has noticed that the others are given up.
+class FewerConnections {
+ public:
+  FewerConnections(int connections, const std::optional<Cancellation>& cancellation)
+      : connections_(connections), tries_(connections > 1 ? kTries : 0), cancellation_(cancellation) {}
+
+  int connections() const { return connections_; }
+  /// True, after a wait, where the transfer is to be tried again, over one connection.
+  bool wait_after(const absl::Status& failure);
+
+ private:
+  static constexpr int kTries = 6;
+
+  int connections_;
+  int tries_;
+  std::optional<Cancellation> cancellation_;
+  BackOff back_off_;
+};
+
 }  // namespace cumulus

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <vector>
 
 #include "library/byte_stream.h"
+#include "library/outage.h"
 #include "library/transfer.h"
+#include "library/transfer_parts.h"
 #include "library/transfer_retry.h"
+#include "library/uuid.h"
 #include "proto/checksums.h"
 
 namespace cumulus {
@@ -68,58 +72,113 @@ grpc::ByteBuffer encode_chunk(const v1::WriteBufferRequest& head, std::span<cons
   return {slices, 2};
 }
 
-/// One array on its way.
+/// An array on its way, of which several streams bring a part each.
 struct Cargo {
   const v1::WriteSpec& spec;
   std::span<const std::byte> bytes;
-  LentMemory memory = {};
-  std::uint32_t checksum = 0;  // of the checksums so far
+  std::vector<std::uint32_t> checksums;  // of the chunks; each part has its own
 };
 
-/// The message that carries the bytes from `offset` on.
-grpc::ByteBuffer chunk_at(std::size_t offset, Cargo& cargo) {
-  const std::span<const std::byte> bytes = cargo.bytes;
-  const auto data = bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset));
+/// The message that carries the bytes of `part` from `offset` on.
+grpc::ByteBuffer chunk_at(std::size_t offset, const TransferPart& part, Cargo& cargo, LentMemory& memory) {
+  const auto data = cargo.bytes.subspan(offset, std::min(kChunkBytes, part.end - offset));
   v1::WriteBufferRequest head;
-  if (offset == 0) *head.mutable_spec() = cargo.spec;
-  head.set_write_offset(static_cast<std::int64_t>(offset));
-  head.set_finish_write(offset + data.size() == bytes.size());
-  if (!data.empty()) {
-    const std::uint32_t both[] = {cargo.checksum, crc32c(data)};
-    head.set_crc32c(both[1]);
-    cargo.checksum = crc32c(std::as_bytes(std::span(both)));
+  if (offset == part.begin) {
+    *head.mutable_spec() = cargo.spec;
+    if (!cargo.spec.upload().empty())
+      head.mutable_spec()->set_part_bytes(static_cast<std::int64_t>(part.end - part.begin));
   }
-  return encode_chunk(head, data, cargo.memory);
+  head.set_write_offset(static_cast<std::int64_t>(offset));
+  head.set_finish_write(offset + data.size() == part.end);
+  if (!data.empty()) {
+    const std::uint32_t checksum = crc32c(data);
+    head.set_crc32c(checksum);
+    cargo.checksums[offset / kChunkBytes] = checksum;
+  }
+  return encode_chunk(head, data, memory);
 }
 
-/// Sends every chunk; the next one's checksum is computed while gRPC writes the one before.
-bool send_chunks(ByteStream& stream, Cargo& cargo, const TransferProgress& progress) {
-  const std::span<const std::byte> bytes = cargo.bytes;
-  std::size_t offset = 0;
-  grpc::ByteBuffer chunk = chunk_at(offset, cargo);
+/// Sends every chunk of a part; the next one's checksum is computed while gRPC writes the one before.
+bool send_chunks(ByteStream& stream, Cargo& cargo, LentMemory& memory, TransferParts& parts,
+                 std::size_t index) {
+  const TransferPart& part = parts.part(index);
+  std::size_t offset = part.begin;
+  grpc::ByteBuffer chunk = chunk_at(offset, part, cargo, memory);
   while (true) {
-    const std::size_t end = std::min(offset + kChunkBytes, bytes.size());
-    const bool last = end == bytes.size();
+    const std::size_t end = std::min(offset + kChunkBytes, part.end);
+    const bool last = end == part.end;
     stream.start_write(chunk, last);
-    if (!last) chunk = chunk_at(end, cargo);
+    if (!last) chunk = chunk_at(end, part, cargo, memory);
     if (!stream.wait()) return false;
-    if (progress) progress(static_cast<std::int64_t>(end), static_cast<std::int64_t>(bytes.size()));
+    parts.report(index, end - part.begin);
     if (last) return true;
     offset = end;
   }
 }
 
-absl::StatusOr<Uploaded> attempt_upload(ByteStream& stream, Cargo& cargo, const TransferProgress& progress) {
-  grpc::ByteBuffer answer;
-  if (send_chunks(stream, cargo, progress)) {
-    stream.start_read(answer);
-    stream.wait();
+/// The upload of one array.
+class ArrayUpload {
+ public:
+  ArrayUpload(Connection& connection, const CallContext& context, absl::Time deadline, Cargo& cargo)
+      : connection_(connection), context_(context), deadline_(deadline), cargo_(cargo) {}
+
+  /// Brings one part, and waits for the others.
+  absl::Status bring(TransferParts& parts, std::size_t index) {
+    TransferRetry retry(deadline_, parts.settled());
+    // Once another stream has the answer, this one has it too and reads it, unless it had to begin again.
+    int lane = static_cast<int>(index);
+    absl::Status status = attempt(parts, index, lane, parts.stop());
+    while (!status.ok() && retry.wait_after(status)) {
+      if (is_break(status)) lane = 0;
+      status = attempt(parts, index, lane, parts.settled());
+    }
+    return status;
   }
-  if (absl::Status status = stream.finish(); !status.ok()) return status;
-  Uploaded uploaded;
-  if (absl::Status parsed = wire::parse(answer, uploaded.buffer); !parsed.ok()) return parsed;
-  uploaded.checksum = cargo.checksum;
-  return uploaded;
+
+  const v1::Buffer& buffer() const { return buffer_; }
+
+ private:
+  absl::Status attempt(TransferParts& parts, std::size_t index, int lane, const Cancellation& cancellation) {
+    LentMemory memory;  // which gRPC gives back once the stream is gone
+    grpc::ByteBuffer answer;
+    ByteStream stream(connection_, lane, "/cumulus.v1.BufferTransfer/WriteBuffer", context_, deadline_,
+                      cancellation);
+    if (send_chunks(stream, cargo_, memory, parts, index)) {
+      stream.start_read(answer);
+      stream.wait();
+    }
+    if (absl::Status status = stream.finish(); !status.ok()) return status;
+    const std::lock_guard lock(mutex_);
+    return wire::parse(answer, buffer_);
+  }
+
+  Connection& connection_;
+  const CallContext& context_;
+  const absl::Time deadline_;
+  Cargo& cargo_;
+  std::mutex mutex_;
+  v1::Buffer buffer_;
+};
+
+/// Tells the same bytes from others, over however many connections they went.
+std::uint32_t checksum_of(const std::vector<std::uint32_t>& chunks) {
+  return crc32c(std::as_bytes(std::span(chunks)));
+}
+
+absl::StatusOr<Uploaded> upload_over(int connections, Connection& connection, const CallContext& context,
+                                     v1::WriteSpec spec, std::span<const std::byte> bytes,
+                                     const UploadOptions& options) {
+  const absl::Time deadline = connection.deadline(options.call, transfer_allowance(bytes.size()));
+  TransferParts parts(split_transfer(bytes.size(), connections), options.call.cancellation, options.progress);
+  if (parts.count() > 1) spec.set_upload(make_uuid());
+  Cargo cargo{spec, bytes, std::vector<std::uint32_t>((bytes.size() + kChunkBytes - 1) / kChunkBytes)};
+  ArrayUpload upload(connection, context, deadline, cargo);
+  const absl::Time start = absl::Now();
+  const absl::Status status = parts.run(TransferParts::EndsWith::kAnyPart,
+                                        [&](std::size_t index) { return upload.bring(parts, index); });
+  if (!status.ok()) return status;
+  connection.upload_connections().note(static_cast<int>(parts.count()), bytes.size(), absl::Now() - start);
+  return Uploaded{upload.buffer(), checksum_of(cargo.checksums)};
 }
 
 }  // namespace
@@ -127,17 +186,14 @@ absl::StatusOr<Uploaded> attempt_upload(ByteStream& stream, Cargo& cargo, const 
 absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext& context,
                                       const v1::WriteSpec& spec, std::span<const std::byte> bytes,
                                       const UploadOptions& options) {
-  const absl::Time deadline = connection.deadline(options.call, transfer_allowance(bytes.size()));
-  TransferRetry retry(deadline, options.call.cancellation);
+  int connections =
+      options.connections > 0 ? options.connections : connection.upload_connections().choose(bytes.size());
+  if (!connection.joins_uploads()) connections = 1;
+  FewerConnections fewer(connections, options.call.cancellation);
   while (true) {
-    Cargo cargo{spec, bytes};  // which gRPC gives back once the stream is gone
-    absl::StatusOr<Uploaded> uploaded;
-    {
-      ByteStream stream(connection, "/cumulus.v1.BufferTransfer/WriteBuffer", context, deadline,
-                        options.call.cancellation);
-      uploaded = attempt_upload(stream, cargo, options.progress);
-    }
-    if (uploaded.ok() || !retry.wait_after(uploaded.status())) return uploaded;
+    absl::StatusOr<Uploaded> uploaded =
+        upload_over(fewer.connections(), connection, context, spec, bytes, options);
+    if (uploaded.ok() || !fewer.wait_after(uploaded.status())) return uploaded;
   }
 }
 

@@ -24,6 +24,7 @@ void write_limits(const Configuration& configuration, const Principal& caller, v
   message.set_max_sessions(static_cast<std::int32_t>(own.max_sessions));
   message.set_max_transfers(static_cast<std::int32_t>(own.max_transfers));
   message.set_max_upload_bytes(static_cast<std::int64_t>(own.max_upload_bytes));
+  message.set_joined_uploads(true);
   message.set_min_upload_rate(static_cast<std::int64_t>(limits.min_upload_rate));
   message.set_session_quota_bytes(
       static_cast<std::int64_t>(own.session_quota_within(limits.session_quota_bytes)));

@@ -1,5 +1,4 @@
 // What an upload leaves: in its buffer, and in its client's share of transfers.
-#include <absl/time/time.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "server/runtime/metrics/telemetry.h"
-#include "server/runtime/transfer/transfer.h"
+#include "server/runtime/transfer/transfer_shares.h"
 #include "tests/support/eventually.h"
 #include "tests/support/prometheus_text.h"
 #include "tests/support/transfer_server.h"
@@ -69,34 +68,17 @@ TEST(Uploads, AreAnsweredOnceTheirCopiesAreDone) {
   EXPECT_TRUE(server.download(buffer.name()) == random_bytes(3 * server::kMaxChunkBytes));
 }
 
-/// A transfer of no call.
-class BareTransfer : public server::Transfer {
- public:
-  explicit BareTransfer(Options options) : Transfer(std::move(options)) {}
-  using Transfer::announce;
-  using Transfer::end;
-  using Transfer::take_share;
-
- private:
-  void finish(const grpc::Status&) override {}
-  void give_up(const absl::Status& why) override { end(why); }
-};
-
-/// A cancel comes on a thread of its own, while another one reads the first message.
-TEST(Uploads, ThatHaveEndedAnnounceNothing) {
-  server::Telemetry telemetry({});
+/// A stream of several may end, with its share, before the upload that it has announced.
+TEST(Uploads, AnnounceUntilTheyEndThoughTheirStreamsHave) {
+  const auto shares = server::TransferShares::create();
   const server::Principal nobody;
-  BareTransfer upload({.method = "WriteBuffer",
-                       .client = "",
-                       .principal = nobody,
-                       .deadline = {absl::InfiniteFuture()},
-                       .max_stall = absl::InfiniteDuration(),
-                       .shares = server::TransferShares::create(),
-                       .telemetry = telemetry});
-  ASSERT_TRUE(upload.take_share().ok());
-  EXPECT_TRUE(upload.announce(100, 1000).ok());
-  upload.end(absl::CancelledError("enough"));
-  EXPECT_TRUE(absl::IsCancelled(upload.announce(100, 1000)));
+  {
+    auto announced = shares->announce(nobody, 100, 150);
+    ASSERT_TRUE(announced.ok());
+    ASSERT_TRUE(shares->begin(nobody).ok());  // and ended
+    EXPECT_TRUE(absl::IsUnavailable(shares->announce(nobody, 100, 150).status()));
+  }
+  EXPECT_TRUE(shares->announce(nobody, 100, 150).ok());
 }
 
 /// Has so many buffers that who looks for something to evict holds the sessions' lock for milliseconds.

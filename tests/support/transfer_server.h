@@ -20,6 +20,7 @@
 #include "server/runtime/configuration.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/transfer/transfer_service.h"
+#include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
 #include "tests/support/grpc_engine.h"
 #include "tests/support/staged_device.h"
@@ -37,7 +38,7 @@ inline std::string random_bytes(std::size_t size) {
   return bytes;
 }
 
-/// Sessions and transfers alone, over a real socket, on a device of the test's choice.
+/// Sessions, transfers and capabilities alone, over a real socket, on a device of the test's choice.
 class TransferServer {
  public:
   static constexpr std::size_t kBudget = std::size_t{128} << 20;
@@ -52,13 +53,15 @@ class TransferServer {
                           const server::Configuration& settings = configuration())
       : runtime(settings, one_slot(std::move(device))),
         sessions_service_(runtime),
-        transfer_service_(runtime) {
+        transfer_service_(runtime),
+        server_service_(runtime) {
     keep_grpc_engine();
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&sessions_service_);
     builder.RegisterService(&transfer_service_);
+    builder.RegisterService(&server_service_);
     server_ = builder.BuildAndStart();
     address = "127.0.0.1:" + std::to_string(port);
     channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
@@ -180,6 +183,7 @@ class TransferServer {
   int session_count_ = 0;
   server::SessionsService sessions_service_;
   server::TransferService transfer_service_;
+  server::ServerService server_service_;
   std::unique_ptr<grpc::Server> server_;
 };
 

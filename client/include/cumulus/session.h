@@ -69,12 +69,17 @@ struct SessionOptions {
   CallOptions call = {};
 };
 
-/// Called on the thread that transfers, after each chunk.
+/// Called after each chunk on a thread that transfers: the caller's, and others where there are several
+/// connections, one at a time.
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 struct UploadOptions {
   CallOptions call = {};
   TransferProgress progress = {};
+  /// Connections to the server that carry the array together, at most 16; each takes one of the client's
+  /// transfers (Capabilities.max_transfers). 0: one below 16 MiB, and up to four above, as far as they have
+  /// helped before.
+  int connections = 0;
   std::optional<absl::Duration> ttl = std::nullopt;  ///< absent: as long as the session
   bool evictable = false;  ///< the server may drop it when the device runs out of memory
   /// What owns the array's memory, of a session with SessionOptions::recreate: held as long as the library
@@ -85,6 +90,7 @@ struct UploadOptions {
 struct DownloadOptions {
   CallOptions call = {};
   TransferProgress progress = {};
+  int connections = 0;  ///< as UploadOptions::connections
 };
 
 /// A lease on one device of one server instance, which owns buffers. Movable; made by
@@ -112,7 +118,7 @@ class Session {
   absl::StatusOr<Buffer> upload(const ArrayView& array, const UploadOptions& options = {}) const;
   /// As upload, on a thread of its own: several at once overlap their checksums and round trips. The
   /// array's memory has to stay until the future is ready. The future's destructor waits for the end;
-  /// `options.call.cancellation` brings it early. `options.progress` is called on that thread.
+  /// `options.call.cancellation` brings it early. `options.progress` is not called on the caller's.
   std::future<absl::StatusOr<Buffer>> upload_async(const ArrayView& array,
                                                    const UploadOptions& options = {}) const;
 

@@ -24,7 +24,7 @@ void Transfer::check(absl::Time now) {
     return;
   }
   const std::int64_t since = waiting_since_;
-  if (since != kNotWaiting && now - absl::FromUnixNanos(since) > options_.max_stall) {
+  if (since != kNotWaiting && now - absl::FromUnixNanos(std::max(since, moved_at())) > options_.max_stall) {
     give_up(absl::DeadlineExceededError(concat("the client moved nothing for ",
                                                absl::FormatDuration(options_.max_stall),
                                                ", the limit (stalled_transfer); begin the transfer again")));
@@ -44,7 +44,8 @@ void Transfer::check_rate(absl::Time now) {
   const std::int64_t nanos = absl::ToUnixNanos(now);
   const absl::Duration waited = absl::Nanoseconds(waited_ + current_wait(nanos));
   if (waited < options_.max_stall) return;
-  const std::size_t came = bytes_ - bytes_then_;
+  const std::size_t moved = moved_bytes();
+  const std::size_t came = moved - bytes_then_;
   if (static_cast<double>(came) < static_cast<double>(options_.min_rate) * absl::ToDoubleSeconds(waited)) {
     give_up(absl::DeadlineExceededError(
         concat("the client sent ", came, " bytes while it was waited for for ", absl::FormatDuration(waited),
@@ -52,7 +53,7 @@ void Transfer::check_rate(absl::Time now) {
                " a second are asked for (min_upload_rate): upload again over a faster connection")));
     return;
   }
-  bytes_then_ = bytes_;
+  bytes_then_ = moved;
   measured_since_ = nanos;
   waited_ = 0;
 }
@@ -65,12 +66,10 @@ absl::Status Transfer::take_share() {
   return absl::OkStatus();
 }
 
-absl::Status Transfer::announce(std::size_t bytes, std::size_t fallback) {
+absl::StatusOr<TransferShares::Announcement> Transfer::announce(std::size_t bytes,
+                                                                std::size_t fallback) const {
   const std::size_t own = options_.principal.limits.max_upload_bytes;
-  // Another thread may end the transfer, and give its share back, while this one reads the first message.
-  const std::lock_guard lock(mutex_);
-  if (ended_) return absl::CancelledError("the transfer has ended");
-  return share_.announce(bytes, own > 0 ? own : fallback);
+  return options_.shares->announce(options_.principal, bytes, own > 0 ? own : fallback);
 }
 
 void Transfer::use_call(const std::function<void()>& operation) {

@@ -70,9 +70,14 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   /// First of all. NOT_FOUND where the call's handles are another instance's; RESOURCE_EXHAUSTED where the
   /// principal has as many transfers as it may.
   absl::Status take_share();
-  /// That `bytes` are to come. RESOURCE_EXHAUSTED where the principal's uploads would be more than its
+  /// That `bytes` are to come. UNAVAILABLE where the principal's uploads would be more than its
   /// max_upload_bytes, which is `fallback` where it has none.
-  absl::Status announce(std::size_t bytes, std::size_t fallback);
+  absl::StatusOr<TransferShares::Announcement> announce(std::size_t bytes, std::size_t fallback) const;
+
+  /// What this transfer and those that belong to it have moved, and when, in nanoseconds of the Unix epoch:
+  /// what the limits of stalls and of the rate go by. Called on any thread.
+  virtual std::size_t moved_bytes() const { return bytes_; }
+  virtual std::int64_t moved_at() const { return 0; }
 
   void count_bytes(std::size_t bytes) { bytes_ += bytes; }
   void set_request_id(std::string id) { request_id_ = std::move(id); }

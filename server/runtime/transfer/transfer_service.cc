@@ -53,8 +53,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* TransferService::WriteBuffer(grpc::Ca
   Transfer::Options upload_options = options("WriteBuffer", *context, *std::move(caller));
   upload_options.min_rate = runtime_.configuration.limits.min_upload_rate;
   const auto upload = std::make_shared<Upload>(
-      runtime_, [this](const Device& device) { return find_ring(device); }, std::move(upload_options),
-      response);
+      runtime_, joined_, [this](const Device& device) { return find_ring(device); },
+      std::move(upload_options), response);
   watch_.add(upload);
   upload->begin();
   return upload.get();

@@ -8,6 +8,7 @@
 #include "server/runtime/runtime.h"
 #include "server/runtime/transfer/staging_ring.h"
 #include "server/runtime/transfer/transfer.h"
+#include "server/runtime/transfer/upload_target.h"
 
 namespace cumulus::server {
 
@@ -37,6 +38,7 @@ class TransferService final
   Runtime& runtime_;
   std::map<const Device*, std::shared_ptr<StagingRing>> rings_;
   const std::shared_ptr<TransferShares> shares_ = TransferShares::create();
+  JoinedUploads joined_;
   TransferWatch watch_;
 };
 

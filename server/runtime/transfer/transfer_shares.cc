@@ -12,14 +12,46 @@ TransferShares::Share& TransferShares::Share::operator=(Share&& other) noexcept 
     end();
     shares_ = std::move(other.shares_);
     principal_ = std::move(other.principal_);
-    announced_ = std::exchange(other.announced_, 0);
   }
   return *this;
 }
 
-absl::Status TransferShares::Share::announce(std::size_t bytes, std::size_t limit) {
-  const std::lock_guard lock(shares_->mutex_);
-  Taken& taken = shares_->taken_[principal_.name];
+void TransferShares::Share::end() {
+  const std::shared_ptr<TransferShares> shares = std::move(shares_);  // which outlives the lock
+  if (shares == nullptr) return;
+  const std::lock_guard lock(shares->mutex_);
+  const auto taken = shares->taken_.find(principal_);
+  --taken->second.transfers;
+  shares->forget_unused(taken);
+}
+
+TransferShares::Announcement& TransferShares::Announcement::operator=(Announcement&& other) noexcept {
+  if (this != &other) {
+    end();
+    shares_ = std::move(other.shares_);
+    principal_ = std::move(other.principal_);
+    bytes_ = std::exchange(other.bytes_, 0);
+  }
+  return *this;
+}
+
+void TransferShares::Announcement::end() {
+  const std::shared_ptr<TransferShares> shares = std::move(shares_);
+  if (shares == nullptr || bytes_ == 0) return;
+  const std::lock_guard lock(shares->mutex_);
+  const auto taken = shares->taken_.find(principal_);
+  taken->second.announced -= bytes_;
+  shares->forget_unused(taken);
+}
+
+void TransferShares::forget_unused(TakenBy::iterator taken) {
+  if (taken->second.transfers == 0 && taken->second.announced == 0) taken_.erase(taken);
+}
+
+absl::StatusOr<TransferShares::Announcement> TransferShares::announce(const Principal& principal,
+                                                                      std::size_t bytes, std::size_t limit) {
+  const std::lock_guard lock(mutex_);
+  Taken& taken = taken_[principal.name];
   // One alone may have any size: it ends by the rate that it has to keep.
   if (taken.announced > 0 && (bytes > limit || taken.announced > limit - bytes)) {
     constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
@@ -31,17 +63,7 @@ absl::Status TransferShares::Share::announce(std::size_t bytes, std::size_t limi
         kRetryAfter);
   }
   taken.announced += bytes;
-  announced_ += bytes;
-  return absl::OkStatus();
-}
-
-void TransferShares::Share::end() {
-  const std::shared_ptr<TransferShares> shares = std::move(shares_);  // which outlives the lock
-  if (shares == nullptr) return;
-  const std::lock_guard lock(shares->mutex_);
-  const auto taken = shares->taken_.find(principal_.name);
-  taken->second.announced -= announced_;
-  if (--taken->second.transfers == 0) shares->taken_.erase(taken);
+  return Announcement(shared_from_this(), principal.name, bytes);
 }
 
 absl::StatusOr<TransferShares::Share> TransferShares::begin(const Principal& principal) {
@@ -53,7 +75,7 @@ absl::StatusOr<TransferShares::Share> TransferShares::begin(const Principal& pri
                             " uploads and downloads, its limit (max_transfers); let one end first"));
   }
   ++taken.transfers;
-  return Share(shared_from_this(), principal);
+  return Share(shared_from_this(), principal.name);
 }
 
 }  // namespace cumulus::server

@@ -16,11 +16,18 @@
 
 namespace cumulus::server {
 
-Upload::Upload(Runtime& runtime, FindRing find_ring, Options options, grpc::ByteBuffer* response)
+Upload::Upload(Runtime& runtime, JoinedUploads& joined, FindRing find_ring, Options options,
+               grpc::ByteBuffer* response)
     : Transfer(std::move(options)),
       runtime_(runtime),
+      joined_(joined),
       find_ring_(std::move(find_ring)),
       response_(response) {}
+
+// Not when the call ends: copies may still be on their way to the part's memory.
+Upload::~Upload() {
+  if (claimed_) target_->release(part_);
+}
 
 void Upload::begin() {
   self_ = shared_from_this();
@@ -35,7 +42,7 @@ void Upload::OnReadDone(bool ok) {
   client_moved();
   if (!ok) {
     end(bad_request("UPLOAD_INCOMPLETE",
-                    concat("the stream ended after ", received_bytes_, " of ", total_bytes_,
+                    concat("the stream ended after ", next_ - part_.begin, " of ", part_.end - part_.begin,
                            " bytes, without finish_write; nothing is kept: upload again")));
     return;
   }
@@ -73,17 +80,17 @@ void Upload::read_next() {
 absl::Status Upload::take_message() {
   chunk_ = {};
   if (const absl::Status status = parse_upload_chunk(message_, chunk_); !status.ok()) return status;
-  const bool first = session_ == nullptr;
+  const bool first = target_ == nullptr;
   if (first && !chunk_.spec)
     return bad_field("spec", "is missing; the first message of an upload carries it");
   if (!first && chunk_.spec) return bad_field("spec", "comes again; only the first message carries it");
   if (first) {
     if (const absl::Status status = take_spec(*chunk_.spec); !status.ok()) return status;
-  } else if (const auto session = runtime_.sessions.find_session(session_->name, principal());
+  } else if (const auto session = runtime_.sessions.find_session(target_->session().name, principal());
              !session.ok()) {
     return session.status();  // asked for each chunk, so that a long upload keeps its session
-  } else if (!device_->healthy()) {
-    return failed_device(*device_);
+  } else if (!target_->device().healthy()) {
+    return failed_device(target_->device());
   }
   return check_chunk();
 }
@@ -91,63 +98,95 @@ absl::Status Upload::take_message() {
 absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
   if (const absl::Status status = check_request_id(spec.request_id(), "spec.request_id"); !status.ok())
     return status;
+  if (const absl::Status status = check_request_id(spec.upload(), "spec.upload"); !status.ok()) return status;
   set_request_id(spec.request_id());
   if (spec.session().empty())
     return bad_field("spec.session", "is empty; name the session that will own the buffer");
+  const absl::StatusOr<UploadTarget::Description> description = read_description(spec);
+  if (!description.ok()) return description.status();
+  const absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session(), principal());
+  if (!session.ok()) return session.status();
+  return join(spec, *session, *description);
+}
+
+absl::StatusOr<UploadTarget::Description> Upload::read_description(const v1::WriteSpec& spec) const {
   absl::StatusOr<ArrayShape> shape = parse_array_spec(spec.spec(), "spec.spec");
   if (!shape.ok()) return shape.status();
   const auto& limits = runtime_.configuration.limits;
   const absl::StatusOr<absl::Duration> ttl =
       checked_ttl(spec.has_ttl(), spec.ttl(), "spec.ttl", absl::InfiniteDuration(), limits.max_ttl);
   if (!ttl.ok()) return ttl.status();
-  total_bytes_ = shape->bytes();
-  if (total_bytes_ > limits.max_buffer_bytes) {
+  if (shape->bytes() > limits.max_buffer_bytes) {
     return exhausted("limits:max_buffer_bytes",
-                     concat("the array ", shape->text(), " has ", total_bytes_, " bytes; the server allows ",
-                            limits.max_buffer_bytes, " (max_buffer_bytes)"));
+                     concat("the array ", shape->text(), " has ", shape->bytes(),
+                            " bytes; the server allows ", limits.max_buffer_bytes, " (max_buffer_bytes)"));
   }
-  absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session(), principal());
-  if (!session.ok()) return session.status();
-  session_ = *std::move(session);
-  const std::size_t budget = session_->slot->device->budget()->limit_bytes();
-  if (const absl::Status announced = announce(total_bytes_, budget / 2); !announced.ok()) return announced;
-  buffer_.shape = *std::move(shape);
-  buffer_.ttl = *ttl;
-  buffer_.evictable = spec.evictable();
-  return allocate();
+  return UploadTarget::Description{*std::move(shape), *ttl, spec.evictable()};
 }
 
-absl::Status Upload::allocate() {
-  device_ = session_->slot->device.get();
-  if (!device_->healthy()) return failed_device(*device_);
-  absl::StatusOr<Admission> admission =
-      runtime_.sessions.admit_upload(*device_, *session_, align_block(total_bytes_));
-  if (!admission.ok()) return admission.status();
-  buffer_.admission = *std::move(admission);
-  try {
-    buffer_.memory = device_->allocate(total_bytes_);
-    buffer_.head.reserve(std::min(total_bytes_, kHeadBytes));
-  } catch (...) {
-    return translate_exception(*device_, absl::InfiniteFuture());
+absl::Status Upload::join(const v1::WriteSpec& spec, const SessionHandle& session,
+                          const UploadTarget::Description& description) {
+  const auto make = [&] { return std::make_shared<UploadTarget>(runtime_, session, description); };
+  target_ = spec.upload().empty() ? make() : joined_.find_or_make(session->name, spec.upload(), make);
+  watched_ = target_.get();
+  if (target_->description() != description) {
+    return bad_field("spec", concat("says ", description.shape.text(), "; the upload ", spec.upload(),
+                                    " began as ", target_->description().shape.text(),
+                                    ", and its streams say the same spec, ttl and evictable"));
   }
-  ring_ = find_ring_(*device_);
-  return absl::OkStatus();
+  const absl::StatusOr<Part> part = read_part(spec);
+  if (!part.ok()) return part.status();
+  part_ = *part;
+  next_ = part_.begin;
+  const std::size_t budget = target_->device().budget()->limit_bytes();
+  const absl::Status allocated =
+      target_->allocate([&](std::size_t bytes) { return announce(bytes, budget / 2); });
+  if (!allocated.ok()) return allocated;
+  ring_ = find_ring_(target_->device());
+  const absl::Status claimed = target_->claim(part_, std::static_pointer_cast<Upload>(shared_from_this()));
+  claimed_ = claimed.ok();
+  return claimed;
+}
+
+absl::StatusOr<Part> Upload::read_part(const v1::WriteSpec& spec) const {
+  const std::size_t total = target_->total_bytes();
+  if (spec.upload().empty()) {
+    if (spec.part_bytes() == 0) return Part{0, total};
+    return bad_field("spec.part_bytes",
+                     concat("is ", spec.part_bytes(), "; without spec.upload, a stream brings the array: 0"));
+  }
+  if (chunk_.write_offset < 0 || static_cast<std::size_t>(chunk_.write_offset) > total) {
+    return bad_field("write_offset", concat("is ", chunk_.write_offset, "; the array ",
+                                            target_->description().shape.text(), " has ", total, " bytes"));
+  }
+  const auto begin = static_cast<std::size_t>(chunk_.write_offset);
+  const std::size_t least = total > 0 ? 1 : 0;
+  if (spec.part_bytes() < static_cast<std::int64_t>(least) ||
+      static_cast<std::size_t>(spec.part_bytes()) > total - begin) {
+    return bad_field(
+        "spec.part_bytes",
+        concat("is ", spec.part_bytes(), "; of the array ", target_->description().shape.text(), ", ",
+               total - begin, " bytes lie behind write_offset: ", least, " to that is right"));
+  }
+  return Part{begin, begin + static_cast<std::size_t>(spec.part_bytes())};
 }
 
 absl::Status Upload::check_chunk() const {
-  if (chunk_.write_offset < 0 || static_cast<std::size_t>(chunk_.write_offset) != received_bytes_) {
-    return bad_field("write_offset", concat("is ", chunk_.write_offset, "; ", received_bytes_,
+  if (chunk_.write_offset < 0 || static_cast<std::size_t>(chunk_.write_offset) != next_) {
+    return bad_field("write_offset", concat("is ", chunk_.write_offset, "; ", next_,
                                             " bytes came before, and chunks come in order"));
   }
   if (const absl::Status status = check_data(); !status.ok()) return status;
-  const std::size_t end = received_bytes_ + chunk_.data_bytes;
-  if (end > total_bytes_) {
-    return bad_request("SIZE_MISMATCH", concat("the chunk ends at byte ", end, "; the array ",
-                                               buffer_.shape.text(), " has ", total_bytes_, " bytes"));
+  const std::size_t end = next_ + chunk_.data_bytes;
+  if (end > part_.end) {
+    return bad_request("SIZE_MISMATCH",
+                       concat("the chunk ends at byte ", end, " of the array ",
+                              target_->description().shape.text(), "; this stream's end at ", part_.end));
   }
-  if (chunk_.finish_write && end < total_bytes_) {
-    return bad_request("SIZE_MISMATCH", concat("finish_write came after ", end, " bytes; the array ",
-                                               buffer_.shape.text(), " has ", total_bytes_));
+  if (chunk_.finish_write && end < part_.end) {
+    return bad_request("SIZE_MISMATCH", concat("finish_write came after ", end - part_.begin,
+                                               " bytes; of the array ", target_->description().shape.text(),
+                                               " this stream brings ", part_.end - part_.begin));
   }
   return absl::OkStatus();
 }
@@ -167,8 +206,8 @@ absl::Status Upload::check_data() const {
 }
 
 void Upload::place_directly() {
-  std::byte* target = buffer_.memory.host_data();
-  const absl::Status status = copy_data(target != nullptr ? target + received_bytes_ : nullptr);
+  std::byte* target = target_->memory().host_data();
+  const absl::Status status = copy_data(target != nullptr ? target + next_ : nullptr);
   if (!status.ok()) {
     end(status);
     return;
@@ -186,38 +225,39 @@ void Upload::place_staged(StagingRing::Slot slot) {
     const std::lock_guard lock(copies_mutex_);
     ++copies_in_flight_;
   }
-  device_->copy_in({slot.get(), chunk_.data_bytes}, buffer_.memory, received_bytes_,
-                   [self = shared_from_this(), this, slot](const absl::Status& status) mutable {
-                     slot.reset();  // now, rather than whenever the device drops this function
-                     copied(status);
-                   });
+  target_->device().copy_in({slot.get(), chunk_.data_bytes}, target_->memory(), next_,
+                            [self = shared_from_this(), this, slot](const absl::Status& status) mutable {
+                              slot.reset();  // now, rather than whenever the device drops this function
+                              copied(status);
+                            });
   chunk_placed();
 }
 
 absl::Status Upload::copy_data(std::byte* target) {
   std::uint32_t crc = 0;
+  std::size_t offset = next_;
   for (const std::span<const std::byte> piece : chunk_.data) {
     // Piece by piece, so that the second pass over it finds it in the cache.
     crc = crc32c(piece, crc);
     std::memcpy(target, piece.data(), piece.size());
     target += piece.size();
-    const std::size_t wanted = std::min(piece.size(), kHeadBytes - std::min(kHeadBytes, buffer_.head.size()));
-    buffer_.head.insert(buffer_.head.end(), piece.begin(),
-                        piece.begin() + static_cast<std::ptrdiff_t>(wanted));
+    target_->keep_head(offset, piece);
+    offset += piece.size();
   }
   if (chunk_.crc32c && *chunk_.crc32c != crc) {
     return bad_request(
         "CHECKSUM_MISMATCH",
         absl::StrFormat("the chunk at byte %u has the crc32c %08x and says %08x: it was damaged on its "
                         "way; upload again",
-                        received_bytes_, crc, *chunk_.crc32c));
+                        next_, crc, *chunk_.crc32c));
   }
   return absl::OkStatus();
 }
 
 void Upload::chunk_placed() {
-  received_bytes_ += chunk_.data_bytes;
+  next_ += chunk_.data_bytes;
   count_bytes(chunk_.data_bytes);
+  target_->count_bytes(chunk_.data_bytes);
   const bool last = chunk_.finish_write;
   chunk_ = {};
   message_.Clear();
@@ -225,11 +265,12 @@ void Upload::chunk_placed() {
     read_next();
     return;
   }
+  if (part_.end - part_.begin < target_->total_bytes()) wait_for_client([] {});  // for its other streams
   {
     const std::lock_guard lock(copies_mutex_);
     all_received_ = true;
   }
-  publish_if_complete();
+  complete_if_placed();
 }
 
 void Upload::copied(const absl::Status& status) {
@@ -244,33 +285,42 @@ void Upload::copied(const absl::Status& status) {
   } else if (go_on) {
     acquire_slot();
   } else {
-    publish_if_complete();
+    complete_if_placed();
   }
 }
 
-void Upload::publish_if_complete() {
+void Upload::complete_if_placed() {
   {
     const std::lock_guard lock(copies_mutex_);
-    if (!all_received_ || copies_in_flight_ > 0 || published_) return;
-    published_ = true;
+    if (!all_received_ || copies_in_flight_ > 0 || placed_) return;
+    placed_ = true;
   }
-  if (!ended()) publish();
+  if (!ended()) target_->complete(part_);
 }
 
-void Upload::publish() {
-  const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_, std::move(buffer_));
-  if (!buffer.ok()) {
-    end(buffer.status());
-    return;
-  }
+bool Upload::answer(const ResidentBuffer& buffer) {
   v1::Buffer message;
-  write_buffer(**buffer, message);
+  write_buffer(buffer, message);
   use_call([&] {
     bool own = false;
     grpc::SerializationTraits<v1::Buffer>::Serialize(message, response_, &own);
   });
-  // Who has cancelled meanwhile does not learn the buffer's name.
-  if (!end(absl::OkStatus())) (void)runtime_.sessions.delete_buffer((*buffer)->name, principal());
+  return end(absl::OkStatus());
+}
+
+void Upload::make_way() {
+  end(absl::AbortedError(concat("another stream brings the bytes ", part_.begin, " to ", part_.end,
+                                " of this upload; the newest goes on")));
+}
+
+std::size_t Upload::moved_bytes() const {
+  const UploadTarget* target = watched_;
+  return target != nullptr ? target->moved_bytes() : 0;
+}
+
+std::int64_t Upload::moved_at() const {
+  const UploadTarget* target = watched_;
+  return target != nullptr ? target->moved_at() : 0;
 }
 
 }  // namespace cumulus::server

@@ -1,0 +1,72 @@
+#include "library/transfer_parts.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <numeric>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "library/transfer.h"
+
+namespace cumulus {
+
+std::vector<TransferPart> split_transfer(std::size_t bytes, int connections) {
+  const std::size_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
+  const std::size_t count =
+      std::clamp<std::size_t>(chunks, 1, static_cast<std::size_t>(std::max(connections, 1)));
+  std::vector<TransferPart> parts(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    parts[i] = {chunks * i / count * kChunkBytes, std::min(bytes, chunks * (i + 1) / count * kChunkBytes)};
+  }
+  return parts;
+}
+
+TransferParts::TransferParts(std::vector<TransferPart> parts, const std::optional<Cancellation>& cancellation,
+                             TransferProgress progress)
+    : parts_(std::move(parts)),
+      progress_(std::move(progress)),
+      scope_(cancellation,
+             [stop = stop_, settled = settled_] {
+               stop.cancel();
+               settled.cancel();
+             }),
+      done_(parts_.size()) {}
+
+absl::Status TransferParts::run(EndsWith end, const std::function<absl::Status(std::size_t index)>& move) {
+  std::vector<std::thread> threads;
+  threads.reserve(parts_.size());
+  try {
+    for (std::size_t i = 1; i < parts_.size(); ++i)
+      threads.emplace_back([this, end, &move, i] { take_result(end, move(i)); });
+    take_result(end, move(0));
+  } catch (const std::system_error& error) {
+    take_result(end, absl::ResourceExhaustedError(absl::StrCat("no thread for a transfer: ", error.what())));
+  }
+  for (std::thread& thread : threads) thread.join();
+  return complete_ ? absl::OkStatus() : failure_;
+}
+
+void TransferParts::take_result(EndsWith end, const absl::Status& result) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (result.ok()) {
+      complete_ |= end == EndsWith::kAnyPart;
+    } else {
+      failure_.Update(result);
+    }
+  }
+  if (!result.ok()) stop_.cancel();
+  if (!result.ok() || end == EndsWith::kAnyPart) settled_.cancel();
+}
+
+void TransferParts::report(std::size_t index, std::size_t done) {
+  if (!progress_) return;
+  const std::lock_guard lock(progress_mutex_);
+  done_[index] = done;
+  progress_(static_cast<std::int64_t>(std::accumulate(done_.begin(), done_.end(), std::size_t{0})),
+            static_cast<std::int64_t>(parts_.back().end));
+}
+
+}  // namespace cumulus
