@@ -35,6 +35,7 @@ Capabilities decode_capabilities(const v1::Capabilities& in) {
   out.max_deadline = wire::decode_duration(in.max_deadline());
   out.file_root = in.file_root();
   out.max_queue_depth = in.max_queue_depth();
+  out.max_pipeline_steps = in.max_pipeline_steps();
   out.image_formats.assign(in.image_formats().begin(), in.image_formats().end());
   return out;
 }

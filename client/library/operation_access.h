@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ class Source;
 class OperationInputs {
  public:
   void encode(const Source& source, v1::Source& out);
+  /// Its place in the list, as a request that is being made names it.
+  std::string add(std::shared_ptr<BufferState> buffer);
   const std::vector<std::shared_ptr<BufferState>>& buffers() const { return buffers_; }
 
  private:

@@ -31,8 +31,13 @@ void find_buffers(google::protobuf::Message& message, std::vector<v1::Source*>& 
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const google::protobuf::FieldDescriptor* field : fields) {
-    if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated())
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
       find_buffers(*reflection.MutableMessage(&message, field), found);
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i)
+      find_buffers(*reflection.MutableRepeatedMessage(&message, field, i), found);
   }
 }
 
@@ -109,18 +114,24 @@ Operation OperationAccess::make(std::string_view rpc, const google::protobuf::Me
                                                         inputs.buffers()));
 }
 
+std::string OperationInputs::add(std::shared_ptr<BufferState> buffer) {
+  buffers_.push_back(std::move(buffer));
+  return absl::StrCat(buffers_.size() - 1);
+}
+
 void OperationInputs::encode(const Source& source, v1::Source& out) {
   if (const auto* buffer = std::get_if<std::shared_ptr<BufferState>>(&source.value_)) {
-    out.set_buffer(absl::StrCat(buffers_.size()));
-    buffers_.push_back(*buffer);
+    out.set_buffer(add(*buffer));
   } else if (const auto* array = std::get_if<ArrayView>(&source.value_)) {
     wire::encode_spec(array->type(), array->shape(), *out.mutable_inline_array()->mutable_spec());
     out.mutable_inline_array()->set_data(array->bytes().data(), array->bytes().size());
+  } else if (const auto* made = std::get_if<StepOutput>(&source.value_)) {
+    out.mutable_step_output()->set_step(made->step);
+    out.mutable_step_output()->set_array(made->array);
   } else {
     const auto& image = std::get<EncodedImage>(source.value_);
     if (image.buffer != nullptr) {
-      out.mutable_encoded()->set_buffer(absl::StrCat(buffers_.size()));
-      buffers_.push_back(BufferAccess::state(*image.buffer));
+      out.mutable_encoded()->set_buffer(add(BufferAccess::state(*image.buffer)));
     } else if (!image.path.empty()) {
       out.mutable_encoded()->set_path(image.path);
     } else {

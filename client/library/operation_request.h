@@ -26,10 +26,10 @@ struct Operation::Request {
   /// INVALID_ARGUMENT where it is larger than a server takes.
   absl::StatusOr<grpc::ByteBuffer> encode(const std::vector<std::string>& names, const std::string& session,
                                           const RunOptions& options) const;
-
- private:
+  /// The message without options.
   grpc::ByteBuffer body_with(const std::vector<std::string>& names) const;
 
+ private:
   grpc::ByteBuffer nameless_;  // of a request that reads no buffer: serialised once
   mutable std::mutex mutex_;   // of the message
   std::unique_ptr<google::protobuf::Message> message_;

@@ -19,6 +19,29 @@
 namespace cumulus::server {
 namespace {
 
+/// One line per operation; null where the step names none.
+std::unique_ptr<OperationRun> make_step_run(const v1::PipelineStep& step) {
+  // clang-format off
+  switch (step.operation_case()) {
+    case v1::PipelineStep::kBuildSamplingTable: return std::make_unique<TypedRun<ops::BuildSamplingTable>>(step.build_sampling_table());
+    case v1::PipelineStep::kDrawSamples: return std::make_unique<TypedRun<ops::DrawSamples>>(step.draw_samples());
+    case v1::PipelineStep::kEvaluateDensity: return std::make_unique<TypedRun<ops::EvaluateDensity>>(step.evaluate_density());
+    case v1::PipelineStep::kBuildSummedAreaTable: return std::make_unique<TypedRun<ops::BuildSummedAreaTable>>(step.build_summed_area_table());
+    case v1::PipelineStep::kSumRectangles: return std::make_unique<TypedRun<ops::SumRectangles>>(step.sum_rectangles());
+    case v1::PipelineStep::kFilterBox: return std::make_unique<TypedRun<ops::FilterBox>>(step.filter_box());
+    case v1::PipelineStep::kBuildKdTree: return std::make_unique<TypedRun<ops::BuildKdTree>>(step.build_kd_tree());
+    case v1::PipelineStep::kFindNeighbors: return std::make_unique<TypedRun<ops::FindNeighbors>>(step.find_neighbors());
+    case v1::PipelineStep::kMatchBrackets: return std::make_unique<TypedRun<ops::MatchBrackets>>(step.match_brackets());
+    case v1::PipelineStep::kIntersectClips: return std::make_unique<TypedRun<ops::IntersectClips>>(step.intersect_clips());
+    case v1::PipelineStep::kApplyRecursiveFilter: return std::make_unique<TypedRun<ops::ApplyRecursiveFilter>>(step.apply_recursive_filter());
+    case v1::PipelineStep::kEncodeRunLengths: return std::make_unique<TypedRun<ops::EncodeRunLengths>>(step.encode_run_lengths());
+    case v1::PipelineStep::kDecodeRunLengths: return std::make_unique<TypedRun<ops::DecodeRunLengths>>(step.decode_run_lengths());
+    case v1::PipelineStep::OPERATION_NOT_SET: return nullptr;
+  }
+  // clang-format on
+  return nullptr;
+}
+
 // One line per RPC.
 class OperationsService final : public v1::Operations::CallbackService {
   using Context = grpc::CallbackServerContext;
@@ -42,6 +65,7 @@ class OperationsService final : public v1::Operations::CallbackService {
   Reactor* ApplyRecursiveFilter(Context* c, const v1::ApplyRecursiveFilterRequest* q, Result* r) override { return pipeline_.start<ops::ApplyRecursiveFilter>(c, q, r); }
   Reactor* EncodeRunLengths(Context* c, const v1::EncodeRunLengthsRequest* q, Result* r) override { return pipeline_.start<ops::EncodeRunLengths>(c, q, r); }
   Reactor* DecodeRunLengths(Context* c, const v1::DecodeRunLengthsRequest* q, Result* r) override { return pipeline_.start<ops::DecodeRunLengths>(c, q, r); }
+  Reactor* RunPipeline(Context* c, const v1::RunPipelineRequest* q, Result* r) override { return pipeline_.start_chain(c, q, make_step_run, r); }
   // clang-format on
 
  private:

@@ -24,10 +24,11 @@ absl::Status cancelled() { return absl::CancelledError("the client cancelled the
 
 }  // namespace
 
-OperationCall::OperationCall(Runtime& runtime, std::string_view name, const v1::RequestOptions& options,
-                             v1::OperationResult& response, Context context, Respond respond)
+OperationCall::OperationCall(Runtime& runtime, std::unique_ptr<OperationRun> run,
+                             const v1::RequestOptions& options, v1::OperationResult& response,
+                             Context context, Respond respond)
     : runtime_(runtime),
-      name_(name),
+      run_(std::move(run)),
       options_(options),
       response_(response),
       context_(std::move(context)),
@@ -107,7 +108,9 @@ absl::Status OperationCall::check_destination() {
 }
 
 absl::Status OperationCall::resolve_inputs() {
-  for (const SourceField& source : sources()) {
+  const absl::StatusOr<std::vector<SourceField>> sources = run_->sources();
+  if (!sources.ok()) return sources.status();
+  for (const SourceField& source : *sources) {
     absl::StatusOr<CallInput> input =
         CallInput::resolve(source, session_.get(), context_.principal, runtime_);
     if (!input.ok()) return input.status();
@@ -164,22 +167,22 @@ absl::Status OperationCall::reserve() {
 absl::Status OperationCall::prepare() {
   std::vector<InputArray> described;
   for (const CallInput& input : inputs_) described.push_back(input.describe());
-  const absl::Status planned = make_plan(described);
+  const absl::Status planned = run_->make_plan(described);
   if (!planned.ok()) return planned;
   const Space space = slot_->device->space();
-  for (OutputSpec& spec : outputs()) outputs_.push_back({std::move(spec), {}, {}, {}});
-  scratch_bytes_ = scratch_bytes(*slot_->device);
+  for (OutputSpec& spec : run_->outputs()) outputs_.push_back({std::move(spec), {}, {}, {}});
+  scratch_bytes_ = run_->scratch_bytes(*slot_->device);
   footprint_bytes_ = align_block(scratch_bytes_);
   for (const CallInput& input : inputs_) footprint_bytes_ += input.upload_bytes(space);
   // Of outputs that will be copied into smaller buffers, both count.
-  const std::size_t copies = sized_by_its_run() && !inline_outputs_ ? 2 : 1;
+  const std::size_t copies = run_->sized_by_its_run() && !inline_outputs_ ? 2 : 1;
   for (const Output& output : outputs_) footprint_bytes_ += copies * align_block(output.spec.shape.bytes());
   cost_seconds_ = predict_seconds();
-  return sized_by_its_run() ? absl::OkStatus() : check_outputs();
+  return run_->sized_by_its_run() ? absl::OkStatus() : check_outputs();
 }
 
 double OperationCall::predict_seconds() const {
-  const Cost predicted = cost();
+  const Cost predicted = run_->cost();
   std::size_t moved = 0;
   for (const CallInput& input : inputs_) moved += input.upload_bytes(slot_->device->space());
   // Inline outputs are as small as max_inline_bytes, and buffers stay where they are.
@@ -194,7 +197,7 @@ absl::Status OperationCall::check_outputs() const {
   std::size_t total = 0;
   for (const Output& output : outputs_) {
     const std::size_t bytes = output.spec.shape.bytes();
-    total += bytes;
+    if (output.spec.kept) total += bytes;
     if (bytes > limits.max_buffer_bytes) {
       return exhausted(
           "limits:max_buffer_bytes",
@@ -238,15 +241,16 @@ void OperationCall::submit_to(E& executor, Lane& lane) {
   const Outputs<E::kSpace> outputs = place_outputs<E>();
   upload_time_ = absl::Now() - submit_time_;
   lane.mark_compute_begin();
-  run(executor, inputs, outputs, lane.landing().data());
+  run_->run(executor, inputs, outputs, lane.landing().data());
   lane.mark_compute_end();
-  if (!sized_by_its_run()) download_outputs(executor, lane);
+  if (!run_->sized_by_its_run()) download_outputs(executor, lane);
 }
 
 template <class E>
 void OperationCall::download_outputs(E& executor, Lane& lane) {
   std::size_t used = kReportBytes;
   for (Output& output : outputs_) {
+    if (!output.spec.kept) continue;
     const std::size_t wanted = output.spec.shape.bytes();
     const std::size_t bytes = inline_outputs_ ? wanted : std::min(wanted, kHeadBytes);
     output.landing = lane.landing().subspan(used, bytes);
@@ -289,7 +293,7 @@ Outputs<E::kSpace> OperationCall::place_outputs() {
 }
 
 absl::Status OperationCall::fit_outputs(Lane& lane) {
-  std::vector<ArrayShape> shapes = final_shapes(lane.landing().data());
+  std::vector<ArrayShape> shapes = run_->final_shapes(lane.landing().data());
   for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i].spec.shape = std::move(shapes[i]);
   const absl::Status status = check_outputs();
   if (!status.ok()) return status;
@@ -323,8 +327,8 @@ bool OperationCall::finish(Lane& lane, const absl::Status& device) noexcept {
   try {
     if (status.ok() && !concluded_) {
       concluded_ = true;
-      status = conclude(lane.landing().data());
-      if (status.ok() && sized_by_its_run()) {
+      status = run_->conclude(lane.landing().data());
+      if (status.ok() && run_->sized_by_its_run()) {
         status = fit_outputs(lane);
         if (status.ok()) return false;
       }

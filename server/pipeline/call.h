@@ -9,11 +9,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cumulus/v1/array.pb.h"
 #include "server/pipeline/inputs.h"
-#include "server/pipeline/operation.h"
+#include "server/pipeline/operation_run.h"
 #include "server/runtime/call_deadline.h"
 #include "server/runtime/job.h"
 #include "server/runtime/runtime.h"
@@ -22,7 +23,7 @@
 namespace cumulus::server {
 
 /// The one path that every operation's call takes: resolve inputs, decode, validate, admit, wait, run, place
-/// outputs, answer. What is the operation's own is in the protected virtual functions (TypedCall).
+/// outputs, answer. What is the operation's own is its OperationRun.
 ///
 /// `begin` and `cancel` come on gRPC's threads and do not block. The answer is given exactly once.
 class OperationCall : public Job, public std::enable_shared_from_this<OperationCall> {
@@ -37,7 +38,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   /// Called once, with the call's outcome, after `response` has been filled.
   using Respond = std::function<void(grpc::Status)>;
 
-  OperationCall(Runtime& runtime, std::string_view name, const v1::RequestOptions& options,
+  OperationCall(Runtime& runtime, std::unique_ptr<OperationRun> run, const v1::RequestOptions& options,
                 v1::OperationResult& response, Context context, Respond respond);
 
   void begin();
@@ -50,25 +51,10 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   JobClass job_class() const override;
   absl::Time deadline() const override { return context_.deadline.time; }
   const Principal& principal() const override { return context_.principal; }
-  std::string_view operation() const override { return name_; }
+  std::string_view operation() const override { return run_->name(); }
   double cost_seconds() const override { return cost_seconds_; }
   bool succeeded() const override { return succeeded_; }
   bool requested() const override;
-
- protected:
-  virtual std::vector<SourceField> sources() const = 0;
-  virtual absl::Status make_plan(std::span<const InputArray> inputs) = 0;
-  virtual std::vector<OutputSpec> outputs() const = 0;
-  virtual std::size_t scratch_bytes(const Device& device) const = 0;
-  virtual Cost cost() const = 0;
-  virtual void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs,
-                   const Outputs<Space::kHost>& outputs, std::byte* report) = 0;
-  virtual void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
-                   const Outputs<Space::kDevice>& outputs, std::byte* report) = 0;
-  virtual absl::Status conclude(const std::byte* report) const = 0;
-  /// True: the outputs' shapes are upper bounds, and final_shapes, after the run, says what they are.
-  virtual bool sized_by_its_run() const = 0;
-  virtual std::vector<ArrayShape> final_shapes(const std::byte* report) const = 0;
 
  private:
   struct Output {
@@ -108,7 +94,7 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   void answer(const absl::Status& outcome);
 
   Runtime& runtime_;
-  const std::string_view name_;
+  const std::unique_ptr<OperationRun> run_;
   const v1::RequestOptions& options_;
   v1::OperationResult& response_;
   const Context context_;

@@ -14,6 +14,7 @@ absl::Status OperationCall::deliver(Lane& lane) {
   const absl::Time start = absl::Now();
   absl::Status status;
   for (Output& output : outputs_) {
+    if (!output.spec.kept) continue;
     status = deliver_output(output);
     if (!status.ok()) return status;
   }
@@ -67,7 +68,7 @@ void OperationCall::answer(const absl::Status& outcome) {
   admission_ = {};
   session_.end();
   if (!status.ok()) response_.Clear();
-  runtime_.telemetry.finished({.method = std::string(name_),
+  runtime_.telemetry.finished({.method = std::string(run_->name()),
                                .request_id = options_.request_id(),
                                .client = context_.client,
                                .principal = context_.principal.name,
@@ -80,7 +81,7 @@ void OperationCall::answer(const absl::Status& outcome) {
                                .status = status,
                                .trace = context_.trace,
                                .ran = succeeded_});
-  respond_(to_grpc(status.ok() ? status : with_context(status, name_)));
+  respond_(to_grpc(status.ok() ? status : with_context(status, run_->name())));
 }
 
 }  // namespace cumulus::server

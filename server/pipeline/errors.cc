@@ -46,6 +46,14 @@ absl::Status make_status(absl::StatusCode code, std::string_view reason, std::st
   return status;
 }
 
+/// Of a status that is not OK; with its code as reason where it has none.
+google::rpc::ErrorInfo info_of(const absl::Status& status) {
+  google::rpc::ErrorInfo info;
+  const absl::optional<absl::Cord> payload = status.GetPayload(type_url(info));
+  if (payload.has_value() && info.ParseFromString(std::string(*payload))) return info;
+  return error_info(absl::StatusCodeToString(status.code()));
+}
+
 }  // namespace
 
 absl::Status bad_field(std::string_view field, std::string_view what) {
@@ -112,18 +120,31 @@ absl::Status device_fault(std::string_view what) {
   return make_status(absl::StatusCode::kInternal, "DEVICE_FAULT", what);
 }
 
-std::string reason_of(const absl::Status& status) {
-  google::rpc::ErrorInfo info;
-  const absl::optional<absl::Cord> payload = status.GetPayload(type_url(info));
-  if (payload.has_value() && info.ParseFromString(std::string(*payload))) return info.reason();
-  return absl::StatusCodeToString(status.code());
-}
+std::string reason_of(const absl::Status& status) { return info_of(status).reason(); }
 
 absl::Status with_context(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
   absl::Status result(status.code(), bounded(concat(context, ": ", status.message())));
   status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  return result;
+}
+
+absl::Status below_field(const absl::Status& status, std::string_view path,
+                         const std::map<std::string, std::string>& metadata) {
+  google::rpc::BadRequest fields;
+  const absl::optional<absl::Cord> payload = status.GetPayload(type_url(fields));
+  if (payload.has_value()) (void)fields.ParseFromString(std::string(*payload));
+  const std::string_view joint = fields.field_violations().empty() ? ": " : ".";
+  absl::Status result(status.code(), bounded(concat(path, joint, to_std_view(status.message()))));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& each) { result.SetPayload(url, each); });
+  google::rpc::ErrorInfo info = info_of(status);
+  info.mutable_metadata()->insert(metadata.begin(), metadata.end());
+  attach(result, info);
+  if (fields.field_violations().empty()) return result;
+  for (google::rpc::BadRequest::FieldViolation& violation : *fields.mutable_field_violations())
+    violation.set_field(bounded(concat(path, ".", violation.field())));
+  attach(result, fields);
   return result;
 }
 

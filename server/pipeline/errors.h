@@ -55,6 +55,11 @@ std::string reason_of(const absl::Status& status);
 /// `status` with `context` (for example the operation's name) put before its text, payloads kept.
 absl::Status with_context(const absl::Status& status, std::string_view context);
 
+/// `status` of a message that is the field `path` of the request: its fields are named from the request on.
+/// Its ErrorInfo has `metadata` besides.
+absl::Status below_field(const absl::Status& status, std::string_view path,
+                         const std::map<std::string, std::string>& metadata);
+
 /// `status`; behind the text of a DEADLINE_EXCEEDED that it was the server's own limit.
 absl::Status with_servers_deadline(const absl::Status& status, absl::Duration limit);
 

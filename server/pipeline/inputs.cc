@@ -164,6 +164,10 @@ absl::StatusOr<CallInput> CallInput::resolve(const SourceField& source, const Se
       if (!encoded.ok()) return encoded;
       return input;
     }
+    case v1::Source::kStepOutput:
+      return bad_field(absl::StrCat(std::string(source.field), ".step_output"),
+                       "is set, and only steps of RunPipeline read what others made; set buffer, "
+                       "inline_array or encoded");
     case v1::Source::SOURCE_NOT_SET:
       return bad_field(source.field, "is missing; set buffer, inline_array or encoded");
   }

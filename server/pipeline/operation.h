@@ -34,6 +34,10 @@ struct InputArray {
 struct OutputSpec {
   std::string name;
   ArrayShape shape;
+  /// Its first bytes, where the plan says them and operations that take such an array read them in
+  /// `validate`.
+  std::vector<std::byte> head = {};
+  bool kept = true;  // false: for the call's own kernels alone
 };
 
 /// The arrays of a call in the memory it runs on, in the order of Op::sources or Op::outputs. Each

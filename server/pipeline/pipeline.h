@@ -2,85 +2,17 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
 #include <memory>
-#include <type_traits>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "server/pipeline/call.h"
+#include "server/pipeline/chain_run.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/operation.h"
+#include "server/pipeline/operation_run.h"
 #include "server/runtime/instance.h"
 
 namespace cumulus::server {
-
-/// A call of operation `Op`: nothing but the bridge from the path to the operation's functions.
-template <Operation Op>
-class TypedCall final : public OperationCall {
-  using Report = typename Op::Report;
-  static_assert(std::is_trivially_copyable_v<Report> && sizeof(Report) <= kReportBytes);
-
- public:
-  TypedCall(Runtime& runtime, const typename Op::Request& request, v1::OperationResult& response,
-            Context context, Respond respond)
-      : OperationCall(runtime, Op::kName, request.options(), response, std::move(context),
-                      std::move(respond)),
-        request_(request) {}
-
- protected:
-  std::vector<SourceField> sources() const override { return Op::sources(request_); }
-  absl::Status make_plan(std::span<const InputArray> inputs) override {
-    absl::StatusOr<typename Op::Plan> plan = Op::validate(request_, inputs);
-    if (!plan.ok()) return plan.status();
-    plan_ = *std::move(plan);
-    return absl::OkStatus();
-  }
-  std::vector<OutputSpec> outputs() const override { return Op::outputs(plan_); }
-  std::size_t scratch_bytes(const Device& device) const override {
-    return device.space() == Space::kHost ? scratch_in<Space::kHost>(device)
-                                          : scratch_in<Space::kDevice>(device);
-  }
-  void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs, const Outputs<Space::kHost>& outputs,
-           std::byte* report) override {
-    Op::run(executor, plan_, inputs, outputs, *new (report) Report{});
-  }
-  void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
-           const Outputs<Space::kDevice>& outputs, std::byte* report) override {
-#if CUMULUS_WITH_CUDA
-    Op::run(executor, plan_, inputs, outputs, *new (report) Report{});
-#else
-    (void)executor, (void)inputs, (void)outputs, (void)report;  // no device of that kind exists in this build
-#endif
-  }
-  absl::Status conclude(const std::byte* report) const override { return Op::conclude(plan_, *read(report)); }
-  Cost cost() const override { return Op::cost(plan_); }
-  bool sized_by_its_run() const override { return SizedByItsRun<Op>; }
-  std::vector<ArrayShape> final_shapes(const std::byte* report) const override {
-    if constexpr (SizedByItsRun<Op>) {
-      return Op::final_shapes(plan_, *read(report));
-    } else {
-      (void)report;
-      return {};
-    }
-  }
-
- private:
-  template <Space S>
-  std::size_t scratch_in(const Device& device) const {
-    if constexpr (ChoosesByDevice<Op>) {
-      return Op::template scratch_bytes<S>(plan_, device.numbers());
-    } else {
-      return Op::template scratch_bytes<S>(plan_);
-    }
-  }
-  static const Report* read(const std::byte* report) {
-    return std::launder(reinterpret_cast<const Report*>(report));
-  }
-
-  const typename Op::Request& request_;
-  typename Op::Plan plan_;
-};
 
 /// Connects a call with gRPC. Deletes itself.
 class CallReactor final : public grpc::ServerUnaryReactor {
@@ -104,16 +36,26 @@ class Pipeline {
   template <Operation Op>
   grpc::ServerUnaryReactor* start(grpc::CallbackServerContext* context, const typename Op::Request* request,
                                   v1::OperationResult* response) {
-    absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
-    if (!caller.ok()) return refuse(*context, Op::kName, caller.status());
-    auto* reactor = new CallReactor;
-    reactor->start(std::make_shared<TypedCall<Op>>(
-        runtime_, *request, *response, make_context(*context, *std::move(caller)),
-        [reactor](grpc::Status status) { reactor->Finish(std::move(status)); }));
-    return reactor;
+    return begin(*context, std::make_unique<TypedRun<Op>>(*request), request->options(), *response);
+  }
+  grpc::ServerUnaryReactor* start_chain(grpc::CallbackServerContext* context,
+                                        const v1::RunPipelineRequest* request, MakeStepRun make_step_run,
+                                        v1::OperationResult* response) {
+    return begin(*context, std::make_unique<ChainRun>(*request, make_step_run), request->options(),
+                 *response);
   }
 
  private:
+  grpc::ServerUnaryReactor* begin(grpc::CallbackServerContext& context, std::unique_ptr<OperationRun> run,
+                                  const v1::RequestOptions& options, v1::OperationResult& response) {
+    absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(context);
+    if (!caller.ok()) return refuse(context, run->name(), caller.status());
+    auto* reactor = new CallReactor;
+    reactor->start(std::make_shared<OperationCall>(
+        runtime_, std::move(run), options, response, make_context(context, *std::move(caller)),
+        [reactor](grpc::Status status) { reactor->Finish(std::move(status)); }));
+    return reactor;
+  }
   grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, std::string_view name,
                                    const absl::Status& why) const {
     runtime_.telemetry.refused(name, context.peer(), why);

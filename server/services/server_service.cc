@@ -1,6 +1,7 @@
 #include "server/services/server_service.h"
 
 #include "cumulus/v1/operations.pb.h"
+#include "server/pipeline/chain_run.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/image_decoder.h"
 #include "server/runtime/transfer/transfer_service.h"
@@ -33,6 +34,7 @@ void write_limits(const Configuration& configuration, const Principal& caller, v
   message.set_max_queue_depth(static_cast<std::int32_t>(own.max_queue_depth));
   message.set_max_buffers_per_session(static_cast<std::int32_t>(limits.max_buffers_per_session));
   message.set_max_server_sessions(static_cast<std::int32_t>(limits.max_sessions));
+  message.set_max_pipeline_steps(kMaxPipelineSteps);
   *message.mutable_default_ttl() = to_proto(limits.default_ttl);
   *message.mutable_stalled_transfer() = to_proto(limits.stalled_transfer);
 }

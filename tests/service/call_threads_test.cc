@@ -52,18 +52,22 @@ struct Running {
   grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
 };
 
-std::shared_ptr<OperationCall> start(Runtime& runtime, Running& running, absl::Time deadline) {
+std::unique_ptr<OperationRun> run_of(Running& running) {
   auto& array = *running.request.mutable_image()->mutable_inline_array();
   array.mutable_spec()->set_element_type(v1::FLOAT32);
   array.mutable_spec()->add_shape(8);
   array.mutable_spec()->add_shape(8);
   array.mutable_data()->assign(8 * 8 * sizeof(float), '\0');
-  auto call = std::make_shared<TypedCall<ops::BuildSummedAreaTable>>(
-      runtime, running.request, running.result, OperationCall::Context{{deadline}, "test"},
-      [&running](const grpc::Status& status) {
-        running.code = status.error_code();
-        running.answers.fetch_add(1, std::memory_order_release);
-      });
+  return std::make_unique<TypedRun<ops::BuildSummedAreaTable>>(running.request);
+}
+
+std::shared_ptr<OperationCall> start(Runtime& runtime, Running& running, absl::Time deadline) {
+  auto call = std::make_shared<OperationCall>(runtime, run_of(running), running.request.options(),
+                                              running.result, OperationCall::Context{{deadline}, "test"},
+                                              [&running](const grpc::Status& status) {
+                                                running.code = status.error_code();
+                                                running.answers.fetch_add(1, std::memory_order_release);
+                                              });
   call->begin();
   return call;
 }
@@ -100,8 +104,8 @@ TEST_F(CallThreads, EveryCallIsAnsweredOnceWhateverCancelsIt) {
 class CancelledInPush final : public OperationCall {
  public:
   CancelledInPush(Runtime& runtime, Running& running, Context context)
-      : OperationCall(runtime, "BuildSummedAreaTable", running.request.options(), running.result,
-                      std::move(context), [&running](const grpc::Status& status) {
+      : OperationCall(runtime, run_of(running), running.request.options(), running.result, std::move(context),
+                      [&running](const grpc::Status& status) {
                         running.code = status.error_code();
                         running.answers.fetch_add(1, std::memory_order_release);
                       }) {}
@@ -119,19 +123,6 @@ class CancelledInPush final : public OperationCall {
   void wait_until_cancelled() const { canceller_.join(); }
 
  private:
-  std::vector<SourceField> sources() const override { return {}; }
-  absl::Status make_plan(std::span<const InputArray> /*inputs*/) override { return absl::OkStatus(); }
-  std::vector<OutputSpec> outputs() const override { return {}; }
-  std::size_t scratch_bytes(const Device& /*device*/) const override { return 0; }
-  Cost cost() const override { return {}; }
-  void run(CpuExecutor& /*executor*/, const Inputs<Space::kHost>& /*inputs*/,
-           const Outputs<Space::kHost>& /*outputs*/, std::byte* /*report*/) override {}
-  void run(CudaExecutor& /*executor*/, const Inputs<Space::kDevice>& /*inputs*/,
-           const Outputs<Space::kDevice>& /*outputs*/, std::byte* /*report*/) override {}
-  absl::Status conclude(const std::byte* /*report*/) const override { return absl::OkStatus(); }
-  bool sized_by_its_run() const override { return false; }
-  std::vector<ArrayShape> final_shapes(const std::byte* /*report*/) const override { return {}; }
-
   mutable bool asked_ = false;
   mutable std::atomic<bool> cancelled_ = false;
   mutable std::thread canceller_;

@@ -76,9 +76,10 @@ struct Call {
                         numbers);
   }
   grpc::Status run(Runtime& runtime) {
-    std::make_shared<TypedCall<KeepFirst>>(
-        runtime, request, result, OperationCall::Context{{absl::Now() + absl::Seconds(30)}, "test"},
-        [this](grpc::Status status) { answered.set_value(std::move(status)); })
+    std::make_shared<OperationCall>(runtime, std::make_unique<TypedRun<KeepFirst>>(request),
+                                    request.options(), result,
+                                    OperationCall::Context{{absl::Now() + absl::Seconds(30)}, "test"},
+                                    [this](grpc::Status status) { answered.set_value(std::move(status)); })
         ->begin();
     return answered.get_future().get();
   }

@@ -240,6 +240,20 @@ inline CallMaker::Call make_decode_run_lengths(CallMaker& maker, std::int64_t el
   return maker.call(&v1::Operations::Stub::DecodeRunLengths, request);
 }
 
+/// A blur and the box filter of what it made.
+inline CallMaker::Call make_run_pipeline(CallMaker& maker, std::int64_t elements) {
+  v1::RunPipelineRequest request;
+  auto& blur = *request.add_steps()->mutable_apply_recursive_filter();
+  blur.mutable_image()->set_buffer(maker.put_floats(square_of(elements)));
+  blur.mutable_x()->mutable_gaussian()->set_sigma(5);
+  auto& box = *request.add_steps()->mutable_filter_box();
+  box.mutable_image()->mutable_step_output()->set_array("image");
+  box.set_radius(9);
+  request.add_outputs()->mutable_output()->set_step(1);
+  request.mutable_outputs(0)->mutable_output()->set_array("image");
+  return maker.call(&v1::Operations::Stub::RunPipeline, request);
+}
+
 struct OperationCalls {
   CallMaker::Call (*make)(CallMaker& maker, std::int64_t elements);
   std::int64_t some;  // elements of a call that takes some milliseconds on two cores
@@ -262,6 +276,7 @@ inline const std::map<std::string, OperationCalls>& operation_calls() {
       {"ApplyRecursiveFilter", {make_apply_recursive_filter, 1 << 18, 1 << 26}},
       {"EncodeRunLengths", {make_encode_run_lengths, 1 << 21, 1 << 28}},
       {"DecodeRunLengths", {make_decode_run_lengths, 1 << 21, 1 << 28}},
+      {"RunPipeline", {make_run_pipeline, 1 << 18, 1 << 26}},
   };
   return calls;
 }

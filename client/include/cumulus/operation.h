@@ -60,7 +60,13 @@ struct EncodedImage {
   std::string path = {};
 };
 
-/// Where an operation's input comes from. Made implicitly from each of the three.
+/// An array that a step of a pipeline makes (pipeline.h).
+struct StepOutput {
+  int step = 0;
+  std::string array;
+};
+
+/// Where an operation's input comes from. Made implicitly from each of the four.
 class Source {
  public:
   /// Resident on the server: no transfer. The buffer has to live until the call has ended.
@@ -70,10 +76,12 @@ class Source {
   Source(ArrayView array) : value_(std::move(array)) {}     // NOLINT(google-explicit-constructor)
   Source(EncodedImage image) : value_(std::move(image)) {}  // NOLINT(google-explicit-constructor)
   Source(const Array& array) : Source(array.view()) {}      // NOLINT(google-explicit-constructor)
+  /// Of an earlier step, where the operation is one of a pipeline.
+  Source(StepOutput output) : value_(std::move(output)) {}  // NOLINT(google-explicit-constructor)
 
  private:
   friend class OperationInputs;
-  std::variant<std::shared_ptr<BufferState>, ArrayView, EncodedImage> value_;
+  std::variant<std::shared_ptr<BufferState>, ArrayView, EncodedImage, StepOutput> value_;
 };
 
 /// One operation with its inputs and parameters: what to run, not yet where. The functions of

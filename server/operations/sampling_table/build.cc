@@ -208,8 +208,12 @@ absl::StatusOr<Plan> BuildSamplingTable::validate(const Request& request,
 }
 
 std::vector<OutputSpec> BuildSamplingTable::outputs(const Plan& plan) {
-  const auto bytes = static_cast<std::int64_t>(sampling_table_bytes(plan.params));
-  return {{"table", {v1::UINT8, {bytes}}}};
+  const sampling::TableHeader header = sampling_table_header(plan.params);
+  const auto* head = reinterpret_cast<const std::byte*>(&header);
+  const auto bytes = static_cast<std::int64_t>(header.total_bytes);
+  std::vector<OutputSpec> specs = {{"table", {v1::UINT8, {bytes}}}};
+  specs[0].head.assign(head, head + sizeof(header));
+  return specs;
 }
 
 Cost BuildSamplingTable::cost(const Plan& plan) {
