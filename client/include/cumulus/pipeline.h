@@ -25,7 +25,7 @@ class PipelineStep {
 /// never a buffer. Its results are bit for bit those of separate calls.
 ///
 ///   Pipeline pipeline;
-///   const auto blur = pipeline.add(apply_recursive_filter(map, {.x = AxisFilter{GaussianKernel{5}}}));
+///   const auto blur = pipeline.add(apply_recursive_filter(map, {.x = AxisKernel{GaussianKernel{5}}}));
 ///   const auto build = pipeline.add(build_sampling_table(blur["image"]));
 ///   const auto draw = pipeline.add(draw_samples(build["table"], {.count = 1024}));
 ///   pipeline.keep(build["table"]);
