@@ -25,23 +25,50 @@ struct Range {
   std::int64_t count() const { return end - begin; }
 };
 
-/// What a slice left when it ended early.
+/// What a slice left for the next one.
+template <class Item>
 class Leftovers {
  public:
   /// From any thread.
-  void add(Range range) {
+  void add(const Item& item) {
     const std::lock_guard lock(mutex_);
-    ranges_.push_back(range);
+    items_.push_back(item);
   }
-  std::vector<Range> take() { return std::exchange(ranges_, {}); }
-  bool empty() const { return ranges_.empty(); }
+  std::vector<Item> take() { return std::exchange(items_, {}); }
+  bool empty() const { return items_.empty(); }
 
  private:
   std::mutex mutex_;
-  std::vector<Range> ranges_;
+  std::vector<Item> items_;
+};
+
+/// A slice of work that is found as it goes.
+template <class Item>
+struct OpenSlice {
+  const Slice& slice;
+  Leftovers<Item>& left;
 };
 
 }  // namespace parallel
+
+/// Calls body(item, open_slice) for each of `items`, a few large ones, on the executor's threads. Once
+/// `open_slice.slice` is over, the body adds what it has not done to `open_slice.left`: the items of the next
+/// slice. It does a part in any case. Exceptions from the body reach the caller; throws Interrupted.
+template <class Item, class Body>
+void parallel_items(CpuExecutor& executor, std::vector<Item> items, const Body& body) {
+  parallel::Leftovers<Item> left;
+  while (!items.empty()) {
+    const Slice slice(executor);
+    const parallel::OpenSlice<Item> open{slice, left};
+    executor.run([&] {
+      oneapi::tbb::parallel_for(std::size_t{0}, items.size(), [&](std::size_t i) {
+        if (i > 0 && slice.over()) return left.add(items[i]);
+        body(items[i], open);
+      });
+    });
+    items = left.take();
+  }
+}
 
 /// Calls body(first, last) on pieces of [0, count) of at least `grain`, on the executor's threads, in slices.
 /// Exceptions from the body reach the caller; throws Interrupted.
@@ -51,7 +78,7 @@ void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t gra
   constexpr std::int64_t kChecks = 16;      // by each thread, in a slice that takes longer than foreseen
   const std::int64_t threads = executor.threads();
   SliceSize size(kCpuSliceLength, kFirstGrains * grain * threads, grain);
-  parallel::Leftovers left;
+  parallel::Leftovers<parallel::Range> left;
   for (std::int64_t begin = 0; begin < count || !left.empty();) {
     const Slice slice(executor);
     std::vector<parallel::Range> ranges = left.take();
@@ -65,7 +92,7 @@ void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t gra
     const auto run_range = [&](const auto& range) {
       if (!slice.ends()) return body(range.begin(), range.end());
       for (std::int64_t first = range.begin(); first < range.end(); first += step) {
-        if (slice.wanted()) return left.add({first, range.end()});
+        if (slice.wanted()) return left.add(parallel::Range{first, range.end()});
         executor.check_interrupt();
         body(first, std::min(first + step, range.end()));
       }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/check.h"
@@ -33,6 +34,8 @@ using kd_tree::SubtreeBuilder;
 
 /// Nodes of fewer points are no tasks of their own.
 constexpr std::size_t kTaskPoints = 4096;
+/// Trees of fewer points are built several in a slice, others in many slices.
+constexpr std::int64_t kSlicedPoints = 1 << 16;
 constexpr std::int64_t kGrainPoints = 1 << 15;
 
 /// One tree's build. Level after level, its points and their order go from one copy to the other and back;
@@ -50,15 +53,22 @@ class TreeBuilder {
         copies_(copies),
         subtrees_(subtrees) {}
 
-  /// From the second copy.
-  void build() { build_node(0, 0, 0, nodes_.points(), 1); }
+  /// A node, and in which copy its points are.
+  struct Part {
+    int level;
+    std::size_t node;
+    std::size_t begin;
+    std::size_t count;
+    std::size_t from;
+  };
+  using OpenSlice = parallel::OpenSlice<Part>;
 
- private:
-  std::size_t width() const { return nodes_.width(); }
-  PointRows<T> rows(std::size_t copy, std::size_t begin) const { return copies_[copy].at(begin, width()); }
-
-  void build_node(int level, std::size_t node, std::size_t begin, std::size_t count, std::size_t from) {
-    if (count <= subtree_points_) return build_subtree(level, node, begin, count, from);
+  /// The tree, whose points are in the second copy.
+  Part root() const { return {0, 0, 0, nodes_.points(), 1}; }
+  /// All of it without a slice, else as far as the slice goes, and a node at least.
+  void build(const Part& part, const OpenSlice* slice) {
+    const auto& [level, node, begin, count, from] = part;
+    if (count <= subtree_points_) return build_subtree(part);
     if (count >= kd_tree::kParallelPoints) executor_.check_interrupt();
     const Box<T, D> box = box_of_node(rows(from, begin).points, count);
     nodes_.store(level, node, begin, count, box);
@@ -67,21 +77,29 @@ class TreeBuilder {
       return;
     }
     const std::size_t left = split(level, box, begin, count, from);
-    const auto build_left = [=, this] { build_node(level + 1, 2 * node + 1, begin, left, 1 - from); };
-    const auto build_right = [=, this] {
-      build_node(level + 1, 2 * node + 2, begin + left, count - left, 1 - from);
-    };
+    const Part left_part{level + 1, 2 * node + 1, begin, left, 1 - from};
+    const Part right_part{level + 1, 2 * node + 2, begin + left, count - left, 1 - from};
+    if (slice != nullptr && slice->slice.over()) {
+      slice->left.add(left_part);
+      slice->left.add(right_part);
+      return;
+    }
     if (count < kTaskPoints) {
-      build_left();
-      build_right();
+      build(left_part, slice);
+      build(right_part, slice);
       return;
     }
     oneapi::tbb::task_group tasks;
-    tasks.run(build_left);
-    tasks.run_and_wait(build_right);
+    tasks.run([=, this] { build(left_part, slice); });
+    tasks.run_and_wait([=, this] { build(right_part, slice); });
   }
 
-  void build_subtree(int level, std::size_t node, std::size_t begin, std::size_t count, std::size_t from) {
+ private:
+  std::size_t width() const { return nodes_.width(); }
+  PointRows<T> rows(std::size_t copy, std::size_t begin) const { return copies_[copy].at(begin, width()); }
+
+  void build_subtree(const Part& part) {
+    const auto& [level, node, begin, count, from] = part;
     if (from == 0) copy(rows(0, begin), rows(1, begin), count);
     std::unique_ptr<SubtreeBuilder<T, D>>& builder = subtrees_.local();
     if (builder == nullptr) builder = std::make_unique<SubtreeBuilder<T, D>>();
@@ -189,20 +207,30 @@ void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeSh
     for (std::int64_t i = begin; i < end; ++i) first.order[i] = static_cast<std::uint32_t>(i % shape.points);
   });
   const kd_tree::CpuBuildPlan plan = kd_tree::choose_cpu_build(sizeof(T), shape, executor.threads());
-  typename TreeBuilder<T, D>::Subtrees subtrees;
-  parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto of_tree = [&](const PointRows<T>& copy) {
-        return copy.at(static_cast<std::size_t>(i * shape.points), static_cast<std::size_t>(width));
-      };
-      executor.check_interrupt();
-      const Nodes<T, D> nodes(shape, options, tree.node_data.data() + i * shape.nodes(),
-                              tree.node_bounds.data() + i * 2 * shape.nodes() * width);
-      TreeBuilder<T, D>(executor, plan.subtree_points, nodes, {of_tree(copies[0]), of_tree(copies[1])},
-                        subtrees)
-          .build();
-    }
-  });
+  using Builder = TreeBuilder<T, D>;
+  typename Builder::Subtrees subtrees;
+  const auto with_builder = [&](std::int64_t i, const auto& use) {
+    const auto of_tree = [&](const PointRows<T>& copy) {
+      return copy.at(static_cast<std::size_t>(i * shape.points), static_cast<std::size_t>(width));
+    };
+    const Nodes<T, D> nodes(shape, options, tree.node_data.data() + i * shape.nodes(),
+                            tree.node_bounds.data() + i * 2 * shape.nodes() * width);
+    use(Builder(executor, plan.subtree_points, nodes, {of_tree(copies[0]), of_tree(copies[1])}, subtrees));
+  };
+  if (shape.points < kSlicedPoints) {
+    parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        executor.check_interrupt();
+        with_builder(i, [](Builder builder) { builder.build(builder.root(), nullptr); });
+      }
+    });
+  }
+  for (std::int64_t i = 0; shape.points >= kSlicedPoints && i < shape.trees; ++i) {
+    with_builder(i, [&](Builder builder) {
+      parallel_items(executor, std::vector{builder.root()},
+                     [&](const auto& part, const auto& slice) { builder.build(part, &slice); });
+    });
+  }
   parallel_ranges(executor, shape.all_points(), kGrainPoints, [&](std::int64_t begin, std::int64_t end) {
     std::copy(copies[0].order + begin, copies[0].order + end, tree.idx_array.data() + begin);
   });

@@ -9,6 +9,7 @@
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/left_balanced_case.h"
 #include "tests/support/executors.h"
+#include "tests/support/impatient_turns.h"
 
 namespace cumulus {
 namespace {
@@ -153,6 +154,18 @@ TEST(LeftBalancedOnTheCpu, RefusesArraysOfTheWrongSize) {
   EXPECT_THROW(arrange_left_balanced(executor, {cloud.data(), cloud.size()}, {1, 10, 3, 1},
                                      {{points.data(), points.size()}, {idx_array.data(), 9}}, &report),
                std::invalid_argument);
+}
+
+TEST(LeftBalancedTreeOfManyPoints, IsArrangedInSlices) {
+  const KdTreeShape shape = kd_tree_shape(1, 1 << 17, 3, 1);
+  const std::vector<float> cloud = make_cloud<float>(shape.points, shape.dimensions, CloudPattern::kUniform);
+  testing::OneThread backend;
+  testing::ImpatientTurns turns;
+  const SlicedCall sliced(turns);
+  const Arranged<float> arranged = arrange(backend, cloud, shape);
+  EXPECT_GE(turns.slices(), 10);
+  EXPECT_EQ(arranged.idx_array,
+            LeftBalancedOracle<float>(cloud.data(), shape.points, shape.dimensions).nodes());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "kernels/kd_tree/scratch.h"
 #include "tests/cases/kd_tree_case.h"
 #include "tests/cases/kd_tree_check.h"
+#include "tests/support/impatient_turns.h"
 #include "tests/support/kd_tree_builds.h"
 
 namespace cumulus {
@@ -244,6 +245,17 @@ TEST(KdTreeVerifier, ChecksATreeWithoutTheOracle) {
   tree = right;
   tree.node_data[2].begin += 1;
   EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("wrong points"));
+}
+
+TEST(KdTreeOfManyPoints, IsBuiltInSlices) {
+  const KdTreeShape shape = kd_tree_shape(1, 1 << 19, 3, 10);
+  const std::vector<float> cloud = make_cloud<float>(shape.points, shape.dimensions, CloudPattern::kUniform);
+  testing::OneThread backend;
+  testing::ImpatientTurns turns;
+  const SlicedCall sliced(turns);
+  const BuiltKdTree<float> built = build(backend, cloud, shape, {.leaf_size = 10});
+  EXPECT_GE(turns.slices(), 14);
+  EXPECT_EQ(verify_kd_tree(KdTreeOracle<float>(cloud, shape, {.leaf_size = 10}).tree(), built.tree), "");
 }
 
 }  // namespace

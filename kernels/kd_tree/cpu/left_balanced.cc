@@ -3,6 +3,8 @@
 #include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/cpu/candidate.h"
@@ -17,6 +19,15 @@ using kd_tree::LeftBalancedPart;
 
 /// Subtrees of fewer points are no tasks of their own.
 constexpr std::int64_t kTaskPoints = 4096;
+/// Trees of fewer points are arranged several in a slice, others in many slices.
+constexpr std::int64_t kSlicedPoints = 1 << 16;
+constexpr std::int64_t kGrainPoints = 1 << 15;
+
+struct LevelPart {
+  int level;
+  LeftBalancedPart nodes;
+};
+using OpenSlice = parallel::OpenSlice<LevelPart>;
 
 /// One tree's. Its candidates stand in the tree's inorder as far as it is known.
 template <class T>
@@ -31,14 +42,9 @@ class Arrangement {
         points_(points),
         idx_array_(idx_array) {}
 
-  void arrange() {
-    for (std::int64_t i = 0; i < shape_.points; ++i)
-      candidates_[i] = Candidate<T>(T{0}, static_cast<std::size_t>(i));
-    arrange_part(0, {0, 0, shape_.points});
-  }
-
- private:
-  void arrange_part(int level, const LeftBalancedPart& part) {
+  /// All of it without a slice, else as far as the slice goes, and a node at least.
+  void arrange(const LevelPart& level_part, const OpenSlice* slice) const {
+    const auto& [level, part] = level_part;
     if (part.count == 0) return;
     if (part.count >= kTaskPoints) executor_.check_interrupt();
     const int axis = level % shape_.dimensions;
@@ -47,16 +53,24 @@ class Arrangement {
     for (Candidate<T>* i = begin; i < begin + part.count; ++i) *i = Candidate<T>(point(*i)[axis], i->place());
     std::nth_element(begin, root, begin + part.count);
     store(part.node, *root);
+    const LevelPart left{level + 1, part.left()};
+    const LevelPart right{level + 1, part.right()};
     if (part.count < kTaskPoints) {
-      arrange_part(level + 1, part.left());
-      arrange_part(level + 1, part.right());
+      arrange(left, slice);
+      arrange(right, slice);
+      return;
+    }
+    if (slice != nullptr && slice->slice.over()) {
+      slice->left.add(left);
+      slice->left.add(right);
       return;
     }
     oneapi::tbb::task_group tasks;
-    tasks.run([=, this] { arrange_part(level + 1, part.left()); });
-    tasks.run_and_wait([=, this] { arrange_part(level + 1, part.right()); });
+    tasks.run([&] { arrange(left, slice); });
+    tasks.run_and_wait([&] { arrange(right, slice); });
   }
 
+ private:
   const T* point(const Candidate<T>& candidate) const {
     return cloud_ + static_cast<std::int64_t>(candidate.place()) * shape_.dimensions;
   }
@@ -81,15 +95,30 @@ void arrange(CpuExecutor& executor, HostSpan<const T> points, const KdTreeShape&
   if (report->point >= 0) return;
   Candidate<T>* const candidates =
       executor.scratch<Candidate<T>>(static_cast<std::size_t>(shape.all_points())).data();
-  parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first = i * shape.points;
-      executor.check_interrupt();
-      Arrangement<T>(executor, points.data() + first * shape.dimensions, shape, candidates + first,
-                     arrays.points.data() + first * shape.dimensions, arrays.idx_array.data() + first)
-          .arrange();
-    }
+  parallel_ranges(executor, shape.all_points(), kGrainPoints, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      candidates[i] = Candidate<T>(T{0}, static_cast<std::size_t>(i % shape.points));
   });
+  const auto tree = [&](std::int64_t i) {
+    const std::int64_t first = i * shape.points;
+    return Arrangement<T>(executor, points.data() + first * shape.dimensions, shape, candidates + first,
+                          arrays.points.data() + first * shape.dimensions, arrays.idx_array.data() + first);
+  };
+  const LevelPart whole{0, {0, 0, shape.points}};
+  if (shape.points < kSlicedPoints) {
+    parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        executor.check_interrupt();
+        tree(i).arrange(whole, nullptr);
+      }
+    });
+    return;
+  }
+  for (std::int64_t i = 0; i < shape.trees; ++i) {
+    parallel_items(
+        executor, std::vector{whole},
+        [arrangement = tree(i)](const auto& part, const auto& slice) { arrangement.arrange(part, &slice); });
+  }
 }
 
 }  // namespace
