@@ -19,7 +19,7 @@ using sampling::Interpolation;
 using sampling::Method;
 
 constexpr DeviceNumbers kDesktop{.multiprocessors = 128, .block_shared_bytes = 99 * 1024};
-constexpr DeviceNumbers kSmall{.multiprocessors = 20, .block_shared_bytes = 48 * 1024};
+constexpr DeviceNumbers kSmallGpu{.multiprocessors = 20, .block_shared_bytes = 48 * 1024};
 /// None like it exists: it brings what is for large tables to small ones.
 constexpr DeviceNumbers kTiny{.multiprocessors = 1, .block_shared_bytes = 4 * 1024};
 
@@ -50,7 +50,7 @@ class SamplingTablePlansOnCuda : public testing::OnEveryBackend<testing::CudaBac
   void expect_same_by_all_plans(const testing::TestMap<T>& map, const SamplingTableParams& params) {
     testing::CpuBackend cpu;
     const testing::BuiltTable right = build_table(cpu, map, params);
-    for (const DeviceNumbers& device : {kDesktop, kSmall, kTiny}) {
+    for (const DeviceNumbers& device : {kDesktop, kSmallGpu, kTiny}) {
       const testing::BuiltTable built = build(map, params, device);
       EXPECT_EQ(built.report.outcome, right.report.outcome);
       EXPECT_TRUE(built.table == right.table) << map.height << " x " << map.width << ", "
@@ -78,7 +78,7 @@ TEST_F(SamplingTablePlansOnCuda, BuildTheSameTableOfAnyWeights) {
   expect_same_by_all_plans(map, {.layers = 2, .interpolation = Interpolation::kBilinear});
   auto invalid = testing::make_map<float>({2, 13001}, 1, 0, MapPattern::kRandom);
   invalid.at(1, 12345) = -1.0F;
-  const testing::BuiltTable built = build(invalid, {}, kSmall);
+  const testing::BuiltTable built = build(invalid, {}, kSmallGpu);
   EXPECT_EQ(built.report.outcome, SamplingTableReport::Outcome::kInvalidWeight);
   EXPECT_EQ(built.report.x, 12345);
   EXPECT_EQ(built.report.y, 1);
@@ -104,7 +104,7 @@ TEST_F(SamplingTablePlansOnCuda, DrawTheSameSamples) {
         return samples.to_host();
       };
       const std::vector<float> right = draw(GlobalTablePlan{});
-      for (const DeviceNumbers& device : {executor().device().numbers(), kDesktop, kSmall, kTiny}) {
+      for (const DeviceNumbers& device : {executor().device().numbers(), kDesktop, kSmallGpu, kTiny}) {
         EXPECT_TRUE(draw(choose(DrawJob{view.header, kCount, true}, device)) == right)
             << shape.height << " rows, method " << method << ", " << device.block_shared_bytes << " bytes";
       }
