@@ -3,11 +3,14 @@
 import concurrent.futures
 import threading
 
+import cumulus
 import grpc
+import numpy as np
+import pytest
 from google.protobuf import duration_pb2
 
 from cumulus import wire
-from cumulus.v1 import array_pb2, server_pb2, sessions_pb2
+from cumulus.v1 import array_pb2, server_pb2, sessions_pb2, transfer_pb2
 
 
 def details(code, reason, retry_delay=None):
@@ -88,3 +91,21 @@ def buffer(name, array):
     message.spec.element_type = array_pb2.ElementType.Value(array.dtype.name.upper())
     message.spec.shape.extend(array.shape)
     return message.SerializeToString()
+
+
+CHUNK = 1 << 20
+DATA = np.arange(3 * CHUNK // 4 + 7, dtype=np.uint32)
+
+
+@pytest.fixture
+def server():
+    with FakeServer() as running:
+        yield running
+
+
+def connect(server, **options):
+    return cumulus.connect(server.address, **options)
+
+
+def receive(requests):
+    return [transfer_pb2.WriteBufferRequest.FromString(message) for message in requests]
