@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,8 +30,9 @@ class LogWriterIntoPipe : public ::testing::Test {
     int ends[2] = {-1, -1};
     EXPECT_EQ(::pipe(ends), 0);
     reader_ = ends[0];
+    pipe_ = ends[1];
     writer_ = std::make_unique<LogWriter>(
-        ends[1], kPending, [](std::uint64_t count) { return std::to_string(count) + " lost\n"; });
+        pipe_, kPending, [](std::uint64_t count) { return std::to_string(count) + " lost\n"; });
   }
   ~LogWriterIntoPipe() override { close_reader(); }
 
@@ -40,7 +42,14 @@ class LogWriterIntoPipe : public ::testing::Test {
   }
   /// Fills the pipe and all that may be pending.
   void stall() {
-    while (writer_->dropped() < 100) writer_->push(kLine);
+    // A line is dropped before the pipe is full where the writer's thread is late.
+    while (writer_->dropped() < 100 || pipe_has_room()) writer_->push(kLine);
+    const std::uint64_t dropped = writer_->dropped();
+    while (writer_->dropped() < dropped + 10) writer_->push(kLine);
+  }
+  bool pipe_has_room() const {
+    pollfd entry{pipe_, POLLOUT, 0};
+    return ::poll(&entry, 1, 0) > 0;
   }
   /// What comes until `last` has come.
   std::string read_until(const std::string& last) const {
@@ -55,6 +64,7 @@ class LogWriterIntoPipe : public ::testing::Test {
   }
 
   int reader_ = -1;
+  int pipe_ = -1;  // the writer's
   std::unique_ptr<LogWriter> writer_;
 };
 
