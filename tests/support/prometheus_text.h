@@ -45,6 +45,11 @@ class PrometheusText {
     return find(name, labels).value_or(std::nan(""));
   }
   bool has_family(const std::string& name) const { return types_.count(name) > 0; }
+  std::set<std::string> families() const {
+    std::set<std::string> names;
+    for (const auto& [name, type] : types_) names.insert(name);
+    return names;
+  }
   /// Of all samples of `name`, those of `label`.
   std::set<std::string> values_of(const std::string& name, const std::string& label) const {
     std::set<std::string> values;
