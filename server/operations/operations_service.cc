@@ -42,30 +42,55 @@ std::unique_ptr<OperationRun> make_step_run(const v1::PipelineStep& step) {
   return nullptr;
 }
 
-// One line per RPC.
-class OperationsService final : public v1::Operations::CallbackService {
+/// A service whose methods of `Methods`, which gRPC generates, take messages as they come.
+template <class Service, template <class> class... Methods>
+struct WithRawMethods {
+  using type = Service;
+};
+template <class Service, template <class> class Method, template <class> class... More>
+struct WithRawMethods<Service, Method, More...> {
+  using type = typename WithRawMethods<Method<Service>, More...>::type;
+};
+
+using Rpcs = v1::Operations;
+// One line per RPC, and one below.
+using RawOperations = WithRawMethods<
+    Rpcs::Service, Rpcs::WithRawCallbackMethod_BuildSamplingTable, Rpcs::WithRawCallbackMethod_DrawSamples,
+    Rpcs::WithRawCallbackMethod_EvaluateDensity, Rpcs::WithRawCallbackMethod_BuildSummedAreaTable,
+    Rpcs::WithRawCallbackMethod_SumRectangles, Rpcs::WithRawCallbackMethod_FilterBox,
+    Rpcs::WithRawCallbackMethod_BuildKdTree, Rpcs::WithRawCallbackMethod_FindNeighbors,
+    Rpcs::WithRawCallbackMethod_MatchBrackets, Rpcs::WithRawCallbackMethod_IntersectClips,
+    Rpcs::WithRawCallbackMethod_ApplyRecursiveFilter, Rpcs::WithRawCallbackMethod_EncodeRunLengths,
+    Rpcs::WithRawCallbackMethod_DecodeRunLengths, Rpcs::WithRawCallbackMethod_RunPipeline>::type;
+
+class OperationsService final : public RawOperations, public CountsItsCalls {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
-  using Result = v1::OperationResult;
+  using Bytes = grpc::ByteBuffer;
 
  public:
   explicit OperationsService(Runtime& runtime) : pipeline_(runtime) {}
 
+  std::string count_in(std::shared_ptr<OpenCalls> calls) override {
+    pipeline_.count_in(std::move(calls));
+    return concat("/", Rpcs::service_full_name(), "/");
+  }
+
   // clang-format off
-  Reactor* BuildSamplingTable(Context* c, const v1::BuildSamplingTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSamplingTable>(c, q, r); }
-  Reactor* DrawSamples(Context* c, const v1::DrawSamplesRequest* q, Result* r) override { return pipeline_.start<ops::DrawSamples>(c, q, r); }
-  Reactor* EvaluateDensity(Context* c, const v1::EvaluateDensityRequest* q, Result* r) override { return pipeline_.start<ops::EvaluateDensity>(c, q, r); }
-  Reactor* BuildSummedAreaTable(Context* c, const v1::BuildSummedAreaTableRequest* q, Result* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
-  Reactor* SumRectangles(Context* c, const v1::SumRectanglesRequest* q, Result* r) override { return pipeline_.start<ops::SumRectangles>(c, q, r); }
-  Reactor* FilterBox(Context* c, const v1::FilterBoxRequest* q, Result* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }
-  Reactor* BuildKdTree(Context* c, const v1::BuildKdTreeRequest* q, Result* r) override { return pipeline_.start<ops::BuildKdTree>(c, q, r); }
-  Reactor* FindNeighbors(Context* c, const v1::FindNeighborsRequest* q, Result* r) override { return pipeline_.start<ops::FindNeighbors>(c, q, r); }
-  Reactor* MatchBrackets(Context* c, const v1::MatchBracketsRequest* q, Result* r) override { return pipeline_.start<ops::MatchBrackets>(c, q, r); }
-  Reactor* IntersectClips(Context* c, const v1::IntersectClipsRequest* q, Result* r) override { return pipeline_.start<ops::IntersectClips>(c, q, r); }
-  Reactor* ApplyRecursiveFilter(Context* c, const v1::ApplyRecursiveFilterRequest* q, Result* r) override { return pipeline_.start<ops::ApplyRecursiveFilter>(c, q, r); }
-  Reactor* EncodeRunLengths(Context* c, const v1::EncodeRunLengthsRequest* q, Result* r) override { return pipeline_.start<ops::EncodeRunLengths>(c, q, r); }
-  Reactor* DecodeRunLengths(Context* c, const v1::DecodeRunLengthsRequest* q, Result* r) override { return pipeline_.start<ops::DecodeRunLengths>(c, q, r); }
-  Reactor* RunPipeline(Context* c, const v1::RunPipelineRequest* q, Result* r) override { return pipeline_.start_chain(c, q, make_step_run, r); }
+  Reactor* BuildSamplingTable(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::BuildSamplingTable>(c, q, r); }
+  Reactor* DrawSamples(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::DrawSamples>(c, q, r); }
+  Reactor* EvaluateDensity(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::EvaluateDensity>(c, q, r); }
+  Reactor* BuildSummedAreaTable(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::BuildSummedAreaTable>(c, q, r); }
+  Reactor* SumRectangles(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::SumRectangles>(c, q, r); }
+  Reactor* FilterBox(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::FilterBox>(c, q, r); }
+  Reactor* BuildKdTree(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::BuildKdTree>(c, q, r); }
+  Reactor* FindNeighbors(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::FindNeighbors>(c, q, r); }
+  Reactor* MatchBrackets(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::MatchBrackets>(c, q, r); }
+  Reactor* IntersectClips(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::IntersectClips>(c, q, r); }
+  Reactor* ApplyRecursiveFilter(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::ApplyRecursiveFilter>(c, q, r); }
+  Reactor* EncodeRunLengths(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::EncodeRunLengths>(c, q, r); }
+  Reactor* DecodeRunLengths(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start<ops::DecodeRunLengths>(c, q, r); }
+  Reactor* RunPipeline(Context* c, const Bytes* q, Bytes* r) override { return pipeline_.start_chain(c, q, make_step_run, r); }
   // clang-format on
 
  private:

@@ -22,8 +22,9 @@ constexpr absl::Duration kRetryAfter = absl::Milliseconds(50);
 constexpr double kCredit = 0.02 / DeviceQueue::kInteractiveWeight;
 /// Calls that are predicted to take longer leave half of the lanes to those that do not.
 constexpr double kLongSeconds = 0.25;
-/// Calls that are predicted to take no longer may keep the thread that brought them, which is gRPC's. One at
-/// a time: the others of gRPC's threads go on to hear of cancellations.
+/// Calls that are predicted to take no longer may keep the thread that brought one of them, which is gRPC's:
+/// one after the other, while they take no longer together. One such thread at a time: the others of gRPC's
+/// go on to hear of cancellations.
 constexpr double kShortSeconds = 0.001;
 /// How late a call that is parked may notice that its turn has come or that nobody wants it any more.
 constexpr std::chrono::milliseconds kTurnCheck{2};
@@ -89,7 +90,12 @@ bool DeviceQueue::may_start_here(const Flow& flow) const {
 void DeviceQueue::start_here(std::map<FlowKey, Flow>::iterator flow, std::unique_lock<std::mutex>& lock) {
   starts_here_ = true;
   worker_of = this;
-  start_next(flow, lock);
+  double budget = kShortSeconds;
+  do {
+    budget -= flow->second.waiting.front().cost;
+    start_next(flow, lock);
+    flow = next_flow();
+  } while (flow != flows_.end() && flow->second.waiting.front().cost <= budget);
   worker_of = nullptr;
   starts_here_ = false;
   if (stopping_) changed_.notify_all();  // the destructor waits for the lane

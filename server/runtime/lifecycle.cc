@@ -153,8 +153,7 @@ class Entrance {
   const std::shared_ptr<ExternalConnectionAcceptor> tcp_;
 };
 
-void configure(grpc::ServerBuilder& builder, const Configuration::Connections& limits,
-               std::shared_ptr<OpenCalls> calls, const std::shared_ptr<const Identity>& identity) {
+void configure(grpc::ServerBuilder& builder, const Configuration::Connections& limits) {
   const auto milliseconds = [](absl::Duration duration) {
     return static_cast<int>(
         std::min<std::int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
@@ -177,8 +176,17 @@ void configure(grpc::ServerBuilder& builder, const Configuration::Connections& l
   grpc::ResourceQuota quota("messages");
   quota.Resize(limits.message_bytes);
   builder.SetResourceQuota(quota);
+}
+
+/// Counts the calls of all services in `calls`, and shows what is for admins to admins alone.
+void intercept(grpc::ServerBuilder& builder, const std::vector<grpc::Service*>& services,
+               const std::shared_ptr<OpenCalls>& calls, const std::shared_ptr<const Identity>& identity) {
+  std::vector<std::string> counted;
+  for (grpc::Service* service : services) {
+    if (auto* counts = dynamic_cast<CountsItsCalls*>(service)) counted.push_back(counts->count_in(calls));
+  }
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(make_call_interceptors(std::move(calls)));
+  interceptors.push_back(make_call_interceptors(calls, std::move(counted)));
   if (identity != nullptr && identity->required()) interceptors.push_back(make_admin_gate(identity));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
 }
@@ -254,7 +262,8 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
   }
   lifecycle.calls_ = std::make_shared<OpenCalls>();
   grpc::ServerBuilder builder;
-  configure(builder, configuration.connections, lifecycle.calls_, security.identity);
+  configure(builder, configuration.connections);
+  intercept(builder, services, lifecycle.calls_, security.identity);
   lifecycle.health_ = std::make_unique<HealthService>();
   builder.RegisterService(lifecycle.health_.get());
   for (grpc::Service* service : services) builder.RegisterService(service);

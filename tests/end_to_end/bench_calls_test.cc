@@ -1,10 +1,14 @@
 // cumulus bench --concurrency, with a server and the bare one that it starts itself.
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
+#include "cumulus/v1/operations.grpc.pb.h"
 #include "tests/end_to_end/program.h"
 
 namespace cumulus::testing {
@@ -30,6 +34,43 @@ TEST(BenchCalls, ComparesEachNumberOfCallersWithABareServer) {
   }
   EXPECT_EQ(rows[0].struct_value().fields().at("callers").number_value(), 1);
   EXPECT_EQ(rows[1].struct_value().fields().at("callers").number_value(), 3);
+}
+
+/// How often gRPC's executor has woken in a process: each time, a call went on on another thread.
+long executor_wakes(pid_t process) {
+  long wakes = 0;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    if (!read_file(thread.path() / "comm").starts_with("default-execut")) continue;
+    std::ifstream status(thread.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      const std::string name = "voluntary_ctxt_switches:";
+      if (line.starts_with(name)) wakes += std::stol(line.substr(name.size()));
+    }
+  }
+  return wakes;
+}
+
+// gRPC hands a call's end to a thread of its executor, unless it is told that it need not.
+TEST(BenchCalls, ACallOfTheDaemonEndsWithoutAnotherThread) {
+  Daemon daemon;
+  const auto stub =
+      v1::Operations::NewStub(grpc::CreateChannel(daemon.address(), grpc::InsecureChannelCredentials()));
+  v1::FilterBoxRequest request;
+  v1::InlineArray& image = *request.mutable_image()->mutable_inline_array();
+  image.mutable_spec()->set_element_type(v1::FLOAT32);
+  for (int i = 0; i < 2; ++i) image.mutable_spec()->add_shape(4);
+  image.set_data(std::string(16 * sizeof(float), '\0'));
+  const auto call = [&] {
+    grpc::ClientContext context;
+    v1::OperationResult result;
+    EXPECT_TRUE(stub->FilterBox(&context, request, &result).ok());
+  };
+  call();
+  const long before = executor_wakes(daemon.program().id());
+  constexpr int kCalls = 400;
+  for (int i = 0; i < kCalls; ++i) call();
+  EXPECT_LT(executor_wakes(daemon.program().id()) - before, kCalls / 4);
 }
 
 TEST(BenchCalls, ANumberThatIsNoneIsRefused) {

@@ -165,6 +165,24 @@ TEST_F(DeviceQueueRuns, OfACallersJobAreWhateverHasItsTurn) {
   EXPECT_FALSE(job->ran_on_this_thread()) << "the lane was taken, and a caller does not wait for it";
 }
 
+TEST_F(DeviceQueueRuns, OfShortCallsThatCameMeanwhileAreOnTheSameThread) {
+  const auto second = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.0003});
+  const auto beyond = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.0009});
+  const auto first = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.0003});
+  first->meanwhile = [&] {
+    std::thread([&] {
+      ASSERT_TRUE(queue_.push(second, Starts::kCaller).ok());
+      ASSERT_TRUE(queue_.push(beyond, Starts::kCaller).ok());
+    }).join();
+  };
+  ASSERT_TRUE(queue_.push(first, Starts::kCaller).ok());
+  EXPECT_TRUE(second->outcome().ok());
+  EXPECT_TRUE(beyond->outcome().ok());
+  EXPECT_TRUE(second->ran_on_this_thread());
+  EXPECT_FALSE(beyond->ran_on_this_thread())
+      << "together they take longer than a caller's thread may be kept";
+}
+
 class DeviceQueueRunsOfTwoLanes : public DeviceQueueRuns {
  protected:
   DeviceQueueRunsOfTwoLanes() : DeviceQueueRuns(2) {}

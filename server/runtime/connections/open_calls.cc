@@ -2,11 +2,12 @@
 
 #include <absl/time/clock.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/text.h"
+#include "server/runtime/malformed_message.h"
 
 namespace cumulus::server {
 namespace {
@@ -19,50 +20,46 @@ bool is_awaited(std::string_view method) { return method.rfind("/cumulus.", 0) =
 class CallInterceptor final : public grpc::experimental::Interceptor {
  public:
   CallInterceptor(std::shared_ptr<OpenCalls> calls, grpc::experimental::ServerRpcInfo& info)
-      : calls_(std::move(calls)),
-        peer_(info.server_context()->peer()),
-        method_(info.method()),
-        unary_(info.type() == grpc::experimental::ServerRpcInfo::Type::UNARY) {
-    calls_->begin(peer_, is_awaited(method_));
-  }
-  ~CallInterceptor() override { calls_->end(peer_, is_awaited(method_)); }
+      : method_(info.method()),
+        unary_(info.type() == grpc::experimental::ServerRpcInfo::Type::UNARY),
+        call_(std::move(calls), info.server_context()->peer(), is_awaited(method_)) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (unary_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE))
       malformed_ = methods->GetRecvMessage() == nullptr;
-    if (malformed_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
-      methods->ModifySendStatus(to_grpc(bad_request(
-          "MALFORMED_MESSAGE", concat("the message is none that ", method_,
-                                      " takes; make it with the version of the .proto files that this "
-                                      "server has, or an older one"))));
-    }
+    if (malformed_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS))
+      methods->ModifySendStatus(to_grpc(malformed_message(method_)));
     methods->Proceed();
   }
 
  private:
-  const std::shared_ptr<OpenCalls> calls_;
-  const std::string peer_;
   const std::string method_;
   const bool unary_;
+  const OpenCall call_;
   bool malformed_ = false;
 };
 
 class Interceptors final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit Interceptors(std::shared_ptr<OpenCalls> calls) : calls_(std::move(calls)) {}
+  Interceptors(std::shared_ptr<OpenCalls> calls, std::vector<std::string> counted)
+      : calls_(std::move(calls)), counted_(std::move(counted)) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    return new CallInterceptor(calls_, *info);  // gRPC's to delete
+    const std::string_view method = info->method();
+    const bool counts_itself = std::any_of(counted_.begin(), counted_.end(),
+                                           [&](const std::string& path) { return method.starts_with(path); });
+    return counts_itself ? nullptr : new CallInterceptor(calls_, *info);  // gRPC's to delete
   }
 
  private:
   const std::shared_ptr<OpenCalls> calls_;
+  const std::vector<std::string> counted_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> make_call_interceptors(
-    std::shared_ptr<OpenCalls> calls) {
-  return std::make_unique<Interceptors>(std::move(calls));
+    std::shared_ptr<OpenCalls> calls, std::vector<std::string> counted) {
+  return std::make_unique<Interceptors>(std::move(calls), std::move(counted));
 }
 
 void OpenCalls::begin(const std::string& peer, bool awaited) {
