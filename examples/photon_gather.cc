@@ -1,5 +1,6 @@
-// Estimates irradiance from photons: Cumulus builds a KD-tree of where they landed and finds the nearest of
-// each place that asks. Tree and answers stay on the server until the end; only the answers come back.
+// Estimates irradiance from photons: Cumulus builds a KD-tree of where they landed, and sums the powers of
+// the nearest to each place that asks. The tree stays on the server; a sum and a distance for each place come
+// back.
 #include <cumulus/client.h>
 #include <cumulus/kd_tree.h>
 
@@ -49,13 +50,13 @@ std::vector<float> choose_places() {
   return places;
 }
 
-struct Neighbors {
-  cumulus::Array indices;
-  cumulus::Array squared_distances;
+struct Gathered {
+  cumulus::Array powers;             // of the nearest photons together
+  cumulus::Array squared_distances;  // of the last of them
 };
 
-absl::StatusOr<Neighbors> gather(const std::string& server, const Photons& photons,
-                                 const std::vector<float>& places) {
+absl::StatusOr<Gathered> gather(const std::string& server, const Photons& photons,
+                                const std::vector<float>& places) {
   absl::StatusOr<cumulus::Client> client = cumulus::Client::connect(server);
   if (!client.ok()) return client.status();
   absl::StatusOr<cumulus::Session> session = client->create_session();
@@ -70,27 +71,26 @@ absl::StatusOr<Neighbors> gather(const std::string& server, const Photons& photo
   options.squared = true;
   options.period = {1, 1};
   const cumulus::ArrayView asked(places, {kPlaces, 2});
+  absl::StatusOr<cumulus::Buffer> powers = session->upload({photons.powers, {kPhotons}});
+  if (!powers.ok()) return powers.status();
   absl::StatusOr<cumulus::Result> found =
-      session->run(cumulus::find_nearest(handles, asked, kNearest, options));
+      session->run(cumulus::sum_nearest(handles, asked, *powers, kNearest, options));
   if (!found.ok()) return found.status();
-  absl::StatusOr<cumulus::Array> indices = found->fetch("indices");
-  if (!indices.ok()) return indices.status();
+  absl::StatusOr<cumulus::Array> sums = found->fetch("sums");
+  if (!sums.ok()) return sums.status();
   absl::StatusOr<cumulus::Array> distances = found->fetch("distances");
   if (!distances.ok()) return distances.status();
-  return Neighbors{*std::move(indices), *std::move(distances)};
+  return Gathered{*std::move(sums), *std::move(distances)};
 }
 
-/// The root mean square of the relative error of the estimates at all places: the power of all nearest
-/// photons but the last, over the disc up to that one.
-double relative_error(const Photons& photons, const std::vector<float>& places,
-                      std::span<const std::int64_t> indices, std::span<const float> squared_distances) {
+/// The root mean square of the relative error of the estimates at all places: the power of the nearest
+/// photons over the disc up to the last, which lies on its rim and so does not count.
+double relative_error(const std::vector<float>& places, std::span<const float> powers,
+                      std::span<const float> squared_distances) {
   double sum = 0;
   for (std::size_t place = 0; place < kPlaces; ++place) {
-    const std::size_t last = (place + 1) * kNearest - 1;
-    double power = 0;
-    for (std::size_t i = place * kNearest; i < last; ++i)
-      power += photons.powers[static_cast<std::size_t>(indices[i])];
-    const double estimate = power / (kPi * static_cast<double>(squared_distances[last]));
+    const double power = static_cast<double>(powers[place]) * (kNearest - 1) / kNearest;
+    const double estimate = power / (kPi * static_cast<double>(squared_distances[place]));
     const double error = estimate / irradiance(places[2 * place]) - 1;
     sum += error * error;
   }
@@ -102,16 +102,16 @@ double relative_error(const Photons& photons, const std::vector<float>& places,
 int main(int argc, char** argv) {
   const Photons photons = trace_photons();
   const std::vector<float> places = choose_places();
-  const absl::StatusOr<Neighbors> found = gather(argc > 1 ? argv[1] : "127.0.0.1:50651", photons, places);
+  const absl::StatusOr<Gathered> found = gather(argc > 1 ? argv[1] : "127.0.0.1:50651", photons, places);
   if (!found.ok()) {
     std::cerr << found.status().message() << '\n';
     return 1;
   }
-  const auto indices = found->indices.values<std::int64_t>();
+  const auto powers = found->powers.values<float>();
   const auto distances = found->squared_distances.values<float>();
-  if (!indices.ok() || !distances.ok()) return 1;
+  if (!powers.ok() || !distances.ok()) return 1;
   std::cout << kPhotons << " photons, the nearest " << kNearest << " of " << kPlaces
-            << " places: relative error of the irradiance "
-            << relative_error(photons, places, *indices, *distances) << '\n';
+            << " places: relative error of the irradiance " << relative_error(places, *powers, *distances)
+            << '\n';
   return 0;
 }

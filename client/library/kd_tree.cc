@@ -92,6 +92,24 @@ Operation count_neighbors(const KdTree& tree, const Source& queries, const Neigh
   return OperationAccess::make("FindNeighbors", request, inputs);
 }
 
+Operation sum_nearest(const KdTree& tree, const Source& queries, const Source& payload, int nearest,
+                      const NeighborOptions& options) {
+  OperationInputs inputs;
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options, inputs);
+  inputs.encode(payload, *request.mutable_payload());
+  request.set_nearest(nearest);
+  return OperationAccess::make("FindNeighbors", request, inputs);
+}
+
+Operation sum_neighbors(const KdTree& tree, const Source& queries, const Source& payload,
+                        const NeighborOptions& options) {
+  OperationInputs inputs;
+  v1::FindNeighborsRequest request = neighbors_request(tree, queries, options, inputs);
+  inputs.encode(payload, *request.mutable_payload());
+  request.mutable_counts();
+  return OperationAccess::make("FindNeighbors", request, inputs);
+}
+
 Operation list_neighbors(const KdTree& tree, const Source& queries, std::int64_t max_neighbors,
                          const NeighborOptions& options) {
   OperationInputs inputs;

@@ -1,6 +1,6 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/kd_tree/kd_tree.h"
-#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/kd_tree_sums.h"
 #include "kernels/kd_tree/left_balanced.h"
 
 // A build without CUDA has no device to make an executor of: these satisfy the linker.
@@ -52,6 +52,22 @@ template void count_within(CudaExecutor&, const CountJob<float, Space::kDevice>&
 template void count_within(CudaExecutor&, const CountJob<double, Space::kDevice>&, NeighborReport*);
 template void list_within(CudaExecutor&, const ListJob<float, Space::kDevice>&, NeighborListReport*);
 template void list_within(CudaExecutor&, const ListJob<double, Space::kDevice>&, NeighborListReport*);
+
+template <class T>
+void sum_nearest(CudaExecutor& /*executor*/, const NearestSumJob<T, Space::kDevice>& /*job*/,
+                 NeighborReport* /*report*/) {
+  unavailable("sum_nearest", __LINE__);
+}
+template <class T>
+void sum_within(CudaExecutor& /*executor*/, const WithinSumJob<T, Space::kDevice>& /*job*/,
+                NeighborReport* /*report*/) {
+  unavailable("sum_within", __LINE__);
+}
+
+template void sum_nearest(CudaExecutor&, const NearestSumJob<float, Space::kDevice>&, NeighborReport*);
+template void sum_nearest(CudaExecutor&, const NearestSumJob<double, Space::kDevice>&, NeighborReport*);
+template void sum_within(CudaExecutor&, const WithinSumJob<float, Space::kDevice>&, NeighborReport*);
+template void sum_within(CudaExecutor&, const WithinSumJob<double, Space::kDevice>&, NeighborReport*);
 
 void arrange_left_balanced(CudaExecutor& /*executor*/, DeviceSpan<const float> /*points*/,
                            const KdTreeShape& /*shape*/,

@@ -168,6 +168,12 @@ NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, 
   return NearestPerThread{capacity, fault_bytes().bytes()};
 }
 
+std::size_t summed_list_bytes(std::size_t element_bytes, const KdTreeShape& shape,
+                              const NeighborSearch& search, int neighbors) {
+  const std::size_t room = size_of(shape.trees * search.queries * neighbors);
+  return ScratchSize().add<std::int64_t>(room).add<std::byte>(room * element_bytes).bytes();
+}
+
 CountPlan choose_count() { return {fault_bytes().bytes()}; }
 
 ListPlan choose_list(const KdTreeShape& shape, const NeighborSearch& search) {

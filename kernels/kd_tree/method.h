@@ -79,6 +79,10 @@ using NearestPlan = std::variant<NearestPerThread, NearestSorted, ClosestSorted>
 NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
                            int neighbors, const DeviceNumbers& device);
 
+/// The lists of neighbours of which a GPU makes sums.
+std::size_t summed_list_bytes(std::size_t element_bytes, const KdTreeShape& shape,
+                              const NeighborSearch& search, int neighbors);
+
 /// Counts and lists have one method: a thread has a query, in the queries' own order.
 struct CountPlan {
   std::size_t scratch_bytes = 0;

@@ -28,6 +28,14 @@ std::size_t find_nearest_scratch_bytes(const KdTreeShape& shape, const NeighborS
       kd_tree::choose_nearest(sizeof(T), shape, search, neighbors, kd_tree::kMinSupportedGpu));
 }
 
+template <class T, Space S>
+std::size_t sum_nearest_scratch_bytes(const KdTreeShape& shape, const NeighborSearch& search, int neighbors) {
+  const std::size_t search_bytes = find_nearest_scratch_bytes<T, S>(shape, search, neighbors);
+  if constexpr (S == Space::kHost) return search_bytes;
+  return search_bytes + kd_tree::summed_list_bytes(sizeof(T), shape, search, neighbors);
+}
+
+/// sum_within's too.
 template <Space S>
 std::size_t count_within_scratch_bytes(const KdTreeShape& shape, const NeighborSearch& search) {
   if constexpr (S == Space::kHost) return kd_tree::choose_cpu_query(shape, search).scratch_bytes;

@@ -82,7 +82,7 @@ class FakeServer(grpc.GenericRpcHandler):
     def _DeleteSession(self, request, context):
         return b""
 
-    def _DeleteBuffer(self, request, context):
+    def _BatchDeleteBuffers(self, request, context):
         return b""
 
 

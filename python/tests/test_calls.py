@@ -125,11 +125,48 @@ def test_leases_are_renewed_and_buffers_released(server):
     with connect(server, lease=3.0) as c:
         array = resident(server, c)
         assert 0.5 < wait_for("GetSession") < 3.0  # a third of the lease
-        assert server.count("DeleteBuffer") == 0
+        assert server.count("BatchDeleteBuffers") == 0
         del array
-        wait_for("DeleteBuffer")
-        assert server.count("DeleteBuffer") == 1
+        wait_for("BatchDeleteBuffers")
+        assert server.count("BatchDeleteBuffers") == 1
     assert server.count("DeleteSession") == 1
+
+
+def test_buffers_released_soon_after_one_another_are_deleted_by_one_call(server):
+    batches = []
+
+    def delete(request, context):
+        call = sessions_pb2.BatchDeleteBuffersRequest.FromString(request)
+        batches.append((call.parent, list(call.names), call.allow_missing))
+        return b""
+
+    server.handlers["BatchDeleteBuffers"] = delete
+    with connect(server) as c:
+        session = c.session
+        names = [f"{session.name}/buffers/{i}" for i in range(1500)]
+        for name in names:
+            session.release(name, 256)
+        for _ in range(1000):
+            if sum(len(batch[1]) for batch in batches) == len(names):
+                break
+            time.sleep(0.01)
+    assert [name for batch in batches for name in batch[1]] == names
+    assert len(batches) <= 4 and max(len(batch[1]) for batch in batches) <= 1000
+    assert all(batch[0] == session.name and batch[2] for batch in batches)
+
+
+def test_large_buffers_are_deleted_at_once(server, monkeypatch):
+    monkeypatch.setattr("cumulus.session._GATHER_SECONDS", 60.0)
+    with connect(server) as c:
+        c.session.release(f"{c.session.name}/buffers/1", 100)
+        time.sleep(0.05)
+        assert server.count("BatchDeleteBuffers") == 0
+        c.session.release(f"{c.session.name}/buffers/2", 16 << 20)
+        for _ in range(1000):
+            if server.count("BatchDeleteBuffers"):
+                break
+            time.sleep(0.01)
+        assert server.count("BatchDeleteBuffers") == 1
 
 
 def test_a_lost_session_is_made_anew(server):
@@ -154,7 +191,7 @@ class Restartable:
         self.metadata = []
         self.blocked = 0
         server.handlers.update(CreateSession=self.create, WriteBuffer=self.write, ReadBuffer=self.read,
-                               ApplyRecursiveFilter=self.filter, DeleteBuffer=self.delete)
+                               ApplyRecursiveFilter=self.filter, BatchDeleteBuffers=self.delete)
 
     def restart(self):
         self.buffers.clear()
@@ -198,7 +235,8 @@ class Restartable:
         return answer.SerializeToString()
 
     def delete(self, request, context):
-        self.buffers.pop(sessions_pb2.DeleteBufferRequest.FromString(request).name, None)
+        for name in sessions_pb2.BatchDeleteBuffersRequest.FromString(request).names:
+            self.buffers.pop(name, None)
         return b""
 
 

@@ -226,6 +226,25 @@ def test_a_radius_for_each_query_and_periods(client):
     assert np.array_equal(indices == -1, np.isinf(distances)) and (distances[np.isfinite(distances)] <= 0.05).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_neighbours_are_those_of_their_lists(client, dtype):
+    points, queries = RANDOM.random((2000, 3)).astype(dtype), RANDOM.random((150, 3)).astype(dtype)
+    colours = RANDOM.random((2000, 3)).astype(dtype)
+    tree = client.kd_tree(points)
+    distances, indices = tree.query(queries, 20, squared=True)
+    sums, last = tree.sums(queries, colours, 20, squared=True)
+    assert np.array_equal(sums, colours[indices].astype(float).cumsum(1)[:, -1].astype(dtype))
+    assert np.array_equal(last, distances[:, -1])
+    ones, counts = tree.sums(queries, np.ones(2000), radius=0.1)
+    assert np.array_equal(counts, tree.counts(queries, 0.1)) and np.array_equal(ones, counts) and ones.dtype == dtype
+    kept = tree.sums(client.upload(queries), client.upload(colours), 20, squared=True)
+    assert np.array_equal(kept[0].numpy(), sums) and np.array_equal(kept[1].numpy(), last)
+    fewer, far = tree.sums(queries, np.ones(2000), 100, radius=0.1)
+    assert np.array_equal(fewer, np.minimum(counts, 100)) and np.array_equal(np.isinf(far), counts < 100)
+    with pytest.raises(cumulus.InvalidArgument, match="a row for each point"):
+        tree.sums(queries, colours[1:], 20)
+
+
 def test_many_trees_at_once(client):
     neighbors = pytest.importorskip("sklearn.neighbors")
     points, queries = RANDOM.random((3, 400, 2)), RANDOM.random((3, 20, 2))

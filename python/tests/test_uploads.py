@@ -1,5 +1,7 @@
 """What an upload sends: against a server that a test chooses."""
 
+import concurrent.futures
+import threading
 import time
 
 import cumulus
@@ -66,3 +68,20 @@ def test_an_empty_array_is_one_message(server):
     with connect(server) as c:
         assert c.upload(np.empty((0, 3), np.float32)).shape == (0, 3)
     assert len(got) == 1 and got[0].finish_write and not got[0].HasField("crc32c")
+
+
+def test_transfers_of_several_threads_have_connections_of_their_own(server):
+    peers = []
+    together = threading.Barrier(3)
+
+    def write(requests, context):
+        messages = receive(requests)
+        if len(messages) > 1:
+            peers.append(context.peer())
+            together.wait(10)
+        return buffer("sessions/s/buffers/b", DATA)
+
+    server.handlers["WriteBuffer"] = write
+    with connect(server, connections=3) as c, concurrent.futures.ThreadPoolExecutor(3) as threads:
+        list(threads.map(c.upload, [DATA] * 3))
+    assert len(set(peers)) == 3

@@ -207,18 +207,28 @@ absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name, co
 }
 
 absl::Status SessionStore::delete_buffer(std::string_view name, const Principal& caller) {
-  std::shared_ptr<ResidentBuffer> dropped;  // its memory goes after the lock
-  const BufferName parts = split_buffer_name(name);
+  return delete_buffers(split_buffer_name(name).session, {name}, false, caller);
+}
+
+absl::Status SessionStore::delete_buffers(std::string_view session,
+                                          const std::vector<std::string_view>& names, bool allow_missing,
+                                          const Principal& caller) {
+  Dropped dropped;  // its memory goes after the lock
   const std::lock_guard lock(mutex_);
-  const auto entry = find_entry(parts.session, caller);
+  const auto entry = find_entry(session, caller);
   if (!entry.ok()) return entry.status();
   auto& buffers = (*entry)->second.buffers;
-  const auto found = buffers.find(parts.number);
-  if (found == buffers.end()) return missing_buffer(name);
-  dropped = std::move(found->second);
-  dropped->session_bytes.set_kept(false);  // calls that hold it give it back
-  due_.erase({dropped->expire_time, dropped->name});
-  buffers.erase(found);
+  for (const std::string_view name : names) {
+    if (!allow_missing && !buffers.contains(split_buffer_name(name).number)) return missing_buffer(name);
+  }
+  for (const std::string_view name : names) {
+    const auto found = buffers.find(split_buffer_name(name).number);
+    if (found == buffers.end()) continue;
+    found->second->session_bytes.set_kept(false);  // calls that hold it give it back
+    due_.erase({found->second->expire_time, found->second->name});
+    dropped.push_back(std::move(found->second));
+    buffers.erase(found);
+  }
   return absl::OkStatus();
 }
 

@@ -145,6 +145,9 @@ class SessionStore {
   absl::StatusOr<BufferHandle> find_buffer(std::string_view name, const Principal& caller);
   /// Calls that hold the buffer keep it alive until they end.
   absl::Status delete_buffer(std::string_view name, const Principal& caller);
+  /// Deletes the session's buffers of these names, each or, where one is missing and may not be, none.
+  absl::Status delete_buffers(std::string_view session, const std::vector<std::string_view>& names,
+                              bool allow_missing, const Principal& caller);
 
   struct BufferPage {
     std::vector<BufferHandle> buffers;

@@ -1,6 +1,7 @@
 #include "server/services/sessions_service.h"
 
 #include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::int32_t kDefaultPage = 100;
 constexpr std::int32_t kMaxPage = 1000;
+constexpr int kMaxBatch = 1000;
 
 bool is_uuid(std::string_view text) {
   constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -71,6 +73,13 @@ grpc::ServerUnaryReactor* SessionsService::DeleteBuffer(Context* context,
                                                         google::protobuf::Empty* /*response*/) {
   return answer_here(context, "DeleteBuffer",
                      [&](const Principal& caller) { return delete_buffer(*request, caller); });
+}
+
+grpc::ServerUnaryReactor* SessionsService::BatchDeleteBuffers(Context* context,
+                                                              const v1::BatchDeleteBuffersRequest* request,
+                                                              google::protobuf::Empty* /*response*/) {
+  return answer_here(context, "BatchDeleteBuffers",
+                     [&](const Principal& caller) { return delete_buffers(*request, caller); });
 }
 
 grpc::ServerUnaryReactor* SessionsService::answer_here(
@@ -160,6 +169,24 @@ absl::Status SessionsService::list(const v1::ListBuffersRequest& request, const 
 absl::Status SessionsService::delete_buffer(const v1::DeleteBufferRequest& request, const Principal& caller) {
   const absl::Status status = runtime_.sessions.delete_buffer(request.name(), caller);
   return absl::IsNotFound(status) && request.allow_missing() ? absl::OkStatus() : status;
+}
+
+absl::Status SessionsService::delete_buffers(const v1::BatchDeleteBuffersRequest& request,
+                                             const Principal& caller) {
+  if (request.names().empty() || request.names_size() > kMaxBatch) {
+    return bad_field("names",
+                     absl::StrCat("has ", request.names_size(), " names; 1 to ", kMaxBatch, " are right"));
+  }
+  const std::string prefix = absl::StrCat(request.parent(), "/buffers/");
+  for (int i = 0; i < request.names_size(); ++i) {
+    if (absl::StartsWith(request.names(i), prefix)) continue;
+    return bad_field(absl::StrCat("names[", i, "]"),
+                     absl::StrCat("is '", std::string(cut_text(request.names(i), 128)),
+                                  "'; the name of a buffer of `parent`, sessions/{session}/buffers/{buffer}, "
+                                  "is right"));
+  }
+  return runtime_.sessions.delete_buffers(request.parent(), {request.names().begin(), request.names().end()},
+                                          request.allow_missing(), caller);
 }
 
 void SessionsService::write_session(const Session& session, v1::Session& message) const {

@@ -28,6 +28,8 @@ class SessionsService final : public v1::Sessions::CallbackService {
                        v1::ListBuffersResponse* response) override;
   Reactor* DeleteBuffer(Context* context, const v1::DeleteBufferRequest* request,
                         google::protobuf::Empty* response) override;
+  Reactor* BatchDeleteBuffers(Context* context, const v1::BatchDeleteBuffersRequest* request,
+                              google::protobuf::Empty* response) override;
 
  private:
   /// What `call` answers, where the handles can be this instance's.
@@ -39,6 +41,7 @@ class SessionsService final : public v1::Sessions::CallbackService {
   absl::Status list(const v1::ListBuffersRequest& request, const Principal& caller,
                     v1::ListBuffersResponse& response);
   absl::Status delete_buffer(const v1::DeleteBufferRequest& request, const Principal& caller);
+  absl::Status delete_buffers(const v1::BatchDeleteBuffersRequest& request, const Principal& caller);
   absl::StatusOr<DeviceSlot*> choose_device(const std::string& name);
   void write_session(const Session& session, v1::Session& message) const;
 

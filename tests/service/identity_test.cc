@@ -153,6 +153,10 @@ TEST_F(IdentityTest, NoRpcTakesAHandleOfSomebodyElse) {
   by_name.set_name(buffer.name());
   v1::GetSessionRequest the_session;
   the_session.set_name(session);
+  v1::BatchDeleteBuffersRequest several;
+  several.set_parent(session);
+  several.add_names(buffer.name());
+  several.set_allow_missing(true);
   v1::MatchBracketsRequest operation;
   operation.mutable_options()->set_session(session);
   operation.mutable_text()->set_buffer(buffer.name());
@@ -161,6 +165,7 @@ TEST_F(IdentityTest, NoRpcTakesAHandleOfSomebodyElse) {
       {"BufferTransfer/WriteBuffer", upload.SerializeAsString()},
       {"Sessions/GetBuffer", by_name.SerializeAsString()},
       {"Sessions/DeleteBuffer", by_name.SerializeAsString()},
+      {"Sessions/BatchDeleteBuffers", several.SerializeAsString()},
       {"Sessions/ListBuffers", the_session.SerializeAsString()},
       {"Sessions/GetSession", the_session.SerializeAsString()},
       {"Sessions/DeleteSession", the_session.SerializeAsString()},

@@ -38,6 +38,30 @@ class SessionsService : public ::testing::Test {
     return server_.sessions->DeleteSession(&context, request, &empty);
   }
 
+  /// Keeps an array of four bytes; its name.
+  std::string keep_buffer() {
+    v1::EncodeRunLengthsRequest encode;
+    encode.mutable_options()->set_session(session_.name());
+    testing::set_inline(*encode.mutable_array(), v1::UINT8, {4}, std::vector<std::uint8_t>(4));
+    encode.set_max_runs(4);
+    v1::OperationResult result;
+    grpc::ClientContext context;
+    const grpc::Status status = server_.operations->EncodeRunLengths(&context, encode, &result);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return result.arrays(0).buffer().name();
+  }
+  grpc::Status remove_buffers(const std::string& parent, const std::vector<std::string>& names,
+                              bool allow_missing = false) {
+    v1::BatchDeleteBuffersRequest request;
+    request.set_parent(parent);
+    for (const std::string& name : names) request.add_names(name);
+    request.set_allow_missing(allow_missing);
+    google::protobuf::Empty empty;
+    grpc::ClientContext context;
+    return server_.sessions->BatchDeleteBuffers(&context, request, &empty);
+  }
+  std::size_t buffers() { return server_.runtime.sessions.buffer_count(); }
+
   TestServer server_;
   v1::Session session_;
 };
@@ -129,6 +153,35 @@ TEST_F(SessionsService, BuffersThatAreNotThereAreNotFound) {
   delete_request.set_allow_missing(true);
   grpc::ClientContext lenient;
   EXPECT_TRUE(server_.sessions->DeleteBuffer(&lenient, delete_request, &empty).ok());
+}
+
+TEST_F(SessionsService, DeletesManyBuffersAtOnceOrNone) {
+  ASSERT_TRUE(create(request()).ok());
+  const std::string session = session_.name();
+  const std::size_t before = buffers();
+  const std::string first = keep_buffer();
+  const std::string second = keep_buffer();
+  const std::size_t kept = buffers();
+  ASSERT_GE(kept, before + 2);
+  const std::string none = session + "/buffers/999";
+  expect_reason(remove_buffers(session, {first, none, second}), grpc::StatusCode::NOT_FOUND,
+                "BUFFER_NOT_FOUND");
+  EXPECT_EQ(buffers(), kept) << "nothing has gone where one is missing";
+  EXPECT_TRUE(remove_buffers(session, {first, none, second, first}, true).ok());
+  EXPECT_EQ(buffers(), kept - 2);
+  expect_reason(remove_buffers("sessions/none", {"sessions/none/buffers/1"}, true),
+                grpc::StatusCode::NOT_FOUND, "SESSION_NOT_FOUND");
+}
+
+TEST_F(SessionsService, RefusesBatchesThatAreNone) {
+  ASSERT_TRUE(create(request()).ok());
+  const std::string session = session_.name();
+  const std::string buffer = session + "/buffers/1";
+  expect_bad_field(remove_buffers(session, {}), "names", "1 to 1000");
+  expect_bad_field(remove_buffers(session, std::vector<std::string>(1001, buffer)), "names", "1001");
+  EXPECT_TRUE(remove_buffers(session, std::vector<std::string>(1000, buffer), true).ok());
+  expect_bad_field(remove_buffers(session, {buffer, "sessions/other/buffers/1"}), "names[1]",
+                   "sessions/other/buffers/1");
 }
 
 TEST_F(SessionsService, RefusesAWrongPageSizeTokenOrParent) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/kd_tree/kd_tree_sums.h"
 #include "kernels/kd_tree/scratch.h"
 #include "tests/support/kd_tree_builds.h"
 
@@ -78,6 +79,43 @@ class Asked {
     return {found.to_host(), report};
   }
 
+  struct Sums {
+    std::vector<T> sums;
+    std::vector<T> distances;          // of the last of the nearest
+    std::vector<std::int64_t> counts;  // of those within the radius
+    NeighborReport report;
+  };
+  /// `payload` is [trees, points, channels].
+  Sums nearest_sums(const NeighborSearch& search, int neighbors, const std::vector<T>& payload) {
+    const BackendArray<Backend, T> rows(backend_, payload);
+    BackendArray<Backend, T> sums(backend_, count_ * channels_of(payload));
+    BackendArray<Backend, T> distances(backend_, count_);
+    NeighborReport report;
+    const std::size_t scratch_bytes = sum_nearest_scratch_bytes<T, kSpace>(shape_, search, neighbors);
+    backend_.executor().reserve_scratch(scratch_bytes);
+    sum_nearest(backend_.executor(),
+                NearestSumJob<T, kSpace>{forest(search), neighbors, payload_sums(rows, sums, payload),
+                                         distances.span()},
+                &report);
+    check_scratch(scratch_bytes);
+    if (report.fault != NeighborReport::Fault::kNone) return {{}, {}, {}, report};
+    return {sums.to_host(), distances.to_host(), {}, report};
+  }
+  Sums sums_within(const NeighborSearch& search, const std::vector<T>& payload) {
+    const BackendArray<Backend, T> rows(backend_, payload);
+    BackendArray<Backend, T> sums(backend_, count_ * channels_of(payload));
+    BackendArray<Backend, std::int64_t> found(backend_, count_);
+    NeighborReport report;
+    const std::size_t scratch_bytes = count_within_scratch_bytes<kSpace>(shape_, search);
+    backend_.executor().reserve_scratch(scratch_bytes);
+    sum_within(backend_.executor(),
+               WithinSumJob<T, kSpace>{forest(search), payload_sums(rows, sums, payload), found.span()},
+               &report);
+    check_scratch(scratch_bytes);
+    if (report.fault != NeighborReport::Fault::kNone) return {{}, {}, {}, report};
+    return {sums.to_host(), {}, found.to_host(), report};
+  }
+
   Lists lists(const NeighborSearch& search, std::size_t room) {
     BackendArray<Backend, std::int64_t> offsets(backend_, count_ + 1);
     BackendArray<Backend, std::int64_t> indices(backend_, room);
@@ -101,6 +139,13 @@ class Asked {
         {points_.const_span(), idx_array_.const_span(), node_data_.const_span(), node_bounds_.const_span()},
         {queries_.const_span(), radii_.const_span()},
         search};
+  }
+  std::size_t channels_of(const std::vector<T>& payload) const {
+    return payload.size() / static_cast<std::size_t>(shape_.all_points());
+  }
+  PayloadSums<T, kSpace> payload_sums(const BackendArray<Backend, T>& rows, BackendArray<Backend, T>& sums,
+                                      const std::vector<T>& payload) const {
+    return {rows.const_span(), sums.span(), static_cast<std::int64_t>(channels_of(payload))};
   }
   void check_scratch(std::size_t stated) {
     EXPECT_EQ(backend_.executor().scratch_arena().used_bytes(), stated);

@@ -76,6 +76,20 @@ Operation find_nearest(const KdTree& tree, const Source& queries, int nearest,
 /// How many points lie within the radius of each query. Result: `counts`, int64 [queries].
 Operation count_neighbors(const KdTree& tree, const Source& queries, const NeighborOptions& options);
 
+/// The sums of what goes with the `nearest` (1 to 128) nearest points of each query, made on the server,
+/// where their lists are not wanted: photons around a place. `payload` has a row for each point that the tree
+/// was built of, in their order, [points] or [points, channels] ([trees, ...] where the tree is), of the
+/// tree's type. Results: `sums`, [queries] or [queries, channels], of that type, made in double, of the
+/// nearest first, and rounded once; `distances`, [queries], of the last of the nearest, +Inf where there are
+/// fewer. On a GPU it takes 12 bytes (of float64 16) of scratch memory for each query and neighbour.
+Operation sum_nearest(const KdTree& tree, const Source& queries, const Source& payload, int nearest,
+                      const NeighborOptions& options = {});
+
+/// As sum_nearest, of all points within the radius of each query, in the tree's order. Results: `sums`;
+/// `counts`, int64 [queries], of the points summed.
+Operation sum_neighbors(const KdTree& tree, const Source& queries, const Source& payload,
+                        const NeighborOptions& options);
+
 /// All points within the radius of each query, in the tree's order, one list after another: query i's (of
 /// tree t query q: i = t * queries + q) are elements offsets[i] to offsets[i + 1] - 1. Results: `offsets`,
 /// int64 [trees * queries + 1]; `indices`, int64 [neighbors], of the points that the tree was built of;

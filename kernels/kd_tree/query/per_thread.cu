@@ -7,6 +7,7 @@
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/kd_tree/query/search.h"
 #include "kernels/kd_tree/query/traversal.h"
+#include "kernels/kd_tree/query/with_kernels.cuh"
 
 namespace cumulus::kd_tree {
 namespace {
@@ -81,14 +82,6 @@ __global__ void __launch_bounds__(kSearchThreads)
                  distances[next] = search.shown(distance);
                  ++next;
                });
-}
-
-/// Calls body(Dimensions<D>, bool constant): the number of dimensions and whether an axis closes, as the
-/// compiler is to know them.
-template <class T, class Body>
-void with_kernels(const Search<T>& search, const Body& body) {
-  if (search.parameters.periodic) return body(Dimensions<0>(search.shape.dimensions), std::true_type());
-  with_dimensions(search.shape.dimensions, [&](auto dimensions) { body(dimensions, std::false_type()); });
 }
 
 template <class T>

@@ -147,6 +147,7 @@ class KdTree(_Handle):
 
     query = _awaited(kd_tree.KdTree.query)
     counts = _awaited(kd_tree.KdTree.counts)
+    sums = _awaited(kd_tree.KdTree.sums)
     lists = _awaited(kd_tree.KdTree.lists)
     save = _awaited(kd_tree.KdTree.save)
     to_sklearn = _awaited(kd_tree.KdTree.to_sklearn)

@@ -37,7 +37,7 @@ class Buffer:
 
     def __init__(self, client: "Client", message: Any, session: Session) -> None:
         self.client = client
-        self.resident = Resident(client, session, message.name)
+        self.resident = Resident(client, session, message.name, message.size_bytes)
         self.shape: Tuple[int, ...] = tuple(message.spec.shape)
         self.dtype: "np.dtype[Any]" = dtype_of(message.spec.element_type)
         self._release = weakref.finalize(self, self.resident.release)

@@ -135,6 +135,40 @@ class KdTree:
         resident = isinstance(asked, Buffer)
         return run.run(resident, nbytes("int64", *asked.shape[:-1])).either("counts", resident)
 
+    def sums(self, queries: Union[NDArray, Buffer], payload: Union[NDArray, Buffer], k: Optional[int] = None, *,
+             radius: Any = None, squared: bool = False, period: Sequence[float] = (),
+             **call: "Unpack[CallOptions]") -> Tuple[Any, Any]:
+        """The sums of what goes with each query's neighbours, made on the server: photons around a place, for instance.
+
+        Args:
+            queries: as `query` has it.
+            payload: a row for each of the points that the tree was built of, in their order, [points] or [points,
+                channels] (of many trees [trees, ...]), of the tree's type. Upload it where it is asked for more than once.
+            k: of the k nearest, 1 to 128; without, of all points within the radius.
+            radius: points farther than this are not summed; one, or one for each query.
+            squared: the distance comes as its square.
+            period: as `query` has it.
+
+        Returns:
+            sums, [queries] or [queries, channels], made in float64 and rounded once; with k the distance of the last of
+            the nearest, [queries], infinity where there are fewer; without the number of points summed, int64 [queries].
+            `Buffer`s where `queries` is one. On a GPU the server takes 12 bytes (of float64 16) for each query and
+            neighbour meanwhile.
+        """
+        request = wire.FindNeighborsRequest(squared=squared, period=period)
+        if k is None:
+            request.counts.SetInParent()
+        else:
+            request.nearest = k
+        asked, run = self._ask(request, queries, radius, call)
+        rows = payload if isinstance(payload, Buffer) else as_array(_of_type(payload, self.dtype), "payload",
+                                                                    (self.dtype.name,))
+        run.source(request.payload, rows, "payload")
+        channels = rows.shape[-1] if len(rows.shape) == len(self.shape) else 1
+        resident = isinstance(asked, Buffer)
+        result = run.run(resident, nbytes("float64", *asked.shape[:-1], channels + 1))
+        return result.either("sums", resident), result.either("counts" if k is None else "distances", resident)
+
     def lists(self, queries: NDArray, radius: Any, *, max_neighbors: Optional[int] = None, squared: bool = False,
               period: Sequence[float] = (), **call: "Unpack[CallOptions]") -> NeighborLists:
         """All points within the radius of each query, in the tree's order; arguments as `query`.

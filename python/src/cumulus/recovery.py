@@ -54,8 +54,9 @@ class Outage:
 class Resident:
     """What a Buffer, the calls that read it and the recipes of others share: an array on the server."""
 
-    def __init__(self, client: "ClientBase", session: "Session", name: str) -> None:
+    def __init__(self, client: "ClientBase", session: "Session", name: str, nbytes: int) -> None:
         self.client = client
+        self.nbytes = nbytes
         self.session: Optional["Session"] = session  # that has it under this name
         self.name = name
         self.recipe: Any = None  # how to make it again; None: not at all
@@ -69,7 +70,7 @@ class Resident:
     def drop(self) -> None:
         session, self.session = self.session, None
         if session is not None:
-            session.release(self.name)
+            session.release(self.name, self.nbytes)
 
     def adopt(self, session: "Session", name: str) -> None:
         self.name = name
@@ -108,7 +109,7 @@ class UploadRecipe:
             return
         written = resident.client.write(session, self._data, self._options)
         if written.checksum != self._checksum:
-            session.release(written.message.name)
+            session.release(written.message.name, resident.nbytes)
             raise DataLoss("an array that has to be uploaded again, as its server has restarted, is not what it was",
                            cure="leave it as it is, or upload a copy of it")
         resident.adopt(session, written.message.name)
@@ -143,7 +144,7 @@ class RunRecipe:
             reference = outputs.get(named.name)
             resident = reference() if reference is not None else None
             if resident is None:
-                session.release(named.buffer.name)
+                session.release(named.buffer.name, named.buffer.size_bytes)
                 continue
             resident.adopt(session, named.buffer.name)
             if resident.released:

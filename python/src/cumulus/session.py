@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
 import uuid
 import weakref
-from typing import Optional, Tuple
+from typing import List, NamedTuple, Optional
 
 from .connection import Connection
 from .errors import Error, NotFound
 from .v1 import sessions_pb2
 
 _END = ""
+# Small buffers that are released soon after one another are deleted by one call: each of its own would take two
+# switches of threads from the calls of whoever makes and drops them. What takes memory that others wait for goes at once.
+_GATHER_SECONDS = 0.02
+_LARGE_BYTES = 1 << 20
+_MOST_NAMES = 1000  # of one call
 
 
 class Session:
@@ -33,17 +39,18 @@ class Session:
         connection.handles = tuple((key, value) for key, value in (
             ("cumulus-session", self.name), ("cumulus-instance", self.instance)) if value)
         granted = ttl if ttl is not None else created.expire_time.seconds - time.time()
-        # put() of a SimpleQueue may be called from a finalizer, whatever this thread is in the middle of.
-        self._released: "queue.SimpleQueue[str]" = queue.SimpleQueue()
+        self._released = _Released(queue.SimpleQueue(), queue.SimpleQueue())
         self._connection = connection
         self._thread = threading.Thread(target=_attend, name="cumulus-lease", daemon=True,
                                         args=(weakref.ref(self), connection, self._released,
-                                              (self.name, max(granted, 3.0))))
+                                              _Lease(self.name, max(granted, 3.0))))
         self._thread.start()
 
-    def release(self, buffer: str) -> None:
+    def release(self, buffer: str, nbytes: int) -> None:
         """Deletes a buffer, soon, on the session's thread. Safe in finalizers."""
-        self._released.put(buffer)
+        self._released.names.put(buffer)
+        if nbytes >= _LARGE_BYTES:
+            self._released.hurry.put(None)
 
     def renew(self) -> None:
         """Renews the lease, as every call that names the session does. NotFound once it is gone."""
@@ -51,7 +58,8 @@ class Session:
 
     def close(self) -> None:
         """Deletes the session, and with it its buffers. A server that cannot be reached drops them later."""
-        self._released.put(_END)
+        self._released.names.put(_END)
+        self._released.hurry.put(None)
         self._thread.join(5.0)
         self.lost = True
         try:
@@ -65,25 +73,54 @@ def _renew(connection: Connection, name: str, timeout: Optional[float] = None) -
     connection.call("/cumulus.v1.Sessions/GetSession", sessions_pb2.GetSessionRequest(name=name), bytes, timeout)
 
 
-def _attend(session: "weakref.ref[Session]", connection: Connection, released: "queue.SimpleQueue[str]",
-            lease: Tuple[str, float]) -> None:
-    """The thread: renews a third of the lease from the last time, and deletes what is released meanwhile."""
-    name, ttl = lease
-    due = time.monotonic() + ttl / 3
-    while session() is not None:
+class _Lease(NamedTuple):
+    session: str
+    seconds: float
+
+
+class _Released(NamedTuple):
+    """Buffers to be deleted, and what ends the wait for more of them.
+
+    put() of a SimpleQueue may be called from a finalizer, whatever this thread is in the middle of.
+    """
+
+    names: "queue.SimpleQueue[str]"
+    hurry: "queue.SimpleQueue[None]"
+
+    def take(self, timeout: float) -> List[str]:
+        """The names of those that are released within `timeout` seconds, and of those soon after the first; none where
+        there are none."""
         try:
-            buffer = released.get(timeout=max(min(due - time.monotonic(), 60.0), 0.0))
+            taken = [self.names.get(timeout=timeout)]
         except queue.Empty:
-            buffer = None
-        if buffer == _END:
+            return []
+        with contextlib.suppress(queue.Empty):
+            self.hurry.get(timeout=_GATHER_SECONDS)
+        with contextlib.suppress(queue.Empty):
+            while len(taken) < _MOST_NAMES:
+                taken.append(self.names.get_nowait())
+        return taken
+
+
+def _delete(connection: Connection, session: str, names: List[str]) -> None:
+    connection.call("/cumulus.v1.Sessions/BatchDeleteBuffers",
+                    sessions_pb2.BatchDeleteBuffersRequest(parent=session, names=names, allow_missing=True), bytes,
+                    timeout=10.0)
+
+
+def _attend(session: "weakref.ref[Session]", connection: Connection, released: _Released, lease: _Lease) -> None:
+    """The thread: renews a third of the lease from the last time, and deletes what is released meanwhile."""
+    due = time.monotonic() + lease.seconds / 3
+    while session() is not None:
+        names = released.take(max(min(due - time.monotonic(), 60.0), 0.0))
+        if _END in names:  # the session's end deletes the others
             return
         try:
-            if buffer is not None:
-                connection.call("/cumulus.v1.Sessions/DeleteBuffer",
-                                sessions_pb2.DeleteBufferRequest(name=buffer, allow_missing=True), bytes, timeout=10.0)
+            if names:
+                _delete(connection, lease.session, names)
             elif time.monotonic() >= due:
-                due = time.monotonic() + ttl / 3
-                _renew(connection, name, ttl / 3)
+                due = time.monotonic() + lease.seconds / 3
+                _renew(connection, lease.session, lease.seconds / 3)
         except NotFound:
             owner = session()
             if owner is not None:

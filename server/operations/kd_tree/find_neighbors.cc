@@ -21,16 +21,29 @@ using Wanted = FindNeighbors::Wanted;
 
 constexpr double kMaxPeriod = std::numeric_limits<float>::max();
 
+/// A row of the payload for each of `count`, a tree's points or queries.
+ArrayShape payload_shape(const Plan& plan, std::int64_t count) {
+  return plan.has_channels ? plan.shape.array(plan.shape.type, {count, plan.summed_channels})
+                           : plan.shape.array(plan.shape.type, {count});
+}
+
 /// Where lists hold so many neighbours.
 std::vector<OutputSpec> arrays(const Plan& plan, std::int64_t listed) {
   const KdTreeArraysShape& shape = plan.shape;
   const std::int64_t queries = plan.search.queries;
+  const bool sums = plan.summed_channels > 0;
   switch (plan.wanted) {
     case Wanted::kNearest:
+      if (sums) {
+        return {{"sums", payload_shape(plan, queries)}, {"distances", shape.array(shape.type, {queries})}};
+      }
       return {{"indices", shape.array(v1::INT64, {queries, plan.nearest})},
               {"distances", shape.array(shape.type, {queries, plan.nearest})}};
-    case Wanted::kCounts:
-      return {{"counts", shape.array(v1::INT64, {queries})}};
+    case Wanted::kCounts: {
+      const OutputSpec counts = {"counts", shape.array(v1::INT64, {queries})};
+      if (sums) return {counts, {"sums", payload_shape(plan, queries)}};
+      return {counts};
+    }
     case Wanted::kLists:
       break;
   }
@@ -123,6 +136,25 @@ absl::Status read_wanted(const Request& request, Plan& plan) {
   return bad_field("wanted", "is not set; `nearest`, `counts` or `lists` is right");
 }
 
+/// `payload` is the last input.
+absl::Status read_payload(const Request& request, std::span<const InputArray> inputs, Plan& plan) {
+  if (!request.has_payload()) return absl::OkStatus();
+  if (plan.wanted == Wanted::kLists) {
+    return bad_field("payload", "is given, and `lists` too; it goes with `nearest` and `counts`");
+  }
+  const InputArray& payload = inputs.back();
+  const auto& extents = payload.shape.extents;
+  plan.has_channels = extents.size() == (plan.shape.batched ? 3u : 2u);
+  plan.summed_channels = plan.has_channels ? extents.back() : 1;
+  if (payload.shape == payload_shape(plan, plan.shape.forest.points) && plan.summed_channels > 0)
+    return absl::OkStatus();
+  const std::string trees = plan.shape.batched ? concat(plan.shape.forest.trees, ", ") : "";
+  const std::string rows = concat(trees, plan.shape.forest.points);
+  return bad_field(payload.field, concat("is ", payload.shape.text(), "; a row for each point, ",
+                                         element_type_name(plan.shape.type), " [", rows, "] or [", rows,
+                                         ", channels], is right"));
+}
+
 absl::Status read_period(const Request& request, Plan& plan) {
   if (request.period().empty()) return absl::OkStatus();
   if (request.period_size() != plan.shape.forest.dimensions) {
@@ -163,6 +195,26 @@ absl::Status wrong_leaf(const Plan& plan, std::int64_t number) {
       {{"tree", concat(tree)}, {"node", concat(node)}});
 }
 
+template <class T, class E>
+void run_sums(E& executor, const Plan& plan, const QueriedForest<T, E::kSpace>& forest,
+              const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs, NeighborReport* report) {
+  const auto rows = inputs.template as<const T>(plan.has_radii ? 6 : 5);
+  if (plan.wanted == Wanted::kNearest) {
+    sum_nearest(executor,
+                NearestSumJob<T, E::kSpace>{forest,
+                                            plan.nearest,
+                                            {rows, outputs.template as<T>(0), plan.summed_channels},
+                                            outputs.template as<T>(1)},
+                report);
+  } else {
+    sum_within(executor,
+               WithinSumJob<T, E::kSpace>{forest,
+                                          {rows, outputs.template as<T>(1), plan.summed_channels},
+                                          outputs.template as<std::int64_t>(0)},
+               report);
+  }
+}
+
 }  // namespace
 
 std::int64_t FindNeighbors::Plan::all_queries() const { return shape.forest.trees * search.queries; }
@@ -174,6 +226,7 @@ std::vector<SourceField> FindNeighbors::sources(const Request& request) {
                                      {"tree.node_bounds", &request.tree().node_bounds()},
                                      {"queries", &request.queries()}};
   if (request.has_radii()) fields.push_back({"radii", &request.radii()});
+  if (request.has_payload()) fields.push_back({"payload", &request.payload()});
   return fields;
 }
 
@@ -186,6 +239,7 @@ absl::StatusOr<Plan> FindNeighbors::validate(const Request& request, std::span<c
   plan.search.squared = request.squared();
   absl::Status status = read_queries(inputs, plan);
   if (status.ok()) status = read_wanted(request, plan);
+  if (status.ok()) status = read_payload(request, inputs, plan);
   if (status.ok()) status = read_period(request, plan);
   if (!status.ok()) return status;
   return plan;
@@ -205,7 +259,11 @@ Cost FindNeighbors::cost(const Plan& plan) {
   const double leaf_points = static_cast<double>(forest.points) / leaves + 1;
   const double seen_leaves = std::min(leaves, std::exp2(std::min(forest.dimensions, 5)));
   const double wanted = plan.wanted == Wanted::kNearest ? plan.nearest : 1;
-  const double a_query = kNodePoints * forest.levels + seen_leaves * leaf_points + 4 * wanted;
+  const double summed = static_cast<double>(plan.summed_channels);
+  const double a_search = kNodePoints * forest.levels + seen_leaves * leaf_points + (4 + summed) * wanted;
+  // Within a radius, each four channels are a search of their own.
+  const double searches = plan.wanted == Wanted::kCounts ? std::max(1.0, std::ceil(summed / 4)) : 1;
+  const double a_query = searches * a_search;
   const double work = static_cast<double>(plan.all_queries()) * a_query;
   const double checked = static_cast<double>(forest.trees) * leaves;  // leaves
   return {(work + checked) * kCoreSeconds, (work + checked) * kGpuSeconds};
@@ -216,6 +274,9 @@ std::size_t FindNeighbors::scratch_bytes(const Plan& plan) {
   if (plan.wanted == Wanted::kCounts) return count_within_scratch_bytes<S>(plan.shape.forest, plan.search);
   if (plan.wanted == Wanted::kLists) return list_within_scratch_bytes<S>(plan.shape.forest, plan.search);
   return plan.shape.with_type([&]<class T>(T) {
+    if (plan.summed_channels > 0) {
+      return sum_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
+    }
     return find_nearest_scratch_bytes<T, S>(plan.shape.forest, plan.search, plan.nearest);
   });
 }
@@ -231,6 +292,8 @@ void FindNeighbors::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& 
         {inputs.template as<const T>(4), {}},
         plan.search};
     if (plan.has_radii) forest.queries.radii = inputs.template as<const T>(5);
+    if (plan.summed_channels > 0)
+      return run_sums<T>(executor, plan, forest, inputs, outputs, &report.queries);
     const auto first = outputs.template as<std::int64_t>(0);
     switch (plan.wanted) {
       case Wanted::kNearest:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cumulus/v1/kd_tree.pb.h"
-#include "kernels/kd_tree/kd_tree_query.h"
+#include "kernels/kd_tree/kd_tree_sums.h"
 #include "server/operations/kd_tree/arrays.h"
 #include "server/pipeline/operation.h"
 
@@ -24,6 +24,8 @@ struct FindNeighbors {
     int nearest = 0;
     std::int64_t max_neighbors = 0;  // of all lists together
     bool has_radii = false;
+    std::int64_t summed_channels = 0;  // of the payload; 0: there is none
+    bool has_channels = false;         // the payload is [points, channels], else [points]
 
     std::int64_t all_queries() const;
   };
