@@ -47,6 +47,17 @@ TEST_F(TableJobs, ARadiusMapGivesEachPixelItsOwnBox) {
        "--radius-map: ");
 }
 
+TEST_F(TableJobs, AnArrayIsWrittenAsItComesAndMayReplaceItsInput) {
+  const Picture map = read_picture(kMap);
+  const std::string right(reinterpret_cast<const char*>(map.pixels.data()),
+                          map.pixels.size() * sizeof(float));
+  const std::string file = folder_ / "map.npy";
+  for (const std::string& input : {kMap, file}) {
+    succeed({"box-filter", input, "-o", file, "--radius", "0"});
+    EXPECT_TRUE(read_npy(file).data == right) << input;
+  }
+}
+
 /// The picture as it goes on beyond its border, `margin` pixels of that.
 Picture extended(const Picture& picture, int margin, const std::string& boundary) {
   Picture wide{picture.width + 2 * margin, picture.height + 2 * margin, 1, OIIO::TypeDesc::FLOAT, {}};
