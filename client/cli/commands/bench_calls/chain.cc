@@ -1,85 +1,75 @@
-// cumulus_chain_bench: five small operations in one call, next to five calls. A map is blurred; a sampling
-// table of the blurred map is built and drawn from; the blurred map is box-filtered, and summed. Both leave
-// the samples and the sums on the server. A box filter alone shows what one call costs besides its kernels.
-// All take turns in one run. Exits with 1 where the bytes of the two differ.
-#include <CLI/CLI.hpp>
+#include "cli/commands/bench_calls/chain.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/time/clock.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <functional>
-#include <iostream>
-#include <random>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cumulus/client.h"
+#include "cli/app/bench_rows.h"
 #include "cumulus/pipeline.h"
 #include "cumulus/recursive_filter.h"
 #include "cumulus/sampling_table.h"
 #include "cumulus/summed_area_table.h"
 
-namespace cumulus::bench {
+namespace cumulus::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr std::int64_t kHeight = 128;
+constexpr std::int64_t kWidth = 256;
+constexpr std::int64_t kSamples = 1024;
 
-struct Arguments {
-  std::string server = "127.0.0.1:50651";
-  std::int64_t width = 256;
-  std::int64_t height = 128;
-  std::int64_t samples = 1024;
-  int rounds = 500;
-};
-
-template <class T>
-T value_or_throw(absl::StatusOr<T> result, const std::string& what) {
-  if (!result.ok()) throw std::runtime_error(what + ": " + result.status().ToString());
-  return *std::move(result);
-}
-
-/// What both leave, and how long their kernels took.
+/// What both ways leave, and how long their kernels took.
 struct Kept {
   Buffer samples;
   Buffer sums;
-  double compute_seconds;
+  absl::Duration kernels;
 };
 
-class Subjects {
+class Chain {
  public:
-  Subjects(const Session& session, const Buffer& map, std::int64_t samples)
-      : session_(session), map_(map), samples_(samples) {}
+  Chain(Job& job, const Session& session, const Buffer& map) : job_(job), session_(session), map_(map) {}
 
-  Kept one_call() const {
+  absl::StatusOr<Kept> one_call() const {
     Pipeline pipeline;
     const auto blurred = pipeline.add(blur());
     const auto table = pipeline.add(build_sampling_table(blurred["image"]));
-    const auto drawn = pipeline.add(draw_samples(table["table"], {.count = samples_}));
+    const auto drawn = pipeline.add(draw_samples(table["table"], {.count = kSamples}));
     const auto boxed = pipeline.add(filter_box(blurred["image"], {.radius = 4}));
     const auto summed = pipeline.add(build_summed_area_table(boxed["image"]));
     pipeline.keep(drawn["position"]);
     pipeline.keep(summed["sums"]);
-    Result result = run(pipeline);
-    const double seconds = absl::ToDoubleSeconds(result.timings().compute);
-    return {take(result, "position"), take(result, "sums"), seconds};
+    absl::StatusOr<Result> result = run(pipeline);
+    if (!result.ok()) return result.status();
+    const absl::Duration kernels = result->timings().compute;
+    return take(*result, *result, kernels);
   }
-  Kept five_calls() const {
-    const Result blurred = run(blur());
-    const Buffer& image = *blurred.buffer("image");
-    const Result table = run(build_sampling_table(image));
-    Result drawn = run(draw_samples(*table.buffer("table"), {.count = samples_}));
-    const Result boxed = run(filter_box(image, {.radius = 4}));
-    Result summed = run(build_summed_area_table(*boxed.buffer("image")));
-    double seconds = 0;
-    for (const Result* result : {&blurred, &table, &std::as_const(drawn), &boxed, &std::as_const(summed)})
-      seconds += absl::ToDoubleSeconds(result->timings().compute);
-    return {take(drawn, "position"), take(summed, "sums"), seconds};
+
+  absl::StatusOr<Kept> five_calls() const {
+    absl::Duration kernels;
+    const absl::StatusOr<Result> blurred = run(blur(), kernels);
+    if (!blurred.ok()) return blurred.status();
+    const Buffer& image = *blurred->buffer("image");
+    const absl::StatusOr<Result> table = run(build_sampling_table(image), kernels);
+    if (!table.ok()) return table.status();
+    absl::StatusOr<Result> drawn = run(draw_samples(*table->buffer("table"), {.count = kSamples}), kernels);
+    if (!drawn.ok()) return drawn.status();
+    const absl::StatusOr<Result> boxed = run(filter_box(image, {.radius = 4}), kernels);
+    if (!boxed.ok()) return boxed.status();
+    absl::StatusOr<Result> summed = run(build_summed_area_table(*boxed->buffer("image")), kernels);
+    if (!summed.ok()) return summed.status();
+    return take(*drawn, *summed, kernels);
   }
-  double box_filter() const {
-    return absl::ToDoubleSeconds(run(filter_box(map_, {.radius = 4})).timings().compute);
+
+  absl::StatusOr<absl::Duration> one_filter() const {
+    absl::Duration kernels;
+    const absl::StatusOr<Result> filtered = run(filter_box(map_, {.radius = 4}), kernels);
+    if (!filtered.ok()) return filtered.status();
+    return kernels;
   }
 
  private:
@@ -87,91 +77,89 @@ class Subjects {
     return apply_recursive_filter(map_,
                                   {.y = AxisKernel{GaussianKernel{3}}, .x = AxisKernel{GaussianKernel{3}}});
   }
-  Result run(const Operation& operation) const { return value_or_throw(session_.run(operation), "run"); }
-  static Buffer take(Result& result, const char* name) {
-    return value_or_throw(result.take_buffer(name), name);
+  absl::StatusOr<Result> run(const Operation& operation) const {
+    return job_.accept(session_.run(operation, job_.run()));
+  }
+  absl::StatusOr<Result> run(const Operation& operation, absl::Duration& kernels) const {
+    absl::StatusOr<Result> result = run(operation);
+    if (result.ok()) kernels += result->timings().compute;
+    return result;
+  }
+  static absl::StatusOr<Kept> take(Result& drawn, Result& summed, absl::Duration kernels) {
+    absl::StatusOr<Buffer> samples = drawn.take_buffer("position");
+    if (!samples.ok()) return samples.status();
+    absl::StatusOr<Buffer> sums = summed.take_buffer("sums");
+    if (!sums.ok()) return sums.status();
+    return Kept{*std::move(samples), *std::move(sums), kernels};
   }
 
+  Job& job_;
   const Session& session_;
   const Buffer& map_;
-  std::int64_t samples_;
 };
 
-double percentile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
+struct Subject {
+  ChainTimes::Subject& median;
+  std::function<absl::StatusOr<absl::Duration>()> run;  // answers the time of its kernels
+  std::vector<absl::Duration> whole = {};
+  std::vector<absl::Duration> kernels = {};
+};
+
+absl::Duration median(std::vector<absl::Duration> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
 }
 
-bool same(const Session& session, const Buffer& one, const Buffer& other) {
-  const Array first = value_or_throw(session.download(one), "download");
-  const Array second = value_or_throw(session.download(other), "download");
-  return std::ranges::equal(first.bytes(), second.bytes());
-}
-
-int measure(const Arguments& arguments) {
-  const Client client = value_or_throw(Client::connect(arguments.server), "connect");
-  const Session session = value_or_throw(client.create_session(), "session");
-  std::vector<float> texels(static_cast<std::size_t>(arguments.width * arguments.height));
-  std::mt19937 random(1);
-  for (float& texel : texels) texel = static_cast<float>(random() % 4096) / 4096;
-  const Buffer map =
-      value_or_throw(session.upload(ArrayView(texels, {arguments.height, arguments.width})), "upload");
-  const Subjects subjects(session, map, arguments.samples);
-
-  struct Subject {
-    const char* name;
-    std::function<double()> run;  // the seconds of its kernels
-    std::vector<double> seconds = {};
-    std::vector<double> compute = {};
-  };
-  Subject all[] = {{"one call", [&] { return subjects.one_call().compute_seconds; }},
-                   {"five calls", [&] { return subjects.five_calls().compute_seconds; }},
-                   {"box filter", [&] { return subjects.box_filter(); }}};
-  const int warm_ups = arguments.rounds / 10 + 1;
-  for (int round = -warm_ups; round < arguments.rounds; ++round) {
-    for (Subject& subject : all) {
-      const Clock::time_point start = Clock::now();
-      const double compute = subject.run();
-      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+absl::Status take_turns(std::vector<Subject>& subjects, int rounds) {
+  for (int round = -rounds / 10 - 1; round < rounds; ++round) {  // those below 0 warm up
+    for (Subject& subject : subjects) {
+      const absl::Time start = absl::Now();
+      const absl::StatusOr<absl::Duration> kernels = subject.run();
+      if (!kernels.ok()) return kernels.status();
       if (round < 0) continue;
-      subject.seconds.push_back(seconds);
-      subject.compute.push_back(compute);
+      subject.whole.push_back(absl::Now() - start);
+      subject.kernels.push_back(*kernels);
     }
   }
+  for (Subject& subject : subjects) subject.median = {median(subject.whole), median(subject.kernels)};
+  return absl::OkStatus();
+}
 
-  std::printf("five operations on %lld x %lld float32, %lld samples, %d rounds; %s\n",
-              static_cast<long long>(arguments.height), static_cast<long long>(arguments.width),
-              static_cast<long long>(arguments.samples), arguments.rounds, session.device().c_str());
-  for (const Subject& subject : all) {
-    std::printf("%-12s p50 %8.1f us  p90 %8.1f us  of which kernels, p50, %8.1f us\n", subject.name,
-                percentile(subject.seconds, 0.5) * 1e6, percentile(subject.seconds, 0.9) * 1e6,
-                percentile(subject.compute, 0.5) * 1e6);
-  }
-  const Kept one = subjects.one_call();
-  const Kept five = subjects.five_calls();
-  const bool equal = same(session, one.samples, five.samples) && same(session, one.sums, five.sums);
-  std::printf("the results are %sthe same bytes\n", equal ? "" : "NOT ");
-  return equal ? 0 : 1;
+absl::Status require_same(const Session& session, const Buffer& one, const Buffer& other) {
+  const absl::StatusOr<Array> first = session.download(one);
+  if (!first.ok()) return first.status();
+  const absl::StatusOr<Array> second = session.download(other);
+  if (!second.ok()) return second.status();
+  if (std::ranges::equal(first->bytes(), second->bytes())) return absl::OkStatus();
+  return absl::InternalError("five operations have other results as one call than as five");
+}
+
+absl::StatusOr<absl::Duration> kernels_of(const absl::StatusOr<Kept>& kept) {
+  if (!kept.ok()) return kept.status();
+  return kept->kernels;
 }
 
 }  // namespace
-}  // namespace cumulus::bench
 
-int main(int argc, char** argv) {
-  CLI::App app{"Measures five operations in one call next to five calls.", "cumulus_chain_bench"};
-  cumulus::bench::Arguments arguments;
-  app.add_option("--server", arguments.server, "HOST:PORT or unix:PATH")->capture_default_str();
-  app.add_option("--width", arguments.width)->check(CLI::Range(1, 32768))->capture_default_str();
-  app.add_option("--height", arguments.height)->check(CLI::Range(1, 32768))->capture_default_str();
-  app.add_option("--samples", arguments.samples)->check(CLI::Range(1, 1 << 24))->capture_default_str();
-  app.add_option("--rounds", arguments.rounds, "Rounds that count")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return cumulus::bench::measure(arguments);
-  } catch (const std::exception& error) {
-    std::cerr << "cumulus_chain_bench: " << error.what() << "\n";
-    return 1;
-  }
+absl::StatusOr<ChainTimes> measure_chain(Job& job, const Session& session, int rounds) {
+  const absl::StatusOr<Array> texels = bench_floats({kHeight, kWidth});
+  if (!texels.ok()) return texels.status();
+  const absl::StatusOr<Buffer> map = job.upload(session, texels->view());
+  if (!map.ok()) return map.status();
+  const Chain chain(job, session, *map);
+  ChainTimes times;
+  std::vector<Subject> subjects = {{times.one_call, [&] { return kernels_of(chain.one_call()); }},
+                                   {times.five_calls, [&] { return kernels_of(chain.five_calls()); }},
+                                   {times.one_filter, [&] { return chain.one_filter(); }}};
+  if (absl::Status taken = take_turns(subjects, rounds); !taken.ok()) return taken;
+  const absl::StatusOr<Kept> one = chain.one_call();
+  if (!one.ok()) return one.status();
+  const absl::StatusOr<Kept> five = chain.five_calls();
+  if (!five.ok()) return five.status();
+  absl::Status same = require_same(session, one->samples, five->samples);
+  if (same.ok()) same = require_same(session, one->sums, five->sums);
+  if (!same.ok()) return same;
+  return times;
 }
+
+}  // namespace cumulus::cli
