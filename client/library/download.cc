@@ -161,7 +161,7 @@ absl::Status download_over(int connections, Connection& connection, const CallCo
                            const DownloadOptions& options) {
   const absl::Time deadline = connection.deadline(options.call, transfer_allowance(destination.size()));
   TransferParts parts(split_transfer(destination.size(), connections), options.call.cancellation,
-                      options.progress);
+                      options.progress, options.arrived);
   const BufferDownload download(connection, context, deadline, name, destination);
   const absl::Time start = absl::Now();
   absl::Status status = parts.run(TransferParts::EndsWith::kAllParts,

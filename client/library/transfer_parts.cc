@@ -24,9 +24,10 @@ std::vector<TransferPart> split_transfer(std::size_t bytes, int connections) {
 }
 
 TransferParts::TransferParts(std::vector<TransferPart> parts, const std::optional<Cancellation>& cancellation,
-                             TransferProgress progress)
+                             TransferProgress progress, TransferArrival arrived)
     : parts_(std::move(parts)),
       progress_(std::move(progress)),
+      arrived_(std::move(arrived)),
       scope_(cancellation,
              [stop = stop_, settled = settled_] {
                stop.cancel();
@@ -62,9 +63,12 @@ void TransferParts::take_result(EndsWith end, const absl::Status& result) {
 }
 
 void TransferParts::report(std::size_t index, std::size_t done) {
-  if (!progress_) return;
+  if (!progress_ && !arrived_) return;
   const std::lock_guard lock(progress_mutex_);
-  done_[index] = done;
+  const std::size_t before = std::exchange(done_[index], done);
+  const auto begin = static_cast<std::int64_t>(parts_[index].begin);
+  if (arrived_) arrived_(begin + static_cast<std::int64_t>(before), begin + static_cast<std::int64_t>(done));
+  if (!progress_) return;
   progress_(static_cast<std::int64_t>(std::accumulate(done_.begin(), done_.end(), std::size_t{0})),
             static_cast<std::int64_t>(parts_.back().end));
 }

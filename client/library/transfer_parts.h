@@ -26,7 +26,7 @@ std::vector<TransferPart> split_transfer(std::size_t bytes, int connections);
 class TransferParts {
  public:
   TransferParts(std::vector<TransferPart> parts, const std::optional<Cancellation>& cancellation,
-                TransferProgress progress);
+                TransferProgress progress, TransferArrival arrived = {});
 
   enum class EndsWith { kAllParts, kAnyPart };
   /// Calls `move` for each part, the first on this thread and the others on threads of their own. OK where
@@ -35,7 +35,7 @@ class TransferParts {
 
   const TransferPart& part(std::size_t index) const { return parts_[index]; }
   std::size_t count() const { return parts_.size(); }
-  /// That the part has come so far; calls the caller's progress, from one thread at a time.
+  /// That the part has come so far; tells the caller, from one thread at a time.
   void report(std::size_t index, std::size_t done);
 
   /// Cancelled when the transfer has failed, or its caller cancels it.
@@ -48,6 +48,7 @@ class TransferParts {
 
   const std::vector<TransferPart> parts_;
   const TransferProgress progress_;
+  const TransferArrival arrived_;
   const Cancellation stop_;
   const Cancellation settled_;
   const CancellationScope scope_;

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/files/npy.h"
@@ -107,6 +109,73 @@ TEST_F(NpyFile, SaysWhatIsWrongWithAFile) {
   words.replace(words.find("(1, )"), 5, "(a, )");
   write(words);
   EXPECT_NE(error().find("no list of numbers"), std::string::npos) << error();
+}
+
+/// An array of 5 MiB that comes in parts, and its file.
+class NpyWriters : public ::testing::Test {
+ protected:
+  NpyWriters() {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<std::uint32_t>(i * 2654435761U);
+  }
+  ArrayView array() const { return ArrayView(values_); }
+  std::string written(const std::string& path) const {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    return bytes.substr(npy_header("'<u4'", {kCount}).size());
+  }
+  std::string bytes() const {
+    return {reinterpret_cast<const char*>(values_.data()), values_.size() * sizeof(std::uint32_t)};
+  }
+
+  static constexpr std::int64_t kCount = 5 << 18;
+  static constexpr std::int64_t kMiB = 1 << 20;
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "array.npy";
+  std::vector<std::uint32_t> values_ = std::vector<std::uint32_t>(kCount);
+};
+
+TEST_F(NpyWriters, WriteWhatHasComeBeforeTheRest) {
+  NpyWriter writer(path_);
+  writer.begin(array());
+  writer.take(3 * kMiB, 5 * kMiB);
+  writer.end();
+  const std::string unfinished = std::filesystem::directory_iterator(folder_.path())->path();
+  EXPECT_TRUE(written(unfinished).substr(3 * kMiB) == bytes().substr(3 * kMiB));
+}
+
+TEST_F(NpyWriters, HaveTheWholeArrayHoweverItCame) {
+  const std::vector<std::vector<std::pair<int, int>>> ways = {
+      {}, {{0, 5}}, {{3, 5}, {1, 3}, {0, 1}}, {{0, 2}}};
+  for (const auto& way : ways) {
+    NpyWriter writer(path_);
+    writer.begin(array());
+    for (const auto& [begin, end] : way) writer.take(begin * kMiB, end * kMiB);
+    writer.end();
+    ASSERT_TRUE(writer.finish(array()).ok());
+    EXPECT_TRUE(written(path_) == bytes()) << way.size() << " parts";
+  }
+}
+
+TEST_F(NpyWriters, HaveWhatCameLastWhereATransferBeganAgain) {
+  const std::vector<std::uint32_t> last = values_;
+  values_[0] = ~values_[0];
+  NpyWriter writer(path_);
+  writer.begin(array());
+  writer.take(0, 3 * kMiB);
+  writer.end();
+  values_ = last;
+  writer.take(0, 5 * kMiB);
+  ASSERT_TRUE(writer.finish(array()).ok());
+  EXPECT_TRUE(written(path_) == bytes());
+}
+
+TEST_F(NpyWriters, LeaveNothingWithoutTheirEnd) {
+  {
+    NpyWriter writer(path_);
+    writer.begin(array());
+    writer.take(0, kMiB);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,6 +135,25 @@ TEST_F(ParallelTransfers, TellProgressUpToTheWhole) {
   ASSERT_EQ(steps.size(), 8U);
   for (std::size_t i = 0; i < steps.size(); ++i)
     EXPECT_EQ(steps[i], static_cast<std::int64_t>((i + 1) * kMiB));
+}
+
+TEST_F(ParallelTransfers, TellWhatHasArrived) {
+  const Session session = this->session();
+  const std::vector<std::uint8_t> bytes = some_bytes(6 * kMiB + 5);
+  const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(bytes));
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  for (const int connections : {1, 4}) {
+    std::vector<std::uint8_t> back(bytes.size());
+    std::vector<int> times(bytes.size());
+    DownloadOptions options;
+    options.connections = connections;
+    options.arrived = [&](std::int64_t begin, std::int64_t end) {
+      EXPECT_TRUE(std::equal(back.begin() + begin, back.begin() + end, bytes.begin() + begin));
+      for (std::int64_t i = begin; i < end; ++i) ++times[static_cast<std::size_t>(i)];
+    };
+    ASSERT_TRUE(session.download(*buffer, std::as_writable_bytes(std::span(back)), options).ok());
+    EXPECT_TRUE(times == std::vector<int>(bytes.size(), 1)) << connections << " connections";
+  }
 }
 
 TEST_F(ParallelTransfers, StopAllTheirStreamsWhenTheyAreCancelled) {

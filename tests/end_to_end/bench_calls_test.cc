@@ -73,6 +73,28 @@ TEST(BenchCalls, ACallOfTheDaemonEndsWithoutAnotherThread) {
   EXPECT_LT(executor_wakes(daemon.program().id()) - before, kCalls / 4);
 }
 
+TEST(BenchCalls, PutsWhatOneWaitsForBesideItsLimit) {
+  const Daemon daemon;
+  const Ended bench = run_cumulus(
+      {"--server", daemon.address(), "--json", "bench", "--limits", "--size", "1100", "--repeat", "1"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.errors;
+  google::protobuf::Struct report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(bench.output, &report).ok()) << bench.output;
+  const auto& rows = report.fields().at("rows").list_value().values();
+  ASSERT_EQ(rows.size(), 8);
+  for (const auto& row : rows) {
+    const auto& fields = row.struct_value().fields();
+    EXPECT_FALSE(fields.at("limit").string_value().empty());
+    const double seconds = fields.at("seconds").number_value();
+    const double least = fields.at("limit_seconds").number_value();
+    EXPECT_GT(seconds, 0) << fields.at("what").string_value();
+    EXPECT_GT(least, 0) << fields.at("what").string_value();
+    EXPECT_NEAR(fields.at("times_limit").number_value(), seconds / least, seconds / least * 1e-3);
+  }
+  EXPECT_EQ(report.fields().at("device").struct_value().fields().at("name").string_value(), "cpu");
+  EXPECT_EQ(run_cumulus({"bench", "--limits", "--concurrency", "1"}).exit_code, 2);
+}
+
 TEST(BenchCalls, ANumberThatIsNoneIsRefused) {
   EXPECT_EQ(run_cumulus({"bench", "--concurrency", "0"}).exit_code, 2);
   EXPECT_EQ(run_cumulus({"bench", "--concurrency", "1,x"}).exit_code, 2);

@@ -47,6 +47,18 @@ TEST_F(TableJobs, ARadiusMapGivesEachPixelItsOwnBox) {
        "--radius-map: ");
 }
 
+TEST_F(TableJobs, AnArrayIsWrittenAsItComesAndMayReplaceItsInput) {
+  const std::string array = folder_ / "map.npy";
+  for (const std::string& input : {kMap, array}) {
+    succeed({"box-filter", input, "-o", folder_ / "map.tif", "--radius", "2"});  // once all of it is there
+    succeed({"box-filter", input, "-o", array, "--radius", "2"});
+    const std::vector<float> right = read_picture(folder_ / "map.tif").pixels;
+    const std::string data = read_npy(array).data;
+    ASSERT_EQ(data.size(), right.size() * sizeof(float));
+    EXPECT_EQ(std::memcmp(data.data(), right.data(), data.size()), 0) << input;
+  }
+}
+
 /// The picture as it goes on beyond its border, `margin` pixels of that.
 Picture extended(const Picture& picture, int margin, const std::string& boundary) {
   Picture wide{picture.width + 2 * margin, picture.height + 2 * margin, 1, OIIO::TypeDesc::FLOAT, {}};

@@ -6,9 +6,8 @@
 #include <utility>
 
 namespace cumulus::cli {
-namespace {
 
-absl::StatusOr<Array> random_floats(Shape shape) {
+absl::StatusOr<Array> bench_floats(Shape shape) {
   absl::StatusOr<Array> array = Array::allocate(ElementType::kFloat32, std::move(shape));
   if (!array.ok()) return array;
   const std::span<std::byte> bytes = array->mutable_bytes();
@@ -18,11 +17,9 @@ absl::StatusOr<Array> random_floats(Shape shape) {
   return array;
 }
 
-}  // namespace
+absl::StatusOr<Array> bench_image(std::int64_t size) { return bench_floats({size, size}); }
 
-absl::StatusOr<Array> bench_image(std::int64_t size) { return random_floats({size, size}); }
-
-absl::StatusOr<Array> bench_points(std::int64_t size) { return random_floats({size * size / 4, 3}); }
+absl::StatusOr<Array> bench_points(std::int64_t size) { return bench_floats({size * size / 4, 3}); }
 
 absl::StatusOr<Array> bench_brackets(std::int64_t size) {
   absl::StatusOr<Array> text = Array::allocate(ElementType::kUint8, {size * size / 2 * 2});

@@ -17,9 +17,11 @@ struct BenchRow {
   std::function<Operation(const Buffer& input)> operation;
 };
 
-/// float32 [size, size], from 0 to 1.
+/// float32, from 0 to 1.
+absl::StatusOr<Array> bench_floats(Shape shape);
+/// The same, [size, size].
 absl::StatusOr<Array> bench_image(std::int64_t size);
-/// float32 [size * size / 4, 3], from 0 to 1.
+/// The same, [size * size / 4, 3].
 absl::StatusOr<Array> bench_points(std::int64_t size);
 /// uint8 [size * size], one less if that is odd: opening and closing brackets that all have partners.
 absl::StatusOr<Array> bench_brackets(std::int64_t size);

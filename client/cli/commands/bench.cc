@@ -12,6 +12,7 @@
 #include "cli/app/command_line.h"
 #include "cli/commands/bench_calls/compare.h"
 #include "cli/commands/bench_calls/echo.h"
+#include "cli/commands/bench_calls/limits.h"
 
 namespace cumulus::cli {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 struct Options {
   std::int64_t size = 2048;
   int repeat = 5;
+  bool limits = false;
   CompareOptions calls;
 };
 
@@ -99,6 +101,7 @@ absl::StatusOr<Report> measure(Job& job, const Session& session, const BenchRow&
 
 absl::Status run_bench(Job& job, const std::vector<BenchRow>& rows, const Options& options) {
   if (!options.calls.callers.empty()) return compare_calls(job, options.calls);
+  if (options.limits) return measure_limits(job, {.size = options.size, .repeat = options.repeat});
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -128,12 +131,17 @@ void add_bench_command(CommandLine& line) {
   bench.add_option("--repeat", options->repeat, "Runs of each, of which the middle one counts (5)")
       ->check(whole_number_within(1, 1000))
       ->type_name("N");
+  CLI::Option* limits = bench.add_flag(
+      "--limits", options->limits,
+      "Measure what one waits for beside what this machine can do at best: transfers beside a plain socket, "
+      "small calls beside a bare gRPC server, five operations in one call, a blur's files in TMPDIR");
   constexpr std::size_t kMostRows = 16;
   add_list(
       bench, "--concurrency", options->calls.callers, kMostRows, whole_number_within(1, 1024),
       "Measure small calls by so many callers at a time instead, beside a bare gRPC server with the same "
       "messages: p50, p99 and calls a second of both")
-      .type_name("N,...");
+      .type_name("N,...")
+      ->excludes(limits);
   bench
       .add_option("--rounds", options->calls.rounds,
                   "Turns of each of the two servers, with --concurrency (5)")

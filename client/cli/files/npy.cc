@@ -168,13 +168,61 @@ std::string npy_descr(ElementType type) {
                       element_bytes(type), "'");
 }
 
-absl::Status write_npy(const std::string& path, const ArrayView& array) {
-  OutputFile file(path);
+void NpyWriter::begin(const ArrayView& array) {
+  // Of less, the thread is dearer than what it saves.
+  constexpr std::size_t kWorthAThread = std::size_t{4} << 20;
   const std::string header = npy_header(npy_descr(array.type()), array.shape());
-  file.expect(static_cast<std::int64_t>(header.size() + array.bytes().size()));
-  file.write(std::as_bytes(std::span(header)));
-  file.write(array.bytes());
-  return file.commit();
+  header_bytes_ = header.size();
+  bytes_ = array.bytes();
+  file_.expect(static_cast<std::int64_t>(header.size() + bytes_.size()));
+  file_.write(std::as_bytes(std::span(header)));
+  if (bytes_.size() >= kWorthAThread && file_.takes_any_order())
+    writer_ = std::thread([this] { write_until_ended(); });
+}
+
+void NpyWriter::take(std::int64_t begin, std::int64_t end) {
+  if (!writer_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({static_cast<std::size_t>(begin), static_cast<std::size_t>(end)});
+    taken_ += static_cast<std::size_t>(end - begin);
+  }
+  changed_.notify_one();
+}
+
+void NpyWriter::write_until_ended() {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const Part part = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    file_.write_at(static_cast<std::int64_t>(header_bytes_ + part.begin),
+                   bytes_.subspan(part.begin, part.end - part.begin));
+  }
+}
+
+void NpyWriter::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_one();
+  if (writer_.joinable()) writer_.join();
+}
+
+absl::Status NpyWriter::finish(const ArrayView& array) {
+  end();
+  // Each byte once: nothing is missing, and no transfer that began again has changed what was written.
+  if (taken_ != array.bytes().size()) file_.write(array.bytes());
+  return file_.commit();
+}
+
+absl::Status write_npy(const std::string& path, const ArrayView& array) {
+  NpyWriter file(path);
+  file.begin(array);
+  return file.finish(array);
 }
 
 }  // namespace cumulus::cli

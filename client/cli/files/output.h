@@ -61,6 +61,10 @@ class OutputFile {
   void expect(std::int64_t bytes);
   /// False once the disk is full, say; commit() tells why. Many bytes at once go on all processors.
   bool write(std::span<const std::byte> bytes);
+  /// Whether write_at() may be called.
+  bool takes_any_order() const { return seekable_ && !failed_; }
+  /// Writes these bytes at `place` at once, from any thread, beside others and beside write().
+  void write_at(std::int64_t place, std::span<const std::byte> bytes) { put_at(place, bytes); }
   /// Goes on writing at this byte of the file. Not of pipes, unless hold() came first.
   bool seek(std::int64_t position);
   /// Before any writing: of what goes to a pipe, keeps all in memory until commit(), so that seek() is

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/files/extension.h"
-#include "cli/files/npy.h"
 #include "cli/files/samples.h"
 
 namespace cumulus::cli {
@@ -98,6 +97,12 @@ absl::Status write_picture(const std::string& path, const ArrayView& picture, co
                       .samples = stored_as(path, from, options, in_range),
                       .compression = options.compression,
                       .from = from.image.has_value() ? &*from.image : nullptr});
+}
+
+absl::Status write_picture(const std::string& path, const FileArray& picture, const PictureInput& from,
+                           const PictureOptions& options, bool in_range) {
+  if (picture.file != nullptr) return picture.file->finish(picture.array.view());
+  return write_picture(path, picture.array.view(), from, options, in_range);
 }
 
 void describe_picture(const PictureInput& input, const PictureOptions& options,

@@ -9,6 +9,7 @@
 
 #include "cli/files/finite.h"
 #include "cli/files/image.h"
+#include "cli/files/npy.h"
 #include "cli/job/report.h"
 #include "cumulus/array.h"
 
@@ -48,6 +49,9 @@ absl::Status check_room(const std::string& path, const PictureInput& from, const
 /// Writes what became of `from`, with all of its file's metadata that has a place in the new file: [height,
 /// width, channels], floats of 0 to 1 where `from` had integers. A .npy file gets the array as it is.
 absl::Status write_picture(const std::string& path, const ArrayView& picture, const PictureInput& from,
+                           const PictureOptions& options, bool in_range);
+/// Likewise, also where `picture` has gone into its file already.
+absl::Status write_picture(const std::string& path, const FileArray& picture, const PictureInput& from,
                            const PictureOptions& options, bool in_range);
 
 /// Says which of several pictures was taken, which numbers were changed, and what `outputs` do not keep of

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/files/input.h"
+#include "cli/files/npy.h"
 
 namespace cumulus::cli {
 
@@ -111,6 +112,21 @@ absl::StatusOr<Result> Job::run_on_file(const Session& session, const std::strin
 }
 
 absl::StatusOr<Array> Job::download(const Session& session, const Result& result, const std::string& name) {
+  return download(session, result, name, nullptr);
+}
+
+absl::StatusOr<FileArray> Job::download_for(const std::string& path, const Session& session,
+                                            const Result& result, const std::string& name) {
+  FileArray downloaded;
+  if (is_npy(path)) downloaded.file = std::make_unique<NpyWriter>(path);
+  absl::StatusOr<Array> array = download(session, result, name, downloaded.file.get());
+  if (!array.ok()) return array.status();
+  downloaded.array = *std::move(array);
+  return downloaded;
+}
+
+absl::StatusOr<Array> Job::download(const Session& session, const Result& result, const std::string& name,
+                                    NpyWriter* file) {
   const Buffer* buffer = result.buffer(name);
   if (buffer == nullptr) {
     return absl::InternalError(
@@ -120,8 +136,16 @@ absl::StatusOr<Array> Job::download(const Session& session, const Result& result
   DownloadOptions options;
   options.call = call();
   options.progress = [this](std::int64_t done, std::int64_t total) { stages_.advance(done, total); };
-  absl::StatusOr<Array> array = session.download(*buffer, options);
+  absl::StatusOr<Array> array = Array::allocate(buffer->type(), buffer->shape());
+  if (!array.ok()) return array;
+  if (file != nullptr) {
+    file->begin(array->view());
+    options.arrived = [file](std::int64_t begin, std::int64_t end) { file->take(begin, end); };
+  }
+  absl::Status came = session.download(*buffer, array->mutable_bytes(), options);
+  if (file != nullptr) file->end();
   stages_.end();
+  if (!came.ok()) return came;
   return array;
 }
 

@@ -18,6 +18,9 @@
 
 namespace cumulus::cli {
 
+class NpyWriter;
+struct FileArray;
+
 /// What stands before the command's name.
 struct GlobalOptions {
   std::string server = {};                     // HOST:PORT or unix:PATH; empty: a private daemon
@@ -114,6 +117,9 @@ class Job {
                                      const std::function<Operation(const Source&)>& operation);
   /// Downloads as the stage "download".
   absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name);
+  /// Likewise, for the file `path`: where that is a .npy file, the array is written while it comes.
+  absl::StatusOr<FileArray> download_for(const std::string& path, const Session& session,
+                                         const Result& result, const std::string& name);
   /// The one element of an array of the type T, likewise.
   template <class T>
   absl::StatusOr<T> download_number(const Session& session, const Result& result, const std::string& name) {
@@ -129,6 +135,8 @@ class Job {
 
  private:
   void count(const Timings& timings);
+  absl::StatusOr<Array> download(const Session& session, const Result& result, const std::string& name,
+                                 NpyWriter* file);
   explicit Job(const Job& first)
       : server_(first.server_),
         resident_files_(first.resident_files_),

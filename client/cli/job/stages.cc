@@ -75,6 +75,14 @@ void Stages::end_locked() {
   erase();
 }
 
+absl::Duration Stages::of(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ended, duration] : ended_) {
+    if (ended == name) return duration;
+  }
+  return absl::ZeroDuration();
+}
+
 Report Stages::seconds() const {
   const std::lock_guard lock(mutex_);
   Report seconds;

@@ -37,6 +37,8 @@ class Stages {
   /// Writes a line to standard error, where the bar is no hindrance.
   void interject(const std::string& line);
 
+  /// How long the ended stages of that name took.
+  absl::Duration of(const std::string& name) const;
   /// Seconds of each stage that has ended, of all that had the same name, and in all.
   Report seconds() const;
 

@@ -72,6 +72,9 @@ struct SessionOptions {
 /// Called after each chunk on a thread that transfers: the caller's, and others where there are several
 /// connections, one at a time.
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
+/// Called likewise: the bytes from `begin` on, before `end`, are in their place and match their checksums. A
+/// transfer that has to begin again calls it again for the same bytes.
+using TransferArrival = std::function<void(std::int64_t begin, std::int64_t end)>;
 
 struct UploadOptions {
   CallOptions call = {};
@@ -90,7 +93,8 @@ struct UploadOptions {
 struct DownloadOptions {
   CallOptions call = {};
   TransferProgress progress = {};
-  int connections = 0;  ///< as UploadOptions::connections
+  TransferArrival arrived = {};  ///< to go on with what is there, before the rest is
+  int connections = 0;           ///< as UploadOptions::connections
 };
 
 /// A lease on one device of one server instance, which owns buffers. Movable; made by

@@ -33,6 +33,7 @@ from .errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecond
 from .filters import BsplinePrefilter, Exponential, Feedback, Gaussian
 from .kd_tree import KdTree, NeighborLists
 from .operation import CallOptions, Timings
+from .pipeline import Pipeline, StepArray
 from .run_length import RunLengths
 from .sampling_table import Samples, SamplingTable
 from .summed_area_table import SummedAreaTable
@@ -59,7 +60,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Union[SamplingTable, RunLength
 __all__ = [
     "Brackets", "BsplinePrefilter", "Buffer", "CallOptions", "Cancellation", "Cancelled", "Client", "DataLoss",
     "DeadlineExceeded", "EncodedImage", "Error", "Exponential", "FailedPrecondition", "Feedback", "Gaussian", "Internal",
-    "InvalidArgument", "KdTree", "NeighborLists", "NotFound", "OutOfRange", "PermissionDenied", "ResourceExhausted", "RunLengths",
-    "Samples", "SamplingTable", "SummedAreaTable", "Timings", "Unauthenticated", "Unavailable", "Unimplemented", "connect",
+    "InvalidArgument", "KdTree", "NeighborLists", "NotFound", "OutOfRange", "PermissionDenied", "Pipeline", "ResourceExhausted", "RunLengths",
+    "Samples", "SamplingTable", "StepArray", "SummedAreaTable", "Timings", "Unauthenticated", "Unavailable", "Unimplemented", "connect",
     "load",
 ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import functools
-from typing import Any, Awaitable, Callable, Dict, Generator, Optional, Type
+from typing import Any, Awaitable, Callable, Dict, Generator, Mapping, Optional, Type
 
 from . import buffer, client, kd_tree, run_length, sampling_table, summed_area_table
 from .connection import Cancellation
@@ -183,10 +183,9 @@ _KINDS: Dict[type, Type[_Handle]] = {
 }
 
 
-class Client(_Handle):
-    """`cumulus.Client`. Made by `connect`; close it, or use it as an asynchronous context."""
+class _Operations(_Handle):
+    """What clients and pipelines have."""
 
-    upload = _awaited(client.Client.upload)
     blur = _awaited(client.Client.blur)
     filter = _awaited(client.Client.filter)
     bspline_prefilter = _awaited(client.Client.bspline_prefilter)
@@ -200,6 +199,25 @@ class Client(_Handle):
     decode_run_lengths = _awaited(client.Client.decode_run_lengths)
     match_brackets = _awaited(client.Client.match_brackets)
     intersect_clips = _awaited(client.Client.intersect_clips)
+
+
+class Pipeline(_Operations):
+    """`cumulus.Pipeline`. Steps are awaited too, since large arrays are uploaded when they are named; one at a time."""
+
+    async def run(self, keep: Mapping[str, Any], **options: Any) -> Dict[str, Any]:
+        """As `cumulus.Pipeline.run`."""
+        arrays = await self._threads.run(self.sync.run, keep, **options)
+        return {name: _wrapped(self._threads, array) for name, array in arrays.items()}
+
+
+class Client(_Operations):
+    """`cumulus.Client`. Made by `connect`; close it, or use it as an asynchronous context."""
+
+    upload = _awaited(client.Client.upload)
+
+    def pipeline(self) -> Pipeline:
+        """As `cumulus.Client.pipeline`; waits for nothing."""
+        return Pipeline(self._threads, self.sync.pipeline())
 
     async def close(self) -> None:
         """As `cumulus.Client.close`."""
@@ -240,4 +258,4 @@ class connect:
             await self._client.close()
 
 
-__all__ = ["Buffer", "Client", "KdTree", "RunLengths", "SamplingTable", "SummedAreaTable", "connect"]
+__all__ = ["Buffer", "Client", "KdTree", "Pipeline", "RunLengths", "SamplingTable", "SummedAreaTable", "connect"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Optional, Union
 
 from . import transfer
+from .client_base import ClientBase
 from .connection import Connection
 from .credentials import Credentials, read_settings
 from .daemon import PrivateDaemon
 from .errors import wrong
 from .image_operations import ImageOperations
+from .pipeline import Pipeline
 from .structure_operations import StructureOperations
 
 
-class Client(ImageOperations, StructureOperations):
+class Client(ImageOperations, StructureOperations, ClientBase):
     """A connection to one server, and the arrays that it keeps there. Made by `connect`; close it, or use it as a context.
 
     What an operation is given decides where its results are: of numpy arrays (or image files) it answers numpy arrays;
@@ -24,6 +26,10 @@ class Client(ImageOperations, StructureOperations):
     Every operation takes `timeout`, `request_id`, `priority`, `ttl` and `evictable` besides its own arguments
     (`CallOptions`), and may raise any `Error`.
     """
+
+    def pipeline(self) -> Pipeline:
+        """Operations that are to run as one call."""
+        return Pipeline(self)
 
 
 def connect(address: Optional[str] = None, *, backend: str = "", device: str = "", timeout: float = 300.0,

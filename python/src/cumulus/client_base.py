@@ -13,7 +13,8 @@ from .buffer import Buffer
 from .connection import Connection
 from .daemon import PrivateDaemon
 from .errors import Error, NotFound
-from .operation import Timings
+from .operation import Call, Timings
+from .operation_base import OperationBase
 from .recovery import GONE, Outage, UploadRecipe
 from .session import Session
 from .v1 import server_pb2, transfer_pb2
@@ -25,8 +26,7 @@ Response = TypeVar("Response")
 Result = TypeVar("Result")
 
 
-
-class ClientBase:
+class ClientBase(OperationBase):
     """A connection to one server, and the arrays that it keeps there."""
 
     def __init__(self, connection: Connection, daemon: Optional[PrivateDaemon], *, device: str,
@@ -105,6 +105,9 @@ class ClientBase:
             self._forget(error, session)
             raise
 
+    def begin(self, rpc: str, request: Any, options: Mapping[str, Any]) -> Call:
+        return Call(self, rpc, request, options)
+
     def _forget(self, error: Error, session: Optional[Session]) -> None:
         if error.reason in GONE and session is not None:
             session.lost = True
@@ -175,8 +178,3 @@ class ClientBase:
         if options["ttl"] is not None:
             spec.ttl.FromNanoseconds(int(options["ttl"] * 1e9))
         return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress)
-
-    @property
-    def _unknown(self) -> int:
-        """For results whose size only the server knows: too large to come inline."""
-        return self.capabilities.max_inline_bytes + 1

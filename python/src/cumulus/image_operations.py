@@ -10,9 +10,9 @@ import numpy as np
 from . import filters
 from .arrays import NDArray, as_array, check_image, choose
 from .buffer import Buffer, EncodedImage
-from .client_base import ClientBase
 from .errors import wrong
-from .operation import Call, CallOptions, ImageLike, Input, nbytes, pair
+from .operation import CallOptions, ImageLike, Input, nbytes, pair
+from .operation_base import OperationBase
 from .summed_area_table import SummedAreaTable
 from .v1 import array_pb2, recursive_filter_pb2, summed_area_table_pb2
 
@@ -33,7 +33,7 @@ def _policy(non_finite: str) -> "array_pb2.NonFinitePolicy":
     return POLICIES[non_finite]
 
 
-class ImageOperations(ClientBase):
+class ImageOperations(OperationBase):
     """A part of `Client`."""
 
     # Filters.
@@ -150,7 +150,7 @@ class ImageOperations(ClientBase):
         if error is not None:
             request.max_truncation_error = error
         source = self._image(image, "image", FILTERED, batch=True)
-        call = Call(self, "ApplyRecursiveFilter", request, options).source(request.image, source, "image")
+        call = self.begin("ApplyRecursiveFilter", request, options).source(request.image, source, "image")
         if accumulate is not None:
             array, request.weight = accumulate
             call.source(request.accumulate, array if isinstance(array, Buffer) else as_array(array, "accumulate", FILTERED),
@@ -204,7 +204,7 @@ class ImageOperations(ClientBase):
             choose(summed_area_table_pb2.BoxBoundary, "BOX_", each, "boundary")
             for each in pair(boundary, "boundary", (str,)))
         source = self._image(image, "image", SUMMED, batch=False)
-        call = Call(self, "FilterBox", request, options).source(request.image, source, "image")
+        call = self.begin("FilterBox", request, options).source(request.image, source, "image")
         if isinstance(radius, (Buffer, np.ndarray)):
             radii = radius if isinstance(radius, Buffer) else as_array(radius, "radius", ("float32",), (2,))
             call.source(request.radius_map, radii, "radius")
@@ -245,7 +245,7 @@ class ImageOperations(ClientBase):
         if wrap:
             request.overflow = summed_area_table_pb2.WRAP_OVERFLOW
         source = self._image(image, "image", SUMMED)
-        result = Call(self, "BuildSummedAreaTable", request, call).source(request.image, source, "image").run(True, 0)
+        result = self.begin("BuildSummedAreaTable", request, call).source(request.image, source, "image").run(True, 0)
         parts = {name: result.buffer(name) for name in ("sums", "squares", "offsets", "above", "left") if name in result}
         return SummedAreaTable(self, parts, exclusive)
 
@@ -255,7 +255,8 @@ class ImageOperations(ClientBase):
         if isinstance(image, EncodedImage):
             return image
         array = image if isinstance(image, Buffer) else as_array(image, field, dtypes)
-        check_image(array.shape, field, batch)
+        if array.ndim or not isinstance(array, Buffer):  # a pipeline's arrays have no shape yet
+            check_image(array.shape, field, batch)
         return array
 
     def _size(self, source: Input) -> int:

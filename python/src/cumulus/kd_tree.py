@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .client_base import ClientBase
+    from .operation_base import OperationBase
 
 PARTS = ("points", "idx_array", "node_data", "node_bounds")
 NODE = np.dtype([("begin", "<i8"), ("end", "<i8"), ("is_leaf", "<i8"), ("radius", "<f8")])
@@ -48,7 +49,7 @@ class KdTree:
         leaf_size: leaves have leaf_size to 2 leaf_size points.
     """
 
-    def __init__(self, client: Optional["ClientBase"], parts: Dict[str, Any], leaf_size: int) -> None:
+    def __init__(self, client: Optional["OperationBase"], parts: Dict[str, Any], leaf_size: int) -> None:
         self._client = client
         self._parts = parts
         self._fetched: Dict[str, NDArray] = {}
@@ -194,7 +195,7 @@ class KdTree:
                                                                      (self.dtype.name,), (len(self.shape),))
         if asked.shape[-1] != self.shape[-1]:
             raise wrong("queries", f"has the shape {list(asked.shape)}", f"[queries, {self.shape[-1]}]")
-        call = Call(self._client, "FindNeighbors", request, options)
+        call = self._client.begin("FindNeighbors", request, options)
         for name in PARTS:
             call.source(getattr(request.tree, name), self._parts[name], name)
         call.source(request.queries, asked, "queries")

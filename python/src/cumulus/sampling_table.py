@@ -10,7 +10,7 @@ import numpy as np
 from .arrays import NDArray, as_array, choose
 from .buffer import Buffer
 from .errors import wrong
-from .operation import Call, CallOptions, nbytes
+from .operation import CallOptions, nbytes
 from .sampling import bilinear, constant, sequences, sphere, table_format
 from .v1 import sampling_table_pb2 as wire
 
@@ -117,7 +117,7 @@ class SamplingTable:
             return self._map(sequences.points(wire.Sequence.Name(kind).lower(), first_index, int(points), (seed, total)), layer)
         request = wire.DrawSamplesRequest(count=int(points), first_index=first_index, seed=seed, total=total, layer=layer)
         request.sequence = kind
-        run = Call(self._resident.client, "DrawSamples", request, call).source(request.table, self._resident, "table")
+        run = self._resident.client.begin("DrawSamples", request, call).source(request.table, self._resident, "table")
         result = run.run(False, 24 * int(points))
         direction = result.array("direction") if "direction" in result else None
         return Samples(result.array("position"), result.array("pdf"), direction)
@@ -163,10 +163,10 @@ class SamplingTable:
         assert self._resident is not None
         request = wire.EvaluateDensityRequest(layer=layer)
         asked = points if isinstance(points, Buffer) else _floats(points)
-        run = Call(self._resident.client, "EvaluateDensity", request, options)
+        run = self._resident.client.begin("EvaluateDensity", request, options)
         run.source(request.table, self._resident, "table").source(request.points, asked, "points")
         resident = isinstance(asked, Buffer)
-        return run.run(resident, nbytes("float32", asked.shape[0])).either("pdf", resident)
+        return run.run(resident, nbytes("float32", *asked.shape[:1])).either("pdf", resident)
 
     def probabilities(self, layer: int = 0) -> NDArray:
         """Of each cell, float64 [height, width]: the table's own shares, which add up to 1."""

@@ -10,9 +10,9 @@ import numpy as np
 from .arrays import NDArray, as_array, choose
 from .brackets import OUTPUTS, Brackets
 from .buffer import Buffer, EncodedImage
-from .client_base import ClientBase
 from .kd_tree import KdTree
 from .operation import Call, CallOptions, ImageLike, Input, nbytes
+from .operation_base import OperationBase
 from .run_length import RunLengths
 from .sampling_table import SamplingTable
 from .v1 import array_pb2, bracket_match_pb2, kd_tree_pb2, run_length_pb2, sampling_table_pb2
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class StructureOperations(ClientBase):
+class StructureOperations(OperationBase):
     """A part of `Client`."""
 
     # Sampling tables.
@@ -73,7 +73,7 @@ class StructureOperations(ClientBase):
             source = weights
         else:
             source = as_array(weights, "weights", ("uint8", "float16", "float32"), (1, 2, 3, 4))
-        result = Call(self, "BuildSamplingTable", request, call).source(request.weights, source, "weights").run(True, 0)
+        result = self.begin("BuildSamplingTable", request, call).source(request.weights, source, "weights").run(True, 0)
         return SamplingTable(resident=result.buffer("table"))
 
     # KD-trees.
@@ -102,7 +102,7 @@ class StructureOperations(ClientBase):
     def _build_tree(self, request: kd_tree_pb2.BuildKdTreeRequest, points: Union[NDArray, Buffer],
                     payload: Optional[Union[NDArray, Buffer]], options: CallOptions) -> Call:
         source = points if isinstance(points, Buffer) else as_array(points, "points", ("float64", "float32"), (2, 3))
-        run = Call(self, "BuildKdTree", request, options).source(request.points, source, "points")
+        run = self.begin("BuildKdTree", request, options).source(request.points, source, "points")
         if payload is not None:
             run.source(request.payload, payload if isinstance(payload, Buffer) else as_array(payload, "payload"),
                        "payload")
@@ -139,7 +139,7 @@ class StructureOperations(ClientBase):
         request.order = choose(run_length_pb2.RunOrder, "", order, "order")
         source = array if isinstance(array, Buffer) else as_array(array, "array")
         resident = isinstance(source, Buffer)
-        result = Call(self, "EncodeRunLengths", request, call).source(request.array, source, "array").run(
+        result = self.begin("EncodeRunLengths", request, call).source(request.array, source, "array").run(
             resident, source.nbytes + 8 * source.size)
         return RunLengths(result.either("symbols", resident), result.either("lengths", resident), source.shape,
                           order=order, pixels=pixels)
@@ -153,7 +153,7 @@ class StructureOperations(ClientBase):
         size = nbytes(first.dtype, *shape)
         request = run_length_pb2.DecodeRunLengthsRequest(pixels=pixels, max_output_bytes=max(size, 1), shape=shape)
         request.order = choose(run_length_pb2.RunOrder, "", order, "order")
-        call_ = Call(self, "DecodeRunLengths", request, call).source(request.symbols, first, "symbols")
+        call_ = self.begin("DecodeRunLengths", request, call).source(request.symbols, first, "symbols")
         resident = isinstance(first, Buffer)
         return call_.source(request.lengths, second, "lengths").run(resident, size).either("array", resident)
 
@@ -189,7 +189,7 @@ class StructureOperations(ClientBase):
             source = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
         else:
             source = as_array(text, "text", ("uint8", "int32"), (1,))
-        run = Call(self, "MatchBrackets", request, call).source(request.text, source, "text")
+        run = self.begin("MatchBrackets", request, call).source(request.text, source, "text")
         if segments is not None:
             run.source(request.segments, segments if isinstance(segments, Buffer)
                        else as_array(segments, "segments", ("int64",), (1,)), "segments")
@@ -214,6 +214,6 @@ class StructureOperations(ClientBase):
         request = bracket_match_pb2.IntersectClipsRequest()
         first = elements if isinstance(elements, Buffer) else as_array(elements, "elements", ("uint8",), (1,))
         second = boxes if isinstance(boxes, Buffer) else as_array(boxes, "boxes", ("float32",), (2,))
-        run = Call(self, "IntersectClips", request, call).source(request.elements, first, "elements")
+        run = self.begin("IntersectClips", request, call).source(request.elements, first, "elements")
         resident = isinstance(first, Buffer)
         return run.source(request.boxes, second, "boxes").run(resident, 16 * first.size).either("bounds", resident)

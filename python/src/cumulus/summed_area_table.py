@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 from .arrays import NDArray, as_array, choose
 from .buffer import Buffer
 from .errors import wrong
-from .operation import Call, CallOptions, nbytes
+from .operation import CallOptions, nbytes
 from .v1 import summed_area_table_pb2 as wire
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .client_base import ClientBase
+    from .operation_base import OperationBase
 
 
 class SummedAreaTable:
@@ -26,7 +26,7 @@ class SummedAreaTable:
         exclusive: whether it begins with a row and a column of zeros.
     """
 
-    def __init__(self, client: "ClientBase", parts: Dict[str, Buffer], exclusive: bool) -> None:
+    def __init__(self, client: "OperationBase", parts: Dict[str, Buffer], exclusive: bool) -> None:
         self._client = client
         self.sums = parts["sums"]
         self.squares = parts.get("squares")
@@ -84,7 +84,7 @@ class SummedAreaTable:
         request.statistics.append(choose(wire.RectangleStatistic, "RECTANGLE_", statistic, "statistic"))
         if refuse:
             request.border = wire.REFUSE_RECTANGLES
-        call = Call(self._client, "SumRectangles", request, options)
+        call = self._client.begin("SumRectangles", request, options)
         for part in ("sums", "squares", "offsets", "above", "left"):
             buffer = getattr(self, part)
             if buffer is not None and (part != "squares" or name == "variances"):

@@ -11,16 +11,11 @@
 namespace cumulus::cli {
 namespace {
 
-struct Pair {
-  LoadResult server;
-  LoadResult bare;
-};
-
 /// In turns, so that what else the machine does meets both.
-absl::StatusOr<Pair> take_turns(Connection& server, Connection& bare, int callers,
-                                const CompareOptions& options, const CallOptions& call_options) {
+absl::StatusOr<ComparedCalls> take_turns(Connection& server, Connection& bare, int callers,
+                                         const CompareOptions& options, const CallOptions& call_options) {
   const SmallCall call = small_call();
-  Pair pair;
+  ComparedCalls pair{.callers = callers, .server = {}, .bare = {}};
   for (int round = -1; round < options.rounds; ++round) {  // the first warms up, and does not count
     for (const auto& [connection, result] :
          {std::pair(&server, &pair.server), std::pair(&bare, &pair.bare)}) {
@@ -33,13 +28,13 @@ absl::StatusOr<Pair> take_turns(Connection& server, Connection& bare, int caller
   return pair;
 }
 
-Report describe(int callers, Pair& pair) {
+Report describe(ComparedCalls& pair) {
   const double p50 = pair.server.quantile(0.5);
   const double p99 = pair.server.quantile(0.99);
   const double bare_p50 = pair.bare.quantile(0.5);
   const double bare_p99 = pair.bare.quantile(0.99);
   Report report;
-  report.add("callers", callers);
+  report.add("callers", pair.callers);
   report.add("p50_seconds", p50);
   report.add("p99_seconds", p99);
   report.add("requests_per_second", pair.server.calls_per_second());
@@ -54,7 +49,7 @@ Report describe(int callers, Pair& pair) {
 
 }  // namespace
 
-absl::Status compare_calls(Job& job, const CompareOptions& options) {
+absl::StatusOr<std::vector<ComparedCalls>> run_beside_bare(Job& job, const CompareOptions& options) {
   const absl::StatusOr<std::string> target = job.target();
   if (!target.ok()) return target.status();
   const auto echo = EchoServer::start(*target);
@@ -63,12 +58,20 @@ absl::Status compare_calls(Job& job, const CompareOptions& options) {
   if (!server.ok()) return server.status();
   const auto bare = Connection::open((*echo)->target(), {.credentials = Credentials()});
   if (!bare.ok()) return bare.status();
-  std::vector<Report> rows;
+  std::vector<ComparedCalls> compared;
   for (const int callers : options.callers) {
-    absl::StatusOr<Pair> pair = take_turns(**server, **bare, callers, options, job.call());
+    absl::StatusOr<ComparedCalls> pair = take_turns(**server, **bare, callers, options, job.call());
     if (!pair.ok()) return pair.status();
-    rows.push_back(describe(callers, *pair));
+    compared.push_back(*std::move(pair));
   }
+  return compared;
+}
+
+absl::Status compare_calls(Job& job, const CompareOptions& options) {
+  absl::StatusOr<std::vector<ComparedCalls>> compared = run_beside_bare(job, options);
+  if (!compared.ok()) return compared.status();
+  std::vector<Report> rows;
+  for (ComparedCalls& pair : *compared) rows.push_back(describe(pair));
   job.report().add("calls", std::move(rows));
   return absl::OkStatus();
 }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <vector>
 
+#include "cli/commands/bench_calls/load.h"
 #include "cli/job/job.h"
 
 namespace cumulus::cli {
@@ -14,8 +16,18 @@ struct CompareOptions {
   double seconds = 1;  // of a round at one of the two servers
 };
 
-/// Adds to the report, for each number of callers, what the server's smallest calls take beside those of a
-/// bare gRPC server with the same messages, which takes turns with it.
+/// What so many callers saw of the server, and of a bare gRPC server with the same messages.
+struct ComparedCalls {
+  int callers = 0;
+  LoadResult server;
+  LoadResult bare;
+};
+
+/// Lets the two take turns.
+absl::StatusOr<std::vector<ComparedCalls>> run_beside_bare(Job& job, const CompareOptions& options);
+
+/// Adds to the report, for each number of callers, what the server's smallest calls take beside those of the
+/// bare one.
 absl::Status compare_calls(Job& job, const CompareOptions& options);
 
 }  // namespace cumulus::cli

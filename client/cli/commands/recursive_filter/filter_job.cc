@@ -105,13 +105,14 @@ absl::StatusOr<std::string> download_algorithm(Job& job, const Session& session,
 
 /// What ran, and what it may have left out.
 struct Filtered {
-  Array image;
+  FileArray image;
   std::string algorithm;
   double truncation_bound = 0;
 };
 
-absl::StatusOr<Filtered> download_filtered(Job& job, const Session& session, const Result& result) {
-  absl::StatusOr<Array> filtered = job.download(session, result, "image");
+absl::StatusOr<Filtered> download_filtered(Job& job, const Session& session, const Result& result,
+                                           const std::string& output) {
+  absl::StatusOr<FileArray> filtered = job.download_for(output, session, result, "image");
   if (!filtered.ok()) return filtered.status();
   absl::StatusOr<std::string> ran = download_algorithm(job, session, result);
   if (!ran.ok()) return ran.status();
@@ -121,33 +122,36 @@ absl::StatusOr<Filtered> download_filtered(Job& job, const Session& session, con
 }
 
 absl::StatusOr<Filtered> filter_array(Job& job, const Session& session, const ArrayView& image,
-                                      const FilterOptions& options, const RecursiveFilterOptions& filter) {
+                                      const FilterOptions& options, const RecursiveFilterOptions& filter,
+                                      const std::string& output) {
   const absl::StatusOr<Buffer> buffer = job.upload(session, image);
   if (!buffer.ok()) return buffer.status();
   const absl::StatusOr<Result> result = job.run(session, "compute", apply_recursive_filter(*buffer, filter));
   if (!result.ok()) return explain(result.status(), options);
-  return download_filtered(job, session, *result);
+  return download_filtered(job, session, *result, output);
 }
 
-/// Also of an image with more channels than one call takes.
+/// Also of an image with more channels than one call takes. A result that comes whole goes into `output`
+/// meanwhile, where that is a .npy file.
 absl::StatusOr<Filtered> filter_all(Job& job, const Session& session, const ArrayView& image,
-                                    const FilterOptions& options, const RecursiveFilterOptions& filter) {
+                                    const FilterOptions& options, const RecursiveFilterOptions& filter,
+                                    const std::string& output) {
   constexpr std::int64_t kAtOnce = 4;
   if (image.shape().size() != 3 || image.shape()[2] <= kAtOnce)
-    return filter_array(job, session, image, options, filter);
+    return filter_array(job, session, image, options, filter, output);
   Filtered all;
   absl::StatusOr<Array> whole = Array::allocate(image.type(), image.shape());
   if (!whole.ok()) return whole.status();
-  all.image = *std::move(whole);
+  all.image.array = *std::move(whole);
   for (std::int64_t first = 0; first < image.shape()[2]; first += kAtOnce) {
     std::vector<int> channels;
     for (std::int64_t channel = first; channel < std::min(first + kAtOnce, image.shape()[2]); ++channel)
       channels.push_back(static_cast<int>(channel));
     const absl::StatusOr<Array> part = take_channels(image, channels);
     if (!part.ok()) return part.status();
-    absl::StatusOr<Filtered> filtered = filter_array(job, session, part->view(), options, filter);
+    absl::StatusOr<Filtered> filtered = filter_array(job, session, part->view(), options, filter, "");
     if (!filtered.ok()) return filtered;
-    put_channels(filtered->image.view(), static_cast<std::size_t>(first), all.image);
+    put_channels(filtered->image.array.view(), static_cast<std::size_t>(first), all.image.array);
     all.algorithm = filtered->algorithm;
     all.truncation_bound = std::max(all.truncation_bound, filtered->truncation_bound);
   }
@@ -161,12 +165,12 @@ absl::StatusOr<Filtered> filter_file(Job& job, const Session& session, const Fil
       job.run_on_file(session, "compute", options.input,
                       [&filter](const Source& source) { return apply_recursive_filter(source, filter); });
   if (!result.ok()) return explain(result.status(), options);
-  return download_filtered(job, session, *result);
+  return download_filtered(job, session, *result, options.output);
 }
 
 void describe(Report& report, const FilterOptions& options, const PictureInput& input,
               const Filtered& filtered, const std::string& output) {
-  const Shape& shape = filtered.image.shape();
+  const Shape& shape = filtered.image.array.shape();
   report.add("command", options.command);
   report.add("input", options.input);
   const bool batch = shape.size() == 4;
@@ -175,7 +179,7 @@ void describe(Report& report, const FilterOptions& options, const PictureInput& 
   report.add("width", shape[rows + 1]);
   report.add("height", shape[rows]);
   report.add("channels", shape.size() == 2 ? 1 : shape[rows + 2]);
-  report.add("element_type", std::string(element_name(filtered.image.type())));
+  report.add("element_type", std::string(element_name(filtered.image.array.type())));
   report.add("output", output);
   report.add("algorithm", filtered.algorithm);
   report.add("truncation_bound", filtered.truncation_bound);
@@ -193,9 +197,9 @@ absl::Status finish(Job& job, const FilterOptions& options, const PictureInput& 
                     const Filtered& filtered, const std::string& output) {
   job.stages().begin("write");
   absl::Status written =
-      write_picture(output, filtered.image.view(), input, options.picture, stays_in_range(options));
+      write_picture(output, filtered.image, input, options.picture, stays_in_range(options));
   job.stages().end();
-  if (written.ok()) written = write_preview(job.stages(), options.preview, filtered.image.view());
+  if (written.ok()) written = write_preview(job.stages(), options.preview, filtered.image.array.view());
   if (!written.ok()) return written;
   describe(job.report(), options, input, filtered, output);
   job.describe_run();
@@ -244,7 +248,7 @@ absl::Status run_filter(Job& job, const FilterOptions& options, const RecursiveF
   if (!image.ok()) return image.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
-  const absl::StatusOr<Filtered> filtered = filter_all(job, *session, image->view(), options, filter);
+  const absl::StatusOr<Filtered> filtered = filter_all(job, *session, image->view(), options, filter, output);
   if (!filtered.ok()) return filtered.status();
   return finish(job, options, *input, *filtered, output);
 }

@@ -88,22 +88,29 @@ std::vector<FieldName> fields_of(const FilterFiles& files) {
 }
 
 struct Filtered {
-  Array image;
-  Array deviation;  // where one was asked for
+  FileArray image;
+  FileArray deviation;  // where one was asked for
+};
+
+/// Where they come whole they go into `image` and `deviation` meanwhile, if those are .npy files.
+struct Outputs {
+  std::string image = {};
+  std::string deviation = {};
 };
 
 absl::StatusOr<Filtered> filter_array(Job& job, const Session& session, const ArrayView& image,
-                                      const FilterFiles& files, const BoxFilterOptions& options) {
+                                      const FilterFiles& files, const BoxFilterOptions& options,
+                                      const Outputs& outputs) {
   const absl::StatusOr<Buffer> buffer = job.upload(session, image);
   if (!buffer.ok()) return buffer.status();
   const absl::StatusOr<Result> result = job.run(session, "compute", filter_box(*buffer, options));
   if (!result.ok()) return name_fields(result.status(), fields_of(files));
   Filtered filtered;
-  absl::StatusOr<Array> means = job.download(session, *result, "image");
+  absl::StatusOr<FileArray> means = job.download_for(outputs.image, session, *result, "image");
   if (!means.ok()) return means.status();
   filtered.image = *std::move(means);
   if (!options.deviation) return filtered;
-  absl::StatusOr<Array> deviation = job.download(session, *result, "deviation");
+  absl::StatusOr<FileArray> deviation = job.download_for(outputs.deviation, session, *result, "deviation");
   if (!deviation.ok()) return deviation.status();
   filtered.deviation = *std::move(deviation);
   return filtered;
@@ -111,12 +118,14 @@ absl::StatusOr<Filtered> filter_array(Job& job, const Session& session, const Ar
 
 /// Also of an image with more channels than one call takes.
 absl::StatusOr<Filtered> filter_all(Job& job, const Session& session, const ArrayView& image,
-                                    const FilterFiles& files, const BoxFilterOptions& options) {
+                                    const FilterFiles& files, const BoxFilterOptions& options,
+                                    const Outputs& outputs) {
   constexpr std::int64_t kAtOnce = 4;
   const Shape& shape = image.shape();
-  if (shape.size() != 3 || shape[2] <= kAtOnce) return filter_array(job, session, image, files, options);
+  if (shape.size() != 3 || shape[2] <= kAtOnce)
+    return filter_array(job, session, image, files, options, outputs);
   Filtered all;
-  for (Array* part : {&all.image, &all.deviation}) {
+  for (Array* part : {&all.image.array, &all.deviation.array}) {
     absl::StatusOr<Array> whole = Array::allocate(ElementType::kFloat32, shape);
     if (!whole.ok()) return whole.status();
     *part = *std::move(whole);
@@ -127,21 +136,22 @@ absl::StatusOr<Filtered> filter_all(Job& job, const Session& session, const Arra
       channels.push_back(static_cast<int>(channel));
     const absl::StatusOr<Array> part = take_channels(image, channels);
     if (!part.ok()) return part.status();
-    const absl::StatusOr<Filtered> filtered = filter_array(job, session, part->view(), files, options);
+    const absl::StatusOr<Filtered> filtered = filter_array(job, session, part->view(), files, options, {});
     if (!filtered.ok()) return filtered.status();
-    put_channels(filtered->image.view(), static_cast<std::size_t>(first), all.image);
+    put_channels(filtered->image.array.view(), static_cast<std::size_t>(first), all.image.array);
     if (options.deviation)
-      put_channels(filtered->deviation.view(), static_cast<std::size_t>(first), all.deviation);
+      put_channels(filtered->deviation.array.view(), static_cast<std::size_t>(first), all.deviation.array);
   }
   return all;
 }
 
 absl::Status write_filtered(Job& job, const FilterFiles& files, const std::string& path,
-                            const PictureInput& input, Array filtered) {
-  const absl::StatusOr<Array> picture = for_file(std::move(filtered), input, path);
+                            const PictureInput& input, FileArray filtered) {
+  absl::StatusOr<Array> picture = for_file(std::move(filtered.array), input, path);
   if (!picture.ok()) return picture.status();
+  filtered.array = *std::move(picture);
   job.stages().begin("write");
-  absl::Status written = write_picture(path, picture->view(), input, files.picture, true);
+  absl::Status written = write_picture(path, filtered, input, files.picture, true);
   job.stages().end();
   return written;
 }
@@ -192,9 +202,10 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   absl::StatusOr<Buffer> map = absl::NotFoundError("no radius map");
   const absl::StatusOr<BoxFilterOptions> options = filter_options(job, *session, files, map);
   if (!options.ok()) return options.status();
-  absl::StatusOr<Filtered> filtered = filter_all(job, *session, input->pixels.view(), files, *options);
+  absl::StatusOr<Filtered> filtered = filter_all(job, *session, input->pixels.view(), files, *options,
+                                                 {.image = output, .deviation = files.deviation});
   if (!filtered.ok()) return filtered.status();
-  absl::Status written = write_preview(job.stages(), files.preview, filtered->image.view());
+  absl::Status written = write_preview(job.stages(), files.preview, filtered->image.array.view());
   if (written.ok()) written = write_filtered(job, files, output, *input, std::move(filtered->image));
   if (written.ok() && !files.deviation.empty())
     written = write_filtered(job, files, files.deviation, *input, std::move(filtered->deviation));

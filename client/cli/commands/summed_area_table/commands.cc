@@ -63,12 +63,13 @@ void require_files_of_large_numbers(const TableFiles& files) {
 absl::Status save(Job& job, const Session& session, const Result& result, const std::string& name,
                   const std::string& path, const PictureInput& input) {
   if (path.empty()) return absl::OkStatus();
-  absl::StatusOr<Array> array = job.download(session, result, name);
-  if (!array.ok()) return array.status();
-  const absl::StatusOr<Array> table = table_for_file(*std::move(array), path);
+  absl::StatusOr<FileArray> table = job.download_for(path, session, result, name);
   if (!table.ok()) return table.status();
+  absl::StatusOr<Array> stored = table_for_file(std::move(table->array), path);
+  if (!stored.ok()) return stored.status();
+  table->array = *std::move(stored);
   job.stages().begin("write");
-  absl::Status written = write_picture(path, table->view(), input, {}, false);
+  absl::Status written = write_picture(path, *table, input, {}, false);
   job.stages().end();
   return written;
 }

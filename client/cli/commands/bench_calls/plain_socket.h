@@ -1,0 +1,15 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <absl/time/time.h>
+
+#include <cstddef>
+#include <span>
+
+namespace cumulus::cli {
+
+/// How long these bytes take to move through a Unix socket within this process, from one thread to another,
+/// in pieces of 1 MiB, into memory that is thrown away.
+absl::StatusOr<absl::Duration> move_through_socket(std::span<const std::byte> bytes);
+
+}  // namespace cumulus::cli
