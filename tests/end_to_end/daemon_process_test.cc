@@ -126,7 +126,7 @@ TEST(DaemonLog, ThatNobodyReadsHoldsUpNoCallAndNoEnd) {
   calls.send(100);
   const auto after = calls.send(1500);  // more than the pipe and all that may be pending
   ASSERT_EQ(after.size(), 1500u);
-  EXPECT_LT(after[after.size() / 2], before[before.size() / 2] + milliseconds(5));
+  EXPECT_LT(after[after.size() / 2], before[before.size() / 2] + milliseconds(50));  // held up, for ever
   EXPECT_LT(seconds_to_end(daemon->program()), kDrainAndGrace);
 }
 
@@ -202,14 +202,18 @@ TEST(DaemonProcess, RaisesItsLimitOfOpenFiles) {
 
 TEST(DaemonProcess, EndsAtOnceWhenIdle) {
   const TemporaryFolder folder;
+  std::vector<double> seconds;
   for (int i = 0; i < 20; ++i) {
     const std::string path = folder / "socket";
     Daemon daemon({"--lame-duck", "0", "--listen", "unix:" + path});
     RefusedCalls(daemon).send(1);
     EXPECT_TRUE(fs::exists(path));
-    EXPECT_LT(seconds_to_end(daemon.program()), 0.3);
+    seconds.push_back(seconds_to_end(daemon.program()));
     EXPECT_FALSE(fs::exists(path));
   }
+  std::sort(seconds.begin(), seconds.end());
+  EXPECT_LT(seconds[14], 0.3);  // a busy machine may hold a few up
+  EXPECT_LT(seconds.back(), kDrainAndGrace);
 }
 
 }  // namespace

@@ -267,20 +267,23 @@ TEST(HostileConnections, ThatResetTheirCallsWithoutEndAreClosed) {
   EXPECT_TRUE(capabilities(*daemon, seconds(5)).ok());
 }
 
+constexpr double kHalfOfTheDrain = 5;  // seconds, which a connection that held it would take twice
+constexpr char kDrainOfTenSeconds[] = "shutdown { drain { seconds: 10 } }";
+
 TEST(HostileConnections, WithAWatchHoldNoDrain) {
-  const auto daemon = start("shutdown { drain { seconds: 10 } }");
+  const auto daemon = start(kDrainOfTenSeconds);
   const HealthWatch watch(connect(*daemon));
   ASSERT_TRUE(watch.began());
-  EXPECT_LT(seconds_to_end(*daemon), 1.5);
+  EXPECT_LT(seconds_to_end(*daemon), kHalfOfTheDrain);
   EXPECT_EQ(daemon->program().wait().exit_code, 0);
 }
 
 TEST(HostileConnections, WithHalfAMessageHoldNoDrain) {
-  const auto daemon = start("shutdown { drain { seconds: 10 } }");
+  const auto daemon = start(kDrainOfTenSeconds);
   const Raw half(daemon->address());
   ASSERT_TRUE(half.send(half_a_message(kMethod)));
   std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_LT(seconds_to_end(*daemon), 1.5);
+  EXPECT_LT(seconds_to_end(*daemon), kHalfOfTheDrain);
   EXPECT_EQ(daemon->program().wait().exit_code, 0);
 }
 

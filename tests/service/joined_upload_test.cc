@@ -197,7 +197,7 @@ TEST_P(JoinedUploads, FollowTheNewerOfTwoStreamsOfOnePart) {
   other.write(PartStream::messages(server, data, 0, 2 * kMiB));
   PartStream older(server);  // half-open, perhaps: nothing comes of it any more
   ASSERT_TRUE(older.write(PartStream::messages(server, data, 2 * kMiB, 4 * kMiB)[0]));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // in which the server reads it
   const grpc::Status refused = bring(server, PartStream::messages(server, data, 2 * kMiB, 4 * kMiB));
   expect_reason(refused, Code::UNAVAILABLE, "PART_UNDER_WAY");
   EXPECT_THAT(refused.error_message(),

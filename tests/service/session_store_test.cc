@@ -2,6 +2,7 @@
 
 #include <absl/time/clock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <memory>
 #include <set>
@@ -272,6 +273,13 @@ void add_empty(SessionStore& store, const SessionHandle& session, absl::Duration
   ASSERT_TRUE(store.add_buffer(*session, std::move(fresh)).ok());
 }
 
+/// What the thread has had of a processor, which others on the machine do not lengthen.
+absl::Duration time_of_this_thread() {
+  timespec time{};
+  EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+  return absl::DurationFromTimespec(time);
+}
+
 TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
   constexpr std::size_t kBuffers = 100'000;
   DeviceSlot slot;
@@ -283,9 +291,9 @@ TEST(SessionStoreExpiry, TakesTimeForWhatExpiresOnly) {
   ASSERT_TRUE(session.ok());
   for (std::size_t i = 0; i < kBuffers; ++i)
     add_empty(store, *session, i % 2 == 0 ? absl::Minutes(30) : absl::InfiniteDuration());
-  const absl::Time start = absl::Now();
+  const absl::Duration start = time_of_this_thread();
   for (int i = 0; i < 1000; ++i) store.expire(absl::Now());
-  EXPECT_LT(absl::Now() - start, absl::Milliseconds(100));  // a look at each would take seconds
+  EXPECT_LT(time_of_this_thread() - start, absl::Milliseconds(100));  // a look at each would take seconds
   store.expire(absl::Now() + absl::Minutes(31));
   EXPECT_EQ(store.buffer_count(), kBuffers / 2);
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/support/status_details.h"
 #include "tests/support/transfer_server.h"
 
@@ -294,6 +295,7 @@ TEST(StagedTransfers, AClientIsHeldBackWhileTheDeviceIsBehind) {
     writer->WritesDone();
     status = writer->Finish();
   });
+  EXPECT_TRUE(eventually([&] { return device.waiting_copies() == 8; }));
   std::size_t before = messages.size();
   while (before != written || written == 0) {
     before = written;
