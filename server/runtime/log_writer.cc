@@ -11,12 +11,8 @@
 namespace cumulus::server {
 namespace {
 
-/// Where lines come one after another, they are written so far apart: each time the thread wakes, a call that
-/// runs waits for it where all processors are at work.
-constexpr std::chrono::milliseconds kLinger{20};
-/// A pipe that poll calls writable takes that much without blocking. (The descriptor itself cannot be made
-/// non-blocking: standard error is shared with other programs.)
-constexpr std::size_t kMaxWrite = PIPE_BUF;
+/// Where lines come one after another, they are written so far apart, so that not each wakes the thread.
+constexpr std::chrono::milliseconds kLinger{2};
 
 }  // namespace
 
@@ -82,30 +78,20 @@ void LogWriter::run() {
   }
 }
 
-LogWriter::Lines LogWriter::take_next() {
-  Lines taken{std::move(lines_.front()), 1};
-  lines_.pop_front();
-  while (!lines_.empty() && taken.text.size() + lines_.front().size() <= kMaxWrite) {
-    taken.text += lines_.front();
-    lines_.pop_front();
-    ++taken.count;
-  }
-  return taken;
-}
-
 void LogWriter::write_next(std::unique_lock<std::mutex>& lock) {
-  const Lines lines = take_next();
+  const std::string line = std::move(lines_.front());
+  lines_.pop_front();
   // Half empty: said at the first free byte, a long loss would be told as many short ones.
   const std::uint64_t to_say = half_full() ? 0 : unsaid_;
   lock.unlock();
   adopt_next_file();
-  const bool written = write_text(lines.text);
-  const bool said = written && to_say > 0 && write_text(dropped_line_(to_say));
+  const bool written = write_line(line);
+  const bool said = written && to_say > 0 && write_line(dropped_line_(to_say));
   lock.lock();
-  pending_bytes_ -= lines.text.size();
+  pending_bytes_ -= line.size();
   if (!written) {
-    dropped_ += lines.count;
-    unsaid_ += lines.count;
+    ++dropped_;
+    ++unsaid_;
   }
   if (said) unsaid_ -= to_say;
   if (pending_bytes_ == 0) idle_.notify_all();
@@ -118,12 +104,15 @@ void LogWriter::adopt_next_file() {
   file_ = next;
 }
 
-bool LogWriter::write_text(std::string_view text) {
-  while (!text.empty()) {
+bool LogWriter::write_line(std::string_view line) {
+  // A pipe that poll calls writable takes that much without blocking. (The descriptor itself cannot be made
+  // non-blocking: standard error is shared with other programs.)
+  constexpr std::size_t kMaxWrite = PIPE_BUF;
+  while (!line.empty()) {
     if (!wait_for_room()) return false;
-    const ssize_t count = ::write(file_, text.data(), std::min(text.size(), kMaxWrite));
+    const ssize_t count = ::write(file_, line.data(), std::min(line.size(), kMaxWrite));
     if (count < 0 && errno != EINTR && errno != EAGAIN) return false;
-    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+    if (count > 0) line.remove_prefix(static_cast<std::size_t>(count));
   }
   return true;
 }

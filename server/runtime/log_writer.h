@@ -39,19 +39,12 @@ class LogWriter {
   std::uint64_t dropped() const;
 
  private:
-  struct Lines {
-    std::string text;
-    std::uint64_t count = 0;
-  };
-
   void run();
-  /// The first line, and those after it that go into the same write.
-  Lines take_next();
-  /// Those. The lock is held before and after.
+  /// The first line. The lock is held before and after.
   void write_next(std::unique_lock<std::mutex>& lock);
   bool half_full() const { return pending_bytes_ > max_pending_bytes_ / 2; }
   void adopt_next_file();
-  bool write_text(std::string_view text);
+  bool write_line(std::string_view line);
   bool wait_for_room() const;
 
   const std::size_t max_pending_bytes_;
@@ -64,7 +57,7 @@ class LogWriter {
   std::condition_variable idle_;
   std::deque<std::string> lines_;
   bool writing_ = false;           // the thread looks for lines without being woken
-  std::size_t pending_bytes_ = 0;  // of lines_ and of the lines that are being written
+  std::size_t pending_bytes_ = 0;  // of lines_ and of the line that is being written
   std::uint64_t dropped_ = 0;
   std::uint64_t unsaid_ = 0;  // of dropped_, what no line has told yet
   std::thread thread_;
