@@ -20,6 +20,8 @@ using kd_tree::QueriedTree;
 using kd_tree::SearchParameters;
 
 constexpr std::int64_t kGrainQueries = 64;
+/// Of a query that may find all points.
+constexpr std::int64_t kGrainWideQueries = 4;
 /// Points that a piece of the queries may pass over at a leaf each.
 constexpr std::int64_t kGrainPoints = std::int64_t{1} << 18;
 
@@ -107,22 +109,25 @@ struct Search {
         });
   }
 
-  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads.
+  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads, at
+  /// least `at_once` of them in a row.
   template <class Body>
-  void for_queries(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
-    if (parameters.periodic) return for_queries_of<0, true>(executor, order, body);
+  void for_queries(CpuExecutor& executor, const OrderedQuery* order, std::int64_t at_once,
+                   const Body& body) const {
+    if (parameters.periodic) return for_queries_of<0, true>(executor, order, at_once, body);
     kd_tree::with_dimensions(shape.dimensions, [&]<int D>(kd_tree::Dimensions<D> /*dimensions*/) {
-      for_queries_of<D, false>(executor, order, body);
+      for_queries_of<D, false>(executor, order, at_once, body);
     });
   }
 
  private:
   template <int D, bool kPeriodic, class Body>
-  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
+  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, std::int64_t at_once,
+                      const Body& body) const {
     const auto arrays = kd_tree::TreeArrays<T>::of(tree);
     // Of a tree that is one leaf, each query passes over all points.
     const std::int64_t leaf_points = std::max<std::int64_t>(1, shape.points >> (shape.levels - 1));
-    const std::int64_t grain = std::clamp<std::int64_t>(kGrainPoints / leaf_points, 1, kGrainQueries);
+    const std::int64_t grain = std::clamp<std::int64_t>(kGrainPoints / leaf_points, 1, at_once);
     parallel_ranges(executor, all_queries(), grain, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
         const std::int64_t number = order == nullptr ? i : order[i].number;
@@ -135,7 +140,7 @@ struct Search {
 template <class T>
 void count_all(CpuExecutor& executor, const Search<T>& search, const OrderedQuery* order,
                std::int64_t* counts) {
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     std::int64_t found = 0;
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
@@ -150,10 +155,11 @@ void find_nearest(CpuExecutor& executor, const NearestJob<T, Space::kHost>& job,
   kd_tree::check_job(job);
   const Search<T> search(job.forest);
   const int neighbors = job.neighbors;
+  const std::int64_t at_once = std::clamp<std::int64_t>(8 * kGrainQueries / neighbors, 1, kGrainQueries);
   OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, report)) return;
   search.sort(executor, order);
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, at_once, [&](const auto& tree, std::int64_t number) {
     NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
                                                                      search.squared_radius(number));
     kd_tree::visit_nearest_first(
@@ -193,7 +199,7 @@ void list_within(CpuExecutor& executor, const ListJob<T, Space::kHost>& job, Nei
   std::partial_sum(offsets, offsets + job.offsets.size(), offsets);
   report->listed = offsets[search.all_queries()];
   if (report->listed > static_cast<std::int64_t>(job.indices.size())) return;
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     std::int64_t next = offsets[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {
