@@ -115,8 +115,10 @@ void delete_buffer(const Lease& lease, const std::string& name) {
   request.set_allow_missing(true);
   CallOptions options;
   options.timeout = absl::Seconds(10);
-  lease.connection->call("/cumulus.v1.Sessions/DeleteBuffer", wire::serialize(request), options,
-                         lease.context(), [](const absl::StatusOr<grpc::ByteBuffer>&) {});
+  CallContext context = lease.context();
+  context.outlasts_breaks = true;  // a buffer that is gone already is no error
+  lease.connection->call("/cumulus.v1.Sessions/DeleteBuffer", wire::serialize(request), options, context,
+                         [](const absl::StatusOr<grpc::ByteBuffer>&) {});
 }
 
 absl::StatusOr<std::optional<std::vector<std::string>>> names_under(

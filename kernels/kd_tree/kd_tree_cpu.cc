@@ -1,5 +1,4 @@
 #include <oneapi/tbb/enumerable_thread_specific.h>
-#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +36,8 @@ using kd_tree::SubtreeBuilder;
 constexpr std::size_t kTaskPoints = 4096;
 /// Trees of fewer points are built several in a slice, others in many slices.
 constexpr std::int64_t kSlicedPoints = 1 << 16;
+/// Nodes of as many points are split one after the other, by all threads.
+constexpr std::size_t kWidePoints = std::size_t{1} << 20;
 constexpr std::int64_t kGrainPoints = 1 << 15;
 
 /// One tree's build. Level after level, its points and their order go from one copy to the other and back;
@@ -45,7 +47,7 @@ class TreeBuilder {
  public:
   using Subtrees = oneapi::tbb::enumerable_thread_specific<std::unique_ptr<SubtreeBuilder<T, D>>>;
 
-  TreeBuilder(const CpuExecutor& executor, std::size_t subtree_points, const Nodes<T, D>& nodes,
+  TreeBuilder(CpuExecutor& executor, std::size_t subtree_points, const Nodes<T, D>& nodes,
               const std::array<PointRows<T>, 2>& copies, Subtrees& subtrees)
       : executor_(executor),
         subtree_points_(subtree_points),
@@ -65,36 +67,66 @@ class TreeBuilder {
 
   /// The tree, whose points are in the second copy.
   Part root() const { return {0, 0, 0, nodes_.points(), 1}; }
+  /// The nodes of so many points that a pass over them is more than a part of a slice, in slices each. What
+  /// is below them.
+  std::vector<Part> build_widest() {
+    std::vector<Part> widest = {root()};
+    std::vector<Part> others;
+    while (!widest.empty()) {
+      const Part part = widest.back();
+      widest.pop_back();
+      if (part.count < kWidePoints) {
+        others.push_back(part);
+      } else if (const std::optional<Children> children = build_node(part)) {
+        widest.insert(widest.end(), {children->left, children->right});
+      }
+    }
+    return others;
+  }
+
   /// All of it without a slice, else as far as the slice goes, and a node at least.
   void build(const Part& part, const OpenSlice* slice) {
-    const auto& [level, node, begin, count, from] = part;
+    const std::size_t count = part.count;
     if (count <= subtree_points_) return build_subtree(part);
     if (count >= kd_tree::kParallelPoints) executor_.check_interrupt();
+    const std::optional<Children> children = build_node(part);
+    if (!children.has_value()) return;
+    const auto& [left, right] = *children;
+    if (slice != nullptr && slice->slice.over()) {
+      slice->left.add(left);
+      slice->left.add(right);
+      return;
+    }
+    if (count < kTaskPoints) {
+      build(left, slice);
+      build(right, slice);
+      return;
+    }
+    oneapi::tbb::task_group tasks;
+    tasks.run([&] { build(children->left, slice); });
+    tasks.run_and_wait([&] { build(children->right, slice); });
+  }
+
+ private:
+  struct Children {
+    Part left;
+    Part right;
+  };
+
+  /// The node alone. No children: it is a leaf.
+  std::optional<Children> build_node(const Part& part) {
+    const auto& [level, node, begin, count, from] = part;
     const Box<T, D> box = box_of_node(rows(from, begin).points, count);
     nodes_.store(level, node, begin, count, box);
     if (nodes_.is_last(level)) {
       if (from != 0) copy(rows(from, begin), rows(0, begin), count);
-      return;
+      return std::nullopt;
     }
     const std::size_t left = split(level, box, begin, count, from);
-    const Part left_part{level + 1, 2 * node + 1, begin, left, 1 - from};
-    const Part right_part{level + 1, 2 * node + 2, begin + left, count - left, 1 - from};
-    if (slice != nullptr && slice->slice.over()) {
-      slice->left.add(left_part);
-      slice->left.add(right_part);
-      return;
-    }
-    if (count < kTaskPoints) {
-      build(left_part, slice);
-      build(right_part, slice);
-      return;
-    }
-    oneapi::tbb::task_group tasks;
-    tasks.run([=, this] { build(left_part, slice); });
-    tasks.run_and_wait([=, this] { build(right_part, slice); });
+    return Children{{level + 1, 2 * node + 1, begin, left, 1 - from},
+                    {level + 1, 2 * node + 2, begin + left, count - left, 1 - from}};
   }
 
- private:
   std::size_t width() const { return nodes_.width(); }
   PointRows<T> rows(std::size_t copy, std::size_t begin) const { return copies_[copy].at(begin, width()); }
 
@@ -114,7 +146,7 @@ class TreeBuilder {
   Box<T, D> box_of_node(const T* points, std::size_t count) const {
     if (kd_tree::chunk_count(count) == 1) return box_of(points, count, nodes_.dimensions());
     std::vector<Box<T, D>> boxes(kd_tree::chunk_count(count));
-    for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+    for_chunks(executor_, count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
       executor_.check_interrupt();
       boxes[chunk] = box_of(points + first * width(), last - first, nodes_.dimensions());
     });
@@ -125,7 +157,7 @@ class TreeBuilder {
 
   std::size_t count_up_to(T x, const T* points, std::size_t axis, std::size_t count) const {
     std::atomic<std::size_t> up_to = 0;
-    for_chunks(count, [&](std::size_t /*chunk*/, std::size_t first, std::size_t last) {
+    for_chunks(executor_, count, [&](std::size_t /*chunk*/, std::size_t first, std::size_t last) {
       std::size_t found = 0;
       for (std::size_t i = first; i < last; ++i) found += points[i * width() + axis] <= x ? 1 : 0;
       up_to += found;
@@ -148,7 +180,7 @@ class TreeBuilder {
     auto room = reinterpret_cast<std::uintptr_t>(target.points);
     room = (room + alignof(Candidate<T>) - 1) / alignof(Candidate<T>) * alignof(Candidate<T>);
     auto* memory = reinterpret_cast<Candidate<T>*>(room);
-    const Candidate<T> pivot = kd_tree::Selection(count, memory, candidate).at(left);
+    const Candidate<T> pivot = kd_tree::Selection(executor_, count, memory, candidate).at(left);
     partition(pivot, candidate, source, target, left, count);
     return left;
   }
@@ -159,7 +191,7 @@ class TreeBuilder {
                  const PointRows<T>& target, std::size_t left, std::size_t count) const {
     std::vector<std::size_t> lefts(kd_tree::chunk_count(count));  // then where each chunk's left points go
     if (lefts.size() > 1) {
-      for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+      for_chunks(executor_, count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
         executor_.check_interrupt();
         std::size_t found = 0;
         for (std::size_t i = first; i < last; ++i) found += candidate(i) < pivot ? 1 : 0;
@@ -168,7 +200,7 @@ class TreeBuilder {
       std::size_t before = 0;
       for (std::size_t& chunk : lefts) before += std::exchange(chunk, before);
     }
-    for_chunks(count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+    for_chunks(executor_, count, [&](std::size_t chunk, std::size_t first, std::size_t last) {
       if (lefts.size() > 1) executor_.check_interrupt();
       std::size_t next_left = lefts[chunk];
       std::size_t next_right = left + first - next_left;
@@ -185,7 +217,7 @@ class TreeBuilder {
     });
   }
 
-  const CpuExecutor& executor_;
+  CpuExecutor& executor_;
   const std::size_t subtree_points_;
   const Nodes<T, D>& nodes_;
   const std::array<PointRows<T>, 2> copies_;
@@ -227,7 +259,7 @@ void build_trees(CpuExecutor& executor, HostSpan<const T> points, const KdTreeSh
   }
   for (std::int64_t i = 0; shape.points >= kSlicedPoints && i < shape.trees; ++i) {
     with_builder(i, [&](Builder builder) {
-      parallel_items(executor, std::vector{builder.root()},
+      parallel_items(executor, builder.build_widest(),
                      [&](const auto& part, const auto& slice) { builder.build(part, &slice); });
     });
   }

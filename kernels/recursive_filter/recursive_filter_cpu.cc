@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 
 #include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/apply.h"
+#include "kernels/recursive_filter/cpu/group_filter.h"
 #include "kernels/recursive_filter/cpu/line_groups.h"
 #include "kernels/recursive_filter/cpu/nearest_float16.h"
 #include "kernels/recursive_filter/math/line.h"
@@ -16,129 +18,6 @@ namespace {
 
 using namespace recursive_filter;
 
-/// Some of a set's lines, as many as a Pack holds, for find_boundary_states.
-template <class Value, class T>
-class PartOfSet {
- public:
-  PartOfSet(LineGroup<T>& group, int set, int part) : group_(group), set_(set), part_(part) {}
-
-  template <class F>
-  void read_forward(std::int64_t first, std::int64_t end, const F& f) {
-    for (std::int64_t at = first; at < end; at += kSteps) {
-      const StepRange steps{at, static_cast<int>(std::min<std::int64_t>(kSteps, end - at))};
-      const auto pixels = group_.read(steps, set_);
-      for (int i = 0; i < steps.count; ++i) f(pixel_of(pixels, i));
-    }
-  }
-  template <class F>
-  void read_backward(std::int64_t first, std::int64_t end, const F& f) {
-    for (std::int64_t at = end; at > first; at -= kSteps) {
-      const int count = static_cast<int>(std::min<std::int64_t>(kSteps, at - first));
-      const auto pixels = group_.read({at - count, count}, set_);
-      for (int i = count - 1; i >= 0; --i) f(pixel_of(pixels, i));
-    }
-  }
-
- private:
-  Value pixel_of(const LaneBlock<const T>& pixels, int i) const {
-    return Value::load(pixels.data + i * pixels.step + part_ * Value::kCount);
-  }
-
-  LineGroup<T>& group_;
-  int set_;
-  int part_;
-};
-
-/// Filters the lines of a group.
-template <class Vectors, int Order, class Real, class T>
-class GroupFilter {
-  using Value = Pack<Real, Vectors::kBytes>;
-  using State = Value[Order];
-  /// A set takes so many packs: two where a pixel's Real is twice as wide as a register's float.
-  static constexpr int kParts = kLanes / Value::kCount;
-
- public:
-  GroupFilter(const LinePlan<Order, Real>& plan, LineGroup<T>& group) : plan_(plan), group_(group) {}
-
-  void run() {
-    for_each_part([&](int set, int part) {
-      Vectors::call([&] {
-        PartOfSet<Value, T> lines(group_, set, part);
-        find_boundary_states(plan_, lines, states_[set][part], ends_[set][part]);
-      });
-    });
-    for (std::int64_t at = 0; at < group_.length(); at += kSteps) {
-      const StepRange steps = steps_from(at);
-      group_.prepare_forward(steps);
-      for (int set = 0; set < group_.sets(); ++set) {
-        filter(plan_.causal, states_[set], group_.route_forward(steps, set), steps.count);
-      }
-      group_.finish_forward(steps);
-    }
-    for_each_part([&](int set, int part) { begin_anticausal(states_[set][part], ends_[set][part]); });
-    for (std::int64_t at = (group_.length() - 1) / kSteps * kSteps; at >= 0; at -= kSteps) {
-      const StepRange steps = steps_from(at);
-      group_.prepare_backward(steps);
-      for (int set = 0; set < group_.sets(); ++set) {
-        filter(plan_.anticausal, states_[set], backwards(group_.route_backward(steps, set), steps.count),
-               steps.count);
-      }
-      group_.finish_backward(steps);
-    }
-  }
-
- private:
-  template <class F>
-  void for_each_part(const F& f) {
-    for (int set = 0; set < group_.sets(); ++set) {
-      for (int part = 0; part < kParts; ++part) f(set, part);
-    }
-  }
-  StepRange steps_from(std::int64_t at) const {
-    return {at, static_cast<int>(std::min<std::int64_t>(kSteps, group_.length() - at))};
-  }
-  static LaneRoute<T> backwards(const LaneRoute<T>& route, int count) {
-    const auto reversed = [count](const auto& block) {
-      return std::decay_t<decltype(block)>{block.data + (count - 1) * block.step, -block.step};
-    };
-    return {reversed(route.from), reversed(route.to)};
-  }
-
-  /// The anticausal state after the last pixel, in place of the causal one.
-  void begin_anticausal(State& state, const State& end) const {
-    Vectors::call([&] {
-      State anticausal = {};
-      plan_.through_causal.add_product(state, anticausal);
-      plan_.through_anticausal.add_product(end, anticausal);
-      std::copy_n(anticausal, Order, state);
-    });
-  }
-
-  static void filter(const Sections<Order, Real>& sections, State (&states)[kParts],
-                     const LaneRoute<T>& route, int count) {
-    Vectors::call([&] {
-      const Sections<Order, Real> own = sections;  // in registers: nothing that is stored can change them
-      for (int part = 0; part < kParts; ++part) {
-        State state;
-        std::copy_n(states[part], Order, state);
-        const T* from = route.from.data + part * Value::kCount;
-        T* to = route.to.data + part * Value::kCount;
-        for (int i = 0; i < count; ++i, from += route.from.step, to += route.to.step) {
-          Value pixel = Value::load(from);
-          own.filter(state, pixel);
-          pixel.store(to);
-        }
-        std::copy_n(state, Order, states[part]);
-      }
-    });
-  }
-
-  const LinePlan<Order, Real>& plan_;
-  LineGroup<T>& group_;
-  State states_[kMaxSets][kParts];
-  State ends_[kMaxSets][kParts];
-};
-
 template <class Vectors, int Order, class Real, class T>
 void filter_rows(CpuExecutor& executor, const AxisPlan& axis, const HostImage<const T>& image,
                  const HostImage<T>& filtered) {
@@ -146,15 +25,22 @@ void filter_rows(CpuExecutor& executor, const AxisPlan& axis, const HostImage<co
   const std::int64_t groups = divide_up(image.height, kLanes);
   const std::int64_t grain =
       std::max<std::int64_t>(1, kGrainPixels / (image.width * image.channels * kLanes));
+  const auto rows_of = [](auto view, std::int64_t group) {
+    view.data = view.row(group * kLanes);
+    view.height = std::min<std::int64_t>(kLanes, view.height - group * kLanes);
+    return view;
+  };
+  using Filter = GroupFilter<Vectors, Order, Real, T>;
+  if (kLanes * image.width * image.channels * static_cast<std::int64_t>(sizeof(T)) >= kLongGroupBytes) {
+    using Long = LongGroup<RowGroup<Vectors, T>, Filter>;
+    return filter_long_groups<Long>(executor, groups, [&](std::int64_t group) {
+      return std::make_unique<Long>(plan, rows_of(image, group), rows_of(filtered, group));
+    });
+  }
   parallel_ranges(executor, groups, grain, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t row = first * kLanes; row < std::min(end * kLanes, image.height); row += kLanes) {
-      const auto rows_of = [&](auto view) {
-        view.data = view.row(row);
-        view.height = std::min<std::int64_t>(kLanes, image.height - row);
-        return view;
-      };
-      RowGroup<Vectors, T> group(rows_of(image), rows_of(filtered));
-      GroupFilter<Vectors, Order, Real, T>(plan, group).run();
+    for (std::int64_t i = first; i < end; ++i) {
+      RowGroup<Vectors, T> group(rows_of(image, i), rows_of(filtered, i));
+      Filter(plan, group).run();
     }
   });
 }
@@ -169,12 +55,27 @@ void filter_columns(CpuExecutor& executor, const AxisPlan& axis, const HostImage
   const std::int64_t tasks = kTasksPerThread * executor.threads();
   const std::int64_t group_sets = std::clamp<std::int64_t>(divide_up(sets, tasks), 1, kMaxSets);
   const std::int64_t group_columns = group_sets * kLanes;
-  parallel_ranges(executor, divide_up(columns, group_columns), 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t at = first * group_columns; at < std::min(end * group_columns, columns);
-         at += group_columns) {
-      ColumnGroup<T> group({image.data + at, image.row_stride}, {filtered.data + at, filtered.row_stride},
-                           image.height, static_cast<int>(std::min(group_columns, columns - at)));
-      GroupFilter<Vectors, Order, Real, T>(plan, group).run();
+  const std::int64_t groups = divide_up(columns, group_columns);
+  const auto source = [&](std::int64_t group) {
+    return LaneBlock<const T>{image.data + group * group_columns, image.row_stride};
+  };
+  const auto target = [&](std::int64_t group) {
+    return LaneBlock<T>{filtered.data + group * group_columns, filtered.row_stride};
+  };
+  const auto columns_of = [&](std::int64_t group) {
+    return static_cast<int>(std::min(group_columns, columns - group * group_columns));
+  };
+  using Filter = GroupFilter<Vectors, Order, Real, T>;
+  if (group_columns * image.height * static_cast<std::int64_t>(sizeof(T)) >= kLongGroupBytes) {
+    using Long = LongGroup<ColumnGroup<T>, Filter>;
+    return filter_long_groups<Long>(executor, groups, [&](std::int64_t group) {
+      return std::make_unique<Long>(plan, source(group), target(group), image.height, columns_of(group));
+    });
+  }
+  parallel_ranges(executor, groups, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      ColumnGroup<T> group(source(i), target(i), image.height, columns_of(i));
+      Filter(plan, group).run();
     }
   });
 }

@@ -26,6 +26,10 @@ using summed_area_table::Plane;
 using summed_area_table::sum_band;
 using summed_area_table::Term;
 
+/// Wider images are summed a panel of so many columns after the other, so that no band takes longer than a
+/// slice may.
+constexpr std::int64_t kPanelColumns = 1 << 17;
+
 /// What is done to rows first..end of one image's tables. The pipeline of bands is compiled once for all
 /// kinds of them.
 class BandStages {
@@ -87,7 +91,10 @@ void build_in_bands(CpuExecutor& executor, std::int64_t height, std::int64_t row
                     const BandStages& tables) {
   // The last row aside, which is summed, a band's rows are filled kRowsAtOnce at a time.
   const std::int64_t band_rows = std::max(kBandRows, kBandBytes / row_bytes) / kRowsAtOnce * kRowsAtOnce + 1;
-  if (height <= band_rows) return tables.fill(0, height);
+  if (height <= band_rows) {
+    const Slice slice(executor);
+    return tables.fill(0, height);
+  }
 
   using Band = std::pair<std::int64_t, std::int64_t>;
   std::int64_t next_row = 0;
@@ -136,6 +143,30 @@ HostImage<Sum> without_zeros(Sum* table, const HostImage<Sum>& shape, bool exclu
   return {sums.row(1) + sums.channels, sums.height - 1, sums.width - 1, sums.channels, sums.row_stride};
 }
 
+/// The table's columns from `first` on, `count` of them, as a table of its own.
+template <int C, class Input, class Sum>
+Plane<Input, Sum> panel_of(Plane<Input, Sum> plane, std::int64_t first, std::int64_t count) {
+  plane.image.data += first * C;
+  plane.sums.data += first * C;
+  plane.image.width = plane.sums.width = count;
+  plane.exclusive = plane.exclusive && first == 0;
+  return plane;
+}
+
+/// Adds to a panel's sums what is left of it, which is the pixel before each of its rows.
+template <int C, class Sum>
+void add_left(CpuExecutor& executor, const HostImage<Sum>& sums) {
+  const std::int64_t grain = std::max<std::int64_t>(1, kPanelColumns / sums.width);
+  parallel_ranges(executor, sums.height, grain, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t y = first; y < end; ++y) {
+      Sum* row = sums.row(y);
+      std::array<Sum, C> left;
+      std::copy_n(row - C, C, left.begin());
+      for (std::int64_t i = 0; i < sums.width * C; ++i) row[i] += left[static_cast<std::size_t>(i % C)];
+    }
+  });
+}
+
 template <class Vectors, int C, class Input, class Sum>
 void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job, std::int64_t plane) {
   HostImage<const Input> image = job.image;
@@ -145,15 +176,23 @@ void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>
     return Plane<Input, Sum>{image, without_zeros(sums + table, job.sums, job.exclusive), job.exclusive};
   };
   Tables<Vectors, C, Input, Sum> tables;
-  tables.values = plane_of(job.sums.data);
+  Plane<Input, Sum> values = plane_of(job.sums.data);
   tables.has_squares = job.squares != nullptr;
   tables.has_offsets = job.offsets != nullptr;
-  if (tables.has_squares) tables.squares = plane_of(job.squares);
+  const Plane<Input, Sum> squares = tables.has_squares ? plane_of(job.squares) : Plane<Input, Sum>{};
   if constexpr (std::is_same_v<Sum, float>) {
-    if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, tables.values.offsets.begin());
+    if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, values.offsets.begin());
   }
   const auto element_bytes = static_cast<std::int64_t>(std::max(sizeof(Input), sizeof(Sum)));
-  build_in_bands(executor, image.height, image.width * C * element_bytes, tables);
+  for (std::int64_t first = 0; first < image.width; first += kPanelColumns) {
+    const std::int64_t columns = std::min(kPanelColumns, image.width - first);
+    tables.values = panel_of<C>(values, first, columns);
+    if (tables.has_squares) tables.squares = panel_of<C>(squares, first, columns);
+    build_in_bands(executor, image.height, columns * C * element_bytes, tables);
+    if (first == 0) continue;
+    add_left<C>(executor, tables.values.sums);
+    if (tables.has_squares) add_left<C>(executor, tables.squares.sums);
+  }
 }
 
 void for_each_plane(CpuExecutor& executor, std::int64_t planes,

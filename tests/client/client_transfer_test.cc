@@ -236,5 +236,15 @@ TEST_F(ClientTransfer, ReleasesABufferWithItsHandle) {
   EXPECT_TRUE(eventually([&] { return server_.transfer.buffer_count() == 0; }));
 }
 
+TEST_F(ClientTransfer, ReleasesABufferWhereConnectionsBreak) {
+  const Session session = this->session();
+  for (const int breaks : {1, 2}) {  // before the server has the call, and before the client has its answer
+    server_.script.break_deletions = breaks;
+    ASSERT_TRUE(session.upload(ArrayView(counted(4))).ok());
+    EXPECT_TRUE(eventually([&] { return server_.script.break_deletions == 0; })) << breaks;
+    EXPECT_TRUE(eventually([&] { return server_.transfer.buffer_count() == 0; })) << breaks;
+  }
+}
+
 }  // namespace
 }  // namespace cumulus

@@ -32,6 +32,7 @@ namespace cumulus::testing {
 struct Script {
   std::atomic<int> break_uploads = 0;      // so many uploads end UNAVAILABLE after their first chunk
   std::atomic<int> break_downloads = 0;    // so many downloads end UNAVAILABLE after their first chunk
+  std::atomic<int> break_deletions = 0;    // so many deletions of a buffer end UNAVAILABLE, one of two done
   std::atomic<bool> flip_a_bit = false;    // in the second chunk of every download
   std::atomic<bool> misplace = false;      // the second chunk of every download says another place
   std::atomic<bool> cut_short = false;     // every download ends, without an error, before its last chunk
@@ -171,7 +172,10 @@ class FakeSessions : public v1::Sessions::Service {
   }
   grpc::Status DeleteBuffer(grpc::ServerContext*, const v1::DeleteBufferRequest* request,
                             google::protobuf::Empty*) override {
-    transfer_.remove(request->name());
+    const int to_break = script_.break_deletions;
+    if (to_break > 0) --script_.break_deletions;
+    if (to_break % 2 == 0) transfer_.remove(request->name());
+    if (to_break > 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
     return grpc::Status::OK;
   }
 

@@ -258,5 +258,18 @@ TEST(KdTreeOfManyPoints, IsBuiltInSlices) {
   EXPECT_EQ(verify_kd_tree(KdTreeOracle<float>(cloud, shape, {.leaf_size = 10}).tree(), built.tree), "");
 }
 
+/// Without slices within a node, the root's is a tenth of all and more.
+TEST(KdTreeOfManyPoints, SplitsItsLargestNodesInSlices) {
+  const KdTreeShape shape = kd_tree_shape(1, 1 << 21, 3, 40);
+  const std::vector<float> cloud = make_cloud<float>(shape.points, shape.dimensions, CloudPattern::kUniform);
+  testing::OneThread backend;
+  const BuiltKdTree<float> at_once = build(backend, cloud, shape, {});
+  testing::ImpatientTurns turns;
+  const SlicedCall sliced(turns);
+  const BuiltKdTree<float> built = build(backend, cloud, shape, {});
+  EXPECT_LE(turns.longest_share(), 0.06);
+  EXPECT_EQ(verify_kd_tree(at_once.tree, built.tree), "");
+}
+
 }  // namespace
 }  // namespace cumulus

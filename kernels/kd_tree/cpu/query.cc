@@ -16,7 +16,7 @@ using kd_tree::OrderedQuery;
 template <class T>
 void count_all(CpuExecutor& executor, const CpuSearch<T>& search, const OrderedQuery* order,
                std::int64_t* counts) {
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     std::int64_t found = 0;
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
@@ -34,20 +34,21 @@ void find_nearest(CpuExecutor& executor, const NearestJob<T, Space::kHost>& job,
   OrderedQuery* order = search.reserve_order(executor);
   if (search.any_fault(executor, report)) return;
   search.sort(executor, order);
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
-    NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
-                                                                     search.squared_radius(number));
-    kd_tree::visit_nearest_first(
-        tree, search.query(number), [&] { return list.limit(); },
-        [&](std::uint32_t position, T distance) { list.offer(position, distance); });
-    std::int64_t* index = job.indices.data() + number * neighbors;
-    T* distance = job.distances.data() + number * neighbors;
-    for (int i = 0; i < neighbors; ++i) {
-      index[i] = i < list.size() ? list.index(i) : -1;
-      distance[i] =
-          i < list.size() ? search.shown(list.squared_distance(i)) : std::numeric_limits<T>::infinity();
-    }
-  });
+  search.for_queries(
+      executor, order, kd_tree::nearest_at_once(neighbors), [&](const auto& tree, std::int64_t number) {
+        NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
+                                                                         search.squared_radius(number));
+        kd_tree::visit_nearest_first(
+            tree, search.query(number), [&] { return list.limit(); },
+            [&](std::uint32_t position, T distance) { list.offer(position, distance); });
+        std::int64_t* index = job.indices.data() + number * neighbors;
+        T* distance = job.distances.data() + number * neighbors;
+        for (int i = 0; i < neighbors; ++i) {
+          index[i] = i < list.size() ? list.index(i) : -1;
+          distance[i] =
+              i < list.size() ? search.shown(list.squared_distance(i)) : std::numeric_limits<T>::infinity();
+        }
+      });
 }
 
 template <class T>
@@ -74,7 +75,7 @@ void list_within(CpuExecutor& executor, const ListJob<T, Space::kHost>& job, Nei
   std::partial_sum(offsets, offsets + job.offsets.size(), offsets);
   report->listed = offsets[search.all_queries()];
   if (report->listed > static_cast<std::int64_t>(job.indices.size())) return;
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     std::int64_t next = offsets[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {

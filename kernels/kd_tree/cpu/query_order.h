@@ -58,7 +58,7 @@ void order_queries(CpuExecutor& executor, std::int64_t trees, std::int64_t queri
     for (std::int64_t i = first; i < end; ++i) order[i] = {code(i / queries, i), i};
   });
   // A sort cannot end early, so that many queries are sorted part by part, each a slice.
-  constexpr std::int64_t kSortedAtOnce = std::int64_t{1} << 17;
+  constexpr std::int64_t kSortedAtOnce = std::int64_t{1} << 16;
   for (std::int64_t tree = 0; tree < trees; ++tree) {
     for (std::int64_t first = 0; first < queries; first += kSortedAtOnce) {
       const Slice slice(executor);

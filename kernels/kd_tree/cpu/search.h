@@ -15,8 +15,15 @@
 namespace cumulus::kd_tree {
 
 inline constexpr std::int64_t kGrainQueries = 64;
+/// Of a query that may find all points.
+inline constexpr std::int64_t kGrainWideQueries = 4;
 /// Points that a piece of the queries may pass over at a leaf each.
 inline constexpr std::int64_t kGrainPoints = std::int64_t{1} << 18;
+
+/// Queries of so many neighbours each that are searched in a row.
+inline std::int64_t nearest_at_once(int neighbors) {
+  return std::clamp<std::int64_t>(8 * kGrainQueries / neighbors, 1, kGrainQueries);
+}
 
 /// Keeps the first fault that any thread finds.
 class QueryFaults {
@@ -103,22 +110,25 @@ struct CpuSearch {
         });
   }
 
-  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads.
+  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads, at
+  /// least `at_once` of them in a row.
   template <class Body>
-  void for_queries(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
-    if (parameters.periodic) return for_queries_of<0, true>(executor, order, body);
+  void for_queries(CpuExecutor& executor, const OrderedQuery* order, std::int64_t at_once,
+                   const Body& body) const {
+    if (parameters.periodic) return for_queries_of<0, true>(executor, order, at_once, body);
     with_dimensions(shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
-      for_queries_of<D, false>(executor, order, body);
+      for_queries_of<D, false>(executor, order, at_once, body);
     });
   }
 
  private:
   template <int D, bool kPeriodic, class Body>
-  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, const Body& body) const {
+  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, std::int64_t at_once,
+                      const Body& body) const {
     const auto arrays = TreeArrays<T>::of(tree);
     // Of a tree that is one leaf, each query passes over all points.
     const std::int64_t leaf_points = std::max<std::int64_t>(1, shape.points >> (shape.levels - 1));
-    const std::int64_t grain = std::clamp<std::int64_t>(kGrainPoints / leaf_points, 1, kGrainQueries);
+    const std::int64_t grain = std::clamp<std::int64_t>(kGrainPoints / leaf_points, 1, at_once);
     parallel_ranges(executor, all_queries(), grain, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
         const std::int64_t number = order == nullptr ? i : order[i].number;

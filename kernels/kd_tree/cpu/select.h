@@ -1,7 +1,5 @@
 #pragma once
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "kernels/core/div.h"
+#include "kernels/core/parallel.h"
 #include "kernels/kd_tree/cpu/candidate.h"
 
 // Exact selection by sampling (R. Floyd and R. Rivest, "Expected time bounds for selection", CACM 1975),
@@ -24,18 +23,20 @@ constexpr std::size_t chunk_count(std::size_t count) {
   return count < kParallelPoints ? 1 : divide_up(count, kChunkPoints);
 }
 
-/// Calls body(chunk, first, last) for each chunk of [0, count), in parallel.
-inline void for_parallel_chunks(std::size_t count,
+/// Calls body(chunk, first, last) for each chunk of [0, count), in parallel, and in slices unless within one.
+inline void for_parallel_chunks(CpuExecutor& executor, std::size_t count,
                                 const std::function<void(std::size_t, std::size_t, std::size_t)>& body) {
-  oneapi::tbb::parallel_for(std::size_t{0}, chunk_count(count), [&](std::size_t chunk) {
-    body(chunk, chunk * kChunkPoints, std::min(count, (chunk + 1) * kChunkPoints));
+  const auto chunks = static_cast<std::int64_t>(chunk_count(count));
+  parallel_ranges(executor, chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto chunk = static_cast<std::size_t>(begin); chunk < static_cast<std::size_t>(end); ++chunk)
+      body(chunk, chunk * kChunkPoints, std::min(count, (chunk + 1) * kChunkPoints));
   });
 }
 
 template <class Body>
-void for_chunks(std::size_t count, const Body& body) {
+void for_chunks(CpuExecutor& executor, std::size_t count, const Body& body) {
   if (chunk_count(count) == 1) return body(std::size_t{0}, std::size_t{0}, count);
-  for_parallel_chunks(count, std::cref(body));
+  for_parallel_chunks(executor, count, std::cref(body));
 }
 
 /// The first candidate that is to go right where `position` of `count` go left. `candidate(i)` makes the
@@ -43,8 +44,8 @@ void for_chunks(std::size_t count, const Body& body) {
 template <class T, class MakeCandidate>
 class Selection {
  public:
-  Selection(std::size_t count, Candidate<T>* memory, const MakeCandidate& candidate)
-      : count_(count), memory_(memory), candidate_(candidate) {}
+  Selection(CpuExecutor& executor, std::size_t count, Candidate<T>* memory, const MakeCandidate& candidate)
+      : executor_(executor), count_(count), memory_(memory), candidate_(candidate) {}
 
   Candidate<T> at(std::size_t position) const {
     if (count_ > kSampledPoints) {
@@ -94,7 +95,7 @@ class Selection {
 
   Sieved sieve(const Bracket& bracket) const {
     std::vector<Sieved> chunks(chunk_count(count_));
-    for_chunks(count_, [&](std::size_t chunk, std::size_t first, std::size_t last) {
+    for_chunks(executor_, count_, [&](std::size_t chunk, std::size_t first, std::size_t last) {
       Sieved sieved;
       Candidate<T>* kept = memory_ + first;
       for (std::size_t i = first; i < last; ++i) {
@@ -117,6 +118,7 @@ class Selection {
     return all;
   }
 
+  CpuExecutor& executor_;
   std::size_t count_;
   Candidate<T>* memory_;
   const MakeCandidate& candidate_;

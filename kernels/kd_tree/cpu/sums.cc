@@ -26,21 +26,22 @@ void sum_nearest(CpuExecutor& executor, const NearestSumJob<T, Space::kHost>& jo
   if (search.any_fault(executor, report)) return;
   search.sort(executor, order);
   const auto payload = SummedRows<T>::of(search.shape, job.payload);
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
-    NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, job.neighbors,
-                                                                     search.squared_radius(number));
-    kd_tree::visit_nearest_first(
-        tree, search.query(number), [&] { return list.limit(); },
-        [&](std::uint32_t position, T distance) { list.offer(position, distance); });
-    for (std::int64_t group = 0; group < payload.groups(); ++group) {
-      RowSum<T> sum(payload, number / search.search.queries, group);
-      for (int i = 0; i < list.size(); ++i) sum.add(list.index(i));
-      sum.store(payload.sums, number);
-    }
-    job.distances.data()[number] = list.size() == job.neighbors
-                                       ? search.shown(list.squared_distance(job.neighbors - 1))
-                                       : std::numeric_limits<T>::infinity();
-  });
+  search.for_queries(
+      executor, order, kd_tree::nearest_at_once(job.neighbors), [&](const auto& tree, std::int64_t number) {
+        NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, job.neighbors,
+                                                                         search.squared_radius(number));
+        kd_tree::visit_nearest_first(
+            tree, search.query(number), [&] { return list.limit(); },
+            [&](std::uint32_t position, T distance) { list.offer(position, distance); });
+        for (std::int64_t group = 0; group < payload.groups(); ++group) {
+          RowSum<T> sum(payload, number / search.search.queries, group);
+          for (int i = 0; i < list.size(); ++i) sum.add(list.index(i));
+          sum.store(payload.sums, number);
+        }
+        job.distances.data()[number] = list.size() == job.neighbors
+                                           ? search.shown(list.squared_distance(job.neighbors - 1))
+                                           : std::numeric_limits<T>::infinity();
+      });
 }
 
 template <class T>
@@ -51,7 +52,7 @@ void sum_within(CpuExecutor& executor, const WithinSumJob<T, Space::kHost>& job,
   if (search.any_fault(executor, report)) return;
   search.sort(executor, order);
   const auto payload = SummedRows<T>::of(search.shape, job.payload);
-  search.for_queries(executor, order, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, order, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     for (std::int64_t group = 0; group < payload.groups(); ++group) {
       RowSum<T> sum(payload, number / search.search.queries, group);
       std::int64_t found = 0;

@@ -24,6 +24,12 @@ constexpr std::int64_t kColumns = 512;
 /// Rows of a piece of work, along y.
 constexpr std::int64_t kBand = 64;
 
+/// Rows of a piece of work, along x: one, if rows are so long that one takes milliseconds.
+std::int64_t rows_at_once(std::int64_t most, std::int64_t row_numbers) {
+  constexpr std::int64_t kNumbersAtOnce = 1 << 18;
+  return std::clamp<std::int64_t>(kNumbersAtOnce / row_numbers, 1, most);
+}
+
 /// Filters rows. A row is laid out with what its boundary makes of it, every advance-th pixel side by side.
 template <class Real>
 class RowFilter {
@@ -110,7 +116,8 @@ class RowFilter {
 template <class Real>
 void blur_rows(CpuExecutor& executor, const FirPass& pass, const HostImage<const Real>& image,
                const HostImage<Real>& filtered) {
-  parallel_ranges(executor, image.height, 4, [&](std::int64_t first, std::int64_t end) {
+  const std::int64_t grain = rows_at_once(4, filtered.width * image.channels);
+  parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
     RowFilter<Real> rows(pass, image.channels);
     for (std::int64_t row = first; row < end; ++row) rows.filter(image.row(row), filtered.row(row));
   });
@@ -182,7 +189,7 @@ template <class T, class U, class Convert>
 void convert_rows(CpuExecutor& executor, const HostImage<T>& from, const HostImage<U>& to,
                   const Convert& convert) {
   const std::int64_t count = from.width * from.channels;
-  parallel_ranges(executor, from.height, 16, [&](std::int64_t first, std::int64_t end) {
+  parallel_ranges(executor, from.height, rows_at_once(16, count), [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t row = first; row < end; ++row) {
       std::transform(from.row(row), from.row(row) + count, to.row(row), convert);
     }

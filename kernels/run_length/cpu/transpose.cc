@@ -18,6 +18,10 @@ namespace {
 template <class T>
 constexpr std::int64_t kSquare = sizeof(T) <= 4 ? 64 : 32;
 
+/// Columns of a piece of work. Each is a row of the result, whose fresh pages take longer than what is
+/// written to them: of wider pieces, longer than a slice may.
+constexpr std::int64_t kPieceColumns = 512;
+
 /// A batch of at least so many bytes does not stay in the caches.
 constexpr std::size_t kStreamedBytes = 4 << 20;
 
@@ -88,15 +92,19 @@ void transpose_square(const T* from, T* to, const ImageBatch& batch, std::int64_
 template <class T>
 void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T* to) {
   const std::int64_t squares_down = divide_up(batch.height, kSquare<T>);
+  const std::int64_t pieces = divide_up(batch.width, kPieceColumns);  // of a row of squares
   const std::int64_t pixels = batch.height * batch.width;
-  parallel_ranges(executor, batch.images * squares_down, 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t i = first; i < end; ++i) {
-      const std::int64_t offset = i / squares_down * pixels;
-      for (std::int64_t x = 0; x < batch.width; x += kSquare<T>)
-        transpose_square(from + offset, to + offset, batch, i % squares_down * kSquare<T>, x);
-    }
-    finish_streaming();
-  });
+  const auto transpose_piece = [&](std::int64_t row, std::int64_t begin) {
+    const std::int64_t offset = row / squares_down * pixels;
+    for (std::int64_t x = begin; x < std::min(begin + kPieceColumns, batch.width); x += kSquare<T>)
+      transpose_square(from + offset, to + offset, batch, row % squares_down * kSquare<T>, x);
+  };
+  parallel_ranges(executor, batch.images * squares_down * pieces, 1,
+                  [&](std::int64_t first, std::int64_t end) {
+                    for (std::int64_t i = first; i < end; ++i)
+                      transpose_piece(i / pieces, i % pieces * kPieceColumns);
+                    finish_streaming();
+                  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <type_traits>
 
+#include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/queries/table_reader.h"
@@ -14,6 +15,9 @@ namespace cumulus {
 namespace {
 
 using namespace summed_area_table;
+
+/// Longer rows are filtered in pieces, so that one takes no longer than a slice may.
+constexpr std::int64_t kBoxPiecePixels = 1 << 14;
 
 /// A box filter's job with its tables.
 template <class Input, class Sum>
@@ -71,11 +75,12 @@ void filter_inner(const Filter<Input, Sum>& filter, std::int64_t y, const AxisTe
   fill([=](std::int64_t i) { return bottom[i] - top[i]; });
 }
 
+/// Pixels first..end of row y.
 template <class Input, class Sum>
-void filter_row(const Filter<Input, Sum>& filter, std::int64_t y) {
+void filter_row(const Filter<Input, Sum>& filter, std::int64_t y, std::int64_t first, std::int64_t end) {
   const auto& [image, means, deviations, radii, box] = filter.job;
   if (radii != nullptr) {
-    for (std::int64_t x = 0; x < image.width; ++x) {
+    for (std::int64_t x = first; x < end; ++x) {
       const float wanted = radii[y * image.width + x];
       filter_pixel(filter, y, x, mapped_radius(wanted, box.radius_x),
                    window_around(y, mapped_radius(wanted, box.radius_y), image.height, box.boundary_y));
@@ -86,11 +91,11 @@ void filter_row(const Filter<Input, Sum>& filter, std::int64_t y) {
   const bool plain = (rows.count == 1 && rows.weight[0] == 1) ||
                      (rows.count == 2 && rows.weight[0] == 1 && rows.weight[1] == -1);
   const bool has_inner = plain && deviations == nullptr;
-  const std::int64_t inner_first = has_inner ? std::min(box.radius_x + 1, image.width) : image.width;
-  const std::int64_t inner_end = std::max(inner_first, image.width - box.radius_x);
-  for (std::int64_t x = 0; x < inner_first; ++x) filter_pixel(filter, y, x, box.radius_x, rows);
+  const std::int64_t inner_first = has_inner ? std::clamp(box.radius_x + 1, first, end) : end;
+  const std::int64_t inner_end = std::clamp(image.width - box.radius_x, inner_first, end);
+  for (std::int64_t x = first; x < inner_first; ++x) filter_pixel(filter, y, x, box.radius_x, rows);
   if (inner_first < inner_end) filter_inner(filter, y, rows, inner_first, inner_end);
-  for (std::int64_t x = inner_end; x < image.width; ++x) filter_pixel(filter, y, x, box.radius_x, rows);
+  for (std::int64_t x = inner_end; x < end; ++x) filter_pixel(filter, y, x, box.radius_x, rows);
 }
 
 template <class Sum, class Input>
@@ -104,10 +109,14 @@ void filter_with_tables(CpuExecutor& executor, const BoxFilterJob<Input, Space::
   const HostImage<Wide> sums(reinterpret_cast<Wide*>(tables.sums.data), job.image.height, job.image.width,
                              job.image.channels);
   const Filter<Input, Sum> filter{job, sums, tables.squares};
-  const std::int64_t grain =
-      std::max<std::int64_t>(1, kBoxGrainElements / (job.image.width * job.image.channels));
-  parallel_ranges(executor, job.image.height, grain, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t y = first; y < end; ++y) filter_row(filter, y);
+  const std::int64_t width = job.image.width;
+  const std::int64_t pieces = divide_up(width, kBoxPiecePixels);  // of a row
+  const std::int64_t grain = std::max<std::int64_t>(1, kBoxGrainElements / (width * job.image.channels));
+  parallel_ranges(executor, job.image.height * pieces, grain, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      const std::int64_t begin = i % pieces * kBoxPiecePixels;
+      filter_row(filter, i / pieces, begin, std::min(begin + kBoxPiecePixels, width));
+    }
   });
 }
 
