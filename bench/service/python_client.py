@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python client beside the C++ one, on one server, in turns: transfers, and calls on data in the server's memory.
 
-    PYTHONPATH=python/src bench/service/python_client.py CUMULUS CUMULUSD [--size 2048] [--rounds 5] [--json FILE]
+    PYTHONPATH=python/src bench/service/python_client.py CUMULUS CUMULUSD [--size 2048] [--repeat 5] [--rounds 5] [--json FILE]
 
 CUMULUS is the command line, whose `bench` measures the C++ client. Each round runs both; the medians are compared.
 """
@@ -30,9 +30,9 @@ def serve(program):
     raise SystemExit("no server started")
 
 
-def cpp(program, address, size):
+def cpp(program, address, size, repeat):
     said = json.loads(subprocess.run([program, "--server", address, "--json", "bench", "--size", str(size),
-                                      "--repeat", "5"], check=True, capture_output=True).stdout)
+                                      "--repeat", str(repeat)], check=True, capture_output=True).stdout)
     rows = {row["name"]: row for row in said["operations"]}
     blur = next(row for name, row in rows.items() if "blur" in name)
     return {"upload_gb_s": said["upload_gigabytes_per_second"], "download_gb_s": said["download_gigabytes_per_second"],
@@ -49,13 +49,13 @@ def median(count, call):
     return statistics.median(times)
 
 
-def python(client, size):
+def python(client, size, repeat):
     image = np.random.default_rng(1).random((size, size), dtype=np.float32)
-    upload = median(5, lambda: client.upload(image))
+    upload = median(repeat, lambda: client.upload(image))
     resident = client.upload(image)
-    download = median(5, lambda: resident.numpy(np.empty_like(image)))
+    download = median(repeat, lambda: resident.numpy(np.empty_like(image)))
     beyond = []
-    for _ in range(5):
+    for _ in range(repeat):
         start = time.perf_counter()
         resident.blur(8)
         beyond.append(time.perf_counter() - start - client.timings.compute)
@@ -70,6 +70,7 @@ def main():
     parser.add_argument("cumulus")
     parser.add_argument("cumulusd")
     parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--repeat", type=int, default=5, help="calls of each kind in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -78,7 +79,8 @@ def main():
         rounds = []
         with cumulus.connect(address) as client:
             for _ in range(options.rounds):
-                rounds.append((python(client, options.size), cpp(options.cumulus, address, options.size)))
+                rounds.append((python(client, options.size, options.repeat),
+                               cpp(options.cumulus, address, options.size, options.repeat)))
     finally:
         daemon.terminate()
         daemon.wait()
@@ -88,7 +90,7 @@ def main():
         print(f"{name:24}{ours:10.2f}{theirs:10.2f}{ours / theirs:8.2f}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"size": options.size, "rounds": options.rounds, "python": {n: m[0] for n, m in middles.items()},
+            json.dump({"size": options.size, "repeat": options.repeat, "rounds": options.rounds, "python": {n: m[0] for n, m in middles.items()},
                        "cpp": {n: m[1] for n, m in middles.items()}}, file, indent=1)
 
 
