@@ -1,16 +1,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cli/files/npy.h"
+#include "tests/support/process_accounts.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::cli {
@@ -80,6 +84,30 @@ TEST_F(NpyFile, LiesInTheFilesOwnMemoryAndDoesNotChangeIt) {
   const auto again = read_npy(path_);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ((*again->values<float>())[1], 2);
+}
+
+/// From the file that it was read from to another: pages of the system's memory alone.
+TEST_F(NpyFile, IsReadAndWrittenWithoutACopy) {
+  constexpr std::size_t kBytes = std::size_t{128} << 20;
+  ASSERT_TRUE(write_npy(path_, {std::vector<std::uint8_t>(kBytes, 7), {std::int64_t{kBytes}}}).ok());
+  if (testing::anonymous_bytes() == 0) GTEST_SKIP() << "no account of the process's memory";
+  const std::int64_t taken = testing::anonymous_bytes_of([&] {
+    const auto array = read_npy(path_);
+    ASSERT_TRUE(array.ok()) << array.status();
+    const auto bytes = array->bytes();
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{7}), std::ptrdiff_t{kBytes});
+    ASSERT_TRUE(write_npy(folder_ / "again.npy", array->view()).ok());
+  });
+  EXPECT_LT(taken, std::int64_t{kBytes} / 4);
+}
+
+TEST_F(NpyFile, IsWrittenOnAllProcessors) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one processor";
+  const std::vector<std::uint8_t> bytes(std::size_t{256} << 20, 7);
+  const ArrayView array(bytes, {static_cast<std::int64_t>(bytes.size())});
+  const double share = testing::share_of_the_caller([&] { EXPECT_TRUE(write_npy(path_, array).ok()); });
+  EXPECT_LT(share, 0.8);
+  EXPECT_GT(share, 0.5 / std::thread::hardware_concurrency());
 }
 
 TEST_F(NpyFile, ElementsThatAreNotAlignedInTheFileAreCopied) {

@@ -2,15 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cli/commands/sampling_table/map_file.h"
 #include "cli/files/channels.h"
 #include "cli/files/finite.h"
+#include "tests/support/process_accounts.h"
 
 namespace cumulus::cli {
 namespace {
@@ -84,6 +87,25 @@ TEST(NonFinite, InfinityBecomesThePicturesLargest) {
   EXPECT_EQ(found.first, "row 0, column 1 is -inf");
   const std::vector<float> clamped(pixels.values<float>()->begin(), pixels.values<float>()->end());
   EXPECT_EQ(clamped, (std::vector<float>{1e6F, -1e6F, 1e6F, 0}));
+}
+
+/// 96 MiB, so that every processor has a share.
+TEST(NonFinite, AreFoundOnAllProcessors) {
+  constexpr std::int64_t kSide = 5017;
+  std::vector<float> values(std::size_t{kSide} * kSide, 1);
+  for (const std::size_t at : {values.size() / 3, values.size() / 2, values.size() - 1}) values[at] = NAN;
+  Array pixels = array_of<float>(ElementType::kFloat32, {kSide, kSide}, values);
+  NonFiniteValues found;
+  const auto find = [&] { EXPECT_TRUE(treat_non_finite(NonFinite::kKeep, "a.npy", {}, pixels, found).ok()); };
+  const double share = testing::share_of_the_caller(find);
+  if (std::thread::hardware_concurrency() > 1) {
+    EXPECT_LT(share, 0.8);
+    EXPECT_GT(share, 0.5 / std::thread::hardware_concurrency());
+  }
+  EXPECT_EQ(found.count, 3);
+  EXPECT_EQ(found.first, "row 1672, column 1672 is nan");
+  find();  // of another array, as of another part of a file
+  EXPECT_EQ(found.count, 6);
 }
 
 TEST(Luminance, IsOfTheChromaticities) {

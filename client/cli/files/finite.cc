@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "cli/files/elements.h"
+#include "cli/files/shares.h"
 
 namespace cumulus::cli {
 namespace {
@@ -36,6 +40,31 @@ std::string position_of(const Shape& shape, std::int64_t sample, const std::vect
                       channel < channels.size() ? channels[channel] : absl::StrCat(channel));
 }
 
+struct NonFiniteShare {
+  std::int64_t count = 0;
+  std::size_t first = 0;  // if there is one
+};
+
+/// On all processors: of a .npy file the pages are read here.
+template <class T>
+NonFiniteShare find_non_finite(const T* values, std::size_t count) {
+  std::vector<NonFiniteShare> shares(shares_of(count * sizeof(T)));
+  for_each_share(shares.size(), count, [&](std::size_t share, std::size_t begin, std::size_t end) {
+    NonFiniteShare own;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (is_finite(values[i])) continue;
+      if (own.count++ == 0) own.first = i;
+    }
+    shares[share] = own;
+  });
+  NonFiniteShare all;
+  for (const NonFiniteShare& share : shares) {
+    if (all.count == 0) all.first = share.first;
+    all.count += share.count;
+  }
+  return all;
+}
+
 template <class T>
 void clamp_all(T* values, std::size_t count) {
   double largest = kLargestHalf;
@@ -62,12 +91,12 @@ absl::Status treat_non_finite(NonFinite policy, const std::string& path,
   const Shape shape = pixels.shape();
   with_elements(pixels, [&]<class T>(const T* values) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half>) {
-      for (std::size_t i = 0; i < count; ++i) {
-        if (is_finite(values[i])) continue;
-        if (++found.count > 1) continue;
-        found.first = absl::StrCat(position_of(shape, static_cast<std::int64_t>(i), channels), " is ",
-                                   static_cast<double>(values[i]));
+      const NonFiniteShare all = find_non_finite(values, count);
+      if (found.count == 0 && all.count > 0) {
+        found.first = absl::StrCat(position_of(shape, static_cast<std::int64_t>(all.first), channels), " is ",
+                                   static_cast<double>(values[all.first]));
       }
+      found.count += all.count;
       if (found.count > 0 && policy == NonFinite::kClamp) {
         clamp_all(reinterpret_cast<T*>(pixels.mutable_bytes().data()), count);
       }

@@ -13,9 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <utility>
-#include <vector>
+
+#include "cli/files/shares.h"
 
 namespace cumulus::cli {
 namespace {
@@ -183,23 +183,14 @@ bool OutputFile::flush() {
 }
 
 bool OutputFile::put(std::span<const std::byte> bytes) {
-  // Copying to the system's memory is what takes the time: of less than this, threads are dearer.
-  constexpr std::size_t kShare = std::size_t{8} << 20;
-  const std::size_t shares =
-      std::clamp<std::size_t>(bytes.size() / kShare, 1, std::thread::hardware_concurrency());
   const std::int64_t begin = place_;
   place_ += static_cast<std::int64_t>(bytes.size());
-  if (!seekable_ || shares == 1) return put_at(begin, bytes);
   std::atomic<bool> written = true;
-  std::vector<std::thread> others;
-  for (std::size_t share = 0; share < shares; ++share) {
-    const std::size_t from = bytes.size() * share / shares;
-    const std::span<const std::byte> part = bytes.subspan(from, bytes.size() * (share + 1) / shares - from);
-    others.emplace_back([this, part, from, begin, &written] {
-      if (!put_at(begin + static_cast<std::int64_t>(from), part)) written = false;
-    });
-  }
-  for (std::thread& other : others) other.join();
+  for_each_share(seekable_ ? shares_of(bytes.size()) : 1, bytes.size(),
+                 [&](std::size_t /*share*/, std::size_t from, std::size_t end) {
+                   const auto part = bytes.subspan(from, end - from);
+                   if (!put_at(begin + static_cast<std::int64_t>(from), part)) written = false;
+                 });
   return written;
 }
 
