@@ -19,6 +19,8 @@
 #include "server/runtime/logging.h"
 #include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/service.h"
+#include "server/runtime/shared_memory/socket.h"
 #include "server/runtime/status_page/endpoints.h"
 #include "server/runtime/supervisor.h"
 #include "server/runtime/transfer/transfer_service.h"
@@ -70,8 +72,12 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
   const std::unique_ptr<grpc::Service> operations = make_operations_service(runtime);
   SessionsService sessions(runtime);
   TransferService transfer(runtime);
-  ServerService server(runtime);
-  auto lifecycle = ServerLifecycle::start(configuration, {operations.get(), &sessions, &transfer, &server},
+  const auto shared_memory = SharedMemorySocket::start(runtime);
+  if (!shared_memory.ok()) return fail(shared_memory.status());
+  SharedMemoryService shared_transfer(runtime, transfer, shared_memory->get());
+  ServerService server(runtime, *shared_memory != nullptr ? (*shared_memory)->address() : "");
+  auto lifecycle = ServerLifecycle::start(configuration,
+                                          {operations.get(), &sessions, &transfer, &shared_transfer, &server},
                                           {access->identity, access->certificates});
   if (!lifecycle.ok()) return fail(lifecycle.status());
   const auto pages = StatusEndpoints::start(runtime, {.connections = [&] { return lifecycle->connections(); },
@@ -79,7 +85,8 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
   if (!pages.ok()) return fail(pages.status());
   const absl::Status announced = lifecycle->announce(
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
-                      v1::BufferTransfer::service_full_name(), v1::Server::service_full_name()});
+                      v1::BufferTransfer::service_full_name(), v1::SharedMemory::service_full_name(),
+                      v1::Server::service_full_name()});
   if (!announced.ok()) return fail(announced);
   supervisor.announce(lifecycle->addresses());
   const absl::Duration flush_limit = configuration.logging.flush_limit;
@@ -95,6 +102,7 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
     reloader.reload_all();
   });
   spdlog::info("signal {}: draining", signal);
+  if (*shared_memory != nullptr) (*shared_memory)->withdraw();
   stop(*lifecycle, runtime);
 }
 

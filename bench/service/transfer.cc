@@ -1,18 +1,21 @@
 // cumulus_transfer_bench: how fast the client library uploads to and downloads from a server over loopback,
-// checksums and all, without and with TLS, as a ratio to a bare gRPC stream of the same messages. All take
-// turns in one run. Exits with 1 where what came back is not what was sent.
+// checksums and all, without and with TLS, and through shared memory, as a ratio to a bare gRPC stream of the
+// same messages. All take turns in one run, and so does a memcpy of the same bytes. Exits with 1 where what
+// came back is not what was sent.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -26,6 +29,8 @@
 #include "server/runtime/lifecycle.h"
 #include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/service.h"
+#include "server/runtime/shared_memory/socket.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
@@ -66,11 +71,14 @@ class Server {
       : runtime_(open(settings)),
         sessions_(runtime_),
         transfer_(runtime_),
-        capabilities_(runtime_),
-        lifecycle_(value_or_throw(
-            server::ServerLifecycle::start(runtime_.configuration, {&sessions_, &transfer_, &capabilities_},
-                                           {nullptr, certificates}),
-            "server")) {}
+        socket_(value_or_throw(server::SharedMemorySocket::start(runtime_), "shared memory")),
+        shared_(runtime_, transfer_, socket_.get()),
+        capabilities_(runtime_, socket_->address()),
+        lifecycle_(
+            value_or_throw(server::ServerLifecycle::start(runtime_.configuration,
+                                                          {&sessions_, &transfer_, &shared_, &capabilities_},
+                                                          {nullptr, certificates}),
+                           "server")) {}
   ~Server() { lifecycle_.drain(runtime_.configuration.shutdown, runtime_); }
 
   const std::string& address() const { return lifecycle_.addresses().front(); }
@@ -88,6 +96,8 @@ class Server {
   server::Runtime runtime_;
   server::SessionsService sessions_;
   server::TransferService transfer_;
+  const std::unique_ptr<server::SharedMemorySocket> socket_;
+  server::SharedMemoryService shared_;
   server::ServerService capabilities_;
   server::ServerLifecycle lifecycle_;
 };
@@ -113,6 +123,7 @@ class TlsFilesOfTheRun {
   }
   ConnectOptions client() const {
     ConnectOptions options;
+    options.shared_memory = false;
     options.credentials = Credentials{.tls_ca = folder_ / "ca.pem"};
     return options;
   }
@@ -143,6 +154,13 @@ class Transfers {
         resident_(value_or_throw(session_.upload(array), "upload")) {}
 
   void upload() const { value_or_throw(session_.upload(array_), "upload"); }
+  /// An array that lies in memory that the server shares, with the same elements.
+  Array shared_array() const {
+    Array shared = value_or_throw(session_.allocate_shared(array_.type(), array_.shape()), "shared array");
+    std::memcpy(shared.mutable_bytes().data(), array_.bytes().data(), array_.bytes().size());
+    return shared;
+  }
+  void upload(const Array& array) const { value_or_throw(session_.upload(array.view()), "upload"); }
   void download(std::span<std::byte> into) const {
     if (const absl::Status status = session_.download(resident_, into); !status.ok())
       throw std::runtime_error("download: " + status.ToString());
@@ -171,6 +189,7 @@ double cpu_seconds() {
 struct Subject {
   std::string name;
   std::function<void()> run;
+  std::function<void()> prepare = [] {};  // before each run, and not counted
   std::vector<double> seconds = {};
   std::vector<double> cpu_seconds = {};
 };
@@ -186,6 +205,7 @@ double ratio(const Subject& subject, const Subject& bare) {
 void take_turns(std::vector<Subject>& subjects, int rounds) {
   for (int round = -1; round < rounds; ++round) {  // the first is not counted
     for (Subject& subject : subjects) {
+      subject.prepare();
       const Clock::time_point start = Clock::now();
       const double cpu_start = cpu_seconds();
       subject.run();
@@ -228,8 +248,11 @@ int measure(const Arguments& arguments, const std::string& command) {
   const ArrayView array{std::span<const std::uint8_t>(sent), {static_cast<std::int64_t>(bytes)}};
   ConnectOptions plain_options;
   plain_options.credentials = Credentials();
+  const Transfers shared(server.address(), plain_options, array);
+  plain_options.shared_memory = false;
   const Transfers plain(server.address(), plain_options, array);
   const Transfers tls(tls_server.address(), tls_files.client(), array);
+  std::optional<Array> born_shared;
   std::vector<Subject> subjects = {
       {"bare upload", [&] { bare.upload(bytes); }},
       {"bare download", [&] { bare.download(bytes); }},
@@ -239,6 +262,10 @@ int measure(const Arguments& arguments, const std::string& command) {
       {"download, TLS", [&] { tls.download(received); }},
       {"bare up, TLS", [&] { bare_tls.upload(bytes); }},
       {"bare down, TLS", [&] { bare_tls.download(bytes); }},
+      {"upload, shared", [&] { shared.upload(); }},
+      {"download, shared", [&] { shared.download(received); }},
+      {"of a region", [&] { shared.upload(*born_shared); }, [&] { born_shared = shared.shared_array(); }},
+      {"memcpy", [&] { std::memcpy(received.data(), sent.data(), bytes); }},
   };
   take_turns(subjects, arguments.rounds);
 
@@ -246,7 +273,7 @@ int measure(const Arguments& arguments, const std::string& command) {
               arguments.rounds);
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const double seconds = median(subjects[i].seconds);
-    std::printf("%-14s %8.3f s %8.2f GB/s %6.2f CPU s/GiB  ratio to bare %5.2f\n", subjects[i].name.c_str(),
+    std::printf("%-16s %8.4f s %8.2f GB/s %6.2f CPU s/GiB  ratio to bare %5.2f\n", subjects[i].name.c_str(),
                 seconds, static_cast<double>(bytes) / 1e9 / seconds,
                 median(subjects[i].cpu_seconds) * 1024 / static_cast<double>(arguments.mebibytes),
                 ratio(subjects[i], subjects[i % 2]));

@@ -52,8 +52,8 @@ class Replay {
     spec.set_evictable(recipe.evictable);
     UploadOptions options;
     options.call = outage_.options();
-    const absl::StatusOr<Uploaded> uploaded =
-        write_buffer(*lease_.connection, lease_.context(), spec, recipe.array.bytes(), options);
+    const absl::StatusOr<Uploaded> uploaded = write_buffer(*lease_.connection, lease_.context(), spec,
+                                                           recipe.array.bytes(), options, Checksum::kWanted);
     if (!uploaded.ok()) return uploaded.status();
     if (uploaded->checksum != recipe.checksum) {
       delete_buffer(lease_, uploaded->buffer.name());

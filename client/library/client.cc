@@ -105,7 +105,7 @@ absl::StatusOr<Capabilities> Client::ask_capabilities(const CallOptions& options
   const auto answer = connection_->call_and_wait<v1::Capabilities>(
       "/cumulus.v1.Server/GetCapabilities", v1::GetCapabilitiesRequest(), options, context);
   if (!answer.ok()) return answer.status();
-  connection_->set_joins_uploads(answer->joined_uploads());
+  connection_->take_capabilities(*answer);
   return decode_capabilities(*answer);
 }
 

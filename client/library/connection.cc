@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "cumulus/v1/server.pb.h"
 #include "library/cancellation.h"
 #include "library/credentials.h"
 #include "library/outage.h"
@@ -157,7 +158,8 @@ Connection::Connection(std::string target, const ConnectOptions& options, Channe
       credentials_(std::move(security.credentials)),
       authorization_(std::move(security.authorization)),
       encrypted_(security.encrypted),
-      stub_(make_channel()) {}
+      stub_(make_channel()),
+      shared_memory_(options.shared_memory && is_on_this_machine(target_)) {}
 
 std::shared_ptr<grpc::Channel> Connection::make_channel() const {
   grpc::ChannelArguments arguments;
@@ -183,6 +185,11 @@ grpc::GenericStub& Connection::stub(int lane) {
   return known != lanes_.end() ? known->second : lanes_.try_emplace(lane, make_channel()).first->second;
 }
 
+void Connection::take_capabilities(const v1::Capabilities& capabilities) {
+  joins_uploads_ = capabilities.joined_uploads();
+  shared_memory_.set_socket(capabilities.shared_memory_socket());
+}
+
 std::shared_ptr<Connection> Connection::to(const std::string& endpoint) {
   if (endpoint.empty() || endpoint == target_) return shared_from_this();
   const std::lock_guard lock(mutex_);
@@ -192,7 +199,8 @@ std::shared_ptr<Connection> Connection::to(const std::string& endpoint) {
   // Its files have changed since: this connection still has what they held.
   if (!other.ok()) return shared_from_this();
   known = *other;
-  (*other)->set_joins_uploads(joins_uploads());
+  (*other)->joins_uploads_ = joins_uploads();
+  (*other)->shared_memory_.set_socket(shared_memory_.socket());
   return *std::move(other);
 }
 

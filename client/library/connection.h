@@ -18,9 +18,14 @@
 #include "library/connection_count.h"
 #include "library/credentials.h"
 #include "library/event_loop.h"
+#include "library/shared_memory/shared_memory.h"
 #include "library/wire.h"
 
 namespace cumulus {
+
+namespace v1 {
+class Capabilities;
+}  // namespace v1
 
 /// What a call says besides its request, and how the library takes its failure.
 struct CallContext {
@@ -80,10 +85,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   grpc::GenericStub& stub(int lane = 0);
   ConnectionCount& upload_connections() { return upload_connections_; }
   ConnectionCount& download_connections() { return download_connections_; }
-  /// Capabilities.joined_uploads, once it is known.
+  /// Of what the server can do, what transfers go by.
+  void take_capabilities(const v1::Capabilities& capabilities);
   bool joins_uploads() const { return joins_uploads_; }
-  void set_joins_uploads(bool joins) { joins_uploads_ = joins; }
   grpc::CompletionQueue* queue() { return loop_.queue(); }
+  SharedMemory& shared_memory() { return shared_memory_; }
 
  private:
   Connection(std::string target, const ConnectOptions& options, ChannelSecurity security);
@@ -99,6 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ConnectionCount upload_connections_;
   ConnectionCount download_connections_;
   std::atomic<bool> joins_uploads_ = false;
+  SharedMemory shared_memory_;
   std::mutex mutex_;  // of what follows
   std::map<std::string, std::weak_ptr<Connection>> others_;
   std::map<int, grpc::GenericStub> lanes_;

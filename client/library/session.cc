@@ -7,6 +7,7 @@
 #include "cumulus/v1/transfer.pb.h"
 #include "library/buffer_state.h"
 #include "library/run_operation.h"
+#include "library/shared_memory/array_upload.h"
 #include "library/transfer.h"
 #include "library/transfer_retry.h"
 
@@ -84,8 +85,9 @@ absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session
   while (true) {
     const std::shared_ptr<const Lease> lease = session->lease();
     rest.call.timeout = deadline - absl::Now();
-    const absl::StatusOr<Uploaded> uploaded = write_buffer(
-        *lease->connection, lease->context(), write_spec(lease->name, array, options), array.bytes(), rest);
+    const absl::StatusOr<Uploaded> uploaded =
+        write_buffer(*lease->connection, lease->context(), write_spec(lease->name, array, options),
+                     array.bytes(), rest, session->recreates() ? Checksum::kWanted : Checksum::kUnwanted);
     if (uploaded.ok()) {
       absl::StatusOr<Buffer> buffer = BufferAccess::make(session, *lease, uploaded->buffer);
       if (buffer.ok() && session->recreates()) {
@@ -162,6 +164,10 @@ absl::Status Session::renew(const CallOptions& options) const {
           .status();
   // Either way it has been renewed then.
   return renewed.ok() ? renewed : state_->go_on_after(renewed, *lease, outage);
+}
+
+absl::StatusOr<Array> Session::allocate_shared(ElementType type, Shape shape) const {
+  return allocate_shared_array(state_->lease()->connection->shared_memory(), type, std::move(shape));
 }
 
 absl::StatusOr<Buffer> Session::upload(const ArrayView& array, const UploadOptions& options) const {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cumulus/errors.h"
+#include "cumulus/v1/server.pb.h"
 #include "library/uuid.h"
 
 namespace cumulus {
@@ -24,6 +25,13 @@ absl::Status renew_once(const Lease& lease, const CallOptions& options) {
       .status();
 }
 
+/// Of a server that has restarted, or another one. Without an answer the old ones stay.
+void renew_capabilities(Connection& server, const CallOptions& options) {
+  const auto capabilities = server.call_and_wait<v1::Capabilities>("/cumulus.v1.Server/GetCapabilities",
+                                                                   v1::GetCapabilitiesRequest(), options);
+  if (capabilities.ok()) server.take_capabilities(*capabilities);
+}
+
 }  // namespace
 
 absl::Status SessionState::create(Outage& outage) {
@@ -39,6 +47,7 @@ absl::Status SessionState::create(Outage& outage) {
         server_->call_and_wait<v1::Session>("/cumulus.v1.Sessions/CreateSession", request, outage.options());
   } while (!created.ok() && outage.wait_after(created.status()));
   if (!created.ok()) return created.status();
+  if (lease() != nullptr) renew_capabilities(*server_, outage.options());
   {
     const std::lock_guard lock(mutex_);
     const int generation = lease_ != nullptr ? lease_->generation + 1 : 0;

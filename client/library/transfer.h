@@ -21,10 +21,13 @@ struct Uploaded {
   std::uint32_t checksum = 0;  // of the chunks' checksums: tells the same bytes from others
 };
 
+/// Whether Uploaded::checksum is needed: through shared memory it is an effort of its own.
+enum class Checksum { kWanted, kUnwanted };
+
 /// Uploads `bytes` as the buffer that `spec` describes; see Session::upload.
 absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext& context,
                                       const v1::WriteSpec& spec, std::span<const std::byte> bytes,
-                                      const UploadOptions& options);
+                                      const UploadOptions& options, Checksum checksum);
 
 /// Downloads the buffer `name`, of exactly destination.size() bytes; see Session::download.
 absl::Status read_buffer(Connection& connection, const CallContext& context, const std::string& name,

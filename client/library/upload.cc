@@ -9,6 +9,8 @@
 
 #include "library/byte_stream.h"
 #include "library/outage.h"
+#include "library/shared_memory/array_upload.h"
+#include "library/shared_memory/ring_transfer.h"
 #include "library/transfer.h"
 #include "library/transfer_parts.h"
 #include "library/transfer_retry.h"
@@ -185,7 +187,13 @@ absl::StatusOr<Uploaded> upload_over(int connections, Connection& connection, co
 
 absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext& context,
                                       const v1::WriteSpec& spec, std::span<const std::byte> bytes,
-                                      const UploadOptions& options) {
+                                      const UploadOptions& options, Checksum checksum) {
+  if (options.connections == 0) {
+    auto uploaded = write_shared_array(connection, context, spec, bytes, options, checksum);
+    if (!uploaded.has_value())
+      uploaded = write_through_ring(connection, context, spec, bytes, options, checksum);
+    if (uploaded.has_value()) return *std::move(uploaded);
+  }
   int connections =
       options.connections > 0 ? options.connections : connection.upload_connections().choose(bytes.size());
   if (!connection.joins_uploads()) connections = 1;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/pinned_memory.h"
 
 namespace cumulus {
 namespace {
@@ -151,6 +152,12 @@ HostMemory allocate_pinned(std::size_t bytes) {
   return {static_cast<std::byte*>(data), bytes, nullptr,
           [](void*, std::byte* block, std::size_t) { (void)cudaFreeHost(block); }};
 }
+
+void register_pinned(HostSpan<std::byte> memory) {
+  CUMULUS_CUDA(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable));
+}
+
+void unregister_pinned(const void* memory) noexcept { (void)cudaHostUnregister(const_cast<void*>(memory)); }
 
 CudaEvent::CudaEvent() { CUMULUS_CUDA(cudaEventCreate(&event_)); }
 

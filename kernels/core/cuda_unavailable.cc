@@ -1,6 +1,7 @@
 // A build without CUDA: no device exists, so nothing below is ever reached with one.
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/non_finite.h"
+#include "kernels/core/pinned_memory.h"
 
 namespace cumulus {
 namespace {
@@ -30,6 +31,8 @@ void CudaDevice::synchronize() const { unavailable(__LINE__); }
 DeviceMemory CudaDevice::allocate(std::size_t /*bytes*/, CUstream_st* /*stream*/) { unavailable(__LINE__); }
 
 HostMemory allocate_pinned(std::size_t /*bytes*/) { unavailable(__LINE__); }
+void register_pinned(HostSpan<std::byte> /*memory*/) { unavailable(__LINE__); }
+void unregister_pinned(const void* /*memory*/) noexcept {}
 
 CudaEvent::CudaEvent() { unavailable(__LINE__); }
 CudaEvent::~CudaEvent() = default;

@@ -22,7 +22,7 @@ absl::Status bad_field(std::string_view field, std::string_view what);
 absl::Status bad_request(std::string_view reason, std::string_view what);
 
 /// NOT_FOUND; reasons: BUFFER_NOT_FOUND, BUFFER_EVICTED, BUFFER_EXPIRED, SESSION_NOT_FOUND,
-/// SESSION_EXPIRED, INSTANCE_RESTARTED.
+/// SESSION_EXPIRED, INSTANCE_RESTARTED, REGION_NOT_FOUND.
 absl::Status not_found(std::string_view reason, std::string_view what);
 
 /// RESOURCE_EXHAUSTED with QuotaFailure; `subject` is what ran out ("device:cuda0", "session:...").

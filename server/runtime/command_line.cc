@@ -46,6 +46,7 @@ struct Flags {
   std::string port_file;
   std::string metrics_address;
   std::string status_address;
+  std::string shared_memory_socket;
 };
 
 void declare_token_command(CLI::App& app, NewTokenFlags& flags) {
@@ -109,6 +110,10 @@ void declare(CLI::App& app, Flags& flags) {
          "--status-address", flags.status_address,
          "Serve a page that shows what the server does over HTTP at this address, such as 127.0.0.1:9465")
       ->type_name("ADDR");
+  app.add_option("--shared-memory-socket", flags.shared_memory_socket,
+                 "Where clients on this machine get memory that they share with the server: a path, @NAME of "
+                 "the abstract namespace, or off")
+      ->type_name("SOCKET");
   app.add_option("--port-file", flags.port_file, "Write the addresses here, one a line, once they are served")
       ->type_name("FILE");
   declare_token_command(app, flags.new_token);
@@ -154,6 +159,8 @@ void override_config(const CLI::App& app, const Flags& flags, config::v1::Server
   if (app.count("--log-json") > 0) config.mutable_logging()->set_json(flags.log_json);
   if (app.count("--metrics-address") > 0) config.mutable_observability()->set_metrics(flags.metrics_address);
   if (app.count("--status-address") > 0) config.mutable_observability()->set_status(flags.status_address);
+  if (app.count("--shared-memory-socket") > 0)
+    config.mutable_shared_memory()->set_socket(flags.shared_memory_socket);
   config::v1::Shutdown& shutdown = *config.mutable_shutdown();
   if (app.count("--lame-duck") > 0) set_seconds(flags.lame_duck_seconds, *shutdown.mutable_lame_duck());
   if (app.count("--drain") > 0) set_seconds(flags.drain_seconds, *shutdown.mutable_drain());

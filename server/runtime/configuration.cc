@@ -30,6 +30,7 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kAnySize = static_cast<std::int64_t>(kMaxArrayBytes);
 constexpr std::int64_t kAnyCount = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxQueue = 1 << 20;
+constexpr std::size_t kMaxSocketPath = 108;  // of sockaddr_un, and its zero
 constexpr absl::string_view kDefaultAddress = "127.0.0.1:50651";
 
 class ParseErrors final : public google::protobuf::io::ErrorCollector {
@@ -250,6 +251,41 @@ Principals resolve_principals(const config::v1::Principals& config, Fields& fiel
   return {defaults, std::move(overrides)};
 }
 
+/// Whether some address of `listen` is one that this machine alone reaches.
+bool listens_here(const std::vector<std::string>& listen) {
+  return std::any_of(listen.begin(), listen.end(), [](const std::string& text) {
+    const absl::StatusOr<ListenAddress> address = parse_listen_address(text);
+    return address.ok() && address->is_loopback();
+  });
+}
+
+Configuration::SharedMemory resolve_shared_memory(const config::v1::SharedMemory& config,
+                                                  const std::vector<std::string>& listen, Fields& fields) {
+  constexpr std::int64_t kMaxRegions = 4096;
+  Configuration::SharedMemory result;
+  if (config.socket().empty()) {
+    result.new_name = listens_here(listen);
+  } else if (config.socket().front() != '/' && config.socket().front() != '@' && config.socket() != "off") {
+    fields.complain("shared_memory.socket",
+                    concat("is '", config.socket(), "'; use a path that begins with /, @NAME, or off"));
+  } else if (config.socket().size() >= kMaxSocketPath) {
+    fields.complain("shared_memory.socket", concat("has ", config.socket().size(), " bytes, where a Unix ",
+                                                   "socket's name has at most ", kMaxSocketPath - 1));
+  } else if (config.socket() != "off") {
+    result.socket = config.socket();
+  }
+  result.group = config.group();
+  result.max_bytes =
+      fields.count("shared_memory.max_bytes", config.max_bytes(), half_of_memory() / 2, kAnySize);
+  result.max_bytes_per_user =
+      fields.count("shared_memory.max_bytes_per_user", config.max_bytes_per_user(),
+                   std::max<std::int64_t>(1, static_cast<std::int64_t>(result.max_bytes / 2)), kAnySize);
+  result.max_regions = fields.count("shared_memory.max_regions", config.max_regions(), 128, kMaxRegions);
+  result.max_regions_per_user =
+      fields.count("shared_memory.max_regions_per_user", config.max_regions_per_user(), 64, kMaxRegions);
+  return result;
+}
+
 Configuration::Logging resolve_logging(const config::v1::Logging& config, Fields& fields) {
   static const std::pair<std::string_view, LogLevel> kLevels[] = {
       {"", LogLevel::kInfo},     {"trace", LogLevel::kTrace}, {"debug", LogLevel::kDebug},
@@ -331,6 +367,7 @@ absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) 
   result.shutdown.grace = fields.duration("shutdown.grace", shutdown.grace(), shutdown.has_grace(),
                                           absl::Seconds(2), absl::ZeroDuration());
   result.logging = resolve_logging(config.logging(), fields);
+  result.shared_memory = resolve_shared_memory(config.shared_memory(), result.listen, fields);
   const auto& pages = config.observability();
   result.observability.metrics = resolve_page_address("observability.metrics", pages.metrics(), true, fields);
   result.observability.status =

@@ -71,6 +71,16 @@ struct Configuration {
     absl::Duration flush_limit;
   };
 
+  struct SharedMemory {
+    std::string socket;     // a path or @NAME; empty: none
+    bool new_name = false;  // of the abstract namespace, at each start; socket is empty
+    std::string group;
+    std::size_t max_bytes = 0;
+    std::size_t max_bytes_per_user = 0;
+    std::size_t max_regions = 0;
+    std::size_t max_regions_per_user = 0;
+  };
+
   struct Observability {  // empty: none
     std::string metrics;
     std::string status;
@@ -93,6 +103,7 @@ struct Configuration {
   Shutdown shutdown;
   Logging logging;
   Observability observability;
+  SharedMemory shared_memory;
   std::string port_file;  // where to write the addresses that are served; empty: nowhere
 
   /// The limits that follow from the devices where the configuration leaves them open: no array and no

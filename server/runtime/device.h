@@ -105,6 +105,10 @@ class Device {
   virtual BufferMemory allocate(std::size_t bytes) = 0;
   /// Host memory that copy_in and copy_out are fastest with. Throws std::bad_alloc or CudaError.
   virtual HostMemory allocate_staging(std::size_t bytes) = 0;
+  /// Makes host memory that others have mapped as fast to copy from and to, until the last owner of what is
+  /// answered ends, and the memory lives as long: takes milliseconds. Null where copies gain nothing by it.
+  /// Throws CudaError.
+  virtual std::shared_ptr<const void> register_memory(std::span<std::byte> /*memory*/) { return nullptr; }
 
   /// Copies between host and device memory; `done` comes, on any thread, once both may be used again.
   /// On the CPU backend it comes before the call returns.

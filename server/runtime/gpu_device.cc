@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "kernels/core/pinned_memory.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/completion_poller.h"
 #include "server/runtime/device.h"
@@ -39,6 +40,8 @@ class GpuLane final : public Lane {
 class Copier {
  public:
   explicit Copier(CudaDevice& device) : executor_(device) {}
+
+  void bind_thread() const { executor_.bind_thread(); }
 
   template <class Copy>
   void submit(Device& device, CompletionPoller& poller, Done done, const Copy& copy) {
@@ -88,6 +91,11 @@ class GpuDevice final : public Device {
   }
 
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_pinned(bytes); }
+  std::shared_ptr<const void> register_memory(std::span<std::byte> memory) override {
+    in_.bind_thread();
+    register_pinned({memory.data(), memory.size()});
+    return {memory.data(), [](const void* data) { unregister_pinned(data); }};
+  }
 
   void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,
                Done done) override {

@@ -58,6 +58,13 @@ void write_connection_limits(const Configuration::Connections& connections, v1::
   *message.mutable_max_connection_age() = to_proto(connections.max_age);
 }
 
+void write_shared_memory_limits(const Configuration::SharedMemory& limits, v1::Capabilities& message) {
+  message.set_max_shared_bytes(static_cast<std::int64_t>(limits.max_bytes));
+  message.set_max_shared_bytes_per_user(static_cast<std::int64_t>(limits.max_bytes_per_user));
+  message.set_max_shared_regions(static_cast<std::int32_t>(limits.max_regions));
+  message.set_max_shared_regions_per_user(static_cast<std::int32_t>(limits.max_regions_per_user));
+}
+
 void write_device(const Device& device, v1::DeviceInfo& message) {
   message.set_name(device.name());
   message.set_backend(std::string(device.backend()));
@@ -90,6 +97,9 @@ void ServerService::describe(const Principal& caller, v1::Capabilities& message)
   write_limits(runtime_.configuration, caller, message);
   write_decoding_limits(runtime_.configuration, message);
   write_connection_limits(runtime_.configuration.connections, message);
+  write_shared_memory_limits(runtime_.configuration.shared_memory, message);
+  message.set_shared_memory(!shared_memory_socket_.empty());
+  message.set_shared_memory_socket(shared_memory_socket_);
 }
 
 }  // namespace cumulus::server

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "cumulus/v1/server.grpc.pb.h"
 #include "server/runtime/runtime.h"
 
@@ -8,7 +11,9 @@ namespace cumulus::server {
 /// cumulus.v1.Server.
 class ServerService final : public v1::Server::CallbackService {
  public:
-  explicit ServerService(Runtime& runtime) : runtime_(runtime) {}
+  /// `shared_memory_socket`: of SharedMemorySocket; empty where there is none.
+  explicit ServerService(Runtime& runtime, std::string shared_memory_socket = {})
+      : runtime_(runtime), shared_memory_socket_(std::move(shared_memory_socket)) {}
 
   grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
                                             const v1::GetCapabilitiesRequest* request,
@@ -18,6 +23,7 @@ class ServerService final : public v1::Server::CallbackService {
   void describe(const Principal& caller, v1::Capabilities& message) const;
 
   Runtime& runtime_;
+  const std::string shared_memory_socket_;
 };
 
 }  // namespace cumulus::server

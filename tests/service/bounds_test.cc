@@ -66,6 +66,12 @@ const std::map<std::string, std::string_view>& capabilities_of_settings() {
       {"connections.max_header_bytes", "max_header_bytes"},
       {"connections.max_resets", "max_resets"},
       {"connections.watchdog", kNoBound},
+      {"shared_memory.socket", kNoBound},
+      {"shared_memory.group", kNoBound},
+      {"shared_memory.max_bytes", "max_shared_bytes"},
+      {"shared_memory.max_bytes_per_user", "max_shared_bytes_per_user"},
+      {"shared_memory.max_regions", "max_shared_regions"},
+      {"shared_memory.max_regions_per_user", "max_shared_regions_per_user"},
   };
   return capabilities;
 }
@@ -101,7 +107,8 @@ TEST(Bounds, AreAllToldByTheCapabilities) {
       {"limits", config.mutable_limits()},
       {"scheduling", config.mutable_scheduling()},
       {"defaults", config.mutable_principals()->mutable_defaults()},
-      {"connections", config.mutable_connections()}};
+      {"connections", config.mutable_connections()},
+      {"shared_memory", config.mutable_shared_memory()}};
   std::map<std::string, int> values;  // by the capability, each another
   for (const auto& [name, section] : sections) {
     for (int i = 0; i < section->GetDescriptor()->field_count(); ++i) {

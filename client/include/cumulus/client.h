@@ -50,6 +50,9 @@ struct ConnectOptions {
   /// without a session, create_session, capabilities, and all of a session with SessionOptions::recreate.
   /// Zero: not at all.
   absl::Duration max_outage = absl::Seconds(30);
+  /// Where client and server are on one machine, which the target says (a Unix socket, a loopback address)
+  /// and the server finds too, arrays go through memory that both have. Off: over the connection always.
+  bool shared_memory = true;
 };
 
 struct DeviceInfo {

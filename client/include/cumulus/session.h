@@ -81,7 +81,8 @@ struct UploadOptions {
   TransferProgress progress = {};
   /// Connections to the server that carry the array together, at most 16; each takes one of the client's
   /// transfers (Capabilities.max_transfers). 0: one below 16 MiB, and up to four above, as far as they have
-  /// helped before.
+  /// helped before; none where the server shares memory with this client (ConnectOptions::shared_memory),
+  /// into which as many threads copy.
   int connections = 0;
   std::optional<absl::Duration> ttl = std::nullopt;  ///< absent: as long as the session
   bool evictable = false;  ///< the server may drop it when the device runs out of memory
@@ -115,6 +116,14 @@ class Session {
 
   /// Renews the lease. NOT_FOUND once the session is gone (error_reason says why).
   absl::Status renew(const CallOptions& options = {}) const;
+
+  /// An array with room for these elements, uninitialised or 0, that uploads of this session's buffers take
+  /// from where it lies: on the CPU backend the first upload of all of it copies nothing, and what is written
+  /// to the array later is seen here alone; a GPU copies from it at its bus's rate, as often as it is
+  /// uploaded. An ordinary array where the server shares no memory with this client. Takes a connection of
+  /// the server's and, on a GPU, some milliseconds. INVALID_ARGUMENT and RESOURCE_EXHAUSTED as
+  /// Array::allocate.
+  absl::StatusOr<Array> allocate_shared(ElementType type, Shape shape) const;
 
   /// Copies an array to the server, in chunks that carry a crc32c each, straight from the array's
   /// memory. Begins again when the connection breaks (UNAVAILABLE), within the deadline. Returns

@@ -34,12 +34,13 @@ Histogram::BucketBoundaries second_buckets() {
 std::string code_name(absl::StatusCode code) { return absl::StatusCodeToString(code); }
 
 std::string_view direction_of(std::string_view method) {
-  if (method == "WriteBuffer") return "upload";
-  return method == "ReadBuffer" ? "download" : "";
+  if (method == "WriteBuffer" || method == "WriteShared") return "upload";
+  return method == "ReadBuffer" || method == "ReadShared" ? "download" : "";
 }
 
-std::string_view transport_of(std::string_view client) {
-  return client.substr(0, 5) == "unix:" ? "unix" : "tcp";
+std::string_view transport_of(const CallRecord& call) {
+  if (call.method == "WriteShared" || call.method == "ReadShared") return "shared";
+  return call.client.substr(0, 5) == "unix:" ? "unix" : "tcp";
 }
 
 template <class M>
@@ -137,7 +138,7 @@ Telemetry::Telemetry(const std::set<std::string>& principals) : families_(std::m
     families_->rejections.of(reason);
   for (const char* reason : {"INVALID_FIELD", "LIMIT_EXCEEDED"}) families_->decode_refusals.of(reason);
   for (const char* direction : {"upload", "download"}) {
-    for (const char* transport : {"tcp", "unix"})
+    for (const char* transport : {"tcp", "unix", "shared"})
       families_->moved->Add({{"direction", direction}, {"transport", transport}});
   }
 }
@@ -157,7 +158,7 @@ void Telemetry::finished(const CallRecord& call) {
   }
   if (const std::string_view direction = direction_of(call.method); !direction.empty()) {
     families_->moved
-        ->Add({{"direction", std::string(direction)}, {"transport", std::string(transport_of(call.client))}})
+        ->Add({{"direction", std::string(direction)}, {"transport", std::string(transport_of(call))}})
         .Increment(static_cast<double>(call.bytes));
   }
   if (call.status.ok()) return;

@@ -10,14 +10,11 @@
 #include "server/pipeline/text.h"
 #include "server/runtime/fault_points.h"
 #include "server/runtime/transfer/chunk_message.h"
+#include "server/runtime/transfer/read_range.h"
 #include "server/runtime/transfer/transfer_service.h"
 
 namespace cumulus::server {
 namespace {
-
-std::string_view session_of(std::string_view buffer_name) {
-  return buffer_name.substr(0, buffer_name.find("/buffers/"));
-}
 
 /// A slice that refers to `bytes` and keeps `owner` alive as long as gRPC needs it.
 template <class Owner>
@@ -56,27 +53,15 @@ absl::Status Download::take_request(const v1::ReadBufferRequest& request) {
                      concat("is ", request.chunk_bytes(), "; 1 to ", kMaxChunkBytes,
                             " (Capabilities.max_chunk_bytes) is right, or 0 for that maximum"));
   }
-  if (request.read_limit() < 0) {
-    return bad_field("read_limit",
-                     concat("is ", request.read_limit(), "; at least 1 is right, or 0 for all"));
-  }
-  absl::StatusOr<BufferHandle> buffer = runtime_.sessions.find_buffer(request.name(), principal());
-  if (!buffer.ok()) return buffer.status();
-  const std::size_t size = (*buffer)->shape.bytes();
-  if (request.read_offset() < 0 || static_cast<std::size_t>(request.read_offset()) > size) {
-    return bad_field("read_offset", concat("is ", request.read_offset(), "; the buffer has ", size,
-                                           " bytes: 0 to that is right"));
-  }
-  buffer_ = *std::move(buffer);
-  const auto session = runtime_.sessions.find_session(session_of(buffer_->name), principal());
-  if (!session.ok()) return session.status();
-  device_ = (*session)->slot->device.get();
-  if (!device_->healthy()) return failed_device(*device_);
+  absl::StatusOr<ReadRange> range =
+      ReadRange::find(runtime_, principal(), request.name(), request.read_offset(), request.read_limit());
+  if (!range.ok()) return range.status();
+  buffer_ = std::move(range->buffer);
+  device_ = range->device;
+  next_ = range->begin;
+  end_ = range->end;
   ring_ = find_ring_(*device_);
   chunk_bytes_ = request.chunk_bytes() > 0 ? static_cast<std::size_t>(request.chunk_bytes()) : kMaxChunkBytes;
-  next_ = static_cast<std::size_t>(request.read_offset());
-  const std::size_t limit = request.read_limit() > 0 ? static_cast<std::size_t>(request.read_limit()) : size;
-  end_ = next_ + std::min(size - next_, limit);
   return absl::OkStatus();
 }
 

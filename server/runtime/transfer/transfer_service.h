@@ -29,9 +29,12 @@ class TransferService final
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadBuffer(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override;
 
- private:
+  /// Of a transfer that moves its bytes by another way, and counts as these do.
   Transfer::Options options(std::string_view method, grpc::CallbackServerContext& context,
                             Principal caller) const;
+  TransferWatch& watch() { return watch_; }
+
+ private:
   /// Null for a device whose memory the host addresses.
   std::shared_ptr<StagingRing> find_ring(const Device& device) const;
 

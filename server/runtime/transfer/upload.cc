@@ -102,26 +102,12 @@ absl::Status Upload::take_spec(const v1::WriteSpec& spec) {
   set_request_id(spec.request_id());
   if (spec.session().empty())
     return bad_field("spec.session", "is empty; name the session that will own the buffer");
-  const absl::StatusOr<UploadTarget::Description> description = read_description(spec);
+  const absl::StatusOr<UploadTarget::Description> description =
+      UploadTarget::read_description(runtime_, spec);
   if (!description.ok()) return description.status();
   const absl::StatusOr<SessionHandle> session = runtime_.sessions.find_session(spec.session(), principal());
   if (!session.ok()) return session.status();
   return join(spec, *session, *description);
-}
-
-absl::StatusOr<UploadTarget::Description> Upload::read_description(const v1::WriteSpec& spec) const {
-  absl::StatusOr<ArrayShape> shape = parse_array_spec(spec.spec(), "spec.spec");
-  if (!shape.ok()) return shape.status();
-  const auto& limits = runtime_.configuration.limits;
-  const absl::StatusOr<absl::Duration> ttl =
-      checked_ttl(spec.has_ttl(), spec.ttl(), "spec.ttl", absl::InfiniteDuration(), limits.max_ttl);
-  if (!ttl.ok()) return ttl.status();
-  if (shape->bytes() > limits.max_buffer_bytes) {
-    return exhausted("limits:max_buffer_bytes",
-                     concat("the array ", shape->text(), " has ", shape->bytes(),
-                            " bytes; the server allows ", limits.max_buffer_bytes, " (max_buffer_bytes)"));
-  }
-  return UploadTarget::Description{*std::move(shape), *ttl, spec.evictable()};
 }
 
 absl::Status Upload::join(const v1::WriteSpec& spec, const SessionHandle& session,

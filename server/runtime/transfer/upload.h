@@ -21,7 +21,7 @@ namespace cumulus::server {
 /// be: into its memory on the CPU backend; through staging slots, while the next chunk arrives, on a GPU. The
 /// next message is asked for once this one has found its place, which is all the back-pressure there is. A
 /// call that fails leaves nothing behind; one that has brought its part waits for the others of its array.
-class Upload final : public Transfer, public grpc::ServerReadReactor<grpc::ByteBuffer> {
+class Upload final : public Transfer, public UploadStream, public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
   /// `find_ring` says which slots belong to a device.
   using FindRing = std::function<std::shared_ptr<StagingRing>(const Device&)>;
@@ -36,11 +36,9 @@ class Upload final : public Transfer, public grpc::ServerReadReactor<grpc::ByteB
   void OnCancel() override;
   void OnDone() override;
 
-  /// Ends the call with the buffer that its array has become; false where it had ended before.
-  bool answer(const ResidentBuffer& buffer);
-  void fail(const absl::Status& why) { end(why); }
-  /// Ends the call, as another brings the same part.
-  void make_way();
+  bool answer(const ResidentBuffer& buffer) override;
+  void fail(const absl::Status& why) override { end(why); }
+  void make_way() override;
 
  private:
   void finish(const grpc::Status& status) override { Finish(status); }
@@ -51,7 +49,6 @@ class Upload final : public Transfer, public grpc::ServerReadReactor<grpc::ByteB
   void read_next();
   absl::Status take_message();
   absl::Status take_spec(const v1::WriteSpec& spec);
-  absl::StatusOr<UploadTarget::Description> read_description(const v1::WriteSpec& spec) const;
   absl::Status join(const v1::WriteSpec& spec, const SessionHandle& session,
                     const UploadTarget::Description& description);
   absl::StatusOr<Part> read_part(const v1::WriteSpec& spec) const;

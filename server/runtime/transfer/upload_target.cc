@@ -9,7 +9,6 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/exceptions.h"
-#include "server/runtime/transfer/upload.h"
 #include "server/runtime/wire.h"
 
 namespace cumulus::server {
@@ -41,13 +40,30 @@ UploadTarget::UploadTarget(Runtime& runtime, SessionHandle session, Description 
   buffer_.evictable = description_.evictable;
 }
 
-absl::Status UploadTarget::allocate(const Announce& announce) {
+absl::StatusOr<UploadTarget::Description> UploadTarget::read_description(const Runtime& runtime,
+                                                                         const v1::WriteSpec& spec) {
+  absl::StatusOr<ArrayShape> shape = parse_array_spec(spec.spec(), "spec.spec");
+  if (!shape.ok()) return shape.status();
+  const auto& limits = runtime.configuration.limits;
+  const absl::StatusOr<absl::Duration> ttl =
+      checked_ttl(spec.has_ttl(), spec.ttl(), "spec.ttl", absl::InfiniteDuration(), limits.max_ttl);
+  if (!ttl.ok()) return ttl.status();
+  if (shape->bytes() > limits.max_buffer_bytes) {
+    return exhausted("limits:max_buffer_bytes",
+                     concat("the array ", shape->text(), " has ", shape->bytes(),
+                            " bytes; the server allows ", limits.max_buffer_bytes, " (max_buffer_bytes)"));
+  }
+  return Description{*std::move(shape), *ttl, spec.evictable()};
+}
+
+absl::Status UploadTarget::allocate(const Announce& announce, const std::function<BufferMemory()>& provide) {
   const std::lock_guard lock(mutex_);
-  if (!allocated_) allocated_ = allocate_once(announce);
+  if (!allocated_) allocated_ = allocate_once(announce, provide);
   return *allocated_;
 }
 
-absl::Status UploadTarget::allocate_once(const Announce& announce) {
+absl::Status UploadTarget::allocate_once(const Announce& announce,
+                                         const std::function<BufferMemory()>& provide) {
   absl::StatusOr<TransferShares::Announcement> announced = announce(total_bytes_);
   if (!announced.ok()) return announced.status();
   announcement_ = *std::move(announced);
@@ -57,7 +73,7 @@ absl::Status UploadTarget::allocate_once(const Announce& announce) {
   if (!admission.ok()) return admission.status();
   buffer_.admission = *std::move(admission);
   try {
-    buffer_.memory = device().allocate(total_bytes_);
+    buffer_.memory = provide ? provide() : device().allocate(total_bytes_);
     buffer_.head.resize(std::min(total_bytes_, kHeadBytes));
   } catch (...) {
     return translate_exception(device(), absl::InfiniteFuture());
@@ -65,8 +81,8 @@ absl::Status UploadTarget::allocate_once(const Announce& announce) {
   return absl::OkStatus();
 }
 
-absl::Status UploadTarget::claim(const Part& part, const std::shared_ptr<Upload>& stream) {
-  std::shared_ptr<Upload> older;
+absl::Status UploadTarget::claim(const Part& part, const std::shared_ptr<UploadStream>& stream) {
+  std::shared_ptr<UploadStream> older;
   {
     const std::lock_guard lock(mutex_);
     if (published_) return too_late();
@@ -98,20 +114,20 @@ void UploadTarget::release(const Part& part) {
 }
 
 void UploadTarget::complete(const Part& part) {
-  const std::vector<std::shared_ptr<Upload>> streams = take_streams_if_complete(part);
+  const std::vector<std::shared_ptr<UploadStream>> streams = take_streams_if_complete(part);
   if (!streams.empty()) publish(streams);
 }
 
-std::vector<std::shared_ptr<Upload>> UploadTarget::take_streams_if_complete(const Part& part) {
+std::vector<std::shared_ptr<UploadStream>> UploadTarget::take_streams_if_complete(const Part& part) {
   const std::lock_guard lock(mutex_);
   claims_.at(part.begin).complete = true;
   std::size_t bytes = 0;
   for (const auto& [begin, claim] : claims_) bytes += claim.complete ? claim.end - begin : 0;
   if (bytes < total_bytes_) return {};
   published_ = true;
-  std::vector<std::shared_ptr<Upload>> streams;
+  std::vector<std::shared_ptr<UploadStream>> streams;
   for (const auto& [begin, claim] : claims_) {
-    if (std::shared_ptr<Upload> stream = claim.stream.lock()) streams.push_back(std::move(stream));
+    if (std::shared_ptr<UploadStream> stream = claim.stream.lock()) streams.push_back(std::move(stream));
   }
   return streams;
 }
@@ -121,11 +137,11 @@ bool UploadTarget::over() const {
   return published_ || (allocated_ && !allocated_->ok());
 }
 
-void UploadTarget::publish(const std::vector<std::shared_ptr<Upload>>& streams) {
+void UploadTarget::publish(const std::vector<std::shared_ptr<UploadStream>>& streams) {
   announcement_ = {};  // before the answer, after which the client may announce as much again
   const absl::StatusOr<BufferHandle> buffer = runtime_.sessions.add_buffer(*session_, std::move(buffer_));
   bool told = false;
-  for (const std::shared_ptr<Upload>& stream : streams) {
+  for (const std::shared_ptr<UploadStream>& stream : streams) {
     if (buffer.ok()) {
       told |= stream->answer(**buffer);
     } else {

@@ -15,12 +15,22 @@
 #include <string>
 #include <vector>
 
+#include "cumulus/v1/transfer.pb.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/transfer/transfer_shares.h"
 
 namespace cumulus::server {
 
-class Upload;
+/// A call that brings an array, or a part of one.
+class UploadStream {
+ public:
+  virtual ~UploadStream() = default;
+  /// Ends the call with the buffer that its array has become; false where it had ended before.
+  virtual bool answer(const ResidentBuffer& buffer) = 0;
+  virtual void fail(const absl::Status& why) = 0;
+  /// Ends the call, as another brings the same part.
+  virtual void make_way() = 0;
+};
 
 /// Bytes of an array: from `begin` on, before `end`.
 struct Part {
@@ -43,14 +53,17 @@ class UploadTarget {
     friend bool operator==(const Description&, const Description&) = default;
   };
   UploadTarget(Runtime& runtime, SessionHandle session, Description description);
+  /// What `spec` asks for, where the server's limits allow it.
+  static absl::StatusOr<Description> read_description(const Runtime& runtime, const v1::WriteSpec& spec);
 
   using Announce = std::function<absl::StatusOr<TransferShares::Announcement>(std::size_t bytes)>;
-  /// Takes memory for the array when first called, and later answers as then.
-  absl::Status allocate(const Announce& announce);
+  /// Takes memory for the array when first called, and later answers as then: of the device, or what
+  /// `provide` has once the bytes are counted.
+  absl::Status allocate(const Announce& announce, const std::function<BufferMemory()>& provide = nullptr);
 
   /// That `stream` brings `part`. INVALID_ARGUMENT where it overlaps another's; where it is the same as
   /// another's, that one ends, and this one is to come again: UNAVAILABLE.
-  absl::Status claim(const Part& part, const std::shared_ptr<Upload>& stream);
+  absl::Status claim(const Part& part, const std::shared_ptr<UploadStream>& stream);
   /// The stream that claimed `part` is gone, with what it brought.
   void release(const Part& part);
   /// All of `part` lies in the memory. With the last part, the buffer is published and every stream answered.
@@ -75,14 +88,14 @@ class UploadTarget {
  private:
   struct Claim {
     std::size_t end;
-    std::weak_ptr<Upload> stream;
+    std::weak_ptr<UploadStream> stream;
     bool complete = false;
   };
 
-  absl::Status allocate_once(const Announce& announce);
+  absl::Status allocate_once(const Announce& announce, const std::function<BufferMemory()>& provide);
   /// The streams, once all bytes are there; empty before, and ever after.
-  std::vector<std::shared_ptr<Upload>> take_streams_if_complete(const Part& part);
-  void publish(const std::vector<std::shared_ptr<Upload>>& streams);
+  std::vector<std::shared_ptr<UploadStream>> take_streams_if_complete(const Part& part);
+  void publish(const std::vector<std::shared_ptr<UploadStream>>& streams);
 
   Runtime& runtime_;
   const SessionHandle session_;

@@ -1,0 +1,31 @@
+#include "library/shared_memory/arrays.h"
+
+#include <utility>
+
+namespace cumulus {
+
+std::span<std::byte> SharedArrays::add(std::unique_ptr<SharedRegion> region, std::size_t bytes) {
+  const std::span<std::byte> array = region->memory().first(bytes);
+  const std::lock_guard lock(mutex_);
+  entries_[array.data()] = Entry{std::move(region), bytes};
+  return array;
+}
+
+void SharedArrays::remove(const std::byte* array) {
+  const std::lock_guard lock(mutex_);
+  entries_.erase(array);
+}
+
+SharedArrays::Hold SharedArrays::take(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(bytes.data());
+  if (found == entries_.end() || found->second.bytes != bytes.size() || found->second.given) return nullptr;
+  Entry& entry = found->second;
+  if (entry.region->becomes_the_servers()) {
+    entry.given = true;
+    if (!entry.region->make_private()) return nullptr;
+  }
+  return entry.region;
+}
+
+}  // namespace cumulus

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "proto/shared_memory.h"
+
+namespace cumulus {
+
+/// Memory that the server made and shares with this process, and the connection that it lives as long as.
+class SharedRegion {
+ public:
+  /// Asks the server at `address` (a path, or @NAME of the abstract namespace) for what `want` says. An error
+  /// where there is none to be had: no server of this user there, or none that has room.
+  static absl::StatusOr<std::unique_ptr<SharedRegion>> open(const std::string& address,
+                                                            const SharedMemoryMessage& want);
+  ~SharedRegion();
+  SharedRegion(const SharedRegion&) = delete;
+  SharedRegion& operator=(const SharedRegion&) = delete;
+
+  const std::string& id() const { return id_; }
+  std::span<std::byte> memory() const { return memory_; }
+  std::span<std::byte> slot(std::uint32_t index) const {
+    return memory_.subspan(index * kSharedSlotBytes, kSharedSlotBytes);
+  }
+  int socket() const { return socket_; }
+  /// Of an array's region: an upload of it copies nothing, and then nobody writes to it any more.
+  bool becomes_the_servers() const { return becomes_the_servers_; }
+  /// What is written to the memory from now on is seen here only. False, and all is as before, where that
+  /// cannot be.
+  bool make_private() const;
+  /// Ends the connection; the memory stays mapped.
+  void hang_up() const;
+
+  /// False where the connection is gone.
+  bool send(const SharedMemoryMessage& message) const;
+  /// Nothing has come that nobody has taken, and the connection is there.
+  bool quiet() const;
+
+ private:
+  explicit SharedRegion(int socket) : socket_(socket) {}
+  absl::Status take_answer();
+  absl::Status map(std::size_t bytes);
+
+  const int socket_;
+  int file_ = -1;
+  bool becomes_the_servers_ = false;
+  std::string id_;
+  std::span<std::byte> memory_;
+};
+
+}  // namespace cumulus

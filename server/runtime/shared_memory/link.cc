@@ -1,0 +1,194 @@
+#include "server/runtime/shared_memory/link.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "server/pipeline/errors.h"
+#include "server/pipeline/text.h"
+
+namespace cumulus::server {
+namespace {
+
+constexpr int kSecondsToAsk = 5;
+
+void limit_wait(int socket, int seconds) {
+  const timeval limit{.tv_sec = seconds, .tv_usec = 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+/// False where there is none any more. A message of another size is one that says nothing right: kind 0.
+bool receive(int socket, SharedMemoryMessage& message) {
+  while (true) {
+    const ssize_t size = ::recv(socket, &message, sizeof(message), MSG_TRUNC);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return false;
+    if (static_cast<std::size_t>(size) != sizeof(message)) message = {};
+    return true;
+  }
+}
+
+struct Want {
+  SharedRegion::Kind kind;
+  std::size_t bytes;
+};
+
+std::optional<Want> read_want(const SharedMemoryMessage& message) {
+  if (message.kind == SharedMemoryMessage::kRing)
+    return Want{SharedRegion::Kind::kRing, kSharedSlots * kSharedSlotBytes};
+  if (message.kind == SharedMemoryMessage::kArray && message.bytes > 0)
+    return Want{SharedRegion::Kind::kArray, message.bytes};
+  return std::nullopt;
+}
+
+}  // namespace
+
+SharedLink::SharedLink(Descriptor socket, RegionShares::Share share)
+    : socket_(std::move(socket)), share_(std::move(share)) {}
+
+std::string SharedLink::open(RegionShares& shares, const std::vector<DeviceSlot>& devices) {
+  limit_wait(socket_.number(), kSecondsToAsk);
+  SharedMemoryMessage message;
+  if (!receive(socket_.number(), message)) return {};
+  limit_wait(socket_.number(), 0);
+  const std::optional<Want> want = read_want(message);
+  if (!want) {
+    refuse(concat("the first message is of kind ", message.kind, " and ", message.bytes,
+                  " bytes; RING (1) or ARRAY (2) of at least a byte come first"));
+    return {};
+  }
+  if (const absl::Status room = shares.set_bytes(share_, want->bytes); !room.ok()) {
+    refuse(to_std_view(room.message()));
+    return {};
+  }
+  absl::StatusOr<std::shared_ptr<SharedRegion>> region =
+      SharedRegion::create(want->kind, want->bytes, devices, std::move(share_));
+  if (!region.ok()) {
+    refuse(to_std_view(region.status().message()));
+    return {};
+  }
+  const std::lock_guard lock(mutex_);
+  region_ = *std::move(region);
+  return region_->id();
+}
+
+void SharedLink::refuse(std::string_view why) {
+  share_ = {};
+  std::array<char, sizeof(SharedMemoryMessage) + kMaxSharedMemoryText> text{};
+  const SharedMemoryMessage head{.kind = SharedMemoryMessage::kRefused};
+  const std::size_t size = std::min(why.size(), kMaxSharedMemoryText);
+  std::memcpy(text.data(), &head, sizeof(head));
+  std::memcpy(text.data() + sizeof(head), why.data(), size);
+  (void)::send(socket_.number(), text.data(), sizeof(head) + size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool SharedLink::send_region(const SharedRegion& region) {
+  SharedMemoryMessage head{
+      .kind = SharedMemoryMessage::kRegion, .offset = region.freezes() ? 1U : 0U, .bytes = region.bytes()};
+  if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
+  std::string id = region.id();
+  std::array<iovec, 2> parts{iovec{&head, sizeof(head)}, iovec{id.data(), id.size()}};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int descriptor = region.descriptor();
+  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(descriptor));
+  return ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+void SharedLink::serve() {
+  const std::shared_ptr<SharedRegion> mine = region();
+  absl::Status end = absl::CancelledError("the client closed the connection of its shared memory");
+  if (send_region(*mine)) {
+    if (const absl::Status wrong = take_messages(); !wrong.ok()) {
+      spdlog::info("shared memory: a client's connection is closed: {}", std::string(wrong.message()));
+      end = wrong;
+    }
+  }
+  std::shared_ptr<RingUser> user;
+  bool kept = false;
+  {
+    const std::lock_guard lock(mutex_);
+    user = std::exchange(user_, nullptr);
+    region_.reset();
+    // Where this end hung up, an array is still its client's.
+    kept = closed_ && mine->kind() == SharedRegion::Kind::kArray;
+  }
+  close();
+  if (user != nullptr) user->hung_up(end);
+  if (!kept) mine->discard();
+}
+
+absl::Status SharedLink::take_messages() {
+  SharedMemoryMessage message;
+  while (receive(socket_.number(), message)) {
+    std::shared_ptr<RingUser> user;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return absl::OkStatus();
+      user = user_;
+    }
+    if (user == nullptr) {
+      return bad_request("UNEXPECTED_DOORBELL",
+                         concat("a message of kind ", message.kind, " came outside of a transfer"));
+    }
+    if (absl::Status taken = user->take(message); !taken.ok()) return taken;
+  }
+  return absl::OkStatus();
+}
+
+void SharedLink::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  ::shutdown(socket_.number(), SHUT_RDWR);
+}
+
+std::shared_ptr<SharedRegion> SharedLink::region() const {
+  const std::lock_guard lock(mutex_);
+  return region_;
+}
+
+absl::Status SharedLink::bind(const Principal& caller) {
+  const std::lock_guard lock(mutex_);
+  if (!owner_) owner_ = caller;
+  if (region_ != nullptr && may_use(*owner_, caller)) return absl::OkStatus();
+  return not_found("REGION_NOT_FOUND", "there is no shared region of this id: ask for a new one");
+}
+
+absl::Status SharedLink::attach(std::shared_ptr<RingUser> user) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || region_ == nullptr)
+    return not_found("REGION_NOT_FOUND", "the connection of this shared region is closed: ask for a new one");
+  if (user_ != nullptr)
+    return no_answer("REGION_BUSY",
+                     "another transfer uses this ring; one may at a time: ask for another ring");
+  user_ = std::move(user);
+  return absl::OkStatus();
+}
+
+void SharedLink::detach(bool reusable) {
+  {
+    const std::lock_guard lock(mutex_);
+    user_.reset();
+  }
+  if (!reusable) close();
+}
+
+void SharedLink::send(const SharedMemoryMessage& message) {
+  if (::send(socket_.number(), &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) close();
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/shared_memory.h"
+#include "server/runtime/descriptor.h"
+#include "server/runtime/principal.h"
+#include "server/runtime/session_store.h"
+#include "server/runtime/shared_memory/region.h"
+#include "server/runtime/shared_memory/region_shares.h"
+
+namespace cumulus::server {
+
+/// The transfer that uses a ring. All of this is called on the link's thread.
+class RingUser {
+ public:
+  virtual ~RingUser() = default;
+  /// The client has filled a slot, or freed one. An error where that cannot be: the link is closed.
+  virtual absl::Status take(const SharedMemoryMessage& message) = 0;
+  /// The link is at its end, and says nothing more.
+  virtual void hung_up(const absl::Status& why) = 0;
+};
+
+/// A client's connection for one region, with whose end the region goes.
+class SharedLink {
+ public:
+  SharedLink(Descriptor socket, RegionShares::Share share);
+  SharedLink(const SharedLink&) = delete;
+  SharedLink& operator=(const SharedLink&) = delete;
+
+  /// Makes the region that the client asks for, and says its id; empty where it asks for none, or none can be
+  /// had, which it is then answered. Blocks until it asks, for some seconds at most.
+  std::string open(RegionShares& shares, const std::vector<DeviceSlot>& devices);
+  /// Takes what the client says until it hangs up, or this end does.
+  void serve();
+  const Descriptor& socket() const { return socket_; }
+  /// Refuses the client, which has no region, with the reason.
+  void refuse(std::string_view why);
+  /// From any thread: ends serve().
+  void close();
+
+  /// Null once the link has ended.
+  std::shared_ptr<SharedRegion> region() const;
+
+  /// NOT_FOUND where the region is another caller's; the first that asks has it.
+  absl::Status bind(const Principal& caller);
+  /// FAILED_PRECONDITION where a transfer uses the ring.
+  absl::Status attach(std::shared_ptr<RingUser> user);
+  /// `reusable`: the client has all slots. Else the ring cannot be used any more.
+  void detach(bool reusable);
+  /// Does not wait: a client that reads nothing is cut off.
+  void send(const SharedMemoryMessage& message);
+
+ private:
+  bool send_region(const SharedRegion& region);
+  /// OK where the client has hung up.
+  absl::Status take_messages();
+
+  const Descriptor socket_;
+  RegionShares::Share share_;  // until there is a region
+  mutable std::mutex mutex_;   // of what follows
+  std::shared_ptr<SharedRegion> region_;
+  std::optional<Principal> owner_;
+  std::shared_ptr<RingUser> user_;
+  bool closed_ = false;
+};
+
+}  // namespace cumulus::server

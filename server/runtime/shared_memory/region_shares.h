@@ -1,0 +1,61 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "server/runtime/configuration.h"
+
+namespace cumulus::server {
+
+/// What the regions that clients share with the server take, by the user whose processes these clients are.
+/// Thread-safe.
+class RegionShares : public std::enable_shared_from_this<RegionShares> {
+ public:
+  /// One region's part, until it ends. Move-only.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&&) = default;
+    Share& operator=(Share&& other) noexcept;
+    ~Share() { end(); }
+
+   private:
+    friend class RegionShares;
+    Share(std::shared_ptr<RegionShares> shares, uid_t user) : shares_(std::move(shares)), user_(user) {}
+    void end();
+
+    std::shared_ptr<RegionShares> shares_;
+    uid_t user_ = 0;
+    std::size_t bytes_ = 0;
+  };
+
+  explicit RegionShares(Configuration::SharedMemory limits) : limits_(std::move(limits)) {}
+
+  /// RESOURCE_EXHAUSTED where there are as many regions as may be, in all or of this user.
+  absl::StatusOr<Share> begin(uid_t user);
+  /// That the region has so many bytes. RESOURCE_EXHAUSTED where there would be more than may be.
+  absl::Status set_bytes(Share& share, std::size_t bytes);
+
+  std::size_t regions() const;
+  std::size_t bytes() const;
+
+ private:
+  struct Taken {
+    std::size_t regions = 0;
+    std::size_t bytes = 0;
+  };
+
+  const Configuration::SharedMemory limits_;
+  mutable std::mutex mutex_;
+  Taken all_;
+  std::map<uid_t, Taken> taken_;
+};
+
+}  // namespace cumulus::server

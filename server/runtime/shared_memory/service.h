@@ -1,0 +1,33 @@
+#pragma once
+
+#include "cumulus/v1/shared_memory.grpc.pb.h"
+#include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/socket.h"
+#include "server/runtime/transfer/transfer_service.h"
+
+namespace cumulus::server {
+
+/// cumulus.v1.SharedMemory.
+class SharedMemoryService final : public v1::SharedMemory::CallbackService {
+ public:
+  /// Its transfers count as those of `transfers`. `socket` is null where no memory is shared.
+  SharedMemoryService(Runtime& runtime, TransferService& transfers, SharedMemorySocket* socket)
+      : runtime_(runtime), transfers_(transfers), socket_(socket) {}
+
+  grpc::ServerUnaryReactor* WriteShared(grpc::CallbackServerContext* context,
+                                        const v1::WriteSharedRequest* request, v1::Buffer* response) override;
+  grpc::ServerUnaryReactor* ReadShared(grpc::CallbackServerContext* context,
+                                       const v1::ReadSharedRequest* request,
+                                       v1::ReadSharedResponse* response) override;
+
+ private:
+  absl::StatusOr<std::shared_ptr<SharedLink>> find(const std::string& region, const Principal& caller);
+  grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, std::string_view rpc,
+                                   const absl::Status& why);
+
+  Runtime& runtime_;
+  TransferService& transfers_;
+  SharedMemorySocket* const socket_;
+};
+
+}  // namespace cumulus::server

@@ -1,0 +1,84 @@
+#include "server/runtime/shared_memory/shared_upload.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/pipeline/errors.h"
+#include "server/pipeline/text.h"
+#include "server/runtime/wire.h"
+
+namespace cumulus::server {
+
+SharedUpload::SharedUpload(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options,
+                           v1::Buffer* response)
+    : SharedTransfer(runtime, std::move(link), std::move(options)), response_(response) {}
+
+// Not when the call ends: copies may still be on their way to the memory.
+SharedUpload::~SharedUpload() {
+  if (claimed_) target_->release(part());
+}
+
+void SharedUpload::begin(const v1::WriteSharedRequest& request) {
+  run([&] { return start(request); });
+}
+
+absl::Status SharedUpload::start(const v1::WriteSharedRequest& request) {
+  const v1::WriteSpec& spec = request.spec();
+  if (const absl::Status status = check_request_id(spec.request_id(), "spec.request_id"); !status.ok())
+    return status;
+  set_request_id(spec.request_id());
+  if (spec.session().empty())
+    return bad_field("spec.session", "is empty; name the session that will own the buffer");
+  if (!spec.upload().empty() || spec.part_bytes() != 0)
+    return bad_field("spec.upload",
+                     "and part_bytes are of streams; through shared memory one call brings an array");
+  absl::StatusOr<UploadTarget::Description> description = UploadTarget::read_description(runtime(), spec);
+  if (!description.ok()) return description.status();
+  absl::StatusOr<SessionHandle> session = runtime().sessions.find_session(spec.session(), principal());
+  if (!session.ok()) return session.status();
+  if (absl::Status taken = take_region(); !taken.ok()) return taken;
+  target_ = std::make_shared<UploadTarget>(runtime(), *std::move(session), *std::move(description));
+  if (absl::Status prepared = prepare(); !prepared.ok()) return prepared;
+  const std::size_t budget = target_->device().budget()->limit_bytes();
+  const absl::Status allocated =
+      target_->allocate([&](std::size_t bytes) { return announce(bytes, budget / 2); }, provider());
+  if (!allocated.ok()) return allocated;
+  const absl::Status claimed =
+      target_->claim(part(), std::static_pointer_cast<SharedUpload>(shared_from_this()));
+  claimed_ = claimed.ok();
+  if (!claimed.ok()) return claimed;
+  return take_array();
+}
+
+absl::Status SharedUpload::check_target() {
+  const auto session = runtime().sessions.find_session(target_->session().name, principal());
+  if (!session.ok()) return session.status();
+  return target_->device().healthy() ? absl::OkStatus() : failed_device(target_->device());
+}
+
+void SharedUpload::complete() {
+  const BufferMemory& memory = target_->memory();
+  head_.resize(std::min(target_->total_bytes(), kHeadBytes));
+  // The head is what requests are checked by. It is read where the kernels will read it: the client may have
+  // changed its own memory meanwhile.
+  if (const std::byte* data = memory.host_data(); data != nullptr || head_.empty()) {
+    target_->keep_head(0, {data, head_.size()});
+    target_->complete(part());
+    return;
+  }
+  target_->device().copy_out(memory, 0, head_, [self = shared_from_this(), this](const absl::Status& status) {
+    if (!status.ok()) {
+      end(status);
+      return;
+    }
+    target_->keep_head(0, head_);
+    target_->complete(part());
+  });
+}
+
+bool SharedUpload::answer(const ResidentBuffer& buffer) {
+  use_call([&] { write_buffer(buffer, *response_); });
+  return end(absl::OkStatus());
+}
+
+}  // namespace cumulus::server

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cumulus/v1/shared_memory.pb.h"
+#include "server/runtime/shared_memory/shared_transfer.h"
+#include "server/runtime/transfer/upload_target.h"
+
+namespace cumulus::server {
+
+/// One WriteShared call.
+class SharedUpload : public SharedTransfer, public UploadStream {
+ public:
+  SharedUpload(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options, v1::Buffer* response);
+  ~SharedUpload() override;
+
+  void begin(const v1::WriteSharedRequest& request);
+
+  bool answer(const ResidentBuffer& buffer) override;
+  void fail(const absl::Status& why) override { end(why); }
+  void make_way() override {}  // nobody joins
+
+ protected:
+  /// That the region is what this upload needs; before memory is taken.
+  virtual absl::Status prepare() { return absl::OkStatus(); }
+  /// Takes the array, whose memory is there: now, or when the client says where it is.
+  virtual absl::Status take_array() = 0;
+  /// What memory the array is to lie in; null for the device's own.
+  virtual std::function<BufferMemory()> provider() { return nullptr; }
+
+  UploadTarget& target() { return *target_; }
+  /// OK where the session and its device are still there.
+  absl::Status check_target();
+  /// All bytes lie in the array's memory.
+  void complete();
+
+ private:
+  absl::Status start(const v1::WriteSharedRequest& request);
+  Part part() const { return {0, target_->total_bytes()}; }
+
+  v1::Buffer* const response_;
+  std::shared_ptr<UploadTarget> target_;
+  bool claimed_ = false;
+  std::vector<std::byte> head_;  // of what lies on a GPU
+};
+
+}  // namespace cumulus::server

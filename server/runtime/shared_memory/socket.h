@@ -1,0 +1,70 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <sys/types.h>
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "server/runtime/descriptor.h"
+#include "server/runtime/principal.h"
+#include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/link.h"
+#include "server/runtime/shared_memory/region_shares.h"
+
+namespace cumulus::server {
+
+/// Where clients of this machine get memory that they share with the server: a Unix socket, and a thread for
+/// each client's connection. Only processes of this process's user, and of the configured group, get some.
+class SharedMemorySocket {
+ public:
+  /// Serves as runtime.configuration.shared_memory says; null where that is not at all. INVALID_ARGUMENT
+  /// naming the setting that cannot be used.
+  static absl::StatusOr<std::unique_ptr<SharedMemorySocket>> start(Runtime& runtime);
+  /// Ends all links.
+  ~SharedMemorySocket();
+  SharedMemorySocket(const SharedMemorySocket&) = delete;
+  SharedMemorySocket& operator=(const SharedMemorySocket&) = delete;
+
+  /// Takes the path away, so that none is left when the process ends; links stay.
+  void withdraw() const;
+
+  /// A path, or @NAME of the abstract namespace.
+  const std::string& address() const { return address_; }
+  /// The link of that region; NOT_FOUND where there is none, or it is another caller's.
+  absl::StatusOr<std::shared_ptr<SharedLink>> find(const std::string& region, const Principal& caller);
+  const RegionShares& shares() const { return *shares_; }
+
+ private:
+  struct Worker {
+    std::shared_ptr<SharedLink> link;
+    std::thread thread;
+    bool done = false;  // guarded by mutex_
+  };
+
+  SharedMemorySocket(Runtime& runtime, std::string address, Descriptor listener, std::optional<gid_t> group);
+  void run();
+  void accept_one();
+  void serve(Worker& worker);
+  void join_done();
+
+  Runtime& runtime_;
+  const std::string address_;
+  const Descriptor listener_;
+  const std::optional<gid_t> group_;
+  const std::shared_ptr<RegionShares> shares_;
+  const Descriptor wake_;
+  std::mutex mutex_;  // of what follows
+  std::list<Worker> workers_;
+  std::map<std::string, std::shared_ptr<SharedLink>> links_;  // by their regions' ids
+  std::thread thread_;                                        // last, as it uses the others
+};
+
+}  // namespace cumulus::server
