@@ -19,6 +19,8 @@ v1::FilterBoundary to_wire(ImageBoundary boundary) {
       return v1::FILTER_REFLECT;
     case ImageBoundary::kMirror:
       return v1::FILTER_MIRROR;
+    case ImageBoundary::kExact:
+      return v1::FILTER_EXACT;
   }
   return v1::FILTER_BOUNDARY_UNSPECIFIED;
 }

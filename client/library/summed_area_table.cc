@@ -43,6 +43,8 @@ v1::BoxBoundary to_wire(BoxBoundary boundary) {
       return v1::BOX_REPEAT;
     case BoxBoundary::kReflect:
       return v1::BOX_REFLECT;
+    case BoxBoundary::kMirror:
+      return v1::BOX_MIRROR;
   }
   return v1::BOX_BOUNDARY_UNSPECIFIED;
 }

@@ -28,6 +28,21 @@ void check_views(const FilterImages<const T, S>& images, const FilterImages<T, S
   }
 }
 
+/// Throws std::invalid_argument unless both are dense and of the same extents.
+template <class From, class To, Space S>
+void check_normalized(const FilterImages<const From, S>& images, const FilterImages<To, S>& normalized) {
+  const ImageView<const From, S>& image = images.first;
+  const ImageView<To, S>& result = normalized.first;
+  check_image("normalize", image);
+  if (image.height == result.height && image.width == result.width && image.channels == result.channels &&
+      images.count == normalized.count && image.dense() && result.dense()) {
+    return;
+  }
+  throw std::invalid_argument("normalize: " + std::to_string(normalized.count) + " outputs of " +
+                              extents_of(result) + " for " + std::to_string(images.count) + " images of " +
+                              extents_of(image) + "; as many, of the same extents, both dense, are right");
+}
+
 /// Throws std::invalid_argument unless the two have the same size.
 template <class T, Space S>
 void check_addend(const Span<const T, S>& addend, const Span<T, S>& values) {

@@ -57,11 +57,17 @@ void check_filter(const BoxFilterJob<Input, S>& job) {
     refuse("deviations of 32-bit integers: their squares do not fit");
 }
 
-/// Where a box ends at the image's edges anyway, a radius beyond the image's extent is as good as that.
+/// Where a box ends at the image's edges anyway, a radius beyond the image's extent is as good as that. The
+/// mirror image of one pixel is that pixel.
+inline void simplify_axis(std::int64_t extent, std::int64_t& radius, Boundary& boundary) {
+  if (boundary == Boundary::kExact) radius = std::min(radius, extent);
+  if (boundary == Boundary::kMirror && extent == 1) boundary = Boundary::kClamp;
+}
+
 template <class Input, Space S>
-BoxFilterJob<Input, S> limit_radii(BoxFilterJob<Input, S> job) {
-  if (job.box.boundary_y == Boundary::kExact) job.box.radius_y = std::min(job.box.radius_y, job.image.height);
-  if (job.box.boundary_x == Boundary::kExact) job.box.radius_x = std::min(job.box.radius_x, job.image.width);
+BoxFilterJob<Input, S> simplified(BoxFilterJob<Input, S> job) {
+  simplify_axis(job.image.height, job.box.radius_y, job.box.boundary_y);
+  simplify_axis(job.image.width, job.box.radius_x, job.box.boundary_x);
   return job;
 }
 

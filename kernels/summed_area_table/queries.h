@@ -81,6 +81,7 @@ enum class Boundary {
   kClamp,    // the edge's pixels: aaa|abcd|ddd
   kRepeat,   // the image again: bcd|abcd|abc
   kReflect,  // its mirror image, the edge's pixels twice: cba|abcd|dcb
+  kMirror,   // the same, the edge's pixels once: dcb|abcd|cba
 };
 
 struct BoxShape {

@@ -29,6 +29,17 @@ def test_blur_is_scipys(client, image, boundary, mode):
     assert np.abs(client.blur(image, 5, boundary=boundary) - theirs).max() < 3e-4  # of the method's 0.03 %
 
 
+@pytest.mark.parametrize("method", ["deriche", "fir"])
+def test_exact_blur_is_scipys_over_that_of_ones(client, image, method):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    between_zeros = lambda array: ndimage.gaussian_filter(array, 5, mode="constant", truncate=10)
+    theirs = between_zeros(image.astype(float)) / between_zeros(np.ones(image.shape))
+    assert np.abs(client.blur(image, 5, boundary="exact", method=method) - theirs).max() < 1e-3
+    assert np.abs(client.blur(np.full((30, 40), 0.7), 5, boundary="exact", method=method) - 0.7).max() < 1e-12
+    with pytest.raises(cumulus.InvalidArgument, match="FILTER_EXACT"):
+        client.blur(image, 5, boundary="exact", derivative=(1, 0))
+
+
 def test_blur_of_two_sigmas_and_boundaries(client, image):
     ndimage = pytest.importorskip("scipy.ndimage")
     theirs = ndimage.gaussian_filter(image.astype(float), (2, 6), mode=("nearest", "wrap"), truncate=10)
@@ -102,6 +113,8 @@ def test_box_filter_is_opencvs(client, colours):
     eight = (colours * 255).astype(np.uint8)
     theirs = cv2.blur(eight.astype(np.float64), (9, 9), borderType=cv2.BORDER_REFLECT)
     assert np.abs(client.box_filter(eight, 4, boundary="reflect") - theirs).max() < 1e-3
+    theirs = cv2.blur(colours, (9, 5), borderType=cv2.BORDER_REFLECT_101)
+    assert np.abs(client.box_filter(colours, (4, 2), boundary="mirror") - theirs).max() < 1e-5
 
 
 def test_box_filter_has_the_default_boundary_of_blur(client, image):

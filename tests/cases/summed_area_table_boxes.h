@@ -17,14 +17,17 @@
 namespace cumulus::testing {
 
 /// Where position i of an axis of `extent` pixels takes its pixel from; -1 where it is zero. The boundaries
-/// by their names: "exact" (inside only), "zero", "clamp", "repeat", "reflect".
+/// by their names: "exact" (inside only), "zero", "clamp", "repeat", "reflect", "mirror".
 inline std::int64_t position_beyond(std::int64_t i, std::int64_t extent, const std::string& boundary) {
   if (i >= 0 && i < extent) return i;
   if (boundary == "zero") return -1;
   if (boundary == "clamp") return i < 0 ? 0 : extent - 1;
-  const std::int64_t period = boundary == "reflect" ? 2 * extent : extent;
+  if (boundary == "mirror" && extent == 1) return 0;
+  const std::int64_t turn = boundary == "mirror" ? 2 * extent - 2 : 2 * extent;
+  const std::int64_t period = boundary == "repeat" ? extent : turn;
   const std::int64_t rest = (i % period + period) % period;
-  return rest < extent ? rest : 2 * extent - 1 - rest;
+  if (rest < extent) return rest;
+  return boundary == "mirror" ? turn - rest : turn - 1 - rest;
 }
 
 struct NaiveBox {

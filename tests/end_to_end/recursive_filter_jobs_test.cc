@@ -277,7 +277,7 @@ TEST_F(RecursiveFilterJobs, SayWhatIsWrong) {
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2,0", "--derivative", "1"}, 2,
        "--derivative: an axis whose sigma is 0 has none");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--boundary", "wrap"}, 2,
-       "--boundary: is wrap; one of clamp, mirror, reflect, repeat, zero is right");
+       "--boundary: is wrap; one of clamp, exact, mirror, reflect, repeat, zero is right");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--derivative", "1", "--method", "young"}, 2,
        "only --method deriche has derivatives");
   fail({"blur", map, "-o", folder_ / "x.exr", "--sigma", "2", "--method", "fir", "--algorithm", "tiled"}, 2,

@@ -68,25 +68,30 @@ Picture noise(int width, int height) {
   return picture;
 }
 
-TEST_F(TableJobs, BoundariesMeanTheSameToABoxAndABlur) {
-  constexpr int kMargin = 40;
-  const Picture picture = noise(24, 16);
-  write_picture(folder_ / "in.exr", picture);
+/// A box filter and blurs of pictures on disk.
+class Boundaries : public ImageJobs {
+ protected:
   using Words = std::vector<std::string>;
-  const auto filtered = [&](Words command, const std::string& input, const Words& more) {
-    command.insert(command.begin() + 1, {folder_ / input, "-o", folder_ / "out.exr"});
+
+  std::vector<float> filtered(Words command, const Picture& picture, const Words& more) const {
+    write_picture(folder_ / "in.exr", picture);
+    command.insert(command.begin() + 1, {folder_ / "in.exr", "-o", folder_ / "out.exr"});
     command.insert(command.end(), more.begin(), more.end());
     succeed(command);
     return read_picture(folder_ / "out.exr").pixels;
-  };
+  }
+};
+
+TEST_F(Boundaries, MeanTheSameToABoxAndABlur) {
+  constexpr int kMargin = 40;
+  const Picture picture = noise(24, 16);
   for (const Words& command : {Words{"box-filter", "--radius", "3"}, Words{"blur", "--sigma", "2"}}) {
-    EXPECT_EQ(filtered(command, "in.exr", {}), filtered(command, "in.exr", {"--boundary", "clamp"}))
+    EXPECT_EQ(filtered(command, picture, {}), filtered(command, picture, {"--boundary", "clamp"}))
         << command[0];
-    for (const std::string boundary : {"zero", "clamp", "repeat", "reflect"}) {
+    for (const std::string boundary : {"zero", "clamp", "repeat", "reflect", "mirror"}) {
       const Picture wide = extended(picture, kMargin, boundary);
-      write_picture(folder_ / "wide.exr", wide);
-      const auto whole = filtered(command, "wide.exr", {"--boundary", "zero"});
-      const auto found = filtered(command, "in.exr", {"--boundary", boundary});
+      const auto whole = filtered(command, wide, {"--boundary", "zero"});
+      const auto found = filtered(command, picture, {"--boundary", boundary});
       for (int y = 0; y < picture.height; ++y) {
         for (int x = 0; x < picture.width; ++x) {
           ASSERT_NEAR(found[static_cast<std::size_t>(y * picture.width + x)],
@@ -98,17 +103,43 @@ TEST_F(TableJobs, BoundariesMeanTheSameToABoxAndABlur) {
   }
 }
 
-/// What one of them alone has, the other refuses with the names that are right.
-TEST_F(TableJobs, OfBoundariesExactIsTheBoxsAndMirrorTheBlurs) {
+/// Exact: the filter of a picture between zeros over that of a white one between zeros.
+TEST_F(Boundaries, ExactIsTheMeanOfWhatLiesInside) {
+  constexpr int kMargin = 40;
+  const Picture picture = noise(24, 16);
+  Picture white = picture;
+  std::fill(white.pixels.begin(), white.pixels.end(), 1.0F);
+  for (const Words& command : {Words{"box-filter", "--radius", "3"}, Words{"blur", "--sigma", "2"},
+                               Words{"blur", "--sigma", "2", "--method", "young"},
+                               Words{"blur", "--sigma", "2", "--method", "fir"}}) {
+    const Picture wide = extended(picture, kMargin, "zero");
+    const auto sums = filtered(command, wide, {"--boundary", "zero"});
+    const auto parts = filtered(command, extended(white, kMargin, "zero"), {"--boundary", "zero"});
+    const auto found = filtered(command, picture, {"--boundary", "exact"});
+    for (int y = 0; y < picture.height; ++y) {
+      for (int x = 0; x < picture.width; ++x) {
+        const auto at = static_cast<std::size_t>((y + kMargin) * wide.width + x + kMargin);
+        ASSERT_NEAR(found[static_cast<std::size_t>(y * picture.width + x)], sums[at] / parts[at], 1e-4)
+            << command.back() << ": " << y << ", " << x;
+      }
+    }
+  }
+}
+
+TEST_F(Boundaries, HaveTheSameNamesInBoxFilterAndBlur) {
   write_picture(folder_ / "in.exr", noise(24, 16));
-  const auto command = [&](const char* name, const char* option, const char* boundary) {
-    return std::vector<std::string>{name, folder_ / "in.exr", "-o",    folder_ / "out.exr", option,
-                                    "2",  "--boundary",       boundary};
+  const auto command = [&](Words words, const std::string& boundary) {
+    words.insert(words.end(), {folder_ / "in.exr", "-o", folder_ / "out.exr", "--boundary", boundary});
+    return words;
   };
-  succeed(command("box-filter", "--radius", "exact"));
-  succeed(command("blur", "--sigma", "mirror"));
-  fail(command("box-filter", "--radius", "mirror"), "clamp, exact, reflect, repeat, zero", 2);
-  fail(command("blur", "--sigma", "exact"), "clamp, mirror, reflect, repeat, zero", 2);
+  const std::string names = "clamp, exact, mirror, reflect, repeat, zero is right";
+  fail(command({"box-filter", "--radius", "2"}, "wrap"), names, 2);
+  fail(command({"blur", "--sigma", "2"}, "wrap"), names, 2);
+  const std::string no_means = "clamp, mirror, reflect, repeat";
+  fail(command({"blur", "--sigma", "2", "--derivative", "1,0"}, "exact"), no_means, 2);
+  succeed(command({"blur", "--sigma", "2", "--derivative", "1,0"}, "clamp,exact"));
+  fail(command({"bspline-prefilter"}, "exact"), no_means, 2);
+  fail(command({"filter", "--feedback=-0.5"}, "exact"), no_means, 2);
 }
 
 TEST_F(TableJobs, ABoxGoesOnAtTheOtherSideOfALatLongMap) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,28 +115,48 @@ TYPED_TEST(BoxFilters, FiltersExactlyWhereBoxesOverflow32Bits) {
   ASSERT_FALSE(box_sums_fit_32_bits(10, 10, {2100, 2100, Boundary::kRepeat, Boundary::kClamp}));
 }
 
-/// Both moments on every pair of boundaries, with a radius of its own along each axis.
+/// Both moments, with a radius of its own along each axis.
+template <class Input, class Backend>
+void expect_boundaries_of(Backend& backend, const TestImage<Input>& image, Boundaries vertical,
+                          Boundaries horizontal) {
+  for (const auto& [radius_y, radius_x] : {std::array{0, 3}, std::array{2, 1}, std::array{19, 30}}) {
+    SCOPED_TRACE(std::string(vertical.name) + ", " + horizontal.name + ", " + std::to_string(radius_y));
+    const BoxShape box{radius_y, radius_x, vertical.kernel, horizontal.kernel};
+    const NaiveBox naive{radius_y, radius_x, vertical.name, horizontal.name};
+    const auto box_at = [&](std::int64_t, std::int64_t) { return naive; };
+    constexpr bool kDeviations = !(std::is_integral_v<Input> && sizeof(Input) == 4);
+    const Filtered filtered = filter(backend, image, box, kDeviations);
+    ASSERT_EQ(verify_box_filter(image, box_at, filtered.means.data(),
+                                kDeviations ? filtered.deviations.data() : nullptr),
+              "");
+    if (kDeviations) {
+      ASSERT_EQ(verify_box_filter(image, box_at, filter(backend, image, box).means.data()), "");
+    }
+  }
+}
+
+/// On every pair of boundaries.
 template <class Input, class Backend>
 void expect_boundaries(Backend& backend, ImageShape shape, int channels) {
   const auto image = make_image<Input>(shape, channels, 2, ImagePattern::kRandom);
   for (const Boundaries vertical : kBoundaries) {
     for (const Boundaries horizontal : kBoundaries) {
-      for (const auto& [radius_y, radius_x] : {std::array{0, 3}, std::array{2, 1}, std::array{19, 30}}) {
-        SCOPED_TRACE(std::string(vertical.name) + ", " + horizontal.name + ", " + std::to_string(radius_y));
-        const BoxShape box{radius_y, radius_x, vertical.kernel, horizontal.kernel};
-        const NaiveBox naive{radius_y, radius_x, vertical.name, horizontal.name};
-        const auto box_at = [&](std::int64_t, std::int64_t) { return naive; };
-        constexpr bool kDeviations = !(std::is_integral_v<Input> && sizeof(Input) == 4);
-        const Filtered filtered = filter(backend, image, box, kDeviations);
-        ASSERT_EQ(verify_box_filter(image, box_at, filtered.means.data(),
-                                    kDeviations ? filtered.deviations.data() : nullptr),
-                  "");
-        if (kDeviations) {
-          ASSERT_EQ(verify_box_filter(image, box_at, filter(backend, image, box).means.data()), "");
-        }
-      }
+      expect_boundaries_of(backend, image, vertical, horizontal);
     }
   }
+}
+
+constexpr Boundaries kMirror = {Boundary::kMirror, "mirror"};
+
+/// A mirror along one axis or both.
+template <class Input, class Backend>
+void expect_mirrors(Backend& backend, ImageShape shape, int channels) {
+  const auto image = make_image<Input>(shape, channels, 2, ImagePattern::kRandom);
+  for (const Boundaries other : kBoundaries) {
+    expect_boundaries_of(backend, image, kMirror, other);
+    expect_boundaries_of(backend, image, other, kMirror);
+  }
+  expect_boundaries_of(backend, image, kMirror, kMirror);
 }
 
 TYPED_TEST(BoxFilters, GoesOnBeyondTheEdgesAsAsked) {
@@ -147,12 +168,26 @@ TYPED_TEST(BoxFilters, GoesOnBeyondTheEdgesAsAsked) {
   }
 }
 
-/// Large enough that a GPU takes no table, on every boundary; every `step`th element is compared.
+TYPED_TEST(BoxFilters, GoOnInAMirror) {
+  for (const ImageShape shape :
+       {ImageShape{1, 1}, ImageShape{5, 1}, ImageShape{1, 2}, ImageShape{2, 3}, ImageShape{6, 11}}) {
+    expect_mirrors<float>(this->backend(), shape, 1);
+    expect_mirrors<std::uint8_t>(this->backend(), shape, 3);
+    expect_mirrors<std::int32_t>(this->backend(), shape, 1);
+  }
+  expect_mirrors<double>(this->backend(), {4, 5}, 2);
+  expect_mirrors<Float16>(this->backend(), {4, 5}, 4);
+  expect_mirrors<std::uint16_t>(this->backend(), {4, 5}, 1);
+  expect_mirrors<std::uint32_t>(this->backend(), {4, 5}, 1);
+}
+
+/// Large enough that a GPU takes no table; every `step`th element is compared.
 template <class Input, class Backend>
 void expect_sliding_boxes(Backend& backend, ImageShape shape, int channels, std::int64_t row_padding,
-                          std::int64_t step, const std::vector<std::array<int, 2>>& radii) {
+                          std::int64_t step, const std::vector<std::array<int, 2>>& radii,
+                          std::span<const Boundaries> boundaries = kBoundaries) {
   const auto image = make_image<Input>(shape, channels, row_padding, ImagePattern::kRandom);
-  for (const Boundaries boundary : kBoundaries) {
+  for (const Boundaries boundary : boundaries) {
     for (const auto& [radius_y, radius_x] : radii) {
       SCOPED_TRACE(std::string(boundary.name) + ", " + std::to_string(radius_y) + ", channels " +
                    std::to_string(channels));
@@ -185,6 +220,15 @@ TYPED_TEST(BoxFilters, SlidesLargeBoxes) {
   expect_sliding_boxes<float>(this->backend(), {20, 50000}, 3, 0, 9973, {{22, 3}});
 }
 
+TYPED_TEST(BoxFilters, SlideInAMirror) {
+  const std::array mirror = {kMirror};
+  expect_sliding_boxes<float>(this->backend(), {131, 1001}, 1, 3, 97, {{1, 8}, {0, 2}}, mirror);
+  expect_sliding_boxes<std::uint8_t>(this->backend(), {90, 501}, 3, 1, 97, {{1, 8}, {0, 2}}, mirror);
+  expect_sliding_boxes<double>(this->backend(), {260, 260}, 2, 0, 97, {{1, 8}}, mirror);
+  expect_sliding_boxes<float>(this->backend(), {20, 50000}, 3, 0, 9973, {{22, 3}}, mirror);
+  expect_sliding_boxes<float>(this->backend(), {1, 200000}, 1, 0, 997, {{1, 3}}, mirror);
+}
+
 TYPED_TEST(BoxFilters, ALatLongMapGoesOnAtItsLeftEdge) {
   auto map = make_image<float>({8, 16}, 1, 0, ImagePattern::kConstant);
   for (std::int64_t y = 0; y < 8; ++y) map.row(y)[15] = 7;
@@ -203,6 +247,7 @@ void expect_boxes_of_a_map(Backend& backend, const char* down, const char* acros
       0, 1, 2.4f, 2.5f, -3, nan, 9, 1e30f, std::numeric_limits<float>::infinity()};
   const std::vector<std::int64_t> rounded = {0, 1, 2, 3, 0, 0, 9, 12, 12};
   const auto boundary_of = [](const std::string& name) {
+    if (name == "mirror") return Boundary::kMirror;
     return name == "exact" ? Boundary::kExact : Boundary::kRepeat;
   };
   const auto image = make_image<float>({14, 17}, channels, 0, ImagePattern::kRandom);
@@ -219,6 +264,11 @@ void expect_boxes_of_a_map(Backend& backend, const char* down, const char* acros
 TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
   expect_boxes_of_a_map(this->backend(), "exact", "exact", 1);
   expect_boxes_of_a_map(this->backend(), "repeat", "repeat", 3);
+}
+
+TYPED_TEST(BoxFilters, WithAMapGoOnInAMirror) {
+  expect_boxes_of_a_map(this->backend(), "mirror", "mirror", 1);
+  expect_boxes_of_a_map(this->backend(), "mirror", "exact", 3);
 }
 
 TYPED_TEST(BoxFilters, WithAMapTakeTheBoundaryOfEachAxis) {

@@ -146,11 +146,12 @@ TEST_F(TableQueriesService, GoesOnBeyondTheEdgeAsAsked) {
   EXPECT_FLOAT_EQ(first_mean(v1::BOX_CLAMP), 4.0f / 3);
   EXPECT_FLOAT_EQ(first_mean(v1::BOX_REPEAT), 3.0f);
   EXPECT_FLOAT_EQ(first_mean(v1::BOX_REFLECT), 4.0f / 3);
-  request.set_boundary_x(static_cast<v1::BoxBoundary>(6));
-  expect_bad_field(filter(request), "boundary_x", "BOX_REFLECT is right");
+  EXPECT_FLOAT_EQ(first_mean(v1::BOX_MIRROR), 5.0f / 3);
+  request.set_boundary_x(static_cast<v1::BoxBoundary>(7));
+  expect_bad_field(filter(request), "boundary_x", "BOX_MIRROR is right");
   request.set_boundary_x(v1::BOX_ZERO);
-  request.set_boundary_y(static_cast<v1::BoxBoundary>(6));
-  expect_bad_field(filter(request), "boundary_y", "is 6");
+  request.set_boundary_y(static_cast<v1::BoxBoundary>(7));
+  expect_bad_field(filter(request), "boundary_y", "is 7");
 }
 
 TEST_F(TableQueriesService, FiltersWithARadiusForEachAxis) {

@@ -192,6 +192,7 @@ typedef enum cumulus_boundary {
   CUMULUS_REPEAT = 2,  /* b c d | a b c d | a b c */
   CUMULUS_REFLECT = 3, /* c b a | a b c d | d c b */
   CUMULUS_MIRROR = 4,  /* d c b | a b c d | c b a */
+  CUMULUS_EXACT = 5,   /* nothing: the mean of what lies inside */
   CUMULUS_BOUNDARY_OF_32_BITS = 0x7FFFFFFF
 } cumulus_boundary;
 

@@ -19,6 +19,9 @@ enum class ImageBoundary {
   kRepeat,   ///< b c d | a b c d | a b c: the columns of a lat-long map
   kReflect,  ///< c b a | a b c d | d c b
   kMirror,   ///< d c b | a b c d | c b a
+  /// Nothing: the mean over those of the filter's weights that fall inside. Of Gaussians that blur and of
+  /// exponential kernels; INVALID_ARGUMENT of others.
+  kExact,
 };
 
 /// The forms of R. Deriche ("Recursively implementing the Gaussian and its derivatives", 1993) and of I.

@@ -80,6 +80,7 @@ enum class BoxBoundary {
   kClamp,    ///< the edge's pixels: aaa|abcd|ddd
   kRepeat,   ///< the image again: bcd|abcd|abc; what a lat-long map wants along its rows
   kReflect,  ///< its mirror image: cba|abcd|dcb
+  kMirror,   ///< the same, the edge's pixels once: dcb|abcd|cba
 };
 
 struct BoxFilterOptions {

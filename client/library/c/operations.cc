@@ -17,7 +17,8 @@ static_assert(static_cast<int>(ImageBoundary::kZero) == CUMULUS_ZERO &&
               static_cast<int>(ImageBoundary::kClamp) == CUMULUS_CLAMP &&
               static_cast<int>(ImageBoundary::kRepeat) == CUMULUS_REPEAT &&
               static_cast<int>(ImageBoundary::kReflect) == CUMULUS_REFLECT &&
-              static_cast<int>(ImageBoundary::kMirror) == CUMULUS_MIRROR);
+              static_cast<int>(ImageBoundary::kMirror) == CUMULUS_MIRROR &&
+              static_cast<int>(ImageBoundary::kExact) == CUMULUS_EXACT);
 
 /// Runs an operation and hands its array `name` over.
 Outcome run_for(const cumulus_connection& connection, const Operation& operation, const char* name,
@@ -31,7 +32,7 @@ Outcome run_for(const cumulus_connection& connection, const Operation& operation
 }
 
 Outcome check_boundary(const char* name, cumulus_boundary boundary) {
-  if (boundary >= CUMULUS_ZERO && boundary <= CUMULUS_MIRROR) return absl::OkStatus();
+  if (boundary >= CUMULUS_ZERO && boundary <= CUMULUS_EXACT) return absl::OkStatus();
   return refuse(name, "is no cumulus_boundary");
 }
 

@@ -33,10 +33,10 @@ float mean_of(Sum sum, double pixels) {
 /// One pixel's channels, wherever its box lies.
 template <class Input, class Sum>
 void filter_pixel(const Filter<Input, Sum>& filter, std::int64_t y, std::int64_t x, std::int64_t radius_x,
-                  const AxisTerms& rows) {
+                  const StoredWindow& rows) {
   const auto& job = filter.job;
-  const AxisTerms columns = window_around(x, radius_x, job.image.width, job.box.boundary_x);
-  const auto pixels = static_cast<double>(rows.pixels * columns.pixels);
+  const StoredWindow columns({x, radius_x, job.image.width, job.box.boundary_x});
+  const auto pixels = static_cast<double>(rows.pixels() * columns.pixels());
   const auto* table = reinterpret_cast<const Sum*>(filter.sums.data);
   for (std::int64_t channel = 0; channel < job.image.channels; ++channel) {
     const std::int64_t element = (y * job.image.width + x) * job.image.channels + channel;
@@ -53,11 +53,12 @@ void filter_pixel(const Filter<Input, Sum>& filter, std::int64_t y, std::int64_t
 /// vectorises: `bottom` is the table's row of the boxes' last row, `top` the one above their first (null:
 /// they begin at the image's first row).
 template <class Input, class Sum>
-void filter_inner(const Filter<Input, Sum>& filter, std::int64_t y, const AxisTerms& rows, std::int64_t first,
-                  std::int64_t end) {
+void filter_inner(const Filter<Input, Sum>& filter, std::int64_t y, const StoredWindow& window,
+                  std::int64_t first, std::int64_t end) {
+  const AxisTerms& rows = window.part(0);
   const std::int64_t channels = filter.job.image.channels;
   const std::int64_t radius = filter.job.box.radius_x;
-  const auto pixels = static_cast<double>(rows.pixels * (2 * radius + 1));
+  const auto pixels = static_cast<double>(window.pixels() * (2 * radius + 1));
   const auto* bottom = filter.sums.row(rows.index[0]);
   float* means = filter.job.means.row(y);
   const auto fill = [&](const auto& strip) {
@@ -71,21 +72,27 @@ void filter_inner(const Filter<Input, Sum>& filter, std::int64_t y, const AxisTe
   fill([=](std::int64_t i) { return bottom[i] - top[i]; });
 }
 
+/// The difference of two of the table's rows, or its first ones.
+bool is_plain(const StoredWindow& rows) {
+  if (rows.parts() > 1 && rows.part(1).count > 0) return false;
+  const AxisTerms& terms = rows.part(0);
+  if (terms.count == 0 || terms.count > 2 || terms.weight[0] != 1) return false;
+  return terms.count == 1 || terms.weight[1] == -1;
+}
+
 template <class Input, class Sum>
 void filter_row(const Filter<Input, Sum>& filter, std::int64_t y) {
   const auto& [image, means, deviations, radii, box] = filter.job;
   if (radii != nullptr) {
     for (std::int64_t x = 0; x < image.width; ++x) {
       const float wanted = radii[y * image.width + x];
-      filter_pixel(filter, y, x, mapped_radius(wanted, box.radius_x),
-                   window_around(y, mapped_radius(wanted, box.radius_y), image.height, box.boundary_y));
+      const StoredWindow rows({y, mapped_radius(wanted, box.radius_y), image.height, box.boundary_y});
+      filter_pixel(filter, y, x, mapped_radius(wanted, box.radius_x), rows);
     }
     return;
   }
-  const AxisTerms rows = window_around(y, box.radius_y, image.height, box.boundary_y);
-  const bool plain = (rows.count == 1 && rows.weight[0] == 1) ||
-                     (rows.count == 2 && rows.weight[0] == 1 && rows.weight[1] == -1);
-  const bool has_inner = plain && deviations == nullptr;
+  const StoredWindow rows({y, box.radius_y, image.height, box.boundary_y});
+  const bool has_inner = is_plain(rows) && deviations == nullptr;
   const std::int64_t inner_first = has_inner ? std::min(box.radius_x + 1, image.width) : image.width;
   const std::int64_t inner_end = std::max(inner_first, image.width - box.radius_x);
   for (std::int64_t x = 0; x < inner_first; ++x) filter_pixel(filter, y, x, box.radius_x, rows);
@@ -142,7 +149,7 @@ void sum_rectangles(CpuExecutor& executor, const TableView<Sum, Space::kHost>& t
 template <class Input>
 void filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
   check_filter(job);
-  const auto limited = limit_radii(job);
+  const auto limited = simplified(job);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
 }
 

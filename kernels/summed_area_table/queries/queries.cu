@@ -78,9 +78,9 @@ __device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, st
     sum = static_cast<double>(sum_over(sums, box));
     if (a.squares != nullptr) sum_of_squares = static_cast<double>(sum_over(squares, box));
   } else {
-    const AxisTerms rows = window_around(y, radius_y, a.shape.height, a.box.boundary_y);
-    const AxisTerms columns = window_around(x, radius_x, a.shape.width, a.box.boundary_x);
-    pixels = static_cast<double>(rows.pixels * columns.pixels);
+    const AxisWindow rows{y, radius_y, a.shape.height, a.box.boundary_y};
+    const AxisWindow columns{x, radius_x, a.shape.width, a.box.boundary_x};
+    pixels = static_cast<double>(rows.pixels() * columns.pixels());
     sum = sum_of_box(sums, rows, columns);
     if (a.squares != nullptr) sum_of_squares = sum_of_box(squares, rows, columns);
   }
@@ -91,6 +91,9 @@ __device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, st
 }
 
 constexpr int kRowsOfThread = 4;
+/// Of a multiprocessor: boxes inside the image wait for memory, and those at its edges, of which a mirror's
+/// take the most registers, are few.
+constexpr int kFilterBlocks = 3;
 
 /// Means of kRowsOfThread pixels of a column by boxes of one size that lie inside the image and do not touch
 /// its first row and column; false: they are not such.
@@ -131,11 +134,12 @@ __device__ bool filter_inner_pixels(const FilterArguments<Sum>& a, std::int64_t 
 }
 
 /// Owns: a thread kRowsOfThread rows of one column of one channel, then those a grid further down.
-/// Reads: the table, 4 elements for each pixel inside, at most 16 near the edges.
+/// Reads: the table, 4 elements for each pixel inside, at most 16 near the edges (25 with kMirror).
 /// Writes: means, and deviations where wanted.
 /// Waits for: nothing of other blocks.
 template <class Sum>
-__global__ void __launch_bounds__(kQueryThreads) filter_from_table(const FilterArguments<Sum> a) {
+__global__ void __launch_bounds__(kQueryThreads, kFilterBlocks)
+    filter_from_table(const FilterArguments<Sum> a) {
   const std::int64_t element = std::int64_t{blockIdx.x} * kQueryThreads + threadIdx.x;
   if (element >= a.shape.width * a.shape.channels) return;
   const std::int64_t x = a.shape.channels == 1 ? element : element / a.shape.channels;
@@ -214,7 +218,7 @@ void sum_rectangles(CudaExecutor& executor, const TableView<Sum, Space::kDevice>
 template <class Input>
 void filter_box(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
   check_filter(job);
-  const auto limited = limit_radii(job);
+  const auto limited = simplified(job);
   if (takes_sliding_boxes(job)) return filter_without_table(executor, limited);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
 }

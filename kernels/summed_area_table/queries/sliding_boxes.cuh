@@ -62,11 +62,13 @@ __device__ inline int seen_at(int at, int extent, Boundary boundary) {
     case Boundary::kRepeat:
       return (at % extent + extent) % extent;
     case Boundary::kReflect:
+    case Boundary::kMirror:
       break;
   }
-  const int period = 2 * extent;
+  const int twice = boundary == Boundary::kReflect ? 1 : 0;  // the edge's pixels
+  const int period = 2 * (extent - 1 + twice);
   const int rest = (at % period + period) % period;
-  return rest < extent ? rest : period - 1 - rest;
+  return rest < extent ? rest : period - twice - rest;
 }
 
 /// Of the 2 * radius + 1 positions around `center`, those that count.

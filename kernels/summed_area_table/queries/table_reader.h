@@ -162,7 +162,6 @@ struct AxisTerms {
   std::int64_t index[kMax] = {};
   std::int64_t weight[kMax] = {};
   int count = 0;
-  std::int64_t pixels = 0;  // that the chunk counts for
 
   CUMULUS_HOST_DEVICE void add(std::int64_t at, std::int64_t times) {
     if (at < 0 || times == 0) return;
@@ -171,66 +170,122 @@ struct AxisTerms {
   }
 };
 
+/// Positions 0..last of an axis that repeats: whole periods, and the first `rest` positions of one more.
+struct Periods {
+  std::int64_t whole;
+  std::int64_t rest;
+};
+CUMULUS_HOST_DEVICE inline Periods periods_of(std::int64_t last, std::int64_t period) {
+  const std::int64_t whole = (last + 1) / period;
+  const std::int64_t rest = (last + 1) % period;
+  return rest < 0 ? Periods{whole - 1, rest + period} : Periods{whole, rest};
+}
+
 /// Adds `sign` times the sum over positions 0..last of an axis of `extent` pixels that goes on beyond its
-/// ends as `boundary` says; last < -1: less the sum over last + 1..-1.
+/// ends as `boundary`, which is not kMirror, says; last < -1: less the sum over last + 1..-1.
 CUMULUS_HOST_DEVICE inline void add_prefix(AxisTerms& terms, std::int64_t last, std::int64_t extent,
                                            Boundary boundary, std::int64_t sign) {
   const std::int64_t end = extent - 1;
-  const std::int64_t period = boundary == Boundary::kReflect ? 2 * extent : extent;
-  switch (boundary) {
-    case Boundary::kExact:
-    case Boundary::kZero:
-      terms.add(last < end ? last : end, sign);
-      return;
-    case Boundary::kClamp:
-      if (last < 0) {
-        terms.add(0, sign * (last + 1));
-      } else if (last <= end) {
-        terms.add(last, sign);
-      } else {
-        terms.add(end, sign * (last - end + 1));
-        terms.add(end - 1, -sign * (last - end));
-      }
-      return;
-    case Boundary::kRepeat:
-    case Boundary::kReflect:
-      break;
+  const bool reflects = boundary == Boundary::kReflect;
+  if (boundary == Boundary::kExact || boundary == Boundary::kZero) {
+    terms.add(last < end ? last : end, sign);
+    return;
   }
-  std::int64_t periods = (last + 1) / period;
-  std::int64_t rest = (last + 1) % period;
-  if (rest < 0) {
-    rest += period;
-    --periods;
+  if (boundary == Boundary::kClamp) {
+    if (last < 0) {
+      terms.add(0, sign * (last + 1));
+    } else if (last <= end) {
+      terms.add(last, sign);
+    } else {
+      terms.add(end, sign * (last - end + 1));
+      terms.add(end - 1, -sign * (last - end));
+    }
+    return;
   }
-  const std::int64_t whole = boundary == Boundary::kReflect ? 2 * periods : periods;
-  if (rest <= extent) {
+  const Periods periods = periods_of(last, reflects ? 2 * extent : extent);
+  const std::int64_t whole = reflects ? 2 * periods.whole : periods.whole;
+  if (periods.rest <= extent) {
     terms.add(end, sign * whole);
-    terms.add(rest - 1, sign);
+    terms.add(periods.rest - 1, sign);
   } else {  // on the way back
     terms.add(end, sign * (whole + 2));
-    terms.add(2 * extent - rest - 1, -sign);
+    terms.add(2 * extent - periods.rest - 1, -sign);
   }
 }
 
-/// The chunk of 2 * radius + 1 positions around `center`.
-CUMULUS_HOST_DEVICE inline AxisTerms window_around(std::int64_t center, std::int64_t radius,
-                                                   std::int64_t extent, Boundary boundary) {
-  AxisTerms terms;
-  add_prefix(terms, center + radius, extent, boundary, 1);
-  add_prefix(terms, center - radius - 1, extent, boundary, -1);
-  terms.pixels = 2 * radius + 1;
-  if (boundary == Boundary::kExact) {
+/// The chunk of 2 * radius + 1 positions around `center`, in parts of few terms: a mirror's has up to five,
+/// and registers for that many would be held for every boundary.
+struct AxisWindow {
+  std::int64_t center;
+  std::int64_t radius;
+  std::int64_t extent;
+  Boundary boundary;
+
+  static constexpr int kMaxParts = 2;
+  CUMULUS_HOST_DEVICE int parts() const { return boundary == Boundary::kMirror ? kMaxParts : 1; }
+
+  CUMULUS_HOST_DEVICE AxisTerms part(int number) const {
+    AxisTerms terms;
+    add_part(number, terms);
+    return terms;
+  }
+  CUMULUS_HOST_DEVICE void add_part(int number, AxisTerms& terms) const {
+    if (boundary == Boundary::kMirror) {
+      add_mirrored(terms, number);
+    } else {
+      add_prefix(terms, center + radius, extent, boundary, 1);
+      add_prefix(terms, center - radius - 1, extent, boundary, -1);
+    }
+  }
+
+  /// That the chunk counts for.
+  CUMULUS_HOST_DEVICE std::int64_t pixels() const {
+    if (boundary != Boundary::kExact) return 2 * radius + 1;
     const std::int64_t first = center - radius < 0 ? 0 : center - radius;
     const std::int64_t last = center + radius < extent ? center + radius : extent - 1;
-    terms.pixels = last - first + 1;
+    return last - first + 1;
   }
-  return terms;
-}
 
-/// The sum over a box, given its two chunks.
+ private:
+  /// Of n > 1 positions a period has 2 n - 2 and sums to S(n - 1) + S(n - 2) - S(0); on the way back from
+  /// n - 1 the first `rest` of it sum to S(n - 1) + S(n - 2) - S(2 n - 2 - rest). The first part has what
+  /// differs from one end of the chunk to the other.
+  CUMULUS_HOST_DEVICE void add_mirrored(AxisTerms& terms, int number) const {
+    const Periods upper = periods_of(center + radius, 2 * extent - 2);
+    const Periods lower = periods_of(center - radius - 1, 2 * extent - 2);
+    const std::int64_t periods = upper.whole - lower.whole;
+    const bool upper_is_back = upper.rest > extent;
+    const bool lower_is_back = lower.rest > extent;
+    const std::int64_t turns = periods + (upper_is_back ? 1 : 0) - (lower_is_back ? 1 : 0);
+    if (number == 0) {
+      terms.add(upper_is_back ? 2 * extent - 2 - upper.rest : upper.rest - 1, upper_is_back ? -1 : 1);
+      terms.add(lower_is_back ? 2 * extent - 2 - lower.rest : lower.rest - 1, lower_is_back ? 1 : -1);
+    } else {
+      terms.add(extent - 1, turns);
+      terms.add(extent - 2, turns);
+      terms.add(0, -periods);
+    }
+  }
+};
+
+/// A window whose terms were worked out before, for rows that many boxes share.
+struct StoredWindow {
+  AxisTerms terms[AxisWindow::kMaxParts];
+  int count;
+  std::int64_t covered;
+
+  CUMULUS_HOST_DEVICE explicit StoredWindow(const AxisWindow& window)
+      : count(window.parts()), covered(window.pixels()) {
+    for (int i = 0; i < count; ++i) window.add_part(i, terms[i]);
+  }
+  CUMULUS_HOST_DEVICE int parts() const { return count; }
+  CUMULUS_HOST_DEVICE const AxisTerms& part(int number) const { return terms[number]; }
+  CUMULUS_HOST_DEVICE std::int64_t pixels() const { return covered; }
+};
+
 template <class Sum>
-CUMULUS_HOST_DEVICE double sum_of_box(const TableReader<Sum>& table, const AxisTerms& rows,
-                                      const AxisTerms& columns) {
+CUMULUS_HOST_DEVICE Accumulator<Sum> sum_of_products(const TableReader<Sum>& table, const AxisTerms& rows,
+                                                     const AxisTerms& columns) {
   Accumulator<Sum> sum = 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -244,6 +299,24 @@ CUMULUS_HOST_DEVICE double sum_of_box(const TableReader<Sum>& table, const AxisT
       const auto weight = static_cast<Accumulator<Sum>>(rows.weight[i] * columns.weight[j]);
       sum += weight * table(rows.index[i], columns.index[j]);
     }
+  }
+  return sum;
+}
+
+/// The sum over a box, given its two windows.
+template <class Sum, class Rows, class Columns>
+CUMULUS_HOST_DEVICE double sum_of_box(const TableReader<Sum>& table, const Rows& rows,
+                                      const Columns& columns) {
+  Accumulator<Sum> sum = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+  for (int i = 0; i < rows.parts(); ++i) {
+    const AxisTerms& row_terms = rows.part(i);
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (int j = 0; j < columns.parts(); ++j) sum += sum_of_products(table, row_terms, columns.part(j));
   }
   return static_cast<double>(static_cast<Sum>(sum));
 }

@@ -60,8 +60,8 @@ class ImageOperations(ClientBase):
             image: [height, width], [height, width, channels] or [images, height, width, channels], 1 to 4 channels,
                 each filtered alone; float16 (filtered in float32), float32 or float64; or an image file.
             sigma: pixels, 0.5 to 10000; 0 leaves an axis as it is.
-            boundary: what lies beyond the edges: "clamp", "zero", "repeat", "reflect" (cba|abc) or "mirror" (cb|abc);
-                of a lat-long map ("repeat", "clamp").
+            boundary: what lies beyond the edges: "clamp", "zero", "repeat", "reflect" (cba|abc), "mirror" (cb|abc) or
+                "exact" (nothing: the mean of what lies inside; not of derivatives); of a lat-long map ("repeat", "clamp").
             method: "deriche", "young", or "fir", whose result of pixels of 0 or more is 0 or more and errs
                 relative to each pixel, for skies with a sun.
             derivative: 0, 1 (per pixel) or 2 (per pixel squared), by "deriche" alone.
@@ -95,7 +95,7 @@ class ImageOperations(ClientBase):
                           **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The coefficients of the B-spline of degree 3 or 5 through the pixels, along both axes.
 
-        Image, boundary and result are as `blur` has them. Source: M. Unser, A. Aldroubi and M. Eden, "B-spline signal
+        Image, boundary (all but "exact") and result are as `blur` has them. Source: M. Unser, A. Aldroubi and M. Eden, "B-spline signal
         processing", 1993.
         """
         kernel = filters.BsplinePrefilter(degree)
@@ -123,7 +123,7 @@ class ImageOperations(ClientBase):
         Args:
             image: as `blur`.
             x, y: a `Gaussian`, `BsplinePrefilter`, `Exponential` or `Feedback`; None leaves that axis as it is.
-            boundary: as `blur`.
+            boundary: as `blur`; "exact" with a `Gaussian` that blurs or an `Exponential`.
             accumulate: of the image's type and shape: the result is accumulate + weight * the filtered image.
             algorithm: "filter-by-lines", "filter-tiled", "filter-on-chip" or "filter-decaying"; without, the fastest.
             max_truncation_error: what may be left out, relative to the image's largest magnitude, 0 to 1; 0: nothing.
@@ -177,7 +177,7 @@ class ImageOperations(ClientBase):
             image: [height, width] or [height, width, channels], 1 to 4 channels; uint8, uint16, uint32, int32, float16,
                 float32 or float64; or an image file.
             radius: in pixels, for both axes or (along x, along y); or a radius for each pixel, float32 [height, width].
-            boundary: "clamp", "zero", "repeat" or "reflect", as `blur` has them, or "exact" (the mean of what lies inside).
+            boundary: as `blur` has them.
             max_radius: of a radius for each pixel, what none exceeds; 0: the image's larger side.
             non_finite: as `filter`; of images of floats.
 

@@ -48,6 +48,12 @@ absl::Status read_sum(const Request& request, std::span<const InputArray> inputs
   return bad_field("accumulate", concat("is ", addend.text(), "; the image's ", image.text(), " is right"));
 }
 
+FilteredCertainty certainty_of(const EitherAxis& axis, std::int64_t length) {
+  if (!axis.inside_only) return {};
+  return axis.fir.has_value() ? filtered_certainty(*axis.fir, length)
+                              : filtered_certainty(axis.recursive, length);
+}
+
 absl::Status read_filter(const Request& request, Plan& plan) {
   EitherAxis y, x;
   absl::Status status;
@@ -55,6 +61,9 @@ absl::Status read_filter(const Request& request, Plan& plan) {
   if (status.ok() && request.has_x()) status = read_axis(request.x(), "x", x);
   if (!status.ok()) return status;
   plan.filter = {y.recursive, x.recursive};
+  if (y.inside_only || x.inside_only) {
+    plan.certainties = {certainty_of(y, plan.image.height), certainty_of(x, plan.image.width)};
+  }
   if (!y.fir.has_value() && !x.fir.has_value()) return absl::OkStatus();
   plan.fir = FirBlur{y.fir, x.fir};
   if (request.has_y() && request.has_x() && y.fir.has_value() != x.fir.has_value()) {
@@ -80,7 +89,12 @@ absl::Status check_fir_choice(const Request& request) {
                                     "right with GAUSSIAN_FIR"));
 }
 
-absl::Status check_choice(const Plan& plan) {
+/// What results are divided by at most.
+double smallest_certainty(const Plan& plan) {
+  return plan.certainties.has_value() ? plan.certainties->smallest() : 1;
+}
+
+absl::Status check_choice(const Plan& plan, double asked_error) {
   switch (obstacle_to(plan.filter, plan.image.height, plan.image.width, plan.image.type == v1::FLOAT64,
                       plan.choice)) {
     case MethodObstacle::kNone:
@@ -99,7 +113,7 @@ absl::Status check_choice(const Plan& plan) {
           "where the width is a multiple of 64 and more than 256; FILTER_TILED is right");
     case MethodObstacle::kTruncation:
       return bad_field("max_truncation_error",
-                       concat("is ", plan.choice.max_truncation_error,
+                       concat("is ", asked_error,
                               "; the filter remembers too much of an image of this size for the method to "
                               "leave out no more; a larger one, or FILTER_TILED, is right"));
   }
@@ -128,7 +142,9 @@ absl::Status read_choice(const Request& request, Plan& plan) {
                                          {v1::FILTER_DECAYING, Method::kDecaying}});
   if (!method.ok()) return method.status();
   plan.choice.method = *method;
-  return check_choice(plan);
+  const double asked_error = plan.choice.max_truncation_error;
+  plan.choice.max_truncation_error *= smallest_certainty(plan);
+  return check_choice(plan, asked_error);
 }
 
 v1::RecursiveFilterMethod wire_method(Method method) {
@@ -179,27 +195,60 @@ Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
 
 /// False where the images do not fit on the chip, which the report tells.
 template <class T, class E>
-bool filter_images(E& executor, const Plan& plan, const Span<const T, E::kSpace>& pixels,
-                   const Outputs<E::kSpace>& outputs, Report& report) {
-  const FilterImages<const T, E::kSpace> images(plan.image.view(pixels), plan.images);
-  const FilterImages<T, E::kSpace> filtered(plan.image.view(outputs.template as<T>(0)), plan.images);
+bool filter_images(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
+                   const FilterImages<T, E::kSpace>& filtered, Report& report) {
   if (plan.fir.has_value()) {
     fir_gaussian_blur<T>(executor, images, *plan.fir, filtered);
     report.method = v1::FILTER_FIR;
-    report.truncation_bound = kFirTruncation;
+    report.truncation_bound = kFirTruncation / smallest_certainty(plan);
     return true;
   }
   try {
     const RecursiveFilterRun run =
         apply_recursive_filter<T>(executor, images, plan.filter, filtered, plan.choice);
     report.method = wire_method(run.method);
-    report.truncation_bound = run.truncation_bound;
+    report.truncation_bound = run.truncation_bound / smallest_certainty(plan);
   } catch (const DoesNotFitOnChip& misfit) {
     report.tiles = misfit.tiles();
     report.tiles_on_chip = misfit.tiles_on_chip();
     return false;
   }
   return true;
+}
+
+template <class T, Space S>
+FilterImages<const T, S> read_only(const FilterImages<T, S>& images) {
+  const ImageView<T, S>& first = images.first;
+  return {ImageView<const T, S>(first.data, first.height, first.width, first.channels), images.count};
+}
+
+/// The filtered images over their filtered certainties, where a boundary is FILTER_EXACT; halves are rounded
+/// once. False as filter_images.
+template <class T, class E>
+bool filter_and_normalize(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
+                          const FilterImages<T, E::kSpace>& result, Report& report) {
+  if (!plan.certainties.has_value()) return filter_images<T>(executor, plan, images, result, report);
+  if constexpr (std::is_same_v<T, Float16>) {
+    const auto elements = static_cast<std::size_t>(plan.shape.elements());
+    const FilterImages<float, E::kSpace> floats(plan.image.view(executor.template scratch<float>(elements)),
+                                                plan.images);
+    const FilterImages<float, E::kSpace> filtered(plan.image.view(executor.template scratch<float>(elements)),
+                                                  plan.images);
+    normalize<Float16, float>(executor, images, {}, floats);
+    if (!filter_images<float>(executor, plan, read_only(floats), filtered, report)) return false;
+    normalize<float, Float16>(executor, read_only(filtered), *plan.certainties, result);
+  } else {
+    if (!filter_images<T>(executor, plan, images, result, report)) return false;
+    normalize<T, T>(executor, read_only(result), *plan.certainties, result);
+  }
+  return true;
+}
+
+template <class T, Space S>
+std::size_t filter_scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
+  const FilterImages<const T, S> images(plan.image.view(Span<const T, S>()), plan.images);
+  if (plan.fir.has_value()) return fir_gaussian_blur_scratch_bytes<T, S>(images, *plan.fir);
+  return apply_recursive_filter_scratch_bytes<T, S>(images, plan.filter, device, plan.choice);
 }
 
 }  // namespace
@@ -242,8 +291,13 @@ Cost ApplyRecursiveFilter::cost(const Plan& plan) {
   constexpr double kCoreSeconds = 1.5e-9;
   constexpr double kGpuSeconds = 0.01e-9;
   const double elements = static_cast<double>(plan.shape.elements());
-  if (plan.fir.has_value()) return fir_cost(*plan.fir, plan.image, elements);
-  const double terms = 2.0 * (1 + recursive_filter::kernel_order(plan.filter)) + (plan.accumulates ? 1 : 0);
+  if (plan.fir.has_value()) {
+    const Cost blur = fir_cost(*plan.fir, plan.image, elements);
+    const double more = plan.certainties.has_value() ? elements : 0;
+    return {blur.core_seconds + more * kCoreSeconds, blur.gpu_seconds + more * kGpuSeconds};
+  }
+  const double terms = 2.0 * (1 + recursive_filter::kernel_order(plan.filter)) + (plan.accumulates ? 1 : 0) +
+                       (plan.certainties.has_value() ? 1 : 0);
   return {elements * terms * kCoreSeconds, elements * terms * kGpuSeconds};
 }
 
@@ -251,11 +305,12 @@ template <Space S>
 std::size_t ApplyRecursiveFilter::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   return with_element(plan, [&]<class T>(T*) {
     const auto elements = static_cast<std::size_t>(plan.shape.elements());
-    const FilterImages<const T, S> images(plan.image.view(Span<const T, S>()), plan.images);
-    return non_finite_scratch_bytes<T>(plan.non_finite, elements) +
-           (plan.fir.has_value()
-                ? fir_gaussian_blur_scratch_bytes<T, S>(images, *plan.fir)
-                : apply_recursive_filter_scratch_bytes<T, S>(images, plan.filter, device, plan.choice));
+    const std::size_t before = non_finite_scratch_bytes<T>(plan.non_finite, elements);
+    if (!plan.certainties.has_value()) return before + filter_scratch_bytes<T, S>(plan, device);
+    const std::size_t after = normalize_scratch_bytes<T>(*plan.certainties);
+    if (!std::is_same_v<T, Float16>) return before + filter_scratch_bytes<T, S>(plan, device) + after;
+    const std::size_t floats = ScratchSize().add<float>(elements).add<float>(elements).bytes();
+    return before + floats + filter_scratch_bytes<float, S>(plan, device) + after;
   });
 }
 
@@ -266,7 +321,9 @@ void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kS
     const auto pixels =
         treat_non_finite<E, T>(executor, plan.non_finite, inputs.template as<const T>(0), report.non_finite);
     if (E::kSpace == Space::kHost && report.non_finite.found()) return;
-    if (!filter_images<T>(executor, plan, pixels, outputs, report)) return;
+    const FilterImages<const T, E::kSpace> images(plan.image.view(pixels), plan.images);
+    const FilterImages<T, E::kSpace> result(plan.image.view(outputs.template as<T>(0)), plan.images);
+    if (!filter_and_normalize<T>(executor, plan, images, result, report)) return;
     if (plan.accumulates) {
       add_scaled<T>(executor, inputs.template as<const T>(1), plan.weight, outputs.template as<T>(0));
     }

@@ -9,6 +9,7 @@
 
 #include "cumulus/v1/recursive_filter.pb.h"
 #include "kernels/recursive_filter/fir/blur.h"
+#include "kernels/recursive_filter/normalize.h"
 #include "kernels/recursive_filter/recursive_filter.h"
 #include "server/pipeline/image_shape.h"
 #include "server/pipeline/non_finite.h"
@@ -30,10 +31,11 @@ struct ApplyRecursiveFilter {
     ImageShape image;  // each
     std::int64_t images = 1;
     RecursiveFilter filter;
-    std::optional<FirBlur> fir;  // in place of `filter`
+    std::optional<FirBlur> fir;                      // in place of `filter`
+    std::optional<FilteredCertainties> certainties;  // where an axis has FILTER_EXACT
     bool accumulates = false;
     double weight = 1;
-    RecursiveFilterChoice choice;
+    RecursiveFilterChoice choice;  // its error of what is divided by the certainties
     bool tells_method = false;
     NonFinitePolicy non_finite = NonFinitePolicy::kRefuse;
   };

@@ -101,26 +101,50 @@ absl::Status read_feedback(const v1::FeedbackFilter& wire, const std::string& pa
   return status;
 }
 
+/// Whether the kernel is an average, of which one over what lies inside can be taken.
+bool averages(const v1::AxisFilter& wire) {
+  return wire.kernel_case() == v1::AxisFilter::kExponential ||
+         (wire.kernel_case() == v1::AxisFilter::kGaussian && wire.gaussian().derivative() == 0);
+}
+
+absl::Status read_boundary(const v1::AxisFilter& wire, const std::string& path, FilterBoundary& boundary,
+                           bool& inside_only) {
+  const std::string field = path + ".boundary";
+  inside_only = wire.boundary() == v1::FILTER_EXACT;
+  if (inside_only && !averages(wire)) {
+    return bad_field(field,
+                     "is FILTER_EXACT, the mean of what lies inside, which a gaussian that blurs and an "
+                     "exponential have; FILTER_ZERO, FILTER_CLAMP, FILTER_REPEAT, FILTER_REFLECT or "
+                     "FILTER_MIRROR is right here");
+  }
+  const auto read = read_enum<FilterBoundary>(field, wire.boundary(),
+                                              {{v1::FILTER_BOUNDARY_UNSPECIFIED, FilterBoundary::kClamp},
+                                               {v1::FILTER_ZERO, FilterBoundary::kZero},
+                                               {v1::FILTER_CLAMP, FilterBoundary::kClamp},
+                                               {v1::FILTER_REPEAT, FilterBoundary::kRepeat},
+                                               {v1::FILTER_REFLECT, FilterBoundary::kReflect},
+                                               {v1::FILTER_MIRROR, FilterBoundary::kMirror},
+                                               {v1::FILTER_EXACT, FilterBoundary::kZero}});
+  if (!read.ok()) return read.status();
+  boundary = *read;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, EitherAxis& axis) {
-  const auto boundary = read_enum<FilterBoundary>(path + ".boundary", wire.boundary(),
-                                                  {{v1::FILTER_BOUNDARY_UNSPECIFIED, FilterBoundary::kClamp},
-                                                   {v1::FILTER_ZERO, FilterBoundary::kZero},
-                                                   {v1::FILTER_CLAMP, FilterBoundary::kClamp},
-                                                   {v1::FILTER_REPEAT, FilterBoundary::kRepeat},
-                                                   {v1::FILTER_REFLECT, FilterBoundary::kReflect},
-                                                   {v1::FILTER_MIRROR, FilterBoundary::kMirror}});
-  if (!boundary.ok()) return boundary.status();
+  FilterBoundary boundary{};
+  const absl::Status status = read_boundary(wire, path, boundary, axis.inside_only);
+  if (!status.ok()) return status;
   switch (wire.kernel_case()) {
     case v1::AxisFilter::kGaussian:
-      return read_gaussian(wire.gaussian(), path, *boundary, axis);
+      return read_gaussian(wire.gaussian(), path, boundary, axis);
     case v1::AxisFilter::kBsplinePrefilter:
-      return read_bspline(wire.bspline_prefilter(), path, *boundary, axis.recursive);
+      return read_bspline(wire.bspline_prefilter(), path, boundary, axis.recursive);
     case v1::AxisFilter::kExponential:
-      return read_exponential(wire.exponential(), path, *boundary, axis.recursive);
+      return read_exponential(wire.exponential(), path, boundary, axis.recursive);
     case v1::AxisFilter::kFeedback:
-      return read_feedback(wire.feedback(), path, *boundary, axis.recursive);
+      return read_feedback(wire.feedback(), path, boundary, axis.recursive);
     case v1::AxisFilter::KERNEL_NOT_SET:
       break;
   }

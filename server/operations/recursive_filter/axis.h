@@ -15,6 +15,7 @@ namespace cumulus::server::ops {
 struct EitherAxis {
   AxisFilter recursive;
   std::optional<FirAxis> fir;
+  bool inside_only = false;  // FILTER_EXACT; the boundary of both is kZero then
 };
 
 /// `path` is the field's name, for refusals.

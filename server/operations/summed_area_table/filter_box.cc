@@ -56,7 +56,8 @@ absl::Status read_boundary(std::string_view field, v1::BoxBoundary asked, Bounda
                                          {v1::BOX_ZERO, Boundary::kZero},
                                          {v1::BOX_CLAMP, Boundary::kClamp},
                                          {v1::BOX_REPEAT, Boundary::kRepeat},
-                                         {v1::BOX_REFLECT, Boundary::kReflect}});
+                                         {v1::BOX_REFLECT, Boundary::kReflect},
+                                         {v1::BOX_MIRROR, Boundary::kMirror}});
   if (!read.ok()) return read.status();
   boundary = *read;
   return absl::OkStatus();

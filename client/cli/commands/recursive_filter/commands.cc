@@ -21,6 +21,12 @@ const std::map<std::string, ImageBoundary> kBoundaries = {{"zero", ImageBoundary
                                                           {"repeat", ImageBoundary::kRepeat},
                                                           {"reflect", ImageBoundary::kReflect},
                                                           {"mirror", ImageBoundary::kMirror}};
+/// Of filters that average: as box-filter has them.
+const std::map<std::string, ImageBoundary> kBlurBoundaries = [] {
+  auto boundaries = kBoundaries;
+  boundaries.emplace("exact", ImageBoundary::kExact);
+  return boundaries;
+}();
 
 const std::map<std::string, GaussianMethod> kGaussianMethods = {
     {"deriche", GaussianMethod::kDeriche}, {"young", GaussianMethod::kYoung}, {"fir", GaussianMethod::kFir}};
@@ -91,11 +97,6 @@ void add_file_options(CommandLine& line, CLI::App& command, FilterOptions& optio
   add_picture_choice(command, options.picture.choice);
   add_non_finite_policy(command, options.picture.non_finite);
   add_picture_output(command, options.picture);
-  add_list(command, "--boundary", options.boundaries, 2, one_of(kBoundaries),
-           "Beyond the border: zero, clamp (the default but for bspline-prefilter's mirror), repeat, reflect "
-           "(half-sample) or mirror (whole-sample); X,Y for one along each axis: repeat,clamp for a lat-long "
-           "map")
-      .type_name("NAME[,NAME]");
   command
       .add_option(
           "--algorithm", options.algorithm,
@@ -115,6 +116,13 @@ void add_file_options(CommandLine& line, CLI::App& command, FilterOptions& optio
       "--decode-on-server", options.decode_on_server,
       "Send the image file as it is, for the server to decode: fewer bytes than its pixels over a slow "
       "network; of files of floating-point numbers");
+}
+
+void add_boundaries(CLI::App& command, FilterOptions& options,
+                    const std::map<std::string, ImageBoundary>& boundaries, const std::string& names) {
+  add_list(command, "--boundary", options.boundaries, 2, one_of(boundaries),
+           "Beyond the border: " + names + "; X,Y for one along each axis: repeat,clamp for a lat-long map")
+      .type_name("NAME[,NAME]");
 }
 
 /// 0, which leaves the axis as it is, or a sigma.
@@ -140,6 +148,13 @@ void require_what_goes_together(const FilterOptions& options) {
   for (const std::size_t axis : {std::size_t{0}, std::size_t{1}}) {
     const bool stays = of_axis(options.sigmas, axis) == 0;
     blurs = blurs || !stays;
+    if (of_axis(options.derivatives, axis) != 0 &&
+        of_axis(options.boundaries, axis) == ImageBoundary::kExact) {
+      throw CLI::ValidationError(
+          "--boundary",
+          "is exact, the mean of what lies inside, which a derivative has none of; clamp, mirror, reflect, "
+          "repeat or zero is right along an axis with --derivative");
+    }
     if (stays && of_axis(options.derivatives, axis) != 0) {
       throw CLI::ValidationError("--derivative",
                                  "an axis whose sigma is 0 has none; X,Y with a 0 for that axis is right");
@@ -165,6 +180,9 @@ void add_blur(CommandLine& line) {
       },
       [options] { require_what_goes_together(*options); });
   add_file_options(line, blur, *options);
+  add_boundaries(blur, *options, kBlurBoundaries,
+                 "zero, clamp (the default), repeat, reflect (half-sample), mirror (whole-sample) or exact "
+                 "(the mean of what lies inside)");
   add_list(
       blur, "--sigma", options->sigmas, 2, sigma_of_axis(),
       "Standard deviation in pixels, 0.5 to 10000; X,Y for one along each axis, 0 for an axis that stays "
@@ -194,6 +212,8 @@ void add_bspline_prefilter(CommandLine& line) {
       },
       [options] { require_decoding_that_server_does(*options); });
   add_file_options(line, prefilter, *options);
+  add_boundaries(prefilter, *options, kBoundaries,
+                 "zero, clamp, repeat, reflect (half-sample) or mirror (whole-sample, the default)");
   prefilter.add_option("--degree", options->degree, "Of the spline: 3 or 5")->check(CLI::IsMember({3, 5}));
 }
 
@@ -209,6 +229,8 @@ void add_feedback_filter(CommandLine& line) {
       },
       [options] { require_decoding_that_server_does(*options); });
   add_file_options(line, filter, *options);
+  add_boundaries(filter, *options, kBoundaries,
+                 "zero, clamp (the default), repeat, reflect (half-sample) or mirror (whole-sample)");
   const CLI::Validator finite = number_within(std::numeric_limits<double>::lowest());
   add_list(filter, "--feedback", options->feedback, 5, finite,
            "a1,a2,...: at most 5, the poles of 1 + a1/z + a2/z^2 + ... within 0.99999 of the origin")

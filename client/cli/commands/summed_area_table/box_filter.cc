@@ -38,11 +38,9 @@ struct FilterFiles {
   PictureOptions picture;
 };
 
-const std::map<std::string, BoxBoundary> kBoundaries = {{"exact", BoxBoundary::kExact},
-                                                        {"zero", BoxBoundary::kZero},
-                                                        {"clamp", BoxBoundary::kClamp},
-                                                        {"repeat", BoxBoundary::kRepeat},
-                                                        {"reflect", BoxBoundary::kReflect}};
+const std::map<std::string, BoxBoundary> kBoundaries = {
+    {"exact", BoxBoundary::kExact},   {"zero", BoxBoundary::kZero},       {"clamp", BoxBoundary::kClamp},
+    {"repeat", BoxBoundary::kRepeat}, {"reflect", BoxBoundary::kReflect}, {"mirror", BoxBoundary::kMirror}};
 
 /// The means of 8-bit samples as shares of their largest for a picture file; otherwise as they are.
 absl::StatusOr<Array> for_file(Array means, const PictureInput& input, const std::string& path) {
@@ -242,8 +240,8 @@ void add_box_filter_command(CommandLine& line) {
       ->type_name("PIXELS");
   add_list(
       filter, "--boundary", files->boundaries, 2, one_of(kBoundaries),
-      "Beyond the border: zero, clamp (the default), repeat, reflect (half-sample) or exact (the mean of the "
-      "pixels inside); X,Y for one along each axis: repeat,clamp for a lat-long map")
+      "Beyond the border: zero, clamp (the default), repeat, reflect (half-sample), mirror (whole-sample) or "
+      "exact (the mean of what lies inside); X,Y for one along each axis: repeat,clamp for a lat-long map")
       .type_name("NAME[,NAME]");
   add_picture_choice(filter, files->picture.choice);
   add_non_finite_policy(filter, files->picture.non_finite);
