@@ -14,7 +14,7 @@ fi
 cd "$1/python"
 export CUMULUS_PROGRAMS="$2"
 case "${3:-}" in
-  coco_masks) exec "$python" ../bench/beside/coco_masks.py "$CUMULUS_PROGRAMS/cumulus" --bar 1 ;;
+  coco_masks) exec "$python" ../bench/beside/peers.py "$CUMULUS_PROGRAMS/cumulus" --peers pycocotools --bar 1 ;;
   notebooks) exec "$python" tests/run_notebooks.py ;;
   "") exec "$python" -m pytest -q -p no:cacheprovider --ignore tests/test_mitsuba_variants.py --ignore tests/test_gallery.py tests ;;
   *) exec "$python" -m pytest -q -p no:cacheprovider "tests/$3" ;;
