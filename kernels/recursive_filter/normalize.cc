@@ -127,10 +127,9 @@ void normalize(CpuExecutor& executor, const FilterImages<const From, Space::kHos
   });
 }
 
-#define CUMULUS_NORMALIZE(From, To, Executor, S)                                   \
-  template void normalize<From, To>(Executor&, const FilterImages<const From, S>&, \
-                                    const FilteredCertainties&, const FilterImages<To, S>&);
-#define CUMULUS_INSTANTIATE(From, To) CUMULUS_NORMALIZE(From, To, CpuExecutor, Space::kHost)
+#define CUMULUS_INSTANTIATE(From, To)                                                            \
+  template void normalize<From, To>(CpuExecutor&, const FilterImages<const From, Space::kHost>&, \
+                                    const FilteredCertainties&, const FilterImages<To, Space::kHost>&);
 CUMULUS_INSTANTIATE(float, float)
 CUMULUS_INSTANTIATE(double, double)
 CUMULUS_INSTANTIATE(Float16, float)
@@ -145,7 +144,9 @@ void normalize(CudaExecutor& /*executor*/, const FilterImages<const From, Space:
                const FilterImages<To, Space::kDevice>& /*normalized*/) {
   throw CudaError(0, "normalize", __FILE__, __LINE__);
 }
-#define CUMULUS_INSTANTIATE(From, To) CUMULUS_NORMALIZE(From, To, CudaExecutor, Space::kDevice)
+#define CUMULUS_INSTANTIATE(From, To)                                                               \
+  template void normalize<From, To>(CudaExecutor&, const FilterImages<const From, Space::kDevice>&, \
+                                    const FilteredCertainties&, const FilterImages<To, Space::kDevice>&);
 CUMULUS_INSTANTIATE(float, float)
 CUMULUS_INSTANTIATE(double, double)
 CUMULUS_INSTANTIATE(Float16, float)

@@ -226,13 +226,16 @@ struct AxisWindow {
 
   CUMULUS_HOST_DEVICE AxisTerms part(int number) const {
     AxisTerms terms;
+    add_part(number, terms);
+    return terms;
+  }
+  CUMULUS_HOST_DEVICE void add_part(int number, AxisTerms& terms) const {
     if (boundary == Boundary::kMirror) {
       add_mirrored(terms, number);
     } else {
       add_prefix(terms, center + radius, extent, boundary, 1);
       add_prefix(terms, center - radius - 1, extent, boundary, -1);
     }
-    return terms;
   }
 
   /// That the chunk counts for.
@@ -273,7 +276,7 @@ struct StoredWindow {
 
   CUMULUS_HOST_DEVICE explicit StoredWindow(const AxisWindow& window)
       : count(window.parts()), covered(window.pixels()) {
-    for (int i = 0; i < count; ++i) terms[i] = window.part(i);
+    for (int i = 0; i < count; ++i) window.add_part(i, terms[i]);
   }
   CUMULUS_HOST_DEVICE int parts() const { return count; }
   CUMULUS_HOST_DEVICE const AxisTerms& part(int number) const { return terms[number]; }
@@ -281,8 +284,9 @@ struct StoredWindow {
 };
 
 template <class Sum>
-CUMULUS_HOST_DEVICE void add_products(const TableReader<Sum>& table, const AxisTerms& rows,
-                                      const AxisTerms& columns, Accumulator<Sum>& sum) {
+CUMULUS_HOST_DEVICE Accumulator<Sum> sum_of_products(const TableReader<Sum>& table, const AxisTerms& rows,
+                                                     const AxisTerms& columns) {
+  Accumulator<Sum> sum = 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -296,6 +300,7 @@ CUMULUS_HOST_DEVICE void add_products(const TableReader<Sum>& table, const AxisT
       sum += weight * table(rows.index[i], columns.index[j]);
     }
   }
+  return sum;
 }
 
 /// The sum over a box, given its two windows.
@@ -311,7 +316,7 @@ CUMULUS_HOST_DEVICE double sum_of_box(const TableReader<Sum>& table, const Rows&
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (int j = 0; j < columns.parts(); ++j) add_products(table, row_terms, columns.part(j), sum);
+    for (int j = 0; j < columns.parts(); ++j) sum += sum_of_products(table, row_terms, columns.part(j));
   }
   return static_cast<double>(static_cast<Sum>(sum));
 }
