@@ -1,6 +1,7 @@
 #pragma once
 
 #include <google/protobuf/arena.h>
+#include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
 
 #include <array>
@@ -30,9 +31,14 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   /// keep it to the end of the call, beside what was read.
   template <class Request>
   const Request* read(const grpc::ByteBuffer& message) {
-    auto* request = google::protobuf::Arena::CreateMessage<Request>(&arena_);
+    // Not in the arena: kernels read short inline arrays in place, where the string that has them was
+    // allocated, and an arena aligns to 8 bytes alone.
+    auto request = std::make_unique<Request>();
     auto& bytes = const_cast<grpc::ByteBuffer&>(message);
-    return grpc::SerializationTraits<Request>::Deserialize(&bytes, request).ok() ? request : nullptr;
+    if (!grpc::SerializationTraits<Request>::Deserialize(&bytes, request.get()).ok()) return nullptr;
+    const Request* read = request.get();
+    request_ = std::move(request);
+    return read;
   }
   v1::OperationResult& result() { return *result_; }
 
@@ -69,6 +75,7 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   alignas(std::max_align_t) std::array<char, 2048> block_;  // of a call with small messages all of it
   google::protobuf::Arena arena_;
   v1::OperationResult* result_ = nullptr;
+  std::unique_ptr<google::protobuf::Message> request_;
   std::shared_ptr<OperationCall> call_;
 };
 

@@ -49,7 +49,7 @@ TEST(FilteredCertainties, AreWhatTheFilterMakesOfOnes) {
         const std::vector<double> found = spread(filtered_certainty(filter, length), length);
         const std::vector<long double> right = serial_certainty(filter, length);
         for (std::size_t i = 0; i < right.size(); ++i) {
-          ASSERT_NEAR(found[i], static_cast<double>(right[i]), 1e-10) << length << ", " << sigma << ": " << i;
+          ASSERT_NEAR(found[i], static_cast<double>(right[i]), 1e-9) << length << ", " << sigma << ": " << i;
         }
       }
     }
