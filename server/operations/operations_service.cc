@@ -45,11 +45,11 @@ std::unique_ptr<OperationRun> make_step_run(const v1::PipelineStep& step) {
 /// A service whose methods of `Methods`, which gRPC generates, take messages as they come.
 template <class Service, template <class> class... Methods>
 struct WithRawMethods {
-  using type = Service;
+  using Type = Service;
 };
 template <class Service, template <class> class Method, template <class> class... More>
 struct WithRawMethods<Service, Method, More...> {
-  using type = typename WithRawMethods<Method<Service>, More...>::type;
+  using Type = typename WithRawMethods<Method<Service>, More...>::Type;
 };
 
 using Rpcs = v1::Operations;
@@ -61,7 +61,7 @@ using RawOperations = WithRawMethods<
     Rpcs::WithRawCallbackMethod_BuildKdTree, Rpcs::WithRawCallbackMethod_FindNeighbors,
     Rpcs::WithRawCallbackMethod_MatchBrackets, Rpcs::WithRawCallbackMethod_IntersectClips,
     Rpcs::WithRawCallbackMethod_ApplyRecursiveFilter, Rpcs::WithRawCallbackMethod_EncodeRunLengths,
-    Rpcs::WithRawCallbackMethod_DecodeRunLengths, Rpcs::WithRawCallbackMethod_RunPipeline>::type;
+    Rpcs::WithRawCallbackMethod_DecodeRunLengths, Rpcs::WithRawCallbackMethod_RunPipeline>::Type;
 
 class OperationsService final : public RawOperations, public CountsItsCalls {
   using Context = grpc::CallbackServerContext;

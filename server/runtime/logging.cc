@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -133,7 +134,7 @@ template <int kDigits>
 void append_number(std::string& line, double value) {
   constexpr std::uint64_t kUnit = kDigits == 1 ? 10 : 1'000'000;
   static_assert(kDigits == 1 || kDigits == 6);
-  const auto units = static_cast<std::uint64_t>(std::max(value, 0.0) * kUnit + 0.5);
+  const auto units = static_cast<std::uint64_t>(std::llround(std::max(value, 0.0) * kUnit));
   const fmt::format_int whole(units / kUnit);
   line.append(whole.data(), whole.size());
   const fmt::format_int fraction(units % kUnit + kUnit);  // behind a 1, so that zeros stay

@@ -38,9 +38,9 @@ absl::StatusOr<Array> allocate_shared_array(SharedMemory& memory, ElementType ty
   absl::StatusOr<std::unique_ptr<SharedRegion>> region =
       SharedRegion::open(socket, {.kind = SharedMemoryMessage::kArray, .bytes = bytes});
   if (!region.ok() || (*region)->memory().size() < bytes) return Array::allocate(type, std::move(shape));
-  const std::shared_ptr<SharedArrays> arrays = memory.arrays();
-  const std::span<std::byte> array = arrays->add(*std::move(region), bytes);
-  return Array::adopt(type, std::move(shape), array, [arrays, array] { arrays->remove(array.data()); });
+  const std::span<std::byte> array = memory.arrays()->add(*std::move(region), bytes);
+  return Array::adopt(type, std::move(shape), array,
+                      [arrays = memory.arrays(), array] { arrays->remove(array.data()); });
 }
 
 std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connection, const CallContext& context,

@@ -86,8 +86,9 @@ absl::Status add_transfers(Job& job, const LimitOptions& options, std::vector<Re
   const Measure upload = [&] {
     return timed([&] {
       absl::StatusOr<Buffer> uploaded = session->upload(image->view(), up);
-      if (uploaded.ok()) buffer = *std::move(uploaded);
-      return uploaded.status();
+      if (!uploaded.ok()) return uploaded.status();
+      buffer = *std::move(uploaded);
+      return absl::OkStatus();
     });
   };
   const Measure download = [&] {
