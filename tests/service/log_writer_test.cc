@@ -40,12 +40,14 @@ class LogWriterIntoPipe : public ::testing::Test {
     if (reader_ >= 0) ::close(reader_);
     reader_ = -1;
   }
-  /// Fills the pipe and all that may be pending.
+  /// Fills the pipe and then all that may be pending. Nothing is dropped before the pipe is full: of that a
+  /// late writer would tell in a line of its own.
   void stall() {
-    // A line is dropped before the pipe is full where the writer's thread is late.
-    while (writer_->dropped() < 100 || pipe_has_room()) writer_->push(kLine);
-    const std::uint64_t dropped = writer_->dropped();
-    while (writer_->dropped() < dropped + 10) writer_->push(kLine);
+    while (pipe_has_room()) {
+      writer_->push(kLine);
+      writer_->flush(milliseconds(50));
+    }
+    while (writer_->dropped() < 100) writer_->push(kLine);
   }
   bool pipe_has_room() const {
     pollfd entry{pipe_, POLLOUT, 0};
