@@ -16,7 +16,7 @@ set(_guesses -Wno-error=array-bounds -Wno-error=maybe-uninitialized -Wno-error=r
 # namespaces needs names of its own.
 function(join_sources)
   if(CUMULUS_JOIN_SOURCES)
-    set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
     foreach(_target IN LISTS ARGN)
       target_compile_options(${_target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_guesses}>")
     endforeach()

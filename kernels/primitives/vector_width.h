@@ -7,6 +7,12 @@
 // What `f` calls must inline or take and return vectors by reference only: how vectors are passed by value
 // depends on what a function is compiled for.
 
+#if defined(__x86_64__) && !defined(CUMULUS_PLAIN_VECTORS)
+#define CUMULUS_WIDE_VECTORS 1
+#else
+#define CUMULUS_WIDE_VECTORS 0
+#endif
+
 namespace cumulus {
 
 /// Vectors that every processor has.
@@ -19,7 +25,7 @@ struct PlainVectors {
   }
 };
 
-#if defined(__x86_64__)
+#if CUMULUS_WIDE_VECTORS
 /// AVX2, and multiply-add in one step, which rounds once where PlainVectors round twice.
 struct WideVectors {
   static constexpr int kBytes = 32;

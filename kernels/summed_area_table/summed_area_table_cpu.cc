@@ -298,7 +298,7 @@ template void average_image(CudaExecutor&, const TableJob<Float16, float, Space:
 template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
 
-#if defined(__x86_64__)
+#if CUMULUS_WIDE_VECTORS
 #define CUMULUS_WITH_WIDE_VECTORS(Input, Sum)                            \
   template void summed_area_table::build_with<WideVectors>(CpuExecutor&, \
                                                            const TableJob<Input, Sum, Space::kHost>&)
