@@ -177,16 +177,16 @@ struct Destination {
   std::array<char, 65536> buffer{};
 };
 
-struct Writing {
-  explicit Writing(Destination& to) {
+struct JpegWriting {
+  explicit JpegWriting(Destination& to) {
     state.err = throwing(errors);
     jpeg_create_compress(&state);
     state.client_data = &to;
     state.dest = &to.manager;
   }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  ~Writing() { jpeg_destroy_compress(&state); }
+  JpegWriting(const JpegWriting&) = delete;
+  JpegWriting& operator=(const JpegWriting&) = delete;
+  ~JpegWriting() { jpeg_destroy_compress(&state); }
 
   jpeg_compress_struct state{};
   jpeg_error_mgr errors{};
@@ -213,7 +213,7 @@ void write_jpeg(const Picture& picture, ByteSink& file) {
   std::vector<std::byte> buffer;
   const auto* pixels = static_cast<const JSAMPLE*>(stored_pixels(picture, Samples::kUint8, -1, buffer));
   Destination to(file);
-  Writing writing(to);
+  JpegWriting writing(to);
   jpeg_compress_struct& state = writing.state;
   state.image_width = static_cast<JDIMENSION>(picture.width);
   state.image_height = static_cast<JDIMENSION>(picture.height);

@@ -198,8 +198,8 @@ class PngReader final : public PictureReader {
 };
 
 /// libpng's state of a file that is being written.
-struct Writing {
-  explicit Writing(ByteSink& file)
+struct PngWriting {
+  explicit PngWriting(ByteSink& file)
       : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, raise_error, ignore)),
         info(png != nullptr ? png_create_info_struct(png) : nullptr) {
     if (info == nullptr) throw std::bad_alloc();
@@ -211,15 +211,15 @@ struct Writing {
         },
         [](png_structp) {});
   }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  ~Writing() { png_destroy_write_struct(&png, &info); }
+  PngWriting(const PngWriting&) = delete;
+  PngWriting& operator=(const PngWriting&) = delete;
+  ~PngWriting() { png_destroy_write_struct(&png, &info); }
 
   png_structp png;
   png_infop info;
 };
 
-void put_metadata(const Writing& writing, const Metadata& metadata) {
+void put_metadata(const PngWriting& writing, const Metadata& metadata) {
   if (metadata.chromaticities.has_value()) {
     std::array<double, 8> c{};
     std::copy(metadata.chromaticities->begin(), metadata.chromaticities->end(), c.begin());
@@ -259,7 +259,7 @@ void write_png(const Picture& picture, ByteSink& file) {
   std::vector<std::byte> buffer;
   const int alpha = picture.channels % 2 == 0 ? picture.channels - 1 : -1;
   const auto* const pixels = static_cast<const png_byte*>(stored_pixels(picture, samples, alpha, buffer));
-  const Writing writing(file);
+  const PngWriting writing(file);
   constexpr std::array kColours = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                    PNG_COLOR_TYPE_RGB_ALPHA};
   png_set_user_limits(writing.png, 0x7fffffff, 0x7fffffff);

@@ -3,7 +3,6 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include "cli/app/global_options.h"
 #include "cli/app/invocation.h"
 #include "cli/batch/batch.h"
+#include "cli/files/interruption.h"
 #include "cli/files/output.h"
 #include "cli/job/job.h"
 #include "proto/process.h"
@@ -26,8 +26,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::atomic<int> stopped_by = 0;
-
 /// From now on Ctrl-C and SIGTERM stop the job's calls, so that what was started is ended in order; a
 /// second one ends the program at once.
 Cancellation cancel_on_signals() {
@@ -35,16 +33,16 @@ Cancellation cancel_on_signals() {
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // of all threads: none has been started yet
-  const Cancellation interrupt;
-  std::thread([signals, interrupt] {
+  const Cancellation cancellation;
+  std::thread([signals, cancellation] {
     int signal = 0;
     sigwait(&signals, &signal);
-    stopped_by = signal;
-    interrupt.cancel();
+    interrupt(signal);
+    cancellation.cancel();
     sigwait(&signals, &signal);
     _exit(kSignal + signal);
   }).detach();
-  return interrupt;
+  return cancellation;
 }
 
 /// To standard error where standard output takes a file.
@@ -77,7 +75,10 @@ int conclude(Job& job, const absl::Status& status, const std::string& explanatio
   const auto failed = [&](const std::string& sentence, int code) {
     return fail(status, sentence, code, job.json(), says_more ? job.report() : Report(), output_is_taken);
   };
-  if (absl::IsCancelled(status) && stopped_by != 0) return failed("interrupted", kSignal + stopped_by);
+  // What waited for a server that did not answer has given up by the same signal.
+  const bool waited = absl::IsUnavailable(status) || job.no_server();
+  const bool cut_short = absl::IsCancelled(status) || waited;
+  if (cut_short && interrupting_signal() != 0) return failed("interrupted", kSignal + interrupting_signal());
   if (job.no_server()) return failed(std::string(status.message()), kNoServer);
   if (!status.ok()) return failed(explanation, kJobFailed);
   if (printed) return kDone;

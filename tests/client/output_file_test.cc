@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <thread>
 
+#include "cli/files/interruption.h"
 #include "cli/files/output.h"
 #include "tests/support/temporary_folder.h"
 
@@ -46,6 +48,18 @@ TEST_F(OutputFiles, WhatIsNotCommittedLeavesTheFileThatWasThere) {
   ASSERT_TRUE(write(path, "after").ok());
   EXPECT_EQ(read(path), "after");
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(OutputFiles, WhatIsInterruptedIsWrittenNoFurther) {
+  {
+    OutputFile file(folder_ / "a");
+    EXPECT_TRUE(file.write(std::as_bytes(std::span("half", 4))));
+    interrupt(SIGINT);
+    EXPECT_TRUE(absl::IsCancelled(file.commit()));
+    interrupt(0);
+  }
+  EXPECT_EQ(files(), 0);
+  EXPECT_TRUE(write(folder_ / "a", "whole").ok());
 }
 
 TEST_F(OutputFiles, ExpectedBytesAreTakenFromTheDiskAndNotOfTheFilesSize) {

@@ -33,7 +33,11 @@ TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
   fail({"blur", folder_.path().string(), "-o", folder_ / "x.exr", "--sigma", "2"}, "it is a folder");
   fail({"sampling-table", kMap, "-o", folder_ / "no/folder/x.cst"}, "no/folder/x.cst");
   fail({"run-length", "info", folder_.path().string()}, "it is a folder; name a file");
-  fail({"box-filter", kMap, "--radius", "1", "-o", folder_ / "x.unknown"}, "x.unknown");
+  // Nobody is there to be asked.
+  const Ended unknown = run_cumulus(
+      {"--server", "127.0.0.1:1", "box-filter", kMap, "--radius", "1", "-o", folder_ / "x.unknown"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.errors.find("no image format has such a name"), std::string::npos) << unknown.errors;
   fail({"draw-samples", kMap, "-n", "4", "--preview", folder_ / "no/folder/x.png"}, "no/folder/x.png");
   EXPECT_FALSE(fs::exists(folder_ / "x.cst"));
 }

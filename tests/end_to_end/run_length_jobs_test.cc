@@ -10,6 +10,7 @@
 #include "cumulus/coco_masks.h"
 #include "cumulus/run_length_container.h"
 #include "tests/end_to_end/json.h"
+#include "tests/end_to_end/npy_file.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/served_jobs.h"
 
@@ -44,12 +45,6 @@ TEST_F(RunLengthJobs, KeepAnyFilesBytes) {
   const Ended decoded = run({"run-length", "decode", "--raw", folder_ / "file.rle", "-o", folder_ / "back"});
   ASSERT_EQ(decoded.exit_code, 0) << decoded.errors;
   EXPECT_TRUE(read("back") == bytes);
-}
-
-std::string npy_file(const std::string& descr, const std::string& shape, const std::string& elements) {
-  std::string dictionary = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  dictionary.append(117 - dictionary.size(), ' ');
-  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + dictionary + '\n' + elements;
 }
 
 TEST_F(RunLengthJobs, KeepArraysOfEveryShapeAndType) {

@@ -8,7 +8,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <limits>
 #include <list>
 #include <stdexcept>
 #include <string>
@@ -16,7 +18,7 @@
 
 namespace cumulus::testing {
 
-/// Stands between clients and a server on a loopback port, counts connections, and cuts some.
+/// Stands between clients and a server on a loopback port, counts connections, and cuts some, or holds all.
 class CuttingProxy {
  public:
   explicit CuttingProxy(int server_port) : server_port_(server_port), listener_(open_socket()) {
@@ -43,6 +45,9 @@ class CuttingProxy {
     cut_after_ = bytes;
     left_to_cut_ = connections;
   }
+  /// All connections stay open, and nothing more is carried once so many bytes have been.
+  void hold_after(std::size_t bytes) { hold_after_ = bytes; }
+  bool holds() const { return carried_ > hold_after_; }
   /// That are still to be cut.
   int left_to_cut() const { return left_to_cut_; }
   /// That were ever opened.
@@ -85,6 +90,10 @@ class CuttingProxy {
     const std::array ends = {client, server};
     bool open = true;
     while (open && !stopping_) {
+      if (holds()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(kPollMilliseconds));
+        continue;
+      }
       std::array<pollfd, 2> waits = {pollfd{client, POLLIN, 0}, pollfd{server, POLLIN, 0}};
       if (::poll(waits.data(), waits.size(), kPollMilliseconds) <= 0) continue;
       for (std::size_t i = 0; i < ends.size() && open; ++i) {
@@ -94,6 +103,7 @@ class CuttingProxy {
         if (round != round_) carried = 0;
         round = round_;
         carried += bytes;
+        carried_ += bytes;
       }
       if (carried > cut_after_ && left_to_cut_ > 0 && left_to_cut_-- > 0) open = false;
     }
@@ -121,6 +131,8 @@ class CuttingProxy {
   std::atomic<int> round_ = 0;
   std::atomic<int> left_to_cut_ = 0;
   std::atomic<std::size_t> cut_after_ = 0;
+  std::atomic<std::size_t> carried_ = 0;  // by all, so far
+  std::atomic<std::size_t> hold_after_ = std::numeric_limits<std::size_t>::max();
   std::thread acceptor_;
   std::list<std::thread> pumps_;
 };

@@ -5,14 +5,12 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_replace.h>
+#include <absl/strings/str_split.h>
 
 #include <CLI/Error.hpp>
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -20,6 +18,7 @@
 #include <utility>
 
 #include "cli/app/invocation.h"
+#include "cli/files/input.h"
 
 namespace cumulus::cli {
 namespace {
@@ -75,7 +74,7 @@ absl::StatusOr<ManifestJob> read_job(const std::vector<std::string>& words) {
 }
 
 /// The jobs of a line of a manifest.
-absl::StatusOr<std::vector<ManifestJob>> read_text(const std::string& text, int line) {
+absl::StatusOr<std::vector<ManifestJob>> read_jobs(const std::string& text, int line) {
   absl::StatusOr<std::vector<Word>> words = split_words(text);
   if (!words.ok()) return words.status();
   if (words->front().text == "cumulus") words->erase(words->begin());
@@ -155,22 +154,17 @@ absl::StatusOr<std::vector<ManifestJob>> read_line(const std::vector<Word>& line
 }
 
 absl::StatusOr<std::vector<ManifestJob>> read_manifest(const std::string& path) {
-  std::ifstream opened;
-  if (path != "-") opened.open(path);
-  std::istream& file = path == "-" ? std::cin : opened;
+  const absl::StatusOr<std::string> manifest = read_text(path);
+  if (!manifest.ok()) return manifest.status();
   std::vector<ManifestJob> jobs;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (const auto& line : absl::StrSplit(*manifest, '\n')) {
     ++number;
     const std::string text(absl::StripAsciiWhitespace(line));
     if (text.empty() || text.front() == '#') continue;
-    absl::StatusOr<std::vector<ManifestJob>> read = read_text(text, number);
+    absl::StatusOr<std::vector<ManifestJob>> read = read_jobs(text, number);
     if (!read.ok()) return refusal(path, number, std::string(read.status().message()));
     std::move(read->begin(), read->end(), std::back_inserter(jobs));
-  }
-  if (file.bad() || !file.eof()) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno),
-                                            "; give a text file with a job on each line"));
   }
   if (jobs.empty())
     return absl::InvalidArgumentError(

@@ -3,6 +3,7 @@
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "cli/files/extension.h"
+#include "cli/files/interruption.h"
 
 namespace cumulus::cli {
 namespace {
@@ -25,6 +27,16 @@ absl::Status cannot_read(const std::string& path, int error) {
   const std::string text = absl::StrCat("cannot open ", path, ": ", std::strerror(error));
   return error == EACCES ? absl::PermissionDeniedError(text + "; name a file that you may read")
                          : absl::NotFoundError(text + "; name a file that exists");
+}
+
+/// Waits until there is something to read, which a pipe may never have; false after interrupt().
+bool wait_for_bytes(int file) {
+  constexpr int kLookMilliseconds = 50;
+  pollfd waited{file, POLLIN, 0};
+  while (interrupting_signal() == 0) {
+    if (::poll(&waited, 1, kLookMilliseconds) != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -49,8 +61,9 @@ absl::Status FileBytes::map(int file, std::size_t size) {
 absl::Status FileBytes::read_to_end(int file) {
   std::array<char, 1 << 16> part{};
   while (true) {
+    if (!wait_for_bytes(file)) return absl::CancelledError("interrupted");
     const ssize_t count = ::read(file, part.data(), part.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count < 0) return absl::DataLossError(std::strerror(errno));
     if (count == 0) break;
     read_.append(part.data(), static_cast<std::size_t>(count));
@@ -67,7 +80,8 @@ absl::StatusOr<std::shared_ptr<FileBytes>> FileBytes::open(const std::string& pa
   const bool standard = is_standard_input(path);
   if (standard && standard_input != nullptr) return standard_input;
   if (absl::Status named = standard ? absl::OkStatus() : refuse_folder(path); !named.ok()) return named;
-  const int file = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Of a pipe, whoever writes there may come later.
+  const int file = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return cannot_read(path, errno);
   const std::shared_ptr<FileBytes> bytes(new FileBytes());
   struct stat facts {};

@@ -19,7 +19,7 @@ bool is_standard_input(const std::string& path);
 absl::Status refuse_folder(const std::string& path);
 
 /// A file in memory as long as this lives: mapped, so that changes of these bytes stay here, or, of a pipe or
-/// standard input, read.
+/// standard input, read. open() is CANCELLED after interrupt() where it would wait for bytes.
 class FileBytes {
  public:
   static absl::StatusOr<std::shared_ptr<FileBytes>> open(const std::string& path);

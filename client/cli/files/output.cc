@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/files/interruption.h"
 #include "cli/files/shares.h"
 
 namespace cumulus::cli {
@@ -124,6 +125,7 @@ absl::Status OutputPlace::move() {
 }
 
 absl::Status OutputPlace::failure(int error_number) const {
+  if (error_number == ECANCELED) return absl::CancelledError("interrupted while writing " + path_);
   return cannot_write(
       path_, absl::StrCat(error_number == 0 ? "" : ": ", error_number == 0 ? "" : std::strerror(error_number),
                           "; name a file in a folder that exists, can be written and has space"));
@@ -195,9 +197,12 @@ bool OutputFile::put(std::span<const std::byte> bytes) {
 }
 
 bool OutputFile::put_at(std::int64_t place, std::span<const std::byte> bytes) {
+  constexpr std::size_t kPieceBytes = std::size_t{8} << 20;  // some ms of a disk, between looks at the signal
   while (!bytes.empty()) {
-    const ssize_t written = seekable_ ? ::pwrite(file_, bytes.data(), bytes.size(), place)
-                                      : ::write(file_, bytes.data(), bytes.size());
+    if (interrupting_signal() != 0) return fail(ECANCELED);
+    const std::size_t piece = std::min(bytes.size(), kPieceBytes);
+    const ssize_t written =
+        seekable_ ? ::pwrite(file_, bytes.data(), piece, place) : ::write(file_, bytes.data(), piece);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return fail(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));

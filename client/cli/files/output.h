@@ -71,7 +71,7 @@ class OutputFile {
   /// possible.
   void hold() { holding_ = holding_ || !seekable_; }
 
-  /// Says what went wrong with any of the writing.
+  /// Says what went wrong with any of the writing; CANCELLED where interrupt() cut it short.
   absl::Status commit();
 
  private:

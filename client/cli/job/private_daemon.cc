@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/files/interruption.h"
 #include "cumulus/client.h"
 
 namespace cumulus::cli {
@@ -133,6 +134,8 @@ absl::Status PrivateDaemon::wait_until_serving() {
   while (!accepts_connections(folder_->path() / "socket") || !serves(target())) {
     if (has_ended())
       return absl::UnavailableError(absl::StrCat("the private cumulusd did not start: ", log_tail()));
+    if (interrupting_signal() != 0)
+      return absl::CancelledError("interrupted while the private cumulusd started");
     if (absl::Now() > give_up) {
       return absl::UnavailableError(absl::StrCat("the private cumulusd was not ready after ",
                                                  absl::FormatDuration(kStartTimeout), ": ", log_tail()));

@@ -18,7 +18,7 @@ class PrivateDaemon {
  public:
   /// Starts the cumulusd that lies beside this program, or else the one in PATH, and waits until it
   /// serves. `backend` ("cpu", "cuda") may be empty: the daemon chooses. The error tells the end of the
-  /// daemon's log.
+  /// daemon's log; CANCELLED after interrupt().
   static absl::StatusOr<std::unique_ptr<PrivateDaemon>> start(const std::string& backend);
 
   PrivateDaemon(const PrivateDaemon&) = delete;

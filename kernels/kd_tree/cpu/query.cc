@@ -11,12 +11,10 @@ namespace {
 
 using kd_tree::CpuSearch;
 using kd_tree::NearestList;
-using kd_tree::OrderedQuery;
 
 template <class T>
-void count_all(CpuExecutor& executor, const CpuSearch<T>& search, const OrderedQuery* order,
-               std::int64_t* counts) {
-  search.for_queries(executor, order, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
+void count_all(CpuExecutor& executor, const CpuSearch<T>& search, std::int64_t* counts) {
+  search.for_queries(executor, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     std::int64_t found = 0;
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t /*position*/, T /*distance*/) { ++found; });
@@ -29,13 +27,11 @@ void count_all(CpuExecutor& executor, const CpuSearch<T>& search, const OrderedQ
 template <class T>
 void find_nearest(CpuExecutor& executor, const NearestJob<T, Space::kHost>& job, NeighborReport* report) {
   kd_tree::check_job(job);
-  const CpuSearch<T> search(job.forest);
+  CpuSearch<T> search(job.forest);
   const int neighbors = job.neighbors;
-  OrderedQuery* order = search.reserve_order(executor);
-  if (search.any_fault(executor, report)) return;
-  search.sort(executor, order);
+  if (!search.begin(executor, report)) return;
   search.for_queries(
-      executor, order, kd_tree::nearest_at_once(neighbors), [&](const auto& tree, std::int64_t number) {
+      executor, kd_tree::nearest_at_once(neighbors), [&](const auto& tree, std::int64_t number) {
         NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, neighbors,
                                                                          search.squared_radius(number));
         kd_tree::visit_nearest_first(
@@ -54,28 +50,24 @@ void find_nearest(CpuExecutor& executor, const NearestJob<T, Space::kHost>& job,
 template <class T>
 void count_within(CpuExecutor& executor, const CountJob<T, Space::kHost>& job, NeighborReport* report) {
   kd_tree::check_job(job);
-  const CpuSearch<T> search(job.forest);
-  OrderedQuery* order = search.reserve_order(executor);
-  if (search.any_fault(executor, report)) return;
-  search.sort(executor, order);
-  count_all(executor, search, order, job.counts.data());
+  CpuSearch<T> search(job.forest);
+  if (!search.begin(executor, report)) return;
+  count_all(executor, search, job.counts.data());
 }
 
 template <class T>
 void list_within(CpuExecutor& executor, const ListJob<T, Space::kHost>& job, NeighborListReport* report) {
   kd_tree::check_job(job);
-  const CpuSearch<T> search(job.forest);
+  CpuSearch<T> search(job.forest);
   *report = NeighborListReport();
-  OrderedQuery* order = search.reserve_order(executor);
-  if (search.any_fault(executor, &report->queries)) return;
-  search.sort(executor, order);
+  if (!search.begin(executor, &report->queries)) return;
   std::int64_t* offsets = job.offsets.data();
-  count_all(executor, search, order, offsets + 1);
+  count_all(executor, search, offsets + 1);
   offsets[0] = 0;
   std::partial_sum(offsets, offsets + job.offsets.size(), offsets);
   report->listed = offsets[search.all_queries()];
   if (report->listed > static_cast<std::int64_t>(job.indices.size())) return;
-  search.for_queries(executor, order, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     std::int64_t next = offsets[number];
     kd_tree::visit_within(tree, search.query(number), search.squared_radius(number),
                           [&](std::uint32_t position, T distance) {

@@ -70,6 +70,26 @@ struct CpuSearch {
     return parameters.squared ? squared_distance : std::sqrt(squared_distance);
   }
 
+  /// What each search begins with: looks for faults, fills the report, and sorts the queries where
+  /// that is worth it. Whether there was no fault.
+  bool begin(CpuExecutor& executor, NeighborReport* report) {
+    order_ = reserve_order(executor);
+    if (any_fault(executor, report)) return false;
+    if (order_ != nullptr) sort(executor);
+    return true;
+  }
+
+  /// After begin(): calls body(tree, number) for every query, in their order, on the executor's threads, at
+  /// least `at_once` of them in a row.
+  template <class Body>
+  void for_queries(CpuExecutor& executor, std::int64_t at_once, const Body& body) const {
+    if (parameters.periodic) return for_queries_of<0, true>(executor, at_once, body);
+    with_dimensions(shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
+      for_queries_of<D, false>(executor, at_once, body);
+    });
+  }
+
+ private:
   /// Fills the report.
   bool any_fault(CpuExecutor& executor, NeighborReport* report) const {
     QueryFaults faults(report);
@@ -99,43 +119,31 @@ struct CpuSearch {
     return executor.scratch<OrderedQuery>(static_cast<std::size_t>(all_queries())).data();
   }
 
-  /// Sorts queries by where they lie, unless `order` is null.
-  void sort(CpuExecutor& executor, OrderedQuery* order) const {
-    if (order == nullptr) return;
+  /// Sorts queries by where they lie.
+  void sort(CpuExecutor& executor) const {
     order_queries(
-        executor, shape.trees, search.queries, order, [&](std::int64_t number_of_tree, std::int64_t number) {
+        executor, shape.trees, search.queries, order_, [&](std::int64_t number_of_tree, std::int64_t number) {
           const T* lower = tree.node_bounds.data() + 2 * number_of_tree * shape.nodes() * shape.dimensions;
           const T* upper = lower + shape.nodes() * shape.dimensions;
           return MortonCurve<T>(lower, upper, shape.dimensions).code(query(number));
         });
   }
 
-  /// Calls body(tree, number) for every query, in `order` unless that is null, on the executor's threads, at
-  /// least `at_once` of them in a row.
-  template <class Body>
-  void for_queries(CpuExecutor& executor, const OrderedQuery* order, std::int64_t at_once,
-                   const Body& body) const {
-    if (parameters.periodic) return for_queries_of<0, true>(executor, order, at_once, body);
-    with_dimensions(shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
-      for_queries_of<D, false>(executor, order, at_once, body);
-    });
-  }
-
- private:
   template <int D, bool kPeriodic, class Body>
-  void for_queries_of(CpuExecutor& executor, const OrderedQuery* order, std::int64_t at_once,
-                      const Body& body) const {
+  void for_queries_of(CpuExecutor& executor, std::int64_t at_once, const Body& body) const {
     const auto arrays = TreeArrays<T>::of(tree);
     // Of a tree that is one leaf, each query passes over all points.
     const std::int64_t leaf_points = std::max<std::int64_t>(1, shape.points >> (shape.levels - 1));
     const std::int64_t grain = std::clamp<std::int64_t>(kGrainPoints / leaf_points, 1, at_once);
     parallel_ranges(executor, all_queries(), grain, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
-        const std::int64_t number = order == nullptr ? i : order[i].number;
+        const std::int64_t number = order_ == nullptr ? i : order_[i].number;
         body(QueriedTree<T, D, kPeriodic>(shape, arrays, number / search.queries, parameters), number);
       }
     });
   }
+
+  OrderedQuery* order_ = nullptr;  // null: as they are
 };
 
 }  // namespace cumulus::kd_tree

@@ -12,7 +12,6 @@ namespace {
 
 using kd_tree::CpuSearch;
 using kd_tree::NearestList;
-using kd_tree::OrderedQuery;
 using kd_tree::RowSum;
 using kd_tree::SummedRows;
 
@@ -21,13 +20,11 @@ using kd_tree::SummedRows;
 template <class T>
 void sum_nearest(CpuExecutor& executor, const NearestSumJob<T, Space::kHost>& job, NeighborReport* report) {
   kd_tree::check_job(job);
-  const CpuSearch<T> search(job.forest);
-  OrderedQuery* order = search.reserve_order(executor);
-  if (search.any_fault(executor, report)) return;
-  search.sort(executor, order);
+  CpuSearch<T> search(job.forest);
+  if (!search.begin(executor, report)) return;
   const auto payload = SummedRows<T>::of(search.shape, job.payload);
   search.for_queries(
-      executor, order, kd_tree::nearest_at_once(job.neighbors), [&](const auto& tree, std::int64_t number) {
+      executor, kd_tree::nearest_at_once(job.neighbors), [&](const auto& tree, std::int64_t number) {
         NearestList<T, kMaxNeighbors, std::decay_t<decltype(tree)>> list(tree, job.neighbors,
                                                                          search.squared_radius(number));
         kd_tree::visit_nearest_first(
@@ -47,12 +44,10 @@ void sum_nearest(CpuExecutor& executor, const NearestSumJob<T, Space::kHost>& jo
 template <class T>
 void sum_within(CpuExecutor& executor, const WithinSumJob<T, Space::kHost>& job, NeighborReport* report) {
   kd_tree::check_job(job);
-  const CpuSearch<T> search(job.forest);
-  OrderedQuery* order = search.reserve_order(executor);
-  if (search.any_fault(executor, report)) return;
-  search.sort(executor, order);
+  CpuSearch<T> search(job.forest);
+  if (!search.begin(executor, report)) return;
   const auto payload = SummedRows<T>::of(search.shape, job.payload);
-  search.for_queries(executor, order, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
+  search.for_queries(executor, kd_tree::kGrainWideQueries, [&](const auto& tree, std::int64_t number) {
     for (std::int64_t group = 0; group < payload.groups(); ++group) {
       RowSum<T> sum(payload, number / search.search.queries, group);
       std::int64_t found = 0;
