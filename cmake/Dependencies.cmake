@@ -9,7 +9,7 @@ endif()
 if(CUMULUS_SERVICE)
   find_package(absl REQUIRED)
   find_package(Protobuf REQUIRED)
-  find_package(gRPC REQUIRED)
+  include(${CMAKE_CURRENT_LIST_DIR}/Grpc.cmake)
   find_package(OpenSSL REQUIRED)  # which gRPC needs too
   find_package(spdlog REQUIRED)
   find_package(PkgConfig REQUIRED)

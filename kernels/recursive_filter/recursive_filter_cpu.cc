@@ -3,7 +3,9 @@
 #include <type_traits>
 
 #include "kernels/core/div.h"
+#include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
+#include "kernels/core/row_pieces.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/apply.h"
 #include "kernels/recursive_filter/cpu/group_filter.h"
@@ -17,6 +19,11 @@ namespace cumulus {
 namespace {
 
 using namespace recursive_filter;
+
+template <class T>
+std::int64_t image_bytes(const HostImage<T>& image) {
+  return image.elements() * static_cast<std::int64_t>(sizeof(T));
+}
 
 template <class Vectors, int Order, class Real, class T>
 void filter_rows(CpuExecutor& executor, const AxisPlan& axis, const HostImage<const T>& image,
@@ -33,6 +40,7 @@ void filter_rows(CpuExecutor& executor, const AxisPlan& axis, const HostImage<co
   using Filter = GroupFilter<Vectors, Order, Real, T>;
   if (kLanes * image.width * image.channels * static_cast<std::int64_t>(sizeof(T)) >= kLongGroupBytes) {
     using Long = LongGroup<RowGroup<Vectors, T>, Filter>;
+    touch_pages(executor, filtered);
     return filter_long_groups<Long>(executor, groups, [&](std::int64_t group) {
       return std::make_unique<Long>(plan, rows_of(image, group), rows_of(filtered, group));
     });
@@ -65,6 +73,9 @@ void filter_columns(CpuExecutor& executor, const AxisPlan& axis, const HostImage
   const auto columns_of = [&](std::int64_t group) {
     return static_cast<int>(std::min(group_columns, columns - group * group_columns));
   };
+  // A group goes through all rows, each of which may begin a large page.
+  if (image.data != filtered.data && image_bytes(filtered) >= kLongGroupBytes)
+    touch_pages(executor, filtered);
   using Filter = GroupFilter<Vectors, Order, Real, T>;
   if (group_columns * image.height * static_cast<std::int64_t>(sizeof(T)) >= kLongGroupBytes) {
     using Long = LongGroup<ColumnGroup<T>, Filter>;
@@ -115,17 +126,16 @@ void filter_image(CpuExecutor& executor, const Plans& plans, const HostImage<con
 template <class Vectors>
 void filter_halves(CpuExecutor& executor, const Plans& plans, const HostImage<const Float16>& image,
                    const HostImage<Float16>& filtered, HostSpan<float> scratch) {
-  const std::int64_t row = filtered.row_stride;
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrainPixels / row);
-  parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t y = first; y < end; ++y) {
-      std::copy_n(image.data + y * image.row_stride, row, scratch.data() + y * row);
-    }
-  });
   const HostImage<float> floats(scratch.data(), image.height, image.width, image.channels);
+  const std::int64_t numbers = floats.row_stride;
+  parallel_row_pieces(executor, image.height, numbers, kGrainPixels, [&](const RowPiece& piece) {
+    const Float16* row = image.row(piece.row);
+    std::copy(row + piece.first, row + piece.end, floats.row(piece.row) + piece.first);
+  });
   filter_image<Vectors, float>(executor, plans, floats, floats);
-  parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
-    std::transform(scratch.data() + first * row, scratch.data() + end * row, filtered.data + first * row,
+  parallel_row_pieces(executor, image.height, numbers, kGrainPixels, [&](const RowPiece& piece) {
+    const float* row = floats.row(piece.row);
+    std::transform(row + piece.first, row + piece.end, filtered.row(piece.row) + piece.first,
                    nearest_float16);
   });
 }

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/sampling_table/check.h"
-#include "kernels/sampling_table/cpu/bounds.h"
 #include "kernels/sampling_table/cpu/lookup.h"
 #include "kernels/sampling_table/cpu/reduction.h"
+#include "kernels/sampling_table/cpu/row_build.h"
 #include "kernels/sampling_table/cpu/vertices.h"
 #include "kernels/sampling_table/draw/points.h"
 #include "kernels/sampling_table/format/gaps.h"
@@ -67,12 +71,7 @@ class TableBuilder {
   explicit TableBuilder(const BuildArguments<T>& arguments) : arguments_(arguments) {}
 
   void build(CpuExecutor& executor) {
-    const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / arguments_.header.width);
-    parallel_ranges(executor, std::int64_t{arguments_.header.layers} * arguments_.header.height, grain,
-                    [&](std::int64_t first, std::int64_t last) {
-                      for (std::int64_t row = first; row < last; ++row)
-                        build_row(static_cast<std::uint32_t>(row));
-                    });
+    build_rows(executor);
     executor.check_interrupt();
     parallel_ranges(executor, arguments_.header.layers, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t layer = first; layer < last; ++layer)
@@ -81,15 +80,52 @@ class TableBuilder {
   }
 
  private:
+  /// Rows of as many cells take a good part of a slice, or more than one.
+  static constexpr std::uint32_t kLongRowCells = 1 << 17;
+
+  /// Of all layers.
+  void build_rows(CpuExecutor& executor) {
+    const std::int64_t rows = std::int64_t{arguments_.header.layers} * arguments_.header.height;
+    if (arguments_.header.width >= kLongRowCells) return build_long_rows(executor, rows);
+    const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / arguments_.header.width);
+    parallel_ranges(executor, rows, grain, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const auto row = static_cast<std::uint32_t>(i);
+        RowBuild<T> build = begin_row(row);
+        build.run(nullptr);
+        conclude_row(row, build);
+      }
+    });
+  }
+
+  /// A few at a time.
+  void build_long_rows(CpuExecutor& executor, std::int64_t rows) {
+    const std::int64_t at_once = 2 * std::int64_t{executor.threads()};
+    for (std::int64_t first = 0; first < rows; first += at_once) {
+      std::vector<std::uint32_t> items(static_cast<std::size_t>(std::min(at_once, rows - first)));
+      std::iota(items.begin(), items.end(), static_cast<std::uint32_t>(first));
+      std::vector<std::unique_ptr<RowBuild<T>>> begun(items.size());
+      parallel_items(executor, std::move(items), [&](std::uint32_t row, const auto& open) {
+        std::unique_ptr<RowBuild<T>>& build = begun[static_cast<std::size_t>(row - first)];
+        if (build == nullptr) build = std::make_unique<RowBuild<T>>(begin_row(row));
+        if (!build->run(&open.slice)) return open.left.add(row);
+        conclude_row(row, *build);
+        build.reset();
+      });
+    }
+  }
+
   /// `row` counts through all layers.
-  void build_row(std::uint32_t row) {
-    const Target target = row_target(arguments_.header, arguments_.table.data(), row);
-    std::uint32_t* cells = target.lower;
-    const std::uint32_t exponent = row_exponent(stage_row(row, cells), arguments_.header.width);
-    const Tally all = write_row_bounds(cells, arguments_.header.width, exponent);
-    write_lookup(target);
-    arguments_.row_masses[row] = {
-        row_mass(all.sum, row_weight(arguments_.header, row % arguments_.header.height)), exponent, 0};
+  RowBuild<T> begin_row(std::uint32_t row) const {
+    const HostImage<const T>& weights = arguments_.weights;
+    const RowWeights<T> of_row{weights.row(row), weights.channels, arguments_.rule,
+                               arguments_.adjustment(row / arguments_.header.height)};
+    return RowBuild<T>(of_row, row_target(arguments_.header, arguments_.table.data(), row));
+  }
+  void conclude_row(std::uint32_t row, const RowBuild<T>& build) const {
+    if (build.extremes().guard >= kInfinityBits) note_first_invalid(row);
+    const float share = row_weight(arguments_.header, row % arguments_.header.height);
+    arguments_.row_masses[row] = {row_mass(build.tally().sum, share), build.exponent(), 0};
   }
 
   void build_marginal(std::uint32_t layer) {
@@ -106,17 +142,7 @@ class TableBuilder {
     if (all.positive == 0) note_earlier(arguments_.findings.first_empty, layer);
   }
 
-  /// Writes the bits of the row's weights, 0 for invalid ones, and returns the largest.
-  std::uint32_t stage_row(std::uint32_t row, std::uint32_t* cells) {
-    const HostImage<const T>& weights = arguments_.weights;
-    const WeightAdjustment adjustment = arguments_.adjustment(row / arguments_.header.height);
-    const RowExtremes extremes = stage_weights(weights.row(row), weights.channels, arguments_.header.width,
-                                               arguments_.rule, adjustment, cells);
-    if (extremes.guard >= kInfinityBits) note_first_invalid(row);
-    return extremes.largest;
-  }
-
-  void note_first_invalid(std::uint32_t row) {
+  void note_first_invalid(std::uint32_t row) const {
     const T* texel = arguments_.weights.row(row);
     std::uint32_t x = 0;
     for (; load_weight(texel, arguments_.rule).guard < kInfinityBits; ++x)

@@ -1,14 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
 
 #include "kernels/core/call_tags.h"
+#include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
+#include "kernels/core/row_pieces.h"
 #include "kernels/core/slice.h"
 #include "tests/support/executors.h"
+#include "tests/support/fresh_regions.h"
 
 namespace cumulus {
 namespace {
@@ -191,6 +195,40 @@ TEST(Slices, ACallThatIsNotWantedEndsWithinOne) {
   };
   EXPECT_THROW(loop(), Interrupted);
   EXPECT_LT(visits, 500000);
+}
+
+TEST(TouchedPages, KeepWhatTheyHold) {
+  std::vector<std::byte> bytes((std::size_t{9} << 20) + 77);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  const std::vector<std::byte> before = bytes;
+  CpuExecutor executor;
+  touch_pages(executor, {bytes.data(), bytes.size()});
+  EXPECT_TRUE(bytes == before);
+  touch_pages(executor, {bytes.data(), 0});
+}
+
+TEST(TouchedPages, AreWrittenToInSlices) {
+  const testing::FreshMemory memory(std::size_t{16} << 20);
+  CpuExecutor executor(1);
+  testing::RegionTurns turns(memory);
+  const SlicedCall sliced(turns);
+  touch_pages(executor, {memory.data(), std::size_t{16} << 20});
+  EXPECT_EQ(memory.written_regions(), 8);
+  EXPECT_EQ(turns.most_regions(), 1);
+}
+
+TEST(RowPieces, AreEachNumberOnce) {
+  CpuExecutor executor;
+  for (const std::int64_t numbers : {1, 7, 100, 101, 350}) {
+    std::vector<std::atomic<int>> times(static_cast<std::size_t>(30 * numbers));
+    parallel_row_pieces(executor, 30, numbers, 100, [&](const RowPiece& piece) {
+      EXPECT_LE(piece.end - piece.first, 100);
+      for (std::int64_t i = piece.first; i < piece.end; ++i)
+        ++times[static_cast<std::size_t>(piece.row * numbers + i)];
+    });
+    EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](const auto& count) { return count == 1; }))
+        << numbers;
+  }
 }
 
 }  // namespace

@@ -168,5 +168,34 @@ TEST(LeftBalancedTreeOfManyPoints, IsArrangedInSlices) {
             LeftBalancedOracle<float>(cloud.data(), shape.points, shape.dimensions).nodes());
 }
 
+/// Arranged in slices of a millisecond, beside the oracle's.
+template <class T>
+void expect_oracle_in_slices(CloudPattern pattern) {
+  const KdTreeShape shape = kd_tree_shape(1, (1 << 17) + 99, 3, 1);
+  const std::vector<T> cloud = make_cloud<T>(shape.points, shape.dimensions, pattern);
+  testing::OneThread backend;
+  testing::ImpatientTurns turns;
+  const SlicedCall sliced(turns);
+  EXPECT_EQ(arrange(backend, cloud, shape).idx_array,
+            LeftBalancedOracle<T>(cloud.data(), shape.points, shape.dimensions).nodes())
+      << name_of(pattern);
+}
+
+TEST(LeftBalancedTreeOfManyPoints, IsTheOraclesInSlices) {
+  for (const CloudPattern pattern : kCloudPatterns) expect_oracle_in_slices<float>(pattern);
+  expect_oracle_in_slices<double>(CloudPattern::kUniform);
+}
+
+/// In one piece, the selection at its root is a twentieth of all.
+TEST(LeftBalancedTreeOfManyPoints, DividesItsLargestNodesInSlices) {
+  const KdTreeShape shape = kd_tree_shape(1, 1 << 21, 3, 1);
+  const std::vector<float> cloud = make_cloud<float>(shape.points, shape.dimensions, CloudPattern::kUniform);
+  testing::OneThread backend;
+  testing::ImpatientTurns turns;
+  const SlicedCall sliced(turns);
+  arrange(backend, cloud, shape);
+  EXPECT_LE(turns.longest_share(), 0.02);
+}
+
 }  // namespace
 }  // namespace cumulus

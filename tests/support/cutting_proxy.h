@@ -105,10 +105,18 @@ class CuttingProxy {
         carried += bytes;
         carried_ += bytes;
       }
-      if (carried > cut_after_ && left_to_cut_ > 0 && left_to_cut_-- > 0) open = false;
+      if (carried > cut_after_ && takes_cut()) open = false;
     }
     ::close(client);
     ::close(server);
+  }
+
+  /// One of those that are left, if there is one.
+  bool takes_cut() {
+    int left = left_to_cut_;
+    while (left > 0 && !left_to_cut_.compare_exchange_weak(left, left - 1)) {
+    }
+    return left > 0;
   }
 
   /// How many bytes went; 0 at the end.

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/kd_tree/cpu/candidate.h"
 #include "kernels/kd_tree/cpu/find_nan.h"
+#include "kernels/kd_tree/cpu/long_selection.h"
 #include "kernels/kd_tree/left_balanced/places.h"
 
 namespace cumulus {
@@ -19,20 +21,28 @@ using kd_tree::LeftBalancedPart;
 
 /// Subtrees of fewer points are no tasks of their own.
 constexpr std::int64_t kTaskPoints = 4096;
-/// Trees of fewer points are arranged several in a slice, others in many slices.
+/// Trees of fewer points are arranged several in a slice, others in many slices, and so are their nodes of as
+/// many.
 constexpr std::int64_t kSlicedPoints = 1 << 16;
 constexpr std::int64_t kGrainPoints = 1 << 15;
+constexpr std::int64_t kKeyedAtOnce = 1 << 14;
 
-struct LevelPart {
-  int level;
+/// A subtree whose candidates are known and, of a large one, how far its root's selection has come.
+template <class T>
+struct OpenPart {
+  int level = 0;
   LeftBalancedPart nodes;
+  std::int64_t keyed = 0;
+  std::optional<kd_tree::LongSelection<T>> selection = {};
 };
-using OpenSlice = parallel::OpenSlice<LevelPart>;
 
 /// One tree's. Its candidates stand in the tree's inorder as far as it is known.
 template <class T>
 class Arrangement {
  public:
+  using Part = OpenPart<T>;
+  using OpenSlice = parallel::OpenSlice<Part>;
+
   Arrangement(const CpuExecutor& executor, const T* cloud, const KdTreeShape& shape, Candidate<T>* candidates,
               T* points, std::int64_t* idx_array)
       : executor_(executor),
@@ -42,19 +52,15 @@ class Arrangement {
         points_(points),
         idx_array_(idx_array) {}
 
-  /// All of it without a slice, else as far as the slice goes, and a node at least.
-  void arrange(const LevelPart& level_part, const OpenSlice* slice) const {
-    const auto& [level, part] = level_part;
+  /// All of it without a slice, else as far as the slice goes, and a part of a node at least.
+  void arrange(Part open, const OpenSlice* slice) const {
+    const LeftBalancedPart& part = open.nodes;
     if (part.count == 0) return;
     if (part.count >= kTaskPoints) executor_.check_interrupt();
-    const int axis = level % shape_.dimensions;
-    Candidate<T>* const begin = candidates_ + part.begin;
-    Candidate<T>* const root = candidates_ + part.root_place();
-    for (Candidate<T>* i = begin; i < begin + part.count; ++i) *i = Candidate<T>(point(*i)[axis], i->place());
-    std::nth_element(begin, root, begin + part.count);
-    store(part.node, *root);
-    const LevelPart left{level + 1, part.left()};
-    const LevelPart right{level + 1, part.right()};
+    if (!divide(open, slice)) return slice->left.add(open);
+    store(part.node, candidates_[part.root_place()]);
+    const Part left{open.level + 1, part.left()};
+    const Part right{open.level + 1, part.right()};
     if (part.count < kTaskPoints) {
       arrange(left, slice);
       arrange(right, slice);
@@ -71,6 +77,31 @@ class Arrangement {
   }
 
  private:
+  /// Puts the part's root between those that go left and those that go right: of a large part as far as the
+  /// slice goes. Whether all is done.
+  bool divide(Part& open, const OpenSlice* slice) const {
+    const LeftBalancedPart& part = open.nodes;
+    const auto axis = static_cast<std::int64_t>(open.level % shape_.dimensions);
+    Candidate<T>* const begin = candidates_ + part.begin;
+    Candidate<T>* const root = candidates_ + part.root_place();
+    Candidate<T>* const end = begin + part.count;
+    if (slice == nullptr || part.count < kSlicedPoints) {
+      set_keys(begin, end, axis);
+      std::nth_element(begin, root, end);
+      return true;
+    }
+    while (open.keyed < part.count) {
+      const std::int64_t keyed = std::min(open.keyed + kKeyedAtOnce, part.count);
+      set_keys(begin + open.keyed, begin + keyed, axis);
+      open.keyed = keyed;
+      if (slice->slice.over()) return false;
+    }
+    if (!open.selection.has_value()) open.selection.emplace(begin, root, end);
+    return open.selection->run(slice->slice);
+  }
+  void set_keys(Candidate<T>* begin, Candidate<T>* end, std::int64_t axis) const {
+    for (Candidate<T>* i = begin; i < end; ++i) *i = Candidate<T>(point(*i)[axis], i->place());
+  }
   const T* point(const Candidate<T>& candidate) const {
     return cloud_ + static_cast<std::int64_t>(candidate.place()) * shape_.dimensions;
   }
@@ -104,7 +135,7 @@ void arrange(CpuExecutor& executor, HostSpan<const T> points, const KdTreeShape&
     return Arrangement<T>(executor, points.data() + first * shape.dimensions, shape, candidates + first,
                           arrays.points.data() + first * shape.dimensions, arrays.idx_array.data() + first);
   };
-  const LevelPart whole{0, {0, 0, shape.points}};
+  const OpenPart<T> whole{0, {0, 0, shape.points}};
   if (shape.points < kSlicedPoints) {
     parallel_ranges(executor, shape.trees, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {

@@ -63,7 +63,7 @@ class GroupFilter {
 
   /// Goes on from where it was, to the end or until `slice` is over. Whether it has come to the end.
   bool run(const Slice* slice = nullptr) {
-    if (forward_ == 0) begin_causal();
+    if (!begin_causal(slice)) return false;
     while (forward_ < group_.length()) {
       filter_forward(steps_from(forward_));
       forward_ += kSteps;
@@ -89,13 +89,18 @@ class GroupFilter {
     return slice != nullptr && at % kPixelsAtOnce == 0 && slice->over();
   }
 
-  void begin_causal() {
-    for_each_part([&](int set, int part) {
+  bool begin_causal(const Slice* slice) {
+    while (begun_ < group_.sets() * kParts) {
+      const int set = begun_ / kParts;
+      const int part = begun_ % kParts;
       Vectors::call([&] {
         PartOfSet<Value, T> lines(group_, set, part);
         find_boundary_states(plan_, lines, states_[set][part], ends_[set][part]);
       });
-    });
+      ++begun_;
+      if (slice != nullptr && slice->over()) return false;
+    }
+    return true;
   }
   void filter_forward(const StepRange& steps) {
     group_.prepare_forward(steps);
@@ -162,6 +167,7 @@ class GroupFilter {
   LineGroup<T>& group_;
   State states_[kMaxSets][kParts];
   State ends_[kMaxSets][kParts];
+  int begun_ = 0;                      // so many parts' first states are known
   std::int64_t forward_ = 0;           // so many pixels of each line have been filtered
   std::int64_t backward_ = kNotBegun;  // so many are still to be
 };

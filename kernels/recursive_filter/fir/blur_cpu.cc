@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "kernels/core/div.h"
+#include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
+#include "kernels/core/row_pieces.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/nearest_float16.h"
 #include "kernels/recursive_filter/fir/blur.h"
@@ -24,20 +26,37 @@ constexpr std::int64_t kColumns = 512;
 /// Rows of a piece of work, along y.
 constexpr std::int64_t kBand = 64;
 
+/// Rows of as many bytes are so far apart that a band of them begins more large pages than a slice may.
+constexpr std::int64_t kWideRowBytes = 1 << 16;
+
+/// Numbers of a row that take milliseconds.
+constexpr std::int64_t kNumbersAtOnce = 1 << 18;
+
 /// Rows of a piece of work, along x: one, if rows are so long that one takes milliseconds.
 std::int64_t rows_at_once(std::int64_t most, std::int64_t row_numbers) {
-  constexpr std::int64_t kNumbersAtOnce = 1 << 18;
   return std::clamp<std::int64_t>(kNumbersAtOnce / row_numbers, 1, most);
 }
 
-/// Filters rows. A row is laid out with what its boundary makes of it, every advance-th pixel side by side.
+/// Groups of a row's pixels, one of each phase, that are filtered at once: all, unless they are so many that
+/// they would take milliseconds. Pieces are whole vectors of any width, so that their sums are a whole row's.
+std::int64_t groups_at_once(const FirPass& pass, std::int64_t channels) {
+  constexpr std::int64_t kWholeVectors = 128;
+  const std::int64_t numbers = channels * std::max(pass.phases, pass.advance);
+  return std::max<std::int64_t>(1, kNumbersAtOnce / numbers / kWholeVectors) * kWholeVectors;
+}
+
+/// Filters rows, a piece at a time, which is laid out with what its boundary makes of it, every advance-th
+/// pixel side by side.
 template <class Real>
 class RowFilter {
  public:
   RowFilter(const FirPass& pass, std::int64_t channels)
-      : pass_(pass), channels_(channels), groups_(divide_up(pass.out_length, pass.phases)), sums_(pass.taps) {
-    places_ = (groups_ - 1) * pass.advance + pass.taps;
-    plane_ = divide_up(places_, pass.advance) * channels;
+      : pass_(pass),
+        channels_(channels),
+        all_groups_(divide_up(pass.out_length, pass.phases)),
+        groups_(std::min(all_groups_, groups_at_once(pass, channels))),
+        sums_(pass.taps) {
+    plane_ = divide_up(places(groups_), pass.advance) * channels;
     line_.resize(static_cast<std::size_t>(plane_ * pass.advance));
     if (pass.phases > 1) phase_.resize(static_cast<std::size_t>(groups_ * channels));
     for (std::int64_t tap = 0; tap < pass.taps; ++tap) {
@@ -45,15 +64,21 @@ class RowFilter {
     }
   }
 
-  void filter(const Real* from, Real* to) {
-    lay_out(from);
-    for (std::int64_t phase = 0; phase < std::min(pass_.phases, pass_.out_length); ++phase) {
+  /// A piece of the row that begins at `from`, into that which begins at `to`.
+  void filter(std::int64_t piece, const Real* from, Real* to) {
+    const std::int64_t first_group = piece * groups_;
+    const std::int64_t groups = std::min(groups_, all_groups_ - first_group);
+    lay_out(pass_.first + first_group * pass_.advance, places(groups), from);
+    const std::int64_t first_pixel = first_group * pass_.phases;
+    const std::int64_t length = std::min(groups * pass_.phases, pass_.out_length - first_pixel);
+    Real* const piece_to = to + first_pixel * channels_;
+    for (std::int64_t phase = 0; phase < std::min(pass_.phases, length); ++phase) {
       std::transform(pass_.of_phase(phase), pass_.of_phase(phase + 1), sums_.weights.begin(),
                      [](double weight) { return static_cast<Real>(weight); });
-      if (pass_.phases == 1) return sums_.compute(groups_ * channels_, to);
-      const std::int64_t pixels = divide_up(pass_.out_length - phase, pass_.phases);
+      if (pass_.phases == 1) return sums_.compute(groups * channels_, piece_to);
+      const std::int64_t pixels = divide_up(length - phase, pass_.phases);
       sums_.compute(pixels * channels_, phase_.data());
-      copy_pixels(phase_.data(), 1, to + phase * channels_, pass_.phases, pixels);
+      copy_pixels(phase_.data(), 1, piece_to + phase * channels_, pass_.phases, pixels);
     }
   }
 
@@ -63,23 +88,27 @@ class RowFilter {
     return line_.data() + at % pass_.advance * plane_ + at / pass_.advance * channels_;
   }
 
-  void lay_out(const Real* from) {
-    const std::int64_t begin = std::clamp<std::int64_t>(-pass_.first, 0, places_);
-    const std::int64_t end = std::clamp(pass_.in_length - pass_.first, begin, places_);
-    for (std::int64_t at = 0; at < begin; ++at) lay_out_beyond(at, from);
-    for (std::int64_t at = end; at < places_; ++at) lay_out_beyond(at, from);
+  /// Of the input that are within reach of so many groups.
+  std::int64_t places(std::int64_t groups) const { return (groups - 1) * pass_.advance + pass_.taps; }
+
+  /// `places` of them, from that of pixel `first` on.
+  void lay_out(std::int64_t first, std::int64_t places, const Real* from) {
+    const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, places);
+    const std::int64_t end = std::clamp(pass_.in_length - first, begin, places);
+    for (std::int64_t at = 0; at < begin; ++at) lay_out_beyond(at, first, from);
+    for (std::int64_t at = end; at < places; ++at) lay_out_beyond(at, first, from);
     if (pass_.advance == 1) {
-      std::copy_n(from + (pass_.first + begin) * channels_, (end - begin) * channels_, place(begin));
+      std::copy_n(from + (first + begin) * channels_, (end - begin) * channels_, place(begin));
       return;
     }
     for (std::int64_t at = begin; at < std::min(begin + pass_.advance, end); ++at) {
-      copy_pixels(from + (pass_.first + at) * channels_, pass_.advance, place(at), 1,
+      copy_pixels(from + (first + at) * channels_, pass_.advance, place(at), 1,
                   divide_up(end - at, pass_.advance));
     }
   }
 
-  void lay_out_beyond(std::int64_t at, const Real* from) {
-    const std::int64_t source = source_pixel(pass_.first + at, pass_.in_length, pass_.boundary);
+  void lay_out_beyond(std::int64_t at, std::int64_t first, const Real* from) {
+    const std::int64_t source = source_pixel(first + at, pass_.in_length, pass_.boundary);
     if (source < 0) {
       std::fill_n(place(at), channels_, Real{0});
     } else {
@@ -105,8 +134,8 @@ class RowFilter {
 
   const FirPass& pass_;
   std::int64_t channels_;
-  std::int64_t groups_;  // places of each phase
-  std::int64_t places_;  // of the input that are within reach
+  std::int64_t all_groups_;
+  std::int64_t groups_;  // of a piece
   std::int64_t plane_;
   std::vector<Real> line_;
   std::vector<Real> phase_;
@@ -117,9 +146,13 @@ template <class Real>
 void blur_rows(CpuExecutor& executor, const FirPass& pass, const HostImage<const Real>& image,
                const HostImage<Real>& filtered) {
   const std::int64_t grain = rows_at_once(4, filtered.width * image.channels);
-  parallel_ranges(executor, image.height, grain, [&](std::int64_t first, std::int64_t end) {
+  const std::int64_t pieces =
+      divide_up(divide_up(pass.out_length, pass.phases), groups_at_once(pass, image.channels));
+  parallel_ranges(executor, image.height * pieces, grain, [&](std::int64_t first, std::int64_t end) {
     RowFilter<Real> rows(pass, image.channels);
-    for (std::int64_t row = first; row < end; ++row) rows.filter(image.row(row), filtered.row(row));
+    for (std::int64_t i = first; i < end; ++i) {
+      rows.filter(i % pieces, image.row(i / pieces), filtered.row(i / pieces));
+    }
   });
 }
 
@@ -145,6 +178,7 @@ void blur_columns(CpuExecutor& executor, const FirPass& pass, const HostImage<co
                   const HostImage<Real>& filtered) {
   const std::int64_t numbers = image.width * image.channels;
   const std::int64_t bands = divide_up(pass.out_length, kBand);
+  if (numbers * static_cast<std::int64_t>(sizeof(Real)) >= kWideRowBytes) touch_pages(executor, filtered);
   parallel_ranges(executor, divide_up(numbers, kColumns) * bands, 1,
                   [&](std::int64_t first, std::int64_t end) {
                     WeightedSums<Real> sums(pass.taps);
@@ -184,15 +218,13 @@ void blur_image(CpuExecutor& executor, const std::vector<FirStage>& stages, Host
   }
 }
 
-/// Calls convert(from, count, to) with pieces of rows.
 template <class T, class U, class Convert>
 void convert_rows(CpuExecutor& executor, const HostImage<T>& from, const HostImage<U>& to,
                   const Convert& convert) {
-  const std::int64_t count = from.width * from.channels;
-  parallel_ranges(executor, from.height, rows_at_once(16, count), [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t row = first; row < end; ++row) {
-      std::transform(from.row(row), from.row(row) + count, to.row(row), convert);
-    }
+  const std::int64_t numbers = from.width * from.channels;
+  parallel_row_pieces(executor, from.height, numbers, kGrainPixels, [&](const RowPiece& piece) {
+    const T* row = from.row(piece.row);
+    std::transform(row + piece.first, row + piece.end, to.row(piece.row) + piece.first, convert);
   });
 }
 

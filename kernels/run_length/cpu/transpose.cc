@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/core/div.h"
+#include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/streaming_stores.h"
 #include "kernels/run_length/check.h"
@@ -18,8 +19,7 @@ namespace {
 template <class T>
 constexpr std::int64_t kSquare = sizeof(T) <= 4 ? 64 : 32;
 
-/// Columns of a piece of work. Each is a row of the result, whose fresh pages take longer than what is
-/// written to them: of wider pieces, longer than a slice may.
+/// Columns of a piece of work, each a row of the result.
 constexpr std::int64_t kPieceColumns = 512;
 
 /// A batch of at least so many bytes does not stay in the caches.
@@ -94,6 +94,10 @@ void transpose(CpuExecutor& executor, const ImageBatch& batch, const T* from, T*
   const std::int64_t squares_down = divide_up(batch.height, kSquare<T>);
   const std::int64_t pieces = divide_up(batch.width, kPieceColumns);  // of a row of squares
   const std::int64_t pixels = batch.height * batch.width;
+  // A piece goes to as many rows of the result, each of which may begin a large page.
+  if (batch.bytes() >= kStreamedBytes) {
+    touch_pages(executor, HostSpan<std::byte>(reinterpret_cast<std::byte*>(to), batch.bytes()));
+  }
   const auto transpose_piece = [&](std::int64_t row, std::int64_t begin) {
     const std::int64_t offset = row / squares_down * pixels;
     for (std::int64_t x = begin; x < std::min(begin + kPieceColumns, batch.width); x += kSquare<T>)

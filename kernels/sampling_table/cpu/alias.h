@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cumulus/sampling.h"
+#include "kernels/core/slice.h"
 #include "kernels/sampling_table/format/target.h"
 #include "kernels/sampling_table/search/alias.h"
 
@@ -116,23 +117,55 @@ class AliasSide {
 /// The sweep that AliasColumns describes, one cell after another: each step writes the next light cell, or,
 /// where what it has to give is used up, the heavy cell at hand. Which of the two follows no pattern: no
 /// branch depends on it.
-inline void write_alias(const Target& target) {
-  auto* const entries = reinterpret_cast<sampling::detail::AliasEntry*>(target.nodes);
-  const auto write_even = [entries](std::uint32_t i, std::uint32_t begin) { entries[i] = {begin, i}; };
-  const auto leave_even = [](std::uint32_t, std::uint32_t) {};
-  if (target.count == 1) return write_even(0, 0);
-  std::uint32_t visible = target.count;
-  while (target.lower[visible - 1] == sampling::kEmptyTail) --visible;
-  AliasSide<false> lights(target, visible);
-  AliasSide<true> heavies(target, visible);
-  lights.fetch(write_even);
-  heavies.fetch(leave_even);
-  std::uint64_t deficit = 0;                       // of the light cells that have been written
-  std::uint64_t surplus = heavies.next()->amount;  // of the heavy ones up to that at hand
-  while (heavies.ready() > 1) {
-    const UnevenCell* light = lights.next();
-    const UnevenCell* heavy = heavies.next();
-    for (std::uint32_t steps = std::min(lights.ready(), heavies.ready() - 1); steps > 0; --steps) {
+class AliasWriter {
+ public:
+  explicit AliasWriter(const Target& target)
+      : target_(target),
+        entries_(reinterpret_cast<Entry*>(target.nodes)),
+        lights_(target, visible_cells(target)),
+        heavies_(target, visible_cells(target)) {}
+
+  bool run(const Slice* slice) {
+    if (target_.count == 1) {
+      entries_[0] = {0, 0};
+      return true;
+    }
+    if (!begun_) begin();
+    while (heavies_.ready() > 1) {
+      write_ready();
+      fetch();
+      if (slice != nullptr && slice->over()) return false;
+    }
+    return true;
+  }
+
+ private:
+  using Entry = sampling::detail::AliasEntry;
+
+  /// Up to the last cell with mass.
+  static std::uint32_t visible_cells(const Target& target) {
+    std::uint32_t visible = target.count;
+    while (target.lower[visible - 1] == sampling::kEmptyTail) --visible;
+    return visible;
+  }
+
+  void begin() {
+    fetch();
+    surplus_ = heavies_.next()->amount;
+    begun_ = true;
+  }
+  void fetch() {
+    lights_.fetch([this](std::uint32_t i, std::uint32_t begin) { entries_[i] = {begin, i}; });
+    heavies_.fetch([](std::uint32_t, std::uint32_t) {});
+  }
+
+  void write_ready() {
+    const UnevenCell* light = lights_.next();
+    const UnevenCell* heavy = heavies_.next();
+    Entry* const entries = entries_;
+    std::uint64_t deficit = deficit_;
+    std::uint64_t surplus = surplus_;
+    for (std::uint32_t steps = std::min(lights_.ready(), heavies_.ready() - 1); steps > 0; --steps) {
       const std::uint32_t used_up = deficit >= surplus ? 1 : 0;
       const std::uint32_t if_used_up = 0 - used_up;
       const std::uint32_t index = light->index ^ ((light->index ^ heavy->index) & if_used_up);
@@ -140,18 +173,26 @@ inline void write_alias(const Target& target) {
       const std::uint32_t given = static_cast<std::uint32_t>(deficit - surplus) & if_used_up;
       entries[index] = {end - given, heavy[used_up].index};
       if (deficit == surplus) {
-        write_even(index, static_cast<std::uint32_t>(column_begin(index, target.count)));
+        entries[index] = {static_cast<std::uint32_t>(column_begin(index, target_.count)), index};
       }
       deficit += light->amount & ~if_used_up;
       surplus += heavy[1].amount & if_used_up;
       heavy += used_up;
       light += 1 - used_up;
     }
-    lights.advance_to(light);
-    heavies.advance_to(heavy);
-    lights.fetch(write_even);
-    heavies.fetch(leave_even);
+    deficit_ = deficit;
+    surplus_ = surplus;
+    lights_.advance_to(light);
+    heavies_.advance_to(heavy);
   }
-}
+
+  Target target_;
+  Entry* entries_;
+  AliasSide<false> lights_;
+  AliasSide<true> heavies_;
+  bool begun_ = false;
+  std::uint64_t deficit_ = 0;  // of the light cells that have been written
+  std::uint64_t surplus_ = 0;  // of the heavy ones up to that at hand
+};
 
 }  // namespace cumulus::sampling_table

@@ -16,6 +16,11 @@ namespace cumulus::sampling_table {
 struct RowExtremes {
   std::uint32_t largest = 0;
   std::uint32_t guard = 0;
+
+  void add(const RowExtremes& others) {
+    largest = std::max(largest, others.largest);
+    guard = std::max(guard, others.guard);
+  }
 };
 
 /// With `kAsTheyAre` no weight is adjusted.
@@ -126,10 +131,9 @@ void for_each_block(std::uint32_t count, const Visit& visit) {
     visit(first, std::min(kBlockCells, count - first));
 }
 
-/// Turns the bits of a row's weights into its lower bounds, in their place.
-inline Tally write_row_bounds(std::uint32_t* cells, std::uint32_t count, std::uint32_t exponent) {
-  const IntegerWeight weight(exponent);
-  Tally all;
+/// Adds the masses of cells, which hold the bits of weights, to `all`.
+inline void tally_masses(const std::uint32_t* cells, std::uint32_t count, const IntegerWeight& weight,
+                         Tally& all) {
   run_vectorised([&] {
     BlockMasses block;
     for_each_block(count, [&](std::uint32_t first, std::uint32_t size) {
@@ -137,14 +141,21 @@ inline Tally write_row_bounds(std::uint32_t* cells, std::uint32_t count, std::ui
       const Tally of_block = block.tally(size);
       all = {all.sum + of_block.sum, all.positive + of_block.positive};
     });
-    Tally before;
+  });
+}
+
+/// Turns the bits of weights into lower bounds, in their place. `before` is of the row's cells before these,
+/// then of these too; `all` of the whole row.
+inline void write_row_bounds(std::uint32_t* cells, std::uint32_t count, const IntegerWeight& weight,
+                             const Tally& all, Tally& before) {
+  run_vectorised([&] {
+    BlockMasses block;
     for_each_block(count, [&](std::uint32_t first, std::uint32_t size) {
       block.load(cells + first, size, weight);
       block.add_up(size, before);
       write_bounds_of(block, size, all, cells + first);
     });
   });
-  return all;
 }
 
 }  // namespace cumulus::sampling_table
