@@ -1,0 +1,119 @@
+"""A call that uses a ring."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from typing import Any, Optional
+
+import grpc
+
+from ..connection import Connection, error_of
+from ..errors import Cancelled, Error, Unavailable
+from .memory import Ring
+from .region import BEGIN, Message
+
+
+class RingCall:
+    """What the server says on the ring's connection, to any number of threads, until the call has ended.
+
+    Made with a ring of the connection's, which it gives back; to be closed.
+    """
+
+    def __init__(self, connection: Connection, ring: Ring, method: str, request: bytes, deadline: float) -> None:
+        self.ring = ring
+        self._connection = connection
+        self._wake, self._waker = socket.socketpair()
+        self._stopped = False
+        self._ended = threading.Event()
+        self._begin = threading.Lock()
+        self._begun = False
+        self._leaves_ring_as_it_was = False
+        try:
+            self.future: Any = connection.start(method, request, deadline)
+        except BaseException:
+            self._ended.set()
+            self.close()
+            raise
+        self.future.add_done_callback(self._end)
+
+    def _end(self, _: object) -> None:
+        """On gRPC's thread: the call has ended."""
+        self.stop()
+        self._ended.set()
+
+    def stop(self) -> None:
+        """Ends next() for every thread, once what has come is taken."""
+        self._stopped = True
+        self._waker.send(b"\0")
+
+    def wait_until_begun(self) -> bool:
+        """Waits until the server lets the transfer begin; False where the call ends before."""
+        with self._begin:
+            if not self._begun:
+                message = self.next()
+                self._begun = message is not None and message.kind == BEGIN
+            return self._begun
+
+    def next(self) -> Optional[Message]:
+        """The next message, for one of the threads that wait; None once no more comes."""
+        poll = None
+        while True:
+            last = self._stopped  # before the look: what was sent before the call's end is there then
+            try:
+                return self.ring.region.receive()
+            except BlockingIOError:
+                if last:
+                    return None
+            if poll is None:
+                poll = select.poll()
+                poll.register(self.ring.region, select.POLLIN)
+                poll.register(self._wake, select.POLLIN)
+            poll.poll()
+
+    def send(self, kind: int, slot: int, offset: int = 0, nbytes: int = 0) -> bool:
+        return self.ring.region.send(Message(kind, slot, offset, nbytes))
+
+    def result(self) -> Optional[bytes]:
+        """Waits for the call's answer; None where the array has to go over streams."""
+        self._ended.wait()
+        try:
+            answer: bytes = self.future.result()
+        except grpc.FutureCancelledError:
+            raise Cancelled("the transfer was cancelled") from None
+        except grpc.RpcError as failure:
+            error = error_of(failure, self._connection.address)
+        else:
+            self._leaves_ring_as_it_was = self.ring.proven = True
+            return answer
+        # Refused by the server, before it began: nothing is on its way.
+        self._leaves_ring_as_it_was = not self._begun and error.reason != "" and error.code not in (
+            "UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED")
+        if error.reason == "REGION_NOT_FOUND" and not self.ring.proven:
+            self._connection.shared_memory.forget_socket()
+        if belongs_to_streams(error):
+            return None
+        raise error
+
+    def close(self) -> None:
+        """After the last next(): cancels the call where it goes on, and keeps the ring for the next transfer where it is as
+        before."""
+        if not self._ended.is_set():
+            self.future.cancel()
+            self._ended.wait()
+        self._wake.close()
+        self._waker.close()
+        if not (self._leaves_ring_as_it_was and self.ring.region.quiet()):
+            self.ring.close()
+        self._connection.shared_memory.give_back(self.ring)
+
+
+def belongs_to_streams(error: Error) -> bool:
+    """Whether a transfer that ended so is to go over streams instead: its shared memory was the reason, or the server is
+    gone and may come back without it."""
+    if isinstance(error, Unavailable):  # streams wait for who says when to come back, too
+        return True
+    if error.reason:
+        return error.reason in ("REGION_NOT_FOUND", "REGION_BUSY", "REGION_WRITABLE")
+    return error.code in ("CANCELLED", "UNKNOWN", "INTERNAL")  # of a server that closed its connection
