@@ -144,16 +144,12 @@ class Connection:
         if cancellation() is None:  # half the time of a future; an exception, KeyboardInterrupt too, drops and so cancels it
             answer: bytes = self._stub(method)(data, timeout=_left(deadline), metadata=self.metadata)
             return answer
-        with CallScope(self.start(method, data, deadline)) as call:
+        with CallScope(self._stub(method).future(data, timeout=_left(deadline), metadata=self.metadata)) as call:
             try:
                 answer = call.result()
                 return answer
             except grpc.FutureCancelledError:
                 raise Cancelled("the call was cancelled") from None
-
-    def start(self, method: str, data: bytes, deadline: float) -> Any:
-        """Calls once, without waiting: gRPC's future of the answer's bytes."""
-        return self._stub(method).future(data, timeout=_left(deadline), metadata=self.metadata)
 
     def _stub(self, method: str) -> Any:
         self._check_open()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import mmap
+import queue
 import sys
 import threading
-from typing import List, Optional, Sequence
+import weakref
+from typing import Callable, List, Optional, Sequence
 
 import numpy as np
 
@@ -24,14 +26,24 @@ def is_on_this_machine(address: str) -> bool:
     return address.startswith("unix:") or host in ("localhost", "[::1]") or host.startswith("127.")
 
 
+Job = Callable[[], None]
+
+
 class Ring:
-    """A region in slots, of one transfer at a time."""
+    """A region in slots, of one transfer at a time, and a thread for the transfer's call: gRPC would start one for each."""
 
     def __init__(self, region: Region, memory: mmap.mmap) -> None:
         self.region = region
         self.ended = False
         self.proven = False  # has brought an array: the server behind the socket is that of the connection
         self._bytes: NDArray = np.frombuffer(memory, np.uint8)
+        self._jobs: "queue.SimpleQueue[Optional[Job]]" = queue.SimpleQueue()
+        weakref.finalize(self, self._jobs.put, None).atexit = False
+        threading.Thread(target=_work, args=(self._jobs,), name="cumulus-ring", daemon=True).start()
+
+    def run(self, job: Job) -> None:
+        """On the ring's thread, without waiting."""
+        self._jobs.put(job)
 
     def slot(self, index: int, nbytes: int) -> NDArray:
         """The first bytes of a slot, uint8 [nbytes]."""
@@ -42,6 +54,16 @@ class Ring:
         self.region.close()
         self.ended = True
         self._bytes = np.empty(0, np.uint8)
+        self._jobs.put(None)
+
+
+def _work(jobs: "queue.SimpleQueue[Optional[Job]]") -> None:
+    while True:
+        job = jobs.get()
+        if job is None:
+            return
+        job()
+        del job  # it refers to the ring, whose end ends this
 
 
 class SharedMemory:

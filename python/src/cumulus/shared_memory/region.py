@@ -134,11 +134,15 @@ class Region:
             pass
         return False
 
-    def close(self) -> None:
-        """Ends the connection, and with it the server's end of the memory; what is mapped stays so. Safe in finalizers."""
-        if self._process == os.getpid():  # a copy in a child that was forked later ends with it, and would go on otherwise
+    def hang_up(self) -> None:
+        """Ends the connection, and with it the server's end of the memory; what is mapped stays so. From any thread."""
+        if self._process == os.getpid():  # not of a child that was forked later, whose copy is nobody's
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """As hang_up, when no other thread uses it any more. Safe in finalizers."""
+        self.hang_up()
         self._socket.close()
         self._close_file()
 

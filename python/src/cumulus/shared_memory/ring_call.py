@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import threading
-from typing import Any, Optional
+from typing import Optional
 
 import grpc
 
@@ -18,7 +19,7 @@ from .region import BEGIN, Message
 class RingCall:
     """What the server says on the ring's connection, to any number of threads, until the call has ended.
 
-    Made with a ring of the connection's, which it gives back; to be closed.
+    Made with a ring of the connection's, on whose thread it calls, and which it gives back; to be closed.
     """
 
     def __init__(self, connection: Connection, ring: Ring, method: str, request: bytes, deadline: float) -> None:
@@ -26,27 +27,44 @@ class RingCall:
         self._connection = connection
         self._wake, self._waker = socket.socketpair()
         self._stopped = False
+        self._ending = threading.Lock()  # of the two next
         self._ended = threading.Event()
+        self._closed = False
+        self._cancelled = False
+        self._answer = b""
+        self._failure: Optional[Exception] = None
         self._begin = threading.Lock()
         self._begun = False
         self._leaves_ring_as_it_was = False
-        try:
-            self.future: Any = connection.start(method, request, deadline)
-        except BaseException:
-            self._ended.set()
-            self.close()
-            raise
-        self.future.add_done_callback(self._end)
+        ring.run(lambda: self._call(method, request, deadline))
 
-    def _end(self, _: object) -> None:
-        """On gRPC's thread: the call has ended."""
-        self.stop()
-        self._ended.set()
+    def _call(self, method: str, request: bytes, deadline: float) -> None:
+        """On the ring's thread."""
+        try:
+            self._answer = self._connection.attempt(method, request, deadline)
+        except Exception as failure:  # goes to the thread that asks for the result
+            self._failure = failure
+        self._end()
+
+    def _end(self) -> None:
+        with self._ending:
+            if not self._closed:
+                self.stop()
+                self._ended.set()
 
     def stop(self) -> None:
         """Ends next() for every thread, once what has come is taken."""
         self._stopped = True
         self._waker.send(b"\0")
+
+    def cancel(self) -> None:
+        """Ends the call, by the end of its ring; from any thread, and at any time."""
+        with self._ending:
+            if self._closed or self._ended.is_set():
+                return
+            self._cancelled = True
+            self.ring.region.hang_up()
+        self._end()
 
     def wait_until_begun(self) -> bool:
         """Waits until the server lets the transfer begin; False where the call ends before."""
@@ -61,11 +79,10 @@ class RingCall:
         poll = None
         while True:
             last = self._stopped  # before the look: what was sent before the call's end is there then
-            try:
+            with contextlib.suppress(BlockingIOError):
                 return self.ring.region.receive()
-            except BlockingIOError:
-                if last:
-                    return None
+            if last:
+                return None
             if poll is None:
                 poll = select.poll()
                 poll.register(self.ring.region, select.POLLIN)
@@ -73,20 +90,21 @@ class RingCall:
             poll.poll()
 
     def send(self, kind: int, slot: int, offset: int = 0, nbytes: int = 0) -> bool:
+        """False where the ring's connection is gone."""
         return self.ring.region.send(Message(kind, slot, offset, nbytes))
 
     def result(self) -> Optional[bytes]:
         """Waits for the call's answer; None where the array has to go over streams."""
         self._ended.wait()
-        try:
-            answer: bytes = self.future.result()
-        except grpc.FutureCancelledError:
-            raise Cancelled("the transfer was cancelled") from None
-        except grpc.RpcError as failure:
-            error = error_of(failure, self._connection.address)
-        else:
+        if self._cancelled:
+            raise Cancelled("the transfer was cancelled")
+        failure, self._failure = self._failure, None
+        if failure is None:
             self._leaves_ring_as_it_was = self.ring.proven = True
-            return answer
+            return self._answer
+        if not isinstance(failure, grpc.RpcError):
+            raise failure
+        error = error_of(failure, self._connection.address)
         # Refused by the server, before it began: nothing is on its way.
         self._leaves_ring_as_it_was = not self._begun and error.reason != "" and error.code not in (
             "UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED")
@@ -99,11 +117,11 @@ class RingCall:
     def close(self) -> None:
         """After the last next(): cancels the call where it goes on, and keeps the ring for the next transfer where it is as
         before."""
-        if not self._ended.is_set():
-            self.future.cancel()
-            self._ended.wait()
-        self._wake.close()
-        self._waker.close()
+        self.cancel()
+        with self._ending:
+            self._closed = True
+            self._wake.close()
+            self._waker.close()
         if not (self._leaves_ring_as_it_was and self.ring.region.quiet()):
             self.ring.close()
         self._connection.shared_memory.give_back(self.ring)

@@ -104,7 +104,7 @@ def _move(call: RingCall, pieces: Pieces, threads: ThreadCount, terms: Terms) ->
         if terms.progress is not None:
             terms.progress(moved, total)
 
-    with CallScope(call.future):
+    with CallScope(call):
         with _helpers(call, pieces, count - 1):
             pieces.move(report)
         pieces.settle()
@@ -126,7 +126,7 @@ def _helpers(call: RingCall, pieces: Pieces, count: int) -> Iterator[None]:
             thread.start()
         yield
     except BaseException:
-        call.future.cancel()
+        call.cancel()
         raise
     finally:
         for thread in threads:
