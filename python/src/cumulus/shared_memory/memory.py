@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 import queue
+import select
+import socket
 import sys
 import threading
 import weakref
@@ -36,7 +39,9 @@ class Ring:
         self.region = region
         self.ended = False
         self.proven = False  # has brought an array: the server behind the socket is that of the connection
-        self._bytes: NDArray = np.frombuffer(memory, np.uint8)
+        whole: NDArray = np.frombuffer(memory, np.uint8)
+        self.slots = [whole[at : at + SLOT_BYTES] for at in range(0, SLOTS * SLOT_BYTES, SLOT_BYTES)]
+        self._wake, self._waker = socket.socketpair()
         self._jobs: "queue.SimpleQueue[Optional[Job]]" = queue.SimpleQueue()
         weakref.finalize(self, self._jobs.put, None).atexit = False
         threading.Thread(target=_work, args=(self._jobs,), name="cumulus-ring", daemon=True).start()
@@ -45,15 +50,30 @@ class Ring:
         """On the ring's thread, without waiting."""
         self._jobs.put(job)
 
-    def slot(self, index: int, nbytes: int) -> NDArray:
-        """The first bytes of a slot, uint8 [nbytes]."""
-        return self._bytes[index * SLOT_BYTES : index * SLOT_BYTES + nbytes]
+    def wait(self) -> None:
+        """Until something has come from the server, or wake(); for any number of threads."""
+        poll = select.poll()
+        poll.register(self.region, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        poll.poll()
+
+    def wake(self) -> None:
+        """Ends every wait(), those to come too, until is_as_before()."""
+        self._waker.send(b"\0")
+
+    def is_as_before(self) -> bool:
+        """Whether the next transfer may have it, once nobody wakes it any more."""
+        with contextlib.suppress(BlockingIOError):
+            self._wake.recv(64, socket.MSG_DONTWAIT)
+        return self.region.quiet()
 
     def close(self) -> None:
         """Gives the memory back, whoever may still have the ring."""
-        self.region.close()
         self.ended = True
-        self._bytes = np.empty(0, np.uint8)
+        self.region.close()
+        self._wake.close()
+        self._waker.close()
+        self.slots = []
         self._jobs.put(None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import threading
 from typing import Callable, Deque, Dict, Optional
 
@@ -62,7 +61,7 @@ class Filler(Pieces):
             piece = self.data[offset : offset + SLOT_BYTES]
             if self._checksums is not None:
                 self._checksums[offset] = checksums.crc32c(piece)
-            self.call.ring.slot(slot, piece.size)[:] = piece
+            self.call.ring.slots[slot][: piece.size] = piece
             # The first slots are filled while the server makes room for the array.
             if not self.call.wait_until_begun() or not self.call.send(FILLED, slot, offset, piece.size):
                 return
@@ -112,7 +111,7 @@ class Emptier(Pieces):
                 self.call.stop()
                 return
             end = message.offset + message.nbytes
-            self.data[message.offset : end] = self.call.ring.slot(message.slot, message.nbytes)
+            self.data[message.offset : end] = self.call.ring.slots[message.slot][: message.nbytes]
             if self._may_give():
                 self.call.send(FREE, message.slot)
             if self._note(message.nbytes, report) >= self.data.size:
@@ -142,6 +141,7 @@ class Emptier(Pieces):
 
 def _pop(numbers: Deque[int]) -> Optional[int]:
     """The next one, for one of the threads; None where there is none."""
-    with contextlib.suppress(IndexError):
-        return numbers.popleft()
-    return None
+    try:
+        return numbers.popleft() if numbers else None
+    except IndexError:  # another thread was faster
+        return None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import select
-import socket
+import queue
 import threading
-from typing import Optional
+from typing import Optional, Union
 
 import grpc
 
@@ -25,14 +23,10 @@ class RingCall:
     def __init__(self, connection: Connection, ring: Ring, method: str, request: bytes, deadline: float) -> None:
         self.ring = ring
         self._connection = connection
-        self._wake, self._waker = socket.socketpair()
         self._stopped = False
-        self._ending = threading.Lock()  # of the two next
-        self._ended = threading.Event()
+        self._ending = threading.Lock()
         self._closed = False
-        self._cancelled = False
-        self._answer = b""
-        self._failure: Optional[Exception] = None
+        self._outcome: "queue.SimpleQueue[Union[bytes, Exception]]" = queue.SimpleQueue()  # the first is what counts
         self._begin = threading.Lock()
         self._begun = False
         self._leaves_ring_as_it_was = False
@@ -41,53 +35,48 @@ class RingCall:
     def _call(self, method: str, request: bytes, deadline: float) -> None:
         """On the ring's thread."""
         try:
-            self._answer = self._connection.attempt(method, request, deadline)
+            outcome: Union[bytes, Exception] = self._connection.attempt(method, request, deadline)
         except Exception as failure:  # goes to the thread that asks for the result
-            self._failure = failure
-        self._end()
-
-    def _end(self) -> None:
+            outcome = failure
         with self._ending:
-            if not self._closed:
-                self.stop()
-                self._ended.set()
+            self._end(outcome)
+
+    def _end(self, outcome: Union[bytes, Exception]) -> None:
+        if not self._closed:
+            self.stop()
+            self._outcome.put(outcome)
 
     def stop(self) -> None:
         """Ends next() for every thread, once what has come is taken."""
         self._stopped = True
-        self._waker.send(b"\0")
+        self.ring.wake()
 
     def cancel(self) -> None:
         """Ends the call, by the end of its ring; from any thread, and at any time."""
         with self._ending:
-            if self._closed or self._ended.is_set():
-                return
-            self._cancelled = True
-            self.ring.region.hang_up()
-        self._end()
+            if not self._closed and self._outcome.empty():
+                self.ring.region.hang_up()
+                self._end(Cancelled("the transfer was cancelled"))
 
     def wait_until_begun(self) -> bool:
         """Waits until the server lets the transfer begin; False where the call ends before."""
-        with self._begin:
-            if not self._begun:
-                message = self.next()
-                self._begun = message is not None and message.kind == BEGIN
-            return self._begun
+        if not self._begun:
+            with self._begin:
+                if not self._begun:
+                    message = self.next()
+                    self._begun = message is not None and message.kind == BEGIN
+        return self._begun
 
     def next(self) -> Optional[Message]:
         """The next message, for one of the threads that wait; None once no more comes."""
-        poll = None
         while True:
             last = self._stopped  # before the look: what was sent before the call's end is there then
-            with contextlib.suppress(BlockingIOError):
+            try:
                 return self.ring.region.receive()
-            if last:
-                return None
-            if poll is None:
-                poll = select.poll()
-                poll.register(self.ring.region, select.POLLIN)
-                poll.register(self._wake, select.POLLIN)
-            poll.poll()
+            except BlockingIOError:
+                if last:
+                    return None
+            self.ring.wait()
 
     def send(self, kind: int, slot: int, offset: int = 0, nbytes: int = 0) -> bool:
         """False where the ring's connection is gone."""
@@ -95,16 +84,13 @@ class RingCall:
 
     def result(self) -> Optional[bytes]:
         """Waits for the call's answer; None where the array has to go over streams."""
-        self._ended.wait()
-        if self._cancelled:
-            raise Cancelled("the transfer was cancelled")
-        failure, self._failure = self._failure, None
-        if failure is None:
+        outcome = self._outcome.get()
+        if isinstance(outcome, bytes):
             self._leaves_ring_as_it_was = self.ring.proven = True
-            return self._answer
-        if not isinstance(failure, grpc.RpcError):
-            raise failure
-        error = error_of(failure, self._connection.address)
+            return outcome
+        if not isinstance(outcome, grpc.RpcError):
+            raise outcome
+        error = error_of(outcome, self._connection.address)
         # Refused by the server, before it began: nothing is on its way.
         self._leaves_ring_as_it_was = not self._begun and error.reason != "" and error.code not in (
             "UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED")
@@ -115,14 +101,11 @@ class RingCall:
         raise error
 
     def close(self) -> None:
-        """After the last next(): cancels the call where it goes on, and keeps the ring for the next transfer where it is as
-        before."""
-        self.cancel()
+        """After the last next(): keeps the ring for the next transfer where it is as before; else the ring ends, and the call
+        with it where that goes on."""
         with self._ending:
             self._closed = True
-            self._wake.close()
-            self._waker.close()
-        if not (self._leaves_ring_as_it_was and self.ring.region.quiet()):
+        if not (self._leaves_ring_as_it_was and self.ring.is_as_before()):
             self.ring.close()
         self._connection.shared_memory.give_back(self.ring)
 
