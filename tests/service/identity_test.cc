@@ -85,7 +85,7 @@ TEST_F(IdentityTest, WhoSaysNothingIsToldWhatToSay) {
 TEST_F(IdentityTest, EveryRpcAsks) {
   server_.start(server_.settings());
   const Caller nobody(server_.channel());
-  for (const char* service : {"Operations", "Sessions", "BufferTransfer", "Server"}) {
+  for (const char* service : {"Operations", "Sessions", "BufferTransfer", "SharedMemory", "Server"}) {
     const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
         absl::StrCat("cumulus.v1.", service));
     for (int i = 0; i < descriptor->method_count(); ++i) {

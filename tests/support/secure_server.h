@@ -20,6 +20,7 @@
 #include "server/runtime/lifecycle.h"
 #include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/service.h"
 #include "server/runtime/transfer/transfer_service.h"
 #include "server/services/server_service.h"
 #include "server/services/sessions_service.h"
@@ -75,9 +76,10 @@ class SecureServer {
     operations_ = server::make_operations_service(*runtime);
     sessions_ = std::make_unique<server::SessionsService>(*runtime);
     transfer_ = std::make_unique<server::TransferService>(*runtime);
+    shared_ = std::make_unique<server::SharedMemoryService>(*runtime, *transfer_, nullptr);
     server_ = std::make_unique<server::ServerService>(*runtime);
     auto lifecycle = server::ServerLifecycle::start(
-        settings, {operations_.get(), sessions_.get(), transfer_.get(), server_.get()},
+        settings, {operations_.get(), sessions_.get(), transfer_.get(), shared_.get(), server_.get()},
         {identity, certificates});
     ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
     lifecycle_ = std::make_unique<server::ServerLifecycle>(*std::move(lifecycle));
@@ -125,6 +127,7 @@ class SecureServer {
   std::unique_ptr<grpc::Service> operations_;
   std::unique_ptr<server::SessionsService> sessions_;
   std::unique_ptr<server::TransferService> transfer_;
+  std::unique_ptr<server::SharedMemoryService> shared_;
   std::unique_ptr<server::ServerService> server_;
   std::unique_ptr<server::ServerLifecycle> lifecycle_;
 };

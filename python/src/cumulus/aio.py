@@ -214,6 +214,7 @@ class Client(_Operations):
     """`cumulus.Client`. Made by `connect`; close it, or use it as an asynchronous context."""
 
     upload = _awaited(client.Client.upload)
+    allocate_shared = _awaited(client.Client.allocate_shared)
 
     def pipeline(self) -> Pipeline:
         """As `cumulus.Client.pipeline`; waits for nothing."""

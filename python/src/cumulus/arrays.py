@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+import collections.abc
+import operator
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +80,20 @@ def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Op
     if array.ndim > MAX_EXTENTS:
         raise wrong(field, f"has {array.ndim} extents", f"at most {MAX_EXTENTS}")
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+
+
+def allocated(shape: Union[int, Sequence[int]], dtype: Any) -> Tuple[Tuple[int, ...], "np.dtype[Any]"]:
+    """The extents and dtype of an array that is to be made. InvalidArgument where the server has none such."""
+    try:
+        kind = np.dtype(dtype)
+        extents = tuple(operator.index(each) for each in (shape if isinstance(shape, collections.abc.Iterable) else (shape,)))
+    except TypeError as problem:
+        raise wrong("shape or dtype", f"cannot be read ({problem})", "an extent or several, and a dtype of numpy") from problem
+    if kind.name not in DTYPES and kind != np.bool_:
+        raise wrong("dtype", f"is {kind}", " or ".join((*DTYPES, "bool")))
+    if len(extents) > MAX_EXTENTS or any(each < 0 for each in extents):
+        raise wrong("shape", f"is {list(extents)}", f"at most {MAX_EXTENTS} extents of at least 0")
+    return extents, kind
 
 
 def check_image(shape: Sequence[int], field: str, batch: bool = False) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Optional, Union
 
-from . import transfer
 from .client_base import ClientBase
-from .connection import Connection
+from .connection import Connection, Progress
 from .credentials import Credentials, read_settings
 from .daemon import PrivateDaemon
 from .errors import wrong
@@ -34,9 +33,9 @@ class Client(ImageOperations, StructureOperations, ClientBase):
 
 def connect(address: Optional[str] = None, *, backend: str = "", device: str = "", timeout: float = 300.0,
             connect_timeout: float = 10.0, connections: int = 1, lease: Optional[float] = None,
-            progress: Union[bool, transfer.Progress] = False, dead_after: float = 40.0, recreate: bool = False,
+            progress: Union[bool, Progress] = False, dead_after: float = 40.0, recreate: bool = False,
             max_outage: float = 30.0, tls_ca: str = "", tls_cert: str = "", tls_key: str = "",
-            token_file: str = "") -> "Client":
+            token_file: str = "", shared_memory: bool = True) -> "Client":
     """Connects to a server.
 
     Args:
@@ -58,8 +57,10 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
         tls_ca: file of the authorities of the server's certificate, PEM: encrypts the connection.
         tls_cert: file of the client's own certificate, PEM, and tls_key that of its key, for servers that ask for one.
         token_file: file with the client's token, for servers that ask for one.
+        shared_memory: arrays of 256 KiB and more go through memory that client and server both map, where the address is a
+            Unix socket, localhost or a loopback address and the server, of this machine and user, has such; False: never.
 
-    The last four come from the environment (CUMULUS_TLS_CA, CUMULUS_TLS_CERT, CUMULUS_TLS_KEY, CUMULUS_TOKEN_FILE) or the
+    Files of TLS and tokens come from the environment (CUMULUS_TLS_CA, CUMULUS_TLS_CERT, CUMULUS_TLS_KEY, CUMULUS_TOKEN_FILE) or the
     configuration file (`cumulus.credentials.read_settings`) where they are not given. Unix sockets have no need of any.
 
     Raises:
@@ -81,7 +82,8 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
     connection = Connection(target, size=connections, connect_timeout=connect_timeout, call_timeout=timeout,
                             dead_after=dead_after,
                             credentials=Credentials(tls_ca or known.tls_ca, tls_cert or known.tls_cert,
-                                                    tls_key or known.tls_key, token_file or known.token_file))
+                                                    tls_key or known.tls_key, token_file or known.token_file),
+                            shared_memory=shared_memory)
     try:
         connection.wait(connect_timeout)
         return Client(connection, daemon, device=device, lease=lease, progress=progress, recreate=recreate,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Tuple, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
+
+import numpy as np
 
 from . import transfer
-from .arrays import NDArray, as_array, bytes_of, write_spec
+from .arrays import NDArray, allocated, as_array, bytes_of, write_spec
 from .buffer import Buffer
-from .connection import Connection
+from .connection import Connection, Progress
 from .daemon import PrivateDaemon
 from .errors import Error, NotFound
 from .operation import Call, Timings
@@ -30,7 +32,7 @@ class ClientBase(OperationBase):
     """A connection to one server, and the arrays that it keeps there."""
 
     def __init__(self, connection: Connection, daemon: Optional[PrivateDaemon], *, device: str,
-                 lease: Optional[float], progress: Union[bool, transfer.Progress], recreate: bool,
+                 lease: Optional[float], progress: Union[bool, Progress], recreate: bool,
                  max_outage: float) -> None:
         self.connection = connection
         self._daemon = daemon
@@ -43,16 +45,17 @@ class ClientBase(OperationBase):
         self._lock = threading.Lock()
         self._session: Optional[Session] = None
         self._local = threading.local()
-        self.capabilities = self._capabilities()
+        self._take_capabilities()
 
     @property
     def whole(self) -> "Client":
         """This, with the operations: there are no other clients."""
         return cast("Client", self)
 
-    def _capabilities(self) -> server_pb2.Capabilities:
-        return self.call("/cumulus.v1.Server/GetCapabilities", server_pb2.GetCapabilitiesRequest(),
-                         server_pb2.Capabilities.FromString)
+    def _take_capabilities(self) -> None:
+        self.capabilities = self.call("/cumulus.v1.Server/GetCapabilities", server_pb2.GetCapabilitiesRequest(),
+                                      server_pb2.Capabilities.FromString)
+        self.connection.shared_memory.set_socket(self.capabilities.shared_memory_socket)
 
     @property
     def address(self) -> str:
@@ -82,7 +85,10 @@ class ClientBase(OperationBase):
     def session(self) -> Session:
         """The session that owns the buffers; made when it is first needed, and anew once it has been lost."""
         with self._lock:
-            if self._session is None or self._session.lost:
+            if self._session is not None and self._session.lost:
+                self._take_capabilities()  # of a server that has restarted, as the name of its shared memory's socket
+                self._session = None
+            if self._session is None:
                 self._session = Session(self.connection, device=self._device, ttl=self._lease)
             return self._session
 
@@ -128,7 +134,7 @@ class ClientBase(OperationBase):
                 outage.wait_after(error)
 
     @contextlib.contextmanager
-    def progress_of(self, size: int, what: str) -> Iterator[Optional[transfer.Progress]]:
+    def progress_of(self, size: int, what: str) -> Iterator[Optional[Progress]]:
         """What to call as a transfer of `size` bytes goes on."""
         if callable(self._progress):
             yield self._progress
@@ -148,7 +154,8 @@ class ClientBase(OperationBase):
 
     def upload(self, array: Any, *, timeout: Optional[float] = None, ttl: Optional[float] = None,
                evictable: bool = False, request_id: str = "") -> Buffer:
-        """Copies an array to the server, in chunks that carry a crc32c each.
+        """Copies an array to the server: through memory that both share where that is to be had (`connect`), else in chunks that
+        carry a crc32c each.
 
         Args:
             array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8.
@@ -169,12 +176,36 @@ class ClientBase(OperationBase):
             buffer.resident.recipe = UploadRecipe(buffer.resident, data, options, written.checksum)
         return buffer
 
+    def allocate_shared(self, shape: Union[int, Sequence[int]], dtype: Any) -> NDArray:
+        """An array in host memory that uploads take from where it lies.
+
+        On the CPU backend the first upload of all of it copies nothing, and what is written to the array later is seen here
+        alone; a GPU copies from it at its bus's rate, as often as it is uploaded. It stays when the client is closed. Takes a
+        connection of the server's and, on a GPU, some milliseconds. Where the server shares no memory with this client it is
+        an ordinary array, which uploads as any other.
+
+        Args:
+            shape: extents, outermost first, at most 8; or the only one.
+            dtype: of the elements: uint8 to uint64, int32, int64, float16 to float64, or bool.
+
+        Returns:
+            The array [shape], contiguous and writeable, uninitialised or 0.
+
+        Raises:
+            InvalidArgument: of a shape or dtype that no array of the server has.
+            MemoryError: there is no room for an ordinary one.
+        """
+        extents, kind = allocated(shape, dtype)
+        shared = self.connection.shared_memory.allocate(extents, kind)
+        return np.empty(extents, kind) if shared is None else shared
+
     def write(self, session: Session, data: NDArray, options: Mapping[str, Any], *, timeout: Optional[float] = None,
-              progress: Optional[transfer.Progress] = None) -> transfer.Uploaded:
+              progress: Optional[Progress] = None) -> transfer.Uploaded:
         """One upload to a session, as `upload` has it."""
         spec = transfer_pb2.WriteSpec(session=session.name, evictable=options["evictable"],
                                       request_id=options["request_id"])
         write_spec(data.dtype, data.shape, spec.spec)
         if options["ttl"] is not None:
             spec.ttl.FromNanoseconds(int(options["ttl"] * 1e9))
-        return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress)
+        return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress,
+                               checksum=self.recreate)

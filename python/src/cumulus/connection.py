@@ -11,6 +11,10 @@ import grpc
 
 from .credentials import ChannelSecurity, Credentials, secure
 from .errors import Cancelled, Error, Unavailable, from_status
+from .shared_memory.memory import SharedMemory, is_on_this_machine
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that are done and all bytes, as a transfer goes on, on the thread that asked for it."""
 
 Response = TypeVar("Response")
 
@@ -62,12 +66,18 @@ def _open(address: str, security: ChannelSecurity, options: Sequence[Tuple[str, 
     return grpc.secure_channel(address, security.credentials, options)
 
 
+def _left(deadline: float) -> float:
+    """Seconds until then, on the monotonic clock."""
+    return max(deadline - time.monotonic(), 0.0)
+
+
 class Connection:
     """`size` channels: unary calls go over the first, transfers over the one that has the fewest."""
 
     def __init__(self, address: str, *, size: int, connect_timeout: float, call_timeout: float,
-                 dead_after: float, credentials: Credentials = Credentials()) -> None:
+                 dead_after: float, credentials: Credentials = Credentials(), shared_memory: bool = True) -> None:
         self.address = address
+        self.shared_memory = SharedMemory(shared_memory and is_on_this_machine(address))
         security = secure(address, credentials)
         self._authorization = security.metadata or ()
         self.call_timeout = call_timeout
@@ -131,24 +141,22 @@ class Connection:
 
     def attempt(self, method: str, data: bytes, deadline: float) -> bytes:
         """Calls once. Raises what gRPC does, and Cancelled."""
+        if cancellation() is None:  # half the time of a future; an exception, KeyboardInterrupt too, drops and so cancels it
+            answer: bytes = self._stub(method)(data, timeout=_left(deadline), metadata=self.metadata)
+            return answer
+        with CallScope(self._stub(method).future(data, timeout=_left(deadline), metadata=self.metadata)) as call:
+            try:
+                answer = call.result()
+                return answer
+            except grpc.FutureCancelledError:
+                raise Cancelled("the call was cancelled") from None
+
+    def _stub(self, method: str) -> Any:
         self._check_open()
         stub = self._methods.get(method)
         if stub is None:
             stub = self._methods.setdefault(method, self._channels[0].unary_unary(method))
-        timeout = max(deadline - time.monotonic(), 0.0)
-        scope = cancellation()
-        if scope is None:  # half the time of a future; an exception, KeyboardInterrupt too, drops and so cancels it
-            answer: bytes = stub(data, timeout=timeout, metadata=self.metadata)
-            return answer
-        call = stub.future(data, timeout=timeout, metadata=self.metadata)
-        scope.add(call)
-        try:
-            answer = call.result()
-            return answer
-        except grpc.FutureCancelledError:
-            raise Cancelled("the call was cancelled") from None
-        finally:
-            scope.remove(call)
+        return stub
 
     def _check_open(self) -> None:
         if self._closed:
@@ -174,6 +182,7 @@ class Connection:
 
     def close(self) -> None:
         self._closed = True
+        self.shared_memory.close()
         for channel in self._channels:
             channel.close()
 
@@ -229,6 +238,25 @@ class Cancellation:
 
     def __exit__(self, *_: object) -> None:
         _current.scope = None
+
+
+class CallScope:
+    """A call that an exception, KeyboardInterrupt too, or the thread's Cancellation ends."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._scope = cancellation()
+
+    def __enter__(self) -> Any:
+        if self._scope is not None:
+            self._scope.add(self._call)
+        return self._call
+
+    def __exit__(self, kind: Optional[type], *_: object) -> None:
+        if self._scope is not None:
+            self._scope.remove(self._call)
+        if kind is not None:
+            self._call.cancel()
 
 
 _current = threading.local()

@@ -1,34 +1,26 @@
-"""Bulk data in chunks that carry their own checksum: at most one copy on this side of gRPC each way."""
+"""Bulk data, through shared memory or in chunks that carry their own checksum, with at most one copy on this side of gRPC
+each way."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional
 
-import google_crc32c
 import grpc
 import numpy as np
 
 from . import wire
 from .arrays import NDArray
-from .connection import BackOff, Connection, cancellation, error_of
+from .checksums import CHUNK_BYTES, crc32c, of_chunks
+from .connection import BackOff, CallScope, Connection, Progress, error_of
 from .errors import Cancelled, DataLoss, Error, Unavailable
+from .shared_memory import transfers as shared
 from .v1 import array_pb2, transfer_pb2
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes that are done and all bytes, after each chunk."""
-
-CHUNK_BYTES = 1 << 20
 _WRITE = "/cumulus.v1.BufferTransfer/WriteBuffer"
 MAX_BREAKS = 6  # of a connection in a row, where the server does not say when to come back
-
-
-def _crc32c(data: NDArray) -> int:
-    """Of bytes in an array: the C implementation takes arrays without a copy."""
-    value: int = google_crc32c.extend(0, data if google_crc32c.implementation == "c" else data.tobytes())
-    return value
 
 
 class _Retry:
@@ -62,25 +54,6 @@ def allowance(size: int) -> float:
     return size / (16 << 20)
 
 
-class _Scope:
-    """A call that KeyboardInterrupt, or the thread's Cancellation, ends."""
-
-    def __init__(self, call: Any) -> None:
-        self._call = call
-        self._scope = cancellation()
-
-    def __enter__(self) -> Any:
-        if self._scope is not None:
-            self._scope.add(self._call)
-        return self._call
-
-    def __exit__(self, kind: Optional[type], *_: object) -> None:
-        if self._scope is not None:
-            self._scope.remove(self._call)
-        if kind is not None:
-            self._call.cancel()
-
-
 class _Chunks:
     """The messages of an upload."""
 
@@ -88,17 +61,20 @@ class _Chunks:
         self._spec = spec
         self._data = data
         self.size = data.size
-        self.checksum = 0  # of the chunks' checksums
+        self._checksums: List[int] = []
 
     def __iter__(self) -> Iterator[bytes]:
         total = self._data.size
         for offset in range(0, max(total, 1), CHUNK_BYTES):
             part = self._data[offset : offset + CHUNK_BYTES]
-            checksum = _crc32c(part) if part.size else 0
-            self.checksum = google_crc32c.extend(self.checksum, checksum.to_bytes(4, "little"))
+            checksum = crc32c(part) if part.size else 0
+            self._checksums.append(checksum)
             head = wire.chunk_head(self._spec if offset == 0 else b"", offset, checksum, offset + part.size == total,
                                    part.size)
             yield b"".join((head, part.data))
+
+    def checksum(self) -> int:
+        return of_chunks(self._checksums)
 
 
 class _Outbox:
@@ -130,13 +106,16 @@ class Uploaded(NamedTuple):
     """A new buffer, and what tells the same bytes from others."""
 
     message: array_pb2.Buffer
-    checksum: int
+    checksum: int  # 0 where it was not asked for
 
 
 def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, *, timeout: Optional[float] = None,
-           progress: Optional[Progress] = None) -> Uploaded:
+           progress: Optional[Progress] = None, checksum: bool = True) -> Uploaded:
     """Writes bytes, uint8 [bytes], as a new buffer; begins again where the connection breaks."""
     deadline = connection.deadline(timeout, allowance(data.size))
+    written = shared.upload(connection, spec, data, shared.Terms(deadline, progress, checksum))
+    if written is not None:
+        return Uploaded(array_pb2.Buffer.FromString(written.answer), written.checksum)
     retry = _Retry(deadline)
     head = spec.SerializeToString()
     write = _write_at_once if data.size <= CHUNK_BYTES else _write_in_chunks
@@ -144,7 +123,7 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
         chunks = _Chunks(head, data)
         try:
             answer = write(connection, chunks, deadline, lambda done: progress and progress(done, data.size))
-            return Uploaded(array_pb2.Buffer.FromString(answer), chunks.checksum)
+            return Uploaded(array_pb2.Buffer.FromString(answer), chunks.checksum())
         except grpc.FutureCancelledError:
             raise Cancelled("the upload was cancelled") from None
         except grpc.RpcError as failure:
@@ -165,7 +144,7 @@ def _write_in_chunks(connection: Connection, chunks: _Chunks, deadline: float, r
         call = channel.stream_unary(_WRITE).future(iter(outbox), timeout=max(deadline - time.monotonic(), 0.0),
                                                    metadata=connection.metadata)
         call.add_done_callback(outbox.close)
-        with _Scope(call):
+        with CallScope(call):
             try:
                 done = 0
                 for message in chunks:
@@ -199,7 +178,7 @@ class _Receiver:
             raise self._broken("is longer than the buffer")
         place = self._destination[self.received : end]
         place[:] = np.frombuffer(data, np.uint8)
-        if _crc32c(place) != checksum:
+        if crc32c(place) != checksum:
             raise self._broken("does not match its crc32c")
         self.received = end
 
@@ -216,6 +195,8 @@ def download(connection: Connection, name: str, destination: NDArray, *, timeout
              progress: Optional[Progress] = None) -> None:
     """Reads a buffer into bytes, uint8 [bytes]; goes on where it stopped when the connection breaks."""
     deadline = connection.deadline(timeout, allowance(destination.size))
+    if shared.download(connection, name, destination, shared.Terms(deadline, progress)):
+        return
     retry = _Retry(deadline)
     receiver = _Receiver(destination)
     while True:
@@ -226,12 +207,13 @@ def download(connection: Connection, name: str, destination: NDArray, *, timeout
             call = stub(request.SerializeToString(), timeout=max(deadline - time.monotonic(), 0.0),
                         metadata=connection.metadata)
             try:
-                with _Scope(call):
+                with CallScope(call):
                     for message in call:
                         receiver.take(message)
                         if progress is not None:
                             progress(receiver.received, destination.size)
-                return receiver.check_complete()
+                receiver.check_complete()
+                return
             except grpc.RpcError as failure:
                 error = error_of(failure, connection.address)
         if receiver.received > before:

@@ -1,0 +1,91 @@
+"""A cumulusd of a test's own, whose transfers and shared regions can be counted from outside."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+from conftest import PROGRAMS
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def regions_in(pid):
+    """The descriptors of shared regions that a process has."""
+    folder = f"/proc/{pid}/fd"
+    count = 0
+    for name in os.listdir(folder):
+        try:
+            count += "cumulus-shared" in os.readlink(f"{folder}/{name}")
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return count
+
+
+def mappings_in(pid):
+    """The lines of a process's memory that are of shared regions."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return [line for line in maps if "cumulus-shared" in line]
+
+
+def eventually(holds, seconds=20):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+    return holds()
+
+
+class LocalDaemon:
+    """Serves at `address`, a Unix socket in `folder`, with what `flags` say besides."""
+
+    def __init__(self, folder, *flags):
+        self.address = f"unix:{folder / 'socket'}"
+        self._metrics = f"127.0.0.1:{_free_port()}"
+        port_file = folder / "address"
+        port_file.unlink(missing_ok=True)
+        words = [str(PROGRAMS / "cumulusd"), "--listen", self.address, "--backend", "cpu", "--lame-duck", "0", "--drain", "0",
+                 "--metrics-address", self._metrics, "--port-file", str(port_file), *map(str, flags)]
+        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not port_file.exists() and self._process.poll() is None:
+            time.sleep(0.01)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def end(self):
+        self.signal(signal.SIGCONT)
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def moved(self):
+        """Bytes that transfers moved, by (direction, transport)."""
+        time.sleep(0.11)  # the page is made anew ten times a second
+        with urllib.request.urlopen(f"http://{self._metrics}/metrics") as page:
+            lines = page.read().decode().splitlines()
+        counted = {}
+        for line in lines:
+            if line.startswith("cumulus_transfer_bytes_total{"):
+                labels, _, value = line.partition("{")[2].partition("} ")
+                named = dict(each.split("=") for each in labels.split(","))
+                counted[named["direction"].strip('"'), named["transport"].strip('"')] = int(float(value))
+        return counted
+
+    def regions(self):
+        """What the daemon has of them now."""
+        return regions_in(self.pid)
