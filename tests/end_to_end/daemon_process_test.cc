@@ -12,6 +12,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -200,10 +201,11 @@ TEST(DaemonProcess, RaisesItsLimitOfOpenFiles) {
   EXPECT_TRUE(absl::StrContains(ended.errors, "the hard limit (the soft limit was 64)")) << ended.errors;
 }
 
-TEST(DaemonProcess, EndsAtOnceWhenIdle) {
+/// Starts and ends an idle daemon `times` times, of which at least `at_once` have to take less than 0.3 s.
+void expect_ends_at_once(std::size_t times, std::size_t at_once) {
   const TemporaryFolder folder;
   std::vector<double> seconds;
-  for (int i = 0; i < 20; ++i) {
+  while (seconds.size() < times) {
     const std::string path = folder / "socket";
     Daemon daemon({"--lame-duck", "0", "--listen", "unix:" + path});
     RefusedCalls(daemon).send(1);
@@ -212,9 +214,15 @@ TEST(DaemonProcess, EndsAtOnceWhenIdle) {
     EXPECT_FALSE(fs::exists(path));
   }
   std::sort(seconds.begin(), seconds.end());
-  EXPECT_LT(seconds[14], 0.3);  // a busy machine may hold a few up
+  EXPECT_LT(seconds[at_once - 1], 0.3);
   EXPECT_LT(seconds.back(), kDrainAndGrace);
+  std::cout << "of " << times << " ends the median took " << seconds[times / 2] << " s, the longest "
+            << seconds.back() << " s\n";
 }
+
+// A busy machine may hold a few up.
+TEST(DaemonProcess, EndsAtOnceWhenIdle) { expect_ends_at_once(20, 15); }
+TEST(NightlyDaemonProcess, EndsAtOnceWhenIdleEachOf200Times) { expect_ends_at_once(200, 200); }
 
 }  // namespace
 }  // namespace cumulus::testing
