@@ -106,9 +106,9 @@ TEST_P(InterruptionsAnywhere, EndWhatReadsFromAPipe) {
 }
 
 TEST_P(InterruptionsAnywhere, EndWhatIsBeingComputed) {
-  write_ones(input_ / "in.npy", 1024);
+  write_ones(input_ / "in.npy", 16384);  // which takes seconds
   begin(server(), {"blur", input_ / "in.npy", "-o", output_ / "x.npy", "--method", "fir", "--sigma", "2000"});
-  ASSERT_TRUE(eventually([this] { return reserved() >= 6 * kMiB; })) << "the image alone has 4 MiB";
+  ASSERT_TRUE(eventually([this] { return reserved() >= 96 * kMiB; })) << "the image alone has 64 MiB";
   expect_interrupted();
 }
 
@@ -154,12 +154,6 @@ class InterruptedTransfers : public Interruptions {
       std::vector<std::string>{"--shared-memory-socket", "off"}};  // past which a proxy would see nothing
   CuttingProxy proxy_{std::stoi(daemon_.address().substr(daemon_.address().find(':') + 1))};
 };
-
-TEST_F(InterruptedTransfers, EndInTheMidstOfAnUpload) {
-  write_ones(input_ / "in.npy", 8192);
-  expect_interrupted_in_the_midst(
-      {"box-filter", input_ / "in.npy", "-o", output_ / "x.npy", "--radius", "1"});
-}
 
 TEST_F(InterruptedTransfers, EndInTheMidstOfADownload) {
   write_ones(input_ / "in.npy", 8);
