@@ -272,7 +272,7 @@ TEST_F(BatchJobs, SayOnceThatTheServerIsGone) {
   Daemon daemon;
   Program program(test_program("cumulus"), {"--server", daemon.address(), "--wait-for-server", "1", "--json",
                                             "batch", in("jobs.txt"), "--jobs", "8"});
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::this_thread::sleep_for(std::chrono::seconds(3));
   daemon.program().send(SIGKILL);
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, 3);
