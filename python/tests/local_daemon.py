@@ -1,5 +1,6 @@
 """A cumulusd of a test's own, whose transfers and shared regions can be counted from outside."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -39,6 +40,23 @@ def eventually(holds, seconds=20):
     while not holds() and time.monotonic() < end:
         time.sleep(0.01)
     return holds()
+
+
+@contextlib.contextmanager
+def forked_child():
+    """A child of this process that does nothing, and lives as long as the context."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    try:
+        yield
+    finally:
+        os.close(write)
+        os.close(read)
+        os.waitpid(child, 0)
 
 
 class LocalDaemon:

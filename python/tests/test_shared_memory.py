@@ -11,7 +11,7 @@ import pytest
 from cumulus.arrays import DTYPES
 from cumulus.shared_memory import thread_count
 from cumulus.shared_memory.memory import is_on_this_machine
-from local_daemon import LocalDaemon, eventually, mappings_in, regions_in
+from local_daemon import LocalDaemon, eventually, forked_child, mappings_in, regions_in
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="memory is shared on Linux")
 RANDOM = np.random.default_rng(15)
@@ -200,18 +200,8 @@ def test_a_shared_array_is_taken_as_a_copy_while_it_cannot_be_sealed(c):
     """A child that was forked meanwhile may still write to it."""
     array = c.allocate_shared(MIB, np.uint8)
     array[:] = some_bytes(MIB)
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(write)
-        os.read(read, 1)
-        os._exit(0)
-    try:
+    with forked_child():
         assert np.array_equal(c.upload(array).numpy(), array)
-    finally:
-        os.close(write)
-        os.close(read)
-        os.waitpid(child, 0)
     del array
 
 

@@ -17,7 +17,7 @@ import pytest
 from cumulus.shared_memory import memory, region
 from cumulus.v1 import server_pb2, shared_memory_pb2
 from fake_server import FakeServer, abort, buffer
-from local_daemon import LocalDaemon, eventually, mappings_in, regions_in
+from local_daemon import LocalDaemon, eventually, forked_child, mappings_in, regions_in
 
 
 fcntl = pytest.importorskip("fcntl")
@@ -202,23 +202,14 @@ def test_refusals_keep_the_ring(daemon):
 
 
 def test_a_forked_child_keeps_nothing_of_its_parents(daemon):
-    with cumulus.connect(daemon.address) as c:
-        array = c.allocate_shared(MIB, np.uint8)
-        assert comes_back(c) and daemon.regions() == 2
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(write)
-            os.read(read, 1)
-            os._exit(0)
-        assert comes_back(c), "the parent goes on"
-        del array
-    try:
+    with contextlib.ExitStack() as child:
+        with cumulus.connect(daemon.address) as c:
+            array = c.allocate_shared(MIB, np.uint8)
+            assert comes_back(c) and daemon.regions() == 2
+            child.enter_context(forked_child())
+            assert comes_back(c), "the parent goes on"
+            del array
         assert eventually(lambda: daemon.regions() == 0), "though the child lives"
-    finally:
-        os.close(write)
-        os.close(read)
-        os.waitpid(child, 0)
 
 
 # Servers that do what they must not.

@@ -103,8 +103,9 @@ TEST(NonFinite, AreFoundOnAllProcessors) {
   EXPECT_EQ(found.first, "row 1672, column 1672 is nan");
   find();  // of another array, as of another part of a file
   EXPECT_EQ(found.count, 6);
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one processor";
-  EXPECT_TRUE(testing::once_in_three([&] { return testing::share_of_the_caller(find) < 0.8; }));
+  if (std::thread::hardware_concurrency() > 1) {
+    EXPECT_TRUE(testing::once_in_three([&] { return testing::share_of_the_caller(find) < 0.8; }));
+  }
 }
 
 TEST(Luminance, IsOfTheChromaticities) {
