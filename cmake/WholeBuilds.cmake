@@ -8,18 +8,23 @@ endif()
 option(CUMULUS_JOIN_SOURCES "Compile a few of a library's or test program's files as one; default in sanitized builds" ${_join})
 option(CUMULUS_PRECOMPILED_HEADERS "Parse gRPC's headers once a build" OFF)
 
-# What gcc guesses of code that it has inlined, and sees elsewhere where files are joined: errors in the other builds.
+# What gcc guesses of code that it has inlined, and sees elsewhere where files are joined or the standard library's headers
+# come precompiled (gcc's bug 105651): errors in the other builds.
 set(_guesses -Wno-error=array-bounds -Wno-error=maybe-uninitialized -Wno-error=restrict -Wno-error=stringop-overflow
   -Wno-error=stringop-overread)
+
+function(_keep_guesses_warnings)
+  foreach(_target IN LISTS ARGN)
+    target_compile_options(${_target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_guesses}>")
+  endforeach()
+endfunction()
 
 # join_sources(TARGET...): takes half the time, as most of it goes into headers. What stands in a target's unnamed
 # namespaces needs names of its own.
 function(join_sources)
   if(CUMULUS_JOIN_SOURCES)
     set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-    foreach(_target IN LISTS ARGN)
-      target_compile_options(${_target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_guesses}>")
-    endforeach()
+    _keep_guesses_warnings(${ARGN})
   endif()
 endfunction()
 
@@ -35,6 +40,7 @@ set(_service_headers
 function(precompile_headers)
   if(CUMULUS_PRECOMPILED_HEADERS)
     cmake_parse_arguments(P "" "OWNER" "TARGETS;ALSO" ${ARGN})
+    _keep_guesses_warnings(${P_OWNER} ${P_TARGETS})
     target_precompile_headers(${P_OWNER} PRIVATE ${_service_headers} ${P_ALSO})
     foreach(_target IN LISTS P_TARGETS)
       target_precompile_headers(${_target} REUSE_FROM ${P_OWNER})
