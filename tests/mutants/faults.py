@@ -69,6 +69,16 @@ class Fault:
         return f"if (cumulus_planted::on({self.number}ul)) {{ {self.wrong}\n}} else {{ {right}\n}}"
 
 
+def is_whole(form, code):
+    """Whether code can stand in a switch, as far as brackets and first words tell."""
+    code = re.sub(r"'.'|\"[^\"]*\"", "", code)
+    first_word = re.match(r"\w*", code.strip()).group()
+    if form == "statement":
+        return first_word not in ("const", "auto", "else")
+    return (all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
+            and code.count("?") == len(re.findall("(?<!:):(?!:)", code)) and first_word not in ("if", "for", "while", "return"))
+
+
 def parse_entry(entry, where):
     unknown = set(entry) - KEYS
     missing = {"name", "file", "right", "wrong", "tests"} - set(entry)
@@ -81,6 +91,8 @@ def parse_entry(entry, where):
         raise BadEntry(f"{where}: as = '{form}'; expression or statement is right")
     if form == "expression" and not wrong.strip():
         raise BadEntry(f"{where}: an expression that is replaced by nothing; write the wrong one")
+    if form != "text" and not (is_whole(form, right) and is_whole(form, wrong)):
+        raise BadEntry(f"{where}: not a whole {form}; take all of one, or say as = or own_build = true")
     tests = entry["tests"]
     return Fault(entry["name"], entry["file"], right, wrong, tuple([tests] if isinstance(tests, str) else tests), form,
                  entry.get("survives", ""))
