@@ -75,9 +75,12 @@ def is_whole(form, code):
     first_word = re.match(r"\w*", code.strip()).group()
     if form == "statement":
         return first_word not in ("const", "auto", "else")
-    balanced = all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
     choices = code.count("?") == len(re.findall("(?<!:):(?!:)", code))
-    return balanced and choices and not code.startswith("({") and first_word not in ("if", "for", "while", "return")
+    outside = code
+    while outside != (outer := re.sub(r"\([^()]*\)|\[[^][]*\]|{[^{}]*}|<[^<>]*>", "", outside)):
+        outside = outer
+    return (choices and not re.search(r"[][(){},]", outside) and not code.startswith("({")
+            and first_word not in ("if", "for", "while", "return"))
 
 
 def parse_entry(entry, where):

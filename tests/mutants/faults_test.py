@@ -27,7 +27,8 @@ def entry(name="part/a", file="a.cc", right="a + 1", wrong="a", tests="a_test", 
 def main():
     assert problems_of(entry()) == [], problems_of(entry())
     wrong = [entry(right="a + 2"), entry(right="log(a);"), entry(file="b.cc"), entry(name="other/a"), entry(tests="b_test"),
-             entry(wrong=""), entry(more="unknown = 1"), entry(right="if (a < 0)", wrong="if (false)"), entry(right="f(int a", wrong="f(")]
+             entry(wrong=""), entry(more="unknown = 1"), entry(right="if (a < 0)", wrong="if (false)"), entry(right="f(int a", wrong="f("),
+             entry(right="a, 1", wrong="a, 2")]
     for each in wrong:
         assert len(problems_of(each)) == 1, (each, problems_of(each))
 
