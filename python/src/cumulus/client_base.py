@@ -158,7 +158,8 @@ class ClientBase(OperationBase):
         carry a crc32c each.
 
         Args:
-            array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8.
+            array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8. One on a GPU is
+                copied to host memory first.
             ttl: seconds that the buffer lives; without, as long as the client.
             evictable: the server may drop it when the device runs out of memory.
         """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 
-from .arrays import NDArray, choose, read_inline, write_spec
+from .arrays import AnyArray, NDArray, choose, read_inline, write_spec
 from .buffer import Buffer, EncodedImage
 from .connection import MAX_REQUEST_BYTES
 from .errors import Internal, wrong
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .client_base import ClientBase
 
 Input = Union[NDArray, Buffer, EncodedImage]
-ImageLike = Union[NDArray, str, "os.PathLike[str]", bytes, EncodedImage]
+ImageLike = Union[AnyArray, str, "os.PathLike[str]", bytes, EncodedImage]
 """What images and weights may be besides buffers: arrays, or an image file by its path or its bytes."""
 
 
