@@ -99,7 +99,8 @@ def test_every_operation_takes_them(client):
     points = RANDOM.random((100, 3))
     tree = client.kd_tree(gpu(points))
     assert np.array_equal(tree.query(gpu(points), k=3)[1], client.kd_tree(points).query(points, k=3)[1])
-    assert client.run_length(gpu(image > 0.5)).area == client.run_length(image > 0.5).area
+    mask = (image > 0.5).astype(np.uint8)
+    assert client.run_length(gpu(mask)).area == client.run_length(mask).area
     sky = client.sampling_table(gpu(image))
     assert np.array_equal(sky.pdf(gpu(points[:, :2].copy())), sky.pdf(points[:, :2]))
 
@@ -119,6 +120,23 @@ def test_what_numpy_cannot_take_says_why(client):
     with pytest.raises(cumulus.InvalidArgument, match="array: cannot be taken .bfloat16 is not supported.") as error:
         client.upload(Bfloat16(np.zeros(3)))
     assert error.value.field == "array"
+
+
+def test_what_dlpack_cannot_take_comes_as_an_array_where_it_is_one(client):
+    class Mask:
+        """Of bool, which the DLPack of older numpys lacks."""
+
+        def __array__(self, *_, **__):
+            return array
+
+        def __dlpack__(self, **_):
+            raise BufferError("bool is not supported")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    array = RANDOM.random((5, 6)) > 0.5
+    assert np.array_equal(client.upload(Mask()).numpy(), array)
 
 
 def on_the_gpu(library, array):

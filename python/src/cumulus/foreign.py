@@ -51,7 +51,9 @@ def _taken(value: Any, field: str) -> npt.NDArray[Any]:
     """By DLPack, from host memory."""
     try:
         return np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16
+    except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16, or its DLPack
+        if hasattr(value, "__array__"):
+            return _converted(value, field)
         raise wrong(field, f"cannot be taken ({problem})", "an array of a type that numpy has") from problem
 
 
