@@ -51,6 +51,12 @@ def _seconds(duration: Any) -> float:
     return float(duration.seconds) + float(duration.nanos) * 1e-9
 
 
+def read_timings(times: Any) -> Timings:
+    """Of an answer's."""
+    return Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute), _seconds(times.output),
+                   times.device, _seconds(times.decode), times.encoded_bytes)
+
+
 class Call:
     """Fills in a request's sources, runs it, and takes the results.
 
@@ -189,10 +195,7 @@ class Result:
             self._values[named.name] = kept = Buffer(client.whole, named.buffer, session)
             if recipe is not None:
                 recipe.add_output(named.name, kept.resident)
-        times = answer.timings
-        client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
-                                 _seconds(times.output), times.device, _seconds(times.decode),
-                                 times.encoded_bytes)
+        client.note_timings(answer.timings)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
