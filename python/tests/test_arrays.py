@@ -46,60 +46,6 @@ def test_read_only_arrays(client):
     assert np.array_equal(client.upload(array).numpy(), array)
 
 
-def test_dlpack(client):
-    class Foreign:
-        """An array of another library, in host memory."""
-
-        def __init__(self, array):
-            self._array = array
-
-        def __dlpack__(self, **options):
-            return self._array.__dlpack__(**options)
-
-        def __dlpack_device__(self):
-            return self._array.__dlpack_device__()
-
-    array = RANDOM.random((5, 6), dtype=np.float32)
-    assert np.array_equal(client.upload(Foreign(array)).numpy(), array)
-
-    class OnAGpu(Foreign):
-        def __dlpack_device__(self):
-            return (2, 0)
-
-    with pytest.raises(cumulus.InvalidArgument, match="GPU.*cpu"):
-        client.upload(OnAGpu(array))
-
-
-class Interface:
-    """An array of another library that has the older protocol of the same, or that of CUDA's memory."""
-
-    def __init__(self, array, name):
-        setattr(self, name, array.__array_interface__)
-        self.array = array
-
-
-def test_arrays_of_other_libraries_are_not_copied():
-    from cumulus.arrays import as_array, bytes_of
-
-    class Dlpack:
-        def __dlpack__(self, **options):
-            return array.__dlpack__(**options)
-
-        def __dlpack_device__(self):
-            return array.__dlpack_device__()
-
-    array = RANDOM.random((64, 48))
-    for foreign in (Dlpack(), Interface(array, "__array_interface__"), memoryview(array)):
-        assert np.shares_memory(bytes_of(as_array(foreign, "array")), array)
-
-
-def test_cuda_arrays_are_refused_with_the_cure(client):
-    foreign = Interface(RANDOM.random((5, 6)), "__cuda_array_interface__")
-    for call in (client.upload, lambda value: client.blur(value, 2), lambda value: client.kd_tree(value)):
-        with pytest.raises(cumulus.InvalidArgument, match=r"is an array on a GPU.*copy_to_host.*cupy.asnumpy"):
-            call(foreign)
-
-
 def test_buffers_are_taken_by_dlpack(client):
     array = RANDOM.random((5, 6), dtype=np.float32)
     taken = np.from_dlpack(client.upload(array))

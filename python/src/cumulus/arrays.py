@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Internal, wrong
+from .foreign import ForeignArray, imported
 from .v1 import array_pb2
 
 NDArray = npt.NDArray[Any]
+AnyArray = Union[NDArray, ForeignArray]
+"""What arrays may be on their way in; whatever has `__dlpack__`, `__array_interface__` or `__array__` is taken, too."""
 
 _KINDS: Dict[int, "np.dtype[Any]"] = {
     number: np.dtype(name.lower()).newbyteorder("<")
@@ -44,32 +47,13 @@ def bytes_of(array: NDArray) -> NDArray:
     return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
 
 
-def _imported(value: Any, field: str) -> NDArray:
-    """Any object with an array in host memory, without a copy where that can be."""
-    if isinstance(value, np.ndarray):
-        return value
-    device = getattr(value, "__dlpack_device__", None)
-    if device is not None:
-        if device()[0] not in (1, 3):  # kDLCPU, kDLCUDAHost
-            raise wrong(field, "is an array on a GPU", "its copy in host memory (x.cpu(), cupy.asnumpy(x))")
-        try:
-            return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError) as problem:  # a type that numpy lacks, such as bfloat16
-            raise wrong(field, f"cannot be taken ({problem})", "an array of a type that numpy has") from problem
-    if hasattr(value, "__cuda_array_interface__"):
-        raise wrong(field, "is an array on a GPU", "its copy in host memory (x.copy_to_host(), cupy.asnumpy(x))")
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as problem:
-        raise wrong(field, f"is no array ({problem})", "a numpy array") from problem
-
-
 def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Optional[Sequence[int]] = None) -> NDArray:
     """`value` as a contiguous array of one of `dtypes`, and with one of these numbers of extents.
 
-    What is contiguous and little-endian is not copied. bool counts as uint8. InvalidArgument, with `field`, otherwise.
+    What is contiguous, little-endian and in host memory is not copied. bool counts as uint8. InvalidArgument, with `field`,
+    otherwise.
     """
-    array = _imported(value, field)
+    array = imported(value, field)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     if array.dtype.name not in dtypes:

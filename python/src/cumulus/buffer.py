@@ -85,7 +85,7 @@ class Buffer:
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Fetches the array, for torch.from_dlpack(buffer) and the like, which take it without another copy."""
+        """Fetches the array into host memory, for torch.from_dlpack(buffer) and the like, which take it without another copy."""
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> Tuple[int, int]:

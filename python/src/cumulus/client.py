@@ -19,7 +19,9 @@ class Client(ImageOperations, StructureOperations, ClientBase):
 
     What an operation is given decides where its results are: of numpy arrays (or image files) it answers numpy arrays;
     of a `Buffer` the results stay on the server as buffers, and the next operation on them transfers nothing. Arrays
-    are sent without a copy where they are contiguous and little-endian; bool counts as uint8. Pairs are (along x, along
+    are sent without a copy where they are contiguous and little-endian; bool counts as uint8. Arrays of other libraries are
+    taken, too: from host memory without a copy, from a GPU (PyTorch, CuPy, Numba, JAX) by one to host memory, which their
+    library makes: the server's GPU is given them from there, also where it is the same one. Pairs are (along x, along
     y). Methods may be called from several threads at once.
 
     Every operation takes `timeout`, `request_id`, `priority`, `ttl` and `evictable` besides its own arguments

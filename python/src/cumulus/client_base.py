@@ -15,11 +15,11 @@ from .buffer import Buffer
 from .connection import Connection, Progress
 from .daemon import PrivateDaemon
 from .errors import Error, NotFound
-from .operation import Call, Timings
+from .operation import Call, Timings, read_timings
 from .operation_base import OperationBase
 from .recovery import GONE, Outage, UploadRecipe
 from .session import Session
-from .v1 import server_pb2, transfer_pb2
+from .v1 import array_pb2, server_pb2, transfer_pb2
 
 if TYPE_CHECKING:
     from .client import Client
@@ -95,11 +95,12 @@ class ClientBase(OperationBase):
     @property
     def timings(self) -> Timings:
         """Of the last operation on this thread."""
-        return getattr(self._local, "timings", Timings(0.0, 0.0, 0.0, 0.0, ""))
+        answered = getattr(self._local, "timings", None)
+        return Timings(0.0, 0.0, 0.0, 0.0, "") if answered is None else read_timings(answered)
 
-    @timings.setter
-    def timings(self, timings: Timings) -> None:
-        self._local.timings = timings
+    def note_timings(self, answered: "array_pb2.Timings") -> None:
+        """Of an operation that has just ended on this thread; read when they are asked for, which few calls' are."""
+        self._local.timings = answered
 
     def call(self, method: str, request: Any, response: Callable[[bytes], Response],
              timeout: Optional[float] = None) -> Response:
@@ -158,7 +159,8 @@ class ClientBase(OperationBase):
         carry a crc32c each.
 
         Args:
-            array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8.
+            array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8. One on a GPU is
+                copied to host memory first.
             ttl: seconds that the buffer lives; without, as long as the client.
             evictable: the server may drop it when the device runs out of memory.
         """

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union, overloa
 import numpy as np
 
 from . import filters
-from .arrays import NDArray, as_array, check_image, choose
+from .arrays import AnyArray, NDArray, as_array, check_image, choose
 from .buffer import Buffer, EncodedImage
 from .errors import wrong
+from .foreign import is_array
 from .operation import CallOptions, ImageLike, Input, nbytes, pair
 from .operation_base import OperationBase
 from .summed_area_table import SummedAreaTable
@@ -103,19 +104,19 @@ class ImageOperations(OperationBase):
 
     @overload
     def filter(self, image: Buffer, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
-               boundary: Names = ..., accumulate: Optional[Union[NDArray, Buffer]] = ..., weight: float = ...,
+               boundary: Names = ..., accumulate: Optional[Union[AnyArray, Buffer]] = ..., weight: float = ...,
                algorithm: str = ..., max_truncation_error: Optional[float] = ..., non_finite: str = ...,
                **call: "Unpack[CallOptions]") -> Buffer: ...
 
     @overload
     def filter(self, image: ImageLike, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
-               boundary: Names = ..., accumulate: Optional[Union[NDArray, Buffer]] = ..., weight: float = ...,
+               boundary: Names = ..., accumulate: Optional[Union[AnyArray, Buffer]] = ..., weight: float = ...,
                algorithm: str = ..., max_truncation_error: Optional[float] = ..., non_finite: str = ...,
                **call: "Unpack[CallOptions]") -> NDArray: ...
 
     def filter(self, image: Union[ImageLike, Buffer], *, x: Optional[filters.Kernel] = None,
                y: Optional[filters.Kernel] = None, boundary: Names = "clamp",
-               accumulate: Optional[Union[NDArray, Buffer]] = None, weight: float = 1.0, algorithm: str = "",
+               accumulate: Optional[Union[AnyArray, Buffer]] = None, weight: float = 1.0, algorithm: str = "",
                max_truncation_error: Optional[float] = None, non_finite: str = "refuse",
                **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """Runs a recursive filter along the rows (x), the columns (y), or both.
@@ -137,7 +138,7 @@ class ImageOperations(OperationBase):
                             None if accumulate is None else (accumulate, weight), call)
 
     def _filter(self, image: Union[ImageLike, Buffer], kernels: Sequence[Optional[filters.Kernel]], boundary: Names,
-                way: Tuple[str, Optional[float], str], accumulate: Optional[Tuple[Union[NDArray, Buffer], float]],
+                way: Tuple[str, Optional[float], str], accumulate: Optional[Tuple[Union[AnyArray, Buffer], float]],
                 options: CallOptions) -> Union[NDArray, Buffer]:
         request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
         for name, kernel, edge in zip("xy", kernels, pair(boundary, "boundary", (str,))):
@@ -160,15 +161,15 @@ class ImageOperations(OperationBase):
         return call.run(resident, size).either("image", resident)
 
     @overload
-    def box_filter(self, image: Buffer, radius: Union[int, Tuple[int, int], NDArray, Buffer], *, boundary: Names = ...,
+    def box_filter(self, image: Buffer, radius: Union[int, Tuple[int, int], AnyArray, Buffer], *, boundary: Names = ...,
                    max_radius: int = ..., non_finite: str = ..., **call: "Unpack[CallOptions]") -> Buffer: ...
 
     @overload
-    def box_filter(self, image: ImageLike, radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
+    def box_filter(self, image: ImageLike, radius: Union[int, Tuple[int, int], AnyArray, Buffer], *,
                    boundary: Names = ..., max_radius: int = ..., non_finite: str = ...,
                    **call: "Unpack[CallOptions]") -> NDArray: ...
 
-    def box_filter(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
+    def box_filter(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], AnyArray, Buffer], *,
                    boundary: Names = "clamp", max_radius: int = 0, non_finite: str = "refuse",
                    **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The mean over the box of 2 radius + 1 pixels a side around each pixel; at one price for any radius.
@@ -188,7 +189,7 @@ class ImageOperations(OperationBase):
         """
         return self._box_filter(image, radius, (boundary, max_radius, non_finite), False, call)[0]
 
-    def box_statistics(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], NDArray, Buffer], *,
+    def box_statistics(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], AnyArray, Buffer], *,
                        boundary: Names = "clamp", max_radius: int = 0, non_finite: str = "refuse",
                        **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
         """Mean and standard deviation over the box around each pixel, as `box_filter`; not of uint32 and int32."""
@@ -205,7 +206,7 @@ class ImageOperations(OperationBase):
             for each in pair(boundary, "boundary", (str,)))
         source = self._image(image, "image", SUMMED, batch=False)
         call = self.begin("FilterBox", request, options).source(request.image, source, "image")
-        if isinstance(radius, (Buffer, np.ndarray)):
+        if isinstance(radius, Buffer) or is_array(radius):
             radii = radius if isinstance(radius, Buffer) else as_array(radius, "radius", ("float32",), (2,))
             call.source(request.radius_map, radii, "radius")
             request.radius = max_radius

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Tup
 
 import numpy as np
 
-from .arrays import NDArray, as_array
+from .arrays import AnyArray, NDArray, as_array
 from .buffer import Buffer
 from .errors import FailedPrecondition, InvalidArgument, wrong
+from .foreign import imported, is_array
 from .operation import Call, CallOptions, nbytes
 from .v1 import kd_tree_pb2 as wire
 
@@ -106,7 +107,7 @@ class KdTree:
 
     # Questions.
 
-    def query(self, queries: Union[NDArray, Buffer], k: int = 1, *, radius: Any = None, squared: bool = False,
+    def query(self, queries: Union[AnyArray, Buffer], k: int = 1, *, radius: Any = None, squared: bool = False,
               period: Sequence[float] = (), **call: "Unpack[CallOptions]") -> Tuple[Any, Any]:
         """The k nearest points of each query.
 
@@ -127,7 +128,7 @@ class KdTree:
         resident = isinstance(asked, Buffer)
         return result.either("distances", resident), result.either("indices", resident)
 
-    def counts(self, queries: Union[NDArray, Buffer], radius: Any, *, period: Sequence[float] = (),
+    def counts(self, queries: Union[AnyArray, Buffer], radius: Any, *, period: Sequence[float] = (),
                **call: "Unpack[CallOptions]") -> Any:
         """How many points lie within the radius of each query, int64 [queries]; arguments as `query`."""
         request = wire.FindNeighborsRequest(period=period)
@@ -136,7 +137,7 @@ class KdTree:
         resident = isinstance(asked, Buffer)
         return run.run(resident, nbytes("int64", *asked.shape[:-1])).either("counts", resident)
 
-    def sums(self, queries: Union[NDArray, Buffer], payload: Union[NDArray, Buffer], k: Optional[int] = None, *,
+    def sums(self, queries: Union[AnyArray, Buffer], payload: Union[AnyArray, Buffer], k: Optional[int] = None, *,
              radius: Any = None, squared: bool = False, period: Sequence[float] = (),
              **call: "Unpack[CallOptions]") -> Tuple[Any, Any]:
         """The sums of what goes with each query's neighbours, made on the server: photons around a place, for instance.
@@ -162,7 +163,7 @@ class KdTree:
         else:
             request.nearest = k
         asked, run = self._ask(request, queries, radius, call)
-        rows = payload if isinstance(payload, Buffer) else as_array(_of_type(payload, self.dtype), "payload",
+        rows = payload if isinstance(payload, Buffer) else as_array(_of_type(payload, self.dtype, "payload"), "payload",
                                                                     (self.dtype.name,))
         run.source(request.payload, rows, "payload")
         channels = rows.shape[-1] if len(rows.shape) == len(self.shape) else 1
@@ -170,7 +171,7 @@ class KdTree:
         result = run.run(resident, nbytes("float64", *asked.shape[:-1], channels + 1))
         return result.either("sums", resident), result.either("counts" if k is None else "distances", resident)
 
-    def lists(self, queries: NDArray, radius: Any, *, max_neighbors: Optional[int] = None, squared: bool = False,
+    def lists(self, queries: AnyArray, radius: Any, *, max_neighbors: Optional[int] = None, squared: bool = False,
               period: Sequence[float] = (), **call: "Unpack[CallOptions]") -> NeighborLists:
         """All points within the radius of each query, in the tree's order; arguments as `query`.
 
@@ -186,12 +187,12 @@ class KdTree:
         result = run.run(False, 16 * most + 8 * (int(np.prod(asked.shape[:-1], dtype=np.int64)) + 1))
         return NeighborLists(result.array("offsets"), result.array("indices"), result.array("distances"))
 
-    def _ask(self, request: Any, queries: Union[NDArray, Buffer], radius: Any,
+    def _ask(self, request: Any, queries: Union[AnyArray, Buffer], radius: Any,
              options: CallOptions) -> Tuple[Union[NDArray, Buffer], Call]:
         if self._client is None:
             cure = "tree.to(client)"
             raise FailedPrecondition(f"the tree is not on a server; {cure} brings it there", cure=cure)
-        asked = queries if isinstance(queries, Buffer) else as_array(_of_type(queries, self.dtype), "queries",
+        asked = queries if isinstance(queries, Buffer) else as_array(_of_type(queries, self.dtype, "queries"), "queries",
                                                                      (self.dtype.name,), (len(self.shape),))
         if asked.shape[-1] != self.shape[-1]:
             raise wrong("queries", f"has the shape {list(asked.shape)}", f"[queries, {self.shape[-1]}]")
@@ -199,11 +200,11 @@ class KdTree:
         for name in PARTS:
             call.source(getattr(request.tree, name), self._parts[name], name)
         call.source(request.queries, asked, "queries")
-        if isinstance(radius, (np.ndarray, list, tuple)):
-            radii = as_array(_of_type(np.asarray(radius), self.dtype), "radius", (self.dtype.name,), (asked.ndim - 1,))
-            call.source(request.radii, radii, "radius")
-        elif isinstance(radius, Buffer):
+        if isinstance(radius, Buffer):
             call.source(request.radii, radius, "radius")
+        elif isinstance(radius, (list, tuple)) or is_array(radius):
+            radii = as_array(_of_type(radius, self.dtype, "radius"), "radius", (self.dtype.name,), (asked.ndim - 1,))
+            call.source(request.radii, radii, "radius")
         elif radius is not None:
             request.radius = float(radius)
         return asked, call
@@ -274,7 +275,7 @@ class KdTree:
         return html(self, "KD-tree", facts)
 
 
-def _of_type(array: Any, dtype: Any) -> Any:
+def _of_type(given: Any, dtype: Any, field: str) -> NDArray:
     """Floats of another width, and whole numbers, as the tree's type."""
-    array = array if isinstance(array, np.ndarray) else np.asarray(array)
+    array = imported(given, field)
     return array.astype(dtype) if array.dtype.kind in "fiu" and array.dtype != dtype else array

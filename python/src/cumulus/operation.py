@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 
-from .arrays import NDArray, choose, read_inline, write_spec
+from .arrays import AnyArray, NDArray, choose, read_inline, write_spec
 from .buffer import Buffer, EncodedImage
 from .connection import MAX_REQUEST_BYTES
 from .errors import Internal, wrong
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .client_base import ClientBase
 
 Input = Union[NDArray, Buffer, EncodedImage]
-ImageLike = Union[NDArray, str, "os.PathLike[str]", bytes, EncodedImage]
+ImageLike = Union[AnyArray, str, "os.PathLike[str]", bytes, EncodedImage]
 """What images and weights may be besides buffers: arrays, or an image file by its path or its bytes."""
 
 
@@ -49,6 +49,12 @@ class Timings(NamedTuple):
 
 def _seconds(duration: Any) -> float:
     return float(duration.seconds) + float(duration.nanos) * 1e-9
+
+
+def read_timings(times: Any) -> Timings:
+    """Of an answer's."""
+    return Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute), _seconds(times.output),
+                   times.device, _seconds(times.decode), times.encoded_bytes)
 
 
 class Call:
@@ -189,10 +195,7 @@ class Result:
             self._values[named.name] = kept = Buffer(client.whole, named.buffer, session)
             if recipe is not None:
                 recipe.add_output(named.name, kept.resident)
-        times = answer.timings
-        client.timings = Timings(_seconds(times.queue), _seconds(times.input), _seconds(times.compute),
-                                 _seconds(times.output), times.device, _seconds(times.decode),
-                                 times.encoded_bytes)
+        client.note_timings(answer.timings)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from .arrays import NDArray, as_array, choose
+from .arrays import AnyArray, NDArray, as_array, choose
 from .buffer import Buffer
 from .errors import wrong
 from .operation import CallOptions, nbytes
@@ -94,7 +94,7 @@ class SamplingTable:
         table._header = table_format.read_header(table.table)
         return table
 
-    def sample(self, points: Union[int, NDArray], *, sequence: str = "sobol", first_index: int = 0, seed: int = 0,
+    def sample(self, points: Union[int, AnyArray], *, sequence: str = "sobol", first_index: int = 0, seed: int = 0,
                total: int = 0, layer: int = 0, **call: "Unpack[CallOptions]") -> Samples:
         """Draws points with a density in proportion to the weights.
 
@@ -133,7 +133,7 @@ class SamplingTable:
         direction = None if self.header.projection == table_format.PLANE else drawn.direction
         return Samples(np.stack([drawn.u, drawn.v], axis=-1), drawn.pdf, direction)
 
-    def pdf(self, points: Union[NDArray, Buffer], *, layer: int = 0, **call: "Unpack[CallOptions]") -> Any:
+    def pdf(self, points: Union[AnyArray, Buffer], *, layer: int = 0, **call: "Unpack[CallOptions]") -> Any:
         """The density with which `sample` draws there: on the server where the table is there, otherwise here.
 
         Args:
@@ -159,7 +159,7 @@ class SamplingTable:
             u, v = sphere.position_of(places)
         return (bilinear if view.header.bilinear else constant).pdf(view, u, v)
 
-    def _evaluate(self, points: Union[NDArray, Buffer], layer: int, options: CallOptions) -> Any:
+    def _evaluate(self, points: Union[AnyArray, Buffer], layer: int, options: CallOptions) -> Any:
         assert self._resident is not None
         request = wire.EvaluateDensityRequest(layer=layer)
         asked = points if isinstance(points, Buffer) else _floats(points)

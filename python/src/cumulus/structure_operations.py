@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .arrays import NDArray, as_array, choose
+from .arrays import AnyArray, NDArray, as_array, choose
 from .brackets import OUTPUTS, Brackets
 from .buffer import Buffer, EncodedImage
 from .kd_tree import KdTree
@@ -78,8 +78,8 @@ class StructureOperations(OperationBase):
 
     # KD-trees.
 
-    def kd_tree(self, points: Union[NDArray, Buffer], *, leaf_size: int = 40, split: str = "widest-spread",
-                payload: Optional[Union[NDArray, Buffer]] = None, **call: "Unpack[CallOptions]") -> KdTree:
+    def kd_tree(self, points: Union[AnyArray, Buffer], *, leaf_size: int = 40, split: str = "widest-spread",
+                payload: Optional[Union[AnyArray, Buffer]] = None, **call: "Unpack[CallOptions]") -> KdTree:
         """A tree over points, of which neighbours are asked: the one that scikit-learn builds of them.
 
         Args:
@@ -99,8 +99,8 @@ class StructureOperations(OperationBase):
         names = ("points", "idx_array", "node_data", "node_bounds", "payload")
         return KdTree(self, {name: result.buffer(name) for name in names if name in result}, leaf_size)
 
-    def _build_tree(self, request: kd_tree_pb2.BuildKdTreeRequest, points: Union[NDArray, Buffer],
-                    payload: Optional[Union[NDArray, Buffer]], options: CallOptions) -> Call:
+    def _build_tree(self, request: kd_tree_pb2.BuildKdTreeRequest, points: Union[AnyArray, Buffer],
+                    payload: Optional[Union[AnyArray, Buffer]], options: CallOptions) -> Call:
         source = points if isinstance(points, Buffer) else as_array(points, "points", ("float64", "float32"), (2, 3))
         run = self.begin("BuildKdTree", request, options).source(request.points, source, "points")
         if payload is not None:
@@ -108,7 +108,7 @@ class StructureOperations(OperationBase):
                        "payload")
         return run
 
-    def left_balanced_kd_tree(self, points: Union[NDArray, Buffer],
+    def left_balanced_kd_tree(self, points: Union[AnyArray, Buffer],
                               **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
         """Points arranged as the implicit left-balanced tree, for other programs to search.
 
@@ -124,7 +124,7 @@ class StructureOperations(OperationBase):
 
     # Run lengths.
 
-    def run_length(self, array: Union[NDArray, Buffer], *, order: str = "by-rows", pixels: bool = False,
+    def run_length(self, array: Union[AnyArray, Buffer], *, order: str = "by-rows", pixels: bool = False,
                    **call: "Unpack[CallOptions]") -> RunLengths:
         """The runs of equal neighbours of an array: masks, mattes, index images.
 
@@ -144,7 +144,7 @@ class StructureOperations(OperationBase):
         return RunLengths(result.either("symbols", resident), result.either("lengths", resident), source.shape,
                           order=order, pixels=pixels)
 
-    def decode_run_lengths(self, symbols: Union[NDArray, Buffer], lengths: Union[NDArray, Buffer],
+    def decode_run_lengths(self, symbols: Union[AnyArray, Buffer], lengths: Union[AnyArray, Buffer],
                            shape: Sequence[int], *, order: str = "by-rows", pixels: bool = False,
                            **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The array of `shape` whose runs these are; a `Buffer` where `symbols` is one."""
@@ -159,9 +159,9 @@ class StructureOperations(OperationBase):
 
     # Brackets and clips.
 
-    def match_brackets(self, text: Union[str, bytes, NDArray, Buffer], *, pairs: Union[str, bytes] = b"",
+    def match_brackets(self, text: Union[str, bytes, AnyArray, Buffer], *, pairs: Union[str, bytes] = b"",
                        outputs: Sequence[str] = ("partner",), lenient: bool = False,
-                       segments: Optional[Union[NDArray, Buffer]] = None,
+                       segments: Optional[Union[AnyArray, Buffer]] = None,
                        **call: "Unpack[CallOptions]") -> Brackets:
         """Partners, parents and depths in nested structure, as a stack would give them.
 
@@ -199,7 +199,7 @@ class StructureOperations(OperationBase):
         arrays = {name: result.either(name, resident) for name in OUTPUTS[:4] if name in result}
         return Brackets(maximum_depth=single.get("maximum_depth"), unmatched=single.get("unmatched"), **arrays)
 
-    def intersect_clips(self, elements: Union[NDArray, Buffer], boxes: Union[NDArray, Buffer],
+    def intersect_clips(self, elements: Union[AnyArray, Buffer], boxes: Union[AnyArray, Buffer],
                         **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """What a scene's clips leave of its elements.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
-from .arrays import NDArray, as_array, choose
+from .arrays import AnyArray, NDArray, as_array, choose
 from .buffer import Buffer
 from .errors import wrong
+from .foreign import imported
 from .operation import CallOptions, nbytes
 from .v1 import summed_area_table_pb2 as wire
 
@@ -53,7 +54,7 @@ class SummedAreaTable:
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray:
         return self.sums.__array__(dtype, copy)
 
-    def sum(self, rectangles: Union[NDArray, Buffer], *, refuse_outside: bool = False,
+    def sum(self, rectangles: Union[AnyArray, Buffer], *, refuse_outside: bool = False,
             **call: "Unpack[CallOptions]") -> Any:
         """Sums over rectangles.
 
@@ -66,19 +67,19 @@ class SummedAreaTable:
         """
         return self._ask("sum", "sums", rectangles, refuse_outside, call)
 
-    def mean(self, rectangles: Union[NDArray, Buffer], *, refuse_outside: bool = False,
+    def mean(self, rectangles: Union[AnyArray, Buffer], *, refuse_outside: bool = False,
              **call: "Unpack[CallOptions]") -> Any:
         """Means over rectangles, float64, as `sum`; NaN of nothing."""
         return self._ask("mean", "means", rectangles, refuse_outside, call)
 
-    def variance(self, rectangles: Union[NDArray, Buffer], *, refuse_outside: bool = False,
+    def variance(self, rectangles: Union[AnyArray, Buffer], *, refuse_outside: bool = False,
                  **call: "Unpack[CallOptions]") -> Any:
         """Variances over rectangles, float64, as `sum`; of tables with squares."""
         if self.squares is None:
             raise wrong("squares", "the table has none", "summed_area_table(image, squares=True)")
         return self._ask("variance", "variances", rectangles, refuse_outside, call)
 
-    def _ask(self, statistic: str, name: str, rectangles: Union[NDArray, Buffer], refuse: bool,
+    def _ask(self, statistic: str, name: str, rectangles: Union[AnyArray, Buffer], refuse: bool,
              options: CallOptions) -> Any:
         request = wire.SumRectanglesRequest(exclusive=self.exclusive)
         request.statistics.append(choose(wire.RectangleStatistic, "RECTANGLE_", statistic, "statistic"))
@@ -104,7 +105,7 @@ def _narrow(rectangles: Any) -> NDArray:
     """Whole numbers of any width as int32, where they fit."""
     import numpy as np
 
-    array = np.asarray(rectangles)
+    array = imported(rectangles, "rectangles")
     if array.dtype.kind in "iu" and array.dtype != np.int32 and array.size:
         if array.min() >= -(2**31) and array.max() < 2**31:
             return array.astype(np.int32)
