@@ -10,6 +10,8 @@
 
 #include "bench/harness/bench.h"
 #include "bench/operations/recursive_filter_fir.h"
+#include "bench/operations/recursive_filter_normalize.h"
+#include "kernels/core/non_finite.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus::bench {
@@ -23,6 +25,10 @@ using Method = RecursiveFilterMethod;
 struct Variant {
   std::string name;
   RecursiveFilter filter;
+  /// Looks for NaN and infinity before it filters, as a service's calls do that do not say otherwise.
+  bool looks = false;
+
+  Variant looking() const { return {name, filter, true}; }
 };
 
 /// Checks a few whole rows and columns' worth of the result: the serial filter of a whole large image takes
@@ -146,8 +152,10 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
                                                 view, step, executor.numbers(), choice));
   }
   RecursiveFilterRun done{};
+  const ReportMemory<NonFinite, Executor> non_finite;
   const auto run = [&] {
     const T* source = pixels.data();
+    if (variant.looks) find_non_finite<T>(executor, {source, elements}, *non_finite.get());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       T* target = (steps.size() - i) % 2 == 1 ? result.data() : other.data();
       executor.reuse_scratch();
@@ -173,19 +181,47 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   });
 }
 
+constexpr std::int64_t kPictures[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048},
+                                         {2160, 3840}, {2048, 4096}, {4096, 8192}};
+
 /// What users send: pictures and lat-long maps of 1, 3 and 4 channels, by what is chosen and by each method.
 template <class T, class Executor>
 void bench_pictures(Runner<Executor>& runner, const Variant& variant, const std::string& type) {
-  constexpr std::int64_t kExtents[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048},
-                                          {2160, 3840}, {2048, 4096}, {4096, 8192}};
   const std::pair<std::string, Method> methods[] = {
       {"", Method::kAutomatic}, {"tiled/", Method::kTiled}, {"decaying/", Method::kDecaying}};
-  for (const auto& [height, width] : kExtents) {
+  for (const auto& [height, width] : kPictures) {
     for (const std::int64_t channels : {1, 3, 4}) {
       for (const auto& [name, method] : methods) {
         if (method != Method::kAutomatic && !std::is_same_v<Executor, CudaExecutor>) continue;
         bench_filter<T>(runner, variant, "/pictures/" + type + name, {height, width, channels},
                         {variant.filter}, method);
+      }
+    }
+  }
+}
+
+/// The blur that is the default, of each sigma; as a kernel, and as the service calls it.
+template <class Executor>
+void bench_default_blurs(Runner<Executor>& runner) {
+  std::vector<Variant> variants;
+  for (const int sigma : {2, 8, 32, 64, 1000}) {
+    const AxisFilter clamp = deriche_filter(sigma, 0, FilterBoundary::kClamp);
+    const std::string name = "deriche-" + std::to_string(sigma);
+    variants.push_back({name + "-clamp", {clamp, clamp}});
+    if (sigma <= 64) {
+      variants.push_back({name + "-map", {clamp, deriche_filter(sigma, 0, FilterBoundary::kRepeat)}});
+    }
+  }
+  for (const auto& [height, width] : kPictures) {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      const Size size(height, width, channels);
+      for (const Variant& variant : variants) {
+        if (variant.name != "deriche-8-clamp") {
+          bench_filter<float>(runner, variant, "/pictures/", size, {variant.filter});
+          bench_filter<Float16>(runner, variant, "/pictures/half/", size, {variant.filter});
+        }
+        bench_filter<float>(runner, variant.looking(), "/pictures/refuse/", size, {variant.filter});
+        bench_filter<Float16>(runner, variant.looking(), "/pictures/refuse/half/", size, {variant.filter});
       }
     }
   }
@@ -254,9 +290,11 @@ void bench_all(Runner<Executor>& runner) {
       bench_pictures<float>(runner, variant, "");
       bench_pictures<Float16>(runner, variant, "half/");
     }
+    bench_default_blurs(runner);
     bench_other_pictures(runner);
     bench_fir_pictures(runner);
   }
+  bench_normalize(runner);
   for (const std::int64_t side : sides) {
     bench_filter<float>(runner, cubic, "/", side, {cubic.filter});
     if (kGpu && !runner.quick()) {
@@ -270,7 +308,8 @@ void bench_all(Runner<Executor>& runner) {
     bench_filter<float>(runner, young, "/", side, {young.filter});
     if (kGpu) {
       bench_filter<float>(runner, young, "/tiled/", side, {young.filter}, Method::kTiled);
-      bench_filter<float>(runner, young, "/exact/", side, {young.filter}, {Method::kAutomatic, 0});
+      for (const Variant& variant : {cubic, others[0], young})  // orders 1, 2 and 3
+        bench_filter<float>(runner, variant, "/exact/", side, {variant.filter}, {Method::kAutomatic, 0});
       bench_filter<float>(runner, young, "/decaying/", side, {young.filter}, Method::kDecaying);
       bench_filter<float>(runner, young, "/decaying-1e-4/", side, {young.filter}, {Method::kDecaying, 1e-4});
       if (side <= 1024) {  // larger ones do not fit on every chip
