@@ -8,7 +8,9 @@ Needs CuPy and PyTorch; torchvision and CV-CUDA (cvcuda-cu13) take part where th
 the look for NaN that the service puts before them. Of every case the peers' whole results are compared on the GPU with CuPy's; of
 the shapes of --whole also what a cumulusd with the CUDA backend answers. CuPy, SciPy's twin, cuts Gaussians off at 4 sigma, and so do
 the others here. PyTorch has pictures in planes, as it likes them, and filters along one axis after the other; torchvision and
-CV-CUDA take whole windows. A peer that would take more than a second for a case, by its time for a smaller one, is left out of it.
+CV-CUDA take whole windows. PyTorch's convolutions are as it sets them, in TF32. A peer that would take more than a second for a
+case, by its time for a smaller one, is left out of it. Wide blurs of large pictures take cumulus_bench seconds each to verify: all
+Gaussians take more than three minutes. --operations and --extents ask for fewer.
 """
 import argparse
 import collections
@@ -290,6 +292,7 @@ def add_rows_of_cumulus(rows, cases, report):
 
 
 def write(path, said, rows):
+    """Again and again: what is cut off in the middle leaves its rows."""
     lines = ",\n".join("  " + json.dumps({"name": name, **row}) for name, row in rows.items())
     head = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in said.items())
     path.write_text(f'{{\n{head} "rows": [\n{lines}\n ]\n}}\n', encoding="utf-8")
@@ -321,12 +324,13 @@ def main():
         add_rows_of_cumulus(rows, cases, report)
         said = {"command": "bench/beside/gpu_peers.py build/release --json FILE", "commit": report["commit"],
                 "devices": [*report["devices"], *versions()]}
+        write(path, said, rows)
     if options.only != "whole":
         times = PeerTimes(stream)
         for case in cases:
             rows[case.name]["peers"] = times.of(case)
             print(case.name, json.dumps(rows[case.name]), flush=True)
-            write(path, said, rows)  # what is cut off in the middle leaves its rows
+            write(path, said, rows)
     if options.only in (None, "whole"):
         compare_whole(options.build, [case for case in cases if case.extents in EXTENTS[:options.whole]], rows)
     write(path, said, rows)
