@@ -9,8 +9,8 @@ the look for NaN that the service puts before them. Of every case the peers' who
 the shapes of --whole also what a cumulusd with the CUDA backend answers. CuPy, SciPy's twin, cuts Gaussians off at 4 sigma, and so do
 the others here. PyTorch has pictures in planes, as it likes them, and filters along one axis after the other; torchvision and
 CV-CUDA take whole windows. PyTorch's convolutions are as it sets them, in TF32. A peer that would take more than a second for a
-case, by its time for a smaller one, is left out of it. Wide blurs of large pictures take cumulus_bench seconds each to verify: all
-Gaussians take more than three minutes. --operations and --extents ask for fewer.
+case, by its time for a smaller one, is left out of it. All Gaussians take minutes, most of it to verify; --operations and --extents ask
+for fewer.
 """
 import argparse
 import collections

@@ -1,7 +1,6 @@
 #include "kernels/recursive_filter/recursive_filter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -11,6 +10,7 @@
 #include "bench/harness/bench.h"
 #include "bench/operations/recursive_filter_fir.h"
 #include "bench/operations/recursive_filter_normalize.h"
+#include "bench/operations/recursive_filter_window.h"
 #include "kernels/core/non_finite.h"
 #include "tests/cases/recursive_filter_case.h"
 
@@ -30,49 +30,6 @@ struct Variant {
 
   Variant looking() const { return {name, filter, true}; }
 };
-
-/// Checks a few whole rows and columns' worth of the result: the serial filter of a whole large image takes
-/// minutes. A window around the middle, wide enough that what lies outside cannot matter, stands for the
-/// rest.
-template <class T>
-std::string verify_window(const FilterImage& image, const RecursiveFilter& filter,
-                          const std::vector<T>& result, double truncation_bound) {
-  if (image.shape.height * image.shape.width <= 512 * 512 && truncation_bound <= kNegligibleTruncation) {
-    return verify_recursive_filter(image, filter, result.data());
-  }
-  constexpr std::int64_t kSide = 48;
-  const std::int64_t reach_y = testing::SerialFilter(filter.y.causal).memory();
-  const std::int64_t reach_x = testing::SerialFilter(filter.x.causal).memory();
-  const auto span_of = [](std::int64_t length, std::int64_t reach) {
-    const std::int64_t first = std::max<std::int64_t>(0, length / 2 - reach);
-    return std::pair(first, std::min(length, length / 2 + kSide + reach));
-  };
-  const auto [top, bottom] = span_of(image.shape.height, reach_y);
-  const auto [left, right] = span_of(image.shape.width, reach_x);
-  const std::int64_t channels = image.shape.channels;
-  const std::int64_t window_row = (right - left) * channels;
-  FilterImage window{{bottom - top, right - left, channels}, window_row, {}};
-  for (std::int64_t y = top; y < bottom; ++y) {
-    window.elements.insert(window.elements.end(), image.row(y) + left * channels,
-                           image.row(y) + right * channels);
-  }
-  const auto expected = filter_serially(window, filter);
-  const double tolerance = testing::recursive_filter_tolerance<T>(filter) + truncation_bound;
-  for (std::int64_t y = image.shape.height / 2; y < image.shape.height / 2 + kSide; ++y) {
-    const std::int64_t middle = image.shape.width / 2;
-    for (std::int64_t i = middle * channels; i < (middle + kSide) * channels; ++i) {
-      const auto at = static_cast<std::size_t>((y - top) * window_row + i - left * channels);
-      const auto want = static_cast<double>(expected[at]);
-      const auto got = static_cast<double>(result[static_cast<std::size_t>(y * image.row_elements() + i)]);
-      const double error = std::abs(got - want);
-      if (!(error <= tolerance)) {
-        return "row " + std::to_string(y) + ", element " + std::to_string(i) + ": off by " +
-               std::to_string(error);
-      }
-    }
-  }
-  return "";
-}
 
 /// The filters that one after another make the whole.
 using Steps = std::vector<RecursiveFilter>;
