@@ -10,11 +10,9 @@ lie in memory (/dev/shm). Of each, the blur alone is told too: the client's call
 turns; a row has the best of each.
 """
 import collections
-import contextlib
 import itertools
 import json
 import os
-import pathlib
 import subprocess
 import tempfile
 import time
@@ -22,27 +20,12 @@ import time
 import cv2
 import numpy
 
+from daemon import daemon
 from opencv import options_of, write
 
 SIGMAS = (2, 8, 32)
 METHODS = ("deriche", "young")
 TURNS = 7
-
-
-@contextlib.contextmanager
-def daemon(options, folder):
-    """The address of a cumulusd on loopback."""
-    port_file = pathlib.Path(folder, "address")
-    server = subprocess.Popen([f"{options.build}/bin/cumulusd", "--backend", "cpu", "--listen", "127.0.0.1:0", "--port-file", port_file],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while not port_file.exists() or not port_file.read_text(encoding="utf-8").strip():
-            assert server.poll() is None, "cumulusd did not start"
-            time.sleep(0.05)
-        yield port_file.read_text(encoding="utf-8").split()[0]
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def processor():
@@ -87,7 +70,7 @@ def main():
     options = options_of(__doc__)
     rows = []
     print("| | file to file: Cumulus ms | OpenCV | ratio | the blur: Cumulus ms | OpenCV | ratio | difference |\n" + "|---" * 8 + "|")
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, daemon(options, folder) as address:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, daemon(options.build, folder, "cpu") as address:
         for side, channels, sigma in itertools.product(options.sides, (1, 3), SIGMAS):
             shape = (side, side) if channels == 1 else (side, side, channels)
             numpy.save(f"{folder}/in.npy", numpy.random.default_rng(1).random(shape, dtype=numpy.float32))

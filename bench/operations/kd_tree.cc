@@ -19,6 +19,7 @@
 #include "bench/harness/bench.h"
 #include "bench/operations/kd_tree_forest.h"
 #include "bench/operations/kd_tree_queries.h"
+#include "bench/operations/kd_tree_sums.h"
 #include "bench/operations/point_cloud.h"
 #if CUMULUS_WITH_CUDA
 #include "bench/operations/kd_tree_walks.h"
@@ -246,6 +247,12 @@ void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int
   const Question<float> within{.points = points, .dimensions = 3, .queries = queries, .radius = radius};
   bench_count(runner, within);
   bench_list(runner, within, static_cast<std::size_t>(16 * queries));
+  for (const bool sorted : {true, false}) {
+    Question<float> photons{.points = points, .dimensions = 3, .queries = queries, .sorted = sorted};
+    for (const int nearest : {8, 50}) bench_sum_nearest(runner, photons, nearest);
+    photons.radius = radius;
+    bench_sum_within(runner, photons);
+  }
 }
 
 template <class Executor>

@@ -1,7 +1,6 @@
 #include "kernels/recursive_filter/recursive_filter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -10,6 +9,9 @@
 
 #include "bench/harness/bench.h"
 #include "bench/operations/recursive_filter_fir.h"
+#include "bench/operations/recursive_filter_normalize.h"
+#include "bench/operations/recursive_filter_window.h"
+#include "kernels/core/non_finite.h"
 #include "tests/cases/recursive_filter_case.h"
 
 namespace cumulus::bench {
@@ -23,50 +25,11 @@ using Method = RecursiveFilterMethod;
 struct Variant {
   std::string name;
   RecursiveFilter filter;
-};
+  /// Looks for NaN and infinity before it filters, as a service's calls do that do not say otherwise.
+  bool looks = false;
 
-/// Checks a few whole rows and columns' worth of the result: the serial filter of a whole large image takes
-/// minutes. A window around the middle, wide enough that what lies outside cannot matter, stands for the
-/// rest.
-template <class T>
-std::string verify_window(const FilterImage& image, const RecursiveFilter& filter,
-                          const std::vector<T>& result, double truncation_bound) {
-  if (image.shape.height * image.shape.width <= 512 * 512 && truncation_bound <= kNegligibleTruncation) {
-    return verify_recursive_filter(image, filter, result.data());
-  }
-  constexpr std::int64_t kSide = 48;
-  const std::int64_t reach_y = testing::SerialFilter(filter.y.causal).memory();
-  const std::int64_t reach_x = testing::SerialFilter(filter.x.causal).memory();
-  const auto span_of = [](std::int64_t length, std::int64_t reach) {
-    const std::int64_t first = std::max<std::int64_t>(0, length / 2 - reach);
-    return std::pair(first, std::min(length, length / 2 + kSide + reach));
-  };
-  const auto [top, bottom] = span_of(image.shape.height, reach_y);
-  const auto [left, right] = span_of(image.shape.width, reach_x);
-  const std::int64_t channels = image.shape.channels;
-  const std::int64_t window_row = (right - left) * channels;
-  FilterImage window{{bottom - top, right - left, channels}, window_row, {}};
-  for (std::int64_t y = top; y < bottom; ++y) {
-    window.elements.insert(window.elements.end(), image.row(y) + left * channels,
-                           image.row(y) + right * channels);
-  }
-  const auto expected = filter_serially(window, filter);
-  const double tolerance = testing::recursive_filter_tolerance<T>(filter) + truncation_bound;
-  for (std::int64_t y = image.shape.height / 2; y < image.shape.height / 2 + kSide; ++y) {
-    const std::int64_t middle = image.shape.width / 2;
-    for (std::int64_t i = middle * channels; i < (middle + kSide) * channels; ++i) {
-      const auto at = static_cast<std::size_t>((y - top) * window_row + i - left * channels);
-      const auto want = static_cast<double>(expected[at]);
-      const auto got = static_cast<double>(result[static_cast<std::size_t>(y * image.row_elements() + i)]);
-      const double error = std::abs(got - want);
-      if (!(error <= tolerance)) {
-        return "row " + std::to_string(y) + ", element " + std::to_string(i) + ": off by " +
-               std::to_string(error);
-      }
-    }
-  }
-  return "";
-}
+  Variant looking() const { return {name, filter, true}; }
+};
 
 /// The filters that one after another make the whole.
 using Steps = std::vector<RecursiveFilter>;
@@ -146,8 +109,10 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
                                                 view, step, executor.numbers(), choice));
   }
   RecursiveFilterRun done{};
+  const ReportMemory<NonFinite, Executor> non_finite;
   const auto run = [&] {
     const T* source = pixels.data();
+    if (variant.looks) find_non_finite<T>(executor, {source, elements}, *non_finite.get());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       T* target = (steps.size() - i) % 2 == 1 ? result.data() : other.data();
       executor.reuse_scratch();
@@ -173,19 +138,47 @@ void bench_filter(Runner<Executor>& runner, const Variant& variant, const std::s
   });
 }
 
+constexpr std::int64_t kPictures[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048},
+                                         {2160, 3840}, {2048, 4096}, {4096, 8192}};
+
 /// What users send: pictures and lat-long maps of 1, 3 and 4 channels, by what is chosen and by each method.
 template <class T, class Executor>
 void bench_pictures(Runner<Executor>& runner, const Variant& variant, const std::string& type) {
-  constexpr std::int64_t kExtents[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048},
-                                          {2160, 3840}, {2048, 4096}, {4096, 8192}};
   const std::pair<std::string, Method> methods[] = {
       {"", Method::kAutomatic}, {"tiled/", Method::kTiled}, {"decaying/", Method::kDecaying}};
-  for (const auto& [height, width] : kExtents) {
+  for (const auto& [height, width] : kPictures) {
     for (const std::int64_t channels : {1, 3, 4}) {
       for (const auto& [name, method] : methods) {
         if (method != Method::kAutomatic && !std::is_same_v<Executor, CudaExecutor>) continue;
         bench_filter<T>(runner, variant, "/pictures/" + type + name, {height, width, channels},
                         {variant.filter}, method);
+      }
+    }
+  }
+}
+
+/// The blur that is the default, of each sigma; as a kernel, and as the service calls it.
+template <class Executor>
+void bench_default_blurs(Runner<Executor>& runner) {
+  std::vector<Variant> variants;
+  for (const int sigma : {2, 8, 32, 64, 1000}) {
+    const AxisFilter clamp = deriche_filter(sigma, 0, FilterBoundary::kClamp);
+    const std::string name = "deriche-" + std::to_string(sigma);
+    variants.push_back({name + "-clamp", {clamp, clamp}});
+    if (sigma <= 64) {
+      variants.push_back({name + "-map", {clamp, deriche_filter(sigma, 0, FilterBoundary::kRepeat)}});
+    }
+  }
+  for (const auto& [height, width] : kPictures) {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      const Size size(height, width, channels);
+      for (const Variant& variant : variants) {
+        if (variant.name != "deriche-8-clamp") {
+          bench_filter<float>(runner, variant, "/pictures/", size, {variant.filter});
+          bench_filter<Float16>(runner, variant, "/pictures/half/", size, {variant.filter});
+        }
+        bench_filter<float>(runner, variant.looking(), "/pictures/refuse/", size, {variant.filter});
+        bench_filter<Float16>(runner, variant.looking(), "/pictures/refuse/half/", size, {variant.filter});
       }
     }
   }
@@ -254,9 +247,11 @@ void bench_all(Runner<Executor>& runner) {
       bench_pictures<float>(runner, variant, "");
       bench_pictures<Float16>(runner, variant, "half/");
     }
+    bench_default_blurs(runner);
     bench_other_pictures(runner);
     bench_fir_pictures(runner);
   }
+  bench_normalize(runner);
   for (const std::int64_t side : sides) {
     bench_filter<float>(runner, cubic, "/", side, {cubic.filter});
     if (kGpu && !runner.quick()) {
@@ -270,7 +265,8 @@ void bench_all(Runner<Executor>& runner) {
     bench_filter<float>(runner, young, "/", side, {young.filter});
     if (kGpu) {
       bench_filter<float>(runner, young, "/tiled/", side, {young.filter}, Method::kTiled);
-      bench_filter<float>(runner, young, "/exact/", side, {young.filter}, {Method::kAutomatic, 0});
+      for (const Variant& variant : {cubic, others[0], young})  // orders 1, 2 and 3
+        bench_filter<float>(runner, variant, "/exact/", side, {variant.filter}, {Method::kAutomatic, 0});
       bench_filter<float>(runner, young, "/decaying/", side, {young.filter}, Method::kDecaying);
       bench_filter<float>(runner, young, "/decaying-1e-4/", side, {young.filter}, {Method::kDecaying, 1e-4});
       if (side <= 1024) {  // larger ones do not fit on every chip

@@ -8,6 +8,7 @@
 #include "bench/baselines/direct_box.h"
 #include "bench/baselines/summed_area_table_overlapped.h"
 #include "bench/harness/bench.h"
+#include "kernels/core/non_finite.h"
 #include "kernels/summed_area_table/queries.h"
 #include "tests/cases/summed_area_table_boxes.h"
 
@@ -161,12 +162,28 @@ void bench_rectangles(Runner<Executor>& runner, ImageShape shape, std::size_t co
   });
 }
 
+/// Boxes of a map of radii take a table; others too, where an image is small for its radius.
+struct BoxVariant {
+  std::int64_t radius;
+  bool mapped = false;
+  Boundary boundary = Boundary::kExact;
+  bool looks = false;  // for NaN and infinity first, as the service does
+
+  std::string boundary_name() const {
+    return boundary == Boundary::kMirror ? "mirror" : boundary == Boundary::kClamp ? "clamp" : "exact";
+  }
+  std::string name() const {
+    return std::string(looks ? "refuse-" : "") + (boundary == Boundary::kExact ? "" : boundary_name() + "-") +
+           (mapped ? "map-to-" : "radius-") + std::to_string(radius);
+  }
+};
+
 template <class Input, class Executor>
-void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t channels, std::int64_t radius,
-                      bool mapped = false) {
-  const std::string name = std::string("filter_box/") + kTypeName<Input> +
-                           (mapped ? "/map-to-" : "/radius-") + std::to_string(radius) + "/" +
-                           size_name(shape, channels);
+void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t channels,
+                      const BoxVariant& variant) {
+  const auto [radius, mapped, boundary, looks] = variant;
+  const std::string name =
+      std::string("filter_box/") + kTypeName<Input> + "/" + variant.name() + "/" + size_name(shape, channels);
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
   const auto image = make_image<Input>(shape, channels, 0, ImagePattern::kRandom);
@@ -181,10 +198,13 @@ void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t c
   job.image = {pixels.data(), shape.height, shape.width, channels};
   job.means = {means.data(), shape.height, shape.width, channels};
   if (mapped) job.radii = map.data();
-  job.box = {radius, radius};
+  const ReportMemory<NonFinite, Executor> non_finite;
+  job.box = {radius, radius, boundary, boundary};
   // A naive box of a large radius takes long: of every image as many of its pixels as are done in time.
-  const std::int64_t step =
-      std::max({std::int64_t{1}, radius * radius / 16, elements * radius / (std::int64_t{1} << 23)}) * 2 + 1;
+  const std::int64_t step = std::max({std::int64_t{1}, radius * radius / 16,
+                                      elements * radius * radius / (std::int64_t{1} << 26)}) *
+                                2 +
+                            1;
   runner.measure({
       .name = name,
       .bytes = image.elements.size() * (sizeof(Input) + sizeof(float)) +
@@ -192,14 +212,21 @@ void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t c
       .items = static_cast<double>(shape.height * shape.width),
       .unit = "pixels",
       .scratch_bytes = filter_box_scratch_bytes(job, executor.numbers()),
-      .run = [&] { filter_box(executor, job); },
+      .run =
+          [&] {
+            if constexpr (!std::is_integral_v<Input>) {
+              if (variant.looks) find_non_finite<Input>(executor, pixels.span(), *non_finite.get());
+            }
+            filter_box(executor, job);
+          },
       .verify =
           [&] {
             const auto box_at = [&](std::int64_t y, std::int64_t x) {
               const auto side =
-                  mapped ? static_cast<std::int64_t>(radii[static_cast<std::size_t>(y * shape.width + x)])
-                         : radius;
-              return testing::NaiveBox{side, side};
+                  variant.mapped
+                      ? static_cast<std::int64_t>(radii[static_cast<std::size_t>(y * shape.width + x)])
+                      : variant.radius;
+              return testing::NaiveBox{side, side, variant.boundary_name(), variant.boundary_name()};
             };
             return verify_box_filter(image, box_at, means.to_host().data(), nullptr, step);
           },
@@ -252,14 +279,22 @@ void bench_pictures(Runner<Executor>& runner) {
                                  ImageShape{2048, 4096}, ImageShape{4096, 8192}}) {
     for (const std::int64_t channels : {1, 3, 4}) {
       for (const std::int64_t radius : {4, 8, 32}) {
-        bench_box_filter<float>(runner, shape, channels, radius);
-        bench_box_filter<Float16>(runner, shape, channels, radius);
-        bench_box_filter<std::uint8_t>(runner, shape, channels, radius);
+        for (const Boundary boundary : {Boundary::kExact, Boundary::kClamp}) {
+          bench_box_filter<float>(runner, shape, channels, {radius, false, boundary});
+          bench_box_filter<Float16>(runner, shape, channels, {radius, false, boundary});
+          bench_box_filter<std::uint8_t>(runner, shape, channels, {radius, false, boundary});
+        }
+        bench_box_filter<float>(runner, shape, channels, {radius, false, Boundary::kClamp, true});
+        bench_box_filter<Float16>(runner, shape, channels, {radius, false, Boundary::kClamp, true});
       }
-      bench_box_filter<float>(runner, shape, channels, 64, true);
+      for (const Boundary boundary : {Boundary::kExact, Boundary::kClamp, Boundary::kMirror})
+        bench_box_filter<float>(runner, shape, channels, {64, true, boundary});
       bench_table<float, double>(runner, shape, channels);
+      for (const Form form : {Form::kExclusive, Form::kWithSquares})
+        bench_table<float, double>(runner, shape, channels, form);
       bench_table<Float16, float>(runner, shape, channels);
       bench_table<std::uint8_t, std::uint32_t>(runner, shape, channels);
+      bench_table<std::uint16_t, std::uint64_t>(runner, shape, channels);
     }
   }
 }
@@ -306,16 +341,19 @@ void bench_all(Runner<Executor>& runner) {
   bench_table<double, double>(runner, {side, side}, 1);
   bench_rectangles(runner, {side, side}, runner.quick() ? 10'000 : 10'000'000);
   for (const std::int64_t radius : {3, 31}) {
-    bench_box_filter<float>(runner, {sides.front(), sides.front()}, 1, radius);
-    bench_box_filter<std::uint8_t>(runner, {sides.front(), sides.front()}, 1, radius);
+    bench_box_filter<float>(runner, {sides.front(), sides.front()}, 1, {radius});
+    bench_box_filter<std::uint8_t>(runner, {sides.front(), sides.front()}, 1, {radius});
   }
   const ImageShape filtered = runner.quick() ? ImageShape{256, 256} : ImageShape{2048, 2048};
   for (const std::int64_t radius : {4, 16, 64, 256, 512}) {
     if (runner.quick() && radius > 64) break;
-    bench_box_filter<float>(runner, filtered, 1, radius);
+    bench_box_filter<float>(runner, filtered, 1, {radius});
     bench_direct_box(runner, filtered, radius);
   }
-  bench_box_filter<float>(runner, filtered, 1, 64, true);
+  bench_box_filter<float>(runner, filtered, 1, {64, true});
+  // By a table: too small an image for boxes that slide.
+  for (const bool mapped : {false, true})
+    bench_box_filter<float>(runner, filtered, 1, {64, mapped, Boundary::kMirror});
   if (!runner.quick()) bench_pictures(runner);
 }
 
