@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -176,6 +177,67 @@ TEST_P(SharedMemoryTransfers, LeaveNothingOfASharedArray) {
   }
   EXPECT_TRUE(
       eventually([&] { return server_.reserved_bytes() == 0 && server_.socket->shares().bytes() == 0; }));
+}
+
+/// What a download announces of its bytes, each piece looked at when it is.
+class Announced {
+ public:
+  explicit Announced(const std::vector<std::uint8_t>& right) : right_(right) {}
+
+  absl::Status download(const Session& session, const Buffer& buffer, std::span<std::byte> here) {
+    here_ = here;
+    DownloadOptions options;
+    options.arrived = [this](std::int64_t begin, std::int64_t end) { take(begin, end); };
+    options.progress = [this](std::int64_t done, std::int64_t) { done_ = done; };
+    return session.download(buffer, here, options);
+  }
+  bool each_byte_once() const {
+    return std::all_of(times_.begin(), times_.end(), [](int times) { return times == 1; });
+  }
+  bool in_place() const { return in_place_; }
+  bool in_order() const { return in_order_; }
+  std::int64_t largest() const { return largest_; }
+  std::int64_t done() const { return done_; }
+
+ private:
+  void take(std::int64_t begin, std::int64_t end) {
+    in_order_ = in_order_ && begin == last_;
+    last_ = end;
+    largest_ = std::max(largest_, end - begin);
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      ++times_[i];
+      in_place_ = in_place_ && here_[i] == std::byte{right_[i]};
+    }
+  }
+
+  const std::vector<std::uint8_t>& right_;
+  std::span<std::byte> here_;
+  std::vector<int> times_ = std::vector<int>(right_.size());
+  bool in_place_ = true;
+  bool in_order_ = true;
+  std::int64_t last_ = 0;
+  std::int64_t largest_ = 0;
+  std::int64_t done_ = 0;
+};
+
+TEST_P(SharedMemoryTransfers, TellWhatHasArrived) {
+  const Client client = connect(server_);
+  const Session session = *client.create_session();
+  for (const std::size_t size : {9 * kMiB + 7, 33 * kMiB + 5}) {
+    const std::vector<std::uint8_t> bytes = some_bytes(size);
+    const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(bytes));
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    std::vector<std::uint8_t> here(size);
+    Announced announced(bytes);
+    const absl::Status read = announced.download(session, *buffer, std::as_writable_bytes(std::span(here)));
+    ASSERT_TRUE(read.ok()) << read;
+    EXPECT_TRUE(announced.each_byte_once()) << size << " bytes";
+    EXPECT_TRUE(announced.in_place()) << "bytes were announced before they were there";
+    EXPECT_EQ(announced.largest(), kMiB) << "not piece by piece";
+    EXPECT_EQ(announced.done(), static_cast<std::int64_t>(size));
+    EXPECT_TRUE(size >= 16 * kMiB || announced.in_order()) << "though one thread copies";
+  }
+  EXPECT_EQ(server_.socket->shares().regions(), 1) << "all through one ring";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, SharedMemoryTransfers, ::testing::Values("host", "staged"),

@@ -94,14 +94,12 @@ class SlotEmptier {
   absl::Status empty(TransferParts& parts, std::size_t index) {
     if (!call_.wait_until_begun()) return over_before();
     if (index == 0) give_first_slots();
-    std::size_t own = 0;
     while (left_ > 0) {
       // Without one, another thread may have the last piece under way.
       const std::optional<SharedMemoryMessage> message = call_.next();
       if (!message.has_value()) break;
       if (!copy(*message)) return absl::DataLossError("download: the server names bytes that are not there");
-      own += message->bytes;
-      parts.report(index, own);
+      parts.report_piece(index, {message->offset, message->offset + message->bytes});
       if (given_++ < pieces()) call_.send(SharedMemoryMessage::kFree, message->slot, 0, 0);
       if ((left_ -= message->bytes) == 0) call_.stop();
     }
@@ -178,7 +176,7 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
   ConnectionCount& threads = connection.shared_memory().download_threads();
   const absl::Time start = absl::Now();
   TransferParts parts(split_transfer(destination.size(), threads.choose(destination.size())),
-                      options.call.cancellation, options.progress);
+                      options.call.cancellation, options.progress, options.arrived);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
   SlotEmptier emptier(*call, destination);
   v1::ReadSharedRequest request;
