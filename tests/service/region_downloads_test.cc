@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -102,6 +103,36 @@ TEST_P(RegionDownloads, OfAClientThatHangsUpAreReclaimed) {
   array.hang_up();
   EXPECT_EQ(done.get().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(eventually([&] { return served.server.socket->shares().regions() == 0; }));
+}
+
+TEST_P(RegionDownloads, OfAClientThatWritesAndTruncatesMeanwhileHarmNobody) {
+  constexpr std::size_t kBytes = 16 * kSharedSlotBytes;
+  Served served(device_named(GetParam()), kBytes);
+  RawSharedRegion array(served.server.socket->address());
+  ASSERT_TRUE(array.ask(Message::kArray, kBytes)) << array.text;
+  std::atomic<bool> stop = false;
+  bool truncated = false;
+  std::thread meddler([&] {
+    while (!stop) {
+      truncated = truncated || ::ftruncate(array.file(), 0) == 0;
+      std::memset(array.memory(), 1, kBytes);
+    }
+  });
+  for (int round = 0; round < 3; ++round) {
+    auto done = served.read(array);
+    EXPECT_EQ(array.next().kind, Message::kBegin);
+    array.send({.kind = Message::kFree});
+    for (std::size_t came = 0; came < kBytes;) {
+      const Message piece = array.next();
+      if (piece.kind != Message::kFilled) break;
+      came += piece.bytes;
+    }
+    EXPECT_TRUE(done.get().ok());
+  }
+  stop = true;
+  meddler.join();
+  EXPECT_FALSE(truncated);
+  EXPECT_TRUE(served.server.download(served.name) == served.data);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RegionDownloads, ::testing::Values("host", "staged"),

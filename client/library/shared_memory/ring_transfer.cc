@@ -17,9 +17,6 @@
 namespace cumulus {
 namespace {
 
-/// Below, a call of one stream is over before the ring's doorbells are.
-constexpr std::size_t kMinBytes = std::size_t{256} << 10;
-
 static_assert(kSharedSlotBytes == kChunkBytes, "parts of transfers are whole slots");
 
 absl::Status over_before() { return absl::CancelledError("the call ended before the transfer"); }
@@ -138,7 +135,7 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
                                                            const v1::WriteSpec& spec,
                                                            std::span<const std::byte> bytes,
                                                            const UploadOptions& options, Checksum checksum) {
-  if (bytes.size() < kMinBytes) return std::nullopt;
+  if (bytes.size() < kMinSharedBytes) return std::nullopt;
   const std::shared_ptr<RingCall> call = RingCall::make(connection);
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().upload_threads();
@@ -170,7 +167,7 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
 std::optional<absl::Status> read_through_ring(Connection& connection, const CallContext& context,
                                               const std::string& name, std::span<std::byte> destination,
                                               const DownloadOptions& options) {
-  if (destination.size() < kMinBytes) return std::nullopt;
+  if (destination.size() < kMinSharedBytes) return std::nullopt;
   const std::shared_ptr<RingCall> call = RingCall::make(connection);
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().download_threads();
